@@ -1,0 +1,47 @@
+# make run    sets everything up in .venv and starts the bot (the console, without a token)
+# make test   sets everything up and runs the whole test suite
+# make check  lint and types        make bench  the benchmarks, side by side
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+
+.PHONY: run test check bench format clean
+
+run: $(VENV)/.installed
+	@$(BIN)/python bot.py run
+
+test: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.installed-dev
+	$(BIN)/python -m benchmarks
+
+format: $(VENV)/.installed-dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf $(VENV)
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Pomni needs Python 3.11 or newer: make run PYTHON=/path/to/python3.11" >&2; exit 2; }
+	@$(PYTHON) -m venv $(VENV) \
+	  || { rm -rf $(VENV); echo "The venv module is missing: on Debian and Ubuntu, apt install python3-venv" >&2; exit 2; }
+
+$(VENV)/.installed: requirements.txt | $(VENV)/bin/python
+	@echo "Installing what requirements.txt lists into $(VENV) (once)" >&2
+	@$(PIP) -r requirements.txt
+	@touch $@
+
+$(VENV)/.installed-dev: requirements.txt requirements-dev.txt | $(VENV)/bin/python
+	@echo "Installing what requirements-dev.txt lists into $(VENV) (once)" >&2
+	@$(PIP) -r requirements-dev.txt
+	@touch $@ $(VENV)/.installed

@@ -1,0 +1,1 @@
+"""Pomni: a Telegram assistant that remembers."""

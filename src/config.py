@@ -1,0 +1,313 @@
+"""Settings: the one place that reads the environment and ``.env``.
+
+``load_settings()`` returns a frozen :class:`Settings` or raises :class:`ConfigError` with
+one line for every variable that is missing or malformed, all of them at once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+from urllib.parse import quote, urlsplit
+
+import pytz
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from src.errors import ConfigError
+
+OFFLINE_MODEL = "offline"
+
+
+class Provider(NamedTuple):
+    """What a chat provider needs: its key's variable and its LangChain package."""
+
+    key_variable: str
+    base_url_variable: str
+    package: str
+
+
+PROVIDERS: Mapping[str, Provider] = {
+    "openai": Provider("OPENAI_API_KEY", "OPENAI_BASE_URL", "langchain_openai"),
+    "anthropic": Provider("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "langchain_anthropic"),
+    "google_genai": Provider("GOOGLE_API_KEY", "GOOGLE_BASE_URL", "langchain_google_genai"),
+}
+
+
+def _check_time_zone(name: str) -> str:
+    if name not in pytz.all_timezones_set:
+        raise ValueError(f"{name!r} is not a time zone")
+    return name
+
+
+def _check_http_url(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("it is not an http(s) address")
+    return value.rstrip("/")
+
+
+def _check_https_url(value: str) -> str:
+    if not _check_http_url(value).startswith("https://"):
+        host = urlsplit(value).hostname or ""
+        if host not in ("localhost", "127.0.0.1", "::1"):
+            raise ValueError("Telegram calls only https addresses")
+    return value.rstrip("/")
+
+
+def _check_token(value: SecretStr) -> SecretStr:
+    if not re.fullmatch(r"\d+:[\w-]+", value.get_secret_value()):
+        raise ValueError("it does not look like 123456:ABC-def")
+    return value
+
+
+def _check_webhook_secret(value: SecretStr) -> SecretStr:
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,256}", value.get_secret_value()):
+        raise ValueError("only A-Z a-z 0-9 _ - are allowed, 1 to 256 of them")
+    return value
+
+
+def _check_database_url(value: SecretStr) -> SecretStr:
+    if urlsplit(value.get_secret_value()).scheme not in ("postgresql", "postgres"):
+        raise ValueError("it does not begin with postgresql://")
+    return value
+
+
+def _check_model(value: str) -> str:
+    provider, _, name = value.partition(":")
+    if provider == OFFLINE_MODEL and not name:
+        return value
+    if provider not in PROVIDERS or not name:
+        raise ValueError(f"{value!r} is not provider:model")
+    return value
+
+
+def _split_ids(value: Any) -> Any:
+    if isinstance(value, str):
+        return frozenset(part for part in re.split(r"[,;\s]+", value) if part)
+    return value
+
+
+HttpUrl = Annotated[str, AfterValidator(_check_http_url)]
+ModelName = Annotated[str, AfterValidator(_check_model)]
+UserIds = Annotated[frozenset[int], NoDecode, BeforeValidator(_split_ids)]
+Port = Annotated[int, Field(ge=0, le=65535)]
+LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
+
+
+class Settings(BaseSettings):
+    """Every setting, read once at start and never changed.
+
+    Each field is the lower-case name of its variable; ``.env.example`` explains them.
+    """
+
+    model_config = SettingsConfigDict(
+        frozen=True, env_ignore_empty=True, extra="ignore", hide_input_in_errors=True
+    )
+
+    telegram_bot_token: Annotated[SecretStr, AfterValidator(_check_token)] | None = None
+    telegram_api_base: HttpUrl = "https://api.telegram.org"
+    telegram_webhook_url: Annotated[str, AfterValidator(_check_https_url)] | None = None
+    telegram_webhook_secret: Annotated[SecretStr, AfterValidator(_check_webhook_secret)] | None = (
+        None
+    )
+    telegram_rate_limit: Annotated[int, Field(ge=1, le=1000)] = 30
+    allowed_user_ids: UserIds = frozenset()
+    admin_user_ids: UserIds = frozenset()
+
+    database_url: Annotated[SecretStr, AfterValidator(_check_database_url)] | None = None
+    pg_host: str | None = None
+    pg_port: Port | None = None
+    pg_db: str | None = None
+    pg_user: str | None = None
+    pg_password: SecretStr | None = None
+    pg_pool_min: Annotated[int, Field(ge=1, le=100)] = 1
+    pg_pool_max: Annotated[int, Field(ge=1, le=100)] = 10
+    data_dir: Path = Path("data")
+
+    llm_model: ModelName | None = None
+    summary_model: ModelName | None = None
+    extraction_model: ModelName | None = None
+    llm_context_size: Annotated[int, Field(ge=1024)] = 128_000
+    llm_timeout: Annotated[float, Field(gt=0, le=3600)] = 60.0
+    openai_api_key: SecretStr | None = None
+    openai_base_url: HttpUrl | None = None
+    anthropic_api_key: SecretStr | None = None
+    anthropic_base_url: HttpUrl | None = None
+    google_api_key: SecretStr | None = None
+    google_base_url: HttpUrl | None = None
+    embedding_model: str = "local"
+    rerank_url: HttpUrl | None = None
+    rerank_model: str | None = None
+
+    timezone: Annotated[str, AfterValidator(_check_time_zone)] = "Europe/Moscow"
+    http_host: str = "127.0.0.1"
+    http_port: Port = 8080
+    admin_password: SecretStr | None = None
+    log_level: Annotated[LogLevel, BeforeValidator(str.upper)] = "INFO"
+    worker_concurrency: Annotated[int, Field(ge=1, le=1000)] = 32
+    shutdown_timeout: Annotated[float, Field(ge=0, le=600)] = 20.0
+    console_fallback: bool = True
+
+    @property
+    def uses_embedded_database(self) -> bool:
+        """Whether no database is configured, so that the embedded PostgreSQL runs."""
+        pg_fields = (self.pg_host, self.pg_port, self.pg_db, self.pg_user, self.pg_password)
+        return self.database_url is None and all(field is None for field in pg_fields)
+
+    @property
+    def database_dsn(self) -> str | None:
+        """The libpq address of the configured database; None with the embedded one."""
+        if self.database_url is not None:
+            return self.database_url.get_secret_value()
+        if self.uses_embedded_database:
+            return None
+        password = self.pg_password.get_secret_value() if self.pg_password else ""
+        user = quote(self.pg_user or "postgres", safe="")
+        secret = f":{quote(password, safe='')}" if password else ""
+        database = quote(self.pg_db or "ai_db", safe="")
+        host = self.pg_host or "localhost"
+        address = f"[{host}]" if ":" in host else quote(host, safe="")
+        return f"postgresql://{user}{secret}@{address}:{self.pg_port or 5432}/{database}"
+
+    @property
+    def chat_model_name(self) -> str:
+        """``LLM_MODEL``, or a default for the first key that is set, or ``offline``."""
+        if self.llm_model:
+            return self.llm_model
+        if self.openai_api_key:
+            return "openai:gpt-5-mini"
+        if self.anthropic_api_key:
+            return "anthropic:claude-haiku-4-5"
+        if self.google_api_key:
+            return "google_genai:gemini-2.5-flash"
+        return OFFLINE_MODEL
+
+    @property
+    def bot_id(self) -> int | None:
+        """The number before the colon of the bot token: the bot's own user id."""
+        if self.telegram_bot_token is None:
+            return None
+        return int(self.telegram_bot_token.get_secret_value().partition(":")[0])
+
+    def secrets(self) -> list[str]:
+        """Every secret value that is set, for the log to blank out."""
+        values = [getattr(self, name) for name in type(self).model_fields]
+        return [
+            value.get_secret_value()
+            for value in values
+            if isinstance(value, SecretStr) and len(value.get_secret_value()) >= 6
+        ]
+
+
+# What to write instead, per variable; a variable without a line here gets a general one.
+MENDS: Mapping[str, str] = {
+    "TELEGRAM_BOT_TOKEN": "Copy the token that @BotFather gave you: 123456:ABC-def",
+    "TELEGRAM_API_BASE": "Write an address such as https://api.telegram.org",
+    "TELEGRAM_WEBHOOK_URL": "Write the public https address of this bot, "
+    "such as https://bot.example.org/telegram/webhook, or leave it empty for polling",
+    "TELEGRAM_WEBHOOK_SECRET": "Make one with: openssl rand -hex 32",
+    "TELEGRAM_RATE_LIMIT": "Write a number from 1 to 1000; Telegram allows 30 by default",
+    "ALLOWED_USER_IDS": "Write Telegram user ids with commas: 1001,1002",
+    "ADMIN_USER_IDS": "Write Telegram user ids with commas: 1001,1002",
+    "DATABASE_URL": "Write postgresql://user:password@host:5432/database",
+    "PG_PORT": "Write the port of PostgreSQL, usually 5432",
+    "PG_POOL_MIN": "Write a number from 1 to PG_POOL_MAX",
+    "PG_POOL_MAX": "Write a number from PG_POOL_MIN to 100",
+    "LLM_MODEL": "Write provider:model, such as openai:gpt-5-mini "
+    f"(providers: {', '.join(PROVIDERS)}), or leave it empty",
+    "SUMMARY_MODEL": "Write provider:model, such as openai:gpt-5-mini, or leave it empty",
+    "EXTRACTION_MODEL": "Write provider:model, such as openai:gpt-5-mini, or leave it empty",
+    "TIMEZONE": "Write a name from the tz database, such as Europe/Moscow",
+    "HTTP_PORT": "Write a port from 1 to 65535, or 0 for any free one",
+    "LOG_LEVEL": "Write DEBUG, INFO, WARNING or ERROR",
+    "CONSOLE_FALLBACK": "Write true or false",
+}
+
+
+def load_settings(env_file: str | None = ".env") -> Settings:
+    """Read the environment and ``env_file`` (the environment wins).
+
+    Raises:
+        ConfigError: With one line per bad variable, all of them at once.
+    """
+    problems: list[str] = []
+    try:
+        settings = Settings(_env_file=env_file)
+    except ValidationError as error:
+        problems = [_describe(entry) for entry in error.errors()]
+        settings = _settings_without(error, env_file)
+    problems += [problem for check in _CROSS_CHECKS for problem in check(settings)]
+    if problems:
+        raise ConfigError(problems)
+    return settings
+
+
+def _describe(entry: Any) -> str:
+    name = str(entry["loc"][0]).upper()
+    message = str(entry["msg"]).removeprefix("Value error, ").rstrip(".")
+    message = message[:1].lower() + message[1:]
+    return f"{name}: {message}. {MENDS.get(name, 'Correct it, or leave it out.')}"
+
+
+def _settings_without(error: ValidationError, env_file: str | None) -> Settings:
+    """What remains when the malformed variables are left out, for the checks that compare."""
+    bad = {str(entry["loc"][0]) for entry in error.errors()}
+    defaults = {name: Settings.model_fields[name].default for name in bad}
+    return Settings(_env_file=env_file, **defaults)
+
+
+def _check_webhook(settings: Settings) -> list[str]:
+    if settings.telegram_webhook_url and not settings.telegram_webhook_secret:
+        return [
+            "TELEGRAM_WEBHOOK_SECRET: it is missing while TELEGRAM_WEBHOOK_URL is set, so anyone "
+            f"could forge updates. {MENDS['TELEGRAM_WEBHOOK_SECRET']}"
+        ]
+    return []
+
+
+def _check_pool(settings: Settings) -> list[str]:
+    if settings.pg_pool_min > settings.pg_pool_max:
+        return [
+            f"PG_POOL_MIN: {settings.pg_pool_min} is more than PG_POOL_MAX "
+            f"({settings.pg_pool_max}). {MENDS['PG_POOL_MIN']}"
+        ]
+    return []
+
+
+def _check_providers(settings: Settings) -> list[str]:
+    problems = []
+    for field in ("llm_model", "summary_model", "extraction_model"):
+        name: str | None = getattr(settings, field)
+        provider = PROVIDERS.get((name or "").partition(":")[0])
+        if name is not None and provider is not None:
+            problems += _check_provider(settings, field.upper(), name, provider)
+    return list(dict.fromkeys(problems))
+
+
+def _check_provider(settings: Settings, variable: str, name: str, provider: Provider) -> list[str]:
+    problems = []
+    has_key = getattr(settings, provider.key_variable.lower()) is not None
+    has_address = getattr(settings, provider.base_url_variable.lower()) is not None
+    if not has_key and not has_address:
+        problems.append(
+            f"{provider.key_variable}: it is missing while {variable} is {name}. Write your key, "
+            f"or set {provider.base_url_variable} for a server that needs none"
+        )
+    if find_spec(provider.package) is None:
+        package = provider.package.replace("_", "-")
+        problems.append(
+            f"{variable}: {name} needs a package that is not installed. "
+            f"Run: .venv/bin/pip install {package}"
+        )
+    return problems
+
+
+_CROSS_CHECKS: tuple[Callable[[Settings], list[str]], ...] = (
+    _check_webhook,
+    _check_pool,
+    _check_providers,
+)

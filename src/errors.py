@@ -1,0 +1,97 @@
+"""The one tree of errors.
+
+An ``AppError`` carries two things: a message for the operator (it never holds what a
+user wrote, a token or a key) and the key of the sentence that the user is shown.
+"""
+
+from __future__ import annotations
+
+
+class AppError(Exception):
+    """Base of every error that Pomni raises on purpose.
+
+    Attributes:
+        text_key: Key in ``src/texts`` of the sentence for the user.
+        retry_after: Seconds to wait before trying again, when the other side named them.
+    """
+
+    text_key = "error_internal"
+    retry_after: float | None = None
+
+
+class ConfigError(AppError):
+    """Settings are missing or malformed.
+
+    Attributes:
+        problems: One line per variable: its name, what is wrong, how to mend it.
+    """
+
+    def __init__(self, problems: list[str]) -> None:
+        """Keep every problem, so that the operator mends all of them at once."""
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+class TransientError(AppError):
+    """Something that may well work in a moment: the job is retried with a back-off."""
+
+    text_key = "error_busy"
+
+
+class StorageError(TransientError):
+    """PostgreSQL did not answer, or refused a statement.
+
+    Attributes:
+        is_refusal: Whether it answered, so that trying for ever would not help.
+    """
+
+    is_refusal = False
+
+
+class StorageUnavailableError(StorageError):
+    """No connection to PostgreSQL, or it broke while a statement ran."""
+
+
+class StorageRejectedError(StorageError):
+    """PostgreSQL refused a statement: a defect of ours or a broken constraint.
+
+    Attributes:
+        sqlstate: PostgreSQL's five-letter code, such as ``23503``.
+    """
+
+    is_refusal = True
+
+    def __init__(self, message: str, sqlstate: str | None) -> None:
+        """Keep the code; the driver's own text may quote a user's row."""
+        super().__init__(message)
+        self.sqlstate = sqlstate
+
+
+class ConversationGoneError(AppError):
+    """The conversation was wiped (/new) while its turn was running."""
+
+
+class ModelError(AppError):
+    """The language model gave no answer, and asking again would not help."""
+
+    text_key = "error_model"
+
+
+class ModelUnavailableError(TransientError):
+    """The language model timed out, is overloaded, or could not be reached."""
+
+
+class DeliveryError(TransientError):
+    """Telegram did not take a message; it did not reach the user."""
+
+
+class DeliveryUnknownError(DeliveryError):
+    """The request left, no answer came: the message may or may not have arrived."""
+
+
+class ChatUnavailableError(AppError):
+    """The user blocked the bot, or the chat is gone: nothing can be sent there."""
+
+
+class PollerConflictError(AppError):
+    """Another process already receives this bot's updates."""
