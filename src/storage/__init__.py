@@ -1,0 +1,1 @@
+"""PostgreSQL: the client, the embedded server, migrations and one repository per table family."""

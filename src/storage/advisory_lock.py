@@ -1,0 +1,79 @@
+"""Session locks in PostgreSQL: held by a connection, gone with it, however it ends."""
+
+from __future__ import annotations
+
+import select
+
+import psycopg2
+from psycopg2.extensions import connection as Connection
+
+from src.errors import StorageUnavailableError
+from src.storage.pg_client import connect, wrapped_errors
+
+POLLER_LOCK = 7_361_201  # first key of the lock "receives the updates of bot N"
+WORKER_LOCK = 7_361_202  # first key of the lock "a worker lives"
+
+
+class AdvisoryLock:
+    """One named lock on a connection of its own.
+
+    The name is a fixed number and a second one folded into 32 bits, as PostgreSQL wants it.
+    """
+
+    def __init__(self, dsn: str, kind: int, name: int = 0) -> None:
+        """Nothing connects yet."""
+        self._dsn = dsn
+        self._keys = (kind, name % 2**31)
+        self._connection: Connection | None = None
+
+    def try_exclusive(self) -> bool:
+        """Take the lock alone; False when somebody holds it in any way.
+
+        Raises:
+            StorageUnavailableError: No connection.
+        """
+        return self._ask("SELECT pg_try_advisory_lock(%s, %s)")
+
+    def try_shared(self) -> bool:
+        """Take the lock together with others; False when somebody holds it alone."""
+        return self._ask("SELECT pg_try_advisory_lock_shared(%s, %s)")
+
+    def take_shared(self) -> None:
+        """Take the lock together with others, waiting for one who holds it alone."""
+        self._ask("SELECT pg_advisory_lock_shared(%s, %s) IS NOT NULL")
+
+    def leave_exclusive(self) -> None:
+        """Give up the exclusive hold; a shared one taken meanwhile stays."""
+        self._ask("SELECT pg_advisory_unlock(%s, %s)")
+
+    def is_connected(self) -> bool:
+        """Whether the connection that holds the lock still lives; costs no round trip."""
+        connection = self._connection
+        if connection is None or connection.closed:
+            return False
+        try:
+            readable, _, _ = select.select([connection.fileno()], [], [], 0)
+        except (OSError, ValueError, psycopg2.Error):
+            return False
+        return not readable
+
+    def release(self) -> None:
+        """Let go by closing the connection. Releasing twice does nothing."""
+        connection, self._connection = self._connection, None
+        if connection is not None and not connection.closed:
+            connection.close()
+
+    def _ask(self, sql: str) -> bool:
+        if not self.is_connected():
+            self.release()
+            self._connection = connect(self._dsn, application_name="pomni lock")
+            self._connection.autocommit = True
+        assert self._connection is not None
+        try:
+            with wrapped_errors(), self._connection.cursor() as cursor:
+                cursor.execute(sql, self._keys)
+                row = cursor.fetchone()
+        except StorageUnavailableError:
+            self.release()
+            raise
+        return bool(row and row[0])

@@ -1,0 +1,264 @@
+"""Conversations and their messages (seed 001)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypedDict
+from uuid import UUID
+
+from src.errors import AppError, ConversationGoneError, StorageRejectedError
+from src.storage.pg_client import PgClient, storable
+
+Role = Literal["user", "assistant", "tool", "system"]
+FOREIGN_KEY_VIOLATION = "23503"
+
+
+class HistoryMessage(TypedDict):
+    """One message as the graph's state holds it."""
+
+    role: Role
+    content: str
+
+
+@dataclass(frozen=True)
+class StoredMessage:
+    """A message's id, and whether it was stored just now or had been before."""
+
+    id: int
+    is_new: bool
+
+
+@dataclass(frozen=True)
+class TelegramOrigin:
+    """Where in Telegram a user message came from; makes it unique.
+
+    Attributes:
+        bot_id: The bot that received it.
+        chat_id: The chat in which it was written.
+        message_id: Telegram's number of it within that chat.
+        sender_id: Who wrote it.
+    """
+
+    bot_id: int
+    chat_id: int
+    message_id: int
+    sender_id: int
+
+
+# The owner's current conversation.
+SELECT_CONVERSATION = """
+SELECT id FROM conversations
+WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+ORDER BY created_at DESC, id LIMIT 1
+"""
+
+# A first conversation; of two made at once the constraint keeps one.
+INSERT_CONVERSATION = """
+INSERT INTO conversations (telegram_user_id, thread_id) VALUES (%(owner)s, %(thread_id)s)
+ON CONFLICT ON CONSTRAINT conversations_one_per_owner DO NOTHING
+RETURNING id
+"""
+
+# Everything that hangs on the owner's conversations goes with them.
+DELETE_CONVERSATIONS = """
+DELETE FROM conversations
+WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+"""
+
+# A message, once per Telegram message: a second time no row comes back.
+INSERT_MESSAGE = """
+INSERT INTO messages (conversation_id, role, content, bot_id, chat_id, telegram_message_id,
+                      sender_id)
+VALUES (%(conversation_id)s, %(role)s, %(content)s, %(bot_id)s, %(chat_id)s, %(message_id)s,
+        %(sender_id)s)
+ON CONFLICT ON CONSTRAINT messages_one_per_telegram_message DO NOTHING
+RETURNING id
+"""
+
+# The message that was stored earlier for the same Telegram message, if it is still there.
+SELECT_BY_ORIGIN = """
+SELECT m.id FROM messages m
+WHERE m.bot_id = %(bot_id)s AND m.chat_id = %(chat_id)s
+  AND m.telegram_message_id = %(message_id)s AND m.conversation_id = %(conversation_id)s
+"""
+
+# The user edited a message in Telegram; its time label stays.
+UPDATE_EDITED = """
+UPDATE messages m
+SET content = left(m.content, length(m.content) - length(message_text(m.content))) || %(content)s
+FROM conversations c
+WHERE c.id = m.conversation_id AND c.telegram_user_id = %(owner)s AND m.role = 'user'
+  AND m.bot_id = %(bot_id)s AND m.chat_id = %(chat_id)s
+  AND m.telegram_message_id = %(message_id)s
+"""
+
+# The newest messages of a conversation, oldest of them first.
+SELECT_LAST_MESSAGES = """
+SELECT role, content FROM (
+    SELECT id, role, content, created_at FROM messages
+    WHERE conversation_id = %(conversation_id)s
+    ORDER BY created_at DESC, id DESC LIMIT %(limit)s
+) AS newest
+ORDER BY created_at ASC, id ASC
+"""
+
+# Empties a conversation and keeps it.
+DELETE_MESSAGES = "DELETE FROM messages WHERE conversation_id = %(conversation_id)s"
+
+# A group became a supergroup: its conversations follow it to the new chat id.
+UPDATE_OWNER = """
+UPDATE conversations SET telegram_user_id = %(new)s
+WHERE telegram_user_id = %(old)s
+  AND NOT EXISTS (SELECT 1 FROM conversations WHERE telegram_user_id = %(new)s)
+"""
+
+
+class ConversationRepository:
+    """Stores conversations and messages; every method blocks (see ``PgClient.run``)."""
+
+    def __init__(self, client: PgClient) -> None:
+        """Use ``client``, which someone else opens and closes."""
+        self._client = client
+
+    def get_or_create_conversation(self, telegram_user_id: int, *, thread_id: int = 0) -> UUID:
+        """The id of the owner's current conversation, which is made when there is none.
+
+        Args:
+            telegram_user_id: The person, or the negative chat id of a group.
+            thread_id: The topic of a forum group, else 0.
+        """
+        owner = {"owner": telegram_user_id, "thread_id": thread_id}
+        for statement in (SELECT_CONVERSATION, INSERT_CONVERSATION, SELECT_CONVERSATION):
+            row = self._client.fetch_one(statement, owner)
+            if row is not None:
+                return UUID(str(row[0]))
+        return self.create_new_conversation(telegram_user_id, thread_id=thread_id)
+
+    def append_message(
+        self,
+        conversation_id: UUID | str,
+        role: Role,
+        content: str,
+        *,
+        origin: TelegramOrigin | None = None,
+    ) -> int:
+        """Store a message at the end of a conversation and return its id (seed 001).
+
+        See ``add_message``.
+        """
+        return self.add_message(conversation_id, role, content, origin=origin).id
+
+    def add_message(
+        self,
+        conversation_id: UUID | str,
+        role: Role,
+        content: str,
+        *,
+        origin: TelegramOrigin | None = None,
+    ) -> StoredMessage:
+        """Store a message at the end of a conversation, once.
+
+        NUL bytes and lone surrogates, which PostgreSQL cannot hold, become U+FFFD. A message
+        with an ``origin`` that is stored already is not stored again.
+
+        Raises:
+            ConversationGoneError: There is no such conversation (any more).
+        """
+        parameters = {
+            "conversation_id": str(conversation_id),
+            "role": role,
+            "content": storable(content),
+            "bot_id": origin.bot_id if origin else None,
+            "chat_id": origin.chat_id if origin else None,
+            "message_id": origin.message_id if origin else None,
+            "sender_id": origin.sender_id if origin else None,
+        }
+        try:
+            if row := self._client.fetch_one(INSERT_MESSAGE, parameters):
+                return StoredMessage(int(row[0]), is_new=True)
+            row = self._client.fetch_one(SELECT_BY_ORIGIN, parameters)
+        except StorageRejectedError as error:
+            if error.sqlstate == FOREIGN_KEY_VIOLATION:
+                raise ConversationGoneError("the conversation was deleted") from error
+            raise
+        if row is None:
+            raise ConversationGoneError("the message belongs to a conversation that is gone")
+        return StoredMessage(int(row[0]), is_new=False)
+
+    def edit_message(self, telegram_user_id: int, origin: TelegramOrigin, content: str) -> bool:
+        """Replace what the user wrote by the edited text; whether the message was there."""
+        parameters = {
+            "owner": telegram_user_id,
+            "bot_id": origin.bot_id,
+            "chat_id": origin.chat_id,
+            "message_id": origin.message_id,
+            "content": storable(content),
+        }
+        return self._client.execute(UPDATE_EDITED, parameters) > 0
+
+    def load_last_messages(
+        self, conversation_id: UUID | str, limit: int = 30
+    ) -> list[HistoryMessage]:
+        """The newest ``limit`` messages, in order ``created_at ASC, id ASC``."""
+        rows = self._client.fetch_all(
+            SELECT_LAST_MESSAGES,
+            {"conversation_id": str(conversation_id), "limit": max(0, limit)},
+        )
+        return [{"role": role, "content": content} for role, content in rows]
+
+    def create_new_conversation(self, telegram_user_id: int, *, thread_id: int = 0) -> UUID:
+        """Delete the owner's conversations with all that hangs on them; start a new one.
+
+        Returns:
+            The new conversation's id.
+        """
+        owner = {"owner": telegram_user_id, "thread_id": thread_id}
+
+        def replace() -> UUID:
+            with self._client.transaction() as transaction:
+                transaction.execute(DELETE_CONVERSATIONS, owner)
+                row = transaction.fetch_one(INSERT_CONVERSATION, owner)
+            if row is not None:
+                return UUID(str(row[0]))
+            return self.get_or_create_conversation(telegram_user_id, thread_id=thread_id)
+
+        return replace()
+
+    def clear_conversation_messages(self, conversation_id: UUID | str) -> int:
+        """Delete the conversation's messages, keep the conversation; returns how many went."""
+        return self._client.execute(DELETE_MESSAGES, {"conversation_id": str(conversation_id)})
+
+    def migrate_owner(self, old_chat_id: int, new_chat_id: int) -> int:
+        """Hand a group's conversations to the supergroup that it became."""
+        return self._client.execute(UPDATE_OWNER, {"old": old_chat_id, "new": new_chat_id})
+
+
+_lock = threading.Lock()
+_repository: ConversationRepository | None = None
+_factory: Callable[[], ConversationRepository] | None = None
+
+
+def set_conversation_repo_factory(factory: Callable[[], ConversationRepository] | None) -> None:
+    """Say how ``get_conversation_repo`` makes its one instance (``bot.py`` does)."""
+    global _factory, _repository
+    with _lock:
+        _factory, _repository = factory, None
+
+
+def get_conversation_repo() -> ConversationRepository:
+    """The one repository of this process, made at the first call (seed 001).
+
+    Our own code is handed the object; this is for scripts and the interactive shell.
+
+    Raises:
+        AppError: Nobody has said yet how to make it.
+    """
+    global _repository
+    with _lock:
+        if _repository is None:
+            if _factory is None:
+                raise AppError("call set_conversation_repo_factory first")
+            _repository = _factory()
+        return _repository

@@ -1,0 +1,94 @@
+"""Tool results: what each tool call of a conversation was asked and answered."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from src.storage.pg_client import PgClient, storable
+
+KEEP = 50  # newest calls kept per conversation
+MAX_RESULT = 4000  # characters kept of a result
+MAX_ARGUMENTS = 4000  # characters of JSON kept of the arguments
+
+
+@dataclass(frozen=True)
+class ToolResult:
+    """One call of a tool; ``error`` is the error's type when it failed, else None."""
+
+    name: str
+    arguments: dict[str, Any]
+    result: str
+    duration_ms: int
+    error: str | None = None
+
+
+# One tool call, and away with those beyond the newest KEEP of the conversation.
+INSERT_RESULT = """
+WITH old AS (
+    DELETE FROM tool_results WHERE conversation_id = %(conversation_id)s AND id <= (
+        SELECT id FROM tool_results WHERE conversation_id = %(conversation_id)s
+        ORDER BY id DESC OFFSET %(keep)s - 1 LIMIT 1)
+)
+INSERT INTO tool_results (conversation_id, message_id, name, arguments, result, error, duration_ms)
+VALUES (%(conversation_id)s, %(message_id)s, %(name)s, %(arguments)s::jsonb, %(result)s,
+        %(error)s, %(duration_ms)s)
+"""
+
+# The newest tool calls of a conversation, oldest of them first.
+SELECT_RESULTS = """
+SELECT name, arguments, result, duration_ms, error FROM (
+    SELECT id, name, arguments, result, duration_ms, error FROM tool_results
+    WHERE conversation_id = %(conversation_id)s ORDER BY id DESC LIMIT %(limit)s
+) AS newest ORDER BY id
+"""
+
+# Forget the tool calls of every conversation of an owner.
+DELETE_RESULTS = """
+DELETE FROM tool_results t USING conversations c
+WHERE c.id = t.conversation_id AND c.telegram_user_id = %(owner)s
+  AND c.thread_id = %(thread_id)s
+"""
+
+
+class ToolResultRepository:
+    """Stores tool calls; every method blocks (see ``PgClient.run``)."""
+
+    def __init__(self, client: PgClient) -> None:
+        """Use ``client``, which someone else opens and closes."""
+        self._client = client
+
+    def add(self, conversation_id: UUID, message_id: int, result: ToolResult) -> None:
+        """Store one call, cut to size; only the newest KEEP of a conversation stay."""
+        arguments = storable(json.dumps(result.arguments, ensure_ascii=False, default=str))
+        arguments = arguments.replace("\\u0000", "\\ufffd")
+        if len(arguments) > MAX_ARGUMENTS:
+            arguments = json.dumps({"cut": arguments[:MAX_ARGUMENTS]}, ensure_ascii=False)
+        self._client.execute(
+            INSERT_RESULT,
+            {
+                "conversation_id": str(conversation_id),
+                "message_id": message_id,
+                "name": storable(result.name)[:200],
+                "arguments": arguments,
+                "result": storable(result.result)[:MAX_RESULT],
+                "error": result.error,
+                "duration_ms": result.duration_ms,
+                "keep": KEEP,
+            },
+        )
+
+    def list_newest(self, conversation_id: UUID, *, limit: int = KEEP) -> list[ToolResult]:
+        """The newest calls of a conversation, oldest of them first."""
+        rows = self._client.fetch_all(
+            SELECT_RESULTS, {"conversation_id": str(conversation_id), "limit": limit}
+        )
+        return [ToolResult(*row) for row in rows]
+
+    def clear(self, telegram_user_id: int, *, thread_id: int = 0) -> int:
+        """Forget every call of an owner; returns how many there were."""
+        return self._client.execute(
+            DELETE_RESULTS, {"owner": telegram_user_id, "thread_id": thread_id}
+        )

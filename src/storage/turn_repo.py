@@ -1,0 +1,267 @@
+"""What belongs to one turn: the answer, its delivery, and the tokens that it cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from src.errors import ConversationGoneError, StorageRejectedError
+from src.storage.conversation_repo import FOREIGN_KEY_VIOLATION
+from src.storage.pg_client import PgClient, Transaction, storable
+
+
+@dataclass(frozen=True)
+class StoredAnswer:
+    """An answer in the database.
+
+    Attributes:
+        id: Its message id.
+        text: Markdown, as the model wrote it.
+        delivered: Whether the user has it.
+        delivered_parts: How many of its Telegram messages have arrived.
+        tools: Names of the tools it used; only known right after it was made.
+    """
+
+    id: int
+    text: str
+    delivered: bool
+    delivered_parts: int
+    tools: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ModelUsage:
+    """One call of a model: token counts, and milliseconds."""
+
+    purpose: str
+    model: str
+    prompt_tokens: int
+    cached_tokens: int
+    completion_tokens: int
+    duration_ms: int
+
+
+@dataclass(frozen=True)
+class NewAnswer:
+    """What a finished turn stores.
+
+    Attributes:
+        conversation_id: The conversation.
+        message_id: The user message that is answered.
+        text: The answer, Markdown.
+        tools: Names of the tools that ran, in order.
+        usage: The model calls.
+        stopped: Whether the user stopped it, so that the text is a beginning only.
+    """
+
+    conversation_id: UUID
+    message_id: int
+    text: str
+    tools: tuple[str, ...] = ()
+    usage: tuple[ModelUsage, ...] = ()
+    stopped: bool = False
+
+
+# The answer to a message, if it has one.
+SELECT_ANSWER = """
+SELECT a.id, a.content, a.delivered_at IS NOT NULL, a.delivered_parts
+FROM messages a
+WHERE a.conversation_id = %(conversation_id)s AND a.reply_to_id = %(message_id)s
+  AND a.role = 'assistant'
+"""
+
+# The answer; a message has one, so a second attempt finds the first one's row.
+INSERT_ANSWER = """
+INSERT INTO messages (conversation_id, role, content, reply_to_id)
+VALUES (%(conversation_id)s, 'assistant', %(content)s, %(message_id)s)
+ON CONFLICT (reply_to_id) WHERE role = 'assistant' DO NOTHING
+RETURNING id
+"""
+
+# Which tools the answer used (seed 001).
+INSERT_TOOLS_USED = """
+INSERT INTO messages (conversation_id, role, content, reply_to_id)
+VALUES (%(conversation_id)s, 'system', %(content)s, %(message_id)s)
+"""
+
+# One row per model call; the owner is the conversation's.
+INSERT_USAGE = """
+INSERT INTO model_usage (telegram_user_id, purpose, model, prompt_tokens, cached_tokens,
+                         completion_tokens, duration_ms)
+SELECT c.telegram_user_id, u.purpose, u.model, u.prompt_tokens, u.cached_tokens,
+       u.completion_tokens, u.duration_ms
+FROM conversations c,
+     unnest(%(purpose)s::text[], %(model)s::text[], %(prompt)s::int[], %(cached)s::int[],
+            %(completion)s::int[], %(duration)s::int[])
+         AS u (purpose, model, prompt_tokens, cached_tokens, completion_tokens, duration_ms)
+WHERE c.id = %(conversation_id)s
+"""
+
+# The user stopped the answer to this message.
+UPDATE_STOPPED = """
+UPDATE messages SET stopped_at = now()
+WHERE id = %(message_id)s AND conversation_id = %(conversation_id)s
+"""
+
+# The bot gave up answering this message.
+UPDATE_FAILED = """
+UPDATE messages SET failed_at = now()
+WHERE bot_id = %(bot_id)s AND chat_id = %(chat_id)s AND telegram_message_id = %(message_id)s
+"""
+
+# The user has the answer, and the update behind it is done: one statement, right after sending.
+UPDATE_DELIVERED = """
+WITH delivered AS (
+    UPDATE messages SET delivered_at = now(), delivered_parts = %(parts)s
+    WHERE id = %(answer_id)s AND conversation_id = %(conversation_id)s
+)
+UPDATE telegram_updates SET handled_at = now(), outcome = 'done' WHERE id = %(update)s
+"""
+
+# One more Telegram message of a long answer has arrived.
+UPDATE_DELIVERED_PARTS = """
+UPDATE messages SET delivered_parts = %(parts)s
+WHERE id = %(answer_id)s AND conversation_id = %(conversation_id)s
+"""
+
+# The Telegram message in a group that shows the growing answer, kept on the question's row.
+UPDATE_STREAM_MESSAGE = """
+UPDATE messages SET stream_message_id = %(telegram_message_id)s
+WHERE id = %(message_id)s AND conversation_id = %(conversation_id)s
+"""
+
+# See above.
+SELECT_STREAM_MESSAGE = """
+SELECT stream_message_id FROM messages
+WHERE id = %(message_id)s AND conversation_id = %(conversation_id)s
+"""
+
+# Whether the owner's newest message is one whose answer was stopped.
+SELECT_NEWEST_STOPPED = """
+SELECT m.stopped_at IS NOT NULL
+FROM messages m JOIN conversations c ON c.id = m.conversation_id
+WHERE c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s AND m.role = 'user'
+ORDER BY m.created_at DESC, m.id DESC LIMIT 1
+"""
+
+
+class TurnRepository:
+    """Stores answers and their delivery; every method blocks (see ``PgClient.run``)."""
+
+    def __init__(self, client: PgClient) -> None:
+        """Use ``client``, which someone else opens and closes."""
+        self._client = client
+
+    def find_answer(self, conversation_id: UUID, message_id: int) -> StoredAnswer | None:
+        """The stored answer to a user message, or None."""
+        row = self._client.fetch_one(SELECT_ANSWER, _ids(conversation_id, message_id))
+        return StoredAnswer(*row) if row else None
+
+    def save_answer(self, answer: NewAnswer) -> StoredAnswer:
+        """Store the answer, the tools it used and what it cost, in one transaction.
+
+        When the message has an answer already (two workers ran one turn), that one comes back
+        and nothing is stored.
+
+        Raises:
+            ConversationGoneError: /new wiped the conversation meanwhile.
+        """
+        try:
+            return self._client.in_transaction(lambda t: _save_answer(t, answer))
+        except StorageRejectedError as error:
+            if error.sqlstate == FOREIGN_KEY_VIOLATION:
+                raise ConversationGoneError("the conversation was deleted") from error
+            raise
+
+    def add_usage(self, conversation_id: UUID, usage: tuple[ModelUsage, ...]) -> None:
+        """Record model calls that led to no answer."""
+        if usage:
+            self._client.execute(INSERT_USAGE, _usage_columns(conversation_id, usage))
+
+    def mark_delivered(
+        self, conversation_id: UUID, answer_id: int, *, parts: int = 1, update: int | None = None
+    ) -> None:
+        """The user has the answer; the stored update ``update`` (its row id) is done."""
+        self._client.execute(
+            UPDATE_DELIVERED,
+            {
+                "conversation_id": str(conversation_id),
+                "answer_id": answer_id,
+                "parts": parts,
+                "update": update,
+            },
+        )
+
+    def mark_delivered_parts(self, conversation_id: UUID, answer_id: int, parts: int) -> None:
+        """The first ``parts`` Telegram messages of the answer have arrived."""
+        self._client.execute(
+            UPDATE_DELIVERED_PARTS,
+            {"conversation_id": str(conversation_id), "answer_id": answer_id, "parts": parts},
+        )
+
+    def mark_stopped(self, conversation_id: UUID, message_id: int) -> None:
+        """The user stopped the answer to this message before it began."""
+        self._client.execute(UPDATE_STOPPED, _ids(conversation_id, message_id))
+
+    def mark_failed(self, bot_id: int, chat_id: int, telegram_message_id: int) -> None:
+        """The bot gave up answering this Telegram message; it stays in the history."""
+        self._client.execute(
+            UPDATE_FAILED,
+            {"bot_id": bot_id, "chat_id": chat_id, "message_id": telegram_message_id},
+        )
+
+    def set_stream_message(
+        self, conversation_id: UUID, message_id: int, telegram_message_id: int
+    ) -> None:
+        """Remember the group message that shows the answer to ``message_id`` as it grows."""
+        parameters = _ids(conversation_id, message_id)
+        self._client.execute(
+            UPDATE_STREAM_MESSAGE, {**parameters, "telegram_message_id": telegram_message_id}
+        )
+
+    def find_stream_message(self, conversation_id: UUID, message_id: int) -> int | None:
+        """The group message that already shows a part of the answer, or None."""
+        row = self._client.fetch_one(SELECT_STREAM_MESSAGE, _ids(conversation_id, message_id))
+        return row[0] if row else None
+
+    def was_newest_stopped(self, telegram_user_id: int, thread_id: int) -> bool:
+        """Whether the answer to the owner's newest message was stopped."""
+        row = self._client.fetch_one(
+            SELECT_NEWEST_STOPPED, {"owner": telegram_user_id, "thread_id": thread_id}
+        )
+        return bool(row and row[0])
+
+
+def _save_answer(transaction: Transaction, answer: NewAnswer) -> StoredAnswer:
+    ids = _ids(answer.conversation_id, answer.message_id)
+    text = storable(answer.text)
+    row = transaction.fetch_one(INSERT_ANSWER, {**ids, "content": text})
+    if row is None:
+        earlier = transaction.fetch_one(SELECT_ANSWER, ids)
+        if earlier is None:
+            raise ConversationGoneError("the conversation was deleted")
+        return StoredAnswer(*earlier)
+    if answer.tools:
+        tools = f"Tools used: {', '.join(answer.tools)}"
+        transaction.execute(INSERT_TOOLS_USED, {**ids, "content": storable(tools)})
+    if answer.usage:
+        transaction.execute(INSERT_USAGE, _usage_columns(answer.conversation_id, answer.usage))
+    if answer.stopped:
+        transaction.execute(UPDATE_STOPPED, ids)
+    return StoredAnswer(int(row[0]), text, delivered=False, delivered_parts=0, tools=answer.tools)
+
+
+def _ids(conversation_id: UUID, message_id: int) -> dict[str, object]:
+    return {"conversation_id": str(conversation_id), "message_id": message_id}
+
+
+def _usage_columns(conversation_id: UUID, usage: tuple[ModelUsage, ...]) -> dict[str, object]:
+    return {
+        "conversation_id": str(conversation_id),
+        "purpose": [call.purpose for call in usage],
+        "model": [call.model for call in usage],
+        "prompt": [call.prompt_tokens for call in usage],
+        "cached": [call.cached_tokens for call in usage],
+        "completion": [call.completion_tokens for call in usage],
+        "duration": [call.duration_ms for call in usage],
+    }

@@ -1,0 +1,275 @@
+"""Telegram updates: stored together with their jobs, handled once, pruned later."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from src.errors import StorageRejectedError
+from src.storage.pg_client import PgClient
+
+UpdateKind = Literal[
+    "message", "media", "command", "new", "stop", "edit", "callback", "member", "refused", "other"
+]
+# Kinds whose arrival ends the wait for an answer to what was said before them.
+ANSWERED_LATER: tuple[UpdateKind, ...] = ("message", "new", "stop")
+
+
+@dataclass(frozen=True)
+class NewUpdate:
+    """An update on its way into the database.
+
+    Attributes:
+        update_id: Telegram's number of it.
+        kind: What it is; decides how it is queued.
+        payload: The update as Telegram sent it.
+        interrupts: Whether it stops the running answer of its chat at once.
+        draft_id: The draft whose Stop button was pressed, if that is what it is.
+    """
+
+    update_id: int
+    kind: UpdateKind
+    payload: dict[str, Any]
+    chat_id: int | None = None
+    thread_id: int = 0
+    user_id: int | None = None
+    message_id: int | None = None
+    media_group_id: str | None = None
+    interrupts: bool = False
+    draft_id: int | None = None
+
+
+@dataclass(frozen=True)
+class WaitingUpdate:
+    """A stored update that is not handled yet, with what is known of its owner."""
+
+    id: int
+    bot_id: int
+    update_id: int
+    kind: UpdateKind
+    chat_id: int | None
+    thread_id: int
+    user_id: int | None
+    message_id: int | None
+    media_group_id: str | None
+    payload: dict[str, Any] = field(repr=False)
+    received_at: datetime
+    language: str | None
+    time_zone: str | None
+    is_inactive: bool
+
+    @property
+    def age_days(self) -> float:
+        """How long ago it was received."""
+        return (datetime.now(UTC) - self.received_at).total_seconds() / 86_400
+
+    @property
+    def sender_language(self) -> str | None:
+        """The language of the sender's Telegram."""
+        sender = self.payload.get("message", {}).get("from", {})
+        return sender.get("language_code") if isinstance(sender, dict) else None
+
+
+# A batch of updates, each with its jobs, in one statement: either all of it is there or nothing.
+# Updates of one chat (and topic) share a lock, so they are handled in order of arrival; the job
+# that interrupts a running answer has none, and a queue of its own.
+INSERT_UPDATES = """
+WITH incoming AS (
+    SELECT * FROM jsonb_to_recordset(%(updates)s::jsonb) AS u (
+        position int, update_id bigint, kind text, chat_id bigint, thread_id bigint,
+        user_id bigint, message_id bigint, media_group_id text, payload jsonb,
+        interrupts boolean, draft_id bigint)
+), stored AS (
+    INSERT INTO telegram_updates (bot_id, update_id, kind, chat_id, thread_id, user_id,
+                                  message_id, media_group_id, payload)
+    SELECT %(bot_id)s, update_id, kind, chat_id, thread_id, user_id, message_id,
+           media_group_id, payload
+    FROM incoming ORDER BY position
+    ON CONFLICT ON CONSTRAINT telegram_updates_once DO NOTHING
+    RETURNING id, update_id, chat_id, thread_id, message_id
+), jobs AS (
+    SELECT s.id, 1 AS part, 'turns' AS queue, 'handle_update' AS task, 0 AS priority,
+           CASE WHEN s.chat_id IS NOT NULL THEN
+               format('chat:%%s:%%s:%%s', %(bot_id)s, s.chat_id, s.thread_id) END AS lock,
+           jsonb_build_object('update', s.id, 'message_id', s.message_id) AS args
+    FROM stored s
+    UNION ALL
+    SELECT s.id, 0, 'control', 'interrupt_turn', 10, NULL,
+           jsonb_build_object(
+               'lock', format('chat:%%s:%%s:%%s', %(bot_id)s, s.chat_id, s.thread_id),
+               'before', s.id, 'draft_id', i.draft_id)
+    FROM stored s JOIN incoming i USING (update_id)
+    WHERE i.interrupts AND s.chat_id IS NOT NULL
+), deferred AS (
+    SELECT procrastinate_defer_jobs_v1(
+        array_agg(ROW(queue, task, priority, lock, NULL, args, NULL)
+                  ::procrastinate_job_to_defer_v1 ORDER BY id, part)) AS ids
+    FROM jobs
+)
+SELECT (SELECT count(*) FROM stored), (SELECT count(*) FROM deferred)
+"""
+
+# A stored update that still waits to be handled, with its owner's settings.
+SELECT_WAITING = """
+SELECT u.id, u.bot_id, u.update_id, u.kind, u.chat_id, u.thread_id, u.user_id, u.message_id,
+       u.media_group_id, u.payload, u.received_at, s.language, s.time_zone,
+       s.inactive_since IS NOT NULL
+FROM telegram_updates u
+LEFT JOIN user_settings s ON s.telegram_user_id = u.chat_id
+WHERE u.id = %(update)s AND u.handled_at IS NULL
+"""
+
+# Whether something newer of the same chat waits that will be answered (or wipes it all).
+SELECT_NEWER = """
+SELECT u.kind FROM telegram_updates u
+WHERE u.bot_id = %(bot_id)s AND u.chat_id = %(chat_id)s AND u.thread_id = %(thread_id)s
+  AND u.id > %(update)s AND u.handled_at IS NULL AND u.kind = ANY(%(kinds)s)
+  AND (%(media_group_id)s::text IS NULL OR u.media_group_id = %(media_group_id)s)
+ORDER BY u.id LIMIT 1
+"""
+
+# The update is done.
+UPDATE_HANDLED = """
+UPDATE telegram_updates SET handled_at = now(), outcome = %(outcome)s
+WHERE id = %(update)s AND handled_at IS NULL
+"""
+
+# Nothing that waits in this chat can be answered: the user blocked the bot.
+UPDATE_CHAT_HANDLED = """
+UPDATE telegram_updates SET handled_at = now(), outcome = %(outcome)s
+WHERE bot_id = %(bot_id)s AND chat_id = %(chat_id)s AND handled_at IS NULL
+  AND kind NOT IN ('member', 'refused')
+"""
+
+# Whether this stranger was already told, within the given time, that the bot is private.
+SELECT_REFUSED = """
+SELECT 1 FROM telegram_updates
+WHERE bot_id = %(bot_id)s AND user_id = %(user_id)s AND kind = 'refused'
+  AND id < %(update)s AND outcome = 'refused' AND handled_at > now() - interval '1 day'
+LIMIT 1
+"""
+
+# Whether another picture of the same album was answered already.
+SELECT_ALBUM_ANSWERED = """
+SELECT 1 FROM telegram_updates
+WHERE bot_id = %(bot_id)s AND chat_id = %(chat_id)s AND media_group_id = %(media_group_id)s
+  AND outcome = 'done' AND handled_at > now() - interval '1 day'
+LIMIT 1
+"""
+
+# Handled updates are kept for a while: Telegram may deliver one again for a day.
+DELETE_OLD = """
+DELETE FROM telegram_updates WHERE handled_at < now() - make_interval(hours => %(hours)s)
+"""
+
+# Updates that wait, and seconds that the oldest has waited.
+COUNT_WAITING = """
+SELECT count(*), coalesce(extract(epoch FROM now() - min(received_at)), 0)
+FROM telegram_updates WHERE handled_at IS NULL
+"""
+
+
+class UpdateRepository:
+    """Stores updates with their jobs; every method blocks (see ``PgClient.run``)."""
+
+    def __init__(self, client: PgClient) -> None:
+        """Use ``client``, which someone else opens and closes."""
+        self._client = client
+
+    def store(self, bot_id: int, updates: Sequence[NewUpdate]) -> int:
+        """Store the updates with their jobs in one transaction; those known are passed over.
+
+        Returns:
+            How many were new.
+
+        Raises:
+            StorageUnavailableError: Nothing is stored; do not confirm the updates.
+        """
+        if not updates:
+            return 0
+        try:
+            return self._insert(bot_id, updates)
+        except StorageRejectedError:
+            if len(updates) == 1:
+                return self._insert(bot_id, [_without_content(updates[0])])
+            return sum(self.store(bot_id, [update]) for update in updates)
+
+    def find_waiting(self, update: int) -> WaitingUpdate | None:
+        """The update with row id ``update``, or None when it is handled (or pruned)."""
+        row = self._client.fetch_one(SELECT_WAITING, {"update": update})
+        return WaitingUpdate(*row) if row else None
+
+    def find_newer(
+        self,
+        update: WaitingUpdate,
+        *,
+        kinds: Sequence[UpdateKind] = ANSWERED_LATER,
+        same_album: bool = False,
+    ) -> UpdateKind | None:
+        """The kind of the next waiting update of the chat, of the given kinds, or None."""
+        row = self._client.fetch_one(
+            SELECT_NEWER,
+            {
+                "bot_id": update.bot_id,
+                "chat_id": update.chat_id,
+                "thread_id": update.thread_id,
+                "update": update.id,
+                "kinds": list(kinds),
+                "media_group_id": update.media_group_id if same_album else None,
+            },
+        )
+        return row[0] if row else None
+
+    def mark_handled(self, update: int, outcome: str) -> None:
+        """The update is done; ``outcome`` is one word for the operator."""
+        self._client.execute(UPDATE_HANDLED, {"update": update, "outcome": outcome})
+
+    def mark_chat_handled(self, bot_id: int, chat_id: int, outcome: str) -> int:
+        """Everything that waits in a chat is done; returns how many updates that were."""
+        parameters = {"bot_id": bot_id, "chat_id": chat_id, "outcome": outcome}
+        return self._client.execute(UPDATE_CHAT_HANDLED, parameters)
+
+    def was_refused_lately(self, update: WaitingUpdate) -> bool:
+        """Whether this stranger was told within a day that the bot is private."""
+        return (
+            self._client.fetch_one(
+                SELECT_REFUSED,
+                {"bot_id": update.bot_id, "user_id": update.user_id, "update": update.id},
+            )
+            is not None
+        )
+
+    def was_album_answered(self, update: WaitingUpdate) -> bool:
+        """Whether an earlier part of the same album got its answer."""
+        parameters = {
+            "bot_id": update.bot_id,
+            "chat_id": update.chat_id,
+            "media_group_id": update.media_group_id,
+        }
+        return self._client.fetch_one(SELECT_ALBUM_ANSWERED, parameters) is not None
+
+    def prune(self, *, hours: int) -> int:
+        """Delete updates that were handled more than ``hours`` ago; returns how many."""
+        return self._client.execute(DELETE_OLD, {"hours": hours})
+
+    def count_waiting(self) -> tuple[int, float]:
+        """How many updates wait, and how many seconds the oldest has waited."""
+        row = self._client.fetch_one(COUNT_WAITING)
+        return (int(row[0]), float(row[1])) if row else (0, 0.0)
+
+    def _insert(self, bot_id: int, updates: Sequence[NewUpdate]) -> int:
+        records = [
+            {**vars(update), "position": position} for position, update in enumerate(updates)
+        ]
+        row = self._client.fetch_one(
+            INSERT_UPDATES, {"bot_id": bot_id, "updates": json.dumps(records)}
+        )
+        return int(row[0]) if row else 0
+
+
+def _without_content(update: NewUpdate) -> NewUpdate:
+    """An update that PostgreSQL refuses is kept by its number, so that it is confirmed once."""
+    return NewUpdate(update.update_id, "other", {"update_id": update.update_id})

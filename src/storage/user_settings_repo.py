@@ -1,0 +1,55 @@
+"""What is known of a user (or group) besides what was said: language, zone, reachability."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from src.storage.pg_client import PgClient
+
+
+@dataclass(frozen=True)
+class UserSettings:
+    """One owner's settings; None stands for the default."""
+
+    language: str | None = None
+    time_zone: str | None = None
+
+
+# The owner's settings.
+SELECT_SETTINGS = """
+SELECT language, time_zone FROM user_settings WHERE telegram_user_id = %(owner)s
+"""
+
+# The user blocked the bot, or the chat is gone.
+UPSERT_INACTIVE = """
+INSERT INTO user_settings (telegram_user_id, inactive_since) VALUES (%(owner)s, now())
+ON CONFLICT (telegram_user_id) DO UPDATE
+SET inactive_since = coalesce(user_settings.inactive_since, now()), updated_at = now()
+"""
+
+# The user is back.
+UPDATE_ACTIVE = """
+UPDATE user_settings SET inactive_since = NULL, updated_at = now()
+WHERE telegram_user_id = %(owner)s AND inactive_since IS NOT NULL
+"""
+
+
+class UserSettingsRepository:
+    """Stores one row per owner who has settings; every method blocks."""
+
+    def __init__(self, client: PgClient) -> None:
+        """Use ``client``, which someone else opens and closes."""
+        self._client = client
+
+    def get(self, telegram_user_id: int) -> UserSettings:
+        """The owner's settings; defaults when there is no row."""
+        row = self._client.fetch_one(SELECT_SETTINGS, {"owner": telegram_user_id})
+        return UserSettings(*row) if row else UserSettings()
+
+    def mark_inactive(self, telegram_user_id: int) -> None:
+        """Nothing can be sent to this owner from now on."""
+        self._client.execute(UPSERT_INACTIVE, {"owner": telegram_user_id})
+
+    def mark_active(self, telegram_user_id: int) -> None:
+        """The owner can be reached again."""
+        self._client.execute(UPDATE_ACTIVE, {"owner": telegram_user_id})
