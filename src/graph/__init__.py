@@ -1,0 +1,1 @@
+"""The LangGraph graph that answers a message: state, nodes, tools."""

@@ -1,0 +1,1 @@
+"""Language models: the chat model of the settings, the offline model, and their errors."""

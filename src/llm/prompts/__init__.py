@@ -1,0 +1,1 @@
+"""Prompts, each beside the schema of its reply."""

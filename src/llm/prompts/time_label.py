@@ -1,0 +1,55 @@
+"""The time label of user messages, and its removal from what the model writes.
+
+Every user message is stored and shown to the model as ``[Текущее время: YYYY-MM-DD HH:MM] text``
+(seed 001: the label is literal, whatever the user's language). Models sometimes copy the label
+into their answers; it is taken out there, also while the answer streams.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+
+from src.time_zones import local_time
+
+LABEL_START = "[Текущее время:"
+LABEL = re.compile(r"^\s*\[Текущее время:[^\]\n]{0,40}\]\s*")
+MAX_LABEL = 64  # characters; a longer beginning is no label
+
+
+def add_time_label(text: str, moment: datetime, time_zone: str) -> str:
+    """The text with the time of ``moment`` (aware) in ``time_zone`` before it."""
+    local = local_time(moment, time_zone)
+    return f"[Текущее время: {local:%Y-%m-%d %H:%M}] {text}"
+
+
+def strip_time_label(text: str) -> str:
+    """The text without the labels at its beginning."""
+    while (match := LABEL.match(text)) is not None:
+        text = text[match.end() :]
+    return text
+
+
+class LabelFilter:
+    """Passes streamed text on, holding it back while it may still become a label."""
+
+    def __init__(self) -> None:
+        """One filter per answer."""
+        self._held: str | None = ""
+
+    def feed(self, text: str) -> str:
+        """Take the next piece; return what can be shown now."""
+        if self._held is None:
+            return text
+        self._held = strip_time_label(self._held + text)
+        start = self._held.lstrip()
+        may_be_label = start.startswith(LABEL_START) or LABEL_START.startswith(start)
+        if may_be_label and len(start) < MAX_LABEL:
+            return ""
+        shown, self._held = self._held, None
+        return shown
+
+    def flush(self) -> str:
+        """What was still held back at the end of the answer."""
+        shown, self._held = self._held or "", None
+        return shown
