@@ -1,0 +1,141 @@
+"""Pomni: a Telegram assistant that remembers. One process, one PostgreSQL.
+
+Start reading here; then ``src/application.py`` (what is built), ``src/graph/main_graph.py``
+(nodes and edges), any node, and the repository that it names.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import signal
+import sys
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from src.config import Settings, load_settings
+from src.errors import AppError, ConfigError
+from src.logs import configure_logging
+
+Command = Callable[[Settings, argparse.Namespace], Coroutine[Any, Any, int]]
+
+
+async def run(settings: Settings, arguments: argparse.Namespace) -> int:
+    """Take Telegram updates and answer them; without a token, open the console."""
+    if settings.telegram_bot_token is None:
+        if not settings.console_fallback:
+            raise ConfigError(
+                [
+                    "TELEGRAM_BOT_TOKEN: it is missing. Open @BotFather in Telegram, send "
+                    "/newbot, and copy the token that it gives you"
+                ]
+            )
+        print("TELEGRAM_BOT_TOKEN is not set, so this is the console.", file=sys.stderr)
+        return await console(settings, arguments)
+    return await _work(settings, receive=True)
+
+
+async def worker(settings: Settings, _arguments: argparse.Namespace) -> int:
+    """Handle queued updates beside a receiving process, on this or another machine."""
+    return await _work(settings, receive=False)
+
+
+async def console(settings: Settings, arguments: argparse.Namespace) -> int:
+    """Talk in this terminal: every line of stdin is one message."""
+    from src.application import open_core
+    from src.console import CONSOLE_USER_ID, Console
+
+    async with open_core(settings) as core:
+        _keep_imports()
+        user_id = getattr(arguments, "user_id", None) or CONSOLE_USER_ID
+        await Console(
+            core.agent,
+            core.commands,
+            user_id=user_id,
+            time_zone=settings.timezone,
+            as_json=getattr(arguments, "json", False),
+        ).run()
+    return 0
+
+
+async def migrate(settings: Settings, _arguments: argparse.Namespace) -> int:
+    """Bring the database to the newest schema, and say from where to where."""
+    from src.application import open_database
+    from src.storage.migrations import migrate as migrate_database
+
+    async with open_database(settings) as dsn:
+        before, after = await asyncio.to_thread(migrate_database, dsn)
+    print(f"The database was at {before or 'nothing'} and is at {after}.")
+    return 0
+
+
+async def doctor(settings: Settings, _arguments: argparse.Namespace) -> int:
+    """Check everything that the bot needs, and say how to mend what is missing."""
+    from src.doctor import run_doctor
+
+    return await run_doctor(settings)
+
+
+async def _work(settings: Settings, *, receive: bool) -> int:
+    from src.application import open_core
+    from src.telegram.bot_process import run_bot_process
+
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async with open_core(settings) as core:
+        _keep_imports()
+        await run_bot_process(core, stop, receive=receive)
+    return 0
+
+
+def _keep_imports() -> None:
+    """Let the collector run from now on, and never look again at what the imports made."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+
+
+COMMANDS: dict[str, Command] = {
+    "run": run,
+    "console": console,
+    "worker": worker,
+    "migrate": migrate,
+    "doctor": doctor,
+}
+
+
+def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
+    """The command line; no command means ``run``."""
+    parser = argparse.ArgumentParser(prog="bot.py", description=__doc__.partition("\n")[0])
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    for name, function in COMMANDS.items():
+        summary = (function.__doc__ or "").partition("\n")[0]
+        command = commands.add_parser(name, help=summary, description=summary)
+        if name == "console":
+            command.add_argument("--user-id", type=int, help="whose messages these are")
+            command.add_argument("--json", action="store_true", help="one JSON object a reply")
+    return parser.parse_args(argv)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command; returns the exit status: 0, 1 for a failure, 2 for bad settings."""
+    arguments = parse_arguments(argv)
+    gc.disable()  # while importing, nothing is garbage, and looking for it doubles the time
+    try:
+        settings = load_settings()
+        configure_logging(settings.log_level, settings.secrets())
+        return asyncio.run(COMMANDS[arguments.command or "run"](settings, arguments))
+    except ConfigError as error:
+        print(*error.problems, sep="\n", file=sys.stderr)
+        return 2
+    except AppError as error:
+        print(f"Pomni stopped: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

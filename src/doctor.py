@@ -1,0 +1,135 @@
+"""``python bot.py doctor``: check what the bot needs, and say how to mend what is missing."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from langchain_core.messages import HumanMessage
+
+from src.application import open_database
+from src.config import OFFLINE_MODEL, Settings
+from src.errors import AppError, ConfigError
+from src.llm.chat import ModelCaller, build_chat_model
+from src.storage.migrations import find_version, newest_version
+from src.storage.pg_client import connect
+from src.time_zones import local_time
+
+MAX_CLOCK_SKEW = 5.0  # seconds between our clock and PostgreSQL's
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the table; ``mend`` is None when all is well."""
+
+    subject: str
+    state: str
+    mend: str | None = None
+
+
+async def run_doctor(settings: Settings) -> int:
+    """Run every check, print a table; returns 0, or 1 when something needs mending."""
+    findings = await _check_database(settings)
+    checks: list[Callable[[Settings], Awaitable[Finding]]] = [
+        _check_telegram,
+        _check_model,
+        _check_embeddings,
+        _check_time_zone,
+    ]
+    findings += [await check(settings) for check in checks]
+    for finding in findings:
+        verdict = "OK" if finding.mend is None else f"MEND: {finding.mend}"
+        print(f"{finding.subject:<12} {finding.state:<48} {verdict}")
+    return 1 if any(finding.mend for finding in findings) else 0
+
+
+async def _check_database(settings: Settings) -> list[Finding]:
+    try:
+        async with open_database(settings) as dsn:
+            return await asyncio.to_thread(_examine_database, settings, dsn)
+    except AppError as error:
+        mend = (
+            "look at the message; is there room under DATA_DIR?"
+            if settings.uses_embedded_database
+            else "is PostgreSQL running, and are DATABASE_URL or PG_* right?"
+        )
+        return [Finding("database", str(error).splitlines()[0][:200], mend)]
+
+
+def _examine_database(settings: Settings, dsn: str) -> list[Finding]:
+    connection = connect(dsn)
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT current_setting('server_version'), extract(epoch FROM now())")
+            version, server_time = cursor.fetchone() or ("?", 0)
+    finally:
+        connection.close()
+    kind = "embedded" if settings.uses_embedded_database else "configured"
+    schema, newest = find_version(dsn), newest_version()
+    skew = abs(time.time() - float(server_time))
+    return [
+        Finding("database", f"PostgreSQL {version}, {kind}"),
+        Finding(
+            "schema",
+            f"version {schema or 'none'} of {newest}",
+            None if schema == newest else "run: python bot.py migrate (run does it too)",
+        ),
+        Finding(
+            "clock",
+            f"{skew:.1f} s from the database's",
+            None if skew <= MAX_CLOCK_SKEW else "set the clock of this machine or of PostgreSQL's",
+        ),
+    ]
+
+
+async def _check_telegram(settings: Settings) -> Finding:
+    if settings.telegram_bot_token is None:
+        mend = None if settings.console_fallback else "set TELEGRAM_BOT_TOKEN, from @BotFather"
+        return Finding("telegram", "no token: the console opens instead", mend)
+    from src.metrics import Metrics
+    from src.telegram.setup import build_bot, get_identity
+
+    bot = build_bot(settings, Metrics())
+    try:
+        identity = await get_identity(bot)
+    except ConfigError:
+        return Finding(
+            "telegram", "the token is refused", "copy TELEGRAM_BOT_TOKEN from @BotFather again"
+        )
+    except AppError as error:
+        return Finding("telegram", str(error), "is TELEGRAM_API_BASE right and reachable?")
+    finally:
+        await bot.session.close()
+    return Finding("telegram", f"@{identity.username} ({identity.id})")
+
+
+async def _check_model(settings: Settings) -> Finding:
+    name = settings.chat_model_name
+    if name == OFFLINE_MODEL:
+        return Finding("model", "offline: remembers and quotes, no language model")
+    caller = ModelCaller(build_chat_model(settings), name, timeout=settings.llm_timeout)
+    start = time.perf_counter()
+    try:
+        await caller.stream(
+            caller.with_tools([]),
+            [HumanMessage("Answer with the word: ready")],
+            purpose="doctor",
+            on_text=lambda _text: None,
+            on_usage=lambda _usage: None,
+        )
+    except AppError as error:
+        return Finding("model", f"{name}: {error}", "check LLM_MODEL, its key and base URL")
+    return Finding("model", f"{name}, answered in {time.perf_counter() - start:.1f} s")
+
+
+async def _check_embeddings(settings: Settings) -> Finding:
+    """Nothing uses embeddings yet; say what is configured."""
+    return Finding("embeddings", f"{settings.embedding_model} (not used by this version)")
+
+
+async def _check_time_zone(settings: Settings) -> Finding:
+    now = local_time(datetime.now(UTC), settings.timezone)
+    return Finding("time zone", f"{settings.timezone}, it is {now:%Y-%m-%d %H:%M}")

@@ -1,0 +1,1 @@
+"""The use cases: a turn, a new conversation, the history of tool calls."""

@@ -1,0 +1,246 @@
+"""One turn, in the order of seed 001: store, load, answer, store.
+
+Telegram and the console call the same three steps: ``begin_turn``, ``answer``,
+``mark_delivered``. Each step can be repeated after a crash without doing its work twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import cast
+from uuid import UUID
+
+from langgraph.errors import GraphRecursionError
+
+from src.errors import ConversationGoneError
+from src.graph.conversation_state import ConversationState, TurnContext
+from src.graph.main_graph import Graph
+from src.llm.prompts.time_label import add_time_label
+from src.metrics import Metrics
+from src.services.tool_history_service import ToolHistoryService
+from src.services.turn_control import TurnControl, TurnStoppedError
+from src.storage.conversation_repo import ConversationRepository, TelegramOrigin
+from src.storage.pg_client import PgClient
+from src.storage.turn_repo import ModelUsage, NewAnswer, StoredAnswer, TurnRepository
+from src.texts import Language, say
+
+HISTORY_LIMIT = 30  # messages (seed 001)
+MAX_STEPS = 24  # of the graph: about ten rounds of tools
+
+
+@dataclass(frozen=True)
+class IncomingMessage:
+    """A message to answer.
+
+    Attributes:
+        telegram_user_id: The owner: the person, or the group's negative chat id.
+        text: What was written.
+        moment: When (aware).
+        language: For the sentences that the bot says itself.
+        time_zone: The owner's zone.
+        thread_id: The topic of a forum group, else 0.
+        origin: Where in Telegram it stands; None in the console.
+    """
+
+    telegram_user_id: int
+    text: str
+    moment: datetime
+    language: Language
+    time_zone: str
+    thread_id: int = 0
+    origin: TelegramOrigin | None = None
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A stored message that waits for its answer, or has it already (after a crash).
+
+    Attributes:
+        incoming: The message.
+        conversation_id: Where it is stored.
+        message_id: Its id there.
+        is_new: Whether it was stored just now, so that this is the first attempt.
+        answer: Its answer, when an earlier attempt got that far.
+    """
+
+    incoming: IncomingMessage
+    conversation_id: UUID
+    message_id: int
+    is_new: bool = True
+    answer: StoredAnswer | None = None
+
+
+class AgentService:
+    """Answers messages; the one place where a turn's order is written down."""
+
+    def __init__(
+        self,
+        *,
+        client: PgClient,
+        conversations: ConversationRepository,
+        turns: TurnRepository,
+        graph: Graph,
+        tool_history: ToolHistoryService,
+        metrics: Metrics,
+    ) -> None:
+        """Use what ``bot.py`` built."""
+        self._client = client
+        self._conversations = conversations
+        self._turns = turns
+        self._graph = graph
+        self._tool_history = tool_history
+        self._metrics = metrics
+
+    async def begin_turn(self, incoming: IncomingMessage) -> Turn:
+        """Get or create the conversation and store the message, with its time before it.
+
+        A message that is stored already (the turn was interrupted) is found, with its answer
+        if it has one.
+        """
+        with self._metrics.stage("store"):
+            return await self._client.run(self._store_message, incoming)
+
+    async def answer(
+        self,
+        turn: Turn,
+        *,
+        control: TurnControl | None = None,
+        on_text: Callable[[str], None] = lambda _text: None,
+    ) -> StoredAnswer:
+        """Load the last 30 messages, run the graph, store the answer and the tools it used.
+
+        Args:
+            turn: A begun turn. One that has an answer gets that one, without a model call.
+            control: Ends the generation when the user stops it; what was written is kept.
+            on_text: Called with each piece of the answer as it is written.
+
+        Raises:
+            ModelUnavailableError: Worth another try.
+            ModelError: The model refused.
+            ConversationGoneError: /new wiped the conversation meanwhile.
+        """
+        if turn.answer is not None:
+            return turn.answer
+        written: list[str] = []
+
+        def show(text: str) -> None:
+            written.append(text)
+            on_text(text)
+
+        usage: list[ModelUsage] = []
+        context = self._context(turn, show, usage)
+        try:
+            state = await (control or TurnControl()).run(self._run_graph(turn, context))
+        except TurnStoppedError:
+            return await self._save(turn, "".join(written), (), usage, stopped=True)
+        except GraphRecursionError:
+            sentence = say("too_many_steps", turn.incoming.language)
+            return await self._save(turn, sentence, (), usage)
+        except Exception:
+            await self._client.run(self._turns.add_usage, turn.conversation_id, tuple(usage))
+            raise
+        text = state.get("answer") or say("empty_answer", turn.incoming.language)
+        return await self._save(turn, text, tuple(state.get("tools_used", ())), usage)
+
+    async def mark_delivered(
+        self, turn: Turn, answer: StoredAnswer, *, parts: int = 1, update: int | None = None
+    ) -> None:
+        """The user has the answer; ``update`` is the row id of the update that asked for it."""
+        await self._client.run(
+            self._turns.mark_delivered,
+            turn.conversation_id,
+            answer.id,
+            parts=parts,
+            update=update,
+        )
+
+    async def mark_stopped(self, turn: Turn) -> None:
+        """The user stopped the answer before it began."""
+        await self._client.run(self._turns.mark_stopped, turn.conversation_id, turn.message_id)
+
+    async def start_new_conversation(self, telegram_user_id: int, *, thread_id: int = 0) -> UUID:
+        """/new: delete the owner's conversations with all that hangs on them, start another."""
+        await self._tool_history.clear(telegram_user_id, thread_id=thread_id)
+        return await self._client.run(
+            self._conversations.create_new_conversation, telegram_user_id, thread_id=thread_id
+        )
+
+    async def was_stopped(self, telegram_user_id: int, *, thread_id: int = 0) -> bool:
+        """Whether the answer to the owner's newest message was stopped."""
+        return await self._client.run(self._turns.was_newest_stopped, telegram_user_id, thread_id)
+
+    def _store_message(self, incoming: IncomingMessage) -> Turn:
+        content = add_time_label(incoming.text, incoming.moment, incoming.time_zone)
+        for last_try in (False, True):
+            conversation_id = self._conversations.get_or_create_conversation(
+                incoming.telegram_user_id, thread_id=incoming.thread_id
+            )
+            try:
+                message = self._conversations.add_message(
+                    conversation_id, "user", content, origin=incoming.origin
+                )
+                break
+            except ConversationGoneError:  # wiped between the two statements
+                if last_try:
+                    raise
+        answer = None
+        if not message.is_new:
+            answer = self._turns.find_answer(conversation_id, message.id)
+        return Turn(incoming, conversation_id, message.id, message.is_new, answer)
+
+    def _context(
+        self, turn: Turn, on_text: Callable[[str], None], usage: list[ModelUsage]
+    ) -> TurnContext:
+        incoming = turn.incoming
+        return TurnContext(
+            telegram_user_id=incoming.telegram_user_id,
+            conversation_id=turn.conversation_id,
+            message_id=turn.message_id,
+            moment=incoming.moment,
+            time_zone=incoming.time_zone,
+            on_text=on_text,
+            usage=usage,
+        )
+
+    async def _run_graph(self, turn: Turn, context: TurnContext) -> ConversationState:
+        with self._metrics.stage("load"):
+            history = await self._client.run(
+                self._conversations.load_last_messages, turn.conversation_id, HISTORY_LIMIT
+            )
+        with self._metrics.stage("model"):
+            state = await self._graph.ainvoke(
+                {"history": history}, context=context, config={"recursion_limit": MAX_STEPS}
+            )
+        return cast("ConversationState", state)
+
+    async def _save(
+        self,
+        turn: Turn,
+        text: str,
+        tools: tuple[str, ...],
+        usage: list[ModelUsage],
+        *,
+        stopped: bool = False,
+    ) -> StoredAnswer:
+        for call in usage:
+            self._count(call)
+        if stopped:
+            mark = say("stopped_early", turn.incoming.language)
+            text = f"{text.rstrip()}\n\n{mark}".strip()
+        answer = NewAnswer(
+            turn.conversation_id, turn.message_id, text, tools, tuple(usage), stopped
+        )
+        with self._metrics.stage("save"):
+            stored = await self._client.run(self._turns.save_answer, answer)
+        self._metrics.turns.labels("stopped" if stopped else "answered").inc()
+        return stored
+
+    def _count(self, call: ModelUsage) -> None:
+        for kind, tokens in (
+            ("prompt", call.prompt_tokens),
+            ("cached", call.cached_tokens),
+            ("completion", call.completion_tokens),
+        ):
+            self._metrics.tokens.labels(call.model, kind).inc(tokens)

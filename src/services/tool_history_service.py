@@ -1,0 +1,79 @@
+"""The history of tool calls: what was asked, what came back, how long it took."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from langchain_core.messages import ToolMessage
+from langgraph.prebuilt.tool_node import ToolCallRequest
+from langgraph.types import Command
+
+from src.errors import StorageError
+from src.graph.conversation_state import TurnContext
+from src.graph.main_graph import describe_tool_error
+from src.storage.pg_client import PgClient
+from src.storage.tool_result_repo import ToolResult, ToolResultRepository
+
+logger = logging.getLogger(__name__)
+
+TOOL_TIMEOUT = 30.0  # seconds that a tool may take
+
+ToolReply = ToolMessage | Command[Any]
+
+
+class ToolHistoryService:
+    """Keeps the newest tool calls of each conversation in ``tool_results``."""
+
+    def __init__(self, client: PgClient, results: ToolResultRepository) -> None:
+        """Store through ``results``."""
+        self._client = client
+        self._results = results
+
+    async def record(
+        self,
+        request: ToolCallRequest,
+        execute: Callable[[ToolCallRequest], Awaitable[ToolReply]],
+    ) -> ToolReply:
+        """Run a tool within its time, and store the call; a failure becomes text for the model.
+
+        A failure to store never fails the turn.
+        """
+        call = request.tool_call
+        start = time.perf_counter()
+        failure: str | None = None
+        try:
+            async with asyncio.timeout(TOOL_TIMEOUT):
+                reply = await execute(request)
+        except Exception as error:
+            failure = type(error).__name__
+            logger.warning("tool failed", extra={"tool": call["name"]}, exc_info=error)
+            reply = ToolMessage(
+                describe_tool_error(error),
+                name=call["name"],
+                tool_call_id=call["id"] or "",
+                status="error",
+            )
+        text = str(reply.text) if isinstance(reply, ToolMessage) else ""
+        if isinstance(reply, ToolMessage) and reply.status == "error":
+            failure = failure or "ToolError"
+        milliseconds = round((time.perf_counter() - start) * 1000)
+        result = ToolResult(call["name"], dict(call["args"]), text, milliseconds, failure)
+        context: Any = request.runtime.context  # LangGraph types it as None
+        await self._store(context, result)
+        return reply
+
+    async def clear(self, telegram_user_id: int, *, thread_id: int = 0) -> int:
+        """Forget an owner's tool calls (/new); returns how many there were."""
+        return await self._client.run(self._results.clear, telegram_user_id, thread_id=thread_id)
+
+    async def _store(self, context: TurnContext, result: ToolResult) -> None:
+        try:
+            await self._client.run(
+                self._results.add, context.conversation_id, context.message_id, result
+            )
+        except StorageError as error:
+            logger.warning("tool call not recorded", extra={"tool": result.name}, exc_info=error)
