@@ -1,0 +1,116 @@
+"""Loopback fakes of the two services that the bot talks to, and what they share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, NoReturn, Self, TypeGuard
+
+from aiohttp import web
+
+MAX_BODY_BYTES = 60 * 1024 * 1024
+"""Larger than the 50 MB that the Bot API takes in one upload."""
+
+
+class Changes:
+    """Wakes everybody who waits for a condition on a fake's state."""
+
+    def __init__(self) -> None:
+        self._waiters: list[asyncio.Future[None]] = []
+
+    def notify(self) -> None:
+        """Make every waiter look at its condition again."""
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    async def wait(self) -> None:
+        """Return after the next `notify`."""
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        await waiter
+
+    async def until(
+        self, predicate: Callable[[], bool], timeout: float, describe: Callable[[], str]
+    ) -> None:
+        """Return once the predicate holds.
+
+        Args:
+            predicate: Evaluated now and after every change.
+            timeout: Seconds to wait.
+            describe: Builds the failure's text.
+
+        Raises:
+            AssertionError: The predicate did not hold in time.
+        """
+        try:
+            async with asyncio.timeout(timeout):
+                while not predicate():
+                    await self.wait()
+        except TimeoutError:
+            raise AssertionError(describe()) from None
+
+
+class LoopbackServer:
+    """An aiohttp server on 127.0.0.1 that can stop and come back on the same port.
+
+    Handlers are cancelled when their client goes away, so a killed bot leaves nothing waiting.
+    """
+
+    def __init__(self, port: int = 0) -> None:
+        self.port = port
+        self.changes = Changes()
+        self._runner: web.AppRunner | None = None
+
+    def routes(self) -> list[web.RouteDef]:
+        """Return the routes to serve."""
+        raise NotImplementedError
+
+    async def start(self) -> None:
+        """Listen; with port 0 the port is chosen once and kept over restarts."""
+        app = web.Application(client_max_size=MAX_BODY_BYTES)
+        app.add_routes(self.routes())
+        self._runner = web.AppRunner(
+            app, access_log=None, handler_cancellation=True, shutdown_timeout=0.05
+        )
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", self.port).start()
+        self.port = int(self._runner.addresses[0][1])
+
+    async def stop(self) -> None:
+        """Close the listener and every connection at once; the state stays."""
+        runner, self._runner = self._runner, None
+        if runner is None:
+            return
+        for site in list(runner.sites):
+            await site.stop()
+        if runner.server is not None:
+            for connection in runner.server.connections:
+                connection.force_close()
+        await runner.cleanup()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self.stop()
+
+
+async def wait_for_client_to_leave() -> NoReturn:
+    """Answer nothing; ends by cancellation, when the client or the server closes."""
+    await asyncio.get_running_loop().create_future()
+    raise AssertionError("nobody resolves this future")
+
+
+async def drop_connection(request: web.Request) -> NoReturn:
+    """Close the request's connection abruptly, with nothing more written to it."""
+    if request.transport is not None:
+        request.transport.abort()
+    await wait_for_client_to_leave()
+
+
+def is_integer(value: Any) -> TypeGuard[int]:
+    """Tell whether the value is an int and not a bool."""
+    return isinstance(value, int) and not isinstance(value, bool)

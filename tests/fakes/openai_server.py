@@ -1,0 +1,466 @@
+"""A loopback OpenAI-compatible model: chat completions (streamed or not), embeddings, models."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import json
+import math
+import re
+import struct
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+
+from tests.fakes import LoopbackServer, drop_connection, wait_for_client_to_leave
+
+Json = dict[str, Any]
+
+DEFAULT_DIMENSION = 256
+TOKEN_CHARACTERS = 4
+"""Characters a token, for usage numbers that a reply does not set."""
+
+_TIME_PREFIX = re.compile(r"^\[Текущее время: \d{4}-\d{2}-\d{2} \d{2}:\d{2}\] ")
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True)
+class ChatRequest:
+    """One POST /chat/completions.
+
+    Attributes:
+        raw: The whole body.
+        at: `time.monotonic()` of its arrival.
+    """
+
+    model: str
+    messages: list[Json]
+    tools: list[Json]
+    stream: bool
+    raw: Json
+    at: float
+
+    @property
+    def last_user_text(self) -> str:
+        """The last user message's text without the prefix that tells the time."""
+        for message in reversed(self.messages):
+            if message.get("role") == "user":
+                return _TIME_PREFIX.sub("", text_of(message.get("content")))
+        return ""
+
+    @property
+    def system_text(self) -> str:
+        """The texts of all system messages, joined by newlines."""
+        roles = {"system", "developer"}
+        texts = [text_of(m.get("content")) for m in self.messages if m.get("role") in roles]
+        return "\n".join(texts)
+
+
+@dataclass
+class Reply:
+    """What the model answers, and how badly.
+
+    Attributes:
+        text: The answer.
+        tool_calls: (name, arguments) of each call; `finish_reason` follows.
+        chunk_size: Characters in one streamed chunk.
+        chunk_delay: Seconds before each chunk.
+        delay: Seconds before the first byte.
+        status: HTTP status; anything but 200 is sent as an OpenAI error.
+        error: The error's message, or its whole object.
+        headers: Extra response headers, such as Retry-After.
+        cut_after_chunks: Drop the connection after so many chunks.
+        hang: Never answer.
+        prompt_tokens: For usage; None estimates it from the text, as for completion_tokens.
+        gate: The answer pauses after `gate_after_chunks` chunks until this is set.
+    """
+
+    text: str = ""
+    tool_calls: list[tuple[str, Json]] = field(default_factory=list)
+    chunk_size: int = 8
+    chunk_delay: float = 0.0
+    delay: float = 0.0
+    status: int = 200
+    error: str | Json | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    cut_after_chunks: int | None = None
+    hang: bool = False
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cached_tokens: int = 0
+    gate: asyncio.Event | None = None
+    gate_after_chunks: int = 0
+    finish_reason: str | None = None
+
+    @property
+    def is_error(self) -> bool:
+        """True when an error object is sent instead of an answer."""
+        return self.status != 200 or self.error is not None
+
+
+def echo(request: ChatRequest) -> Reply:
+    """Answer with the user's own words."""
+    return Reply(text=f"эхо: {request.last_user_text}")
+
+
+class FakeOpenAI(LoopbackServer):
+    """The model's server.
+
+    Attributes:
+        reply: Builds the answer when nothing is queued; a plain string is a text.
+        api_key: When set, other keys get 401.
+        requests: Every chat request, unless `keep_requests` is off.
+        request_count: Chat requests so far, counted always.
+        active: Chat requests being answered now.
+        waiting_at_gate: Answers that wait for their gate now.
+        abandoned: Answers that their client left or the server's stop cut.
+        embedding_requests: The inputs of each embeddings request.
+        embeddings_error: When set, what every embeddings request is answered.
+    """
+
+    def __init__(
+        self,
+        port: int = 0,
+        *,
+        api_key: str | None = None,
+        reply: Callable[[ChatRequest], Reply | str] = echo,
+        keep_requests: bool = True,
+        embedding_dimension: int = DEFAULT_DIMENSION,
+    ) -> None:
+        super().__init__(port)
+        self.api_key = api_key
+        self.reply = reply
+        self.keep_requests = keep_requests
+        self.embedding_dimension = embedding_dimension
+        self.models = ["fake-model"]
+        self.requests: list[ChatRequest] = []
+        self.request_count = 0
+        self.active = 0
+        self.waiting_at_gate = 0
+        self.abandoned = 0
+        self.embedding_requests: list[list[str]] = []
+        self.embeddings_error: Reply | None = None
+        self._queued: deque[Reply] = deque()
+
+    @property
+    def url(self) -> str:
+        """The base URL for clients; it ends with /v1."""
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def routes(self) -> list[web.RouteDef]:
+        """Serve the three endpoints."""
+        return [
+            web.post("/v1/chat/completions", self._chat),
+            web.post("/v1/embeddings", self._embeddings),
+            web.get("/v1/models", self._models),
+        ]
+
+    def queue(self, *replies: Reply | str) -> None:
+        """Answer the next requests with these, in order, before `reply` is asked."""
+        self._queued.extend(as_reply(reply) for reply in replies)
+
+    async def wait_requests(self, count: int, timeout: float = 10) -> list[ChatRequest]:
+        """Return the requests once at least `count` chat requests have come."""
+        await self.wait_for(lambda: self.request_count >= count, timeout, f"{count} request(s)")
+        return list(self.requests)
+
+    async def wait_for(
+        self,
+        predicate: Callable[[], object],
+        timeout: float = 10,
+        what: str = "the expected condition",
+    ) -> None:
+        """Return once the predicate, looked at after every change, is true.
+
+        Raises:
+            AssertionError: After `timeout` seconds.
+        """
+        await self.changes.until(
+            lambda: bool(predicate()), timeout, lambda: self._failure(what, timeout)
+        )
+
+    def _failure(self, what: str, timeout: float) -> str:
+        last = [str(request.messages[-1:])[:200] for request in self.requests[-5:]]
+        return (
+            f"waited {timeout} s in vain for {what}; {self.request_count} chat request(s), "
+            f"{self.active} active; the last: {last}"
+        )
+
+    async def _chat(self, request: web.Request) -> web.StreamResponse:
+        if refusal := self._check_key(request):
+            return refusal
+        chat = parse_chat(await request.json())
+        self.request_count += 1
+        if self.keep_requests:
+            self.requests.append(chat)
+        async with self._activity():
+            reply = self._queued.popleft() if self._queued else as_reply(self.reply(chat))
+            await self._before_answer(reply)
+            if reply.is_error:
+                return error_response(reply)
+            if chat.stream:
+                return await self._stream(request, chat, reply)
+            await self._pass_gate(reply)
+            if reply.cut_after_chunks is not None:
+                await drop_connection(request)
+            return web.json_response(completion(chat, reply), headers=reply.headers)
+
+    @asynccontextmanager
+    async def _activity(self) -> AsyncIterator[None]:
+        self.active += 1
+        self.changes.notify()
+        try:
+            yield
+        except (asyncio.CancelledError, ConnectionError):
+            self.abandoned += 1
+            raise
+        finally:
+            self.active -= 1
+            self.changes.notify()
+
+    async def _before_answer(self, reply: Reply) -> None:
+        if reply.hang:
+            await wait_for_client_to_leave()
+        if reply.delay:
+            await asyncio.sleep(reply.delay)
+
+    async def _pass_gate(self, reply: Reply) -> None:
+        if reply.gate is None:
+            return
+        self.waiting_at_gate += 1
+        self.changes.notify()
+        try:
+            await reply.gate.wait()
+        finally:
+            self.waiting_at_gate -= 1
+
+    async def _stream(
+        self, request: web.Request, chat: ChatRequest, reply: Reply
+    ) -> web.StreamResponse:
+        response = web.StreamResponse(headers=reply.headers)
+        response.content_type = "text/event-stream"
+        await response.prepare(request)
+        await response.write(event(chunk(chat, {"role": "assistant", "content": ""})))
+        await self._write_deltas(request, response, chat, reply)
+        await response.write(event(chunk(chat, {}, finish_reason(reply))))
+        if (chat.raw.get("stream_options") or {}).get("include_usage"):
+            await response.write(event(chunk(chat, None) | {"usage": usage(chat, reply)}))
+        await response.write(b"data: [DONE]\n\n")
+        await response.write_eof()
+        return response
+
+    async def _write_deltas(
+        self, request: web.Request, response: web.StreamResponse, chat: ChatRequest, reply: Reply
+    ) -> None:
+        written = 0
+        for delta in deltas(reply):
+            if written == reply.cut_after_chunks:
+                break
+            if written == reply.gate_after_chunks:
+                await self._pass_gate(reply)
+            if reply.chunk_delay:
+                await asyncio.sleep(reply.chunk_delay)
+            await response.write(event(chunk(chat, delta)))
+            written += 1
+        if reply.cut_after_chunks is not None:
+            await drop_connection(request)
+        if written <= reply.gate_after_chunks:
+            await self._pass_gate(reply)
+
+    async def _embeddings(self, request: web.Request) -> web.Response:
+        if refusal := self._check_key(request):
+            return refusal
+        body = await request.json()
+        inputs = texts_to_embed(body["input"])
+        self.embedding_requests.append(inputs)
+        self.changes.notify()
+        if self.embeddings_error is not None:
+            return error_response(self.embeddings_error)
+        dimension = int(body.get("dimensions") or self.embedding_dimension)
+        as_base64 = body.get("encoding_format") == "base64"
+        data = [
+            {"object": "embedding", "index": index, "embedding": vector}
+            for index, vector in enumerate(
+                pack(embed(text, dimension)) if as_base64 else embed(text, dimension)
+                for text in inputs
+            )
+        ]
+        tokens = sum(map(count_tokens, inputs))
+        return web.json_response(
+            {
+                "object": "list",
+                "model": body.get("model"),
+                "data": data,
+                "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
+            }
+        )
+
+    async def _models(self, request: web.Request) -> web.Response:
+        if refusal := self._check_key(request):
+            return refusal
+        data = [
+            {"id": name, "object": "model", "created": 0, "owned_by": "fake"}
+            for name in self.models
+        ]
+        return web.json_response({"object": "list", "data": data})
+
+    def _check_key(self, request: web.Request) -> web.Response | None:
+        given = request.headers.get("Authorization")
+        if self.api_key is None or given == f"Bearer {self.api_key}":
+            return None
+        return error_response(Reply(status=401, error="Incorrect API key provided"))
+
+
+def as_reply(reply: Reply | str) -> Reply:
+    """Return a reply; a string is its text."""
+    return Reply(text=reply) if isinstance(reply, str) else reply
+
+
+def parse_chat(body: Json) -> ChatRequest:
+    """Read the body of a chat request."""
+    return ChatRequest(
+        model=body.get("model", ""),
+        messages=body.get("messages", []),
+        tools=body.get("tools") or [],
+        stream=bool(body.get("stream")),
+        raw=body,
+        at=time.monotonic(),
+    )
+
+
+def text_of(content: Any) -> str:
+    """Return a message content's text, be it a string or a list of parts."""
+    if isinstance(content, list):
+        return "".join(part.get("text", "") for part in content if isinstance(part, dict))
+    return content or ""
+
+
+def error_response(reply: Reply) -> web.Response:
+    """Build an OpenAI error; without a status it is a 500."""
+    status = reply.status if reply.status != 200 else 500
+    error = reply.error
+    if not isinstance(error, dict):
+        code = "invalid_api_key" if status == 401 else None
+        message = error or f"error {status}"
+        error = {"message": message, "type": "fake_error", "param": None, "code": code}
+    return web.json_response({"error": error}, status=status, headers=reply.headers)
+
+
+def completion(chat: ChatRequest, reply: Reply) -> Json:
+    """Build the answer to a request without streaming."""
+    message: Json = {"role": "assistant", "content": reply.text or None, "refusal": None}
+    if reply.tool_calls:
+        message["tool_calls"] = [
+            tool_call(index, name, json.dumps(arguments, ensure_ascii=False))
+            for index, (name, arguments) in enumerate(reply.tool_calls)
+        ]
+    else:
+        message["content"] = reply.text
+    choice = {"index": 0, "message": message, "finish_reason": finish_reason(reply)}
+    return {
+        "id": "chatcmpl-fake",
+        "object": "chat.completion",
+        "created": int(time.time()),
+        "model": chat.model,
+        "choices": [choice],
+        "usage": usage(chat, reply),
+    }
+
+
+def chunk(chat: ChatRequest, delta: Json | None, finish: str | None = None) -> Json:
+    """Build a streamed chunk; without a delta it has no choices, as the usage chunk."""
+    choices = [] if delta is None else [{"index": 0, "delta": delta, "finish_reason": finish}]
+    return {
+        "id": "chatcmpl-fake",
+        "object": "chat.completion.chunk",
+        "created": int(time.time()),
+        "model": chat.model,
+        "choices": choices,
+    }
+
+
+def event(body: Json) -> bytes:
+    """Encode one server-sent event."""
+    return f"data: {json.dumps(body, ensure_ascii=False)}\n\n".encode()
+
+
+def deltas(reply: Reply) -> Iterator[Json]:
+    """Yield the deltas of the answer: its text, then each tool call in pieces."""
+    for piece in pieces(reply.text, reply.chunk_size):
+        yield {"content": piece}
+    for index, (name, arguments) in enumerate(reply.tool_calls):
+        yield {"tool_calls": [{"index": index, **tool_call(index, name, "")}]}
+        for piece in pieces(json.dumps(arguments, ensure_ascii=False), reply.chunk_size):
+            yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
+
+
+def pieces(text: str, size: int) -> Iterator[str]:
+    """Cut the text into pieces of `size` characters."""
+    for start in range(0, len(text), size):
+        yield text[start : start + size]
+
+
+def tool_call(index: int, name: str, arguments: str) -> Json:
+    """Build one tool call."""
+    function = {"name": name, "arguments": arguments}
+    return {"id": f"call_{index}_{name}", "type": "function", "function": function}
+
+
+def finish_reason(reply: Reply) -> str:
+    """Return why the answer ended."""
+    return reply.finish_reason or ("tool_calls" if reply.tool_calls else "stop")
+
+
+def usage(chat: ChatRequest, reply: Reply) -> Json:
+    """Return the numbers of tokens."""
+    prompt = reply.prompt_tokens
+    if prompt is None:
+        prompt = sum(count_tokens(text_of(m.get("content"))) for m in chat.messages)
+    answer = reply.completion_tokens
+    if answer is None:
+        answer = count_tokens(reply.text)
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": answer,
+        "total_tokens": prompt + answer,
+        "prompt_tokens_details": {"cached_tokens": reply.cached_tokens},
+    }
+
+
+def count_tokens(text: str) -> int:
+    """Estimate the number of tokens."""
+    return max(1, len(text) // TOKEN_CHARACTERS)
+
+
+def texts_to_embed(value: Any) -> list[str]:
+    """Return the inputs as texts; lists of token numbers become their spelling."""
+    if isinstance(value, str):
+        return [value]
+    if value and isinstance(value[0], int):
+        return [" ".join(map(str, value))]
+    return [item if isinstance(item, str) else " ".join(map(str, item)) for item in value]
+
+
+def embed(text: str, dimension: int) -> list[float]:
+    """Return a unit vector: every word adds its hash, so shared words bring texts closer."""
+    vector = [0.0] * dimension
+    for word in _WORD.findall(text.casefold()) or [text]:
+        digest = hashlib.blake2b(word.encode(), digest_size=16).digest()
+        for start in range(0, 16, 4):
+            number = int.from_bytes(digest[start : start + 4], "big")
+            vector[(number >> 1) % dimension] += 1.0 if number & 1 else -1.0
+    norm = math.sqrt(sum(value * value for value in vector))
+    if norm == 0.0:
+        return [1.0] + [0.0] * (dimension - 1)
+    return [value / norm for value in vector]
+
+
+def pack(vector: list[float]) -> str:
+    """Encode a vector as base64 of little-endian float32, as the API does."""
+    return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()

@@ -1,0 +1,258 @@
+"""What each Bot API method does in the fake."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from tests.fakes.telegram_checks import (
+    check_caption,
+    check_commands,
+    check_markup,
+    check_text,
+    rich_text,
+)
+from tests.fakes.telegram_state import TelegramState
+from tests.fakes.telegram_types import ApiError, Draft, Json, Params, SentMessage, bad_request
+
+NOT_MODIFIED = (
+    "message is not modified: specified new message content and reply markup are exactly the "
+    "same as a current content and reply markup of the message"
+)
+MEDIA_METHODS = frozenset(
+    [
+        "sendPhoto",
+        "sendAudio",
+        "sendDocument",
+        "sendVideo",
+        "sendAnimation",
+        "sendVoice",
+        "sendVideoNote",
+        "sendSticker",
+        "sendLocation",
+        "sendVenue",
+        "sendContact",
+        "sendPoll",
+        "sendDice",
+        "sendInvoice",
+    ]
+)
+PROFILE_FIELDS = {
+    "MyName": "name",
+    "MyDescription": "description",
+    "MyShortDescription": "short_description",
+}
+
+
+class BotMethods:
+    """The methods that change or read the state, by name."""
+
+    def __init__(self, state: TelegramState) -> None:
+        self.state = state
+        self._handlers: dict[str, Callable[[Params], Any]] = {
+            "getMe": self._get_me,
+            "sendMessage": self._send_message,
+            "sendRichMessage": self._send_rich_message,
+            "sendMessageDraft": self._send_draft,
+            "sendRichMessageDraft": self._send_rich_draft,
+            "editMessageText": self._edit_text,
+            "editMessageReplyMarkup": self._edit_markup,
+            "deleteMessage": self._delete,
+            "deleteMessages": self._delete_many,
+            "setMyCommands": self._set_commands,
+            "getMyCommands": self._get_commands,
+            "deleteMyCommands": self._delete_commands,
+            "answerCallbackQuery": self._answer_callback,
+            "getFile": self._get_file,
+        }
+
+    def call(self, method: str, params: Params) -> Any:
+        """Perform a method and return its result; a method without a handler returns True.
+
+        Raises:
+            ApiError: Telegram would refuse.
+        """
+        self._check_chat(params)
+        handler = self._handlers.get(method)
+        if handler is not None:
+            return handler(params)
+        if method in MEDIA_METHODS:
+            return self._send_media(method, params)
+        if method[3:] in PROFILE_FIELDS:
+            return self._profile(method, params)
+        return True
+
+    def _check_chat(self, params: Params) -> None:
+        if "chat_id" not in params:
+            return
+        chat = self.state.chat(params["chat_id"])
+        if chat["id"] in self.state.blocked:
+            raise ApiError(403, "Forbidden: bot was blocked by the user")
+
+    def _get_me(self, _params: Params) -> Json:
+        return self.state.bot | {
+            "can_join_groups": True,
+            "can_read_all_group_messages": False,
+            "supports_inline_queries": False,
+        }
+
+    def _send_message(self, params: Params) -> Json:
+        return self._send(params, "sendMessage", check_text(params), params.get("entities"))
+
+    def _send_rich_message(self, params: Params) -> Json:
+        text = rich_text(params.get("rich_message"))
+        if not text:
+            raise bad_request("message text is empty")
+        return self._send(params, "sendRichMessage", text, None)
+
+    def _send_media(self, method: str, params: Params) -> Json:
+        return self._send(params, method, check_caption(params), params.get("caption_entities"))
+
+    def _send(self, params: Params, method: str, text: str, entities: Any) -> Json:
+        chat_id = self._required_chat(params)
+        markup = check_markup(params.get("reply_markup"))
+        reply_to = self._reply_target(chat_id, params)
+        return self.state.add_sent(
+            SentMessage(
+                message_id=self.state.new_message_id(),
+                chat_id=chat_id,
+                text=text,
+                entities=entities or [],
+                thread_id=params.get("message_thread_id"),
+                reply_to=reply_to,
+                reply_markup=markup,
+                at=time.monotonic(),
+                method=method,
+                parse_mode=params.get("parse_mode"),
+                rich_message=params.get("rich_message"),
+            )
+        )
+
+    def _required_chat(self, params: Params) -> int:
+        if "chat_id" not in params:
+            raise bad_request("chat_id is empty")
+        return int(self.state.chat(params["chat_id"])["id"])
+
+    def _reply_target(self, chat_id: int, params: Params) -> int | None:
+        reply: Json = params.get("reply_parameters") or {}
+        message_id = reply.get("message_id", params.get("reply_to_message_id"))
+        if message_id is None:
+            return None
+        if (reply.get("chat_id", chat_id), message_id) in self.state.messages:
+            return int(message_id)
+        if reply.get("allow_sending_without_reply") or params.get("allow_sending_without_reply"):
+            return None
+        raise bad_request("message to be replied not found")
+
+    def _send_draft(self, params: Params) -> bool:
+        return self._add_draft(params, "sendMessageDraft", check_text(params, may_be_empty=True))
+
+    def _send_rich_draft(self, params: Params) -> bool:
+        return self._add_draft(
+            params, "sendRichMessageDraft", rich_text(params.get("rich_message"))
+        )
+
+    def _add_draft(self, params: Params, method: str, text: str) -> bool:
+        chat_id = self._required_chat(params)
+        if self.state.chat(chat_id)["type"] != "private":
+            raise bad_request("TEXTDRAFT_PEER_INVALID")
+        if not params.get("draft_id"):
+            raise bad_request("invalid draft_id specified")
+        self.state.add_draft(
+            Draft(
+                chat_id=chat_id,
+                draft_id=params["draft_id"],
+                text=text,
+                entities=params.get("entities") or [],
+                thread_id=params.get("message_thread_id"),
+                can_stop=bool(params.get("can_stop")),
+                keep_on_stop=bool(params.get("keep_on_stop")),
+                at=time.monotonic(),
+                method=method,
+                parse_mode=params.get("parse_mode"),
+            )
+        )
+        return True
+
+    def _edit_text(self, params: Params) -> Json:
+        rich = params.get("rich_message")
+        text = rich_text(rich) if rich is not None else check_text(params)
+        entities = params.get("entities") or []
+        markup = check_markup(params.get("reply_markup"))
+        sent = self._editable(params)
+        if (text, entities, markup) == (sent.text, sent.entities, sent.reply_markup):
+            raise bad_request(NOT_MODIFIED)
+        sent.text, sent.entities, sent.reply_markup = text, entities, markup
+        sent.parse_mode, sent.rich_message = params.get("parse_mode"), rich
+        sent.edits.append(text)
+        return self.state.store_json(sent)
+
+    def _edit_markup(self, params: Params) -> Json:
+        markup = check_markup(params.get("reply_markup"))
+        sent = self._editable(params)
+        if markup == sent.reply_markup:
+            raise bad_request(NOT_MODIFIED)
+        sent.reply_markup = markup
+        return self.state.store_json(sent)
+
+    def _editable(self, params: Params) -> SentMessage:
+        key = (self._required_chat(params), int(params.get("message_id") or 0))
+        if key not in self.state.messages:
+            raise bad_request("message to edit not found")
+        if key not in self.state.sent_by_key:
+            raise bad_request("message can't be edited")
+        return self.state.sent_by_key[key]
+
+    def _delete(self, params: Params) -> bool:
+        chat_id = self._required_chat(params)
+        if not self.state.delete(chat_id, int(params.get("message_id") or 0)):
+            raise bad_request("message to delete not found")
+        return True
+
+    def _delete_many(self, params: Params) -> bool:
+        chat_id = self._required_chat(params)
+        for message_id in params.get("message_ids") or []:
+            self.state.delete(chat_id, message_id)
+        return True
+
+    def _set_commands(self, params: Params) -> bool:
+        self.state.commands[_commands_key(params)] = check_commands(params.get("commands"))
+        return True
+
+    def _get_commands(self, params: Params) -> list[Json]:
+        return self.state.commands.get(_commands_key(params), [])
+
+    def _delete_commands(self, params: Params) -> bool:
+        self.state.commands.pop(_commands_key(params), None)
+        return True
+
+    def _answer_callback(self, params: Params) -> bool:
+        if params.get("callback_query_id") not in self.state.callback_ids:
+            raise bad_request(
+                "query is too old and response timeout expired or query ID is invalid"
+            )
+        return True
+
+    def _profile(self, method: str, params: Params) -> Json | bool:
+        name = PROFILE_FIELDS[method[3:]]
+        key = (name, str(params.get("language_code") or ""))
+        if method.startswith("set"):
+            self.state.profile[key] = str(params.get(name) or "")
+            return True
+        return {name: self.state.profile.get(key, "")}
+
+    def _get_file(self, params: Params) -> Json:
+        file_id = str(params.get("file_id"))
+        return {
+            "file_id": file_id,
+            "file_unique_id": file_id,
+            "file_path": f"files/{file_id}",
+        }
+
+
+def _commands_key(params: Params) -> tuple[str, str]:
+    """Return (scope, language): the scope's type, with the chat's id if it names one."""
+    scope: Json = params.get("scope") or {"type": "default"}
+    parts = [str(scope[name]) for name in ("type", "chat_id", "user_id") if name in scope]
+    return ":".join(parts), str(params.get("language_code") or "")

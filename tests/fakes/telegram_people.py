@@ -1,0 +1,230 @@
+"""What a test does as a person in Telegram: write, edit, press, block."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Any, TypedDict, TypeGuard, Unpack
+
+from tests.fakes import is_integer
+from tests.fakes.telegram_checks import utf16_length
+from tests.fakes.telegram_state import TelegramState, new_chat
+from tests.fakes.telegram_types import Json
+from tests.fakes.telegram_updates import UpdateQueue
+
+_COMMAND = re.compile(r"/[A-Za-z0-9_]{1,64}(@[A-Za-z0-9_]+)?")
+
+
+class Sender(TypedDict, total=False):
+    """Who writes, and where.
+
+    Attributes:
+        chat_id: By default the private chat with the user.
+        chat_type: "private" (default), "group", "supergroup" or "channel".
+        thread_id: The forum topic or the private thread.
+        language_code: "ru" by default.
+        reply_to: Id of the message replied to.
+        first_name: The user's name.
+    """
+
+    chat_id: int | None
+    chat_type: str
+    thread_id: int | None
+    language_code: str
+    reply_to: int | None
+    first_name: str
+
+
+class People:
+    """Queues the updates that people's actions cause; every method here is awaited."""
+
+    state: TelegramState
+    queue: UpdateQueue
+
+    def __init__(self) -> None:
+        self._update_ids: dict[int, int] = {}
+
+    async def send_text(
+        self,
+        user_id: int,
+        text: str,
+        *,
+        entities: list[Json] | None = None,
+        **sender: Unpack[Sender],
+    ) -> int:
+        """Write a text message; a leading command gets its entity. Returns message_id."""
+        fields: Json = {"text": text}
+        found = command_entities(text) if entities is None else entities
+        if found:
+            fields["entities"] = found
+        return self._write(user_id, sender, fields)
+
+    async def send_message(self, user_id: int, **fields: Any) -> int:
+        """Send any content. Returns message_id.
+
+        Args:
+            user_id: The person.
+            **fields: Those of `Sender`, and the Message fields to carry, such as `photo`,
+                `voice`, `sticker`, `caption`, `media_group_id`.
+        """
+        sender = Sender()
+        for name in Sender.__annotations__:
+            if name in fields:
+                sender[name] = fields.pop(name)  # type: ignore[literal-required]
+        return self._write(user_id, sender, fields)
+
+    async def edit_text(
+        self, user_id: int, message_id: int, text: str, *, chat_id: int | None = None
+    ) -> int:
+        """Edit an earlier message of the person. Returns update_id."""
+        message = self._message(chat_id or user_id, message_id)
+        edited = {name: value for name, value in message.items() if name != "entities"}
+        edited |= {"text": text, "edit_date": int(time.time())}
+        if entities := command_entities(text):
+            edited["entities"] = entities
+        self.state.remember(edited)
+        return self.queue.add("edited_message", edited)
+
+    async def press_stop(
+        self, chat_id: int, draft_id: int, *, thread_id: int | None = None
+    ) -> int:
+        """Press Stop under a streamed draft. Returns update_id."""
+        for key, draft in list(self.state.shown_drafts.items()):
+            if (draft.chat_id, draft.draft_id) == (chat_id, draft_id) and not draft.keep_on_stop:
+                del self.state.shown_drafts[key]
+        payload: Json = {"chat": self.state.chat(chat_id), "draft_id": draft_id}
+        if thread_id is not None:
+            payload["message_thread_id"] = thread_id
+        return self.queue.add("stopped_message_generation", payload)
+
+    async def press_button(
+        self, user_id: int, message_id: int, data: str, *, chat_id: int | None = None
+    ) -> int:
+        """Press an inline button of a message. Returns update_id."""
+        message = self._message(chat_id or user_id, message_id)
+        callback_id = str(self.state.next_callback_id)
+        self.state.next_callback_id += 1
+        self.state.callback_ids.add(callback_id)
+        payload = {
+            "id": callback_id,
+            "from": user(user_id),
+            "message": message,
+            "chat_instance": str(message["chat"]["id"]),
+            "data": data,
+        }
+        return self.queue.add("callback_query", payload)
+
+    async def change_bot_membership(
+        self, user_id: int, status: str, *, chat_id: int | None = None
+    ) -> int:
+        """Queue my_chat_member: "kicked" blocks the bot, "member" unblocks it.
+
+        Returns update_id. A private chat's `block` state follows.
+        """
+        chat = self.state.chat(chat_id or user_id)
+        old = "kicked" if chat["id"] in self.state.blocked else "member"
+        change = self.state.blocked.add if status == "kicked" else self.state.blocked.discard
+        change(chat["id"])
+        payload = {
+            "chat": chat,
+            "from": user(user_id),
+            "date": int(time.time()),
+            "old_chat_member": self._member(old),
+            "new_chat_member": self._member(status),
+        }
+        return self.queue.add("my_chat_member", payload)
+
+    async def push_raw(self, update: Any) -> None:
+        """Queue anything as it is, even garbage without an update_id."""
+        if isinstance(update, dict):
+            self._learn(update)
+        self.queue.add_raw(update)
+
+    async def redeliver(self, update_id: int) -> None:
+        """Hand an old update out once more, whatever offset the bot has reached."""
+        self.queue.redeliver(update_id)
+
+    def update_id_of(self, message_id: int) -> int:
+        """Return the update that brought a person's message."""
+        return self._update_ids[message_id]
+
+    def _write(self, user_id: int, sender: Sender, fields: Json) -> int:
+        message_id = self.state.new_message_id()
+        author = user(user_id, sender.get("first_name"), sender.get("language_code", "ru"))
+        message: Json = {
+            "message_id": message_id,
+            "date": int(time.time()),
+            "chat": self._chat(user_id, sender),
+            "from": author,
+        }
+        message |= self._placement(message["chat"], sender) | fields
+        self.state.remember(message)
+        self._update_ids[message_id] = self.queue.next_update_id
+        self.queue.add("message", message)
+        return message_id
+
+    def _chat(self, user_id: int, sender: Sender) -> Json:
+        chat_type = sender.get("chat_type", "private")
+        chat_id = sender.get("chat_id")
+        if chat_id is None:
+            assert chat_type == "private", "a group needs its chat_id"
+            chat_id = user_id
+        known = self.state.chats.get(chat_id)
+        if known is not None and known["type"] == chat_type:
+            return known
+        self.state.chats[chat_id] = new_chat(chat_id, chat_type, sender.get("first_name", ""))
+        return self.state.chats[chat_id]
+
+    def _placement(self, chat: Json, sender: Sender) -> Json:
+        placement: Json = {}
+        if (thread_id := sender.get("thread_id")) is not None:
+            placement |= {"message_thread_id": thread_id, "is_topic_message": True}
+        if (reply_to := sender.get("reply_to")) is not None:
+            self._message(chat["id"], reply_to)
+            placement["reply_to_message"] = self.state.reply_of(chat["id"], reply_to)
+        return placement
+
+    def _message(self, chat_id: int, message_id: int) -> Json:
+        message = self.state.messages.get((chat_id, message_id))
+        assert message is not None, f"no message {message_id} in chat {chat_id}"
+        return message
+
+    def _member(self, status: str) -> Json:
+        member: Json = {"status": status, "user": self.state.bot}
+        return member | {"until_date": 0} if status == "kicked" else member
+
+    def _learn(self, update: Json) -> None:
+        """Make a raw update's message and callback known to later calls."""
+        message = update.get("message")
+        if _is_whole(message):
+            self.state.remember(message)
+            newest = max(self.state.next_message_id, message["message_id"] + 1)
+            self.state.next_message_id = newest
+        callback = update.get("callback_query")
+        if isinstance(callback, dict):
+            self.state.callback_ids.add(str(callback.get("id")))
+
+
+def _is_whole(message: Any) -> TypeGuard[Json]:
+    """Tell whether a raw message names its chat and itself."""
+    if not isinstance(message, dict) or not isinstance(message.get("chat"), dict):
+        return False
+    return is_integer(message["chat"].get("id")) and is_integer(message.get("message_id"))
+
+
+def user(user_id: int, first_name: str | None = None, language_code: str = "ru") -> Json:
+    """Return a person as a User."""
+    return {
+        "id": user_id,
+        "is_bot": False,
+        "first_name": first_name or "Анна",
+        "language_code": language_code,
+    }
+
+
+def command_entities(text: str) -> list[Json]:
+    """Return the entity of the command that the text begins with, if any."""
+    found = _COMMAND.match(text)
+    if found is None:
+        return []
+    return [{"type": "bot_command", "offset": 0, "length": utf16_length(found[0])}]

@@ -1,0 +1,360 @@
+"""A loopback Telegram Bot API with the true semantics of updates, messages and refusals.
+
+A real aiogram Bot talks to it through
+`AiohttpSession(api=TelegramAPIServer.from_base(fake.url))`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+from aiohttp import web
+
+from tests.fakes import LoopbackServer, drop_connection, wait_for_client_to_leave
+from tests.fakes.telegram_faults import Fault, Faults, FloodControl
+from tests.fakes.telegram_methods import BotMethods
+from tests.fakes.telegram_params import METHODS, read_params
+from tests.fakes.telegram_people import People
+from tests.fakes.telegram_state import TelegramState
+from tests.fakes.telegram_types import (
+    ApiError,
+    Call,
+    Draft,
+    Json,
+    Params,
+    SentMessage,
+    When,
+    bad_request,
+    json_response,
+)
+from tests.fakes.telegram_updates import UpdateQueue
+from tests.fakes.telegram_webhook import Webhook
+
+METHOD_NOT_FOUND = "method not found"
+OTHER_POLL = (
+    "Conflict: terminated by other getUpdates request; make sure that only one bot instance is "
+    "running"
+)
+WEBHOOK_ACTIVE = (
+    "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete "
+    "the webhook first"
+)
+WEBHOOK_SET = "Conflict: terminated by setWebhook request"
+CALLS_SHOWN = 15
+
+
+class FakeTelegram(LoopbackServer, People):
+    """One bot's Bot API server.
+
+    Actions of people (`send_text`, `press_button`, `push_raw`...) are awaited; settings and
+    faults are plain calls.
+    """
+
+    def __init__(
+        self,
+        token: str = "42:TEST",
+        bot_id: int = 42,
+        username: str = "pomni_test_bot",
+        port: int = 0,
+        *,
+        first_update_id: int = 1000,
+        strict_chats: bool = False,
+        keep_calls: bool = True,
+    ) -> None:
+        LoopbackServer.__init__(self, port)
+        People.__init__(self)
+        self.token = token
+        self.keep_calls = keep_calls
+        self.calls: list[Call] = []
+        self.state = TelegramState(bot_id, username, strict_chats)
+        self.queue = UpdateQueue(self.changes, first_update_id)
+        self.webhook = Webhook(self.queue, self.changes)
+        self.faults = Faults()
+        self.flood = FloodControl()
+        self._methods = BotMethods(self.state)
+        self._polls = 0
+        self._poll_number = 0
+        self._poll_conflict = OTHER_POLL
+
+    # Life
+
+    @property
+    def url(self) -> str:
+        """The base for `TelegramAPIServer.from_base`."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def routes(self) -> list[web.RouteDef]:
+        """Serve every method under the bot's token."""
+        return [web.route("*", "/bot{token:[^/]+}/{method}", self._handle)]
+
+    async def start(self) -> None:
+        """Listen, and go on delivering to the webhook if one is set."""
+        await super().start()
+        self.webhook.start()
+
+    async def stop(self) -> None:
+        """Close the listener; updates and messages stay for the next start."""
+        await self.webhook.stop()
+        await super().stop()
+
+    # Observing
+
+    @property
+    def sent(self) -> list[SentMessage]:
+        """Every message of the bot, oldest first, with its current text."""
+        return self.state.sent
+
+    @property
+    def drafts(self) -> list[Draft]:
+        """Every draft frame, oldest first."""
+        return self.state.drafts
+
+    @property
+    def commands(self) -> dict[tuple[str, str], list[Json]]:
+        """Commands by (scope, language), such as ("default", "") or ("chat:7", "ru")."""
+        return self.state.commands
+
+    @property
+    def pending_updates(self) -> list[Json]:
+        """Updates that the bot has not confirmed."""
+        return self.queue.pending
+
+    @property
+    def confirmed_offset(self) -> int:
+        """The last offset that the bot confirmed by; 0 before the first."""
+        return self.queue.confirmed_offset
+
+    @property
+    def polling(self) -> bool:
+        """True while a getUpdates waits for updates."""
+        return self._polls > 0
+
+    def sent_to(self, chat_id: int) -> list[SentMessage]:
+        """Return the bot's messages in one chat, oldest first."""
+        return list(self.state.sent_by_chat.get(chat_id, ()))
+
+    def visible_drafts(self, chat_id: int) -> list[Draft]:
+        """Return the drafts that the person sees now (sending or 30 s end them)."""
+        return self.state.visible_drafts(chat_id)
+
+    def calls_of(self, method: str) -> list[Call]:
+        """Return the recorded calls of one method."""
+        return [call for call in self.calls if call.method == method]
+
+    async def wait_for(
+        self,
+        predicate: Callable[[], object],
+        timeout: float = 10,
+        what: str = "the expected condition",
+    ) -> None:
+        """Return once the predicate, looked at after every change, is true.
+
+        Raises:
+            AssertionError: With `what` and the last calls, after `timeout` seconds.
+        """
+        await self.changes.until(
+            lambda: bool(predicate()), timeout, lambda: self._failure(what, timeout)
+        )
+
+    async def wait_sent(
+        self, chat_id: int, count: int = 1, timeout: float = 10
+    ) -> list[SentMessage]:
+        """Return the chat's messages once there are at least `count`."""
+        messages = self.state.sent_by_chat[chat_id]
+        what = f"{count} message(s) in chat {chat_id}"
+        await self.wait_for(lambda: len(messages) >= count, timeout, what)
+        return list(messages)
+
+    async def wait_confirmed(self, update_id: int, timeout: float = 10) -> None:
+        """Return once the bot has confirmed the update."""
+        what = f"confirmation of update {update_id}"
+        await self.wait_for(lambda: self.queue.is_confirmed(update_id), timeout, what)
+
+    async def wait_polling(self, timeout: float = 10) -> None:
+        """Return once a getUpdates waits here."""
+        await self.wait_for(lambda: self.polling, timeout, "a waiting getUpdates")
+
+    # Faults and limits
+
+    def rate_limit(
+        self,
+        per_chat_per_second: float | None = None,
+        total_per_second: float | None = None,
+        *,
+        count_drafts: bool = False,
+    ) -> None:
+        """Answer 429 to sends and edits above the rates; None lifts a limit."""
+        self.flood = FloodControl(per_chat_per_second, total_per_second, count_drafts)
+
+    def fail_next(
+        self,
+        method: str,
+        *,
+        times: int = 1,
+        status: int = 500,
+        description: str = "Internal Server Error",
+        parameters: Json | None = None,
+    ) -> None:
+        """Refuse the next calls, which then have no effect."""
+        error = ApiError(status, description, parameters)
+        self.faults.add(method, Fault("fail", error=error), times)
+
+    def drop_next(self, method: str, times: int = 1, when: When = "before") -> None:
+        """Close the connection with no answer, before or after the call took effect."""
+        self.faults.add(method, Fault("drop", when), times)
+
+    def hang_next(self, method: str, times: int = 1, when: When = "before") -> None:
+        """Never answer; the call takes effect only with when="after"."""
+        self.faults.add(method, Fault("hang", when), times)
+
+    def garbage_next(self, method: str, times: int = 1) -> None:
+        """Answer 200 with HTML, without effect."""
+        self.faults.add(method, Fault("garbage"), times)
+
+    def delay(self, method: str, seconds: float, when: When = "after") -> None:
+        """Answer every call late, until set to 0; the effect comes at once by default."""
+        self.faults.delays[method] = (seconds, when)
+
+    def block(self, chat_id: int) -> None:
+        """Answer 403 for the chat, as if the user had blocked the bot."""
+        self.state.blocked.add(chat_id)
+
+    def unblock(self, chat_id: int) -> None:
+        """Undo `block`."""
+        self.state.blocked.discard(chat_id)
+
+    def disable_method(self, method: str, style: str = "not_found") -> None:
+        """Behave like an older server without the method (style "bad_request": a 400)."""
+        bad = style == "bad_request"
+        prefix = "Bad Request" if bad else "Not Found"
+        error = ApiError(400 if bad else 404, f"{prefix}: {METHOD_NOT_FOUND}")
+        self.faults.disabled[method] = error
+
+    def enable_method(self, method: str) -> None:
+        """Undo `disable_method`."""
+        self.faults.disabled.pop(method, None)
+
+    # Requests
+
+    async def _handle(self, request: web.Request) -> web.Response:
+        if request.match_info["token"] != self.token:
+            return ApiError(401, "Unauthorized").response()
+        name = request.match_info["method"]
+        method = METHODS.get(name.lower(), name)
+        params: Params = {}
+        try:
+            params = await read_params(request)
+            return await self._answer(request, method, params)
+        except ApiError as error:
+            self._record(method, params, error.status, error.description)
+            return error.response()
+
+    async def _answer(self, request: web.Request, method: str, params: Params) -> web.Response:
+        fault = self.faults.take(method)
+        if fault is not None and fault.when == "before":
+            return await self._misbehave(request, method, params, fault)
+        await self._sleep(method, "before")
+        result = await self._perform(method, params)
+        self.changes.notify()
+        await self._sleep(method, "after")
+        if fault is not None:
+            return await self._misbehave(request, method, params, fault)
+        self._record(method, params, 200)
+        return json_response({"ok": True, "result": result})
+
+    async def _perform(self, method: str, params: Params) -> Any:
+        if method in self.faults.disabled:
+            raise self.faults.disabled[method]
+        if method.lower() not in METHODS:
+            raise ApiError(404, f"Not Found: {METHOD_NOT_FOUND}")
+        if method == "getUpdates":
+            return await self._get_updates(params)
+        if method in {"setWebhook", "deleteWebhook"}:
+            return self._set_webhook(method, params)
+        if method == "getWebhookInfo":
+            return self.webhook.info()
+        self.flood.check(method, params)
+        return self._methods.call(method, params)
+
+    async def _misbehave(
+        self, request: web.Request, method: str, params: Params, fault: Fault
+    ) -> web.Response:
+        if fault.error is not None:
+            raise fault.error
+        if fault.kind == "garbage":
+            self._record(method, params, 200, "garbage")
+            return web.Response(text="<html>Bad Gateway</html>", content_type="text/html")
+        self._record(method, params, 0, fault.kind)
+        if fault.kind == "drop":
+            await drop_connection(request)
+        return await wait_for_client_to_leave()
+
+    async def _sleep(self, method: str, when: When) -> None:
+        seconds = self.faults.delay_of(method, when)
+        if seconds:
+            await asyncio.sleep(seconds)
+
+    async def _get_updates(self, params: Params) -> list[Any]:
+        if self.webhook.url:
+            raise ApiError(409, WEBHOOK_ACTIVE)
+        number = self._interrupt_poll(OTHER_POLL)
+        self.queue.allow(params.get("allowed_updates"))
+        self.queue.apply_offset(params.get("offset") or 0)
+        await self._wait_for_updates(number, params.get("timeout") or 0)
+        return self.queue.take(params.get("limit") or 0)
+
+    async def _wait_for_updates(self, number: int, timeout: float) -> None:
+        self._polls += 1
+        self.changes.notify()
+        try:
+            async with asyncio.timeout(timeout):
+                while self.queue.head is None:
+                    await self.changes.wait()
+                    self._check_poll(number)
+        except TimeoutError:
+            return
+        finally:
+            self._polls -= 1
+            self.changes.notify()
+
+    def _interrupt_poll(self, conflict: str) -> int:
+        """End the getUpdates that waits now, and return the number of the one to come."""
+        self._poll_number += 1
+        self._poll_conflict = conflict
+        self.changes.notify()
+        return self._poll_number
+
+    def _check_poll(self, number: int) -> None:
+        if number != self._poll_number:
+            raise ApiError(409, self._poll_conflict)
+
+    def _set_webhook(self, method: str, params: Params) -> bool:
+        url = str(params.get("url") or "") if method == "setWebhook" else ""
+        if url and not url.startswith(("http://", "https://")):
+            raise bad_request("bad webhook: An HTTPS URL must be provided for webhook")
+        if params.get("drop_pending_updates"):
+            self.queue.clear()
+        if url:
+            self.queue.allow(params.get("allowed_updates"))
+            self._interrupt_poll(WEBHOOK_SET)
+        self.webhook.set(url, str(params.get("secret_token") or ""))
+        return True
+
+    def _record(self, method: str, params: Params, status: int, error: str = "") -> None:
+        if self.keep_calls:
+            ok = status == 200 and not error
+            self.calls.append(Call(method, params, time.monotonic(), ok, status, error))
+        self.changes.notify()
+
+    def _failure(self, what: str, timeout: float) -> str:
+        calls = [call for call in self.calls if call.method != "getUpdates"][-CALLS_SHOWN:]
+        lines = [
+            f"  {call.method} -> {call.status} {call.error} {str(call.params)[:200]}"
+            for call in calls
+        ]
+        header = f"waited {timeout} s in vain for {what}; "
+        state = f"{len(self.sent)} sent, {len(self.pending_updates)} unconfirmed updates; calls:"
+        return "\n".join([header + state, *lines])

@@ -1,0 +1,154 @@
+"""Chats and messages as the fake Telegram keeps them."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.fakes.telegram_types import Draft, Json, SentMessage, bad_request
+
+DRAFT_SECONDS = 30.0
+"""A draft disappears that long after its last frame."""
+
+
+@dataclass
+class TelegramState:
+    """Everything that survives a restart of the listener."""
+
+    bot_id: int
+    username: str
+    strict_chats: bool = False
+    next_message_id: int = 1
+    next_callback_id: int = 1
+    sent: list[SentMessage] = field(default_factory=list)
+    sent_by_chat: dict[int, list[SentMessage]] = field(default_factory=lambda: defaultdict(list))
+    sent_by_key: dict[tuple[int, int], SentMessage] = field(default_factory=dict)
+    messages: dict[tuple[int, int], Json] = field(default_factory=dict)
+    chats: dict[int, Json] = field(default_factory=dict)
+    blocked: set[int] = field(default_factory=set)
+    drafts: list[Draft] = field(default_factory=list)
+    shown_drafts: dict[tuple[int, int | None], Draft] = field(default_factory=dict)
+    callback_ids: set[str] = field(default_factory=set)
+    commands: dict[tuple[str, str], list[Json]] = field(default_factory=dict)
+    profile: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    @property
+    def bot(self) -> Json:
+        """The bot as a User."""
+        return {
+            "id": self.bot_id,
+            "is_bot": True,
+            "first_name": "Помни",
+            "username": self.username,
+        }
+
+    def new_message_id(self) -> int:
+        """Return the next message id; ids grow over all chats of the bot."""
+        message_id = self.next_message_id
+        self.next_message_id += 1
+        return message_id
+
+    def chat(self, chat_id: Any) -> Json:
+        """Return the chat.
+
+        Raises:
+            ApiError: 400 for no such chat (any integer is a chat unless `strict_chats`).
+        """
+        known = self.chats.get(chat_id) if isinstance(chat_id, int) else None
+        if known is not None:
+            return known
+        if self.strict_chats or not isinstance(chat_id, int) or chat_id == 0:
+            raise bad_request("chat not found")
+        self.chats[chat_id] = new_chat(chat_id, _type_of(chat_id))
+        return self.chats[chat_id]
+
+    def remember(self, message: Json) -> None:
+        """Keep a message so that it can be replied to, edited or pressed."""
+        chat = message["chat"]
+        self.chats.setdefault(chat["id"], chat)
+        self.messages[chat["id"], message["message_id"]] = message
+
+    def add_sent(self, message: SentMessage) -> Json:
+        """Store a message of the bot, end the chat's drafts, and return it as JSON."""
+        self.sent.append(message)
+        self.sent_by_chat[message.chat_id].append(message)
+        self.sent_by_key[message.chat_id, message.message_id] = message
+        for key in [key for key in self.shown_drafts if key[0] == message.chat_id]:
+            del self.shown_drafts[key]
+        return self.store_json(message)
+
+    def store_json(self, sent: SentMessage) -> Json:
+        """Build the Message of what the bot sent, and keep it."""
+        message: Json = {
+            "message_id": sent.message_id,
+            "date": int(time.time()),
+            "chat": self.chat(sent.chat_id),
+            "from": self.bot,
+        }
+        if sent.rich_message is not None:
+            message["rich_message"] = {"blocks": [{"type": "paragraph", "text": sent.text}]}
+        elif sent.method in {"sendMessage", "copyMessage", "forwardMessage"}:
+            message["text"] = sent.text
+        elif sent.text:
+            message["caption"] = sent.text
+        optional: Json = {
+            "entities": sent.entities,
+            "message_thread_id": sent.thread_id,
+            "reply_markup": _inline_only(sent.reply_markup),
+            "reply_to_message": self.reply_of(sent.chat_id, sent.reply_to),
+        }
+        message |= {name: value for name, value in optional.items() if value}
+        if sent.edits:
+            message["edit_date"] = int(time.time())
+        self.messages[sent.chat_id, sent.message_id] = message
+        return message
+
+    def reply_of(self, chat_id: int, message_id: int | None) -> Json | None:
+        """Return the message replied to, without what it replied to itself."""
+        if message_id is None:
+            return None
+        message = self.messages.get((chat_id, message_id))
+        if message is None:
+            return None
+        return {name: value for name, value in message.items() if name != "reply_to_message"}
+
+    def delete(self, chat_id: int, message_id: int) -> bool:
+        """Delete a message; False when there is none."""
+        sent = self.sent_by_key.get((chat_id, message_id))
+        if sent is not None:
+            sent.deleted = True
+        return self.messages.pop((chat_id, message_id), None) is not None
+
+    def add_draft(self, draft: Draft) -> None:
+        """Record a frame and show it in place of the one before."""
+        self.drafts.append(draft)
+        self.shown_drafts[draft.chat_id, draft.thread_id] = draft
+
+    def visible_drafts(self, chat_id: int) -> list[Draft]:
+        """Return the drafts that the person sees now."""
+        oldest = time.monotonic() - DRAFT_SECONDS
+        return [
+            draft
+            for draft in self.shown_drafts.values()
+            if draft.chat_id == chat_id and draft.at > oldest
+        ]
+
+
+def new_chat(chat_id: int, chat_type: str, first_name: str = "") -> Json:
+    """Return a Chat of the given type."""
+    if chat_type == "private":
+        return {"id": chat_id, "type": "private", "first_name": first_name or "Анна"}
+    return {"id": chat_id, "type": chat_type, "title": f"Группа {abs(chat_id)}"}
+
+
+def _type_of(chat_id: int) -> str:
+    if chat_id > 0:
+        return "private"
+    return "supergroup" if chat_id < -1_000_000_000_000 else "group"
+
+
+def _inline_only(markup: Json | None) -> Json | None:
+    """Return the markup if a Message carries it, which holds for inline keyboards alone."""
+    return markup if markup and "inline_keyboard" in markup else None

@@ -1,0 +1,117 @@
+"""What the fake Bot API records, and how it refuses."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from aiohttp import web
+
+When = Literal["before", "after"]
+Params = dict[str, Any]
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request of the bot.
+
+    Attributes:
+        method: The Bot API method, spelled as documented.
+        params: Parsed parameters; files appear as their names.
+        at: `time.monotonic()` when the answer was ready.
+        ok: True when the bot was answered `"ok": true`.
+        status: HTTP status of the answer; 0 when none was given.
+        error: Description of the refusal, or empty.
+    """
+
+    method: str
+    params: Params
+    at: float
+    ok: bool
+    status: int = 200
+    error: str = ""
+
+
+@dataclass(eq=False)
+class SentMessage:
+    """A message of the bot as its chat shows it now.
+
+    Attributes:
+        text: The current text (a media message's caption, a rich message's source).
+        edits: Every text that an edit has set, oldest first.
+        at: `time.monotonic()` when it was sent.
+    """
+
+    message_id: int
+    chat_id: int
+    text: str
+    entities: list[Json] = field(default_factory=list)
+    thread_id: int | None = None
+    reply_to: int | None = None
+    reply_markup: Json | None = None
+    at: float = 0.0
+    method: str = "sendMessage"
+    parse_mode: str | None = None
+    rich_message: Json | None = None
+    edits: list[str] = field(default_factory=list)
+    deleted: bool = False
+
+
+@dataclass(frozen=True)
+class Draft:
+    """One frame of a streamed draft."""
+
+    chat_id: int
+    draft_id: int
+    text: str
+    entities: list[Json]
+    thread_id: int | None
+    can_stop: bool
+    keep_on_stop: bool
+    at: float
+    method: str = "sendMessageDraft"
+    parse_mode: str | None = None
+
+
+@dataclass(frozen=True)
+class WebhookDelivery:
+    """One attempt to post an update; status 0 means that no answer came."""
+
+    update_id: int | None
+    status: int
+    at: float
+
+
+class ApiError(Exception):
+    """A refusal of the Bot API."""
+
+    def __init__(self, status: int, description: str, parameters: Json | None = None) -> None:
+        super().__init__(description)
+        self.status = status
+        self.description = description
+        self.parameters = parameters
+
+    def response(self) -> web.Response:
+        """Build the HTTP answer."""
+        body: Json = {
+            "ok": False,
+            "error_code": self.status,
+            "description": self.description,
+        }
+        if self.parameters is not None:
+            body["parameters"] = self.parameters
+        return json_response(body, self.status)
+
+
+def bad_request(reason: str) -> ApiError:
+    """Return a 400 with the usual prefix."""
+    return ApiError(400, f"Bad Request: {reason}")
+
+
+def json_response(body: Any, status: int = 200) -> web.Response:
+    """Build a JSON answer."""
+    return web.Response(
+        text=json.dumps(body, ensure_ascii=False), status=status, content_type="application/json"
+    )
