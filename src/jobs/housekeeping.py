@@ -1,0 +1,74 @@
+"""Periodic tasks: recover the jobs of dead workers, prune what is done."""
+
+from __future__ import annotations
+
+import logging
+
+from procrastinate import App, JobContext
+from procrastinate.jobs import Job
+from procrastinate.utils import utcnow
+
+from src.storage.pg_client import PgClient
+from src.storage.update_repo import UpdateRepository
+
+logger = logging.getLogger(__name__)
+
+HOUSEKEEPING_QUEUE = "housekeeping"
+DEAD_AFTER = 30.0  # seconds without a heartbeat; workers send one every 10
+KEEP_UPDATES_HOURS = 72  # Telegram may deliver an update again for 24
+KEEP_JOBS_HOURS = 24 * 7  # of failed and aborted jobs; finished ones go at once
+
+
+class Housekeeping:
+    """What has to be done every minute or hour, by whichever worker comes first."""
+
+    def __init__(self, client: PgClient, updates: UpdateRepository) -> None:
+        """Prune through ``updates``."""
+        self._client = client
+        self._updates = updates
+
+    def register(self, app: App) -> None:
+        """Tell the queue about the tasks and their times."""
+        recover = app.task(
+            name="recover_jobs",
+            queue=HOUSEKEEPING_QUEUE,
+            queueing_lock="recover_jobs",
+            pass_context=True,
+        )(self.recover_jobs)
+        app.periodic(cron="* * * * *")(recover)
+        prune = app.task(
+            name="prune", queue=HOUSEKEEPING_QUEUE, queueing_lock="prune", pass_context=True
+        )(self.prune)
+        app.periodic(cron="17 * * * *")(prune)
+
+    async def recover_jobs(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
+        """Give the jobs of workers without a heartbeat back to the queue."""
+        await recover(context.app, dead_after=DEAD_AFTER)
+
+    async def prune(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
+        """Delete handled updates and finished jobs that have served their time."""
+        gone = await self._client.run(self._updates.prune, hours=KEEP_UPDATES_HOURS)
+        await context.app.job_manager.delete_old_jobs(
+            nb_hours=KEEP_JOBS_HOURS,
+            include_failed=True,
+            include_cancelled=True,
+            include_aborted=True,
+        )
+        logger.info("pruned", extra={"updates": gone})
+
+
+async def recover(app: App, *, dead_after: float) -> int:
+    """Retry the jobs of dead workers; returns how many there were.
+
+    Args:
+        app: The queue.
+        dead_after: Seconds without a heartbeat; 0 when no other worker lives.
+    """
+    stalled: list[Job] = list(
+        await app.job_manager.get_stalled_jobs(seconds_since_heartbeat=dead_after)
+    )
+    for job in sorted(stalled, key=lambda job: job.id or 0):
+        await app.job_manager.retry_job(job, retry_at=utcnow())
+    if stalled:
+        logger.info("recovered jobs of dead workers", extra={"jobs": len(stalled)})
+    return len(stalled)

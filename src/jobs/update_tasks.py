@@ -1,0 +1,199 @@
+"""The tasks of an update: handle it in its chat's order, or interrupt the running answer."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import Any
+
+from aiogram import Bot, Dispatcher
+from aiogram.types import Update
+from procrastinate import App, JobContext
+from procrastinate.job_context import AbortReason
+
+from src.application import Core
+from src.errors import (
+    AppError,
+    ChatUnavailableError,
+    ConversationGoneError,
+    DeliveryError,
+    StorageError,
+    TransientError,
+)
+from src.jobs.retry import BackOff
+from src.services.turn_control import TurnControl
+from src.storage.update_repo import WaitingUpdate
+from src.telegram.delivery import Address, Delivery
+from src.texts import choose_language, say
+
+logger = logging.getLogger(__name__)
+
+TURNS_QUEUE, CONTROL_QUEUE = "turns", "control"
+MODEL_ATTEMPTS = 6  # then the bot apologises: 1 + 2 + 4 + 8 + 16 s of waiting in all
+DELIVERY_DAYS = 1.0  # how long an answer is offered to a Telegram that does not take it
+
+
+class UpdateTasks:
+    """Handles stored updates; every object it needs is handed in."""
+
+    def __init__(self, core: Core, bot: Bot, dispatcher: Dispatcher, delivery: Delivery) -> None:
+        """Feed ``dispatcher`` with the updates of ``bot``; apologise through ``delivery``."""
+        self._bot = bot
+        self._dispatcher = dispatcher
+        self._delivery = delivery
+        self._client = core.client
+        self._updates = core.updates
+        self._turns = core.turns
+        self._user_settings = core.user_settings
+        self._metrics = core.metrics
+
+    def register(self, app: App) -> None:
+        """Tell the queue about the tasks, under the names that the stored jobs carry."""
+        app.task(name="handle_update", queue=TURNS_QUEUE, pass_context=True, retry=BackOff())(
+            self.handle_update
+        )
+        app.task(name="interrupt_turn", queue=CONTROL_QUEUE, pass_context=True, retry=BackOff())(
+            self.interrupt_turn
+        )
+
+    async def handle_update(
+        self,
+        context: JobContext,
+        update: int,
+        message_id: int | None = None,  # noqa: ARG002  (it is there for interrupt_turn)
+    ) -> None:
+        """Feed one stored update to the dispatcher, in a task of its own.
+
+        A user's Stop cancels this job; that ends the generation only, and the turn finishes with
+        what there is. A shutdown cancels it too; then the turn is left as it is and tried again.
+
+        Args:
+            context: The queue's.
+            update: Row id in ``telegram_updates``.
+            message_id: Telegram's number of the message, for ``interrupt_turn`` to compare.
+        """
+        stored = await self._client.run(self._updates.find_waiting, update)
+        if stored is None:
+            return
+        control = TurnControl()
+        work = asyncio.ensure_future(self._handle(stored, control, context.job.attempts))
+        while not work.done():
+            try:
+                await asyncio.shield(work)
+            except asyncio.CancelledError:
+                if work.done():
+                    break
+                if context.abort_reason() is not AbortReason.USER_REQUEST:
+                    work.cancel()
+                    await asyncio.gather(work, return_exceptions=True)
+                    raise
+                control.stop()
+        work.result()
+
+    async def interrupt_turn(
+        self, context: JobContext, lock: str, before: int, draft_id: int | None = None
+    ) -> None:
+        """Stop the running answer of a chat (/stop, /new, the Stop button).
+
+        It goes without the chat's lock, so it cuts in. A job that waits for its next attempt
+        would block the chat until then: it is cancelled.
+
+        Args:
+            context: The queue's.
+            lock: The chat's lock.
+            before: Row id of the update that asks for it; later ones are left alone.
+            draft_id: With the Stop button: only the answer of this draft.
+        """
+        manager = context.app.job_manager
+        for job in await manager.list_jobs_async(lock=lock):
+            arguments: dict[str, Any] = job.task_kwargs
+            if job.id is None or arguments.get("update", before) >= before:
+                continue
+            if draft_id is not None and arguments.get("message_id") != draft_id:
+                continue
+            waits_for_retry = job.status == "todo" and job.attempts > 0
+            if job.status == "doing":
+                await manager.cancel_job_by_id_async(job.id, abort=True)
+            elif waits_for_retry and await manager.cancel_job_by_id_async(job.id):
+                await self._client.run(self._updates.mark_handled, arguments["update"], "stopped")
+
+    async def _handle(self, stored: WaitingUpdate, control: TurnControl, attempts: int) -> None:
+        start = time.monotonic()
+        log = {"update": stored.id, "kind": stored.kind, "chat": stored.chat_id}
+        try:
+            outcome = await self._feed(stored, control)
+        except ConversationGoneError:
+            outcome = "wiped"
+        except ChatUnavailableError as error:
+            logger.info("chat unavailable", extra=log, exc_info=error)
+            outcome = await self._leave_chat(stored)
+        except TransientError as error:
+            self._metrics.errors.labels(type(error).__name__).inc()
+            if self._may_retry(error, stored, attempts):
+                logger.warning(
+                    "will try again", extra={**log, "attempt": attempts}, exc_info=error
+                )
+                raise
+            outcome = await self._give_up(stored, error)
+        except AppError as error:
+            self._metrics.errors.labels(type(error).__name__).inc()
+            outcome = await self._give_up(stored, error)
+        except Exception as error:  # noqa: BLE001  (the outermost edge of a job)
+            self._metrics.errors.labels("defect").inc()
+            outcome = await self._give_up(stored, error)
+        if outcome != "done" or stored.kind != "message":
+            await self._client.run(self._updates.mark_handled, stored.id, outcome)
+        milliseconds = round((time.monotonic() - start) * 1000)
+        logger.info("handled", extra={**log, "outcome": outcome, "ms": milliseconds})
+
+    async def _feed(self, stored: WaitingUpdate, control: TurnControl) -> str:
+        if stored.is_inactive and stored.kind != "member" and stored.chat_id is not None:
+            await self._client.run(self._user_settings.mark_active, stored.chat_id)
+        update = Update.model_validate(stored.payload, context={"bot": self._bot})
+        result = await self._dispatcher.feed_update(
+            self._bot, update, stored=stored, control=control
+        )
+        return result if isinstance(result, str) else "ignored"
+
+    def _may_retry(self, error: TransientError, stored: WaitingUpdate, attempts: int) -> bool:
+        if isinstance(error, StorageError):
+            return not error.is_refusal or attempts < MODEL_ATTEMPTS
+        if isinstance(error, DeliveryError):
+            return stored.age_days < DELIVERY_DAYS
+        return attempts + 1 < MODEL_ATTEMPTS
+
+    async def _give_up(self, stored: WaitingUpdate, error: Exception) -> str:
+        """Apologise, and mark the message; it stays in the history.
+
+        Raises:
+            DeliveryError: The apology did not go out either; worth another try.
+        """
+        logger.error(
+            "gave up on an update",
+            extra={"update": stored.id, "kind": stored.kind, "chat": stored.chat_id},
+            exc_info=error,
+        )
+        self._metrics.turns.labels("failed").inc()
+        if stored.kind == "message":
+            await self._client.run(
+                self._turns.mark_failed, stored.bot_id, stored.chat_id, stored.message_id
+            )
+        if stored.kind in ("message", "command", "new", "stop") and stored.chat_id is not None:
+            key = error.text_key if isinstance(error, AppError) else "error_internal"
+            language = choose_language(stored.language, stored.sender_language)
+            address = Address(stored.chat_id, stored.thread_id)
+            try:
+                await self._delivery.send_text(address, say(key, language))
+            except ChatUnavailableError:
+                return await self._leave_chat(stored)
+        return "failed"
+
+    async def _leave_chat(self, stored: WaitingUpdate) -> str:
+        """The user blocked the bot: nothing of what waits there can be answered."""
+        if stored.chat_id is not None:
+            await self._client.run(self._user_settings.mark_inactive, stored.chat_id)
+            await self._client.run(
+                self._updates.mark_chat_handled, stored.bot_id, stored.chat_id, "chat unavailable"
+            )
+        return "chat unavailable"

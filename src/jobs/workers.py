@@ -1,0 +1,142 @@
+"""The workers of this process: procrastinate, supervised."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from procrastinate import App, PsycopgConnector
+from procrastinate.exceptions import ConnectorException
+from psycopg import OperationalError
+
+from src.errors import StorageError
+from src.jobs.housekeeping import HOUSEKEEPING_QUEUE, recover
+from src.jobs.update_tasks import CONTROL_QUEUE, TURNS_QUEUE
+from src.storage.advisory_lock import AdvisoryLock
+
+logger = logging.getLogger(__name__)
+
+# Jobs arrive by notification; a notification that comes while the worker is asking for a job is
+# lost (procrastinate clears its flag after asking), and a job whose chat's lock becomes free sends
+# none. So the queue is also asked this often, in seconds.
+POLL_SECONDS = 0.1
+CONTROL_CONCURRENCY = 4  # jobs that cut in have places of their own
+HEARTBEAT_SECONDS = 10.0
+RESTART_PAUSE = 1.0
+QUEUE_CONNECTIONS = 6
+
+
+def build_queue(dsn: str) -> App:
+    """Procrastinate's app on the same database; the tasks are registered by their owners."""
+    connector = PsycopgConnector(
+        conninfo=dsn,
+        min_size=1,
+        max_size=QUEUE_CONNECTIONS,
+        timeout=10.0,
+        kwargs={"application_name": "pomni queue"},
+    )
+    return App(connector=connector)
+
+
+class Workers:
+    """Runs jobs until told to stop; a lost database costs a pause, not the process."""
+
+    def __init__(
+        self, app: App, alive: AdvisoryLock, *, concurrency: int, shutdown_timeout: float
+    ) -> None:
+        """Run the jobs of ``app``.
+
+        Args:
+            app: The queue, opened.
+            alive: Held together with the other workers' while this one lives: who gets it alone
+                knows that every running job is an orphan.
+            concurrency: How many turns run side by side.
+            shutdown_timeout: Seconds that running jobs get to finish.
+        """
+        self._app = app
+        self._alive = alive
+        self._concurrency = concurrency
+        self._shutdown_timeout = shutdown_timeout
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """Take no more jobs; ``run`` returns when the running ones are done or out of time."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        """Recover orphans, then work."""
+        await asyncio.gather(
+            self._supervise([TURNS_QUEUE, HOUSEKEEPING_QUEUE], self._concurrency),
+            self._supervise([CONTROL_QUEUE], CONTROL_CONCURRENCY),
+            self._hold_presence(),
+        )
+        await asyncio.to_thread(self._alive.release)
+
+    async def announce(self) -> None:
+        """Take the workers' lock; the only worker gives every orphaned job back to the queue.
+
+        Raises:
+            StorageError: The database is away.
+        """
+        alone = await asyncio.to_thread(self._alive.try_exclusive)
+        if alone:
+            await recover(self._app, dead_after=0)
+        await asyncio.to_thread(self._alive.take_shared)
+        if alone:
+            await asyncio.to_thread(self._alive.leave_exclusive)
+
+    async def _hold_presence(self) -> None:
+        """Take the lock again when its connection was lost."""
+        while not self._stopping.is_set():
+            if not self._alive.is_connected():
+                try:
+                    await asyncio.to_thread(self._alive.try_shared)
+                except StorageError:
+                    logger.warning("the database is away; the workers wait for it")
+            await self._pause(RESTART_PAUSE)
+
+    async def _supervise(self, queues: list[str], concurrency: int) -> None:
+        """Run a worker, and another one whenever it ended without being told to."""
+        while not self._stopping.is_set():
+            worker = asyncio.ensure_future(self._run_worker(queues, concurrency))
+            stop = asyncio.ensure_future(self._stopping.wait())
+            await asyncio.wait({worker, stop}, return_when=asyncio.FIRST_COMPLETED)
+            stop.cancel()
+            if not worker.done():
+                worker.cancel()  # procrastinate finishes the running jobs first
+            ended = (await asyncio.gather(worker, return_exceptions=True))[0]
+            if self._stopping.is_set():
+                return
+            logger.warning(
+                "a worker ended; starting another",
+                extra={"queues": queues},
+                exc_info=ended if isinstance(ended, BaseException) else None,
+            )
+            await self._pause(RESTART_PAUSE)
+            await self._recover_own()
+
+    async def _run_worker(self, queues: list[str], concurrency: int) -> None:
+        await self._app.run_worker_async(
+            queues=queues,
+            name=f"pomni-{queues[0]}",
+            concurrency=concurrency,
+            fetch_job_polling_interval=POLL_SECONDS,
+            shutdown_graceful_timeout=self._shutdown_timeout,
+            update_heartbeat_interval=HEARTBEAT_SECONDS,
+            delete_jobs="successful",
+            install_signal_handlers=False,
+        )
+
+    async def _recover_own(self) -> None:
+        """Jobs that a worker left without unregistering them have no worker any more."""
+        try:
+            await recover(self._app, dead_after=3 * HEARTBEAT_SECONDS)
+        except (ConnectorException, OperationalError):
+            return  # the next worker's failure says why
+
+    async def _pause(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._stopping.wait()
+        except TimeoutError:
+            return

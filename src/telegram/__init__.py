@@ -1,0 +1,1 @@
+"""Telegram: receiving, the aiogram handlers and middlewares, delivery."""

@@ -1,0 +1,228 @@
+"""The bot at work: receiver, workers and HTTP server in one process, started and drained."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from aiogram import Bot
+from aiogram.exceptions import AiogramError
+
+from src.application import Core
+from src.errors import AppError, ConfigError, DeliveryError
+from src.http_server import HttpServer, ReadinessChecks, build_http_app
+from src.jobs.housekeeping import Housekeeping
+from src.jobs.update_tasks import UpdateTasks
+from src.jobs.workers import Workers, build_queue
+from src.storage.advisory_lock import POLLER_LOCK, WORKER_LOCK, AdvisoryLock
+from src.storage.worker_repo import WorkerRepository
+from src.telegram.delivery import Delivery
+from src.telegram.handlers.messages import TurnHandler
+from src.telegram.receiver import Poller, UpdateIntake, WebhookRoute
+from src.telegram.setup import announce, build_bot, build_dispatcher, get_identity
+from src.telegram.updates import Access, BotIdentity
+
+logger = logging.getLogger(__name__)
+
+MAX_PAUSE = 30.0  # seconds between attempts to reach Telegram at start
+
+
+@dataclass(frozen=True)
+class Receiving:
+    """How this process gets updates: by polling, by webhook, or (a worker) not at all."""
+
+    intake: UpdateIntake | None = None
+    poller: Poller | None = None
+    webhook: WebhookRoute | None = None
+
+
+async def run_bot_process(core: Core, stop: asyncio.Event, *, receive: bool) -> None:
+    """Work until ``stop``: take updates when ``receive``, and handle what is queued.
+
+    Raises:
+        ConfigError: The token is wrong, or the HTTP port is taken.
+    """
+    async with AsyncExitStack() as stack:
+        bot = build_bot(core.settings, core.metrics)
+        stack.push_async_callback(bot.session.close)
+        server_socket_owner = HttpServerSlot(core, required=receive)
+        identity = await _until_reached(bot, stop)
+        if identity is None:
+            return
+        queue = build_queue(core.dsn)
+        await stack.enter_async_context(queue.open_async())
+        _build_tasks(core, bot, identity).register(queue)
+        Housekeeping(core.client, core.updates).register(queue)
+        workers = Workers(
+            queue,
+            AdvisoryLock(core.dsn, WORKER_LOCK),
+            concurrency=core.settings.worker_concurrency,
+            shutdown_timeout=core.settings.shutdown_timeout,
+        )
+        receiving = _build_receiving(core, bot, identity) if receive else Receiving()
+        http = server_socket_owner.build(receiving)
+        await workers.announce()
+        jobs: list[Coroutine[Any, Any, None]] = [workers.run(), http.run()]
+        if receive:
+            jobs.append(_announce(bot, core))
+        if receiving.poller is not None:
+            jobs.append(receiving.poller.run())
+        logger.info(
+            "started",
+            extra={"bot": identity.username, "receives": receive, "http_port": http.port},
+        )
+        await _run_until(stop, jobs, workers, http)
+
+
+class HttpServerSlot:
+    """The HTTP server, built when it is known what it serves."""
+
+    def __init__(self, core: Core, *, required: bool) -> None:
+        """A receiver needs its port; a worker beside it does without."""
+        self._core = core
+        self._required = required
+
+    def build(self, receiving: Receiving) -> HttpRunner:
+        """Take the port.
+
+        Raises:
+            ConfigError: It is taken and this process needs it.
+        """
+        core = self._core
+        intake = receiving.intake
+        checks = ReadinessChecks(
+            client=core.client,
+            workers=WorkerRepository(core.client),
+            last_received=(lambda: intake.last_received) if intake is not None else None,
+            is_polling=receiving.poller is not None,
+        )
+        app = build_http_app(
+            checks=checks,
+            metrics=core.metrics,
+            client=core.client,
+            updates=core.updates,
+            webhook=receiving.webhook,
+        )
+        server = HttpServer(app, core.settings.http_host, core.settings.http_port)
+        return HttpRunner(server, required=self._required)
+
+
+class HttpRunner:
+    """A bound HTTP server."""
+
+    def __init__(self, server: HttpServer, *, required: bool) -> None:
+        """Bind now, so that a taken port is an error at start."""
+        self._server = server
+        self.port: int | None = None
+        self._listener = None
+        try:
+            self._listener = server.bind()
+            self.port = server.port
+        except ConfigError as error:
+            if required:
+                raise
+            logger.warning("this worker has no HTTP server: %s", error)
+
+    async def run(self) -> None:
+        """Serve until ``stop``."""
+        if self._listener is not None:
+            await self._server.serve(sockets=[self._listener])
+
+    def stop(self) -> None:
+        """Finish the requests that are under way, then end."""
+        self._server.should_exit = True
+
+
+def _build_tasks(core: Core, bot: Bot, identity: BotIdentity) -> UpdateTasks:
+    async def move_group(old: int, new: int) -> None:
+        await core.client.run(core.conversations.migrate_owner, old, new)
+
+    delivery = Delivery(bot, move_group)
+    dispatcher = build_dispatcher(
+        core=core,
+        identity=identity,
+        delivery=delivery,
+        commands=core.commands,
+        turn_handler=TurnHandler(core, bot, delivery),
+    )
+    return UpdateTasks(core, bot, dispatcher, delivery)
+
+
+def _build_receiving(core: Core, bot: Bot, identity: BotIdentity) -> Receiving:
+    settings = core.settings
+    allowed = settings.allowed_user_ids
+    intake = UpdateIntake(
+        client=core.client,
+        updates=core.updates,
+        bot=identity,
+        access=Access(allowed | settings.admin_user_ids if allowed else allowed),
+        metrics=core.metrics,
+    )
+    if settings.telegram_webhook_url and settings.telegram_webhook_secret:
+        secret = settings.telegram_webhook_secret.get_secret_value()
+        return Receiving(intake, webhook=WebhookRoute(intake, secret))
+    lock = AdvisoryLock(core.dsn, POLLER_LOCK, identity.id)
+    return Receiving(intake, poller=Poller(bot, intake, lock))
+
+
+async def _until_reached(bot: Bot, stop: asyncio.Event) -> BotIdentity | None:
+    """Who we are, as soon as Telegram says so; None when told to stop before."""
+    pause = 0.5
+    while not stop.is_set():
+        try:
+            return await get_identity(bot)
+        except DeliveryError as error:
+            logger.error("%s; trying again", error)  # noqa: TRY400  (the cause is in the message)
+        try:
+            async with asyncio.timeout(pause * random.uniform(0.8, 1.2)):
+                await stop.wait()
+        except TimeoutError:
+            pause = min(MAX_PAUSE, pause * 2)
+    return None
+
+
+async def _announce(bot: Bot, core: Core) -> None:
+    """Set the webhook and the commands, as often as it takes."""
+    pause = 1.0
+    while True:
+        try:
+            await announce(bot, core.settings)
+        except AiogramError as error:
+            logger.warning("Telegram did not take the commands or webhook", exc_info=error)
+            await asyncio.sleep(pause)
+            pause = min(MAX_PAUSE * 10, pause * 2)
+        else:
+            return
+
+
+async def _run_until(
+    stop: asyncio.Event,
+    jobs: list[Coroutine[Any, Any, None]],
+    workers: Workers,
+    http: HttpRunner,
+) -> None:
+    """Run the jobs side by side; on ``stop``, or when one fails, drain the workers and end."""
+    tasks = [asyncio.ensure_future(job) for job in jobs]
+    work, serve, *receive = tasks
+    stopped = asyncio.ensure_future(stop.wait())
+    pending: set[asyncio.Future[Any]] = {*tasks, stopped}
+    failed: BaseException | None = None
+    while not stopped.done() and failed is None:
+        done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+        failed = next((task.exception() for task in done if task.exception()), None)
+    logger.info("stopping: finishing the turns that are under way")
+    for task in receive:
+        task.cancel()
+    await asyncio.gather(*receive, return_exceptions=True)
+    workers.stop()
+    http.stop()
+    await asyncio.gather(work, serve, return_exceptions=True)
+    stopped.cancel()
+    logger.info("stopped")
+    if failed is not None:
+        raise failed if isinstance(failed, AppError) else AppError(str(failed)) from failed

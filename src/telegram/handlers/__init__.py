@@ -1,0 +1,1 @@
+"""The aiogram routers: ordinary handlers, fed by the queue's jobs."""

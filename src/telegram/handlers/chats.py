@@ -1,0 +1,81 @@
+"""Everything around the messages: who blocks the bot, groups that move, buttons, strangers."""
+
+from __future__ import annotations
+
+from aiogram import F, Router
+from aiogram.enums import ChatMemberStatus
+from aiogram.types import (
+    CallbackQuery,
+    ChatMemberUpdated,
+    Message,
+    MessageGenerationStopped,
+)
+
+from src.application import Core
+from src.storage.update_repo import WaitingUpdate
+from src.telegram.delivery import Address, Delivery
+from src.texts import Language, say
+
+
+def build_refusal_router() -> Router:
+    """The router for strangers; it comes first."""
+    router = Router(name="refusal")
+    router.message.register(refuse, _is_refused)
+    return router
+
+
+def build_router() -> Router:
+    """The router of what is not a message to answer."""
+    router = Router(name="chats")
+    router.message.register(follow_migration, F.migrate_to_chat_id)
+    router.my_chat_member.register(note_membership)
+    router.callback_query.register(answer_button)
+    router.stopped_message_generation.register(note_stop_button)
+    return router
+
+
+def _is_refused(_message: Message, stored: WaitingUpdate) -> bool:
+    return stored.kind == "refused"
+
+
+async def refuse(
+    message: Message,
+    stored: WaitingUpdate,
+    language: Language,
+    core: Core,
+    delivery: Delivery,
+) -> str:
+    """Tell a stranger, once a day, that the bot is private."""
+    if await core.client.run(core.updates.was_refused_lately, stored):
+        return "refused silently"
+    sentence = say("not_allowed", language, user_id=stored.user_id)
+    await delivery.send_text(Address(message.chat.id, stored.thread_id), sentence)
+    return "refused"
+
+
+async def follow_migration(message: Message, core: Core) -> str:
+    """A group became a supergroup: its conversations go with it."""
+    if message.migrate_to_chat_id is not None:
+        await core.client.run(
+            core.conversations.migrate_owner, message.chat.id, message.migrate_to_chat_id
+        )
+    return "done"
+
+
+async def note_membership(event: ChatMemberUpdated, core: Core) -> str:
+    """The user blocked the bot, or came back."""
+    gone = event.new_chat_member.status in (ChatMemberStatus.KICKED, ChatMemberStatus.LEFT)
+    mark = core.user_settings.mark_inactive if gone else core.user_settings.mark_active
+    await core.client.run(mark, event.chat.id)
+    return "done"
+
+
+async def answer_button(query: CallbackQuery) -> str:
+    """A button of an old message: take the waiting sign off it."""
+    await query.answer()
+    return "done"
+
+
+async def note_stop_button(_event: MessageGenerationStopped) -> str:
+    """The Stop button has done its work by a job of its own (``interrupt_turn``)."""
+    return "done"

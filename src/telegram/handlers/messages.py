@@ -1,0 +1,220 @@
+"""Messages: the turn in Telegram, and what is said to everything that is not text."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from datetime import UTC
+from functools import partial
+
+from aiogram import Bot, F, Router
+from aiogram.types import Message
+
+from src.application import Core
+from src.services.agent_service import IncomingMessage, Turn
+from src.services.turn_control import TurnControl
+from src.storage.conversation_repo import TelegramOrigin
+from src.storage.turn_repo import StoredAnswer
+from src.storage.update_repo import WaitingUpdate
+from src.telegram.answer_stream import AnswerStream, DraftSupport
+from src.telegram.delivery import Address, Delivery
+from src.telegram.updates import BotIdentity
+from src.texts import Language, say
+
+# Telegram cuts a long paste into messages of 4096 units that arrive within moments, and sends an
+# album as separate updates: wait so many seconds for the rest before deciding who answers.
+SETTLE_SECONDS = 0.7
+LONG_PASTE = 3900  # characters from which a message may be a piece of something longer
+MAX_DRAFT_ID = 2**31 - 1
+
+
+def build_router() -> Router:
+    """The router of messages; it comes after the commands."""
+    router = Router(name="messages")
+    router.message.register(answer_message, F.text)
+    router.message.register(explain_text_only)
+    router.edited_message.register(take_edit, F.text)
+    return router
+
+
+class TurnHandler:
+    """What ``answer_message`` needs, built once in ``bot.py``."""
+
+    def __init__(self, core: Core, bot: Bot, delivery: Delivery) -> None:
+        """Answer through ``bot`` and ``delivery``."""
+        self._bot = bot
+        self._delivery = delivery
+        self._agent = core.agent
+        self._client = core.client
+        self._updates = core.updates
+        self._turns = core.turns
+        self._metrics = core.metrics
+        self._time_zone = core.settings.timezone
+        self._drafts = DraftSupport()
+
+    async def run(
+        self, incoming: IncomingMessage, stored: WaitingUpdate, control: TurnControl
+    ) -> str:
+        """Answer one message; returns how it ended, one word for the operator.
+
+        Raises:
+            TransientError: Worth another try; nothing is done twice then.
+        """
+        turn = await self._agent.begin_turn(incoming)
+        if turn.answer is None:
+            newer: str | None = await self._client.run(self._updates.find_newer, stored)
+            if newer in ("new", "stop"):
+                await self._agent.mark_stopped(turn)
+            if newer is not None:
+                return "left to a later message"
+        address = Address(
+            incoming.telegram_user_id,
+            incoming.thread_id,
+            stored.message_id if incoming.telegram_user_id < 0 else None,
+        )
+        answer, edit = await self._generate(turn, stored, control, address)
+        if control.stopped and await self._is_wiped_next(stored):
+            return "wiped"  # nobody wants the beginning of an answer that /new is about to delete
+        await self._deliver(turn, answer, stored, address, edit)
+        return "done"
+
+    def incoming(
+        self, message: Message, text: str, stored: WaitingUpdate, language: Language
+    ) -> IncomingMessage:
+        """The message as the service takes it."""
+        sender = message.from_user
+        return IncomingMessage(
+            telegram_user_id=message.chat.id,
+            text=text,
+            moment=message.date.astimezone(UTC),
+            language=language,
+            time_zone=stored.time_zone or self._time_zone,
+            thread_id=stored.thread_id,
+            origin=TelegramOrigin(
+                stored.bot_id, message.chat.id, message.message_id, sender.id if sender else 0
+            ),
+        )
+
+    async def _generate(
+        self, turn: Turn, stored: WaitingUpdate, control: TurnControl, address: Address
+    ) -> tuple[StoredAnswer, int | None]:
+        """The answer, shown while it is written; and the group message that shows it."""
+        shown = await self._shown_before(turn)
+        if turn.answer is not None:
+            return turn.answer, shown
+        stream = AnswerStream(
+            self._bot,
+            address,
+            drafts=self._drafts,
+            draft_id=(stored.message_id or 1) % MAX_DRAFT_ID or 1,
+            on_message=partial(self._remember_shown, turn),
+            message_id=shown,
+        )
+        await stream.open()
+        try:
+            answer = await self._agent.answer(turn, control=control, on_text=stream.feed)
+        finally:
+            await stream.close()
+        return answer, stream.message_id
+
+    async def _deliver(
+        self,
+        turn: Turn,
+        answer: StoredAnswer,
+        stored: WaitingUpdate,
+        address: Address,
+        edit: int | None,
+    ) -> None:
+        parts = answer.delivered_parts
+        if not answer.delivered:
+            with self._metrics.stage("deliver"):
+                parts = await self._delivery.send_answer(
+                    address,
+                    answer.text,
+                    skip=answer.delivered_parts,
+                    edit=edit,
+                    on_part=partial(self._remember_parts, turn, answer),
+                )
+        await self._agent.mark_delivered(turn, answer, parts=parts, update=stored.id)
+
+    async def _is_wiped_next(self, stored: WaitingUpdate) -> bool:
+        newer: str | None = await self._client.run(self._updates.find_newer, stored)
+        return newer == "new"
+
+    async def _shown_before(self, turn: Turn) -> int | None:
+        """The group message of an attempt that was interrupted; asked for in retries only."""
+        if turn.is_new or turn.incoming.telegram_user_id > 0:
+            return None
+        return await self._client.run(
+            self._turns.find_stream_message, turn.conversation_id, turn.message_id
+        )
+
+    async def _remember_shown(self, turn: Turn, message_id: int) -> None:
+        await self._client.run(
+            self._turns.set_stream_message, turn.conversation_id, turn.message_id, message_id
+        )
+
+    async def _remember_parts(self, turn: Turn, answer: StoredAnswer, parts: int) -> None:
+        await self._client.run(
+            self._turns.mark_delivered_parts, turn.conversation_id, answer.id, parts
+        )
+
+
+async def answer_message(
+    message: Message,
+    stored: WaitingUpdate,
+    language: Language,
+    control: TurnControl,
+    identity: BotIdentity,
+    turn_handler: TurnHandler,
+) -> str:
+    """Answer a text."""
+    text = _without_mention(message.text or "", identity.username)
+    if len(text) >= LONG_PASTE:
+        await asyncio.sleep(SETTLE_SECONDS)
+    incoming = turn_handler.incoming(message, text, stored, language)
+    return await turn_handler.run(incoming, stored, control)
+
+
+async def explain_text_only(
+    message: Message,
+    stored: WaitingUpdate,
+    language: Language,
+    core: Core,
+    delivery: Delivery,
+) -> str:
+    """Say that only text is understood so far: once per album."""
+    if stored.kind != "media":
+        return "ignored"
+    if stored.media_group_id is not None:
+        await asyncio.sleep(SETTLE_SECONDS)
+        newer = await core.client.run(
+            core.updates.find_newer, stored, kinds=("media",), same_album=True
+        )
+        if newer is not None or await core.client.run(core.updates.was_album_answered, stored):
+            return "left to another of the album"
+    sentence = say("only_text", language)
+    await delivery.send_text(Address(message.chat.id, stored.thread_id), sentence)
+    return "done"
+
+
+async def take_edit(
+    message: Message,
+    stored: WaitingUpdate,
+    core: Core,
+    identity: BotIdentity,
+) -> str:
+    """Keep what the user made of the message; it is not answered again."""
+    sender = message.from_user
+    origin = TelegramOrigin(
+        stored.bot_id, message.chat.id, message.message_id, sender.id if sender else 0
+    )
+    text = _without_mention(message.text or "", identity.username)
+    found = await core.client.run(core.conversations.edit_message, message.chat.id, origin, text)
+    return "done" if found else "ignored"
+
+
+def _without_mention(text: str, username: str) -> str:
+    """The text without ``@name_of_the_bot``, which is an address and not content."""
+    pattern = rf"\s*@{re.escape(username)}\b[,:]?"
+    return re.sub(pattern, "", text, flags=re.IGNORECASE).strip() or text

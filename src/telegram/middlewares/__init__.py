@@ -1,0 +1,1 @@
+"""Middlewares: of updates (language) and of requests to Telegram (throttle, metrics)."""

@@ -1,0 +1,234 @@
+"""Receiving updates: stored with their jobs first, confirmed to Telegram second.
+
+Two ways in, one way on: our own ``getUpdates`` loop, or the webhook's route. Neither trusts what
+arrives, and neither confirms anything while PostgreSQL is away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import logging
+import random
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from aiogram import Bot
+from aiogram.exceptions import (
+    AiogramError,
+    ClientDecodeError,
+    TelegramConflictError,
+    TelegramRetryAfter,
+    TelegramUnauthorizedError,
+)
+from aiogram.methods import TelegramMethod
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+from src.errors import ConfigError, StorageError
+from src.metrics import Metrics
+from src.storage.advisory_lock import AdvisoryLock
+from src.storage.pg_client import PgClient
+from src.storage.update_repo import UpdateRepository
+from src.telegram.updates import ALLOWED_UPDATES, Access, BotIdentity, classify, update_id_of
+
+logger = logging.getLogger(__name__)
+
+POLL_SECONDS = 25  # how long Telegram holds a getUpdates without updates
+POLL_GRACE = 10  # seconds more until we give the request up
+BATCH = 100  # updates per getUpdates, Telegram's maximum
+MAX_PAUSE = 30.0  # seconds between attempts while something is wrong
+STANDBY_PAUSE = 2.0  # seconds between attempts to become the one receiver
+MAX_BODY = 4 * 1024 * 1024  # bytes of a webhook call; a true one has a few kilobytes
+
+
+class GetRawUpdates(TelegramMethod[list[Any]]):
+    """``getUpdates`` whose result stays JSON: one malformed update must not spoil a batch."""
+
+    __returning__ = list[Any]
+    __api_method__ = "getUpdates"
+
+    offset: int | None = None
+    limit: int | None = None
+    timeout: int | None = None
+    allowed_updates: list[str] | None = None
+
+
+class UpdateIntake:
+    """Stores raw updates; what polling and the webhook have in common."""
+
+    def __init__(
+        self,
+        *,
+        client: PgClient,
+        updates: UpdateRepository,
+        bot: BotIdentity,
+        access: Access,
+        metrics: Metrics,
+    ) -> None:
+        """Store through ``updates``, for the bot and those who may use it."""
+        self._client = client
+        self._updates = updates
+        self._bot = bot
+        self._access = access
+        self._metrics = metrics
+        self.last_received: float | None = None
+
+    def saw_telegram(self) -> None:
+        """Telegram just answered, or called: readiness looks at this."""
+        self.last_received = time.monotonic()
+        self._metrics.last_poll.set_to_current_time()
+
+    async def store(self, raw_updates: Sequence[Any]) -> int:
+        """Store what is worth it, with its jobs, in one transaction; returns how many were new.
+
+        Raises:
+            StorageError: Nothing is stored, nothing may be confirmed.
+        """
+        found = []
+        for raw in raw_updates:
+            update = classify(raw, self._bot, self._access)
+            self._metrics.updates.labels(update.kind if update else "ignored").inc()
+            if update is not None:
+                found.append(update)
+        if not found:
+            return 0
+        return await self._client.run(self._updates.store, self._bot.id, found)
+
+
+class Poller:
+    """Our own ``getUpdates`` loop. Only one process per bot and database runs it at a time."""
+
+    def __init__(self, bot: Bot, intake: UpdateIntake, lock: AdvisoryLock) -> None:
+        """Poll ``bot``, store through ``intake``, while holding ``lock``."""
+        self._bot = bot
+        self._intake = intake
+        self._lock = lock
+        self._failures = 0
+        self._told = ""
+        self.is_receiver = False
+
+    async def run(self) -> None:
+        """Receive until cancelled; every error but a wrong token is waited out.
+
+        Raises:
+            ConfigError: Telegram does not know the token (any more).
+        """
+        offset: int | None = None
+        try:
+            while True:
+                try:
+                    await self._become_receiver()
+                    offset = await self._receive(offset)
+                    self._recovered()
+                except (AiogramError, StorageError, OSError, TimeoutError) as error:
+                    await asyncio.sleep(self._pause_after(error))
+        finally:
+            await asyncio.to_thread(self._lock.release)
+
+    async def _become_receiver(self) -> None:
+        """Hold the lock of this bot, waiting for it as long as another process has it."""
+        if self.is_receiver and self._lock.is_connected():
+            return
+        self.is_receiver = False
+        while not await asyncio.to_thread(self._lock.try_exclusive):
+            self._tell(
+                "another process on this database already receives this bot's updates; "
+                "this one stands by and takes over when that one ends"
+            )
+            await asyncio.sleep(STANDBY_PAUSE)
+        self.is_receiver = True
+
+    async def _receive(self, offset: int | None) -> int | None:
+        """One ``getUpdates``; returns the offset that confirms it, None when nothing came.
+
+        The offset is only used for the call right after a batch: after a quiet week Telegram
+        starts anew with a random number, which an old offset could pass over.
+        """
+        request = GetRawUpdates(
+            offset=offset, limit=BATCH, timeout=POLL_SECONDS, allowed_updates=ALLOWED_UPDATES
+        )
+        batch = await self._bot(request, request_timeout=POLL_SECONDS + POLL_GRACE)
+        self._intake.saw_telegram()
+        if not batch:
+            return None
+        await self._intake.store(batch)
+        numbers = [number for number in map(update_id_of, batch) if number is not None]
+        if len(numbers) < len(batch):
+            self._tell("Telegram sent updates without a valid update_id; they are passed over")
+        if not numbers:
+            await asyncio.sleep(1)  # nothing to confirm: do not spin
+            return offset
+        return max(numbers) + 1
+
+    def _recovered(self) -> None:
+        if self._failures:
+            logger.info("receiving updates again", extra={"failures": self._failures})
+        self._failures = 0
+        self._told = ""
+
+    def _pause_after(self, error: Exception) -> float:
+        """Tell the operator once per kind of trouble; return how many seconds to wait."""
+        self._failures += 1
+        pause: float = min(MAX_PAUSE, 0.5 * 2 ** min(self._failures, 10)) * random.uniform(
+            0.8, 1.2
+        )
+        if isinstance(error, TelegramUnauthorizedError):
+            raise ConfigError(
+                ["TELEGRAM_BOT_TOKEN: Telegram does not know this token. Copy it from @BotFather"]
+            ) from error
+        if isinstance(error, TelegramRetryAfter):
+            pause = float(error.retry_after)
+        if isinstance(error, TelegramConflictError):
+            pause = max(pause, 5.0)
+            self._tell(
+                "Telegram reports a conflict (409): another program polls with this token, or a "
+                "webhook is set. Stop the other one; this bot tries again by itself"
+            )
+        elif isinstance(error, StorageError):
+            self._tell(f"updates wait at Telegram while the database is away: {error}")
+        elif isinstance(error, ClientDecodeError):
+            self._tell("Telegram's answer to getUpdates is not the Bot API's; trying again")
+        else:
+            self._tell(f"no updates from Telegram ({type(error).__name__}); trying again")
+        return pause
+
+    def _tell(self, message: str) -> None:
+        if message != self._told:
+            self._told = message
+            logger.error(message)
+
+
+class WebhookRoute:
+    """The route that Telegram calls: 200 only for what is stored, 503 while it cannot be."""
+
+    def __init__(self, intake: UpdateIntake, secret: str) -> None:
+        """Accept only calls that carry ``secret``; there is no webhook without one."""
+        if not secret:
+            raise ConfigError(["TELEGRAM_WEBHOOK_SECRET: a webhook needs a secret"])
+        self._intake = intake
+        self._secret = secret.encode()
+
+    async def __call__(self, request: Request) -> Response:
+        """Store one update."""
+        token = request.headers.get("x-telegram-bot-api-secret-token", "")
+        if not hmac.compare_digest(token.encode(), self._secret):
+            return PlainTextResponse("forbidden", 403)
+        body = bytearray()
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > MAX_BODY:
+                return PlainTextResponse("too large", 413)
+        try:
+            raw = json.loads(bytes(body))
+        except (ValueError, RecursionError):
+            return PlainTextResponse("not JSON", 400)
+        self._intake.saw_telegram()
+        try:
+            await self._intake.store([raw])
+        except StorageError as error:
+            logger.error("an update waits at Telegram: the database is away", exc_info=error)  # noqa: TRY400
+            return PlainTextResponse("try again", 503)
+        return PlainTextResponse("ok")

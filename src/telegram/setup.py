@@ -1,0 +1,91 @@
+"""The aiogram side of the bot: session, dispatcher, commands, webhook."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from aiogram import Bot, Dispatcher
+from aiogram.client.session.aiohttp import AiohttpSession
+from aiogram.client.telegram import TelegramAPIServer
+from aiogram.exceptions import AiogramError, TelegramUnauthorizedError
+from aiogram.types import BotCommand
+
+from src.config import Settings
+from src.errors import ConfigError, DeliveryError
+from src.metrics import Metrics
+from src.services.command_service import COMMANDS
+from src.telegram.handlers import chats, commands, messages
+from src.telegram.middlewares.language import LanguageMiddleware
+from src.telegram.middlewares.throttle import ThrottleMiddleware
+from src.telegram.updates import ALLOWED_UPDATES, BotIdentity
+from src.texts import LANGUAGES, say
+
+logger = logging.getLogger(__name__)
+
+STARTUP_TIMEOUT = 15  # seconds for each request at start
+
+
+def build_bot(settings: Settings, metrics: Metrics) -> Bot:
+    """The bot of the token, on the Bot API server of the settings."""
+    if settings.telegram_bot_token is None:
+        raise ConfigError(["TELEGRAM_BOT_TOKEN: it is missing. Get one from @BotFather"])
+    session = AiohttpSession(api=TelegramAPIServer.from_base(settings.telegram_api_base))
+    session.middleware(ThrottleMiddleware(settings.telegram_rate_limit, metrics))
+    return Bot(settings.telegram_bot_token.get_secret_value(), session=session)
+
+
+def build_dispatcher(**dependencies: Any) -> Dispatcher:
+    """The dispatcher with all routers; ``dependencies`` reach the handlers by name."""
+    dispatcher = Dispatcher(disable_fsm=True, **dependencies)
+    for router in (
+        chats.build_refusal_router(),
+        commands.build_router(),
+        chats.build_router(),
+        messages.build_router(),
+    ):
+        router.message.middleware(LanguageMiddleware())
+        dispatcher.include_router(router)
+    return dispatcher
+
+
+async def get_identity(bot: Bot) -> BotIdentity:
+    """Who we are, from Telegram.
+
+    Raises:
+        ConfigError: The token is wrong.
+        DeliveryError: Telegram cannot be reached.
+    """
+    try:
+        me = await bot.get_me(request_timeout=STARTUP_TIMEOUT)
+    except TelegramUnauthorizedError as error:
+        raise ConfigError(
+            ["TELEGRAM_BOT_TOKEN: Telegram does not know this token. Copy it from @BotFather"]
+        ) from error
+    except AiogramError as error:
+        raise DeliveryError(f"Telegram did not answer getMe ({type(error).__name__})") from error
+    return BotIdentity(me.id, me.username or "")
+
+
+async def announce(bot: Bot, settings: Settings) -> None:
+    """Tell Telegram how to reach us, and show the commands in each language.
+
+    Raises:
+        AiogramError: Telegram refused, or cannot be reached.
+    """
+    if settings.telegram_webhook_url and settings.telegram_webhook_secret:
+        await bot.set_webhook(
+            settings.telegram_webhook_url,
+            secret_token=settings.telegram_webhook_secret.get_secret_value(),
+            allowed_updates=ALLOWED_UPDATES,
+            request_timeout=STARTUP_TIMEOUT,
+        )
+    else:
+        await bot.delete_webhook(drop_pending_updates=False, request_timeout=STARTUP_TIMEOUT)
+    for language in LANGUAGES:
+        menu = [
+            BotCommand(command=name, description=say(f"command_{name}", language))
+            for name in COMMANDS
+        ]
+        code = None if language == "en" else language  # English is everybody else's
+        await bot.set_my_commands(menu, language_code=code, request_timeout=STARTUP_TIMEOUT)

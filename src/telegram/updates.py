@@ -1,0 +1,302 @@
+"""What a raw update is: pure functions from Telegram's JSON to ``NewUpdate``.
+
+Whatever arrives here may be malformed. An update that nobody handles is not stored; of a user
+who may not use the bot only who and where is kept, never what was written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aiogram.types import Update
+from pydantic import ValidationError
+
+from src.services.command_service import COMMANDS, Command, parse_command
+from src.storage.pg_client import storable
+from src.storage.update_repo import NewUpdate, UpdateKind
+
+Json = Mapping[str, Any]
+
+MAX_ID = 2**52  # Telegram: ids have at most 52 significant bits
+MAX_UPDATE_ID = 2**62
+MAX_DEPTH = 60  # nesting of an update; a true one has a fraction of it
+# What Telegram is asked to send; the other kinds of updates have no handler.
+ALLOWED_UPDATES = [
+    "message",
+    "edited_message",
+    "callback_query",
+    "my_chat_member",
+    "stopped_message_generation",
+]
+MEDIA = (
+    "photo", "voice", "audio", "video", "video_note", "document", "sticker", "animation",
+    "location", "venue", "contact", "poll", "dice", "story", "paid_media", "game", "checklist",
+)  # fmt: skip
+ESSENTIAL = ("message_id", "date", "chat", "from", "text", "message_thread_id", "is_topic_message")
+
+
+@dataclass(frozen=True)
+class BotIdentity:
+    """Who we are in Telegram."""
+
+    id: int
+    username: str
+
+
+@dataclass(frozen=True)
+class Access:
+    """Who may use the bot; everybody when ``allowed`` is empty."""
+
+    allowed: frozenset[int] = frozenset()
+
+    def permits(self, user_id: int | None, chat_id: int | None) -> bool:
+        """Whether this person, or everybody in this chat, may use the bot."""
+        return not self.allowed or user_id in self.allowed or chat_id in self.allowed
+
+
+def classify(raw: Any, bot: BotIdentity, access: Access) -> NewUpdate | None:
+    """The update as it is stored, or None when there is nothing in it to handle."""
+    update_id = update_id_of(raw)
+    if update_id is None or not isinstance(raw, dict):
+        return None
+    update = _clean(raw)
+    for field, read in _READERS.items():
+        content = update.get(field)
+        if isinstance(content, dict):
+            found = read(update_id, content, bot)
+            return _validated(update, found, access) if found else None
+    return None
+
+
+def update_id_of(raw: Any) -> int | None:
+    """Telegram's number of an update, or None when it has no valid one."""
+    return _integer(raw.get("update_id"), MAX_UPDATE_ID) if isinstance(raw, dict) else None
+
+
+def _read_message(update_id: int, message: Json, bot: BotIdentity) -> NewUpdate | None:
+    place = _place(message)
+    if place is None or _is_bot(message):
+        return None
+    kind = _message_kind(message, bot)
+    if kind is None:
+        return None
+    album = message.get("media_group_id")
+    return NewUpdate(
+        update_id,
+        kind,
+        {"update_id": update_id, "message": message},
+        **place,
+        media_group_id=album[:100] if isinstance(album, str) else None,
+        interrupts=kind in ("new", "stop"),
+    )
+
+
+def _message_kind(message: Json, bot: BotIdentity) -> UpdateKind | None:
+    text = message.get("text")
+    if isinstance(text, str) and text:
+        return _text_kind(message, text, bot)
+    if any(message.get(field) for field in MEDIA):
+        return "media" if _is_private(message) or _answers(message, bot) else None
+    if _integer(message.get("migrate_to_chat_id"), MAX_ID) is not None:
+        return "member"
+    return None
+
+
+def _text_kind(message: Json, text: str, bot: BotIdentity) -> UpdateKind | None:
+    command = parse_command(text)
+    if command is not None:
+        return _command_kind(message, command, bot)
+    if _is_private(message) or _answers(message, bot) or _mentions(text, bot):
+        return "message"
+    return None
+
+
+def _command_kind(message: Json, command: Command, bot: BotIdentity) -> UpdateKind | None:
+    """A command's kind; in a group, one that is unknown or another bot's is none of ours."""
+    if not command.is_for(bot.username):
+        return None
+    if command.name == "new" or command.name == "stop":
+        return command.name  # type: ignore[return-value]
+    addressed = _is_private(message) or command.addressee or _answers(message, bot)
+    return "command" if addressed or command.name in COMMANDS else None
+
+
+def _mentions(text: str, bot: BotIdentity) -> bool:
+    return re.search(rf"@{re.escape(bot.username)}\b", text, re.IGNORECASE) is not None
+
+
+def _answers(message: Json, bot: BotIdentity) -> bool:
+    answered = message.get("reply_to_message")
+    sender = answered.get("from") if isinstance(answered, dict) else None
+    return isinstance(sender, dict) and sender.get("id") == bot.id
+
+
+def _read_edit(update_id: int, message: Json, _bot: BotIdentity) -> NewUpdate | None:
+    place = _place(message)
+    text = message.get("text")
+    if place is None or _is_bot(message) or not isinstance(text, str) or not text:
+        return None
+    return NewUpdate(
+        update_id, "edit", {"update_id": update_id, "edited_message": message}, **place
+    )
+
+
+def _read_callback(update_id: int, query: Json, _bot: BotIdentity) -> NewUpdate | None:
+    message = query.get("message")
+    place = _place(message) if isinstance(message, dict) else None
+    user_id = _person(query.get("from"))
+    if place is None or user_id is None or not isinstance(query.get("id"), str):
+        return None
+    payload = {"update_id": update_id, "callback_query": query}
+    return NewUpdate(update_id, "callback", payload, **{**place, "user_id": user_id})
+
+
+def _read_member(update_id: int, change: Json, _bot: BotIdentity) -> NewUpdate | None:
+    chat_id, user_id = _person(change.get("chat")), _person(change.get("from"))
+    if chat_id is None or user_id is None:
+        return None
+    payload = {"update_id": update_id, "my_chat_member": change}
+    return NewUpdate(update_id, "member", payload, chat_id=chat_id, user_id=user_id)
+
+
+def _read_stop(update_id: int, stopped: Json, _bot: BotIdentity) -> NewUpdate | None:
+    chat_id = _person(stopped.get("chat"))
+    draft_id = _integer(stopped.get("draft_id"), MAX_ID)
+    if chat_id is None or draft_id is None:
+        return None
+    return NewUpdate(
+        update_id,
+        "other",
+        {"update_id": update_id, "stopped_message_generation": stopped},
+        chat_id=chat_id,
+        user_id=chat_id,  # drafts exist in private chats only
+        interrupts=True,
+        draft_id=draft_id,
+    )
+
+
+_READERS = {
+    "message": _read_message,
+    "edited_message": _read_edit,
+    "callback_query": _read_callback,
+    "my_chat_member": _read_member,
+    "stopped_message_generation": _read_stop,
+}
+
+
+def _validated(raw: Json, update: NewUpdate, access: Access) -> NewUpdate | None:
+    """The update, if aiogram can read it; else its essence; strangers' without content."""
+    if not access.permits(update.user_id, update.chat_id):
+        return _refused(raw, update)
+    if _is_readable(update.payload):
+        return update
+    message = raw.get("message")
+    if update.kind not in ("message", "command", "new", "stop") or not isinstance(message, dict):
+        return None
+    essence = {key: message[key] for key in ESSENTIAL if key in message}
+    essence["chat"] = _only(message["chat"], ("id", "type"))
+    essence["from"] = {"first_name": "-", **_only(message["from"], ("id", "language_code"))}
+    essence["from"]["is_bot"] = False
+    payload = {"update_id": update.update_id, "message": essence}
+    return NewUpdate(**{**vars(update), "payload": payload}) if _is_readable(payload) else None
+
+
+def _refused(raw: Json, update: NewUpdate) -> NewUpdate | None:
+    """A stranger's message without what was written: only what the refusal needs."""
+    message = raw.get("message")
+    if not isinstance(message, dict) or update.kind == "member":
+        return None
+    sender = {"first_name": "-", "is_bot": False, **_only(message["from"], ("id",))}
+    language = message["from"].get("language_code")
+    if isinstance(language, str):
+        sender["language_code"] = language[:16]
+    kept = {
+        "message_id": update.message_id,
+        "date": 0,
+        "chat": _only(message["chat"], ("id", "type")),
+        "from": sender,
+    }
+    payload = {"update_id": update.update_id, "message": kept}
+    if not _is_readable(payload):
+        return None
+    return NewUpdate(
+        update.update_id,
+        "refused",
+        payload,
+        chat_id=update.chat_id,
+        thread_id=update.thread_id,
+        user_id=update.user_id,
+        message_id=update.message_id,
+    )
+
+
+def _is_readable(payload: dict[str, Any]) -> bool:
+    try:
+        Update.model_validate(payload)
+    except (ValidationError, ValueError, TypeError, OverflowError, RecursionError):
+        return False
+    return True
+
+
+def _place(message: Json) -> dict[str, Any] | None:
+    """Where a message stands, or None when it does not say."""
+    chat, sender = message.get("chat"), message.get("from")
+    chat_id, user_id = _person(chat), _person(sender)
+    message_id = _integer(message.get("message_id"), MAX_ID)
+    if chat_id is None or user_id is None or not message_id or message_id < 0:
+        return None
+    if not isinstance(chat, dict) or chat.get("type") not in ("private", "group", "supergroup"):
+        return None
+    thread_id = 0
+    if message.get("is_topic_message") is True:
+        thread_id = _integer(message.get("message_thread_id"), MAX_ID) or 0
+    return {
+        "chat_id": chat_id,
+        "thread_id": thread_id,
+        "user_id": user_id,
+        "message_id": message_id,
+    }
+
+
+def _person(value: Any) -> int | None:
+    """The id of a user or chat; zero is none."""
+    return _integer(value.get("id"), MAX_ID) or None if isinstance(value, dict) else None
+
+
+def _is_private(message: Json) -> bool:
+    return bool(message["chat"].get("type") == "private")
+
+
+def _is_bot(message: Json) -> bool:
+    sender = message.get("from")
+    return isinstance(sender, dict) and sender.get("is_bot") is True
+
+
+def _integer(value: Any, limit: int) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int) or abs(value) > limit:
+        return None
+    return value
+
+
+def _only(value: Any, fields: tuple[str, ...]) -> dict[str, Any]:
+    return {field: value[field] for field in fields if field in value}
+
+
+def _clean(value: Any, depth: int = 0) -> Any:
+    """The JSON value as PostgreSQL's jsonb can hold it."""
+    if depth > MAX_DEPTH:
+        return None
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, dict):
+        return {storable(str(key)): _clean(entry, depth + 1) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_clean(entry, depth + 1) for entry in value]
+    if isinstance(value, float) and (value != value or abs(value) == float("inf")):
+        return None
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > MAX_UPDATE_ID:
+        return None
+    return value
