@@ -12,12 +12,13 @@ import logging
 import os
 import shutil
 import subprocess
+import tempfile
 import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import psutil
 
@@ -108,7 +109,16 @@ class EmbeddedPostgres:
         if os.geteuid() != 0:
             return
         if subprocess.run(["id", SYSTEM_USER], capture_output=True, check=False).returncode:
-            _run_plain(["useradd", "--system", "--shell", "/usr/sbin/nologin", SYSTEM_USER])
+            _run_plain(
+                [
+                    "useradd",
+                    "--system",
+                    "--user-group",
+                    "--shell",
+                    "/usr/sbin/nologin",
+                    SYSTEM_USER,
+                ]
+            )
         programs = _binary_folder()
         for folder in (self._root, *self._root.parents, programs, *programs.parents):
             mode = folder.stat().st_mode
@@ -154,8 +164,7 @@ class EmbeddedPostgres:
             last_lines = " | ".join(log.read_text(errors="replace").splitlines()[-3:])
         except OSError:
             last_lines = ""
-        output = getattr(error, "stderr", None) or ""
-        return f"the embedded PostgreSQL did not start: {error} {output} {last_lines}".strip()
+        return f"the embedded PostgreSQL did not start: {error} {last_lines}".strip()
 
 
 def _binary_folder() -> Path:
@@ -171,25 +180,36 @@ def _binary(name: str) -> str:
 
 def _own(folder: Path) -> None:
     if os.geteuid() == 0:
-        shutil.chown(folder, user=SYSTEM_USER)
+        shutil.chown(folder, user=SYSTEM_USER, group=SYSTEM_USER)
 
 
 def _run(command: list[str], *, timeout: float) -> None:
     """Run one of PostgreSQL's programs, as its own user when we are root.
 
-    ``pg_ctl start`` hands its output to the server, so it goes to no pipe of ours.
+    ``pg_ctl start`` hands its output to the server, so it goes to a file: a pipe would stay open.
+
+    Raises:
+        OSError: The program failed; the message ends with its last lines.
     """
-    user = SYSTEM_USER if os.geteuid() == 0 else None
-    subprocess.run(
-        command,
-        check=True,
-        timeout=timeout,
-        user=user,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        cwd="/",
-    )
+    identity: dict[str, Any] = {}
+    if os.geteuid() == 0:
+        identity = {"user": SYSTEM_USER, "group": SYSTEM_USER, "extra_groups": []}
+    with tempfile.TemporaryFile() as output:
+        done = subprocess.run(
+            command,
+            check=False,
+            timeout=timeout,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd="/",
+            **identity,
+        )
+        if done.returncode:
+            output.seek(0)
+            lines = output.read().decode(errors="replace").split("\n")
+            told = " | ".join(line.strip() for line in lines if line.strip())
+            raise OSError(f"{Path(command[0]).name} failed: {told[-600:]}")
 
 
 def _run_plain(command: list[str]) -> None:

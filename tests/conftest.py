@@ -1,0 +1,84 @@
+"""Fixtures of every test: a real PostgreSQL, and a database of one's own in it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg2
+import pytest
+
+from src.storage.embedded_pg import EmbeddedPostgres
+from src.storage.migrations import migrate
+from src.storage.pg_client import PgClient
+
+TEMPLATE = "pomni_template"
+
+
+def pytest_configure() -> None:
+    """Tests see no settings of the machine: neither its environment nor its .env."""
+    for name in list(os.environ):
+        if name.startswith(("PG_", "TELEGRAM_", "OPENAI_", "ANTHROPIC_", "GOOGLE_", "LLM_")):
+            del os.environ[name]
+    for name in ("DATABASE_URL", "ALLOWED_USER_IDS", "TIMEZONE", "HTTP_PORT", "LOG_LEVEL"):
+        os.environ.pop(name, None)
+
+
+def database_url(server: str, name: str) -> str:
+    """The address of another database on the same server."""
+    return server.replace("/postgres?", f"/{name}?")
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """The address of a running PostgreSQL with a migrated template database."""
+    with tempfile.TemporaryDirectory(prefix="pomni-test-") as folder:
+        server = EmbeddedPostgres(Path(folder))
+        address = server.start()
+        execute(address, "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
+        execute(address, f"CREATE DATABASE {TEMPLATE}")
+        migrate(database_url(address, TEMPLATE))
+        yield address
+        server.stop()
+
+
+@pytest.fixture
+def empty_dsn(postgres_server: str) -> Iterator[str]:
+    """The address of a new database without any tables."""
+    yield from new_database(postgres_server, "template0")
+
+
+@pytest.fixture
+def dsn(postgres_server: str) -> Iterator[str]:
+    """The address of a new, migrated database."""
+    yield from new_database(postgres_server, TEMPLATE)
+
+
+@pytest.fixture
+def client(dsn: str) -> Iterator[PgClient]:
+    """An open client on a new, migrated database."""
+    opened = PgClient(dsn)
+    opened.open()
+    yield opened
+    opened.close()
+
+
+def new_database(server: str, template: str) -> Iterator[str]:
+    """Make a database, and drop it afterwards."""
+    name = f"test_{uuid.uuid4().hex}"
+    execute(server, f"CREATE DATABASE {name} TEMPLATE {template}")
+    yield database_url(server, name)
+    execute(server, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def execute(address: str, *statements: str) -> None:
+    """Run statements outside a transaction."""
+    connection = psycopg2.connect(address)
+    connection.autocommit = True
+    with connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+    connection.close()

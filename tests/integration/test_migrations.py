@@ -1,0 +1,110 @@
+"""The migrations, on a real PostgreSQL."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psycopg2
+import pytest
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+from procrastinate.schema import SchemaManager
+
+from src.errors import ConfigError
+from src.storage.migrations import MIGRATIONS, find_version, migrate, newest_version
+from tests.conftest import execute
+
+# Every table, column, index, constraint and function of schema public, as one list of texts.
+DESCRIBE = """
+SELECT 'column ' || table_name || '.' || column_name || ' ' || data_type || ' ' || is_nullable
+       || ' ' || coalesce(column_default, '')
+FROM information_schema.columns WHERE table_schema = 'public'
+UNION ALL SELECT 'index ' || indexdef FROM pg_indexes WHERE schemaname = 'public'
+UNION ALL SELECT 'constraint ' || conrelid::regclass || ' ' || conname || ' '
+       || pg_get_constraintdef(oid)
+FROM pg_constraint WHERE connamespace = 'public'::regnamespace AND conrelid <> 0
+UNION ALL SELECT 'function ' || oid::regprocedure || md5(prosrc) FROM pg_proc
+WHERE pronamespace = 'public'::regnamespace AND proname LIKE 'procrastinate%'
+UNION ALL SELECT 'trigger ' || tgrelid::regclass || ' ' || tgname FROM pg_trigger
+WHERE NOT tgisinternal
+ORDER BY 1
+"""
+
+
+def describe(dsn: str) -> list[str]:
+    connection = psycopg2.connect(dsn)
+    with connection.cursor() as cursor:
+        cursor.execute(DESCRIBE)
+        found = [row[0] for row in cursor.fetchall()]
+    connection.close()
+    return [line for line in found if "alembic_version" not in line]
+
+
+def test_from_zero_to_the_newest_and_again(empty_dsn: str) -> None:
+    assert find_version(empty_dsn) is None
+    assert migrate(empty_dsn) == (None, newest_version())
+    assert migrate(empty_dsn) == (newest_version(), newest_version())
+
+
+def test_up_down_up_leaves_the_same_schema(empty_dsn: str) -> None:
+    migrate(empty_dsn)
+    first = describe(empty_dsn)
+    migrate(empty_dsn, "base")
+    assert describe(empty_dsn) == []
+    migrate(empty_dsn)
+    assert describe(empty_dsn) == first
+
+
+def test_every_single_step_goes_down_and_up(empty_dsn: str) -> None:
+    for number in range(int(newest_version())):
+        migrate(empty_dsn, f"{number + 1:04}")
+        before = describe(empty_dsn)
+        migrate(empty_dsn, f"{number:04}" if number else "base")
+        migrate(empty_dsn, f"{number + 1:04}")
+        assert describe(empty_dsn) == before
+
+
+def test_there_is_one_head_and_the_numbers_are_in_order() -> None:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    config.set_main_option("path_separator", "os")
+    scripts = ScriptDirectory.from_config(config)
+    assert len(scripts.get_heads()) == 1
+    revisions = [script.revision for script in scripts.walk_revisions()][::-1]
+    assert revisions == [f"{number + 1:04}" for number in range(len(revisions))]
+
+
+def test_several_processes_migrate_at_once(empty_dsn: str) -> None:
+    with ThreadPoolExecutor(4) as threads:
+        results = list(threads.map(lambda _: migrate(empty_dsn), range(4)))
+    assert sorted(str(before) for before, _ in results) == ["0005", "0005", "0005", "None"]
+
+
+def test_a_database_from_the_future_is_refused(empty_dsn: str) -> None:
+    migrate(empty_dsn)
+    execute(empty_dsn, "UPDATE alembic_version SET version_num = '9999'")
+    with pytest.raises(ConfigError, match="version 9999"):
+        migrate(empty_dsn)
+
+
+def test_the_queue_schema_is_the_one_of_the_installed_package(
+    empty_dsn: str, postgres_server: str
+) -> None:
+    """Fails when procrastinate brings scripts that no migration of ours applies yet."""
+    migrate(empty_dsn)
+    ours = [line for line in describe(empty_dsn) if "procrastinate" in line]
+    execute(empty_dsn, "DROP SCHEMA public CASCADE", "CREATE SCHEMA public")
+    execute(empty_dsn, SchemaManager.get_schema())
+    assert sorted(ours) == sorted(line for line in describe(empty_dsn))
+    assert sorted(Path(SchemaManager.get_migrations_path()).glob("*.sql"))
+
+
+def test_ids_of_telegram_are_bigint_and_times_have_a_zone(dsn: str) -> None:
+    columns = [line for line in describe(dsn) if line.startswith("column ")]
+    columns = [line for line in columns if "procrastinate" not in line]
+    for line in columns:
+        name, kind = line.split(" ")[1], line.split(" ", 2)[2]
+        if name.endswith(("_user_id", "chat_id", "message_id", "update_id", "bot_id")):
+            assert kind.startswith("bigint"), line
+        assert "timestamp without" not in line
