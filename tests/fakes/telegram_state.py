@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +34,7 @@ class TelegramState:
     callback_ids: set[str] = field(default_factory=set)
     commands: dict[tuple[str, str], list[Json]] = field(default_factory=dict)
     profile: dict[tuple[str, str], str] = field(default_factory=dict)
+    on_sent: Callable[[SentMessage], None] = lambda _message: None
 
     @property
     def bot(self) -> Json:
@@ -73,6 +75,7 @@ class TelegramState:
     def add_sent(self, message: SentMessage) -> Json:
         """Store a message of the bot, end the chat's drafts, and return it as JSON."""
         self.sent.append(message)
+        self.on_sent(message)
         self.sent_by_chat[message.chat_id].append(message)
         self.sent_by_key[message.chat_id, message.message_id] = message
         for key in [key for key in self.shown_drafts if key[0] == message.chat_id]:

@@ -1,0 +1,1 @@
+"""Benchmarks: the bot against loopback fakes, side by side with a bare handler."""

@@ -1,0 +1,92 @@
+"""``make bench``: everything, side by side in one run, as a table and as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import json
+import platform
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.history import count_statements, measure_history
+from benchmarks.turns import Load, measure_turns
+from benchmarks.world import fill_database
+from src.storage.embedded_pg import EmbeddedPostgres
+
+RESULTS = Path(__file__).parent / "results"
+# What the project asks of itself; (at most / at least, figure).
+BARS = {
+    "added_p50_ms": ("<=", 25.0),
+    "added_p99_ms": ("<=", 80.0),
+    "turns_per_s": (">=", 60.0),
+    "memory_idle_mb": ("<=", 250.0),
+    "cold_start_s": ("<=", 5.0),
+    "statements_per_turn": ("<=", 8.0),
+}
+
+
+def main() -> None:
+    """Fill, measure, print, write."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks")
+    parser.add_argument("--quick", action="store_true", help="a tenth of everything")
+    arguments = parser.parse_args()
+    scale = 10 if arguments.quick else 1
+    load = Load(paced=1200 // scale, flood=3000 // scale, memory_turns=10_000 // scale)
+    with tempfile.TemporaryDirectory(prefix="pomni-bench-") as name:
+        folder = Path(name)
+        server = EmbeddedPostgres(folder)
+        dsn = server.start()
+        try:
+            results = measure(dsn, load, folder, scale)
+        finally:
+            server.stop()
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "latest.json").write_text(json.dumps(results, indent=2) + "\n")
+    show(results)
+
+
+def measure(dsn: str, load: Load, folder: Path, scale: int) -> dict[str, object]:
+    """Every figure, as one JSON object."""
+    start = time.monotonic()
+    messages = fill_database(dsn, users=load.users, each=90 // scale, long=100_000)
+    print(f"{messages:,} messages of {load.users:,} users in {time.monotonic() - start:.0f} s")
+    gc.collect()
+    database = measure_history(dsn)
+    database |= asyncio.run(count_statements(dsn))
+    turns = asyncio.run(measure_turns(dsn, load, folder))
+    return {
+        "machine": f"{platform.machine()}, Python {platform.python_version()}",
+        "messages": messages,
+        "database": database,
+        **turns,
+    }
+
+
+def show(results: dict[str, object]) -> None:
+    """The results as a table, with the bars beside them."""
+    pomni, bare, ratio = (results[key] for key in ("pomni", "bare", "ratio"))
+    assert isinstance(pomni, dict) and isinstance(bare, dict) and isinstance(ratio, dict)
+    print(f"{'':32}{'Pomni':>10}{'bare':>10}{'ratio':>8}  bar")
+    for name, value in pomni.items():
+        beside = bare.get(name, float("nan"))
+        line = f"{name:32}{value:10.1f}{beside:10.1f}{ratio.get(name, float('nan')):8.2f}"
+        print(f"{line}  {_bar(name, value)}")
+    database = results["database"]
+    assert isinstance(database, dict)
+    for name, value in database.items():
+        print(f"{name:32}{value:10.2f}{'':18}  {_bar(name, value)}")
+
+
+def _bar(name: str, value: float) -> str:
+    if name not in BARS:
+        return ""
+    sign, figure = BARS[name]
+    reached = value <= figure if sign == "<=" else value >= figure
+    return f"{sign} {figure:g} {'reached' if reached else 'NOT REACHED'}"
+
+
+if __name__ == "__main__":
+    main()

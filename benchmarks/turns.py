@@ -1,0 +1,99 @@
+"""Turns: added latency, throughput, cold start and memory of the bot and of the bare handler."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import psutil
+
+from benchmarks.world import ROOT, World, percentile, process
+
+Numbers = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Load:
+    """How much of everything a run does."""
+
+    users: int = 10_000
+    rate: float = 20.0  # messages a second
+    paced: int = 1_200  # messages at that rate
+    flood: int = 3_000  # messages at once, for the sustained rate
+    memory_turns: int = 10_000
+
+
+async def measure_bot(
+    world: World, arguments: list[str], dsn: str, load: Load, folder: Path
+) -> Numbers:
+    """Everything about one bot, in one process."""
+    world.timeline.expect(1)
+    await world.say(1, load.users)
+    started = time.monotonic()
+    with process(arguments, world.environment(dsn), folder) as child:
+        await asyncio.wait_for(world.timeline.done.wait(), 60)
+        numbers = {"cold_start_s": time.monotonic() - started}
+        await asyncio.sleep(2)  # let it settle: this is what an idle bot holds
+        numbers["memory_idle_mb"] = _memory(child)
+        numbers |= await _paced(world, load)
+        numbers |= await _flood(world, load, load.flood)
+        done = 1 + load.paced + load.flood
+        if load.memory_turns > done:
+            await _flood(world, load, load.memory_turns - done)
+        numbers[f"memory_after_{load.memory_turns}_turns_mb"] = _memory(child)
+    return numbers
+
+
+async def _paced(world: World, load: Load) -> Numbers:
+    """Messages at a steady rate, at random moments, and what the bot adds to each."""
+    world.timeline.expect(load.paced)
+    moments = random.Random(7)
+    for number in range(1, load.paced + 1):
+        await world.say(number, load.users)
+        await asyncio.sleep(moments.expovariate(load.rate))
+    await asyncio.wait_for(world.timeline.done.wait(), 60)
+    line = world.timeline
+    before = [1000 * (line.asked[n] - line.sent[n]) for n in line.sent]
+    after = [1000 * (line.answered[n] - line.asked[n]) for n in line.sent]
+    whole = [1000 * (line.answered[n] - line.sent[n]) for n in line.sent]
+    return {
+        f"{name}_p{share}_ms": percentile(values, share / 100)
+        for name, values in (
+            ("update_to_model", before),
+            ("model_to_send", after),
+            ("added", whole),
+        )
+        for share in (50, 99)
+    }
+
+
+async def _flood(world: World, load: Load, count: int) -> Numbers:
+    """Messages of different users, all at once: how many turns a second the bot sustains."""
+    world.timeline.expect(count)
+    start = time.monotonic()
+    for number in range(1, count + 1):
+        await world.say(number, load.users)
+        if number % 100 == 0:
+            await asyncio.sleep(0)
+    await asyncio.wait_for(world.timeline.done.wait(), 600)
+    return {"turns_per_s": count / (time.monotonic() - start)}
+
+
+def _memory(child: psutil.Process) -> float:
+    """Resident megabytes of a process."""
+    return float(child.memory_info().rss) / 1e6
+
+
+async def measure_turns(dsn: str, load: Load, folder: Path) -> dict[str, object]:
+    """The bot, then the bare handler, in the same world; and how they compare."""
+    async with World() as world:
+        pomni = await measure_bot(world, [str(ROOT / "bot.py"), "run"], dsn, load, folder)
+    async with World() as world:
+        bare = await measure_bot(
+            world, [str(ROOT / "benchmarks" / "bare_bot.py")], dsn, load, folder
+        )
+    ratios = {name: value / bare[name] for name, value in pomni.items() if bare.get(name)}
+    return {"load": asdict(load), "pomni": pomni, "bare": bare, "ratio": ratios}

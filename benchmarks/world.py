@@ -1,0 +1,165 @@
+"""The world of the benchmarks: a full database, fake servers, and bots as processes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+import psycopg2
+
+from src.storage.migrations import migrate
+from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply
+from tests.fakes.telegram_server import FakeTelegram
+from tests.fakes.telegram_types import SentMessage
+
+ROOT = Path(__file__).resolve().parents[1]
+FIRST_USER = 2**41  # ids above 32 bits, as Telegram has them
+LONG_USER = FIRST_USER - 1  # the one with a conversation of 100,000 messages
+
+# Ten thousand users with a hundred messages each, and one with a hundred thousand. The texts are
+# sentences of 8 to 14 words out of 5,000, so that the full-text index has realistic lists.
+FILL = """
+INSERT INTO conversations (telegram_user_id)
+SELECT {first} + n FROM generate_series(-1, {users} - 1) n;
+
+INSERT INTO messages (conversation_id, role, content, created_at)
+SELECT c.id, CASE WHEN n % 2 = 0 THEN 'user' ELSE 'assistant' END,
+       CASE WHEN n % 2 = 0 THEN '[Текущее время: 2026-01-01 12:00] ' ELSE '' END || (
+           SELECT string_agg('слово' || (hashint8(c.telegram_user_id * 1000 + n * 20 + w)
+                                         & 2147483647) % 5000, ' ')
+           FROM generate_series(1, 8 + n % 7) w),
+       now() - interval '400 days' + n * interval '1 minute'
+FROM conversations c,
+     generate_series(1, CASE WHEN c.telegram_user_id = {long_user} THEN {long} ELSE {each} END) n;
+"""
+
+
+def fill_database(dsn: str, *, users: int, each: int, long: int) -> int:
+    """Fill an empty database with history; returns how many messages it has."""
+    migrate(dsn, "0004")
+    connection = psycopg2.connect(dsn)
+    connection.autocommit = True
+    with connection.cursor() as cursor:
+        cursor.execute("SET synchronous_commit = off; SET work_mem = '256MB'")
+        cursor.execute(
+            FILL.format(first=FIRST_USER, users=users, each=each, long=long, long_user=LONG_USER)
+        )
+        migrate(dsn)  # builds the full-text index over all of it
+        cursor.execute("VACUUM ANALYZE")
+        cursor.execute("SELECT count(*) FROM messages")
+        count = int((cursor.fetchone() or (0,))[0])
+    connection.close()
+    return count
+
+
+@dataclass
+class Timeline:
+    """When each numbered message was sent, reached the model, and was answered (seconds)."""
+
+    sent: dict[int, float] = field(default_factory=dict)
+    asked: dict[int, float] = field(default_factory=dict)
+    answered: dict[int, float] = field(default_factory=dict)
+    done: asyncio.Event = field(default_factory=asyncio.Event)
+    expected: int = 0
+
+    def reply(self, request: ChatRequest) -> Reply:
+        """The zero-latency model: answers at once, with the number it was asked."""
+        number = _number(request.last_user_text)
+        self.asked[number] = time.monotonic()
+        return Reply(f"ответ {number}", chunk_size=100)
+
+    def note_sent_message(self, text: str) -> None:
+        """Telegram got an answer."""
+        self.answered.setdefault(_number(text), time.monotonic())
+        if len(self.answered) >= self.expected:
+            self.done.set()
+
+    def expect(self, count: int) -> None:
+        """Forget everything; the next ``count`` messages are numbered from 1."""
+        self.sent, self.asked, self.answered = {}, {}, {}
+        self.expected = count
+        self.done.clear()
+
+
+def _number(text: str) -> int:
+    return int(text.rsplit(" ", 1)[-1])
+
+
+class World:
+    """The fakes, and what they saw."""
+
+    def __init__(self) -> None:
+        """Nothing listens yet."""
+        self.timeline = Timeline()
+        self.telegram = FakeTelegram(keep_calls=False)
+        self.model = FakeOpenAI(keep_requests=False)
+        self.model.reply = self.timeline.reply
+
+    async def __aenter__(self) -> World:
+        """Listen."""
+        await self.telegram.start()
+        await self.model.start()
+        self.telegram.state.on_sent = self._on_sent
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close."""
+        await self.telegram.stop()
+        await self.model.stop()
+
+    async def say(self, number: int, users: int) -> None:
+        """The next user writes message ``number``."""
+        self.timeline.sent[number] = time.monotonic()
+        await self.telegram.send_text(FIRST_USER + number * 7919 % users, f"сообщение {number}")
+
+    def environment(self, dsn: str) -> dict[str, str]:
+        """The settings of a bot in this world."""
+        inherited = {key: os.environ[key] for key in ("PATH", "HOME", "LANG") if key in os.environ}
+        return {
+            **inherited,
+            "PYTHONPATH": str(ROOT),
+            "TELEGRAM_BOT_TOKEN": self.telegram.token,
+            "TELEGRAM_API_BASE": self.telegram.url,
+            "TELEGRAM_RATE_LIMIT": "1000",
+            "LLM_MODEL": "openai:bench",
+            "OPENAI_BASE_URL": self.model.url,
+            "OPENAI_API_KEY": "bench-key",
+            "DATABASE_URL": dsn,
+            "HTTP_PORT": "0",
+            "LOG_LEVEL": "WARNING",
+        }
+
+    def _on_sent(self, message: SentMessage) -> None:
+        self.timeline.note_sent_message(message.text)
+
+
+@contextmanager
+def process(
+    arguments: list[str], environment: dict[str, str], folder: Path
+) -> Iterator[psutil.Process]:
+    """A program of ours, running; ended at the end."""
+    command = [sys.executable, *arguments]
+    with (folder / "stderr.log").open("a") as log:
+        child = subprocess.Popen(command, env=environment, cwd=folder, stderr=log)
+        try:
+            yield psutil.Process(child.pid)
+        except BaseException:
+            print((folder / "stderr.log").read_text()[-2000:])
+            raise
+        finally:
+            child.terminate()
+            child.wait(30)
+
+
+def percentile(values: list[float], share: float) -> float:
+    """The value below which ``share`` (0 to 1) of the values lie; nan for none."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else float("nan")
