@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
+import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine
@@ -48,7 +49,7 @@ async def console(settings: Settings, arguments: argparse.Namespace) -> int:
 
     async with open_core(settings) as core:
         _keep_imports()
-        user_id = getattr(arguments, "user_id", None) or CONSOLE_USER_ID
+        user_id = getattr(arguments, "user_id", CONSOLE_USER_ID)
         await Console(
             core.agent,
             core.commands,
@@ -106,6 +107,22 @@ COMMANDS: dict[str, Command] = {
 }
 
 
+def _user_id(text: str) -> int:
+    """A Telegram user id: at most 52 significant bits."""
+    number = int(text)
+    if not 0 < number < 2**52:
+        raise argparse.ArgumentTypeError(f"{text} is not a Telegram user id")
+    return number
+
+
+def _log_level(settings: Settings, arguments: argparse.Namespace) -> str:
+    """In the console, only what needs attention: the person there reads the answers."""
+    is_console = arguments.command == "console" or (
+        arguments.command in (None, "run") and settings.telegram_bot_token is None
+    )
+    return "WARNING" if is_console and settings.log_level == "INFO" else settings.log_level
+
+
 def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
     """The command line; no command means ``run``."""
     parser = argparse.ArgumentParser(prog="bot.py", description=__doc__.partition("\n")[0])
@@ -114,7 +131,9 @@ def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
         summary = (function.__doc__ or "").partition("\n")[0]
         command = commands.add_parser(name, help=summary, description=summary)
         if name == "console":
-            command.add_argument("--user-id", type=int, help="whose messages these are")
+            command.add_argument(
+                "--user-id", type=_user_id, default=1, help="whose messages these are"
+            )
             command.add_argument("--json", action="store_true", help="one JSON object a reply")
     return parser.parse_args(argv)
 
@@ -125,7 +144,7 @@ def main(argv: list[str] | None = None) -> int:
     gc.disable()  # while importing, nothing is garbage, and looking for it doubles the time
     try:
         settings = load_settings()
-        configure_logging(settings.log_level, settings.secrets())
+        configure_logging(_log_level(settings, arguments), settings.secrets())
         return asyncio.run(COMMANDS[arguments.command or "run"](settings, arguments))
     except ConfigError as error:
         print(*error.problems, sep="\n", file=sys.stderr)
@@ -135,6 +154,9 @@ def main(argv: list[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:  # the reader of our stdout has gone: console | head -1
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  (nothing can be flushed to it any more)
+        return 0
 
 
 if __name__ == "__main__":

@@ -37,6 +37,10 @@ PROVIDERS: Mapping[str, Provider] = {
 }
 
 
+BAD_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
+HOST = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(:\d*)?")  # one of libpq's hosts, with its port
+
+
 def _check_time_zone(name: str) -> str:
     if name not in pytz.all_timezones_set:
         raise ValueError(f"{name!r} is not a time zone")
@@ -44,8 +48,12 @@ def _check_time_zone(name: str) -> str:
 
 
 def _check_http_url(value: str) -> str:
-    parts = urlsplit(value)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts = urlsplit(value)
+        is_address = parts.port != 0 and parts.scheme in ("http", "https") and parts.hostname
+    except ValueError:  # its text quotes the value, which may hold a password
+        is_address = None
+    if not is_address:
         raise ValueError("it is not an http(s) address")
     return value.rstrip("/")
 
@@ -71,8 +79,13 @@ def _check_webhook_secret(value: SecretStr) -> SecretStr:
 
 
 def _check_database_url(value: SecretStr) -> SecretStr:
-    if urlsplit(value.get_secret_value()).scheme not in ("postgresql", "postgres"):
+    """Refuse what libpq would refuse while it quotes a piece of the password."""
+    scheme, _, rest = value.get_secret_value().partition("://")
+    if scheme not in ("postgresql", "postgres"):
         raise ValueError("it does not begin with postgresql://")
+    hosts = re.split(r"[/?]", rest, maxsplit=1)[0].rpartition("@")[2]
+    if BAD_PERCENT.search(rest) or not all(map(HOST.fullmatch, hosts.split(","))):
+        raise ValueError("write special characters in the password percent-encoded (@ as %40)")
     return value
 
 
@@ -240,10 +253,21 @@ def load_settings(env_file: str | None = ".env") -> Settings:
     except ValidationError as error:
         problems = [_describe(entry) for entry in error.errors()]
         settings = _settings_without(error, env_file)
+    except (OSError, UnicodeDecodeError) as error:
+        mend = f"{env_file}: it cannot be read ({type(error).__name__}). Save it as UTF-8 text"
+        raise ConfigError([mend]) from error
     problems += [problem for check in _CROSS_CHECKS for problem in check(settings)]
     if problems:
-        raise ConfigError(problems)
+        raise ConfigError(_first_of_each(problems))
     return settings
+
+
+def _first_of_each(problems: list[str]) -> list[str]:
+    """One line per variable: its first; what follows from a bad value is no news."""
+    by_variable: dict[str, str] = {}
+    for problem in problems:
+        by_variable.setdefault(problem.partition(":")[0], problem)
+    return list(by_variable.values())
 
 
 def _describe(entry: Any) -> str:

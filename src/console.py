@@ -8,6 +8,7 @@ import logging
 import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from io import TextIOWrapper
 from typing import TextIO
 
 from src.errors import AppError
@@ -54,7 +55,7 @@ class Console:
         self._user_id = user_id
         self._time_zone = time_zone
         self._as_json = as_json
-        self._streams = streams or ConsoleStreams(sys.stdin, sys.stdout)
+        self._streams = streams or _standard_streams()
         self._language: Language = "ru"
 
     async def run(self) -> None:
@@ -115,3 +116,11 @@ class Console:
     def _write(self, text: str) -> None:
         self._streams.target.write(text)
         self._streams.target.flush()
+
+
+def _standard_streams() -> ConsoleStreams:
+    """Stdin and stdout as UTF-8, whatever the locale says; broken bytes become U+FFFD."""
+    for stream in (sys.stdin, sys.stdout):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="replace")
+    return ConsoleStreams(sys.stdin, sys.stdout)

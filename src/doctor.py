@@ -72,17 +72,22 @@ def _examine_database(settings: Settings, dsn: str) -> list[Finding]:
     skew = abs(time.time() - float(server_time))
     return [
         Finding("database", f"PostgreSQL {version}, {kind}"),
-        Finding(
-            "schema",
-            f"version {schema or 'none'} of {newest}",
-            None if schema == newest else "run: python bot.py migrate (run does it too)",
-        ),
+        _examine_schema(schema, newest),
         Finding(
             "clock",
             f"{skew:.1f} s from the database's",
             None if skew <= MAX_CLOCK_SKEW else "set the clock of this machine or of PostgreSQL's",
         ),
     ]
+
+
+def _examine_schema(schema: str | None, newest: str) -> Finding:
+    if schema is not None and schema > newest:
+        mend = "the database is newer than this program: start the newer program"
+        return Finding("schema", f"version {schema}, this program knows {newest}", mend)
+    if schema != newest:
+        return Finding("schema", f"version {schema or 'none'}; the next start makes it {newest}")
+    return Finding("schema", f"version {schema}, the newest")
 
 
 async def _check_telegram(settings: Settings) -> Finding:

@@ -77,6 +77,12 @@ class ModelError(AppError):
     text_key = "error_model"
 
 
+class ModelSetupError(ModelError):
+    """The provider refuses us whatever we ask: a wrong key, no such model, a used-up quota."""
+
+    text_key = "error_model_setup"
+
+
 class ModelUnavailableError(TransientError):
     """The language model timed out, is overloaded, or could not be reached."""
 

@@ -112,7 +112,11 @@ def build_http_app(
         Route("/metrics", show_metrics),
     ]
     if webhook is not None:
-        routes.append(Route("/telegram/webhook", webhook, methods=["POST"]))
+
+        async def take_update(request: Request) -> Response:  # a Route calls functions only
+            return await webhook(request)
+
+        routes.append(Route("/telegram/webhook", take_update, methods=["POST"]))
     return Starlette(routes=routes)
 
 

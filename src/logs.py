@@ -6,6 +6,7 @@ On a terminal they are coloured lines, elsewhere one JSON object a line.
 from __future__ import annotations
 
 import logging
+import os
 import re
 import sys
 import traceback
@@ -17,8 +18,8 @@ import structlog
 from src.errors import AppError
 
 Event = MutableMapping[str, Any]
-TOKEN = re.compile(r"\b\d{5,}:[A-Za-z0-9_-]{20,}")
-FRAMES = 4  # how many of the innermost frames of an error are logged
+TOKEN = re.compile(r"\d{5,}:[A-Za-z0-9_-]{20,}")  # also in /bot123:ABC/getMe
+FRAMES = 5  # how many of our innermost frames of an error are logged
 # Libraries whose INFO lines repeat what ours say, or say it with text of users.
 QUIET = {
     "procrastinate": logging.ERROR,
@@ -83,8 +84,10 @@ def describe_error(_logger: Any, _method: str, event: Event) -> Event:
         error = sys.exc_info()[1]
     if isinstance(error, BaseException):
         event["error"] = " <- ".join(_name(link) for link in _chain(error))
-        frames = traceback.extract_tb(error.__traceback__)[-FRAMES:]
-        event["where"] = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
+        frames = traceback.extract_tb(error.__traceback__)
+        ours = [frame for frame in frames[:-1] if f"{os.sep}src{os.sep}" in frame.filename]
+        shown = [*(ours or frames[:-1])[-FRAMES:], *frames[-1:]]
+        event["where"] = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in shown]
     event.pop("stack_info", None)
     return event
 
@@ -114,7 +117,9 @@ def _blank_out(secrets: Sequence[str]) -> Callable[[Any, str, Event], Event]:
             return {key: blank(entry) for key, entry in value.items()}
         if isinstance(value, list | tuple):
             return [blank(entry) for entry in value]
-        return value
+        if value is None or isinstance(value, int | float):
+            return value
+        return blank(repr(value))  # as it would be rendered
 
     def process(_logger: Any, _method: str, event: Event) -> Event:
         return {

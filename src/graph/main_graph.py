@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Literal
 
 from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
-from langgraph.prebuilt.tool_node import AsyncToolCallWrapper
+from langgraph.prebuilt.tool_node import AsyncToolCallWrapper, ToolInvocationError
 
 from src.graph.conversation_state import ConversationState, TurnContext
 from src.graph.nodes.assistant import assistant
@@ -62,14 +63,27 @@ def build_graph(
 
     builder.add_edge(START, "init_state")
     builder.add_edge("init_state", "assistant")
-    builder.add_conditional_edges("assistant", tools_condition, {"tools": "tools", END: END})
+    builder.add_conditional_edges("assistant", route_tools, {"tools": "tools", END: END})
     builder.add_edge("tools", "update_state_after_tool")
     builder.add_edge("update_state_after_tool", "assistant")
     return builder.compile(checkpointer=checkpointer)
 
 
+async def route_tools(state: ConversationState) -> Literal["tools", "__end__"]:
+    """To the tools that the model called, else the turn is over.
+
+    Like the nodes that only compute, it is a coroutine: LangGraph sends plain functions to a
+    worker thread, which costs more than they do.
+    """
+    return tools_condition(state["messages"])
+
+
 def describe_tool_error(error: Exception) -> str:
     """What the model is told when a tool fails: enough to mend its call, nothing internal."""
-    if isinstance(error, ValueError):  # bad arguments, pydantic's included
-        return f"The tool refused its arguments: {str(error)[:500]}. Correct them and try again."
+    problem = str(error) if isinstance(error, ValueError) else ""
+    if isinstance(error, ToolInvocationError):  # the arguments do not fit the tool's schema
+        fields = error.filtered_errors or []
+        problem = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in fields)
+    if problem:
+        return f"The tool refused its arguments: {problem[:500]}. Correct them and try again."
     return f"The tool failed ({type(error).__name__}). Answer without it, and say so."

@@ -15,6 +15,7 @@ logger = logging.getLogger(__name__)
 
 HOUSEKEEPING_QUEUE = "housekeeping"
 DEAD_AFTER = 30.0  # seconds without a heartbeat; workers send one every 10
+FORGOTTEN_AFTER = 120.0  # seconds; an update's job is stored together with it
 KEEP_UPDATES_HOURS = 72  # Telegram may deliver an update again for 24
 KEEP_JOBS_HOURS = 24 * 7  # of failed and aborted jobs; finished ones go at once
 
@@ -42,8 +43,13 @@ class Housekeeping:
         app.periodic(cron="17 * * * *")(prune)
 
     async def recover_jobs(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
-        """Give the jobs of workers without a heartbeat back to the queue."""
+        """Give the jobs of workers without a heartbeat back; see that no update is forgotten."""
         await recover(context.app, dead_after=DEAD_AFTER)
+        forgotten = await self._client.run(
+            self._updates.defer_forgotten, older_than=FORGOTTEN_AFTER
+        )
+        if forgotten:
+            logger.warning("updates had lost their jobs", extra={"updates": forgotten})
 
     async def prune(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
         """Delete handled updates and finished jobs that have served their time."""

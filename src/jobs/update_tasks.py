@@ -123,25 +123,13 @@ class UpdateTasks:
         log = {"update": stored.id, "kind": stored.kind, "chat": stored.chat_id}
         try:
             outcome = await self._feed(stored, control)
-        except ConversationGoneError:
-            outcome = "wiped"
-        except ChatUnavailableError as error:
-            logger.info("chat unavailable", extra=log, exc_info=error)
-            outcome = await self._leave_chat(stored)
-        except TransientError as error:
-            self._metrics.errors.labels(type(error).__name__).inc()
-            if self._may_retry(error, stored, attempts):
+        except Exception as error:
+            if self._may_retry(error, stored, control, attempts):
                 logger.warning(
                     "will try again", extra={**log, "attempt": attempts}, exc_info=error
                 )
                 raise
-            outcome = await self._give_up(stored, error)
-        except AppError as error:
-            self._metrics.errors.labels(type(error).__name__).inc()
-            outcome = await self._give_up(stored, error)
-        except Exception as error:  # noqa: BLE001  (the outermost edge of a job)
-            self._metrics.errors.labels("defect").inc()
-            outcome = await self._give_up(stored, error)
+            outcome = await self._conclude(error, stored, control)
         if outcome != "done" or stored.kind != "message":
             await self._client.run(self._updates.mark_handled, stored.id, outcome)
         milliseconds = round((time.monotonic() - start) * 1000)
@@ -156,12 +144,31 @@ class UpdateTasks:
         )
         return result if isinstance(result, str) else "ignored"
 
-    def _may_retry(self, error: TransientError, stored: WaitingUpdate, attempts: int) -> bool:
+    def _may_retry(
+        self, error: Exception, stored: WaitingUpdate, control: TurnControl, attempts: int
+    ) -> bool:
+        """Whether another attempt makes sense, and is wanted."""
+        kind = type(error).__name__ if isinstance(error, AppError) else "defect"
+        self._metrics.errors.labels(kind).inc()
+        if not isinstance(error, TransientError) or control.stopped:
+            return False
         if isinstance(error, StorageError):
             return not error.is_refusal or attempts < MODEL_ATTEMPTS
         if isinstance(error, DeliveryError):
             return stored.age_days < DELIVERY_DAYS
         return attempts + 1 < MODEL_ATTEMPTS
+
+    async def _conclude(
+        self, error: Exception, stored: WaitingUpdate, control: TurnControl
+    ) -> str:
+        """End an update that failed for good; returns its outcome."""
+        if isinstance(error, ConversationGoneError):
+            return "wiped"
+        if isinstance(error, ChatUnavailableError):
+            return await self._leave_chat(stored)
+        if isinstance(error, TransientError) and control.stopped:
+            return "stopped"  # the user does not want this answer any more
+        return await self._give_up(stored, error)
 
     async def _give_up(self, stored: WaitingUpdate, error: Exception) -> str:
         """Apologise, and mark the message; it stays in the history.

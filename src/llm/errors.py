@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import httpx
 
-from src.errors import AppError, ModelError, ModelUnavailableError
+from src.errors import AppError, ModelError, ModelSetupError, ModelUnavailableError
 
 TRANSIENT_STATUS = frozenset({408, 409, 425, 429})
+SETUP_STATUS = frozenset({401, 402, 403, 404})
 # A quota that is used up answers 429 too, and no retry fills it.
 EXHAUSTED_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 MAX_RETRY_AFTER = 300.0  # seconds; a longer wait than this is not waited for
@@ -26,8 +27,9 @@ def model_error(error: Exception) -> AppError:
         if _is_network(error):
             return ModelUnavailableError(f"the model could not be reached ({name})")
         return ModelError(f"the model call failed ({name})")
-    transient = status in TRANSIENT_STATUS or status >= 500
-    if not transient or getattr(error, "code", None) in EXHAUSTED_CODES:
+    if status in SETUP_STATUS or getattr(error, "code", None) in EXHAUSTED_CODES:
+        return ModelSetupError(f"the provider refuses the bot (HTTP {status}, {name})")
+    if status not in TRANSIENT_STATUS and status < 500:
         return ModelError(f"the model refused the request (HTTP {status}, {name})")
     unavailable = ModelUnavailableError(f"the model is unavailable (HTTP {status}, {name})")
     unavailable.retry_after = _retry_after(error)

@@ -33,17 +33,19 @@ from langchain_core.tools import BaseTool
 from src.texts import Language, detect_language, say
 
 LABEL = re.compile(r"^\[Текущее время: [^\]]*\]\s*")
-# How questions begin, in the three languages; a question mark makes any text a question.
+# How questions begin, in the three languages; a question mark makes any text a question,
+# and a hyphen none: "что-то", "как-то".
 QUESTION = re.compile(
     r"^\W*(как|кто|что|где|когда|куда|откуда|зачем|почему|сколько|какой|какая|какое|какие|чей|"
-    r"напомни|расскажи|скажи|найди|помнишь|"
+    r"который час|котра година|напомни|расскажи|скажи|найди|помнишь|"
     r"як|хто|що|де|коли|куди|звідки|навіщо|чому|скільки|який|яка|яке|які|чи|нагадай|розкажи|"
     r"знайди|пам’ятаєш|пам'ятаєш|"
-    r"what|who|where|when|why|how|which|whose|is|are|do|does|did|can|tell|remind|find)\b",
+    r"what|who|where|when|why|how|which|whose|is|are|do|does|did|can|tell|remind|find)\b(?!-)",
     re.IGNORECASE,
 )
+CLAUSE = re.compile(r"^\W*(когда|коли|when|где|де|where)\b", re.IGNORECASE)
 TIME_QUESTION = re.compile(
-    r"который час|сколько времени|котора година|скільки часу|what time|current time",
+    r"который час|сколько времени|котра година|скільки часу|what time|current time",
     re.IGNORECASE,
 )
 
@@ -123,8 +125,13 @@ def answer(messages: Sequence[BaseMessage], tool_names: Sequence[str] = ()) -> A
 
 
 def is_question(text: str) -> bool:
-    """Whether a text asks something, by its mark or its first word."""
-    return "?" in text or QUESTION.match(text) is not None
+    """Whether a text asks something, by its mark or its first word.
+
+    "Когда я был маленьким, …" begins like a question and tells something.
+    """
+    if "?" in text:
+        return True
+    return QUESTION.match(text) is not None and not (CLAUSE.match(text) and "," in text)
 
 
 def _results_at_the_end(messages: Sequence[BaseMessage]) -> list[ToolMessage]:

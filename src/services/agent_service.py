@@ -6,6 +6,7 @@ Telegram and the console call the same three steps: ``begin_turn``, ``answer``,
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,7 +15,7 @@ from uuid import UUID
 
 from langgraph.errors import GraphRecursionError
 
-from src.errors import ConversationGoneError
+from src.errors import ConversationGoneError, StorageError
 from src.graph.conversation_state import ConversationState, TurnContext
 from src.graph.main_graph import Graph
 from src.llm.prompts.time_label import add_time_label
@@ -26,8 +27,10 @@ from src.storage.pg_client import PgClient
 from src.storage.turn_repo import ModelUsage, NewAnswer, StoredAnswer, TurnRepository
 from src.texts import Language, say
 
+logger = logging.getLogger(__name__)
+
 HISTORY_LIMIT = 30  # messages (seed 001)
-MAX_STEPS = 24  # of the graph: about ten rounds of tools
+MAX_STEPS = 24  # of the graph: eight model calls with tools between them
 
 
 @dataclass(frozen=True)
@@ -139,7 +142,7 @@ class AgentService:
             sentence = say("too_many_steps", turn.incoming.language)
             return await self._save(turn, sentence, (), usage)
         except Exception:
-            await self._client.run(self._turns.add_usage, turn.conversation_id, tuple(usage))
+            await self._save_usage(turn, usage)
             raise
         text = state.get("answer") or say("empty_answer", turn.incoming.language)
         return await self._save(turn, text, tuple(state.get("tools_used", ())), usage)
@@ -236,6 +239,15 @@ class AgentService:
             stored = await self._client.run(self._turns.save_answer, answer)
         self._metrics.turns.labels("stopped" if stopped else "answered").inc()
         return stored
+
+    async def _save_usage(self, turn: Turn, usage: list[ModelUsage]) -> None:
+        """Record the calls of a turn that failed; its error matters more than a failure here."""
+        for call in usage:
+            self._count(call)
+        try:
+            await self._client.run(self._turns.add_usage, turn.conversation_id, tuple(usage))
+        except StorageError as error:
+            logger.warning("model usage not recorded", exc_info=error)
 
     def _count(self, call: ModelUsage) -> None:
         for kind, tokens in (

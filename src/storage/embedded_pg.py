@@ -10,13 +10,14 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
+import re
 import shutil
 import subprocess
 import tempfile
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -27,6 +28,7 @@ from src.errors import StorageUnavailableError
 logger = logging.getLogger(__name__)
 
 START_SECONDS = 120.0  # recovery after a crash replays the log, which can take its time
+PLAIN_PATH = re.compile(r"[\w/.~+ -]+")
 SYSTEM_USER = "embedded_postgres"  # what the server runs as when we are root, who may not
 
 
@@ -67,7 +69,8 @@ class EmbeddedPostgres:
                 return
             finally:
                 users.close()
-            _run(self._command("pg_ctl", "-m", "fast", "-w", "stop"), timeout=60)
+            if self._is_running():
+                self._stop_server()
 
     @contextmanager
     def _exclusive(self) -> Iterator[None]:
@@ -82,7 +85,9 @@ class EmbeddedPostgres:
             self._create_cluster()
         socket_dir = self._socket_dir()
         if not self._is_running():
-            (self._pgdata / "postmaster.pid").unlink(missing_ok=True)
+            _end_orphans(self._pgdata)
+            for lock in (self._pgdata / "postmaster.pid", socket_dir / ".s.PGSQL.5432.lock"):
+                lock.unlink(missing_ok=True)  # it may name a process of somebody else by now
             options = f"-c listen_addresses='' -c unix_socket_directories='{socket_dir}'"
             log = str(self._pgdata / "server.log")
             wait = ("-w", "-t", f"{START_SECONDS:g}")
@@ -91,6 +96,13 @@ class EmbeddedPostgres:
         else:
             self._wait_until_ready(socket_dir)
         return f"postgresql://postgres@/postgres?host={socket_dir}"
+
+    def _stop_server(self) -> None:
+        try:
+            _run(self._command("pg_ctl", "-m", "fast", "-w", "stop"), timeout=60)
+        except OSError:
+            if self._is_running():  # else it was killed just now, which is as good
+                raise
 
     def _create_cluster(self) -> None:
         """Make a new cluster beside its place and move it there, so that it is whole or absent."""
@@ -146,11 +158,16 @@ class EmbeddedPostgres:
             time.sleep(0.1)
 
     def _socket_dir(self) -> Path:
-        """Where the socket lies: a socket's path holds 107 bytes, which a deep folder exceeds."""
-        if len(os.fsencode(self._pgdata / ".s.PGSQL.5432")) <= 107:
+        """Where the socket lies.
+
+        A socket's path holds 107 bytes, which a deep folder exceeds; and the address, the shell
+        and PostgreSQL's settings each have characters of their own: ``%``, ``'``, ``,``.
+        """
+        is_short = len(os.fsencode(self._pgdata / ".s.PGSQL.5432")) <= 107
+        if is_short and PLAIN_PATH.fullmatch(str(self._pgdata)):
             return self._pgdata
-        inode = self._pgdata.stat().st_ino
-        folder = Path("/tmp") / f"pomni-{os.geteuid()}-{inode}"
+        status = self._pgdata.stat()
+        folder = Path("/tmp") / f"pomni-{os.geteuid()}-{status.st_dev}-{status.st_ino}"
         folder.mkdir(mode=0o711, exist_ok=True)
         _own(folder)
         return folder
@@ -165,6 +182,30 @@ class EmbeddedPostgres:
         except OSError:
             last_lines = ""
         return f"the embedded PostgreSQL did not start: {error} {last_lines}".strip()
+
+
+def _end_orphans(pgdata: Path) -> None:
+    """End the backends of a server that was killed.
+
+    They notice its death only after their statement, and no new server can start beside them.
+    """
+    orphans = [process for process in psutil.process_iter() if _is_orphan(process, pgdata)]
+    for end in (psutil.Process.terminate, psutil.Process.kill):
+        for process in orphans:
+            with suppress(psutil.NoSuchProcess):
+                end(process)
+        _, orphans = psutil.wait_procs(orphans, timeout=10)
+
+
+def _is_orphan(process: psutil.Process, pgdata: Path) -> bool:
+    try:
+        if not process.name().startswith("postgres") or process.cwd() != str(pgdata):
+            return False
+        parent = process.parent()
+        is_child = parent is not None and parent.name().startswith("postgres")
+        return process.cmdline()[0].startswith("postgres:") and not is_child
+    except (OSError, IndexError, psutil.Error):
+        return False
 
 
 def _binary_folder() -> Path:

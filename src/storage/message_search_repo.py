@@ -39,11 +39,18 @@ class FoundMessage:
     score: float
 
 
-# A user's messages that share a stem or the beginning of a word with the query.
+# A user's messages that share a stem or the beginning of a word with the query. The beginning, a
+# crude stem where there is no stemmer, is the word without its last two letters; words that say
+# nothing by themselves (PostgreSQL's stop words) have none.
 SEARCH_MESSAGES = """
-WITH query AS (
-    SELECT websearch_to_tsquery('russian', %(words)s)
-           || to_tsquery('simple', %(prefixes)s) AS terms
+WITH prefixes AS (
+    SELECT string_agg(left(word, greatest(%(min_prefix)s, length(word) - 2)) || ':*', ' | ') AS any
+    FROM unnest(%(words)s) word
+    WHERE length(word) >= %(min_prefix)s AND to_tsvector('russian', word) <> ''
+), query AS (
+    SELECT websearch_to_tsquery('russian', array_to_string(%(words)s, ' or '))
+           || to_tsquery('simple', coalesce(prefixes.any, '')) AS terms
+    FROM prefixes
 )
 SELECT 'msg-' || m.id, message_text(m.content), m.created_at,
        ts_rank(message_terms(m.content), query.terms) AS score
@@ -81,8 +88,8 @@ class MessageSearchRepository:
             SEARCH_MESSAGES,
             {
                 "conversation_id": str(conversation_id),
-                "words": " or ".join(words),
-                "prefixes": " | ".join(_prefix(word) for word in words if len(word) >= MIN_PREFIX),
+                "words": words,
+                "min_prefix": MIN_PREFIX,
                 "limit": max(1, min(limit, 20)),
                 "before_id": before_id,
             },
@@ -94,8 +101,3 @@ def query_words(query: str) -> list[str]:
     """The words of a query that say something, at most MAX_WORDS, each once."""
     words = re.findall(r"[^\W_]+", storable(query).lower())
     return list(dict.fromkeys(word for word in words if word not in STOP_WORDS))[:MAX_WORDS]
-
-
-def _prefix(word: str) -> str:
-    """The word without its ending: a crude stem that works where there is no stemmer."""
-    return word[: max(MIN_PREFIX, len(word) - 2)] + ":*"

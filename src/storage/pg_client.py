@@ -14,14 +14,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import psycopg2
 import psycopg2.extras
 from psycopg2.extensions import connection as Connection
 from psycopg2.extensions import cursor as Cursor
-from psycopg2.pool import ThreadedConnectionPool
+from psycopg2.pool import PoolError, ThreadedConnectionPool
 
 from src.errors import StorageRejectedError, StorageUnavailableError
 
@@ -32,6 +32,11 @@ Row = tuple[Any, ...]
 CONNECT_TIMEOUT = 5  # seconds for one attempt to connect
 RECONNECT_SECONDS = 5.0  # how long a broken statement waits for a restarting server
 RECONNECT_PAUSE = 0.1
+LIMIT_EXCEEDED = "54"  # class of sqlstates that the driver takes for operational errors
+
+
+class _NoFreeConnectionError(StorageUnavailableError):
+    """Every connection of the pool stayed in use."""
 
 
 def connect(dsn: str, *, application_name: str = "pomni") -> Connection:
@@ -115,9 +120,9 @@ class PgClient:
     def close(self) -> None:
         """Close every connection. Closing twice does nothing."""
         with self._open_lock:
-            if self._threads is not None:
-                self._threads.shutdown(wait=True)
-                self._threads = None
+            threads, self._threads = self._threads, None  # from here on ``run`` refuses
+            if threads is not None:
+                threads.shutdown(wait=True)
             if self._pool is not None:
                 self._pool.closeall()
                 self._pool = None
@@ -194,6 +199,8 @@ class PgClient:
     def _repeat_once(self, attempt: Callable[[], T]) -> T:
         try:
             return attempt()
+        except _NoFreeConnectionError:
+            raise  # the server is well, and the caller has waited long enough
         except StorageUnavailableError:
             if self._pool is None:
                 raise
@@ -217,7 +224,7 @@ class PgClient:
         if pool is None:
             raise StorageUnavailableError("the database client is closed")
         if not self._slots.acquire(timeout=self._wait_timeout):
-            raise StorageUnavailableError(
+            raise _NoFreeConnectionError(
                 f"no database connection became free within {self._wait_timeout:g} s "
                 f"(PG_POOL_MAX is {self._max})"
             )
@@ -230,7 +237,8 @@ class PgClient:
                 _roll_back(connection)
                 raise
             finally:
-                pool.putconn(connection, close=bool(connection.closed))
+                with suppress(PoolError):  # the client was closed meanwhile, and this with it
+                    pool.putconn(connection, close=bool(connection.closed))
         finally:
             self._slots.release()
 
@@ -283,9 +291,10 @@ def wrapped_errors() -> Iterator[None]:
     """Turn driver errors into ours, without the row that the server quotes in them."""
     try:
         yield
-    except (psycopg2.OperationalError, psycopg2.InterfaceError) as error:
-        raise StorageUnavailableError(_first_line(error)) from error
     except psycopg2.Error as error:
+        is_lost = isinstance(error, psycopg2.OperationalError | psycopg2.InterfaceError)
+        if is_lost and not (error.pgcode or "").startswith(LIMIT_EXCEEDED):
+            raise StorageUnavailableError(_first_line(error)) from error
         raise StorageRejectedError(
             f"PostgreSQL refused a statement: {type(error).__name__}", error.pgcode
         ) from error

@@ -62,7 +62,8 @@ class ToolResultRepository:
 
     def add(self, conversation_id: UUID, message_id: int, result: ToolResult) -> None:
         """Store one call, cut to size; only the newest KEEP of a conversation stay."""
-        arguments = storable(json.dumps(result.arguments, ensure_ascii=False, default=str))
+        plain = json.loads(json.dumps(result.arguments, default=str), parse_constant=str)  # no NaN
+        arguments = storable(json.dumps(plain, ensure_ascii=False))
         arguments = arguments.replace("\\u0000", "\\ufffd")
         if len(arguments) > MAX_ARGUMENTS:
             arguments = json.dumps({"cut": arguments[:MAX_ARGUMENTS]}, ensure_ascii=False)

@@ -160,6 +160,30 @@ WHERE bot_id = %(bot_id)s AND chat_id = %(chat_id)s AND media_group_id = %(media
 LIMIT 1
 """
 
+# Updates that wait although no job will handle them (theirs failed, or was cancelled by a stop
+# that met a dead worker) get a new one; given up after a day, when Telegram would give up too.
+DEFER_FORGOTTEN = """
+WITH forgotten AS (
+    SELECT u.id, u.bot_id, u.chat_id, u.thread_id, u.message_id FROM telegram_updates u
+    WHERE u.handled_at IS NULL AND u.received_at < now() - make_interval(secs => %(seconds)s)
+      AND u.received_at > now() - interval '1 day'
+      AND NOT EXISTS (
+          SELECT 1 FROM procrastinate_jobs j
+          WHERE j.task_name = 'handle_update' AND j.status IN ('todo', 'doing')
+            AND (j.args ->> 'update')::bigint = u.id)
+    ORDER BY u.id LIMIT 1000
+), deferred AS (
+    SELECT procrastinate_defer_jobs_v1(
+        array_agg(ROW('turns', 'handle_update', 0,
+                      CASE WHEN chat_id IS NOT NULL THEN
+                          format('chat:%%s:%%s:%%s', bot_id, chat_id, thread_id) END,
+                      NULL, jsonb_build_object('update', id, 'message_id', message_id), NULL)
+                  ::procrastinate_job_to_defer_v1 ORDER BY id)) AS ids
+    FROM forgotten
+)
+SELECT (SELECT count(*) FROM forgotten), (SELECT count(*) FROM deferred)
+"""
+
 # Handled updates are kept for a while: Telegram may deliver one again for a day.
 DELETE_OLD = """
 DELETE FROM telegram_updates WHERE handled_at < now() - make_interval(hours => %(hours)s)
@@ -250,6 +274,15 @@ class UpdateRepository:
             "media_group_id": update.media_group_id,
         }
         return self._client.fetch_one(SELECT_ALBUM_ANSWERED, parameters) is not None
+
+    def defer_forgotten(self, *, older_than: float) -> int:
+        """Give a new job to every waiting update that has none; returns how many there were.
+
+        Args:
+            older_than: Seconds since it was received.
+        """
+        row = self._client.fetch_one(DEFER_FORGOTTEN, {"seconds": older_than})
+        return int(row[0]) if row else 0
 
     def prune(self, *, hours: int) -> int:
         """Delete updates that were handled more than ``hours`` ago; returns how many."""

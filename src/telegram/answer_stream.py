@@ -72,6 +72,7 @@ class AnswerStream:
         self.message_id = message_id
         self._uses_drafts = address.chat_id > 0 and drafts.available
         self._quiet_until = 0.0
+        self._fed = 0
         self._closed = False
         self._sending = asyncio.Lock()
         self._stream = self._make_stream()
@@ -85,6 +86,7 @@ class AnswerStream:
     def feed(self, text: str) -> None:
         """The next piece of the answer."""
         if not self._closed:
+            self._fed += len(text)
             self._stream.feed(text)
 
     async def close(self) -> None:
@@ -117,17 +119,26 @@ class AnswerStream:
     def _best_effort(self, send: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         async def attempt(*arguments: Any) -> Any:
             async with self._sending:
-                if self._closed or time.monotonic() < self._quiet_until:
+                if self._closed:
                     return self.message_id
-                try:
-                    return await send(*arguments)
-                except TelegramRetryAfter as error:
-                    self._quiet_until = time.monotonic() + error.retry_after
-                except AiogramError as error:
-                    self._note(error)
-            return self.message_id
+                fed, result = self._fed, self.message_id
+                if time.monotonic() >= self._quiet_until:
+                    result = await self._try(send, *arguments)
+                if fed != self._fed or time.monotonic() < self._quiet_until:
+                    # The stream takes everything for shown now: remind it of what is not.
+                    asyncio.get_running_loop().call_soon(self.feed, "")
+                return result
 
         return attempt
+
+    async def _try(self, send: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
+        try:
+            return await send(*arguments)
+        except TelegramRetryAfter as error:
+            self._quiet_until = time.monotonic() + error.retry_after
+        except AiogramError as error:
+            self._note(error)
+        return self.message_id
 
     def _note(self, error: AiogramError) -> None:
         if is_not_modified(error):

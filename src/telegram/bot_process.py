@@ -12,6 +12,7 @@ from typing import Any
 
 from aiogram import Bot
 from aiogram.exceptions import AiogramError
+from aiogram.types import Message, User
 
 from src.application import Core
 from src.errors import AppError, ConfigError, DeliveryError
@@ -23,6 +24,7 @@ from src.storage.advisory_lock import POLLER_LOCK, WORKER_LOCK, AdvisoryLock
 from src.storage.worker_repo import WorkerRepository
 from src.telegram.delivery import Delivery
 from src.telegram.handlers.messages import TurnHandler
+from src.telegram.lazy_models import build_models
 from src.telegram.receiver import Poller, UpdateIntake, WebhookRoute
 from src.telegram.setup import announce, build_bot, build_dispatcher, get_identity
 from src.telegram.updates import Access, BotIdentity
@@ -47,6 +49,7 @@ async def run_bot_process(core: Core, stop: asyncio.Event, *, receive: bool) -> 
     Raises:
         ConfigError: The token is wrong, or the HTTP port is taken.
     """
+    build_models(Message, Message | bool, bool, User, list[Any])
     async with AsyncExitStack() as stack:
         bot = build_bot(core.settings, core.metrics)
         stack.push_async_callback(bot.session.close)

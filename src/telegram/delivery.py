@@ -133,6 +133,8 @@ class Delivery:
 
         try:
             await self._formatted_or_plain(edit, part)
+        except TelegramMigrateToChat:
+            await self._send_part(address, part)  # which learns of the move, and follows
         except AiogramError as error:
             if is_not_modified(error):
                 return

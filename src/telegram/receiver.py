@@ -13,6 +13,7 @@ import logging
 import random
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from aiogram import Bot
@@ -36,12 +37,29 @@ from src.telegram.updates import ALLOWED_UPDATES, Access, BotIdentity, classify,
 
 logger = logging.getLogger(__name__)
 
-POLL_SECONDS = 25  # how long Telegram holds a getUpdates without updates
-POLL_GRACE = 10  # seconds more until we give the request up
 BATCH = 100  # updates per getUpdates, Telegram's maximum
-MAX_PAUSE = 30.0  # seconds between attempts while something is wrong
-STANDBY_PAUSE = 2.0  # seconds between attempts to become the one receiver
 MAX_BODY = 4 * 1024 * 1024  # bytes of a webhook call; a true one has a few kilobytes
+
+
+@dataclass(frozen=True)
+class PollTiming:
+    """The poller's times, in seconds.
+
+    Attributes:
+        poll: How long Telegram holds a getUpdates without updates.
+        grace: How much longer we wait before we give the request up.
+        first_pause: Doubled with every failure, up to ``longest_pause``.
+        longest_pause: The most between attempts while something is wrong.
+        conflict_pause: The least after a 409.
+        standby_pause: Between attempts to become the one receiver.
+    """
+
+    poll: int = 25
+    grace: int = 10
+    first_pause: float = 0.5
+    longest_pause: float = 30.0
+    conflict_pause: float = 5.0
+    standby_pause: float = 2.0
 
 
 class GetRawUpdates(TelegramMethod[list[Any]]):
@@ -101,8 +119,15 @@ class UpdateIntake:
 class Poller:
     """Our own ``getUpdates`` loop. Only one process per bot and database runs it at a time."""
 
-    def __init__(self, bot: Bot, intake: UpdateIntake, lock: AdvisoryLock) -> None:
+    def __init__(
+        self,
+        bot: Bot,
+        intake: UpdateIntake,
+        lock: AdvisoryLock,
+        timing: PollTiming = PollTiming(),
+    ) -> None:
         """Poll ``bot``, store through ``intake``, while holding ``lock``."""
+        self._timing = timing
         self._bot = bot
         self._intake = intake
         self._lock = lock
@@ -138,7 +163,7 @@ class Poller:
                 "another process on this database already receives this bot's updates; "
                 "this one stands by and takes over when that one ends"
             )
-            await asyncio.sleep(STANDBY_PAUSE)
+            await asyncio.sleep(self._timing.standby_pause)
         self.is_receiver = True
 
     async def _receive(self, offset: int | None) -> int | None:
@@ -147,10 +172,11 @@ class Poller:
         The offset is only used for the call right after a batch: after a quiet week Telegram
         starts anew with a random number, which an old offset could pass over.
         """
+        seconds = self._timing.poll
         request = GetRawUpdates(
-            offset=offset, limit=BATCH, timeout=POLL_SECONDS, allowed_updates=ALLOWED_UPDATES
+            offset=offset, limit=BATCH, timeout=seconds, allowed_updates=ALLOWED_UPDATES
         )
-        batch = await self._bot(request, request_timeout=POLL_SECONDS + POLL_GRACE)
+        batch = await self._bot(request, request_timeout=seconds + self._timing.grace)
         self._intake.saw_telegram()
         if not batch:
             return None
@@ -172,9 +198,8 @@ class Poller:
     def _pause_after(self, error: Exception) -> float:
         """Tell the operator once per kind of trouble; return how many seconds to wait."""
         self._failures += 1
-        pause: float = min(MAX_PAUSE, 0.5 * 2 ** min(self._failures, 10)) * random.uniform(
-            0.8, 1.2
-        )
+        growing = self._timing.first_pause * 2 ** min(self._failures, 10)
+        pause: float = min(self._timing.longest_pause, growing) * random.uniform(0.8, 1.2)
         if isinstance(error, TelegramUnauthorizedError):
             raise ConfigError(
                 ["TELEGRAM_BOT_TOKEN: Telegram does not know this token. Copy it from @BotFather"]
@@ -182,7 +207,7 @@ class Poller:
         if isinstance(error, TelegramRetryAfter):
             pause = float(error.retry_after)
         if isinstance(error, TelegramConflictError):
-            pause = max(pause, 5.0)
+            pause = max(pause, self._timing.conflict_pause)
             self._tell(
                 "Telegram reports a conflict (409): another program polls with this token, or a "
                 "webhook is set. Stop the other one; this bot tries again by itself"

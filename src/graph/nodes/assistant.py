@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.runtime import Runtime
 
 from src.graph.conversation_state import ConversationState, TurnContext
@@ -25,10 +26,13 @@ async def assistant(
     """
     context = runtime.context
     label_filter = LabelFilter()
+    separator = _separator(state)
 
     def show(text: str) -> None:
+        nonlocal separator
         if shown := label_filter.feed(text):
-            context.on_text(shown)
+            context.on_text(separator + shown)
+            separator = ""
 
     message = await caller.stream(
         runnable,
@@ -38,5 +42,15 @@ async def assistant(
         on_usage=context.usage.append,
     )
     if rest := label_filter.flush():
-        context.on_text(rest)
+        context.on_text(separator + rest)
     return {"messages": [message], "answer": strip_time_label(str(message.text)).strip()}
+
+
+def _separator(state: ConversationState) -> str:
+    """What stands between the text before a tool call and the text after it."""
+    for message in reversed(state["messages"]):
+        if isinstance(message, AIMessage):
+            return "\n\n" if message.text and message.tool_calls else ""
+        if not isinstance(message, ToolMessage):
+            break
+    return ""

@@ -10,7 +10,7 @@ from src.graph.conversation_state import ConversationState
 from src.storage.conversation_repo import HistoryMessage
 
 
-def init_state(
+async def init_state(
     state: ConversationState, *, system_prompt: str, system_in_history: bool
 ) -> ConversationState:
     """Build the prompt: the static system prompt, then the history in order.
@@ -19,11 +19,11 @@ def init_state(
     Updates: ``messages``, ``tools_used``.
     Side effects: none.
     """
-    history = render_history(state["history"], system_in_history=system_in_history)
+    history = _render_history(state["history"], system_in_history=system_in_history)
     return {"messages": [SystemMessage(system_prompt), *history], "tools_used": []}
 
 
-def render_history(
+def _render_history(
     history: Sequence[HistoryMessage], *, system_in_history: bool
 ) -> list[AnyMessage]:
     """The stored messages as the model sees them.

@@ -7,7 +7,7 @@ from langchain_core.messages import ToolMessage
 from src.graph.conversation_state import ConversationState
 
 
-def update_state_after_tool(state: ConversationState) -> ConversationState:
+async def update_state_after_tool(state: ConversationState) -> ConversationState:
     """Note which tools ran in the round that just ended.
 
     Reads: ``messages``, ``tools_used``.

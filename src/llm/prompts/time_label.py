@@ -41,13 +41,12 @@ class LabelFilter:
         """Take the next piece; return what can be shown now."""
         if self._held is None:
             return text
-        self._held = strip_time_label(self._held + text)
-        start = self._held.lstrip()
+        start = self._held = strip_time_label(self._held + text).lstrip()
         may_be_label = start.startswith(LABEL_START) or LABEL_START.startswith(start)
         if may_be_label and len(start) < MAX_LABEL:
             return ""
-        shown, self._held = self._held, None
-        return shown
+        self._held = None
+        return start
 
     def flush(self) -> str:
         """What was still held back at the end of the answer."""

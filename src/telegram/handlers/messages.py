@@ -138,8 +138,10 @@ class TurnHandler:
         await self._agent.mark_delivered(turn, answer, parts=parts, update=stored.id)
 
     async def _is_wiped_next(self, stored: WaitingUpdate) -> bool:
-        newer: str | None = await self._client.run(self._updates.find_newer, stored)
-        return newer == "new"
+        newer: str | None = await self._client.run(
+            self._updates.find_newer, stored, kinds=("new",)
+        )
+        return newer is not None
 
     async def _shown_before(self, turn: Turn) -> int | None:
         """The group message of an attempt that was interrupted; asked for in retries only."""

@@ -1,0 +1,130 @@
+"""``doctor``, ``migrate`` and the command line, as real processes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from src.storage.migrations import find_version, newest_version
+from tests.conftest import execute
+from tests.e2e.bot_command import Finished, Machine
+from tests.fakes.openai_server import FakeOpenAI, Reply
+from tests.fakes.telegram_server import FakeTelegram
+
+SUBJECTS = ["database", "schema", "clock", "telegram", "model", "embeddings", "time zone"]
+
+
+@pytest.fixture
+def machine(dsn: str, tmp_path: Path) -> Machine:
+    return Machine(tmp_path, {"DATABASE_URL": dsn})
+
+
+def to_mend(done: Finished) -> dict[str, str]:
+    """The lines of the table that ask for something, by subject."""
+    lines = [line for line in done.stdout.splitlines() if " MEND: " in line]
+    assert all(" MEND: " in line or line.endswith(" OK") for line in done.stdout.splitlines())
+    return {line[:12].strip(): line for line in lines}
+
+
+def test_doctor_prints_a_table_and_finds_nothing_on_a_good_machine(machine: Machine) -> None:
+    done = machine.run("doctor")
+    assert (done.status, done.stderr) == (0, "")
+    assert [line[:12].strip() for line in done.stdout.splitlines()] == SUBJECTS
+    assert to_mend(done) == {}
+    assert f"version {newest_version()}, the newest" in done.stdout
+
+
+def test_an_empty_database_is_no_fault_since_the_next_start_migrates_it(
+    empty_dsn: str, tmp_path: Path
+) -> None:
+    done = Machine(tmp_path, {"DATABASE_URL": empty_dsn}).run("doctor")
+    assert done.status == 0
+    assert f"version none; the next start makes it {newest_version()}" in done.stdout
+
+
+def test_a_database_from_a_newer_program_is_a_fault(dsn: str, tmp_path: Path) -> None:
+    execute(dsn, "UPDATE alembic_version SET version_num = '9999'")
+    done = Machine(tmp_path, {"DATABASE_URL": dsn}).run("doctor")
+    assert done.status == 1
+    assert "newer" in to_mend(done)["schema"]
+
+
+def test_doctor_names_an_unreachable_database_and_checks_the_rest(tmp_path: Path) -> None:
+    url = "postgresql://u:s3cret-word@127.0.0.1:1/x"
+    done = Machine(tmp_path, {"DATABASE_URL": url}).run("doctor")
+    assert done.status == 1 and list(to_mend(done)) == ["database"]
+    assert "DATABASE_URL" in done.stdout and "time zone" in done.stdout
+    assert "s3cret-word" not in done.stdout + done.stderr and "Traceback" not in done.stderr
+
+
+async def test_doctor_knows_the_bot_by_its_token(machine: Machine) -> None:
+    async with FakeTelegram() as telegram:
+        there = machine.with_variables(TELEGRAM_API_BASE=telegram.url)
+        right = await there.with_variables(TELEGRAM_BOT_TOKEN=telegram.token).run_beside("doctor")
+        wrong = await there.with_variables(TELEGRAM_BOT_TOKEN="42:WRONG").run_beside("doctor")
+    assert right.status == 0 and "@pomni_test_bot (42)" in right.stdout
+    assert wrong.status == 1 and "@BotFather" in to_mend(wrong)["telegram"]
+    assert "42:WRONG" not in wrong.stdout + wrong.stderr
+    gone = await there.with_variables(TELEGRAM_BOT_TOKEN="42:TEST").run_beside("doctor")
+    assert gone.status == 1 and "TELEGRAM_API_BASE" in to_mend(gone)["telegram"]
+    assert "Traceback" not in wrong.stderr + gone.stderr
+
+
+async def test_doctor_asks_the_model(machine: Machine) -> None:
+    async with FakeOpenAI(api_key="sk-right-key") as model:
+        there = machine.with_variables(
+            LLM_MODEL="openai:fake-model", OPENAI_BASE_URL=model.url, OPENAI_API_KEY="sk-wrong-key"
+        )
+        wrong = await there.run_beside("doctor")
+        right = await there.with_variables(OPENAI_API_KEY="sk-right-key").run_beside("doctor")
+        model.queue(Reply(status=503))
+        busy = await there.with_variables(OPENAI_API_KEY="sk-right-key").run_beside("doctor")
+    assert right.status == 0 and "openai:fake-model, answered in" in right.stdout
+    assert wrong.status == 1 and "HTTP 401" in to_mend(wrong)["model"]
+    assert busy.status == 1 and "HTTP 503" in to_mend(busy)["model"]
+    for done in (right, wrong, busy):
+        assert "-key" not in done.stdout + done.stderr
+
+
+def test_doctor_without_a_token_and_without_the_console_asks_for_one(machine: Machine) -> None:
+    done = machine.with_variables(CONSOLE_FALLBACK="false").run("doctor")
+    assert done.status == 1 and "TELEGRAM_BOT_TOKEN" in to_mend(done)["telegram"]
+
+
+def test_bad_settings_are_all_named_at_once(machine: Machine) -> None:
+    there = machine.with_variables(
+        PG_POOL_MAX="x", TIMEZONE="Mars", TELEGRAM_BOT_TOKEN="TOPSECRET"
+    )
+    for command in ("run", "doctor"):
+        done = there.run(command)
+        assert (done.status, done.stdout) == (2, "")
+        assert [line.partition(":")[0] for line in done.stderr.splitlines()] == [
+            "TELEGRAM_BOT_TOKEN",
+            "PG_POOL_MAX",
+            "TIMEZONE",
+        ]
+        assert "TOPSECRET" not in done.stderr
+
+
+def test_migrate_says_from_where_to_where(empty_dsn: str, tmp_path: Path) -> None:
+    machine = Machine(tmp_path, {"DATABASE_URL": empty_dsn})
+    newest = newest_version()
+    first = machine.run("migrate")
+    assert first.status == 0
+    assert first.stdout == f"The database was at nothing and is at {newest}.\n"
+    assert find_version(empty_dsn) == newest
+    again = machine.run("migrate")
+    assert again.stdout == f"The database was at {newest} and is at {newest}.\n"
+    assert again.stderr == ""
+
+
+def test_the_command_line_explains_itself(machine: Machine) -> None:
+    done = machine.run("--help")
+    assert done.status == 0
+    for command in ("run", "console", "worker", "migrate", "doctor"):
+        assert f"    {command} " in done.stdout
+    assert "--user-id" in machine.run("console", "--help").stdout
+    unknown = machine.run("launch")
+    assert unknown.status == 2 and "launch" in unknown.stderr
+    assert "Traceback" not in machine.run("console", "--user-id", "x").stderr

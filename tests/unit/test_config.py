@@ -1,0 +1,235 @@
+"""Settings: what is accepted, what is refused and how, and what never shows."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr, ValidationError
+
+from src.config import Settings, load_settings
+from src.errors import ConfigError
+from tests.unit.settings_environment import load, problems
+
+ROOT = Path(__file__).resolve().parents[2]
+
+BAD = [
+    ("TELEGRAM_BOT_TOKEN", "no-colon"),
+    ("TELEGRAM_API_BASE", "api.telegram.org"),
+    ("TELEGRAM_WEBHOOK_SECRET", "with space"),
+    ("TELEGRAM_RATE_LIMIT", "0"),
+    ("ALLOWED_USER_IDS", "@anna,@boris"),
+    ("ADMIN_USER_IDS", "1001,boss"),
+    ("DATABASE_URL", "mysql://u:p@h/db"),
+    ("PG_PORT", "70000"),
+    ("PG_POOL_MIN", "0"),
+    ("PG_POOL_MAX", "many"),
+    ("LLM_MODEL", "gpt-5-mini"),
+    ("SUMMARY_MODEL", "nobody:model"),
+    ("EXTRACTION_MODEL", "openai:"),
+    ("LLM_CONTEXT_SIZE", "12"),
+    ("LLM_TIMEOUT", "0"),
+    ("OPENAI_BASE_URL", "http://localhost:99999/v1"),
+    ("ANTHROPIC_BASE_URL", "ftp://x"),
+    ("GOOGLE_BASE_URL", "http://"),
+    ("RERANK_URL", "rerank"),
+    ("TIMEZONE", "Mars/Olympus"),
+    ("HTTP_PORT", "-1"),
+    ("LOG_LEVEL", "LOUD"),
+    ("WORKER_CONCURRENCY", "0"),
+    ("SHUTDOWN_TIMEOUT", "-1"),
+    ("CONSOLE_FALLBACK", "maybe"),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), BAD)
+def test_a_bad_variable_is_one_line_that_names_it(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    [line] = problems(monkeypatch, **{name: value})
+    assert line.startswith(f"{name}: ") and "\n" not in line
+    assert line.count(". ") >= 1, "a line says what is wrong, then how to mend it"
+    assert "value error" not in line.lower()
+
+
+def test_all_bad_variables_are_named_at_once_each_on_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bad = dict(BAD, TELEGRAM_WEBHOOK_URL="http://bot.example.org/telegram/webhook")
+    found = problems(monkeypatch, **bad)
+    assert sorted(line.partition(":")[0] for line in found) == sorted(bad)
+
+
+def test_a_bad_value_is_not_also_called_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    [line] = problems(
+        monkeypatch,
+        TELEGRAM_WEBHOOK_URL="https://bot.example.org/hook",
+        TELEGRAM_WEBHOOK_SECRET="with space",
+    )
+    assert line.startswith("TELEGRAM_WEBHOOK_SECRET: only A-Z")
+
+
+def test_a_webhook_needs_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    hook = "https://bot.example.org/hook"
+    [line] = problems(monkeypatch, TELEGRAM_WEBHOOK_URL=hook)
+    assert line.startswith("TELEGRAM_WEBHOOK_SECRET: it is missing")
+    settings = load(monkeypatch, TELEGRAM_WEBHOOK_URL=hook, TELEGRAM_WEBHOOK_SECRET="s3cret_-")
+    assert settings.telegram_webhook_url == hook
+
+
+@pytest.mark.parametrize(
+    ("address", "is_taken"),
+    [
+        ("https://bot.example.org/hook", True),
+        ("http://localhost:8080/hook", True),
+        ("http://[::1]:8080/hook", True),
+        ("http://bot.example.org/hook", False),
+    ],
+)
+def test_a_webhook_is_https_unless_it_is_on_this_machine(
+    monkeypatch: pytest.MonkeyPatch, address: str, is_taken: bool
+) -> None:
+    webhook = {"TELEGRAM_WEBHOOK_SECRET": "secret", "TELEGRAM_WEBHOOK_URL": address}
+    if is_taken:
+        assert load(monkeypatch, **webhook).telegram_webhook_url == address
+    else:
+        assert "https" in problems(monkeypatch, **webhook)[0]
+
+
+def test_the_smallest_pool_is_not_larger_than_the_largest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    [line] = problems(monkeypatch, PG_POOL_MIN="5", PG_POOL_MAX="4")
+    assert line.startswith("PG_POOL_MIN: 5 is more than PG_POOL_MAX (4)")
+
+
+def test_valid_forms_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = load(
+        monkeypatch,
+        TELEGRAM_BOT_TOKEN="123456:ABC-def_1",
+        TELEGRAM_API_BASE="http://localhost:8081/",
+        ALLOWED_USER_IDS=" 1001, 1002;-1001234567890 ",
+        ADMIN_USER_IDS="7",
+        LLM_MODEL="offline",
+        OPENAI_API_KEY="",
+        TIMEZONE="Europe/Kyiv",
+        HTTP_PORT="0",
+        LOG_LEVEL="debug",
+        CONSOLE_FALLBACK="false",
+    )
+    assert settings.bot_id == 123456
+    assert settings.telegram_api_base == "http://localhost:8081"
+    assert settings.allowed_user_ids == {1001, 1002, -1001234567890}
+    assert settings.admin_user_ids == {7}
+    assert settings.openai_api_key is None, "an empty variable is an absent one"
+    assert (settings.timezone, settings.http_port) == ("Europe/Kyiv", 0)
+    assert (settings.log_level, settings.console_fallback) == ("DEBUG", False)
+
+
+def test_nothing_set_is_a_valid_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = load(monkeypatch)
+    assert settings.uses_embedded_database and settings.database_dsn is None
+    assert settings.chat_model_name == "offline" and settings.bot_id is None
+    assert settings.timezone == "Europe/Moscow" and settings.secrets() == []
+
+
+def test_the_environment_wins_over_the_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / ".env"
+    file.write_text("TIMEZONE=Asia/Tokyo\nHTTP_PORT=9000\nSOMETHING_ELSE=1\n")
+    load(monkeypatch, HTTP_PORT="9001")
+    settings = load_settings(str(file))
+    assert (settings.timezone, settings.http_port) == ("Asia/Tokyo", 9001)
+
+
+def test_a_file_that_is_no_text_is_one_line(tmp_path: Path) -> None:
+    file = tmp_path / ".env"
+    file.write_bytes("КЛЮЧ=значение".encode("cp1251"))
+    with pytest.raises(ConfigError, match=r"\.env: it cannot be read .*UTF-8") as refused:
+        load_settings(str(file))
+    assert len(refused.value.problems) == 1
+
+
+def test_the_first_key_that_is_set_chooses_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = {
+        "GOOGLE_API_KEY": "google_genai:",
+        "ANTHROPIC_API_KEY": "anthropic:",
+        "OPENAI_API_KEY": "openai:",
+    }
+    keys: dict[str, str] = {}
+    for variable, provider in expected.items():  # each beats those before it
+        keys[variable] = "some-key"
+        assert load(monkeypatch, **keys).chat_model_name.startswith(provider)
+    assert load(monkeypatch, **keys, LLM_MODEL="offline").chat_model_name == "offline"
+
+
+def test_a_model_needs_its_provider_s_key_or_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    models = {"LLM_MODEL": "openai:gpt-5-mini", "SUMMARY_MODEL": "openai:nano"}
+    [line] = problems(monkeypatch, **models)
+    assert line.startswith("OPENAI_API_KEY: it is missing while LLM_MODEL is openai:gpt-5-mini")
+    settings = load(monkeypatch, **models, OPENAI_BASE_URL="http://localhost:11434/v1/")
+    assert settings.openai_base_url == "http://localhost:11434/v1"
+
+
+def test_a_provider_without_its_package_says_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "langchain_anthropic", None)  # as if not installed
+    [line] = problems(monkeypatch, LLM_MODEL="anthropic:claude", ANTHROPIC_API_KEY="key-key")
+    assert line.startswith("LLM_MODEL: anthropic:claude needs a package")
+    assert line.endswith("pip install langchain-anthropic")
+
+
+def test_settings_are_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = load(monkeypatch)
+    with pytest.raises(ValidationError, match="frozen"):
+        settings.http_port = 1
+
+
+SECRETS = {
+    "TELEGRAM_BOT_TOKEN": "123456:TOPSECRET-token",
+    "TELEGRAM_WEBHOOK_SECRET": "TOPSECRET-webhook",
+    "DATABASE_URL": "postgresql://u:TOPSECRET-url@h/db",
+    "PG_PASSWORD": "TOPSECRET-password",
+    "OPENAI_API_KEY": "TOPSECRET-openai",
+    "ANTHROPIC_API_KEY": "TOPSECRET-anthropic",
+    "GOOGLE_API_KEY": "TOPSECRET-google",
+    "ADMIN_PASSWORD": "TOPSECRET-admin",
+}
+
+
+def test_secrets_never_show_in_the_settings_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = load(monkeypatch, **SECRETS)
+    for shown in (repr(settings), str(settings), str(settings.model_dump())):
+        assert "TOPSECRET" not in shown
+    assert sorted(settings.secrets()) == sorted(SECRETS.values())
+
+
+def test_every_secret_field_is_one_that_the_log_blanks_out() -> None:
+    named = re.compile(r"token|secret|password|api_key|database_url")
+    for name, field in Settings.model_fields.items():
+        assert bool(named.search(name)) == (SecretStr.__name__ in str(field.annotation)), name
+
+
+def test_secrets_never_show_in_the_lines_of_problems(monkeypatch: pytest.MonkeyPatch) -> None:
+    bad = {name: f"!! {value} %zz" for name, value in SECRETS.items()}
+    found = problems(monkeypatch, **bad, TIMEZONE="nowhere", LLM_TIMEOUT="TOPSECRET")
+    assert "TOPSECRET" not in "\n".join(found)
+    named = {line.partition(":")[0] for line in found}
+    assert {"TELEGRAM_BOT_TOKEN", "TELEGRAM_WEBHOOK_SECRET", "DATABASE_URL"} <= named
+
+
+def test_the_example_file_lists_exactly_the_settings() -> None:
+    lines = (ROOT / ".env.example").read_text(encoding="utf-8").splitlines()
+    pairs = [line for line in lines if line and not line.startswith("#")]
+    assert all(re.fullmatch(r"[A-Z][A-Z0-9_]*=\S*", line) for line in pairs)
+    names = [line.partition("=")[0] for line in pairs]
+    assert sorted(names) == sorted(name.upper() for name in Settings.model_fields)
+
+
+def test_the_example_file_says_the_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    defaults = load(monkeypatch)
+    assert load_settings(str(ROOT / ".env.example")) == defaults

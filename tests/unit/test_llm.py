@@ -1,0 +1,210 @@
+"""Calling a chat model, as a real SDK sees it: text, tools, tokens, and every failure."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+
+from src.config import Settings
+from src.errors import AppError, ModelError, ModelSetupError, ModelUnavailableError
+from src.graph.tools.current_time import build_current_time
+from src.llm.chat import ModelCaller, build_chat_model
+from src.llm.offline import OfflineChatModel
+from src.storage.turn_repo import ModelUsage
+from tests.fakes.openai_server import FakeOpenAI, Reply
+
+KEY = "sk-very-secret-key"
+NAME = "openai:fake-model"
+PRIVATE = "СЕКРЕТНЫЙ ТЕКСТ"
+
+
+@pytest.fixture
+async def fake() -> AsyncIterator[FakeOpenAI]:
+    async with FakeOpenAI(api_key=KEY) as server:
+        yield server
+
+
+def settings(fake: FakeOpenAI, **changes: Any) -> Settings:
+    values = {"llm_model": NAME, "openai_base_url": fake.url, "openai_api_key": KEY, **changes}
+    return Settings(**values)
+
+
+@dataclass
+class Asked:
+    """One call, and what it showed."""
+
+    shown: list[str] = field(default_factory=list)
+    usage: list[ModelUsage] = field(default_factory=list)
+
+    async def of(self, fake: FakeOpenAI, text: str = PRIVATE, **changes: Any) -> AIMessage:
+        chosen = settings(fake, **changes)
+        caller = ModelCaller(build_chat_model(chosen), NAME, timeout=chosen.llm_timeout)
+        return await caller.stream(
+            caller.with_tools([build_current_time()]),
+            [HumanMessage(text)],
+            purpose="answer",
+            on_text=self.shown.append,
+            on_usage=self.usage.append,
+        )
+
+
+async def failure(fake: FakeOpenAI, reply: Reply | None = None, **changes: Any) -> AppError:
+    """The error of a call; it holds no secret, and there was only one attempt."""
+    if reply is not None:
+        fake.queue(reply)
+    asked = Asked()
+    with pytest.raises(AppError) as failed:
+        await asked.of(fake, **changes)
+    for secret in (KEY, "wrong-key", PRIVATE, "внутри"):
+        assert secret not in str(failed.value)
+    assert fake.request_count <= 1 and asked.usage == []
+    assert failed.value.__cause__ is not None, "the log needs the cause"
+    return failed.value
+
+
+async def test_text_streams_piece_by_piece_and_comes_back_whole(fake: FakeOpenAI) -> None:
+    fake.queue(Reply(text="длинный ответ", chunk_size=4))
+    asked = Asked()
+    message = await asked.of(fake)
+    assert asked.shown == ["длин", "ный ", "отве", "т"]
+    assert type(message) is AIMessage and message.text == "длинный ответ"
+    [request] = fake.requests
+    assert request.stream and request.model == "fake-model"
+    assert [tool["function"]["name"] for tool in request.tools] == ["current_time"]
+    assert "runtime" not in request.tools[0]["function"]["parameters"]["properties"]
+
+
+async def test_tool_calls_are_put_together_from_their_pieces(fake: FakeOpenAI) -> None:
+    calls = [("current_time", {"time_zone": "Asia/Tokyo"}), ("current_time", {})]
+    fake.queue(Reply(text="сейчас", tool_calls=calls, chunk_size=3))
+    asked = Asked()
+    message = await asked.of(fake)
+    assert [(call["name"], call["args"]) for call in message.tool_calls] == calls
+    assert "".join(asked.shown) == "сейчас" and message.invalid_tool_calls == []
+
+
+async def test_tokens_are_counted_with_the_cached_ones(fake: FakeOpenAI) -> None:
+    fake.queue(Reply(text="да", prompt_tokens=70, completion_tokens=5, cached_tokens=64))
+    asked = Asked()
+    await asked.of(fake)
+    [usage] = asked.usage
+    assert (usage.purpose, usage.model) == ("answer", NAME)
+    assert (usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens) == (70, 64, 5)
+    assert 0 <= usage.duration_ms < 10_000
+
+
+async def test_an_empty_answer_is_an_empty_message(fake: FakeOpenAI) -> None:
+    fake.queue(Reply(text="", prompt_tokens=3))
+    asked = Asked()
+    message = await asked.of(fake)
+    assert (message.text, message.tool_calls, asked.shown) == ("", [], [])
+    assert asked.usage[0].prompt_tokens == 3
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [("7", 7.0), ("0.5", 0.5), ("9999", None), ("-1", None), ("soon", None), ("nan", None)],
+)
+async def test_too_many_requests_is_worth_another_try(
+    fake: FakeOpenAI, header: str, seconds: float | None
+) -> None:
+    error = await failure(fake, Reply(status=429, error="внутри", headers={"Retry-After": header}))
+    assert isinstance(error, ModelUnavailableError) and error.retry_after == seconds
+
+
+async def test_a_used_up_quota_is_not_worth_another_try(fake: FakeOpenAI) -> None:
+    quota = {"message": "внутри", "type": "insufficient_quota", "code": "insufficient_quota"}
+    error = await failure(fake, Reply(status=429, error=quota))
+    assert isinstance(error, ModelError) and "429" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (500, ModelUnavailableError),
+        (503, ModelUnavailableError),
+        (408, ModelUnavailableError),
+        (409, ModelUnavailableError),
+        (400, ModelError),
+        (403, ModelSetupError),
+        (404, ModelSetupError),
+        (413, ModelError),
+        (422, ModelError),
+    ],
+)
+async def test_a_status_decides_whether_to_try_again(
+    fake: FakeOpenAI, status: int, kind: type[AppError]
+) -> None:
+    error = await failure(fake, Reply(status=status, error=f"внутри {PRIVATE}"))
+    assert type(error) is kind and str(status) in str(error)
+    assert error.retry_after is None
+
+
+async def test_a_wrong_key_is_refused_and_not_repeated_in_the_error(fake: FakeOpenAI) -> None:
+    error = await failure(fake, openai_api_key="wrong-key")
+    assert type(error) is ModelSetupError and "401" in str(error)
+
+
+async def test_a_refused_connection_is_worth_another_try(fake: FakeOpenAI) -> None:
+    await fake.stop()
+    error = await failure(fake)
+    assert type(error) is ModelUnavailableError and "could not be reached" in str(error)
+
+
+async def test_silence_ends_with_the_time_out(fake: FakeOpenAI) -> None:
+    error = await failure(fake, Reply(hang=True), llm_timeout=0.3)
+    assert type(error) is ModelUnavailableError
+    await fake.wait_for(lambda: fake.active == 0 and fake.abandoned == 1)
+
+
+async def test_silence_in_mid_answer_ends_with_the_time_out(fake: FakeOpenAI) -> None:
+    gate = asyncio.Event()
+    fake.queue(Reply(text="первая вторая", chunk_size=7, gate=gate, gate_after_chunks=1))
+    asked = Asked()
+    with pytest.raises(ModelUnavailableError):
+        await asked.of(fake, llm_timeout=1.0)
+    assert asked.shown == ["первая "]
+
+
+async def test_a_long_answer_that_keeps_coming_may_take_its_time(fake: FakeOpenAI) -> None:
+    fake.queue(Reply(text="по букве", chunk_size=1, chunk_delay=0.15))
+    message = await Asked().of(fake, llm_timeout=1.0)
+    assert message.text == "по букве", "1.2 s in all, though the time-out is 1 s"
+
+
+async def test_a_connection_cut_in_mid_answer_is_worth_another_try(fake: FakeOpenAI) -> None:
+    fake.queue(Reply(text="оборвётся посередине", cut_after_chunks=1))
+    asked = Asked()
+    with pytest.raises(ModelUnavailableError, match="could not be reached"):
+        await asked.of(fake)
+    assert asked.shown == ["оборвётс"] and asked.usage == []
+
+
+async def test_a_defect_of_ours_is_not_taken_for_the_network(fake: FakeOpenAI) -> None:
+    def fail(_text: str) -> None:
+        raise ZeroDivisionError(PRIVATE)
+
+    caller = ModelCaller(build_chat_model(settings(fake)), NAME, timeout=5)
+    with pytest.raises(ModelError, match=r"failed \(ZeroDivisionError\)$"):
+        await caller.stream(
+            caller.with_tools([]),
+            [HumanMessage("?")],
+            purpose="answer",
+            on_text=fail,
+            on_usage=lambda _usage: None,
+        )
+
+
+async def test_a_server_without_keys_needs_none(fake: FakeOpenAI) -> None:
+    fake.api_key = None
+    assert (await Asked().of(fake, "привет", openai_api_key=None)).text == "эхо: привет"
+
+
+def test_without_a_model_and_a_key_the_offline_model_is_built() -> None:
+    assert isinstance(build_chat_model(Settings()), OfflineChatModel)
+    assert isinstance(build_chat_model(Settings(openai_api_key=KEY), "offline"), OfflineChatModel)

@@ -1,0 +1,162 @@
+"""The sentences: complete, alike and used in all three languages; and which language to speak."""
+
+from __future__ import annotations
+
+import ast
+import re
+import string
+from pathlib import Path
+
+import pytest
+
+from src.services.command_service import COMMANDS
+from src.texts import LANGUAGES, LOCALES, Language, choose_language, detect_language, keys, say
+
+SRC = Path(__file__).resolve().parents[2] / "src"
+
+# The keys that stand behind a variable in say(variable, ...), and those it can hold.
+TEXT_KEYS = {"error_internal", "error_busy", "error_model", "error_model_setup"}
+VARIABLES = {"key": TEXT_KEYS, "error.text_key": TEXT_KEYS, "command": {"start", "help"}}
+
+
+def keys_in(node: ast.expr) -> set[str]:
+    """The keys that the first argument of ``say`` can be."""
+    if isinstance(node, ast.Constant):
+        return {str(node.value)}
+    if isinstance(node, ast.IfExp):
+        return keys_in(node.body) | keys_in(node.orelse)
+    if isinstance(node, ast.JoinedStr):
+        assert ast.unparse(node) == "f'command_{name}'", ast.unparse(node)
+        return {f"command_{name}" for name in COMMANDS}
+    return VARIABLES[ast.unparse(node)]
+
+
+def used_keys() -> dict[str, str]:
+    """Each key that the code says, and a file that does."""
+    used = {}
+    for path in SRC.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            found: set[str] = set()
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "say":
+                found = keys_in(node.args[0])
+            elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "text_key":
+                found = keys_in(node.value)
+                assert found <= TEXT_KEYS, "add it to TEXT_KEYS"
+            used |= dict.fromkeys(found, path.name)
+    return used
+
+
+def fields(text: str) -> set[str]:
+    return {name for _, name, _, _ in string.Formatter().parse(text) if name is not None}
+
+
+def test_every_language_has_the_same_sentences() -> None:
+    assert {path.stem for path in LOCALES.glob("*.po")} == set(LANGUAGES)
+    assert keys("ru") == keys("uk") == keys("en")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_no_sentence_is_empty_or_stands_twice(language: Language) -> None:
+    for key in keys(language):
+        text = say(key, language)
+        assert text.strip() == text != "", key
+    source = (LOCALES / f"{language}.po").read_text(encoding="utf-8")
+    written = re.findall(r'^msgid "(.+)"$', source, re.MULTILINE)
+    assert sorted(written) == sorted(keys(language))
+    assert "fuzzy" not in source
+
+
+def test_every_language_fills_in_the_same_fields() -> None:
+    for key in keys("en"):
+        assert fields(say(key, "ru")) == fields(say(key, "uk")) == fields(say(key, "en")), key
+
+
+def test_every_sentence_that_the_code_says_exists() -> None:
+    missing = {key: file for key, file in used_keys().items() if key not in keys("en")}
+    assert missing == {}
+
+
+def test_no_sentence_is_unused() -> None:
+    assert keys("en") - set(used_keys()) == set()
+
+
+def test_each_language_is_written_in_its_own_letters() -> None:
+    for key in keys("en"):
+        assert not re.search("[іїєґ]", say(key, "ru"), re.IGNORECASE), key
+        assert not re.search("[ыэъё]", say(key, "uk"), re.IGNORECASE), key
+        assert not re.search("[а-яё]", say(key, "en"), re.IGNORECASE), key
+
+
+def test_descriptions_of_commands_fit_telegram_s_menu() -> None:
+    for name in COMMANDS:
+        assert all(1 <= len(say(f"command_{name}", language)) <= 256 for language in LANGUAGES)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_start_and_help_name_the_commands(language: Language) -> None:
+    for command in ("/new", "/stop", "/help"):
+        assert command in say("start", language) and command in say("help", language)
+
+
+def test_an_unknown_sentence_is_an_error() -> None:
+    with pytest.raises(KeyError, match="no sentence 'nonsense' in uk"):
+        say("nonsense", "uk")
+    with pytest.raises(KeyError):
+        say("", "ru")
+
+
+def test_fields_are_filled_in_and_a_missing_one_is_an_error() -> None:
+    assert "7_000".replace("_", "") in say("not_allowed", "en", user_id=7000)
+    with pytest.raises(KeyError):
+        say("offline_quote", "en", text="only one of two")
+
+
+def test_what_a_user_wrote_is_no_template() -> None:
+    quote = say("offline_quote", "en", said_at="today", text="{user_id} {0} {")
+    assert quote == "• today: “{user_id} {0} {”"
+
+
+@pytest.mark.parametrize(
+    ("candidates", "expected"),
+    [
+        (("ru",), "ru"),
+        (("uk-UA",), "uk"),
+        (("en_GB",), "en"),
+        (("UK",), "uk"),
+        (("be",), "ru"),
+        (("de", "uk"), "uk"),
+        ((None, "", "ru-RU"), "ru"),
+        (("de",), "en"),
+        (("rus",), "en"),
+        ((), "en"),
+    ],
+)
+def test_the_first_language_that_we_speak_is_chosen(
+    candidates: tuple[str | None, ...], expected: Language
+) -> None:
+    assert choose_language(*candidates) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "default", "expected"),
+    [
+        ("Как меня зовут?", "en", "ru"),
+        ("Это я", "uk", "ru"),
+        ("ЁЛКА", "uk", "ru"),
+        ("Як мене звати?", "en", "uk"),
+        ("Їжак", "ru", "uk"),
+        ("де мама", "ru", "uk"),
+        ("Дякую!", "ru", "uk"),
+        ("мама", "ru", "ru"),
+        ("мама", "uk", "uk"),
+        ("мама", "en", "ru"),
+        ("What is my name?", "ru", "en"),
+        ("Привет, world", "en", "ru"),
+        ("12:30 😀", "uk", "uk"),
+        ("", "ru", "ru"),
+    ],
+)
+def test_a_text_s_language_shows_in_its_letters_and_words(
+    text: str, default: Language, expected: Language
+) -> None:
+    assert detect_language(text, default) == expected

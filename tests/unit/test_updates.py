@@ -1,0 +1,261 @@
+"""What ``classify`` makes of updates: kinds, addressing, places, and who is refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+from aiogram.types import Update
+
+from src.storage.update_repo import NewUpdate
+from src.telegram.updates import ALLOWED_UPDATES, Access, BotIdentity, classify
+from tests.hostile_updates import (
+    BOT_ID,
+    BOT_NAME,
+    GROUP,
+    OURS,
+    PHOTO,
+    USER,
+    VALID,
+    Json,
+    group,
+    message,
+    nested,
+    person,
+    private,
+    update,
+)
+
+BOT = BotIdentity(BOT_ID, BOT_NAME)
+EVERYBODY = Access()
+OWNER = Access(frozenset({1}))
+OWNER_AND_GROUP = Access(frozenset({1, GROUP}))
+
+
+def read(raw: Any, access: Access = EVERYBODY) -> NewUpdate | None:
+    return classify(raw, BOT, access)
+
+
+def kept(raw: Any, access: Access = EVERYBODY) -> NewUpdate:
+    found = read(raw, access)
+    assert found is not None
+    return found
+
+
+def kind(**fields: Any) -> str | None:
+    found = read(update(message=message(**fields)))
+    return found.kind if found else None
+
+
+def test_every_valid_update_has_its_kind() -> None:
+    kinds = [kept(raw).kind for raw in VALID]
+    assert kinds == [
+        *("message", "new", "command", "message", "message", "stop", "media", "media"),
+        *("member", "edit", "callback", "member", "other"),
+    ]
+
+
+def test_what_is_kept_is_what_telegram_sent() -> None:
+    for raw in VALID:
+        found = kept(raw)
+        assert found.payload == raw
+        assert found.update_id == raw["update_id"]
+
+
+def test_every_kind_that_telegram_is_asked_for_is_read() -> None:
+    assert {field for raw in VALID for field in raw if field != "update_id"} == {*ALLOWED_UPDATES}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("/new", "new"),
+        ("/NEW", "new"),
+        ("/stop сейчас", "stop"),
+        (f"/new@{BOT_NAME.upper()}", "new"),
+        ("/new@another_bot", None),
+        ("/start", "command"),
+        ("/nonsense", "command"),
+        ("/newest", "command"),
+        (" /new", "message"),
+        ("как /new", "message"),
+        ("/", "message"),
+        ("/привет", "message"),
+    ],
+)
+def test_a_command_in_a_private_chat(text: str, expected: str | None) -> None:
+    assert kind(text=text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("болтовня", None),
+        (f"@{BOT_NAME} что скажешь?", "message"),
+        (f"что скажешь, @{BOT_NAME.upper()}?", "message"),
+        (f"@{BOT_NAME}2 что скажешь?", None),
+        ("@another_bot что скажешь?", None),
+        ("/new", "new"),
+        ("/help", "command"),
+        (f"/help@{BOT_NAME}", "command"),
+        ("/help@another_bot", None),
+        ("/weather", None),
+        (f"/weather@{BOT_NAME}", "command"),
+        ("/weather@another_bot", None),
+    ],
+)
+def test_in_a_group_only_what_is_addressed_to_us_is_kept(text: str, expected: str | None) -> None:
+    assert kind(text=text, chat=group()) == expected
+    assert kind(text=text, chat=group(-17, "group")) == expected
+
+
+def test_a_reply_to_the_bot_in_a_group_is_addressed_to_it() -> None:
+    stranger = message("чужое", chat=group(), **{"from": person(9, is_bot=True)})
+    assert kind(text="да", chat=group(), reply_to_message=OURS) == "message"
+    assert kind(text="да", chat=group(), reply_to_message=stranger) is None
+    assert kind(photo=PHOTO, chat=group(), reply_to_message=OURS) == "media"
+    assert kind(photo=PHOTO, chat=group()) is None
+    assert kind(text="/weather", chat=group(), reply_to_message=OURS) == "command"
+
+
+@pytest.mark.parametrize("field", ["message", "edited_message"])
+def test_messages_of_bots_are_ignored(field: str) -> None:
+    for sender in (person(BOT_ID, is_bot=True), person(9, is_bot=True)):
+        assert read(update(**{field: message("эхо", **{"from": sender})})) is None
+
+
+def test_service_messages_are_ignored() -> None:
+    assert kind(new_chat_title="Гостиная", chat=group()) is None
+    assert kind(new_chat_members=[person()], chat=group()) is None
+    assert kind(pinned_message=OURS) is None
+    assert kind() is None
+
+
+def test_channels_and_messages_without_a_sender_are_ignored() -> None:
+    channel = {"id": -100, "type": "channel", "title": "Новости"}
+    assert kind(text="пост", chat=channel) is None
+    assert read(update(channel_post=message("пост", chat=channel))) is None
+    nobody = {name: value for name, value in message("привет").items() if name != "from"}
+    assert read(update(message=nobody)) is None
+
+
+def test_a_group_that_moves_is_kept_as_a_change_of_the_chat() -> None:
+    found = kept(update(message=message(chat=group(-17, "group"), migrate_to_chat_id=GROUP)))
+    assert (found.kind, found.chat_id, found.interrupts) == ("member", -17, False)
+
+
+def test_an_album_is_known_by_its_id() -> None:
+    found = kept(update(message=message(photo=PHOTO, media_group_id="1377")))
+    assert (found.kind, found.media_group_id) == ("media", "1377")
+
+
+def test_a_topic_is_a_place_of_its_own_and_a_reply_thread_is_not() -> None:
+    topic = {"message_thread_id": 3, "is_topic_message": True}
+    assert kept(update(message=message("/new", chat=group(), **topic))).thread_id == 3
+    assert kept(update(message=message("/new", **topic))).thread_id == 3
+    thread = {"message_thread_id": 3}
+    assert kept(update(message=message("/new", chat=group(), **thread))).thread_id == 0
+
+
+def test_new_and_stop_interrupt_and_the_stop_button_names_its_draft() -> None:
+    assert [kept(raw).interrupts for raw in VALID] == [
+        raw.get("message", {}).get("text") in ("/new", "/stop")
+        or "stopped_message_generation" in raw
+        for raw in VALID
+    ]
+    pressed = kept(update(stopped_message_generation={"chat": private(), "draft_id": 77}))
+    assert (pressed.draft_id, pressed.chat_id, pressed.user_id) == (77, USER, USER)
+
+
+def test_ids_up_to_52_bits_are_taken_and_longer_ones_are_not() -> None:
+    largest = 2**52
+    found = kept(update(message=message("я", chat=private(largest), **{"from": person(largest)})))
+    assert (found.chat_id, found.user_id) == (largest, largest)
+    too_large = message("я", chat=private(largest + 1), **{"from": person(largest + 1)})
+    assert read(update(message=too_large)) is None
+
+
+@pytest.mark.parametrize("raw", [None, 5, "x", [], {}, {"update_id": True}, {"update_id": "5"}])
+def test_what_is_no_update_is_nothing(raw: Any) -> None:
+    assert read(raw) is None
+
+
+def test_nul_and_lone_surrogates_are_replaced_everywhere() -> None:
+    raw = update(message=message("до\x00\ud800после", caption_entities=[], **{"x\x00": "\udfff"}))
+    found = kept(raw)
+    assert found.payload["message"]["text"] == "до\ufffd\ufffdпосле"
+    json.dumps(found.payload, ensure_ascii=False).encode()
+    assert "\\u0000" not in json.dumps(found.payload)
+
+
+def test_a_message_that_aiogram_cannot_read_keeps_its_essentials() -> None:
+    broken: Json = {"entities": "?", "photo": 5, "reply_to_message": {"x": nested(30)}}
+    odd_sender = person(first_name=7, username=[])
+    found = kept(update(message=message("важное", **broken, **{"from": odd_sender})))
+    assert (found.kind, found.user_id, found.message_id) == ("message", USER, 5)
+    readable = Update.model_validate(found.payload)
+    assert readable.message and readable.message.text == "важное"
+    assert readable.message.from_user and readable.message.from_user.language_code == "ru"
+
+
+def test_a_message_whose_essentials_are_broken_is_passed_over() -> None:
+    assert read(update(message=message("важное", date="вчера"))) is None
+
+
+SECRET = "СЕКРЕТ"
+STRUCTURE = ("type", "status", "language_code")
+
+
+def with_secret(value: Any, key: str = "") -> Any:
+    """The value with the secret in every text that a person may choose."""
+    if isinstance(value, dict):
+        return {name: with_secret(entry, name) for name, entry in value.items()}
+    if isinstance(value, list):
+        return [with_secret(entry, key) for entry in value]
+    return f"{value} {SECRET}" if isinstance(value, str) and key not in STRUCTURE else value
+
+
+def test_nothing_that_a_stranger_wrote_is_kept() -> None:
+    names = person(last_name="Л", username="anna")
+    quoted = message("прежде", **{"from": names})
+    extra = update(
+        message=message(
+            "привет",
+            **{"from": names},
+            entities=[{"type": "text_link", "offset": 0, "length": 6, "url": "https://a"}],
+            reply_to_message=quoted,
+            quote={"text": "прежде", "position": 0},
+        )
+    )
+    refusals = [read(with_secret(raw), OWNER) for raw in (*VALID, extra)]
+    found = [refusal for refusal in refusals if refusal is not None]
+    assert {refusal.kind for refusal in found} == {"refused"} and len(found) >= 4
+    assert all(SECRET not in json.dumps(asdict(one), ensure_ascii=False) for one in found)
+    assert all(Update.model_validate(refusal.payload).message for refusal in found)
+    assert not any(refusal.interrupts for refusal in found)
+
+
+def test_a_stranger_is_remembered_by_place_and_language_only() -> None:
+    found = kept(update(message=message("привет")), OWNER)
+    sender = {"first_name": "-", "is_bot": False, "id": USER, "language_code": "ru"}
+    expected = {"message_id": 5, "date": 0, "chat": {"id": USER, "type": "private"}}
+    assert found.payload == {"update_id": 1000, "message": expected | {"from": sender}}
+
+
+def test_a_stranger_s_buttons_edits_and_blocks_leave_no_trace() -> None:
+    for raw in VALID:
+        if "message" not in raw:
+            assert read(raw, OWNER) is None
+
+
+def test_an_allowed_person_and_everybody_in_an_allowed_group_are_served() -> None:
+    assert (
+        kept(update(message=message("привет", **{"from": person(1)})), OWNER_AND_GROUP).kind
+        == "message"
+    )
+    addressed = message(f"@{BOT_NAME} привет", chat=group())
+    assert kept(update(message=addressed), OWNER_AND_GROUP).kind == "message"
+    elsewhere = message(f"@{BOT_NAME} привет", chat=group(-5, "group"))
+    assert kept(update(message=elsewhere), OWNER_AND_GROUP).kind == "refused"
