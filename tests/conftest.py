@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -35,7 +36,7 @@ def database_url(server: str, name: str) -> str:
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
     """The address of a running PostgreSQL with a migrated template database."""
-    with tempfile.TemporaryDirectory(prefix="pomni-test-") as folder:
+    with tempfile.TemporaryDirectory(prefix="pomni-test-", dir=fast_folder()) as folder:
         server = EmbeddedPostgres(Path(folder))
         address = server.start()
         execute(address, "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
@@ -43,6 +44,13 @@ def postgres_server() -> Iterator[str]:
         migrate(database_url(address, TEMPLATE))
         yield address
         server.stop()
+
+
+def fast_folder() -> Path | None:
+    """A folder in memory with room for the databases, else the usual one."""
+    memory = Path("/dev/shm")
+    roomy = memory.is_dir() and shutil.disk_usage(memory).free > 2 * 1024**3
+    return memory if roomy and os.access(memory, os.W_OK) else None
 
 
 @pytest.fixture

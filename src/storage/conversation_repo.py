@@ -9,7 +9,7 @@ from typing import Literal, TypedDict
 from uuid import UUID
 
 from src.errors import AppError, ConversationGoneError, StorageRejectedError
-from src.storage.pg_client import PgClient, storable
+from src.storage.pg_client import PgClient, Row, Transaction, storable
 
 Role = Literal["user", "assistant", "tool", "system"]
 FOREIGN_KEY_VIOLATION = "23503"
@@ -216,15 +216,14 @@ class ConversationRepository:
         """
         owner = {"owner": telegram_user_id, "thread_id": thread_id}
 
-        def replace() -> UUID:
-            with self._client.transaction() as transaction:
-                transaction.execute(DELETE_CONVERSATIONS, owner)
-                row = transaction.fetch_one(INSERT_CONVERSATION, owner)
-            if row is not None:
-                return UUID(str(row[0]))
-            return self.get_or_create_conversation(telegram_user_id, thread_id=thread_id)
+        def replace(transaction: Transaction) -> Row | None:
+            transaction.execute(DELETE_CONVERSATIONS, owner)
+            return transaction.fetch_one(INSERT_CONVERSATION, owner)
 
-        return replace()
+        row = self._client.in_transaction(replace)
+        if row is not None:
+            return UUID(str(row[0]))
+        return self.get_or_create_conversation(telegram_user_id, thread_id=thread_id)
 
     def clear_conversation_messages(self, conversation_id: UUID | str) -> int:
         """Delete the conversation's messages, keep the conversation; returns how many went."""

@@ -84,7 +84,7 @@ class EmbeddedPostgres:
         if not (self._pgdata / "PG_VERSION").exists():
             self._create_cluster()
         socket_dir = self._socket_dir()
-        if not self._is_running():
+        if not self._becomes_ready(socket_dir):
             _end_orphans(self._pgdata)
             for lock in (self._pgdata / "postmaster.pid", socket_dir / ".s.PGSQL.5432.lock"):
                 lock.unlink(missing_ok=True)  # it may name a process of somebody else by now
@@ -93,8 +93,6 @@ class EmbeddedPostgres:
             wait = ("-w", "-t", f"{START_SECONDS:g}")
             command = self._command("pg_ctl", *wait, "-l", log, "-o", options, "start")
             _run(command, timeout=START_SECONDS + 5)
-        else:
-            self._wait_until_ready(socket_dir)
         return f"postgresql://postgres@/postgres?host={socket_dir}"
 
     def _stop_server(self) -> None:
@@ -149,13 +147,17 @@ class EmbeddedPostgres:
         except (OSError, ValueError, IndexError, psutil.Error):
             return False
 
-    def _wait_until_ready(self, socket_dir: Path) -> None:
+    def _becomes_ready(self, socket_dir: Path) -> bool:
+        """Whether a server runs and answers; one that is starting, or dying, is waited for."""
         deadline = time.monotonic() + START_SECONDS
         command = [_binary("pg_isready"), "-q", "-h", str(socket_dir), "-t", "1"]
-        while subprocess.run(command, check=False).returncode:
+        while self._is_running():
+            if subprocess.run(command, check=False).returncode == 0:
+                return True
             if time.monotonic() > deadline:
                 raise TimeoutError("the running server did not become ready")
             time.sleep(0.1)
+        return False
 
     def _socket_dir(self) -> Path:
         """Where the socket lies.

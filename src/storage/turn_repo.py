@@ -110,12 +110,16 @@ WHERE bot_id = %(bot_id)s AND chat_id = %(chat_id)s AND telegram_message_id = %(
 """
 
 # The user has the answer, and the update behind it is done: one statement, right after sending.
+# Until it commits, a killed process would send the answer again, so the commit does not wait for
+# the disk: PostgreSQL has it, and only a crash of PostgreSQL within a moment could forget it.
 UPDATE_DELIVERED = """
 WITH delivered AS (
     UPDATE messages SET delivered_at = now(), delivered_parts = %(parts)s
     WHERE id = %(answer_id)s AND conversation_id = %(conversation_id)s
 )
-UPDATE telegram_updates SET handled_at = now(), outcome = 'done' WHERE id = %(update)s
+UPDATE telegram_updates SET handled_at = now(), outcome = 'done'
+FROM (SELECT set_config('synchronous_commit', 'off', true)) AS without_waiting
+WHERE id = %(update)s
 """
 
 # One more Telegram message of a long answer has arrived.

@@ -144,8 +144,8 @@ class TurnHandler:
         return newer is not None
 
     async def _shown_before(self, turn: Turn) -> int | None:
-        """The group message of an attempt that was interrupted; asked for in retries only."""
-        if turn.is_new or turn.incoming.telegram_user_id > 0:
+        """The message of an interrupted attempt that is edited; asked for in retries only."""
+        if turn.is_new:
             return None
         return await self._client.run(
             self._turns.find_stream_message, turn.conversation_id, turn.message_id

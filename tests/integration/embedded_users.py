@@ -1,0 +1,149 @@
+"""Processes that use an embedded PostgreSQL, for its tests."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+import psutil
+import psycopg2
+
+from src.storage.embedded_pg import SYSTEM_USER
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+# Starts (or joins) the server, says where it is, and leaves at a word.
+SCRIPT = """
+import sys
+from pathlib import Path
+from src.storage.embedded_pg import EmbeddedPostgres
+
+server = EmbeddedPostgres(Path(sys.argv[1]))
+print(server.start(), flush=True)
+sys.stdin.readline()
+server.stop()
+print("left", flush=True)
+"""
+
+
+class ServerUser:
+    """A process that uses the server of a data folder; killed at the end of a with block."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", SCRIPT, str(data_dir)],
+            cwd=PROJECT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> ServerUser:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.kill()
+
+    def address(self) -> str:
+        """Where the server is; waits until the process has started or joined it."""
+        assert self._process.stdout is not None
+        address = self._process.stdout.readline().strip()
+        assert address.startswith("postgresql://")
+        return address
+
+    def leave(self) -> None:
+        """Let the process stop using the server and end."""
+        output, _ = self._process.communicate("go\n", timeout=60)
+        assert output == "left\n"
+        assert self._process.returncode == 0
+
+    def kill(self) -> None:
+        """End the process with SIGKILL; nothing happens when it has ended."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            pipe.close()
+
+
+class Stranger:
+    """A process of the server's system user that is no server."""
+
+    def __init__(self) -> None:
+        user = SYSTEM_USER if os.geteuid() == 0 else None
+        self._process = subprocess.Popen(["sleep", "600"], user=user)
+        self.pid = self._process.pid
+
+    def __enter__(self) -> Stranger:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def is_alive(self) -> bool:
+        """Whether nobody has ended it."""
+        return self._process.poll() is None
+
+
+def ask(address: str, sql: str) -> str:
+    """The first value that a statement returns, as text."""
+    with closing(psycopg2.connect(address)) as connection, connection.cursor() as cursor:
+        cursor.execute(sql)
+        answer = str(cursor.fetchone()[0]) if cursor.description else ""
+        connection.commit()
+    return answer
+
+
+def is_reachable(address: str) -> bool:
+    """Whether the server answers."""
+    try:
+        return ask(address, "SELECT 1") == "1"
+    except psycopg2.OperationalError:
+        return False
+
+
+def started_at(address: str) -> str:
+    """When the server was started."""
+    return ask(address, "SELECT pg_postmaster_start_time()")
+
+
+def find_postmaster(data_dir: Path) -> psutil.Process:
+    """The server process of a data folder."""
+    lines = (data_dir / "postgres" / "postmaster.pid").read_text().splitlines()
+    postmaster = psutil.Process(int(lines[0]))
+    assert postmaster.name().startswith("postgres")
+    assert str(data_dir / "postgres") in postmaster.cmdline()
+    return postmaster
+
+
+def freeze_postmaster(data_dir: Path) -> None:
+    """Let the server of a data folder answer nobody."""
+    find_postmaster(data_dir).suspend()
+
+
+def kill_postmaster(data_dir: Path) -> None:
+    """End the server of a data folder with SIGKILL."""
+    find_postmaster(data_dir).kill()
+
+
+@contextmanager
+def borrowed(cluster: Path, name: str | None = None) -> Iterator[Path]:
+    """The data folder, perhaps in another place; afterwards it is back, without a server."""
+    place = cluster.parent / name if name else cluster
+    place.parent.mkdir(parents=True, exist_ok=True)
+    cluster.rename(place)
+    try:
+        yield place
+    finally:
+        with suppress(OSError, ValueError, AssertionError, psutil.Error):
+            kill_postmaster(place)  # left over when a test failed
+        place.rename(cluster)
+        inode = (cluster / "postgres").stat().st_ino
+        for folder in Path("/tmp").glob(f"pomni-*-{inode}"):
+            shutil.rmtree(folder)  # where the socket was

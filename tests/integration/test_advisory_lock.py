@@ -1,0 +1,159 @@
+"""Advisory locks: held by a connection, and gone with it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+import psycopg2
+import pytest
+
+from src.errors import StorageUnavailableError
+from src.storage.advisory_lock import POLLER_LOCK, WORKER_LOCK, AdvisoryLock
+
+BOT = 7_777_777_777
+
+# Ends the sessions that hold, or wait for, an advisory lock of this database.
+TERMINATE_HOLDERS = """
+SELECT count(*) FILTER (WHERE pg_terminate_backend(pid, 5000)) FROM (
+    SELECT DISTINCT pid FROM pg_locks WHERE locktype = 'advisory' AND granted = %s
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+) AS holders
+"""
+
+COUNT_LOCKS = """
+SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted = %s
+AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
+
+
+def ask(dsn: str, sql: str, granted: bool) -> int:
+    with closing(psycopg2.connect(dsn)) as connection, connection.cursor() as cursor:
+        cursor.execute(sql, (granted,))
+        return int(cursor.fetchone()[0])
+
+
+def eventually(take: Callable[[], bool]) -> None:
+    """The server takes a moment to notice that a connection was closed."""
+    deadline = time.monotonic() + 10
+    while not take():
+        assert time.monotonic() < deadline
+
+
+MakeLock = Callable[..., AdvisoryLock]
+
+
+@pytest.fixture
+def make(dsn: str) -> Iterator[MakeLock]:
+    """Makes locks of this database, and releases them at the end."""
+    made: list[AdvisoryLock] = []
+
+    def new(kind: int = POLLER_LOCK, name: int = BOT) -> AdvisoryLock:
+        made.append(AdvisoryLock(dsn, kind, name))
+        return made[-1]
+
+    yield new
+    for lock in made:
+        lock.release()
+
+
+def test_an_exclusive_lock_has_one_holder(make: MakeLock) -> None:
+    first, second = make(), make()
+    assert first.try_exclusive() is True
+    assert second.try_exclusive() is False
+    assert second.try_shared() is False
+    first.release()
+    first.release()
+    eventually(second.try_exclusive)
+
+
+def test_a_shared_lock_has_many_holders_and_no_exclusive_one(make: MakeLock) -> None:
+    first, second, alone = make(), make(), make()
+    assert first.try_shared() is True
+    assert second.try_shared() is True
+    assert alone.try_exclusive() is False
+    first.release()
+    assert alone.try_exclusive() is False
+    second.release()
+    eventually(alone.try_exclusive)
+
+
+def test_locks_of_other_bots_and_kinds_are_other_locks(make: MakeLock) -> None:
+    for kind, name in ((POLLER_LOCK, BOT), (POLLER_LOCK, BOT + 1), (WORKER_LOCK, BOT)):
+        assert make(kind, name).try_exclusive() is True
+    assert make().try_exclusive() is False
+
+
+def test_a_bot_id_of_any_size_can_name_a_lock(make: MakeLock) -> None:
+    for name in (0, 2**31 - 1, 2**52 - 1):
+        assert make(WORKER_LOCK, name).try_exclusive() is (name != 2**52 - 1)
+        assert make(WORKER_LOCK, name).try_exclusive() is False
+
+
+def test_an_exclusive_holder_becomes_one_of_many_without_a_gap(make: MakeLock) -> None:
+    first, second, third = make(), make(), make()
+    assert first.try_exclusive() is True
+    assert first.try_shared() is True
+    assert second.try_shared() is False
+    first.leave_exclusive()
+    assert second.try_shared() is True
+    assert third.try_exclusive() is False
+
+
+def test_taking_a_shared_lock_waits_for_the_exclusive_holder(make: MakeLock, dsn: str) -> None:
+    holder, waiter = make(), make()
+    assert holder.try_exclusive() is True
+    with ThreadPoolExecutor(1) as threads:
+        taking = threads.submit(waiter.take_shared)
+        while ask(dsn, COUNT_LOCKS, granted=False) == 0:
+            assert not taking.done()
+        holder.release()
+        taking.result(timeout=30)
+    assert make().try_shared() is True
+    assert make().try_exclusive() is False
+
+
+def test_a_lock_is_connected_only_while_it_is_held(make: MakeLock) -> None:
+    lock = make()
+    assert lock.is_connected() is False
+    lock.try_exclusive()
+    assert lock.is_connected() is True
+    lock.release()
+    assert lock.is_connected() is False
+
+
+def test_a_lock_dies_with_its_connection_and_can_be_taken_again(make: MakeLock, dsn: str) -> None:
+    lock, other = make(), make()
+    assert lock.try_exclusive() is True
+    assert ask(dsn, TERMINATE_HOLDERS, granted=True) == 1
+    assert lock.is_connected() is False
+    assert other.try_exclusive() is True
+    assert lock.try_exclusive() is False
+    other.release()
+    eventually(lock.try_exclusive)
+    assert lock.is_connected() is True
+    assert make().try_exclusive() is False
+
+
+def test_a_connection_that_dies_while_waiting_is_reported(make: MakeLock, dsn: str) -> None:
+    holder, waiter = make(), make()
+    assert holder.try_exclusive() is True
+    with ThreadPoolExecutor(1) as threads:
+        taking = threads.submit(waiter.take_shared)
+        while ask(dsn, TERMINATE_HOLDERS, granted=False) == 0:
+            assert not taking.done()
+        with pytest.raises(StorageUnavailableError):
+            taking.result(timeout=30)
+    assert waiter.is_connected() is False
+    assert holder.is_connected() is True
+    assert waiter.try_shared() is False
+
+
+def test_an_unreachable_server_is_reported(dsn: str) -> None:
+    lock = AdvisoryLock(dsn.replace("/test_", "/absent_"), POLLER_LOCK, BOT)
+    with pytest.raises(StorageUnavailableError):
+        lock.try_exclusive()
+    assert lock.is_connected() is False
+    lock.release()

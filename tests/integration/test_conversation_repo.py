@@ -1,0 +1,169 @@
+"""Conversations and messages on a real PostgreSQL (seed 001)."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from uuid import UUID, uuid4
+
+import pytest
+
+from src.errors import ConversationGoneError, StorageRejectedError
+from src.storage.conversation_repo import ConversationRepository
+from src.storage.pg_client import PgClient
+
+ALL_UNICODE = "".join(chr(point) for point in range(1, 0x110000) if not 0xD800 <= point <= 0xDFFF)
+TEXTS = [
+    "",
+    " \n\t ",
+    "привіт, мир! 'quoted' \"twice\" \\ back\\n %s %(name)s {x} $1 -- ; DROP TABLE messages",
+    "👩‍👩‍👧‍👦 🏳️‍🌈 🇺🇦 👍🏿",
+    "مرحبا \u202eעברית\u202c",
+    "Z̸̢̛͙a̷͓͐l̵̜͝g̶̱͒o e\u0301 \u00e9",
+    "яё" * 262_144,  # 1 MB of UTF-8
+    ALL_UNICODE,
+]
+
+
+@pytest.fixture
+def repo(client: PgClient) -> ConversationRepository:
+    return ConversationRepository(client)
+
+
+def contents(repo: ConversationRepository, conversation: UUID, limit: int = 100) -> list[str]:
+    return [message["content"] for message in repo.load_last_messages(conversation, limit)]
+
+
+def test_the_first_call_creates_a_conversation_and_the_next_finds_it(
+    repo: ConversationRepository, client: PgClient
+) -> None:
+    first = repo.get_or_create_conversation(7)
+    assert isinstance(first, UUID)
+    assert repo.get_or_create_conversation(7) == first
+    assert repo.get_or_create_conversation(8) != first
+    assert repo.get_or_create_conversation(7, thread_id=3) != first
+    assert client.fetch_one("SELECT count(*) FROM conversations") == (3,)
+
+
+@pytest.mark.parametrize("owner", [2**40 + 1, 2**52 - 1, -1, -1_002_345_678_901])
+def test_telegram_ids_beyond_32_bits_and_of_groups_are_kept(
+    repo: ConversationRepository, client: PgClient, owner: int
+) -> None:
+    conversation = repo.get_or_create_conversation(owner)
+    stored = client.fetch_one(
+        "SELECT telegram_user_id FROM conversations WHERE id = %(id)s", {"id": str(conversation)}
+    )
+    assert stored == (owner,)
+    assert repo.get_or_create_conversation(owner) == conversation
+
+
+def test_sixteen_threads_at_once_make_one_conversation(
+    repo: ConversationRepository, client: PgClient
+) -> None:
+    for owner in range(1, 11):
+        with ThreadPoolExecutor(16) as threads:
+            found = list(threads.map(repo.get_or_create_conversation, [owner] * 16))
+        assert len(set(found)) == 1
+    assert client.fetch_one("SELECT count(*) FROM conversations") == (10,)
+
+
+def test_every_role_is_stored_and_loaded(repo: ConversationRepository) -> None:
+    conversation = repo.get_or_create_conversation(7)
+    for role in ("user", "assistant", "tool", "system"):
+        repo.append_message(conversation, role, f"I am {role}")
+    assert repo.load_last_messages(conversation) == [
+        {"role": role, "content": f"I am {role}"}
+        for role in ("user", "assistant", "tool", "system")
+    ]
+
+
+@pytest.mark.parametrize("role", ["developer", "User", ""])
+def test_an_unknown_role_is_refused(repo: ConversationRepository, role: str) -> None:
+    conversation = repo.get_or_create_conversation(7)
+    with pytest.raises(StorageRejectedError) as caught:
+        repo.append_message(conversation, role, "secret words")  # type: ignore[arg-type]
+    assert caught.value.sqlstate == "23514"
+    assert "secret" not in str(caught.value)
+    assert repo.load_last_messages(conversation) == []
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
+def test_any_text_comes_back_as_it_was(repo: ConversationRepository, text: str) -> None:
+    conversation = repo.get_or_create_conversation(7)
+    repo.append_message(conversation, "user", text)
+    assert contents(repo, conversation) == [text]
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        ("a\x00b\x00", "a\ufffdb\ufffd"),
+        ("a\ud800b", "a\ufffdb"),
+        ("\udfff", "\ufffd"),
+        ("\ude00\ud83d", "\ufffd\ufffd"),
+        ("split \ud83d\ude00 pair", "split 😀 pair"),
+        ("\ud83d\ude00 \x00 \ud83d 😀", "😀 \ufffd \ufffd 😀"),
+    ],
+)
+def test_what_postgresql_cannot_hold_becomes_the_replacement_character(
+    repo: ConversationRepository, given: str, stored: str
+) -> None:
+    conversation = repo.get_or_create_conversation(7)
+    repo.append_message(conversation, "assistant", given)
+    assert contents(repo, conversation) == [stored]
+
+
+def test_the_newest_thirty_messages_come_back_oldest_first(repo: ConversationRepository) -> None:
+    conversation = repo.get_or_create_conversation(7)
+    for number in range(40):
+        repo.append_message(conversation, "user", str(number))
+    loaded = [message["content"] for message in repo.load_last_messages(conversation)]
+    assert loaded == [str(number) for number in range(10, 40)]
+    assert contents(repo, conversation, 1) == ["39"]
+    assert contents(repo, conversation, 0) == []
+    assert contents(repo, conversation, -5) == []
+    assert len(contents(repo, conversation, 1000)) == 40
+
+
+def test_the_order_is_time_first_and_then_id(
+    repo: ConversationRepository, client: PgClient
+) -> None:
+    conversation = repo.get_or_create_conversation(7)
+    ids = [repo.append_message(conversation, "user", name) for name in "abcdef"]
+    client.execute("UPDATE messages SET created_at = '2025-01-01T00:00Z'")
+    assert ids == sorted(ids)
+    assert contents(repo, conversation) == list("abcdef")
+    assert contents(repo, conversation, 2) == ["e", "f"]
+    client.execute(
+        "UPDATE messages SET created_at = '2024-01-01T00:00Z' WHERE id = %(id)s", {"id": ids[5]}
+    )
+    assert contents(repo, conversation) == list("fabcde")
+    assert contents(repo, conversation, 2) == ["d", "e"]
+
+
+def test_clearing_deletes_the_messages_and_keeps_the_conversation(
+    repo: ConversationRepository,
+) -> None:
+    conversation, other = repo.get_or_create_conversation(7), repo.get_or_create_conversation(8)
+    for number in range(3):
+        repo.append_message(conversation, "user", str(number))
+    repo.append_message(other, "user", "stays")
+    assert repo.clear_conversation_messages(conversation) == 3
+    assert repo.load_last_messages(conversation) == []
+    assert repo.get_or_create_conversation(7) == conversation
+    assert contents(repo, other) == ["stays"]
+    assert repo.clear_conversation_messages(conversation) == 0
+    repo.append_message(conversation, "user", "goes on")
+    assert contents(repo, conversation) == ["goes on"]
+
+
+def test_nothing_can_be_appended_to_a_deleted_conversation(
+    repo: ConversationRepository, client: PgClient
+) -> None:
+    conversation = repo.get_or_create_conversation(7)
+    new = repo.create_new_conversation(7)
+    for gone in (conversation, str(conversation), uuid4()):
+        with pytest.raises(ConversationGoneError):
+            repo.append_message(gone, "user", "too late")
+    assert repo.load_last_messages(conversation) == []
+    assert contents(repo, new) == []
+    assert client.fetch_one("SELECT count(*) FROM messages") == (0,)

@@ -1,0 +1,261 @@
+"""The embedded PostgreSQL: the first user starts it, the last stops it, crashes are mended."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import closing
+from pathlib import Path
+
+import psycopg2
+import pytest
+
+from src.errors import StorageUnavailableError
+from src.storage.embedded_pg import EmbeddedPostgres
+from tests.integration.embedded_users import (
+    ServerUser,
+    Stranger,
+    ask,
+    borrowed,
+    freeze_postmaster,
+    is_reachable,
+    kill_postmaster,
+    started_at,
+)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Path]:
+    """A data folder whose server was started once and has stopped."""
+    with tempfile.TemporaryDirectory(prefix="pomni-embedded-") as folder:
+        server = EmbeddedPostgres(Path(folder) / "made")
+        ask(server.start(), "CREATE TABLE notes AS SELECT 'kept' AS text")
+        server.stop()
+        yield Path(folder) / "made"
+
+
+@pytest.fixture
+def data_dir(cluster: Path) -> Iterator[Path]:
+    """``cluster``, without a server before and after the test."""
+    with borrowed(cluster) as folder:
+        yield folder
+
+
+def test_a_server_lives_from_start_to_stop_and_keeps_its_data(data_dir: Path) -> None:
+    server = EmbeddedPostgres(data_dir)
+    for _ in range(2):
+        address = server.start()
+        assert ask(address, "SELECT text FROM notes") == "kept"
+        assert ask(address, "SHOW listen_addresses") == ""
+        assert ask(address, "SHOW server_encoding") == "UTF8"
+        server.stop()
+        server.stop()
+        assert not is_reachable(address)
+    EmbeddedPostgres(data_dir).stop()
+
+
+def test_a_second_user_joins_the_running_server(data_dir: Path) -> None:
+    first, second = EmbeddedPostgres(data_dir), EmbeddedPostgres(data_dir)
+    address = first.start()
+    began = started_at(address)
+    assert second.start() == address
+    first.stop()
+    assert started_at(address) == began
+    first.stop()
+    assert is_reachable(address)
+    second.stop()
+    assert not is_reachable(address)
+
+
+def test_two_processes_share_a_server_and_the_last_one_stops_it(data_dir: Path) -> None:
+    with ServerUser(data_dir) as first, ServerUser(data_dir) as second:
+        address = first.address()
+        assert second.address() == address
+        first.leave()
+        assert is_reachable(address)
+        second.leave()
+        assert not is_reachable(address)
+
+
+def test_a_killed_user_leaves_the_server_to_the_others(data_dir: Path) -> None:
+    with ServerUser(data_dir) as killed, ServerUser(data_dir) as other:
+        address = killed.address()
+        other.address()
+        began = started_at(address)
+        killed.kill()
+        assert started_at(address) == began
+        other.leave()
+        assert not is_reachable(address)
+
+
+def test_the_server_of_a_killed_user_is_joined_and_stopped_by_the_next(data_dir: Path) -> None:
+    with ServerUser(data_dir) as killed:
+        address = killed.address()
+        began = started_at(address)
+        killed.kill()
+    assert is_reachable(address)
+    server = EmbeddedPostgres(data_dir)
+    assert started_at(server.start()) == began
+    server.stop()
+    assert not is_reachable(address)
+
+
+def test_four_processes_start_at_once_in_an_empty_folder() -> None:
+    with tempfile.TemporaryDirectory(prefix="pomni-empty-") as folder:
+        data_dir = Path(folder) / "not" / "yet" / "there"
+        users = [ServerUser(data_dir) for _ in range(4)]
+        addresses = {user.address() for user in users}
+        assert len(addresses) == 1
+        address = addresses.pop()
+        assert ask(address, "SELECT count(*) FROM pg_database") == "3"
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(ServerUser.leave, users))
+        assert not is_reachable(address)
+        assert not (data_dir / "postgres.unfinished").exists()
+        for user in users:
+            user.kill()
+
+
+def test_a_killed_server_is_started_again_with_its_data(data_dir: Path) -> None:
+    servers = [EmbeddedPostgres(data_dir) for _ in range(3)]
+    address = servers[0].start()
+    ask(address, "CREATE TABLE stored (number int)")
+    for number, server in enumerate(servers[1:]):
+        ask(address, f"INSERT INTO stored VALUES ({number})")
+        with closing(psycopg2.connect(address)) as unfinished:
+            unfinished.cursor().execute("INSERT INTO stored VALUES (99)")
+            kill_postmaster(data_dir)
+            assert server.start() == address
+    assert ask(address, "SELECT array_agg(number ORDER BY number) FROM stored") == "[0, 1]"
+    for server in servers:
+        assert is_reachable(address)
+        server.stop()
+    assert not is_reachable(address)
+
+
+def test_stopping_after_the_server_was_killed_is_no_error(data_dir: Path) -> None:
+    server = EmbeddedPostgres(data_dir)
+    address = server.start()
+    kill_postmaster(data_dir)
+    server.stop()
+    assert not is_reachable(address)
+    assert ask(server.start(), "SELECT text FROM notes") == "kept"
+    server.stop()
+
+
+def test_a_server_that_dies_while_the_next_user_waits_for_it_is_started_again(
+    data_dir: Path,
+) -> None:
+    first, second = EmbeddedPostgres(data_dir), EmbeddedPostgres(data_dir)
+    address = first.start()
+    began = started_at(address)
+    with ThreadPoolExecutor(1) as threads:
+        freeze_postmaster(data_dir)
+        joining = threads.submit(second.start)
+        assert wait([joining], timeout=0.5).not_done
+        kill_postmaster(data_dir)
+        assert joining.result(timeout=30) == address
+    assert started_at(address) != began
+    first.stop()
+    second.stop()
+    assert not is_reachable(address)
+
+
+def test_a_statement_that_outlives_its_killed_server_does_not_keep_the_next_from_starting(
+    data_dir: Path,
+) -> None:
+    server = EmbeddedPostgres(data_dir)
+    address = server.start()
+    with closing(psycopg2.connect(address, application_name="busy")) as busy:
+        busy_pid = busy.info.backend_pid
+        with ThreadPoolExecutor(1) as threads:
+            sql = "SELECT count(*) FROM generate_series(1, 200000000)"
+            running = threads.submit(busy.cursor().execute, sql)
+            asked = f"SELECT state FROM pg_stat_activity WHERE pid = {busy_pid}"
+            while ask(address, asked) != "active":
+                assert not running.done()
+            kill_postmaster(data_dir)
+            next_server = EmbeddedPostgres(data_dir)
+            assert ask(next_server.start(), "SELECT text FROM notes") == "kept"
+            assert isinstance(running.exception(timeout=10), psycopg2.OperationalError)
+    next_server.stop()
+    server.stop()
+    assert not is_reachable(address)
+
+
+def test_stale_files_that_name_a_living_process_of_somebody_else_are_no_obstacle(
+    data_dir: Path,
+) -> None:
+    server = EmbeddedPostgres(data_dir)
+    server.start()
+    pid_file = data_dir / "postgres" / "postmaster.pid"
+    rest = pid_file.read_text().splitlines()[1:]
+    server.stop()
+    with Stranger() as stranger:
+        for pid in (os.getpid(), stranger.pid):
+            for name in ("postmaster.pid", ".s.PGSQL.5432.lock"):
+                stale = data_dir / "postgres" / name
+                stale.write_text("\n".join([str(pid), *rest]) + "\n")
+                stale.chmod(0o666)
+            assert ask(server.start(), "SELECT text FROM notes") == "kept"
+            server.stop()
+        assert stranger.is_alive()
+
+
+def test_an_unfinished_cluster_is_thrown_away() -> None:
+    with tempfile.TemporaryDirectory(prefix="pomni-unfinished-") as folder:
+        unfinished = Path(folder) / "postgres.unfinished"
+        (unfinished / "base" / "1").mkdir(parents=True)
+        (unfinished / "PG_VERSION").write_text("18\n")
+        (Path(folder) / "postgres").mkdir()
+        server = EmbeddedPostgres(Path(folder))
+        assert is_reachable(server.start())
+        assert not unfinished.exists()
+        server.stop()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["deep/" * 30 + "data", "Мои данные", "50% off & it's, #1?"],
+    ids=["deep", "Cyrillic", "punctuation"],
+)
+def test_a_data_folder_may_have_any_depth_and_name(cluster: Path, name: str) -> None:
+    with borrowed(cluster, name) as folder:
+        first, second = EmbeddedPostgres(folder), EmbeddedPostgres(folder)
+        address = first.start()
+        assert second.start() == address
+        assert ask(address, "SELECT text FROM notes") == "kept"
+        first.stop()
+        second.stop()
+        assert not is_reachable(address)
+
+
+def test_a_folder_that_cannot_be_made_is_reported_with_the_cause() -> None:
+    problem = pytest.raises(StorageUnavailableError, match="Not a directory")
+    with tempfile.NamedTemporaryFile() as file, problem:
+        EmbeddedPostgres(Path(file.name) / "data").start()
+
+
+def test_a_folder_that_holds_something_else_is_left_alone_and_reported() -> None:
+    with tempfile.TemporaryDirectory(prefix="pomni-photos-") as folder:
+        photo = Path(folder) / "postgres" / "photo.jpg"
+        photo.parent.mkdir()
+        photo.write_text("precious")
+        with pytest.raises(StorageUnavailableError, match="not empty"):
+            EmbeddedPostgres(Path(folder)).start()
+        assert photo.read_text() == "precious"
+
+
+def test_a_server_that_refuses_to_start_is_reported_with_its_log(data_dir: Path) -> None:
+    settings = data_dir / "postgres" / "postgresql.conf"
+    good = settings.read_text()
+    settings.write_text(good + "\nno_such_setting = 1\n")
+    server = EmbeddedPostgres(data_dir)
+    with pytest.raises(StorageUnavailableError, match="no_such_setting"):
+        server.start()
+    server.stop()
+    settings.write_text(good)
+    assert is_reachable(server.start())
+    server.stop()

@@ -1,0 +1,259 @@
+"""The PostgreSQL client: its pool, its transactions, its errors and its bridge to asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import psycopg2
+import pytest
+
+from src.errors import StorageRejectedError, StorageUnavailableError
+from src.storage.pg_client import PgClient, storable
+
+# How many connections others than this one keep to this database.
+COUNT_CONNECTIONS = """
+SELECT count(*) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid()
+  AND backend_type = 'client backend'
+"""
+
+
+@contextmanager
+def opened(dsn: str, **options: float) -> Iterator[PgClient]:
+    client = PgClient(dsn, **options)  # type: ignore[arg-type]
+    client.open()
+    yield client
+    client.close()
+
+
+def count_connections(dsn: str) -> int:
+    connection = psycopg2.connect(dsn)
+    with connection, connection.cursor() as cursor:
+        cursor.execute(COUNT_CONNECTIONS)
+        (count,) = cursor.fetchone()
+    connection.close()
+    return int(count)
+
+
+def wait_until_all_are_closed(dsn: str) -> None:
+    """The server takes a moment to notice that a connection was closed."""
+    deadline = time.monotonic() + 10
+    while count_connections(dsn):
+        assert time.monotonic() < deadline
+
+
+def use_together(client: PgClient, threads: int) -> None:
+    """Hold as many connections at the same moment as there are threads."""
+    together = threading.Barrier(threads)
+
+    def hold(_: int) -> None:
+        with client.transaction() as transaction:
+            transaction.execute("SELECT 1")
+            together.wait()
+
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(hold, range(threads)))
+
+
+def test_a_caller_who_finds_no_free_connection_waits_within_bounds(dsn: str) -> None:
+    with opened(dsn, max_connections=2, wait_timeout=0.3) as client:
+        with client.transaction(), client.transaction():
+            for call in (client.fetch_one, client.execute):
+                start = time.monotonic()
+                with pytest.raises(StorageUnavailableError, match="PG_POOL_MAX is 2"):
+                    call("SELECT 1")
+                assert 0.25 < time.monotonic() - start < 0.55
+            assert client.statements == 0
+        assert client.fetch_one("SELECT 1") == (1,)
+
+
+def test_a_caller_who_waits_gets_the_connection_that_becomes_free(dsn: str) -> None:
+    with opened(dsn, max_connections=1, wait_timeout=30) as client:
+        with ThreadPoolExecutor(1) as threads, client.transaction() as transaction:
+            waiting = threads.submit(client.fetch_one, "SELECT 42")
+            transaction.execute("SELECT 1")
+            assert not waiting.done()
+        assert waiting.result() == (42,)
+
+
+def test_fifty_threads_finish_through_three_connections(dsn: str) -> None:
+    with opened(dsn, max_connections=3) as client:
+        with ThreadPoolExecutor(50) as threads:
+            results = list(
+                threads.map(
+                    lambda n: client.fetch_one("SELECT %(n)s, pg_sleep(0.005)", {"n": n}),
+                    range(200),
+                )
+            )
+        assert [row[0] for row in results if row] == list(range(200))
+        assert 1 <= count_connections(dsn) <= 3
+
+
+def test_connections_above_the_minimum_stay_open(dsn: str) -> None:
+    with opened(dsn, min_connections=1, max_connections=4) as client:
+        assert count_connections(dsn) == 1
+        use_together(client, 4)
+        assert count_connections(dsn) == 4
+        pids = {client.fetch_one("SELECT pg_backend_pid()") for _ in range(10)}
+        assert len(pids) == 1
+        use_together(client, 4)
+        assert count_connections(dsn) == 4
+    wait_until_all_are_closed(dsn)
+
+
+def test_a_transaction_is_rolled_back_on_any_error(client: PgClient) -> None:
+    client.execute("CREATE TABLE notes (text text)")
+    with pytest.raises(KeyError), client.transaction() as transaction:
+        transaction.execute("INSERT INTO notes VALUES ('one')")
+        raise KeyError("ours")
+    with pytest.raises(StorageRejectedError), client.transaction() as transaction:
+        transaction.execute("INSERT INTO notes VALUES ('two')")
+        transaction.execute("SELECT 1 / 0")
+    assert client.fetch_all("SELECT text FROM notes") == []
+    with client.transaction() as transaction:
+        transaction.execute_values("INSERT INTO notes VALUES %s", [("a",), ("b",), ("c",)])
+        assert transaction.execute("DELETE FROM notes WHERE text = 'a'") == 1
+    assert client.fetch_all("SELECT text FROM notes ORDER BY 1") == [("b",), ("c",)]
+
+
+def test_statements_and_transactions_are_counted(client: PgClient) -> None:
+    client.statements = client.transactions = 0
+    client.fetch_one("SELECT 1")
+    client.execute("SELECT 1")
+    assert (client.statements, client.transactions) == (2, 2)
+    with client.transaction() as transaction:
+        for _ in range(3):
+            transaction.fetch_all("SELECT 1")
+    assert (client.statements, client.transactions) == (5, 3)
+    assert client.in_transaction(lambda t: t.fetch_one("SELECT 7")) == (7,)
+    assert (client.statements, client.transactions) == (6, 4)
+
+
+def test_a_refused_statement_keeps_its_code_and_not_the_row(client: PgClient) -> None:
+    client.execute("CREATE TABLE notes (text text UNIQUE CHECK (text <> 'my secret'))")
+    client.execute("INSERT INTO notes VALUES ('my diary')")
+    refusals = [
+        ("INSERT INTO notes VALUES (%(text)s)", "my diary", "23505"),
+        ("INSERT INTO notes VALUES (%(text)s)", "my secret", "23514"),
+        ("SELECT %(text)s::integer", "my secret", "22P02"),
+        ("SELECT no_such_column, %(text)s", "my secret", "42703"),
+    ]
+    for sql, text, code in refusals:
+        with pytest.raises(StorageRejectedError) as caught:
+            client.execute(sql, {"text": text})
+        assert caught.value.sqlstate == code
+        assert caught.value.is_refusal
+        assert "my" not in str(caught.value)
+        assert isinstance(caught.value.__cause__, psycopg2.Error)
+
+
+def test_a_statement_beyond_a_limit_of_the_server_is_a_refusal_too(client: PgClient) -> None:
+    """The driver calls these operational errors, like a lost connection."""
+    client.execute("CREATE TABLE notes (text text UNIQUE)")
+    before = client.statements
+    with pytest.raises(StorageRejectedError) as caught:
+        client.execute(
+            "INSERT INTO notes SELECT string_agg(md5(n::text), '') FROM generate_series(1, 999) n"
+        )
+    assert caught.value.sqlstate == "54000"
+    assert client.statements == before + 1
+
+
+@pytest.mark.parametrize("text", ["my \x00 byte", "my \ud800 half"])
+def test_a_value_that_the_driver_refuses_is_our_error_too(client: PgClient, text: str) -> None:
+    with pytest.raises(StorageRejectedError) as caught:
+        client.execute("SELECT %(text)s", {"text": text})
+    assert "my" not in str(caught.value)
+    assert client.fetch_one("SELECT %(text)s", {"text": storable(text)}) is not None
+
+
+def test_a_wrong_address_is_reported_at_once(dsn: str) -> None:
+    for address in (dsn.replace("/test_", "/absent_"), "postgresql://x@127.0.0.1:1/x"):
+        with pytest.raises(StorageUnavailableError):
+            PgClient(address).open()
+
+
+def test_a_closed_client_says_so(dsn: str) -> None:
+    client = PgClient(dsn)
+    for _ in range(2):
+        with pytest.raises(StorageUnavailableError, match="closed"):
+            client.fetch_one("SELECT 1")
+        with pytest.raises(StorageUnavailableError, match="closed"), client.transaction():
+            raise AssertionError("the block must not run")
+        with pytest.raises(StorageUnavailableError, match="closed"):
+            asyncio.run(client.run(client.fetch_one, "SELECT 1"))
+        client.open()
+        client.open()
+        assert client.fetch_one("SELECT 1") == (1,)
+        client.close()
+        client.close()
+    wait_until_all_are_closed(dsn)
+
+
+def test_closing_under_a_running_transaction_is_reported_as_such(dsn: str) -> None:
+    client = PgClient(dsn)
+    client.open()
+    with pytest.raises(StorageUnavailableError), client.transaction() as transaction:
+        client.close()
+        transaction.execute("SELECT 1")
+
+
+async def test_run_calls_in_threads_while_the_loop_goes_on(client: PgClient) -> None:
+    asleep = asyncio.create_task(client.run(client.fetch_one, "SELECT pg_sleep(0.3)"))
+    ticks = 0
+    while not asleep.done():
+        await asyncio.sleep(0.01)
+        ticks += 1
+    assert ticks > 10
+    thread = await client.run(threading.get_ident)
+    assert thread != threading.get_ident()
+    assert await client.run(dict, [("a", 1)], b=2) == {"a": 1, "b": 2}
+
+
+async def test_a_burst_of_coroutines_queues_behind_the_connections(dsn: str) -> None:
+    with opened(dsn, max_connections=2, wait_timeout=0.1) as client:
+        sql = "SELECT %(n)s, pg_sleep(0.02)"
+        calls = [client.run(client.fetch_one, sql, {"n": n}) for n in range(40)]
+        rows = await asyncio.gather(*calls)
+    assert [row[0] for row in rows if row] == list(range(40))
+
+
+async def test_run_hands_errors_on(client: PgClient) -> None:
+    with pytest.raises(StorageRejectedError):
+        await client.run(client.fetch_one, "SELECT 1 / 0")
+
+
+async def test_run_during_close_says_that_the_client_is_closed(dsn: str) -> None:
+    client = PgClient(dsn)
+    client.open()
+    began, may_end = threading.Event(), threading.Event()
+
+    def slow() -> int | None:
+        began.set()
+        may_end.wait()
+        row = client.fetch_one("SELECT 1")
+        return row[0] if row else None
+
+    running = asyncio.create_task(client.run(slow))
+    await asyncio.to_thread(began.wait)
+    closing = asyncio.create_task(asyncio.to_thread(client.close))
+    with pytest.raises(StorageUnavailableError, match="closed"):
+        while not closing.done():
+            await client.run(int)
+    may_end.set()
+    assert await running == 1
+    await closing
+
+
+def test_storable_changes_only_what_cannot_be_stored() -> None:
+    assert storable("héllo 😀 \u202e") == "héllo 😀 \u202e"
+    assert storable("") == ""
+    assert storable("a\x00b") == "a\ufffdb"
+    assert storable("\ud83d\ude00") == "😀"
+    assert storable("\ud83d \ude00") == "\ufffd \ufffd"
+    assert storable("x\udc80\x00") == "x\ufffd\ufffd"

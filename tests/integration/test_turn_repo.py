@@ -1,0 +1,226 @@
+"""Answers: stored once per question, delivered once, with their tools and their cost."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from uuid import UUID
+
+import pytest
+
+from src.errors import ConversationGoneError
+from src.storage.conversation_repo import ConversationRepository, TelegramOrigin
+from src.storage.pg_client import PgClient
+from src.storage.turn_repo import ModelUsage, NewAnswer, StoredAnswer, TurnRepository
+from src.storage.update_repo import NewUpdate, UpdateRepository
+
+OWNER, BOT = 2**41, 555
+USAGE = (
+    ModelUsage("answer", "gpt-x", 1200, 1000, 80, 950),
+    ModelUsage("answer", "gpt-x", 1300, 1200, 20, 400),
+)
+
+
+@pytest.fixture
+def repo(client: PgClient) -> ConversationRepository:
+    return ConversationRepository(client)
+
+
+@pytest.fixture
+def turns(client: PgClient) -> TurnRepository:
+    return TurnRepository(client)
+
+
+@pytest.fixture
+def conversation(repo: ConversationRepository) -> UUID:
+    return repo.get_or_create_conversation(OWNER)
+
+
+@pytest.fixture
+def question(repo: ConversationRepository, conversation: UUID) -> int:
+    origin = TelegramOrigin(BOT, OWNER, 1, OWNER)
+    return repo.append_message(conversation, "user", "Why?", origin=origin)
+
+
+def test_an_answer_is_stored_and_found_again(
+    turns: TurnRepository, conversation: UUID, question: int
+) -> None:
+    assert turns.find_answer(conversation, question) is None
+    saved = turns.save_answer(NewAnswer(conversation, question, "Because.", ("a", "b")))
+    assert saved == StoredAnswer(saved.id, "Because.", False, 0, ("a", "b"))
+    assert turns.find_answer(conversation, question) == StoredAnswer(
+        saved.id, "Because.", False, 0
+    )
+
+
+def test_a_second_answer_to_a_question_gives_the_first_one_back(
+    turns: TurnRepository, client: PgClient, conversation: UUID, question: int
+) -> None:
+    first = turns.save_answer(NewAnswer(conversation, question, "First", ("a",), USAGE))
+    second = turns.save_answer(NewAnswer(conversation, question, "Second", ("b",), USAGE, True))
+    assert (second.id, second.text) == (first.id, "First")
+    assert client.fetch_one("SELECT count(*) FROM messages") == (3,)
+    assert client.fetch_one("SELECT count(*) FROM model_usage") == (2,)
+    assert turns.was_newest_stopped(OWNER, 0) is False
+
+
+def test_two_workers_that_answer_at_once_agree_on_one_answer(
+    turns: TurnRepository, repo: ConversationRepository, client: PgClient, conversation: UUID
+) -> None:
+    for number in range(10):
+        asked = repo.append_message(conversation, "user", f"question {number}")
+        together = threading.Barrier(2)
+
+        def answer(text: str, asked: int = asked, together=together) -> StoredAnswer:
+            together.wait()
+            return turns.save_answer(NewAnswer(conversation, asked, text, ("tool",), USAGE))
+
+        with ThreadPoolExecutor(2) as threads:
+            one, two = threads.map(answer, ["one", "two"])
+        assert (one.id, one.text) == (two.id, two.text)
+    assert client.fetch_one("SELECT count(*) FROM messages") == (30,)
+    assert client.fetch_one("SELECT count(*) FROM model_usage") == (20,)
+
+
+def test_the_tools_used_follow_the_answer_in_the_history(
+    turns: TurnRepository, repo: ConversationRepository, conversation: UUID, question: int
+) -> None:
+    turns.save_answer(NewAnswer(conversation, question, "Here.", ("search", "time", "search")))
+    repo.append_message(conversation, "user", "Thanks")
+    assert repo.load_last_messages(conversation) == [
+        {"role": "user", "content": "Why?"},
+        {"role": "assistant", "content": "Here."},
+        {"role": "system", "content": "Tools used: search, time, search"},
+        {"role": "user", "content": "Thanks"},
+    ]
+
+
+def test_without_tools_there_is_no_row_about_them(
+    turns: TurnRepository, repo: ConversationRepository, conversation: UUID, question: int
+) -> None:
+    turns.save_answer(NewAnswer(conversation, question, "a\x00b \ud83d\ude00"))
+    assert [message["content"] for message in repo.load_last_messages(conversation)] == [
+        "Why?",
+        "a\ufffdb 😀",
+    ]
+
+
+def test_every_model_call_becomes_a_row_of_the_owner(
+    turns: TurnRepository, client: PgClient, conversation: UUID, question: int
+) -> None:
+    turns.save_answer(NewAnswer(conversation, question, "Here.", usage=USAGE))
+    failed = ModelUsage("summary", "small", 5, 0, 0, 30)
+    turns.add_usage(conversation, (failed,))
+    turns.add_usage(conversation, ())
+    rows = client.fetch_all(
+        "SELECT telegram_user_id, purpose, model, prompt_tokens, cached_tokens,"
+        " completion_tokens, duration_ms FROM model_usage ORDER BY id"
+    )
+    assert rows == [(OWNER, *vars(call).values()) for call in (*USAGE, failed)]
+
+
+def test_a_wiped_conversation_takes_no_answer(
+    turns: TurnRepository,
+    repo: ConversationRepository,
+    client: PgClient,
+    conversation: UUID,
+    question: int,
+) -> None:
+    new = repo.create_new_conversation(OWNER)
+    with pytest.raises(ConversationGoneError):
+        turns.save_answer(NewAnswer(conversation, question, "Too late", ("a",), USAGE))
+    with pytest.raises(ConversationGoneError):
+        turns.save_answer(NewAnswer(new, question, "Wrong place", ("a",), USAGE))
+    turns.add_usage(conversation, USAGE)
+    for table in ("messages", "model_usage"):
+        assert client.fetch_one(f"SELECT count(*) FROM {table}") == (0,)
+
+
+def test_a_wipe_and_an_answer_at_once_never_leave_half_of_either(
+    turns: TurnRepository, repo: ConversationRepository, client: PgClient
+) -> None:
+    for number in range(20):
+        conversation = repo.get_or_create_conversation(OWNER)
+        asked = repo.append_message(conversation, "user", f"question {number}")
+        together = threading.Barrier(2)
+
+        def answer(conversation=conversation, asked=asked, together=together) -> bool:
+            together.wait()
+            try:
+                turns.save_answer(NewAnswer(conversation, asked, "Yes", ("a",), USAGE))
+            except ConversationGoneError:
+                return False
+            return True
+
+        def wipe(together=together) -> UUID:
+            together.wait()
+            return repo.create_new_conversation(OWNER)
+
+        with ThreadPoolExecutor(2) as threads:
+            answered, wiped = threads.submit(answer), threads.submit(wipe)
+            cost = 2 if answered.result() else 0
+        assert repo.get_or_create_conversation(OWNER) == wiped.result()
+        assert client.fetch_one("SELECT count(*) FROM messages") == (0,)
+        assert client.fetch_one("SELECT count(*) FROM model_usage") == (cost,)
+        client.execute("DELETE FROM model_usage")
+
+
+def test_delivery_marks_the_answer_and_its_update_in_one_statement(
+    turns: TurnRepository, client: PgClient, conversation: UUID, question: int
+) -> None:
+    updates = UpdateRepository(client)
+    updates.store(BOT, [NewUpdate(n, "message", {}, chat_id=OWNER) for n in (1, 2)])
+    (mine,), (other,) = client.fetch_all("SELECT id FROM telegram_updates ORDER BY id")
+    saved = turns.save_answer(NewAnswer(conversation, question, "Long"))
+    turns.mark_delivered_parts(conversation, saved.id, 2)
+    assert turns.find_answer(conversation, question) == StoredAnswer(saved.id, "Long", False, 2)
+    before = client.statements
+    turns.mark_delivered(conversation, saved.id, parts=3, update=mine)
+    assert client.statements == before + 1
+    assert turns.find_answer(conversation, question) == StoredAnswer(saved.id, "Long", True, 3)
+    assert updates.find_waiting(mine) is None
+    assert updates.find_waiting(other) is not None
+    outcomes = client.fetch_all("SELECT outcome FROM telegram_updates ORDER BY id")
+    assert outcomes == [("done",), (None,)]
+
+
+def test_an_answer_without_an_update_can_be_delivered(
+    turns: TurnRepository, conversation: UUID, question: int
+) -> None:
+    saved = turns.save_answer(NewAnswer(conversation, question, "Short"))
+    turns.mark_delivered(conversation, saved.id)
+    assert turns.find_answer(conversation, question) == StoredAnswer(saved.id, "Short", True, 1)
+
+
+def test_only_the_newest_question_counts_as_stopped(
+    turns: TurnRepository, repo: ConversationRepository, conversation: UUID, question: int
+) -> None:
+    assert turns.was_newest_stopped(OWNER, 0) is False
+    turns.save_answer(NewAnswer(conversation, question, "Becau", stopped=True))
+    assert turns.was_newest_stopped(OWNER, 0) is True
+    assert turns.was_newest_stopped(OWNER, 1) is False
+    assert turns.was_newest_stopped(OWNER + 1, 0) is False
+    newer = repo.append_message(conversation, "user", "And?")
+    assert turns.was_newest_stopped(OWNER, 0) is False
+    turns.mark_stopped(conversation, newer)
+    assert turns.was_newest_stopped(OWNER, 0) is True
+
+
+def test_giving_up_is_marked_on_the_message_of_that_bot_only(
+    turns: TurnRepository, client: PgClient, question: int
+) -> None:
+    failed = "SELECT failed_at IS NOT NULL FROM messages WHERE id = %(id)s"
+    turns.mark_failed(BOT + 1, OWNER, 1)
+    turns.mark_failed(BOT, OWNER, 2)
+    assert client.fetch_one(failed, {"id": question}) == (False,)
+    turns.mark_failed(BOT, OWNER, 1)
+    assert client.fetch_one(failed, {"id": question}) == (True,)
+
+
+def test_the_message_that_shows_a_growing_answer_is_remembered(
+    turns: TurnRepository, conversation: UUID, question: int
+) -> None:
+    assert turns.find_stream_message(conversation, question) is None
+    turns.set_stream_message(conversation, question, 2**33)
+    assert turns.find_stream_message(conversation, question) == 2**33
+    assert turns.find_stream_message(conversation, question + 1) is None

@@ -1,0 +1,198 @@
+"""Updates that wait to be handled: found, superseded, closed and pruned."""
+
+from __future__ import annotations
+
+import pytest
+
+from src.storage.pg_client import PgClient
+from src.storage.update_repo import NewUpdate, UpdateKind, UpdateRepository, WaitingUpdate
+from src.storage.user_settings_repo import UserSettingsRepository
+
+BOT, CHAT, STRANGER = 555, 2**41, 2**41 + 1
+
+
+@pytest.fixture
+def updates(client: PgClient) -> UpdateRepository:
+    return UpdateRepository(client)
+
+
+class Inbox:
+    """Stores one update after the other and gives back what waits."""
+
+    def __init__(self, client: PgClient, updates: UpdateRepository) -> None:
+        self.client = client
+        self.updates = updates
+        self.received = 0
+
+    def put(self, kind: UpdateKind = "message", *, bot: int = BOT, **fields: object) -> int:
+        self.received += 1
+        values = {"chat_id": CHAT, "user_id": CHAT, **fields}
+        self.updates.store(bot, [NewUpdate(self.received, kind, {}, **values)])  # type: ignore[arg-type]
+        row = self.client.fetch_one("SELECT max(id) FROM telegram_updates")
+        assert row is not None
+        return int(row[0])
+
+    def get(self, row_id: int) -> WaitingUpdate:
+        found = self.updates.find_waiting(row_id)
+        assert found is not None
+        return found
+
+
+@pytest.fixture
+def inbox(client: PgClient, updates: UpdateRepository) -> Inbox:
+    return Inbox(client, updates)
+
+
+def outcome(client: PgClient, row_id: int) -> str | None:
+    row = client.fetch_one(
+        "SELECT outcome FROM telegram_updates WHERE id = %(id)s", {"id": row_id}
+    )
+    assert row is not None
+    return row[0]
+
+
+def test_a_waiting_update_brings_the_settings_of_its_owner(inbox: Inbox, client: PgClient) -> None:
+    row_id = inbox.put("command", thread_id=4, message_id=9, media_group_id="album")
+    found = inbox.get(row_id)
+    assert (found.id, found.bot_id, found.update_id, found.kind) == (row_id, BOT, 1, "command")
+    assert (found.chat_id, found.thread_id, found.user_id) == (CHAT, 4, CHAT)
+    assert (found.message_id, found.media_group_id, found.payload) == (9, "album", {})
+    assert (found.language, found.time_zone, found.is_inactive) == (None, None, False)
+    assert 0 <= found.age_days < 0.01
+    UserSettingsRepository(client).mark_inactive(CHAT)
+    client.execute("UPDATE user_settings SET language = 'uk', time_zone = 'Europe/Kyiv'")
+    found = inbox.get(row_id)
+    assert (found.language, found.time_zone, found.is_inactive) == ("uk", "Europe/Kyiv", True)
+
+
+def test_a_handled_update_no_longer_waits_and_keeps_its_first_outcome(
+    inbox: Inbox, updates: UpdateRepository, client: PgClient
+) -> None:
+    row_id, other = inbox.put(), inbox.put()
+    updates.mark_handled(row_id, "done")
+    updates.mark_handled(row_id, "failed")
+    assert updates.find_waiting(row_id) is None
+    assert outcome(client, row_id) == "done"
+    assert inbox.get(other).update_id == 2
+    assert updates.find_waiting(10**9) is None
+
+
+def test_a_newer_message_of_the_same_place_is_found(
+    inbox: Inbox, updates: UpdateRepository
+) -> None:
+    first = inbox.get(inbox.put())
+    inbox.put(chat_id=CHAT + 1)
+    inbox.put(thread_id=1)
+    inbox.put(bot=BOT + 1)
+    inbox.put("edit")
+    inbox.put("media")
+    assert updates.find_newer(first) is None
+    assert updates.find_newer(first, kinds=["edit", "media"]) == "edit"
+    newer = inbox.put("new")
+    inbox.put("message")
+    assert updates.find_newer(first) == "new"
+    updates.mark_handled(newer, "done")
+    assert updates.find_newer(first) == "message"
+    assert updates.find_newer(inbox.get(inbox.put())) is None
+
+
+def test_parts_of_an_album_are_told_from_other_messages(
+    inbox: Inbox, updates: UpdateRepository
+) -> None:
+    first = inbox.get(inbox.put("media", media_group_id="a"))
+    inbox.put("media", media_group_id="b")
+    inbox.put("media")
+    assert updates.find_newer(first, kinds=["media"], same_album=True) is None
+    inbox.put("media", media_group_id="a")
+    assert updates.find_newer(first, kinds=["media"], same_album=True) == "media"
+
+
+def test_blocking_the_bot_closes_what_waits_in_that_chat_only(
+    inbox: Inbox, updates: UpdateRepository, client: PgClient
+) -> None:
+    done = inbox.put()
+    updates.mark_handled(done, "done")
+    closed = [inbox.put(), inbox.put(thread_id=3), inbox.put("callback")]
+    kept = [inbox.put("member"), inbox.put("refused"), inbox.put(chat_id=CHAT + 1)]
+    kept.append(inbox.put(bot=BOT + 1))
+    assert updates.mark_chat_handled(BOT, CHAT, "blocked") == 3
+    assert [outcome(client, row_id) for row_id in closed] == ["blocked"] * 3
+    assert [outcome(client, row_id) for row_id in kept] == [None] * 4
+    assert outcome(client, done) == "done"
+
+
+def test_a_stranger_is_told_once_a_day(
+    inbox: Inbox, updates: UpdateRepository, client: PgClient
+) -> None:
+    first = inbox.put("refused", user_id=STRANGER)
+    second = inbox.get(inbox.put("refused", user_id=STRANGER))
+    assert updates.was_refused_lately(second) is False
+    updates.mark_handled(first, "refused")
+    assert updates.was_refused_lately(second) is True
+    assert updates.was_refused_lately(inbox.get(inbox.put("refused", user_id=CHAT))) is False
+    other = inbox.get(inbox.put("refused", user_id=STRANGER, bot=BOT + 1))
+    assert updates.was_refused_lately(other) is False
+    client.execute(
+        "UPDATE telegram_updates SET handled_at = now() - interval '25 hours' WHERE id = %(id)s",
+        {"id": first},
+    )
+    assert updates.was_refused_lately(second) is False
+
+
+def test_a_refusal_that_was_not_sent_does_not_count(
+    inbox: Inbox, updates: UpdateRepository
+) -> None:
+    updates.mark_handled(inbox.put("refused", user_id=STRANGER), "silent")
+    second = inbox.get(inbox.put("refused", user_id=STRANGER))
+    assert updates.was_refused_lately(second) is False
+
+
+def test_an_album_is_answered_once(
+    inbox: Inbox, updates: UpdateRepository, client: PgClient
+) -> None:
+    first = inbox.put("media", media_group_id="a")
+    second = inbox.get(inbox.put("media", media_group_id="a"))
+    others = [
+        inbox.get(inbox.put("media", media_group_id="b")),
+        inbox.get(inbox.put("media", media_group_id="a", chat_id=CHAT + 1)),
+        inbox.get(inbox.put("media", media_group_id="a", bot=BOT + 1)),
+        inbox.get(inbox.put("media")),
+    ]
+    assert updates.was_album_answered(second) is False
+    updates.mark_handled(first, "done")
+    assert updates.was_album_answered(second) is True
+    assert [updates.was_album_answered(other) for other in others] == [False] * 4
+    client.execute("UPDATE telegram_updates SET handled_at = now() - interval '25 hours'")
+    assert updates.was_album_answered(second) is False
+
+
+def test_pruning_deletes_what_was_handled_long_ago_and_never_what_waits(
+    inbox: Inbox, updates: UpdateRepository, client: PgClient
+) -> None:
+    old, young, waiting = inbox.put(), inbox.put(), inbox.put()
+    for row_id in (old, young):
+        updates.mark_handled(row_id, "done")
+    client.execute("UPDATE telegram_updates SET received_at = now() - interval '90 days'")
+    client.execute(
+        "UPDATE telegram_updates SET handled_at = now() - interval '49 hours' WHERE id = %(id)s",
+        {"id": old},
+    )
+    assert updates.prune(hours=48) == 1
+    assert updates.prune(hours=48) == 0
+    left = client.fetch_all("SELECT id FROM telegram_updates ORDER BY id")
+    assert left == [(young,), (waiting,)]
+
+
+def test_what_waits_is_counted_with_the_age_of_the_oldest(
+    inbox: Inbox, updates: UpdateRepository, client: PgClient
+) -> None:
+    assert updates.count_waiting() == (0, 0.0)
+    updates.mark_handled(inbox.put(), "done")
+    inbox.put()
+    inbox.put()
+    client.execute(
+        "UPDATE telegram_updates SET received_at = now() - make_interval(secs => 60 * id)"
+    )
+    count, seconds = updates.count_waiting()
+    assert count == 2
+    assert 180 <= seconds < 240
