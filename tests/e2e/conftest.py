@@ -1,0 +1,44 @@
+"""A world for each test, or one for a whole file: Telegram, a model, a database, and bots."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+import pytest_asyncio
+
+from tests.conftest import TEMPLATE, new_database
+from tests.e2e.bot_process import World
+from tests.fakes.openai_server import FakeOpenAI
+from tests.fakes.telegram_server import FakeTelegram
+
+
+@contextlib.asynccontextmanager
+async def open_world(dsn: str) -> AsyncIterator[World]:
+    """A world without a bot."""
+    async with FakeTelegram() as telegram, FakeOpenAI() as model:
+        world = World(dsn, telegram, model)
+        yield world
+        await world.close()
+
+
+@pytest.fixture
+async def world(dsn: str) -> AsyncIterator[World]:
+    """A world of the test's own, in which no bot runs yet."""
+    async with open_world(dsn) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def shared_dsn(postgres_server: str) -> Iterator[str]:
+    """The address of a new, migrated database for a whole file."""
+    yield from new_database(postgres_server, TEMPLATE)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_world(shared_dsn: str) -> AsyncIterator[World]:
+    """A world for a whole file, with one bot in it; each test is another person."""
+    async with open_world(shared_dsn) as opened:
+        await opened.start()
+        yield opened

@@ -1,0 +1,191 @@
+"""Kills the bot at random moments under load, and counts what its users notice.
+
+    python -m tests.e2e.kill_loop --kills 200
+
+prints one JSON line: {"kills", "messages", "lost", "out_of_order", "duplicates", ...}. Every
+person sends the next message as soon as the last one is answered; the model echoes, so that each
+answer names its message.
+
+A kill between Telegram's taking an answer and our noting that it did cannot be told from a kill
+before, so that answer comes again: a duplicate. One whose first copy was sent longer before a
+kill than WINDOW has no such excuse.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import random
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from src.storage.embedded_pg import EmbeddedPostgres
+from src.storage.migrations import migrate
+from tests.conftest import execute
+from tests.e2e.bot_process import World
+from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply
+from tests.fakes.telegram_server import FakeTelegram
+
+FIRST_PERSON = 2**41 + 1
+ANSWER_SECONDS = 120.0  # how long a person waits before the message counts as lost
+START_SECONDS = 2.5  # about what a start takes: some kills come during one
+WINDOW = 0.25  # seconds from Telegram's taking an answer to our commit, on a busy machine
+AFTERWARDS = 0.05  # a request that was on its way when the bot was killed takes effect after it
+WORK_SECONDS = 2.0  # the longest life after a start
+
+
+@dataclass
+class Result:
+    """What the people noticed, and what the tables say afterwards.
+
+    Attributes:
+        lost: Messages without an answer.
+        out_of_order: Answers that came after the answer to a later message.
+        duplicates: Answers that came more than once.
+        unexcused: Those of them that no kill explains.
+        unhandled: Updates or jobs left, and answers marked as not delivered.
+        rows_wrong: How far the stored messages are from one user row and one answer each.
+    """
+
+    kills: int
+    messages: int
+    lost: int
+    out_of_order: int
+    duplicates: int
+    unexcused: int
+    unhandled: int
+    rows_wrong: int
+    seconds: float
+
+
+async def run_loop(world: World, *, kills: int, people: int, seed: int) -> Result:
+    """Kill the bot so many times while so many people write; return what they noticed."""
+    start = time.monotonic()
+    numbers = random.Random(seed)
+    world.model.reply = slow_echo
+    world.model.keep_requests = world.telegram.keep_calls = False
+    enough = asyncio.Event()
+    persons = range(FIRST_PERSON, FIRST_PERSON + people)
+    talks = [asyncio.create_task(talk(world, person, enough)) for person in persons]
+    killed_at = [await one_life(world, numbers) for _ in range(kills)]
+    bot = await world.start()
+    enough.set()
+    sent = await asyncio.gather(*talks)
+    with contextlib.suppress(AssertionError):
+        await world.settled(30)
+    await bot.terminate()
+    counts = dict(zip(persons, sent, strict=True))
+    return judge(world, killed_at, counts, seconds=time.monotonic() - start)
+
+
+async def one_life(world: World, numbers: random.Random) -> float:
+    """Start the bot, kill it at a random moment (one time in five at its start); return when."""
+    bot = world.process()
+    await bot.spawn()
+    if numbers.random() < 0.2:
+        await asyncio.sleep(numbers.uniform(0, START_SECONDS))
+    else:
+        await bot.wait_started()
+        await asyncio.sleep(numbers.uniform(0, WORK_SECONDS))
+    moment = time.monotonic()
+    await bot.kill()
+    world.processes.remove(bot)
+    return moment
+
+
+async def talk(world: World, person: int, enough: asyncio.Event) -> int:
+    """Write, wait for the answer, write again; returns how many messages it wrote."""
+    sent = 0
+    answers = world.telegram.state.sent_by_chat[person]
+    while not enough.is_set():
+        sent += 1
+        await world.telegram.send_text(person, f"№{sent}")
+        answer = f"эхо: №{sent}"
+        try:
+            await world.telegram.wait_for(
+                lambda answer=answer: any(m.text == answer for m in answers[-5:]),
+                ANSWER_SECONDS,
+            )
+        except AssertionError:
+            break  # lost: ``judge`` will count it
+    return sent
+
+
+def slow_echo(request: ChatRequest) -> Reply:
+    """An echo that takes a moment, so that kills meet streams."""
+    return Reply(text=f"эхо: {request.last_user_text}", chunk_size=2, chunk_delay=0.03)
+
+
+def judge(world: World, killed_at: list[float], sent: dict[int, int], *, seconds: float) -> Result:
+    """Count, from what arrived in the chats and from the tables."""
+    messages = sum(sent.values())
+    lost = out_of_order = duplicates = unexcused = 0
+    for person, count in sent.items():
+        moments: dict[int, list[float]] = defaultdict(list)
+        for answer in world.telegram.sent_to(person):
+            moments[int(answer.text.rpartition("№")[2])].append(answer.at)
+        answers = [int(text.rpartition("№")[2]) for text in world.answers(person)]
+        lost += sum(number not in moments for number in range(1, count + 1))
+        out_of_order += sum(later < earlier for earlier, later in pairwise(answers))
+        repeated = [at for times in moments.values() for at in times[:-1]]
+        duplicates += len(repeated)
+        gaps = [min((kill - at for kill in killed_at), key=abs) for at in repeated]
+        unexcused += sum(not -AFTERWARDS <= gap <= WINDOW for gap in gaps)
+        print("GAPS", person, [round(g,3) for g in gaps], [[round(t,3) for t in m] for m in moments.values() if len(m)>1], file=sys.stderr) if gaps else None
+    rows = Counter(role for (role,) in world.query("SELECT role FROM messages"))
+    return Result(
+        kills=len(killed_at),
+        messages=messages,
+        lost=lost,
+        out_of_order=out_of_order,
+        duplicates=duplicates,
+        unexcused=unexcused,
+        unhandled=left_over(world),
+        rows_wrong=abs(rows["user"] - messages) + abs(rows["assistant"] - messages),
+        seconds=round(seconds, 1),
+    )
+
+
+def left_over(world: World) -> int:
+    """Updates and jobs that still wait, and answers that the tables say nobody got."""
+    [(updates, jobs, undelivered)] = world.query(
+        "SELECT (SELECT count(*) FROM telegram_updates WHERE handled_at IS NULL),"
+        "(SELECT count(*) FROM procrastinate_jobs WHERE queue_name IN ('turns', 'control')),"
+        "(SELECT count(*) FROM messages WHERE role = 'assistant' AND delivered_at IS NULL)"
+    )
+    return int(updates + jobs + undelivered)
+
+
+async def main(kills: int, people: int, seed: int) -> Result:
+    """Run the loop on a PostgreSQL of its own."""
+    with tempfile.TemporaryDirectory(prefix="pomni-kill-") as folder:
+        server = EmbeddedPostgres(Path(folder))
+        dsn = await asyncio.to_thread(server.start)
+        try:
+            execute(dsn, "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
+            await asyncio.to_thread(migrate, dsn)
+            async with FakeTelegram() as telegram, FakeOpenAI() as model:
+                world = World(dsn, telegram, model)
+                try:
+                    return await run_loop(world, kills=kills, people=people, seed=seed)
+                finally:
+                    await world.close()
+        finally:
+            await asyncio.to_thread(server.stop)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--people", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    result = asyncio.run(main(**vars(parser.parse_args())))
+    print(json.dumps(asdict(result)))
+    sys.exit(bool(result.lost or result.out_of_order or result.unexcused))

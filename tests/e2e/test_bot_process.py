@@ -1,0 +1,242 @@
+"""One bot as a process, seen by people in Telegram; each test is another person."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+
+import pytest
+
+from src.texts import say
+from tests.e2e.bot_process import World, eventually
+from tests.fakes.openai_server import Reply
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+_people = itertools.count(2**41 + 1)
+
+
+@pytest.fixture
+def person() -> int:
+    """A person who has not written yet; the number needs 42 bits."""
+    return next(_people)
+
+
+async def test_an_answer_is_streamed_as_drafts_and_then_sent(
+    shared_world: World, person: int
+) -> None:
+    telegram, model = shared_world.telegram, shared_world.model
+    model.queue(Reply(text="слово " * 20, chunk_size=6, chunk_delay=0.08))
+    await telegram.send_text(person, "расскажи")
+    [answer] = await telegram.wait_sent(person)
+    assert answer.text == ("слово " * 20).strip()
+    drafts = [draft for draft in telegram.drafts if draft.chat_id == person]
+    assert len(drafts) >= 2 and len({draft.draft_id for draft in drafts}) == 1
+    assert all(draft.can_stop and draft.draft_id and draft.at < answer.at for draft in drafts)
+    assert all(answer.text.startswith(draft.text.strip()) for draft in drafts)
+    assert telegram.visible_drafts(person) == []
+    await shared_world.settled()
+    assert shared_world.history(person) == [("user", "расскажи"), ("assistant", answer.text)]
+    assert shared_world.undelivered() == []
+
+
+async def test_a_burst_is_answered_once_by_its_last_message(
+    shared_world: World, person: int
+) -> None:
+    telegram, model = shared_world.telegram, shared_world.model
+    gate = asyncio.Event()
+    model.queue(Reply(text="о первом", gate=gate))
+    await telegram.send_text(person, "первое")
+    await model.wait_for(lambda: model.waiting_at_gate)
+    before = model.request_count
+    for number in range(4):
+        await telegram.send_text(person, f"быстро {number}")
+    await telegram.wait_for(lambda: not telegram.pending_updates)
+    gate.set()
+    answers = await telegram.wait_sent(person, 2)
+    await shared_world.settled()
+    assert [answer.text for answer in answers] == ["о первом", "эхо: быстро 3"]
+    assert shared_world.answers(person) == ["о первом", "эхо: быстро 3"]
+    assert model.request_count == before + 1
+    seen = str(model.requests[-1].messages)
+    assert all(f"быстро {number}" in seen for number in range(4)), "none of them is lost"
+
+
+async def test_an_album_gets_one_sentence(shared_world: World, person: int) -> None:
+    photo = [{"file_id": "f", "file_unique_id": "u", "width": 1, "height": 1}]
+    for _ in range(5):
+        await shared_world.telegram.send_message(person, photo=photo, media_group_id="13")
+    await shared_world.telegram.wait_sent(person)
+    await shared_world.settled()
+    assert shared_world.answers(person) == [say("only_text", "ru")]
+
+
+@pytest.mark.parametrize(
+    ("code", "language"), [("ru", "ru"), ("uk", "uk"), ("en", "en"), ("de", "en")]
+)
+async def test_commands_answer_in_the_person_s_language(
+    shared_world: World, person: int, code: str, language: str
+) -> None:
+    commands = ("/start", "/help", "/new", "/stop", "/nonsense")
+    for number, command in enumerate(commands, start=1):
+        await shared_world.telegram.send_text(person, command, language_code=code)
+        await shared_world.telegram.wait_sent(person, number)
+    keys = ("start", "help", "new_done", "stop_nothing", "unknown_command")
+    assert shared_world.answers(person) == [say(key, language) for key in keys]  # type: ignore[arg-type]
+
+
+async def test_the_menu_of_commands_is_set_in_each_language(shared_world: World) -> None:
+    telegram = shared_world.telegram
+    await telegram.wait_for(lambda: len(telegram.commands) == 3)
+    assert set(telegram.commands) == {("default", ""), ("default", "ru"), ("default", "uk")}
+    for (_, code), menu in telegram.commands.items():
+        assert [entry["command"] for entry in menu] == ["start", "help", "new", "stop"]
+        expected = say("command_new", code or "en")  # type: ignore[arg-type]
+        assert expected in [entry["description"] for entry in menu]
+
+
+@pytest.mark.parametrize("way", ["command", "button"])
+async def test_stop_keeps_what_was_written(shared_world: World, person: int, way: str) -> None:
+    telegram, model = shared_world.telegram, shared_world.model
+    gate = asyncio.Event()
+    model.queue(Reply(text="Начало. Конец.", chunk_size=8, gate=gate, gate_after_chunks=1))
+    asked = await telegram.send_text(person, "расскажи")
+    await telegram.wait_for(lambda: telegram.visible_drafts(person))
+    [draft] = telegram.visible_drafts(person)
+    assert draft.text.strip() == "Начало."
+    abandoned = model.abandoned
+    if way == "command":
+        await telegram.send_text(person, "/stop")
+    else:
+        assert draft.draft_id == asked
+        await telegram.press_stop(person, draft.draft_id)
+    messages = await telegram.wait_sent(person)
+    await model.wait_for(lambda: model.abandoned > abandoned)
+    await shared_world.settled()
+    kept = f"Начало.\n\n{say('stopped_early', 'ru')}"
+    expected = [kept, say("stop_done", "ru")] if way == "command" else [kept]
+    assert shared_world.answers(person) == [text.replace("_", "") for text in expected]
+    assert messages[0].text.startswith("Начало.") and "Конец" not in messages[0].text
+    assert [role for role, _ in shared_world.history(person)] == ["user", "assistant"]
+
+
+async def test_new_wipes_in_mid_stream_and_sends_nothing_of_the_old(
+    shared_world: World, person: int
+) -> None:
+    telegram, model = shared_world.telegram, shared_world.model
+    await telegram.send_text(person, "прежнее")
+    await telegram.wait_sent(person)
+    gate = asyncio.Event()
+    model.queue(Reply(text="Тайна целиком", chunk_size=6, gate=gate, gate_after_chunks=1))
+    await telegram.send_text(person, "расскажи")
+    await telegram.wait_for(lambda: telegram.visible_drafts(person))
+    old = shared_world.query("SELECT id FROM conversations WHERE telegram_user_id = %s", person)
+    await telegram.send_text(person, "/new")
+    await telegram.wait_sent(person, 2)
+    await shared_world.settled()
+    assert shared_world.answers(person) == ["эхо: прежнее", say("new_done", "ru")]
+    assert shared_world.history(person) == []
+    new = shared_world.query("SELECT id FROM conversations WHERE telegram_user_id = %s", person)
+    assert len(new) == 1 and new != old
+
+
+async def test_messages_before_and_after_new_in_one_batch(
+    shared_world: World, person: int
+) -> None:
+    telegram, model = shared_world.telegram, shared_world.model
+    gate = asyncio.Event()
+    model.queue(Reply(text="подожди", gate=gate))
+    await telegram.send_text(person, "занят")
+    await model.wait_for(lambda: model.waiting_at_gate)
+    for text in ("до", "/new", "после"):
+        await telegram.send_text(person, text)
+    await telegram.wait_sent(person, 2)
+    await shared_world.settled()
+    gate.set()
+    assert shared_world.answers(person) == [say("new_done", "ru"), "эхо: после"]
+    assert shared_world.history(person) == [("user", "после"), ("assistant", "эхо: после")]
+    assert "до" not in str(model.requests[-1].messages).split()
+
+
+async def test_an_edited_message_is_stored_and_not_answered_again(
+    shared_world: World, person: int
+) -> None:
+    telegram = shared_world.telegram
+    asked = await telegram.send_text(person, "апечатка")
+    await telegram.wait_sent(person)
+    await telegram.wait_confirmed(await telegram.edit_text(person, asked, "опечатка"))
+    await shared_world.settled()
+    assert shared_world.history(person) == [("user", "опечатка"), ("assistant", "эхо: апечатка")]
+    assert len(shared_world.answers(person)) == 1
+
+
+async def test_a_redelivered_message_is_not_answered_twice(
+    shared_world: World, person: int
+) -> None:
+    telegram = shared_world.telegram
+    update = telegram.update_id_of(await telegram.send_text(person, "раз"))
+    await telegram.wait_sent(person)
+    await telegram.redeliver(update)
+    await telegram.send_text(person, "два")
+    await telegram.wait_sent(person, 2)
+    await shared_world.settled()
+    assert shared_world.answers(person) == ["эхо: раз", "эхо: два"]
+
+
+async def test_a_blocked_bot_is_inactive_until_the_next_message(
+    shared_world: World, person: int
+) -> None:
+    telegram = shared_world.telegram
+    inactive = "SELECT inactive_since IS NOT NULL FROM user_settings WHERE telegram_user_id = %s"
+    telegram.block(person)
+    await telegram.send_text(person, "ты тут?")
+    await eventually(
+        lambda: shared_world.query(inactive, person) == [(True,)], "the chat to be inactive"
+    )
+    await shared_world.settled()
+    telegram.unblock(person)
+    await telegram.send_text(person, "а теперь?")
+    await telegram.wait_sent(person)
+    assert shared_world.answers(person) == ["эхо: а теперь?"]
+    assert shared_world.query(inactive, person) == [(False,)]
+
+
+async def test_blocking_the_bot_is_noted_at_once(shared_world: World, person: int) -> None:
+    inactive = "SELECT inactive_since IS NOT NULL FROM user_settings WHERE telegram_user_id = %s"
+    for status, expected in (("kicked", True), ("member", False)):
+        await shared_world.telegram.change_bot_membership(person, status)
+        await eventually(
+            lambda expected=expected: shared_world.query(inactive, person) == [(expected,)],
+            f"inactive to be {expected}",
+        )
+
+
+async def test_a_model_that_fails_for_a_while_costs_only_time(
+    shared_world: World, person: int
+) -> None:
+    shared_world.model.queue(Reply(status=500), Reply(text="Нача", cut_after_chunks=1))
+    await shared_world.telegram.send_text(person, "вопрос")
+    await shared_world.telegram.wait_sent(person)
+    await shared_world.settled()
+    assert shared_world.answers(person) == ["эхо: вопрос"]
+    assert [role for role, _ in shared_world.history(person)] == ["user", "assistant"]
+
+
+@pytest.mark.parametrize("status", [429, 500])
+async def test_a_telegram_that_refuses_for_a_while_gets_the_answer_once(
+    shared_world: World, person: int, status: int
+) -> None:
+    parameters = {"retry_after": 6} if status == 429 else None
+    shared_world.telegram.fail_next(
+        "sendMessage",
+        times=1 if status == 429 else 5,
+        status=status,
+        description="no",
+        parameters=parameters,
+    )
+    asked = shared_world.model.request_count
+    await shared_world.telegram.send_text(person, "вопрос")
+    await shared_world.telegram.wait_sent(person, timeout=20)
+    await shared_world.settled()
+    assert shared_world.answers(person) == ["эхо: вопрос"]
+    assert shared_world.model.request_count == asked + 1, "the stored answer is sent again"

@@ -1,0 +1,97 @@
+"""Pollers with short pauses, and looks into what they did."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import psycopg2
+from aiogram import Bot
+from aiogram.client.session.aiohttp import AiohttpSession
+from aiogram.client.telegram import TelegramAPIServer
+
+from src.metrics import Metrics
+from src.storage.advisory_lock import POLLER_LOCK, AdvisoryLock
+from src.storage.pg_client import PgClient
+from src.storage.update_repo import UpdateRepository
+from src.telegram.receiver import Poller, PollTiming, UpdateIntake
+from src.telegram.updates import Access, BotIdentity
+from tests.fakes.telegram_server import FakeTelegram
+
+QUICK = PollTiming(
+    poll=5, grace=2, first_pause=0.02, longest_pause=0.2, conflict_pause=0.05, standby_pause=0.05
+)
+
+
+@contextlib.asynccontextmanager
+async def open_bot(fake: FakeTelegram, token: str | None = None) -> AsyncIterator[Bot]:
+    """A real bot that talks to the fake."""
+    session = AiohttpSession(api=TelegramAPIServer.from_base(fake.url))
+    yield Bot(token or fake.token, session=session)
+    await session.close()
+
+
+def build_intake(client: PgClient, access: Access | None = None) -> UpdateIntake:
+    """What stores the updates of the fake's bot."""
+    return UpdateIntake(
+        client=client,
+        updates=UpdateRepository(client),
+        bot=BotIdentity(42, "pomni_test_bot"),
+        access=access or Access(),
+        metrics=Metrics(),
+    )
+
+
+def build_poller(bot: Bot, client: PgClient, timing: PollTiming = QUICK) -> Poller:
+    """A poller of the bot on the client's database."""
+    lock = AdvisoryLock(client.dsn, POLLER_LOCK, bot.id)
+    return Poller(bot, build_intake(client), lock, timing)
+
+
+@contextlib.asynccontextmanager
+async def running(poller: Poller) -> AsyncIterator[asyncio.Task[None]]:
+    """The poller at work; an error of it is the test's."""
+    task = asyncio.create_task(poller.run())
+    try:
+        yield task
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+async def eventually(
+    condition: Callable[[], Any], what: str = "the condition", timeout: float = 15
+) -> Any:
+    """Return the condition's first true value; for what nobody announces.
+
+    Raises:
+        AssertionError: It did not become true in time.
+    """
+    try:
+        async with asyncio.timeout(timeout):
+            while not (value := condition()):  # noqa: ASYNC110  (nobody would set an event)
+                await asyncio.sleep(0.02)
+            return value
+    except TimeoutError:
+        raise AssertionError(f"waited {timeout} s in vain for {what}") from None
+
+
+def query(dsn: str, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
+    """Rows of one statement on a connection of its own, as a person would ask in psql."""
+    connection = psycopg2.connect(dsn)
+    try:
+        connection.autocommit = True
+        with connection.cursor() as cursor:
+            cursor.execute(sql, parameters or None)
+            return cursor.fetchall() if cursor.description else []
+    finally:
+        connection.close()
+
+
+def texts(dsn: str) -> list[str]:
+    """The stored messages' texts, in order of arrival."""
+    sql = "SELECT payload->'message'->>'text' FROM telegram_updates ORDER BY id"
+    return [row[0] for row in query(dsn, sql)]

@@ -1,0 +1,243 @@
+"""An answer shown while it is written: drafts in private chats, edits elsewhere, no harm done."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+
+import pytest
+from aiogram import Bot
+
+from src.telegram.answer_stream import (
+    EDIT_SECONDS,
+    TYPING_AFTER,
+    AnswerStream,
+    DraftSupport,
+)
+from src.telegram.delivery import Address
+from tests.fakes.telegram_checks import utf16_length
+from tests.fakes.telegram_server import FakeTelegram
+from tests.integration.polling import eventually, open_bot
+
+USER = 2**41 + 7
+GROUP = -1_001_234_567_890
+DRAFT_ID = 99
+
+
+@pytest.fixture
+async def fake() -> AsyncIterator[FakeTelegram]:
+    async with FakeTelegram() as server:
+        yield server
+
+
+@pytest.fixture
+async def bot(fake: FakeTelegram) -> AsyncIterator[Bot]:
+    async with open_bot(fake) as opened:
+        yield opened
+
+
+class Shown:
+    """Streams of one bot, and the messages that they made."""
+
+    def __init__(self, bot: Bot, drafts: DraftSupport | None = None) -> None:
+        self.bot = bot
+        self.drafts = drafts or DraftSupport()
+        self.messages: list[int] = []
+
+    async def note(self, message_id: int) -> None:
+        self.messages.append(message_id)
+
+    async def open(self, address: Address, message_id: int | None = None) -> AnswerStream:
+        stream = AnswerStream(
+            self.bot,
+            address,
+            drafts=self.drafts,
+            draft_id=DRAFT_ID,
+            on_message=self.note,
+            message_id=message_id,
+        )
+        await stream.open()
+        return stream
+
+
+@pytest.fixture
+def shown(bot: Bot) -> Shown:
+    return Shown(bot)
+
+
+async def requests_after(fake: FakeTelegram, close: AnswerStream) -> int:
+    """Requests that a closed stream still makes within two of its intervals."""
+    await close.close()
+    before = len(fake.calls)
+    with pytest.raises(AssertionError):
+        await fake.wait_for(lambda: len(fake.calls) > before, timeout=EDIT_SECONDS * 1.5)
+    return len(fake.calls) - before
+
+
+async def test_a_private_answer_grows_as_one_draft_with_a_stop_button(
+    fake: FakeTelegram, shown: Shown
+) -> None:
+    stream = await shown.open(Address(USER))
+    for piece in ("Раз", ", **два**", ", три"):
+        stream.feed(piece)
+        count = len(fake.drafts)
+        await fake.wait_for(lambda count=count: len(fake.drafts) > count)
+    await stream.close()
+    assert [draft.text for draft in fake.drafts] == ["Раз", "Раз, два", "Раз, два, три"]
+    assert {(draft.draft_id, draft.can_stop) for draft in fake.drafts} == {(DRAFT_ID, True)}
+    assert fake.drafts[1].entities[0]["type"] == "bold"
+    assert fake.sent == [] and shown.messages == []
+
+
+async def test_a_draft_stays_in_its_topic(fake: FakeTelegram, shown: Shown) -> None:
+    stream = await shown.open(Address(USER, 5))
+    stream.feed("Раз")
+    await fake.wait_for(lambda: fake.drafts)
+    await stream.close()
+    assert fake.drafts[0].thread_id == 5
+
+
+async def test_a_very_long_draft_shows_its_end_and_is_taken(
+    fake: FakeTelegram, shown: Shown
+) -> None:
+    stream = await shown.open(Address(USER))
+    stream.feed("😀" * 3000 + "конец")
+    await fake.wait_for(lambda: fake.drafts)
+    await stream.close()
+    assert fake.drafts[0].text.endswith("конец") and utf16_length(fake.drafts[0].text) <= 4096
+
+
+async def test_close_waits_for_the_draft_that_is_under_way(
+    fake: FakeTelegram, bot: Bot, shown: Shown
+) -> None:
+    fake.delay("sendMessageDraft", 0.4, when="before")
+    stream = await shown.open(Address(USER))
+    stream.feed("начало")
+    await eventually(lambda: stream._sending.locked(), "a draft under way")
+    await stream.close()
+    assert len(fake.drafts) == 1, "the draft was on its way; it arrived before close returned"
+    await bot.send_message(USER, "ответ")
+    assert fake.visible_drafts(USER) == []
+
+
+async def test_nothing_is_shown_after_close(fake: FakeTelegram, shown: Shown) -> None:
+    stream = await shown.open(Address(USER))
+    stream.feed("начало")
+    await fake.wait_for(lambda: fake.drafts)
+    stream.feed(" и ещё")
+    assert await requests_after(fake, stream) == 0
+    stream.feed("поздно")
+    assert [draft.text for draft in fake.drafts] == ["начало"]
+
+
+@pytest.mark.parametrize("style", ["not_found", "bad_request"])
+async def test_a_server_without_drafts_costs_nothing_and_later_answers_are_edited(
+    fake: FakeTelegram, shown: Shown, style: str
+) -> None:
+    fake.disable_method("sendMessageDraft", style)
+    first = await shown.open(Address(USER))
+    first.feed("первый")
+    await fake.wait_for(lambda: fake.calls_of("sendMessageDraft"))
+    await first.close()
+    assert not shown.drafts.available and fake.sent == []
+
+    second = await shown.open(Address(USER))
+    second.feed("второй")
+    await fake.wait_sent(USER)
+    second.feed(" ответ")
+    await fake.wait_for(lambda: fake.sent_to(USER)[0].edits)
+    await second.close()
+    assert fake.sent_to(USER)[0].text == "второй ответ"
+    assert len(fake.calls_of("sendMessageDraft")) == 1
+    assert shown.messages == [second.message_id]
+
+
+async def test_a_group_sees_one_message_that_is_edited(fake: FakeTelegram, shown: Shown) -> None:
+    asked = await fake.send_text(USER, "вопрос", chat_id=GROUP, chat_type="supergroup")
+    stream = await shown.open(Address(GROUP, 3, asked))
+    stream.feed("**Раз**")
+    await fake.wait_sent(GROUP)
+    stream.feed(", два")
+    await fake.wait_for(lambda: fake.sent_to(GROUP)[0].edits)
+    await stream.close()
+    [message] = fake.sent_to(GROUP)
+    assert (message.text, message.reply_to, message.thread_id) == ("Раз, два", asked, 3)
+    assert message.entities[0]["type"] == "bold"
+    assert shown.messages == [message.message_id] == [stream.message_id]
+    assert fake.drafts == []
+
+
+async def test_a_retry_goes_on_with_the_message_of_the_first_attempt(
+    fake: FakeTelegram, bot: Bot, shown: Shown
+) -> None:
+    earlier = await bot.send_message(GROUP, "нача")
+    stream = await shown.open(Address(GROUP), earlier.message_id)
+    stream.feed("начало")
+    await fake.wait_for(lambda: fake.sent_to(GROUP)[0].edits)
+    await stream.close()
+    assert [sent.text for sent in fake.sent_to(GROUP)] == ["начало"]
+
+
+async def test_no_edit_comes_after_close(fake: FakeTelegram, shown: Shown) -> None:
+    stream = await shown.open(Address(GROUP))
+    stream.feed("начало")
+    await fake.wait_sent(GROUP)
+    stream.feed(" и ещё")
+    assert await requests_after(fake, stream) == 0
+    assert fake.sent_to(GROUP)[0].edits == []
+
+
+async def test_edits_obey_retry_after(fake: FakeTelegram, shown: Shown) -> None:
+    stream = await shown.open(Address(GROUP))
+    stream.feed("раз")
+    await fake.wait_sent(GROUP)
+    fake.fail_next(
+        "editMessageText", status=429, description="Too Many", parameters={"retry_after": 3}
+    )
+    stream.feed(" два")
+    await fake.wait_for(lambda: fake.calls_of("editMessageText"))
+    await fake.wait_for(lambda: len(fake.calls_of("editMessageText")) == 2)
+    await stream.close()
+    assert fake.sent_to(GROUP)[0].text == "раз два", "what was not shown is shown later"
+    refused, taken = fake.calls_of("editMessageText")[:2]
+    assert taken.at - refused.at >= 3
+
+
+async def test_typing_is_shown_when_the_model_takes_its_time(
+    fake: FakeTelegram, shown: Shown
+) -> None:
+    start = time.monotonic()
+    stream = await shown.open(Address(USER, 5))
+    await fake.wait_for(lambda: fake.calls_of("sendChatAction"))
+    await stream.close()
+    [call] = fake.calls_of("sendChatAction")
+    assert call.at - start >= TYPING_AFTER
+    assert call.params["action"] == "typing" and call.params["message_thread_id"] == 5
+
+
+async def test_a_quick_answer_shows_no_typing(fake: FakeTelegram, shown: Shown) -> None:
+    stream = await shown.open(Address(USER))
+    assert await requests_after(fake, stream) == 0
+
+
+@pytest.mark.parametrize("trouble", ["fail", "garbage", "drop"])
+async def test_errors_of_typing_and_drafts_harm_nobody(
+    fake: FakeTelegram, shown: Shown, trouble: str
+) -> None:
+    for method in ("sendChatAction", "sendMessageDraft"):
+        getattr(fake, f"{trouble}_next")(method)
+    stream = await shown.open(Address(USER))
+    await fake.wait_for(lambda: fake.calls_of("sendChatAction"))
+    stream.feed("раз")
+    await fake.wait_for(lambda: fake.calls_of("sendMessageDraft"))
+    await fake.wait_for(lambda: fake.drafts, what="a draft after the trouble")
+    await stream.close()
+
+
+async def test_a_blocked_chat_harms_nobody(fake: FakeTelegram, shown: Shown) -> None:
+    fake.block(USER)
+    stream = await shown.open(Address(USER))
+    stream.feed("раз")
+    await fake.wait_for(lambda: fake.calls_of("sendMessageDraft"))
+    await stream.close()
+    assert fake.drafts == []

@@ -1,0 +1,270 @@
+"""Sending an answer to the end, whatever Telegram says."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator
+
+import pytest
+from aiogram import Bot
+
+from src.errors import AppError, ChatUnavailableError, DeliveryError, DeliveryUnknownError
+from src.telegram.delivery import QUICK_RETRIES, Address, Delivery
+from tests.fakes.telegram_server import FakeTelegram
+from tests.integration.polling import open_bot
+
+USER = 2**41 + 7
+GROUP = -1_001_234_567_890
+LONG = "\n\n".join(f"абзац {number} " + "слово " * 100 for number in range(20))
+
+
+@pytest.fixture
+async def fake() -> AsyncIterator[FakeTelegram]:
+    async with FakeTelegram() as server:
+        yield server
+
+
+@pytest.fixture
+async def bot(fake: FakeTelegram) -> AsyncIterator[Bot]:
+    async with open_bot(fake) as opened:
+        yield opened
+
+
+@pytest.fixture
+def moves() -> list[tuple[int, int]]:
+    """The migrations that the delivery reported."""
+    return []
+
+
+@pytest.fixture
+def delivery(bot: Bot, moves: list[tuple[int, int]]) -> Delivery:
+    async def note(old: int, new: int) -> None:
+        moves.append((old, new))
+
+    return Delivery(bot, note)
+
+
+def refuse(fake: FakeTelegram, method: str, description: str, times: int = 1) -> None:
+    fake.fail_next(method, status=400, description=f"Bad Request: {description}", times=times)
+
+
+async def test_an_answer_arrives_formatted(fake: FakeTelegram, delivery: Delivery) -> None:
+    assert await delivery.send_answer(Address(USER), "это **важно**") == 1
+    [sent] = fake.sent_to(USER)
+    assert sent.text == "это важно" and sent.entities[0]["type"] == "bold"
+    assert sent.parse_mode is None and sent.reply_to is None
+
+
+async def test_in_a_topic_the_answer_quotes_its_question(
+    fake: FakeTelegram, delivery: Delivery
+) -> None:
+    asked = await fake.send_text(USER, "вопрос", chat_id=GROUP, chat_type="supergroup")
+    await delivery.send_answer(Address(GROUP, 5, asked), "ответ")
+    [sent] = fake.sent_to(GROUP)
+    assert (sent.thread_id, sent.reply_to) == (5, asked)
+
+
+async def test_a_deleted_question_is_answered_all_the_same(
+    fake: FakeTelegram, delivery: Delivery
+) -> None:
+    await delivery.send_answer(Address(GROUP, 0, 999_999), "ответ")
+    assert [sent.text for sent in fake.sent_to(GROUP)] == ["ответ"]
+
+
+async def test_a_long_answer_comes_in_order_and_tells_of_each_part(
+    fake: FakeTelegram, delivery: Delivery
+) -> None:
+    arrived: list[tuple[int, int]] = []
+
+    async def note(parts: int) -> None:
+        arrived.append((parts, len(fake.sent_to(USER))))
+
+    count = await delivery.send_answer(Address(USER), LONG, on_part=note)
+    sent = "".join(message.text for message in fake.sent_to(USER))
+    assert count == len(fake.sent_to(USER)) >= 3
+    assert arrived == [(number, number) for number in range(1, count)]
+    assert [sent.index(f"абзац {number} ") for number in range(20)] == sorted(
+        sent.index(f"абзац {number} ") for number in range(20)
+    )
+
+
+async def test_parts_that_arrived_are_not_sent_again(
+    fake: FakeTelegram, delivery: Delivery
+) -> None:
+    count = await delivery.send_answer(Address(USER), LONG)
+    whole = [message.text for message in fake.sent_to(USER)]
+    assert await delivery.send_answer(Address(USER), LONG, skip=count - 1) == count
+    assert [message.text for message in fake.sent_to(USER)] == [*whole, whole[-1]]
+
+
+async def test_refused_formatting_is_sent_as_plain_text(
+    fake: FakeTelegram, delivery: Delivery
+) -> None:
+    refuse(fake, "sendMessage", "can't parse entities: Can't find end of the entity")
+    await delivery.send_answer(Address(USER), "это **важно**")
+    [sent] = fake.sent_to(USER)
+    assert sent.text == "это важно" and sent.entities == []
+
+
+async def test_a_refusal_of_plain_text_is_final(fake: FakeTelegram, delivery: Delivery) -> None:
+    refuse(fake, "sendMessage", "message is too strange")
+    with pytest.raises(AppError) as caught:
+        await delivery.send_answer(Address(USER), "просто")
+    assert not isinstance(caught.value, DeliveryError)
+    assert len(fake.calls_of("sendMessage")) == 1
+
+
+async def test_an_empty_answer_is_still_a_message(fake: FakeTelegram, delivery: Delivery) -> None:
+    await delivery.send_answer(Address(USER), " \n ")
+    assert [sent.text for sent in fake.sent_to(USER)] == ["…"]
+
+
+async def test_the_shown_beginning_becomes_the_first_part(
+    fake: FakeTelegram, bot: Bot, delivery: Delivery
+) -> None:
+    shown = await bot.send_message(GROUP, "нача")
+    count = await delivery.send_answer(Address(GROUP), LONG, edit=shown.message_id)
+    messages = fake.sent_to(GROUP)
+    assert len(messages) == count and messages[0].message_id == shown.message_id
+    assert messages[0].text.startswith("абзац 0") and len(messages[0].edits) == 1
+
+
+async def test_an_edit_that_changes_nothing_is_a_success(
+    fake: FakeTelegram, bot: Bot, delivery: Delivery
+) -> None:
+    shown = await bot.send_message(GROUP, "ответ")
+    assert await delivery.send_answer(Address(GROUP), "ответ", edit=shown.message_id) == 1
+    assert [call.status for call in fake.calls_of("editMessageText")] == [400]
+    assert len(fake.sent_to(GROUP)) == 1
+
+
+@pytest.mark.parametrize("edit", [999_999, None])
+async def test_a_message_that_cannot_be_edited_is_replaced_by_a_new_one(
+    fake: FakeTelegram, delivery: Delivery, edit: int | None
+) -> None:
+    own = edit or await fake.send_text(USER, "не моё", chat_id=GROUP, chat_type="supergroup")
+    await delivery.send_answer(Address(GROUP), "ответ", edit=own)
+    assert [sent.text for sent in fake.sent_to(GROUP)] == ["ответ"]
+    assert [call.ok for call in fake.calls_of("editMessageText")] == [False]
+
+
+async def test_a_short_flood_wait_is_waited_out(fake: FakeTelegram, delivery: Delivery) -> None:
+    fake.fail_next(
+        "sendMessage", status=429, description="Too Many", parameters={"retry_after": 1}
+    )
+    await delivery.send_answer(Address(USER), "ответ")
+    refused, sent = fake.calls_of("sendMessage")
+    assert sent.ok and sent.at - refused.at >= 1
+
+
+async def test_a_long_flood_wait_is_the_queue_s(fake: FakeTelegram, delivery: Delivery) -> None:
+    fake.fail_next(
+        "sendMessage", status=429, description="Too Many", parameters={"retry_after": 77}
+    )
+    with pytest.raises(DeliveryError) as caught:
+        await delivery.send_answer(Address(USER), "ответ")
+    assert caught.value.retry_after == 77
+    assert len(fake.calls_of("sendMessage")) == 1
+
+
+async def test_a_failing_telegram_is_tried_quickly_and_then_left_to_the_queue(
+    fake: FakeTelegram, delivery: Delivery
+) -> None:
+    fake.fail_next("sendMessage", times=2)
+    await delivery.send_answer(Address(USER), "раз")
+    assert [sent.text for sent in fake.sent_to(USER)] == ["раз"]
+    fake.fail_next("sendMessage", times=QUICK_RETRIES + 1)
+    with pytest.raises(DeliveryError) as caught:
+        await delivery.send_answer(Address(USER), "два")
+    assert not isinstance(caught.value, DeliveryUnknownError)
+    assert [sent.text for sent in fake.sent_to(USER)] == ["раз"]
+
+
+async def test_a_user_who_blocked_the_bot_is_unavailable(
+    fake: FakeTelegram, delivery: Delivery
+) -> None:
+    fake.block(USER)
+    with pytest.raises(ChatUnavailableError):
+        await delivery.send_answer(Address(USER), "ответ")
+    assert len(fake.calls_of("sendMessage")) == 1
+
+
+@pytest.mark.parametrize(
+    "reason", ["chat not found", "user is deactivated", "TOPIC_CLOSED", "PEER_ID_INVALID"]
+)
+async def test_a_chat_that_is_gone_is_unavailable(
+    fake: FakeTelegram, delivery: Delivery, reason: str
+) -> None:
+    refuse(fake, "sendMessage", reason)
+    with pytest.raises(ChatUnavailableError):
+        await delivery.send_answer(Address(USER), "ответ")
+
+
+@pytest.mark.parametrize("edit", [None, 5])
+async def test_a_group_that_moved_gets_its_answer_in_its_new_place(
+    fake: FakeTelegram,
+    delivery: Delivery,
+    moves: list[tuple[int, int]],
+    edit: int | None,
+) -> None:
+    for method in ("sendMessage", "editMessageText"):
+        fake.fail_next(
+            method,
+            status=400,
+            description="Bad Request: group chat was upgraded to a supergroup chat",
+            parameters={"migrate_to_chat_id": GROUP},
+        )
+    await delivery.send_answer(Address(-17, 0, 3), "ответ", edit=edit)
+    assert [sent.text for sent in fake.sent_to(GROUP)] == ["ответ"]
+    assert moves == [(-17, GROUP)]
+
+
+async def test_no_connection_is_certain_and_tried_again_quickly(
+    fake: FakeTelegram, delivery: Delivery
+) -> None:
+    await fake.stop()
+    with pytest.raises(DeliveryError) as caught:
+        await delivery.send_answer(Address(USER), "ответ")
+    assert not isinstance(caught.value, DeliveryUnknownError)
+    await fake.start()
+    await delivery.send_answer(Address(USER), "ответ")
+    assert len(fake.sent_to(USER)) == 1
+
+
+async def test_an_unanswered_request_is_unknown_and_not_repeated(
+    fake: FakeTelegram, delivery: Delivery
+) -> None:
+    fake.drop_next("sendMessage", when="after")
+    with pytest.raises(DeliveryUnknownError):
+        await delivery.send_answer(Address(USER), "ответ")
+    assert [sent.text for sent in fake.sent_to(USER)] == ["ответ"]
+    assert len(fake.calls_of("sendMessage")) == 1
+
+
+async def test_an_answer_that_is_not_telegram_s_is_unknown(
+    fake: FakeTelegram, delivery: Delivery
+) -> None:
+    fake.garbage_next("sendMessage")
+    with pytest.raises(DeliveryUnknownError):
+        await delivery.send_answer(Address(USER), "ответ")
+
+
+async def test_an_unreachable_host_is_certain(moves: list[tuple[int, int]]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound and not listening: connections are refused
+        async with open_bot(FakeTelegram(port=taken.getsockname()[1])) as bot:
+            with pytest.raises(DeliveryError) as caught:
+                await Delivery(bot, _never).send_answer(Address(USER), "ответ")
+    assert not isinstance(caught.value, DeliveryUnknownError)
+
+
+async def _never(_old: int, _new: int) -> None:
+    raise AssertionError("nothing moved")
+
+
+async def test_a_sentence_of_ours_is_sent_as_it_stands(
+    fake: FakeTelegram, delivery: Delivery
+) -> None:
+    await delivery.send_text(Address(USER), "не *размечено*")
+    [sent] = fake.sent_to(USER)
+    assert sent.text == "не *размечено*" and sent.entities == []

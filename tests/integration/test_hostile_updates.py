@@ -1,0 +1,47 @@
+"""Ten thousand hostile updates on their way into the real database."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from aiogram.types import Update
+
+from src.metrics import Metrics
+from src.storage.pg_client import PgClient
+from src.storage.update_repo import UpdateRepository
+from src.telegram.receiver import UpdateIntake
+from src.telegram.updates import Access, BotIdentity
+from tests.hostile_updates import BOT_ID, BOT_NAME, hostile_update
+
+UPDATES = 10_000
+BATCH = 100
+
+
+@pytest.mark.parametrize("allowed", [frozenset(), frozenset({1})])
+async def test_hostile_updates_are_stored_readable_or_not_at_all(
+    client: PgClient, allowed: frozenset[int]
+) -> None:
+    intake = UpdateIntake(
+        client=client,
+        updates=UpdateRepository(client),
+        bot=BotIdentity(BOT_ID, BOT_NAME),
+        access=Access(allowed),
+        metrics=Metrics(),
+    )
+    numbers = random.Random(20_260_101)
+    stored = 0
+    for start in range(0, UPDATES // 2, BATCH):
+        batch = [hostile_update(numbers) for _ in range(BATCH)]
+        for position, raw in enumerate(batch):
+            if isinstance(raw, dict) and raw.get("update_id") == 1000:
+                raw["update_id"] += start + position  # else most would be duplicates
+        stored += await intake.store(batch)
+
+    rows = client.fetch_all("SELECT kind, payload, chat_id FROM telegram_updates")
+    jobs = client.fetch_one("SELECT count(*) FROM procrastinate_jobs WHERE queue_name = 'turns'")
+    assert len(rows) == stored and jobs == (stored,)
+    assert stored > UPDATES // 20
+    for kind, payload, chat_id in rows:
+        assert kind and chat_id is not None
+        Update.model_validate(payload)

@@ -1,0 +1,105 @@
+"""One receiver per bot and database: standing by, taking over, and a token that is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+from aiogram import Bot
+
+from src.errors import ConfigError
+from src.storage.advisory_lock import POLLER_LOCK
+from src.storage.pg_client import PgClient
+from tests.fakes.telegram_server import FakeTelegram
+from tests.integration.polling import (
+    build_poller,
+    eventually,
+    open_bot,
+    query,
+    running,
+    texts,
+)
+
+USER = 7
+HOLDERS = f"""
+SELECT pid FROM pg_locks
+WHERE locktype = 'advisory' AND classid = {POLLER_LOCK} AND granted
+  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
+
+
+@pytest.fixture
+async def fake() -> AsyncIterator[FakeTelegram]:
+    async with FakeTelegram() as server:
+        yield server
+
+
+@pytest.fixture
+async def bot(fake: FakeTelegram) -> AsyncIterator[Bot]:
+    async with open_bot(fake) as opened:
+        yield opened
+
+
+async def send(fake: FakeTelegram, text: str) -> int:
+    """Write as a person; returns the update's number."""
+    return fake.update_id_of(await fake.send_text(USER, text))
+
+
+async def test_a_wrong_token_is_an_error_of_the_settings(
+    fake: FakeTelegram, client: PgClient
+) -> None:
+    async with open_bot(fake, "43:WRONG") as wrong:
+        with pytest.raises(ConfigError, match="TELEGRAM_BOT_TOKEN"):
+            await build_poller(wrong, client).run()
+    assert query(client.dsn, HOLDERS) == [], "it let go of the lock"
+
+
+async def test_a_second_poller_stands_by_and_takes_over(
+    fake: FakeTelegram, bot: Bot, client: PgClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second = build_poller(bot, client), build_poller(bot, client)
+    standing_by = "already receives this bot's updates"
+    async with running(first) as receiving:
+        await eventually(lambda: first.is_receiver, "the first to receive")
+        async with running(second):
+            await eventually(lambda: standing_by in caplog.text, "the second to stand by")
+            await fake.wait_confirmed(await send(fake, "первому"))
+            assert not second.is_receiver
+            receiving.cancel()
+            await eventually(lambda: second.is_receiver, "the second to take over")
+            await fake.wait_confirmed(await send(fake, "второму"))
+    assert texts(client.dsn) == ["первому", "второму"]
+    assert caplog.text.count(standing_by) == 1
+    assert all(call.status != 409 for call in fake.calls_of("getUpdates"))
+
+
+async def test_pollers_of_two_bots_do_not_wait_for_each_other(
+    fake: FakeTelegram, bot: Bot, client: PgClient
+) -> None:
+    async with FakeTelegram("43:OTHER", bot_id=43) as other, open_bot(other) as other_bot:
+        one, two = build_poller(bot, client), build_poller(other_bot, client)
+        async with running(one), running(two):
+            await eventually(lambda: one.is_receiver and two.is_receiver)
+
+
+async def test_a_killed_lock_connection_is_replaced(
+    fake: FakeTelegram, bot: Bot, client: PgClient
+) -> None:
+    poller = build_poller(bot, client)
+    async with running(poller):
+        await fake.wait_confirmed(await send(fake, "до"))
+        [(pid,)] = query(client.dsn, HOLDERS)
+        query(client.dsn, "SELECT pg_terminate_backend(%s)", pid)
+        await fake.wait_confirmed(await send(fake, "после"))
+        [(another,)] = await eventually(lambda: query(client.dsn, HOLDERS), "the lock")
+        assert another != pid and poller.is_receiver
+    assert texts(client.dsn) == ["до", "после"]
+
+
+async def test_the_lock_is_let_go_when_the_poller_ends(
+    fake: FakeTelegram, bot: Bot, client: PgClient
+) -> None:
+    async with running(build_poller(bot, client)):
+        await fake.wait_polling()
+        assert len(query(client.dsn, HOLDERS)) == 1
+    await eventually(lambda: not query(client.dsn, HOLDERS), "the lock to be free")

@@ -1,0 +1,112 @@
+"""Answers as Telegram messages: formatted first, split second, nothing lost."""
+
+from __future__ import annotations
+
+import pytest
+from aiogram.types import MessageEntity
+
+from src.telegram.delivery import MAX_UTF16, Part, render
+from tests.fakes.telegram_checks import check_entities, utf16_length
+
+
+def kinds(part: Part) -> list[str]:
+    return [entity.type for entity in part.entities]
+
+
+def covered(part: Part, entity: MessageEntity) -> str:
+    """The text under an entity, counted as Telegram counts."""
+    return entity.extract_from(part.text)
+
+
+def check(parts: list[Part]) -> None:
+    """What Telegram itself would check."""
+    for part in parts:
+        assert part.text.strip()
+        assert utf16_length(part.text) <= MAX_UTF16
+        check_entities(part.text, [entity.model_dump() for entity in part.entities])
+
+
+async def test_formatting_becomes_entities() -> None:
+    markdown = "**жирно** *косо* `код` ~~нет~~ [сюда](https://example.org)\n\n> цитата"
+    [part] = await render(markdown)
+    check([part])
+    found = {entity.type: covered(part, entity) for entity in part.entities}
+    assert found["bold"] == "жирно" and found["italic"] == "косо" and found["code"] == "код"
+    assert found["strikethrough"] == "нет" and found["text_link"] == "сюда"
+    assert "цитата" in found["blockquote"]
+    assert "*" not in part.text and "`" not in part.text
+
+
+async def test_offsets_behind_emoji_count_two_units() -> None:
+    [part] = await render("👋🏽👨‍👩‍👧 **важно**")
+    [bold] = [entity for entity in part.entities if entity.type == "bold"]
+    assert covered(part, bold) == "важно"
+
+
+@pytest.mark.parametrize("character", ["ж", "👋", "a"])
+async def test_a_text_of_exactly_one_message_is_not_split(character: str) -> None:
+    count = MAX_UTF16 // utf16_length(character)
+    parts = await render(character * count)
+    assert [part.text for part in parts] == [character * count]
+
+
+@pytest.mark.parametrize("word", ["слово ", "👨‍👩‍👧‍👦 ", "😀", "a", "строка\n"])
+async def test_a_long_text_is_split_on_utf16_units_and_stays_whole(word: str) -> None:
+    text = word * (3 * MAX_UTF16 // utf16_length(word))
+    parts = await render(text)
+    check(parts)
+    assert len(parts) >= 3
+    assert "".join("".join(part.text for part in parts).split()) == "".join(text.split())
+    assert not any("\ud800" <= c <= "\udfff" for part in parts for c in part.text)
+
+
+async def test_code_stays_code_on_both_sides_of_a_split() -> None:
+    lines = [f"print({number})  # строка кода" for number in range(300)]
+    fence = "```python\n" + "\n".join(lines) + "\n```"
+    parts = await render(f"До.\n\n{fence}\n\nПосле.")
+    check(parts)
+    assert len(parts) >= 2
+    code = "\n".join(
+        covered(part, entity) for part in parts for entity in part.entities if entity.type == "pre"
+    )
+    assert all("pre" in kinds(part) for part in parts)
+    assert [line for line in code.splitlines() if line.strip()] == lines
+    assert "```" not in "".join(part.text for part in parts)
+
+
+async def test_a_small_code_block_is_text_and_never_a_file() -> None:
+    [part] = await render("```python\nprint(1)\n```")
+    assert kinds(part) == ["pre"] and part.entities[0].language == "python"
+
+
+async def test_bold_goes_on_behind_a_split() -> None:
+    parts = await render("**" + "слово " * 1000 + "конец**")
+    check(parts)
+    assert len(parts) >= 2 and all("bold" in kinds(part) for part in parts)
+
+
+@pytest.mark.parametrize("markdown", ["", " ", "\n\n", "\u200b"])
+async def test_nothing_to_say_gives_no_empty_message(markdown: str) -> None:
+    assert all(part.text.strip() for part in await render(markdown))
+
+
+@pytest.mark.parametrize(
+    "markdown",
+    [
+        "**не закрыто",
+        "```\nне закрыто",
+        "[ссылка](не адрес",
+        "| a | b |\n|---|---|\n| 1 | 2 |",
+        "$$x^2$$ и \\(y\\)",
+        "<b>html</b> & <script>",
+        "```mermaid\ngraph TD; A-->B\n```",
+        "* " * 500,
+        "_" * 999,
+        "> " * 200 + "глубоко",
+        "# Заголовок\n\n---\n\n1. раз\n2. два\n   - внутри",
+    ],
+)
+async def test_odd_markdown_becomes_messages_that_telegram_takes(markdown: str) -> None:
+    parts = await render(markdown)
+    assert parts
+    check(parts)

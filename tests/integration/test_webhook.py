@@ -1,0 +1,147 @@
+"""The webhook's route: what is stored is confirmed, nothing else is, and nobody forges."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from src.errors import ConfigError
+from src.http_server import ReadinessChecks, build_http_app
+from src.metrics import Metrics
+from src.storage.pg_client import PgClient
+from src.storage.update_repo import UpdateRepository
+from src.storage.worker_repo import WorkerRepository
+from src.telegram.receiver import MAX_BODY, WebhookRoute
+from tests.hostile_updates import message, update
+from tests.integration.polling import build_intake, query, texts
+
+SECRET = "a-Secret_of-32-characters-0123456"
+HEADER = "X-Telegram-Bot-Api-Secret-Token"
+PATH = "/telegram/webhook"
+
+
+@pytest.fixture
+async def telegram(client: PgClient) -> AsyncIterator[httpx.AsyncClient]:
+    """Telegram's side: it knows the secret."""
+    checks = ReadinessChecks(
+        client=client, workers=WorkerRepository(client), last_received=None, is_polling=False
+    )
+    app = build_http_app(
+        checks=checks,
+        metrics=Metrics(),
+        client=client,
+        updates=UpdateRepository(client),
+        webhook=WebhookRoute(build_intake(client), SECRET),
+    )
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(
+        transport=transport, base_url="http://test", headers={HEADER: SECRET}
+    ) as opened:
+        yield opened
+
+
+def stored(client: PgClient) -> int:
+    return int(query(client.dsn, "SELECT count(*) FROM telegram_updates")[0][0])
+
+
+async def test_an_update_is_stored_with_its_job_before_the_200(
+    telegram: httpx.AsyncClient, client: PgClient
+) -> None:
+    response = await telegram.post(PATH, json=update(message=message("привет")))
+    assert response.status_code == 200
+    assert texts(client.dsn) == ["привет"]
+    assert query(client.dsn, "SELECT count(*) FROM procrastinate_jobs") == [(1,)]
+
+
+async def test_a_duplicate_is_confirmed_and_stored_once(
+    telegram: httpx.AsyncClient, client: PgClient
+) -> None:
+    for _ in range(2):
+        response = await telegram.post(PATH, json=update(message=message("привет")))
+        assert response.status_code == 200
+    assert stored(client) == 1
+    assert query(client.dsn, "SELECT count(*) FROM procrastinate_jobs") == [(1,)]
+
+
+@pytest.mark.parametrize("token", ["", "wrong", SECRET[:-1], SECRET + "0", SECRET.upper()])
+async def test_a_wrong_secret_is_forbidden(
+    telegram: httpx.AsyncClient, client: PgClient, token: str
+) -> None:
+    body = update(message=message("подделка"))
+    response = await telegram.post(PATH, json=body, headers={HEADER: token})
+    assert response.status_code == 403
+    assert stored(client) == 0
+
+
+async def test_a_secret_in_odd_bytes_is_forbidden(telegram: httpx.AsyncClient) -> None:
+    headers = [(HEADER.encode(), b"\xff\xfe\xd0\xb9")]
+    telegram.headers.pop(HEADER)
+    response = await telegram.post(PATH, json={}, headers=headers)
+    assert response.status_code == 403
+
+
+async def test_a_missing_secret_is_forbidden(
+    telegram: httpx.AsyncClient, client: PgClient
+) -> None:
+    telegram.headers.pop(HEADER)
+    response = await telegram.post(PATH, json=update(message=message("подделка")))
+    assert response.status_code == 403
+    assert stored(client) == 0
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{", b"\xff\xfe", b"[" * 100_000, b"9" * 5000, b"{'update_id': 1}"],
+    ids=["empty", "cut", "not UTF-8", "deep", "a long number", "Python"],
+)
+async def test_what_is_not_json_is_a_bad_request(telegram: httpx.AsyncClient, body: bytes) -> None:
+    response = await telegram.post(PATH, content=body)
+    assert response.status_code == 400
+
+
+async def test_a_body_that_is_too_large_is_refused_before_it_is_whole(
+    telegram: httpx.AsyncClient,
+) -> None:
+    sent = 0
+
+    async def endless() -> AsyncIterator[bytes]:
+        nonlocal sent
+        while sent < 4 * MAX_BODY:
+            sent += 2**20
+            yield b" " * 2**20
+
+    response = await telegram.post(PATH, content=endless())
+    assert response.status_code == 413
+
+
+@pytest.mark.parametrize("raw", [[], 5, {}, {"update_id": "x"}, {"update_id": 1, "future": {}}])
+async def test_json_that_nobody_handles_is_confirmed_and_not_stored(
+    telegram: httpx.AsyncClient, client: PgClient, raw: Any
+) -> None:
+    response = await telegram.post(PATH, content=json.dumps(raw).encode())
+    assert response.status_code == 200
+    assert stored(client) == 0
+
+
+async def test_without_the_database_telegram_is_asked_to_try_again(
+    telegram: httpx.AsyncClient, client: PgClient
+) -> None:
+    client.close()
+    body = update(message=message("подожди"))
+    assert (await telegram.post(PATH, json=body)).status_code == 503
+    client.open()
+    assert (await telegram.post(PATH, json=body)).status_code == 200
+    assert texts(client.dsn) == ["подожди"]
+
+
+async def test_only_posts_are_taken(telegram: httpx.AsyncClient) -> None:
+    assert (await telegram.get(PATH)).status_code == 405
+
+
+def test_a_webhook_without_a_secret_is_refused(client: PgClient) -> None:
+    with pytest.raises(ConfigError, match="TELEGRAM_WEBHOOK_SECRET"):
+        WebhookRoute(build_intake(client), "")
