@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import socket
 import time
@@ -21,6 +22,7 @@ from src.storage.worker_repo import WorkerRepository
 
 RECEIVE_SECONDS = 90.0  # a getUpdates answers within 25; a webhook may be quiet for ever
 HEARTBEAT_SECONDS = 30.0
+CHECK_SECONDS = 2.0  # whoever probes does not wait long either
 
 Check = Callable[[], Awaitable[str | None]]
 
@@ -94,14 +96,18 @@ def build_http_app(
         return PlainTextResponse("ok")
 
     async def readyz(_request: Request) -> Response:
-        found = {name: await check() for name, check in checks.checks().items()}
+        named = checks.checks()
+        problems = await asyncio.gather(*(_within_deadline(check) for check in named.values()))
+        found = dict(zip(named, problems, strict=True))
         ready = all(problem is None for problem in found.values())
         body = {name: problem or "ok" for name, problem in found.items()}
         return JSONResponse({"ready": ready, **body}, 200 if ready else 503)
 
     async def show_metrics(_request: Request) -> Response:
-        with contextlib.suppress(StorageError):
-            waiting, oldest = await client.run(updates.count_waiting)
+        with contextlib.suppress(StorageError, TimeoutError):
+            waiting, oldest = await asyncio.wait_for(
+                client.run(updates.count_waiting), CHECK_SECONDS
+            )
             metrics.waiting.set(waiting)
             metrics.oldest.set(oldest)
         return Response(metrics.render(), media_type="text/plain; version=0.0.4; charset=utf-8")
@@ -118,6 +124,14 @@ def build_http_app(
 
         routes.append(Route("/telegram/webhook", take_update, methods=["POST"]))
     return Starlette(routes=routes)
+
+
+async def _within_deadline(check: Check) -> str | None:
+    try:
+        async with asyncio.timeout(CHECK_SECONDS):
+            return await check()
+    except TimeoutError:
+        return f"no answer within {CHECK_SECONDS:g} s"
 
 
 class HttpServer(uvicorn.Server):

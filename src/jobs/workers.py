@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 # lost (procrastinate clears its flag after asking), and a job whose chat's lock becomes free sends
 # none. So the queue is also asked this often, in seconds.
 POLL_SECONDS = 0.1
-CONTROL_CONCURRENCY = 4  # jobs that cut in have places of their own
+CONTROL_CONCURRENCY = 4  # jobs that cut in, and the housekeeping, have places of their own
 HEARTBEAT_SECONDS = 10.0
 RESTART_PAUSE = 1.0
 QUEUE_CONNECTIONS = 6
@@ -66,8 +66,8 @@ class Workers:
     async def run(self) -> None:
         """Recover orphans, then work."""
         await asyncio.gather(
-            self._supervise([TURNS_QUEUE, HOUSEKEEPING_QUEUE], self._concurrency),
-            self._supervise([CONTROL_QUEUE], CONTROL_CONCURRENCY),
+            self._supervise([TURNS_QUEUE], self._concurrency),
+            self._supervise([CONTROL_QUEUE, HOUSEKEEPING_QUEUE], CONTROL_CONCURRENCY),
             self._hold_presence(),
         )
         await asyncio.to_thread(self._alive.release)

@@ -22,6 +22,7 @@ Json = Mapping[str, Any]
 
 MAX_ID = 2**52  # Telegram: ids have at most 52 significant bits
 MAX_UPDATE_ID = 2**62
+GROUP_ANONYMOUS_BOT = 1087968824  # @GroupAnonymousBot
 MAX_DEPTH = 60  # nesting of an update; a true one has a fraction of it
 # What Telegram is asked to send; the other kinds of updates have no handler.
 ALLOWED_UPDATES = [
@@ -145,13 +146,14 @@ def _read_edit(update_id: int, message: Json, _bot: BotIdentity) -> NewUpdate | 
 
 
 def _read_callback(update_id: int, query: Json, _bot: BotIdentity) -> NewUpdate | None:
+    """A button; its message may be too old for Telegram to say more than where it stands."""
     message = query.get("message")
-    place = _place(message) if isinstance(message, dict) else None
+    place = _place({**message, "from": query.get("from")}) if isinstance(message, dict) else None
     user_id = _person(query.get("from"))
     if place is None or user_id is None or not isinstance(query.get("id"), str):
         return None
     payload = {"update_id": update_id, "callback_query": query}
-    return NewUpdate(update_id, "callback", payload, **{**place, "user_id": user_id})
+    return NewUpdate(update_id, "callback", payload, **place)
 
 
 def _read_member(update_id: int, change: Json, _bot: BotIdentity) -> NewUpdate | None:
@@ -271,8 +273,11 @@ def _is_private(message: Json) -> bool:
 
 
 def _is_bot(message: Json) -> bool:
+    """Whether a bot wrote it; a group's anonymous admins write through one of Telegram's."""
     sender = message.get("from")
-    return isinstance(sender, dict) and sender.get("is_bot") is True
+    if not isinstance(sender, dict) or sender.get("id") == GROUP_ANONYMOUS_BOT:
+        return False
+    return sender.get("is_bot") is True
 
 
 def _integer(value: Any, limit: int) -> int | None:

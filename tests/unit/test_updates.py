@@ -10,7 +10,13 @@ import pytest
 from aiogram.types import Update
 
 from src.storage.update_repo import NewUpdate
-from src.telegram.updates import ALLOWED_UPDATES, Access, BotIdentity, classify
+from src.telegram.updates import (
+    ALLOWED_UPDATES,
+    GROUP_ANONYMOUS_BOT,
+    Access,
+    BotIdentity,
+    classify,
+)
 from tests.hostile_updates import (
     BOT_ID,
     BOT_NAME,
@@ -259,3 +265,17 @@ def test_an_allowed_person_and_everybody_in_an_allowed_group_are_served() -> Non
     assert kept(update(message=addressed), OWNER_AND_GROUP).kind == "message"
     elsewhere = message(f"@{BOT_NAME} привет", chat=group(-5, "group"))
     assert kept(update(message=elsewhere), OWNER_AND_GROUP).kind == "refused"
+
+
+def test_an_anonymous_admin_of_a_group_is_a_person() -> None:
+    sender = {"id": GROUP_ANONYMOUS_BOT, "is_bot": True, "first_name": "Group"}
+    text = f"@{BOT_NAME} hello"
+    found = kept(update(message={**message(text=text), "chat": group(), "from": sender}))
+    assert (found.kind, found.chat_id) == ("message", group()["id"])
+
+
+def test_a_button_under_a_message_too_old_to_read_is_still_taken() -> None:
+    old = {"message_id": 5, "date": 0, "chat": private()}
+    query = {"id": "1", "from": person(), "chat_instance": "1", "data": "x", "message": old}
+    found = kept(update(callback_query=query))
+    assert (found.kind, found.message_id, found.user_id) == ("callback", 5, person()["id"])

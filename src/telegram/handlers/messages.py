@@ -189,11 +189,12 @@ async def explain_text_only(
     if stored.kind != "media":
         return "ignored"
     if stored.media_group_id is not None:
-        await asyncio.sleep(SETTLE_SECONDS)
-        newer = await core.client.run(
-            core.updates.find_newer, stored, kinds=("media",), same_album=True
-        )
-        if newer is not None or await core.client.run(core.updates.was_album_answered, stored):
+        find_rest = partial(core.updates.find_newer, stored, kinds=("media",), same_album=True)
+        rest = await core.client.run(find_rest)
+        if rest is None:
+            await asyncio.sleep(SETTLE_SECONDS)
+            rest = await core.client.run(find_rest)
+        if rest is not None or await core.client.run(core.updates.was_album_answered, stored):
             return "left to another of the album"
     sentence = say("only_text", language)
     await delivery.send_text(Address(message.chat.id, stored.thread_id), sentence)
