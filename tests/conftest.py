@@ -8,6 +8,7 @@ import tempfile
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg2
 import pytest
@@ -90,3 +91,15 @@ def execute(address: str, *statements: str) -> None:
         for statement in statements:
             cursor.execute(statement)
     connection.close()
+
+
+def query(dsn: str, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
+    """Rows of one statement on a connection of its own, as a person would ask in psql."""
+    connection = psycopg2.connect(dsn)
+    try:
+        connection.autocommit = True
+        with connection.cursor() as cursor:
+            cursor.execute(sql, parameters or None)
+            return cursor.fetchall() if cursor.description else []
+    finally:
+        connection.close()

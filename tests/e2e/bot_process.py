@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import psycopg2
-
+from tests.conftest import query
 from tests.fakes import Changes
 from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.telegram_server import FakeTelegram
@@ -196,14 +195,7 @@ class World:
 
     def query(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
         """Rows of one statement."""
-        connection = psycopg2.connect(self.dsn)
-        try:
-            connection.autocommit = True
-            with connection.cursor() as cursor:
-                cursor.execute(sql, parameters or None)
-                return cursor.fetchall() if cursor.description else []
-        finally:
-            connection.close()
+        return query(self.dsn, sql, *parameters)
 
     def history(self, owner: int, thread_id: int = 0) -> list[tuple[str, str]]:
         """(role, text) of an owner's messages, oldest first."""

@@ -7,7 +7,6 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-import psycopg2
 from aiogram import Bot
 from aiogram.client.session.aiohttp import AiohttpSession
 from aiogram.client.telegram import TelegramAPIServer
@@ -18,6 +17,7 @@ from src.storage.pg_client import PgClient
 from src.storage.update_repo import UpdateRepository
 from src.telegram.receiver import Poller, PollTiming, UpdateIntake
 from src.telegram.updates import Access, BotIdentity
+from tests.conftest import query
 from tests.fakes.telegram_server import FakeTelegram
 
 QUICK = PollTiming(
@@ -77,18 +77,6 @@ async def eventually(
             return value
     except TimeoutError:
         raise AssertionError(f"waited {timeout} s in vain for {what}") from None
-
-
-def query(dsn: str, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
-    """Rows of one statement on a connection of its own, as a person would ask in psql."""
-    connection = psycopg2.connect(dsn)
-    try:
-        connection.autocommit = True
-        with connection.cursor() as cursor:
-            cursor.execute(sql, parameters or None)
-            return cursor.fetchall() if cursor.description else []
-    finally:
-        connection.close()
 
 
 def texts(dsn: str) -> list[str]:

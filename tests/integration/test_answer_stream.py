@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
 
 import pytest
 from aiogram import Bot
@@ -17,23 +16,11 @@ from src.telegram.answer_stream import (
 from src.telegram.delivery import Address
 from tests.fakes.telegram_checks import utf16_length
 from tests.fakes.telegram_server import FakeTelegram
-from tests.integration.polling import eventually, open_bot
+from tests.integration.polling import eventually
 
 USER = 2**41 + 7
 GROUP = -1_001_234_567_890
 DRAFT_ID = 99
-
-
-@pytest.fixture
-async def fake() -> AsyncIterator[FakeTelegram]:
-    async with FakeTelegram() as server:
-        yield server
-
-
-@pytest.fixture
-async def bot(fake: FakeTelegram) -> AsyncIterator[Bot]:
-    async with open_bot(fake) as opened:
-        yield opened
 
 
 class Shown:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncIterator
 
 import pytest
 from aiogram import Bot
@@ -16,18 +15,6 @@ from tests.integration.polling import open_bot
 USER = 2**41 + 7
 GROUP = -1_001_234_567_890
 LONG = "\n\n".join(f"абзац {number} " + "слово " * 100 for number in range(20))
-
-
-@pytest.fixture
-async def fake() -> AsyncIterator[FakeTelegram]:
-    async with FakeTelegram() as server:
-        yield server
-
-
-@pytest.fixture
-async def bot(fake: FakeTelegram) -> AsyncIterator[Bot]:
-    async with open_bot(fake) as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
 
 import psycopg2
 import pytest
@@ -12,31 +11,17 @@ from aiogram import Bot
 from src.storage.pg_client import PgClient
 from src.telegram.receiver import PollTiming
 from src.telegram.updates import ALLOWED_UPDATES
-from tests.conftest import execute
+from tests.conftest import execute, query
 from tests.fakes.telegram_server import FakeTelegram
 from tests.integration.polling import (
     QUICK,
     build_poller,
     eventually,
-    open_bot,
-    query,
     running,
     texts,
 )
 
 USER = 2**41 + 7
-
-
-@pytest.fixture
-async def fake() -> AsyncIterator[FakeTelegram]:
-    async with FakeTelegram() as server:
-        yield server
-
-
-@pytest.fixture
-async def bot(fake: FakeTelegram) -> AsyncIterator[Bot]:
-    async with open_bot(fake) as opened:
-        yield opened
 
 
 async def send(fake: FakeTelegram, text: str) -> int:

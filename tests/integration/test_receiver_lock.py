@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 from aiogram import Bot
 
 from src.errors import ConfigError
 from src.storage.advisory_lock import POLLER_LOCK
 from src.storage.pg_client import PgClient
+from tests.conftest import query
 from tests.fakes.telegram_server import FakeTelegram
 from tests.integration.polling import (
     build_poller,
     eventually,
     open_bot,
-    query,
     running,
     texts,
 )
@@ -26,18 +24,6 @@ SELECT pid FROM pg_locks
 WHERE locktype = 'advisory' AND classid = {POLLER_LOCK} AND granted
   AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 """
-
-
-@pytest.fixture
-async def fake() -> AsyncIterator[FakeTelegram]:
-    async with FakeTelegram() as server:
-        yield server
-
-
-@pytest.fixture
-async def bot(fake: FakeTelegram) -> AsyncIterator[Bot]:
-    async with open_bot(fake) as opened:
-        yield opened
 
 
 async def send(fake: FakeTelegram, text: str) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 from aiogram import Bot
@@ -17,27 +16,14 @@ from src.telegram.middlewares.throttle import (
     ThrottleMiddleware,
 )
 from tests.fakes.telegram_server import FakeTelegram
-from tests.integration.polling import open_bot
 
 USER = 2**41 + 7
 GROUP = -1_001_234_567_890
 
 
 @pytest.fixture
-async def fake() -> AsyncIterator[FakeTelegram]:
-    async with FakeTelegram() as server:
-        yield server
-
-
-@pytest.fixture
 def metrics() -> Metrics:
     return Metrics()
-
-
-@pytest.fixture
-async def bot(fake: FakeTelegram) -> AsyncIterator[Bot]:
-    async with open_bot(fake) as opened:
-        yield opened
 
 
 def limit(bot: Bot, metrics: Metrics, messages_per_second: int) -> ThrottleMiddleware:

@@ -16,8 +16,9 @@ from src.storage.pg_client import PgClient
 from src.storage.update_repo import UpdateRepository
 from src.storage.worker_repo import WorkerRepository
 from src.telegram.receiver import MAX_BODY, WebhookRoute
+from tests.conftest import query
 from tests.hostile_updates import message, update
-from tests.integration.polling import build_intake, query, texts
+from tests.integration.polling import build_intake, texts
 
 SECRET = "a-Secret_of-32-characters-0123456"
 HEADER = "X-Telegram-Bot-Api-Secret-Token"
