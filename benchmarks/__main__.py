@@ -34,7 +34,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a tenth of everything")
     arguments = parser.parse_args()
     scale = 10 if arguments.quick else 1
-    load = Load(paced=1200 // scale, flood=3000 // scale, memory_turns=10_000 // scale)
+    load = Load(paced=800 // scale, flood=3000 // scale, memory_turns=10_000 // scale)
     with tempfile.TemporaryDirectory(prefix="pomni-bench-") as name:
         folder = Path(name)
         server = EmbeddedPostgres(folder)

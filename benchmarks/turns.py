@@ -38,34 +38,33 @@ async def measure_bot(
         numbers = {"cold_start_s": time.monotonic() - started}
         await asyncio.sleep(2)  # let it settle: this is what an idle bot holds
         numbers["memory_idle_mb"] = _memory(child)
-        numbers |= await _paced(world, load)
+        numbers |= await _paced(world, load, "added", steady=True)
+        numbers |= await _paced(world, load, "random_added", steady=False)
         numbers |= await _flood(world, load, load.flood)
-        done = 1 + load.paced + load.flood
+        done = 1 + 2 * load.paced + load.flood
         if load.memory_turns > done:
             await _flood(world, load, load.memory_turns - done)
         numbers[f"memory_after_{load.memory_turns}_turns_mb"] = _memory(child)
     return numbers
 
 
-async def _paced(world: World, load: Load) -> Numbers:
-    """Messages at a steady rate, at random moments, and what the bot adds to each."""
+async def _paced(world: World, load: Load, name: str, *, steady: bool) -> Numbers:
+    """Messages at a rate, evenly or at random moments (Poisson), and what the bot adds to each."""
     world.timeline.expect(load.paced)
     moments = random.Random(7)
     for number in range(1, load.paced + 1):
         await world.say(number, load.users)
-        await asyncio.sleep(moments.expovariate(load.rate))
+        await asyncio.sleep(1 / load.rate if steady else moments.expovariate(load.rate))
     await asyncio.wait_for(world.timeline.done.wait(), 60)
     line = world.timeline
-    before = [1000 * (line.asked[n] - line.sent[n]) for n in line.sent]
-    after = [1000 * (line.answered[n] - line.asked[n]) for n in line.sent]
-    whole = [1000 * (line.answered[n] - line.sent[n]) for n in line.sent]
+    spans = {
+        f"{name}_to_model": [1000 * (line.asked[n] - line.sent[n]) for n in line.sent],
+        f"{name}_from_model": [1000 * (line.answered[n] - line.asked[n]) for n in line.sent],
+        name: [1000 * (line.answered[n] - line.sent[n]) for n in line.sent],
+    }
     return {
-        f"{name}_p{share}_ms": percentile(values, share / 100)
-        for name, values in (
-            ("update_to_model", before),
-            ("model_to_send", after),
-            ("added", whole),
-        )
+        f"{span}_p{share}_ms": percentile(values, share / 100)
+        for span, values in spans.items()
         for share in (50, 99)
     }
 

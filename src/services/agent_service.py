@@ -22,7 +22,11 @@ from src.llm.prompts.time_label import add_time_label
 from src.metrics import Metrics
 from src.services.tool_history_service import ToolHistoryService
 from src.services.turn_control import TurnControl, TurnStoppedError
-from src.storage.conversation_repo import ConversationRepository, TelegramOrigin
+from src.storage.conversation_repo import (
+    ConversationRepository,
+    HistoryMessage,
+    TelegramOrigin,
+)
 from src.storage.pg_client import PgClient
 from src.storage.turn_repo import ModelUsage, NewAnswer, StoredAnswer, TurnRepository
 from src.texts import Language, say
@@ -65,6 +69,7 @@ class Turn:
         conversation_id: Where it is stored.
         message_id: Its id there.
         is_new: Whether it was stored just now, so that this is the first attempt.
+        history: The last 30 messages, oldest first, this one last.
         answer: Its answer, when an earlier attempt got that far.
     """
 
@@ -72,6 +77,7 @@ class Turn:
     conversation_id: UUID
     message_id: int
     is_new: bool = True
+    history: tuple[HistoryMessage, ...] = ()
     answer: StoredAnswer | None = None
 
 
@@ -97,7 +103,7 @@ class AgentService:
         self._metrics = metrics
 
     async def begin_turn(self, incoming: IncomingMessage) -> Turn:
-        """Get or create the conversation and store the message, with its time before it.
+        """Get or create the conversation, store the message with its time before it, load 30.
 
         A message that is stored already (the turn was interrupted) is found, with its answer
         if it has one.
@@ -112,7 +118,7 @@ class AgentService:
         control: TurnControl | None = None,
         on_text: Callable[[str], None] = lambda _text: None,
     ) -> StoredAnswer:
-        """Load the last 30 messages, run the graph, store the answer and the tools it used.
+        """Run the graph on the last 30 messages; store the answer and the tools it used.
 
         Args:
             turn: A begun turn. One that has an answer gets that one, without a model call.
@@ -191,7 +197,9 @@ class AgentService:
         answer = None
         if not message.is_new:
             answer = self._turns.find_answer(conversation_id, message.id)
-        return Turn(incoming, conversation_id, message.id, message.is_new, answer)
+        with self._metrics.stage("load"):
+            history = self._conversations.load_last_messages(conversation_id, HISTORY_LIMIT)
+        return Turn(incoming, conversation_id, message.id, message.is_new, tuple(history), answer)
 
     def _context(
         self, turn: Turn, on_text: Callable[[str], None], usage: list[ModelUsage]
@@ -208,13 +216,11 @@ class AgentService:
         )
 
     async def _run_graph(self, turn: Turn, context: TurnContext) -> ConversationState:
-        with self._metrics.stage("load"):
-            history = await self._client.run(
-                self._conversations.load_last_messages, turn.conversation_id, HISTORY_LIMIT
-            )
         with self._metrics.stage("model"):
             state = await self._graph.ainvoke(
-                {"history": history}, context=context, config={"recursion_limit": MAX_STEPS}
+                {"history": list(turn.history)},
+                context=context,
+                config={"recursion_limit": MAX_STEPS},
             )
         return cast("ConversationState", state)
 

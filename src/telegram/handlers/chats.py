@@ -34,7 +34,8 @@ def build_router() -> Router:
     return router
 
 
-def _is_refused(_message: Message, stored: WaitingUpdate) -> bool:
+async def _is_refused(_message: Message, stored: WaitingUpdate) -> bool:
+    """A coroutine, because aiogram sends plain functions to a thread."""
     return stored.kind == "refused"
 
 
