@@ -12,9 +12,9 @@ from alembic.script import ScriptDirectory
 from procrastinate.schema import SchemaManager
 
 from src.errors import ConfigError
+from src.storage.migrations import MIGRATIONS, find_version, migrate, newest_version
 from src.storage.pg_client import PgClient
 from src.storage.update_repo import NewUpdate, UpdateRepository
-from src.storage.migrations import MIGRATIONS, find_version, migrate, newest_version
 from tests.conftest import execute
 
 # Every table, column, index, constraint and function of schema public, as one list of texts.
