@@ -110,7 +110,9 @@ class ModelCaller:
             pieces = runnable.astream(list(messages))
             while True:
                 try:
-                    piece = await asyncio.wait_for(anext(pieces), self._timeout)
+                    # Not wait_for: Python 3.11's can swallow a cancellation, and so a Stop.
+                    async with asyncio.timeout(self._timeout):
+                        piece = await anext(pieces)
                 except StopAsyncIteration:
                     break
                 chunk = _as_chunk(piece)
