@@ -53,7 +53,6 @@ async def run_bot_process(core: Core, stop: asyncio.Event, *, receive: bool) -> 
     async with AsyncExitStack() as stack:
         bot = build_bot(core.settings, core.metrics)
         stack.push_async_callback(bot.session.close)
-        server_socket_owner = HttpServerSlot(core, required=receive)
         identity = await _until_reached(bot, stop)
         if identity is None:
             return
@@ -68,7 +67,7 @@ async def run_bot_process(core: Core, stop: asyncio.Event, *, receive: bool) -> 
             shutdown_timeout=core.settings.shutdown_timeout,
         )
         receiving = _build_receiving(core, bot, identity) if receive else Receiving()
-        http = server_socket_owner.build(receiving)
+        http = _build_http(core, receiving, required=receive)
         await workers.announce()
         jobs: list[Coroutine[Any, Any, None]] = [workers.run(), http.run()]
         if receive:
@@ -80,39 +79,6 @@ async def run_bot_process(core: Core, stop: asyncio.Event, *, receive: bool) -> 
             extra={"bot": identity.username, "receives": receive, "http_port": http.port},
         )
         await _run_until(stop, jobs, workers, http)
-
-
-class HttpServerSlot:
-    """The HTTP server, built when it is known what it serves."""
-
-    def __init__(self, core: Core, *, required: bool) -> None:
-        """A receiver needs its port; a worker beside it does without."""
-        self._core = core
-        self._required = required
-
-    def build(self, receiving: Receiving) -> HttpRunner:
-        """Take the port.
-
-        Raises:
-            ConfigError: It is taken and this process needs it.
-        """
-        core = self._core
-        intake = receiving.intake
-        checks = ReadinessChecks(
-            client=core.client,
-            workers=WorkerRepository(core.client),
-            last_received=(lambda: intake.last_received) if intake is not None else None,
-            is_polling=receiving.poller is not None,
-        )
-        app = build_http_app(
-            checks=checks,
-            metrics=core.metrics,
-            client=core.client,
-            updates=core.updates,
-            webhook=receiving.webhook,
-        )
-        server = HttpServer(app, core.settings.http_host, core.settings.http_port)
-        return HttpRunner(server, required=self._required)
 
 
 class HttpRunner:
@@ -171,6 +137,26 @@ def _build_receiving(core: Core, bot: Bot, identity: BotIdentity) -> Receiving:
         return Receiving(intake, webhook=WebhookRoute(intake, secret))
     lock = AdvisoryLock(core.dsn, POLLER_LOCK, identity.id)
     return Receiving(intake, poller=Poller(bot, intake, lock))
+
+
+def _build_http(core: Core, receiving: Receiving, *, required: bool) -> HttpRunner:
+    """The HTTP server on its port; a receiver needs it, a worker beside it does without."""
+    intake = receiving.intake
+    checks = ReadinessChecks(
+        client=core.client,
+        workers=WorkerRepository(core.client),
+        last_received=(lambda: intake.last_received) if intake is not None else None,
+        is_polling=receiving.poller is not None,
+    )
+    app = build_http_app(
+        checks=checks,
+        metrics=core.metrics,
+        client=core.client,
+        updates=core.updates,
+        webhook=receiving.webhook,
+    )
+    server = HttpServer(app, core.settings.http_host, core.settings.http_port)
+    return HttpRunner(server, required=required)
 
 
 async def _until_reached(bot: Bot, stop: asyncio.Event) -> BotIdentity | None:
