@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 import uvloop
@@ -51,16 +52,17 @@ async def worker(settings: Settings, _arguments: argparse.Namespace) -> int:
 async def console(settings: Settings, arguments: argparse.Namespace) -> int:
     """Talk in this terminal: every line of stdin is one message."""
     from src.application import open_core
-    from src.console import CONSOLE_USER_ID, Console
+    from src.console import CONSOLE_USER_ID, Console, ConsoleUser
 
     async with open_core(settings) as core:
+        await core.warm_up()
         _keep_imports()
         user_id = getattr(arguments, "user_id", CONSOLE_USER_ID)
         await Console(
             core.agent,
             core.commands,
-            user_id=user_id,
-            time_zone=settings.timezone,
+            core.memory.turns,
+            user=ConsoleUser(user_id, settings.timezone),
             as_json=getattr(arguments, "json", False),
         ).run()
     return 0
@@ -82,6 +84,51 @@ async def doctor(settings: Settings, _arguments: argparse.Namespace) -> int:
     from src.doctor import run_doctor
 
     return await run_doctor(settings)
+
+
+async def evaluate(settings: Settings, arguments: argparse.Namespace) -> int:
+    """Measure how well the memory finds what conversations in LoCoMo's format annotate."""
+    import json
+
+    from src.application import open_core
+
+    async with open_core(settings) as core:
+        _keep_imports()
+        figures = await core.memory.evaluation.run(
+            arguments.file, say=lambda line: print(line, file=sys.stderr)
+        )
+    print(json.dumps(figures))
+    return 0
+
+
+async def reembed(settings: Settings, _arguments: argparse.Namespace) -> int:
+    """Embed everything with EMBEDDING_MODEL, while the bot runs with the one before."""
+    from src.application import open_core
+
+    async with open_core(settings) as core:
+        memory = core.memory
+        model = await memory.space.model()
+        done, total = await core.client.run(memory.embeddings.count_embedded, model.id)
+        print(f"{model.name}: {done} of {total} documents have a vector.")
+        await memory.indexer.embed_pending(
+            lambda now: print(f"{done + now} of {total}", flush=True)
+        )
+        print(
+            f"Done. Restart the bot with EMBEDDING_MODEL={model.name}; it deletes the vectors of "
+            "other models within an hour."
+        )
+    return 0
+
+
+async def erase(settings: Settings, arguments: argparse.Namespace) -> int:
+    """Delete everything of a user from every table, and say how much it was."""
+    from src.application import open_core
+    from src.storage.erasure_repo import ErasureRepository
+
+    async with open_core(settings) as core:
+        rows = await core.client.run(ErasureRepository(core.client).erase, arguments.user_id)
+    print(f"Erased user {arguments.user_id}: {rows} rows, and what hung on them.")
+    return 0
 
 
 async def _work(settings: Settings, *, receive: bool) -> int:
@@ -111,6 +158,9 @@ COMMANDS: dict[str, Command] = {
     "worker": worker,
     "migrate": migrate,
     "doctor": doctor,
+    "eval": evaluate,
+    "reembed": reembed,
+    "erase": erase,
 }
 
 
@@ -124,7 +174,7 @@ def _user_id(text: str) -> int:
 
 def _log_level(settings: Settings, arguments: argparse.Namespace) -> str:
     """In the console, only what needs attention: the person there reads the answers."""
-    is_console = arguments.command == "console" or (
+    is_console = arguments.command in ("console", "eval", "reembed", "erase") or (
         arguments.command in (None, "run") and settings.telegram_bot_token is None
     )
     return "WARNING" if is_console and settings.log_level == "INFO" else settings.log_level
@@ -142,6 +192,12 @@ def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
                 "--user-id", type=_user_id, default=1, help="whose messages these are"
             )
             command.add_argument("--json", action="store_true", help="one JSON object a reply")
+        elif name == "erase":
+            command.add_argument(
+                "--user-id", type=_user_id, required=True, help="whose data to delete"
+            )
+        elif name == "eval":
+            command.add_argument("file", type=Path, help="a JSON file in LoCoMo's format")
     return parser.parse_args(argv)
 
 

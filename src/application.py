@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from src.config import Settings
-from src.graph.main_graph import build_graph
+from src.errors import AppError
+from src.graph.main_graph import Graph, Models, build_graph
 from src.graph.tools.current_time import build_current_time
-from src.graph.tools.search_messages import build_search_messages
-from src.llm.chat import ModelCaller, build_chat_model
+from src.graph.tools.forget_fact import build_forget_fact
+from src.graph.tools.save_user_fact import build_save_user_fact
+from src.graph.tools.search_memory import build_search_memory
+from src.llm.tokens import TokenCounter
+from src.memory_core import MemoryCore, build_caller, build_memory
 from src.metrics import Metrics
-from src.services.agent_service import AgentService
+from src.services.agent_service import AgentService, TurnStores
 from src.services.command_service import CommandService
 from src.services.tool_history_service import ToolHistoryService
 from src.storage.conversation_repo import (
@@ -21,13 +26,15 @@ from src.storage.conversation_repo import (
     set_conversation_repo_factory,
 )
 from src.storage.embedded_pg import EmbeddedPostgres
-from src.storage.message_search_repo import MessageSearchRepository
+from src.storage.memory_job_repo import MemoryJobRepository
 from src.storage.migrations import migrate
 from src.storage.pg_client import PgClient
 from src.storage.tool_result_repo import ToolResultRepository
 from src.storage.turn_repo import TurnRepository
 from src.storage.update_repo import UpdateRepository
 from src.storage.user_settings_repo import UserSettingsRepository
+
+logger = logging.getLogger(__name__)
 
 # Providers whose API takes a system message between the others.
 SYSTEM_IN_HISTORY = frozenset({"openai", "offline"})
@@ -45,8 +52,21 @@ class Core:
     turns: TurnRepository
     updates: UpdateRepository
     user_settings: UserSettingsRepository
+    memory: MemoryCore
     agent: AgentService
     commands: CommandService
+    counter: TokenCounter
+
+    async def warm_up(self) -> None:
+        """Load what the first turn would wait for: vocabularies, patterns, the embedder.
+
+        A failure is no reason not to start: it is met again, and told, when a turn needs it.
+        """
+        self.counter.load()
+        try:
+            await self.memory.warm_up()
+        except AppError as error:
+            logger.warning("the memory is not warm", exc_info=error)
 
 
 @asynccontextmanager
@@ -93,19 +113,14 @@ def build_core(settings: Settings, dsn: str, client: PgClient) -> Core:
     conversations = ConversationRepository(client)
     set_conversation_repo_factory(lambda: conversations)
     turns = TurnRepository(client)
+    memory = build_memory(settings, client, conversations, turns)
     tool_history = ToolHistoryService(client, ToolResultRepository(client))
-    name = settings.chat_model_name
-    graph = build_graph(
-        ModelCaller(build_chat_model(settings), name, timeout=settings.llm_timeout),
-        [build_current_time(), build_search_messages(client, MessageSearchRepository(client))],
-        wrap_tool_call=tool_history.record,
-        system_in_history=name.partition(":")[0] in SYSTEM_IN_HISTORY,
-    )
+    counter = TokenCounter(settings.chat_model_name)
+    user_settings = UserSettingsRepository(client)
     agent = AgentService(
-        client=client,
-        conversations=conversations,
-        turns=turns,
-        graph=graph,
+        client,
+        TurnStores(conversations, turns, memory.history, MemoryJobRepository(client)),
+        _build_graph(settings, memory, tool_history, counter),
         tool_history=tool_history,
         metrics=metrics,
     )
@@ -117,7 +132,34 @@ def build_core(settings: Settings, dsn: str, client: PgClient) -> Core:
         conversations=conversations,
         turns=turns,
         updates=UpdateRepository(client),
-        user_settings=UserSettingsRepository(client),
+        user_settings=user_settings,
+        memory=memory,
         agent=agent,
-        commands=CommandService(agent),
+        commands=CommandService(agent, memory.memories, user_settings, client),
+        counter=counter,
     )
+
+
+def _build_graph(
+    settings: Settings,
+    memory: MemoryCore,
+    tool_history: ToolHistoryService,
+    counter: TokenCounter,
+) -> Graph:
+    """The graph with its models and tools."""
+    name = settings.chat_model_name
+    models = Models(
+        caller=build_caller(settings),
+        summary_llm=memory.summary_llm,
+        counter=counter,
+        context_size=settings.llm_context_size,
+        system_in_history=name.partition(":")[0] in SYSTEM_IN_HISTORY,
+    )
+    memories = memory.memories
+    tools = [
+        build_current_time(),
+        build_save_user_fact(memories),
+        build_search_memory(memories),
+        build_forget_fact(memories),
+    ]
+    return build_graph(models, tools, memories, wrap_tool_call=tool_history.record)

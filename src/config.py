@@ -20,6 +20,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from src.errors import ConfigError
 
 OFFLINE_MODEL = "offline"
+LOCAL_EMBEDDINGS = "local"
 
 
 class Provider(NamedTuple):
@@ -98,6 +99,13 @@ def _check_model(value: str) -> str:
     return value
 
 
+def _check_embedding_model(value: str) -> str:
+    provider, _, name = value.partition(":")
+    if value == LOCAL_EMBEDDINGS or (provider == "openai" and name):
+        return value
+    raise ValueError(f"{value!r} is neither local nor openai:model")
+
+
 def _split_ids(value: Any) -> Any:
     if isinstance(value, str):
         return frozenset(part for part in re.split(r"[,;\s]+", value) if part)
@@ -152,7 +160,7 @@ class Settings(BaseSettings):
     anthropic_base_url: HttpUrl | None = None
     google_api_key: SecretStr | None = None
     google_base_url: HttpUrl | None = None
-    embedding_model: str = "local"
+    embedding_model: Annotated[str, AfterValidator(_check_embedding_model)] = LOCAL_EMBEDDINGS
     rerank_url: HttpUrl | None = None
     rerank_model: str | None = None
 
@@ -234,6 +242,8 @@ MENDS: Mapping[str, str] = {
     f"(providers: {', '.join(PROVIDERS)}), or leave it empty",
     "SUMMARY_MODEL": "Write provider:model, such as openai:gpt-5-mini, or leave it empty",
     "EXTRACTION_MODEL": "Write provider:model, such as openai:gpt-5-mini, or leave it empty",
+    "EMBEDDING_MODEL": "Write local, or openai:model such as openai:text-embedding-3-small",
+    "RERANK_URL": "Write the address of a /rerank endpoint, or leave it empty",
     "TIMEZONE": "Write a name from the tz database, such as Europe/Moscow",
     "HTTP_PORT": "Write a port from 1 to 65535, or 0 for any free one",
     "LOG_LEVEL": "Write DEBUG, INFO, WARNING or ERROR",
@@ -309,18 +319,26 @@ def _check_providers(settings: Settings) -> list[str]:
         provider = PROVIDERS.get((name or "").partition(":")[0])
         if name is not None and provider is not None:
             problems += _check_provider(settings, field.upper(), name, provider)
+    if settings.embedding_model != LOCAL_EMBEDDINGS:
+        problems += _check_key(settings, "EMBEDDING_MODEL", settings.embedding_model)
     return list(dict.fromkeys(problems))
 
 
-def _check_provider(settings: Settings, variable: str, name: str, provider: Provider) -> list[str]:
-    problems = []
+def _check_key(settings: Settings, variable: str, name: str) -> list[str]:
+    """A model needs a key, or the address of a server that wants none."""
+    provider = PROVIDERS[name.partition(":")[0]]
     has_key = getattr(settings, provider.key_variable.lower()) is not None
     has_address = getattr(settings, provider.base_url_variable.lower()) is not None
-    if not has_key and not has_address:
-        problems.append(
-            f"{provider.key_variable}: it is missing while {variable} is {name}. Write your key, "
-            f"or set {provider.base_url_variable} for a server that needs none"
-        )
+    if has_key or has_address:
+        return []
+    return [
+        f"{provider.key_variable}: it is missing while {variable} is {name}. Write your key, "
+        f"or set {provider.base_url_variable} for a server that needs none"
+    ]
+
+
+def _check_provider(settings: Settings, variable: str, name: str, provider: Provider) -> list[str]:
+    problems = _check_key(settings, variable, name)
     if find_spec(provider.package) is None:
         package = provider.package.replace("_", "-")
         problems.append(

@@ -14,8 +14,12 @@ from typing import TextIO
 from src.errors import AppError
 from src.services.agent_service import AgentService, IncomingMessage
 from src.services.command_service import CommandService, parse_command
+from src.services.turn_memory import TurnMemory
 from src.storage.pg_client import storable
+from src.storage.turn_repo import AnswerSource, StoredAnswer
+from src.storage.user_settings_repo import Mode
 from src.texts import Language, detect_language, say
+from src.time_zones import local_time
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +40,14 @@ class ConsoleStreams:
         return self.source.isatty() and self.target.isatty()
 
 
+@dataclass(frozen=True)
+class ConsoleUser:
+    """Whose messages the lines are, and his time zone."""
+
+    id: int
+    time_zone: str
+
+
 class Console:
     """Talks with one user through text streams."""
 
@@ -43,17 +55,18 @@ class Console:
         self,
         agent: AgentService,
         commands: CommandService,
+        memory: TurnMemory,
         *,
-        user_id: int,
-        time_zone: str,
+        user: ConsoleUser,
         as_json: bool = False,
         streams: ConsoleStreams | None = None,
     ) -> None:
-        """Talk as ``user_id``; with ``as_json`` each reply is one JSON object a line."""
+        """Talk as ``user``; with ``as_json`` each reply is one JSON object a line."""
         self._agent = agent
         self._commands = commands
-        self._user_id = user_id
-        self._time_zone = time_zone
+        self._memory = memory
+        self._user_id = user.id
+        self._time_zone = user.time_zone
         self._as_json = as_json
         self._streams = streams or _standard_streams()
         self._language: Language = "ru"
@@ -78,8 +91,13 @@ class Console:
     async def _answer(self, text: str) -> None:
         command = parse_command(text)
         if command is not None:
-            reply = await self._commands.run(command.name, self._user_id, language=self._language)
-            self._reply(reply)
+            reply = await self._commands.run(
+                command.name,
+                self._user_id,
+                language=self._language,
+                argument=command.argument,
+            )
+            self._reply(reply, mode=await self._commands.get_mode(self._user_id))
             return
         self._language = detect_language(text, self._language)
         try:
@@ -89,29 +107,59 @@ class Console:
             self._reply(say(error.text_key, self._language))
 
     async def _run_turn(self, text: str) -> None:
+        mode = await self._commands.get_mode(self._user_id)
         turn = await self._agent.begin_turn(
             IncomingMessage(
-                self._user_id, text, datetime.now(UTC), self._language, self._time_zone
+                self._user_id, text, datetime.now(UTC), self._language, self._time_zone, mode
             )
         )
         answer = await self._agent.answer(turn)
-        self._reply(answer.text, tools=answer.tools)
+        self._reply(answer.text, answer, mode=mode)
         await self._agent.mark_delivered(turn, answer)
+        try:
+            await self._memory.remember_turn(turn.conversation_id)
+        except AppError as error:  # it is done with the next message
+            logger.warning("the turn is not in the memory yet", exc_info=error)
 
-    def _reply(self, reply: str, tools: tuple[str, ...] = ()) -> None:
+    def _reply(
+        self, reply: str, answer: StoredAnswer | None = None, *, mode: Mode = "assistant"
+    ) -> None:
+        sources = answer.sources if answer else ()
         if self._as_json:
             record = {
                 "reply": reply,
-                "sources": [],
-                "tools": list(tools),
-                "intent": None,
-                "mode": "assistant",
+                "sources": [
+                    {
+                        "uid": source.uid,
+                        "text": source.text,
+                        "said_at": self._local(source).isoformat(),
+                    }
+                    for source in sources
+                ],
+                "tools": list(answer.tools) if answer else [],
+                "intent": answer.intent if answer else None,
+                "mode": mode,
             }
             self._write(json.dumps(record, ensure_ascii=False) + "\n")
-        elif self._streams.is_terminal:
-            self._write(f"{reply}\n\n")
-        else:
-            self._write(f"{reply}\n")
+            return
+        lines = [reply]
+        if sources:
+            lines += ["", say("sources_title", self._language)]
+            lines += [self._source_line(source) for source in sources]
+        end = "\n\n" if self._streams.is_terminal else "\n"
+        self._write("\n".join(lines) + end)
+
+    def _source_line(self, source: AnswerSource) -> str:
+        return say(
+            "source_line",
+            self._language,
+            number=source.number,
+            said_at=f"{self._local(source):%d.%m.%Y %H:%M}",
+            text=source.text,
+        )
+
+    def _local(self, source: AnswerSource) -> datetime:
+        return local_time(source.said_at, self._time_zone)
 
     def _write(self, text: str) -> None:
         self._streams.target.write(text)

@@ -13,6 +13,7 @@ from typing import Any
 import psycopg2
 import pytest
 
+from src.config import Settings
 from src.storage.embedded_pg import EmbeddedPostgres
 from src.storage.migrations import migrate
 from src.storage.pg_client import PgClient
@@ -22,11 +23,9 @@ TEMPLATE = "pomni_template"
 
 def pytest_configure() -> None:
     """Tests see no settings of the machine: neither its environment nor its .env."""
-    for name in list(os.environ):
-        if name.startswith(("PG_", "TELEGRAM_", "OPENAI_", "ANTHROPIC_", "GOOGLE_", "LLM_")):
-            del os.environ[name]
-    for name in ("DATABASE_URL", "ALLOWED_USER_IDS", "TIMEZONE", "HTTP_PORT", "LOG_LEVEL"):
-        os.environ.pop(name, None)
+    fields = {name.upper() for name in Settings.model_fields}
+    for name in [name for name in os.environ if name.upper() in fields]:
+        del os.environ[name]
 
 
 def database_url(server: str, name: str) -> str:

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Annotated, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 from uuid import UUID
 
-from langchain_core.messages import AnyMessage
-from langgraph.graph.message import add_messages
+from langchain_core.messages import AnyMessage, RemoveMessage
+from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 
+from src.memory.facts import CandidateFact
+from src.memory.retriever import Hit
+from src.memory.writer import Outcome
 from src.storage.conversation_repo import HistoryMessage
+from src.storage.memory_repo import Memory
+from src.storage.owner import Owner
 from src.storage.turn_repo import ModelUsage
+from src.storage.user_settings_repo import Mode
+from src.texts import Language
+
+Intent = Literal["teach", "solve"]
+
+
+class Conflict(TypedDict):
+    """A new fact, by its number among ``extracted_facts``, and a known one that it denies."""
+
+    new: int
+    memory_id: int
+    text: str
 
 
 class ConversationState(TypedDict, total=False):
@@ -20,17 +37,59 @@ class ConversationState(TypedDict, total=False):
 
     Attributes:
         history: The last 30 messages, oldest first, the one to answer last. Set by the
-            service (seed 001), read by ``init_state``.
-        messages: The prompt as it grows: system prompt, history, the model's messages and tool
-            results of this turn. Owned by ``init_state``, ``assistant`` and ``tools``.
+            service (seed 001), read by ``init_state`` and the nodes of strict mode.
+        summaries: Of what lies before them, oldest first. Set by the service.
+        messages: The prompt as it grows: system prompt, key facts, summaries, history, memories,
+            the model's messages and tool results of this turn. Owned by ``init_state``,
+            ``load_facts``, ``retrieve_memories``, ``summarize``, ``assistant`` and ``tools``.
+        pending_facts: Key facts on their way into ``messages`` (seed 000). Owned by
+            ``check_facts``.
+        facts_loaded: Whether the key facts are in ``messages``. Owned by ``load_facts``.
+        fact_added_in_last_run: Whether a tool has just saved a fact. Owned by
+            ``update_state_after_tool``, reset by ``check_facts``.
+        current_token_count: Tokens of ``messages``. Kept by every node that changes them.
+        llm_context_size: Tokens that the model takes. Owned by ``init_state``.
+        last_summary_ts: When ``summarize`` ran last. Owned by it.
+        relevant_memories: What was found for the new message (seed 002). Owned by
+            ``retrieve_memories``.
         tools_used: Names of the tools that ran, in order. Owned by
             ``update_state_after_tool``, read by the service.
-        answer: The final text. Owned by ``assistant``, read by the service.
+        intent: Strict mode: what the message does (seed 003). Owned by ``classify_intent``.
+        search_query: Strict mode: what to search first. Owned by ``classify_intent``.
+        extracted_facts: Strict mode: what the message teaches. Owned by ``classify_intent``,
+            completed by ``extract_facts``.
+        conflicts: Strict mode: known facts that the new ones deny. Owned by
+            ``check_conflicts``.
+        accepted_conflicts: Strict mode: those in which the new fact wins. Owned by
+            ``auto_resolve``.
+        outcomes: Strict mode: what became of each fact. Owned by ``store_knowledge``.
+        retrieved_context: Strict mode: what is known about the task. Owned by
+            ``retrieve_context`` and ``react_loop``.
+        references: Strict mode: uids that the answer cites, verified. Owned by
+            ``generate_answer``.
+        answer: The final text. Owned by ``assistant``, ``generate_confirmation`` and
+            ``generate_answer``, read by the service.
     """
 
     history: list[HistoryMessage]
+    summaries: list[str]
     messages: Annotated[list[AnyMessage], add_messages]
+    pending_facts: list[Memory]
+    facts_loaded: bool
+    fact_added_in_last_run: bool
+    current_token_count: int
+    llm_context_size: int
+    last_summary_ts: datetime
+    relevant_memories: list[Hit]
     tools_used: list[str]
+    intent: Intent
+    search_query: str
+    extracted_facts: list[CandidateFact]
+    conflicts: list[Conflict]
+    accepted_conflicts: list[Conflict]
+    outcomes: list[Outcome]
+    retrieved_context: list[Hit]
+    references: list[str]
     answer: str
 
 
@@ -39,19 +98,42 @@ class TurnContext:
     """What one run of the graph is about; LangGraph hands it to nodes and tools as it is.
 
     Attributes:
-        telegram_user_id: The owner: a person, or a group's negative chat id.
+        owner: A person, or a group and topic.
         conversation_id: The conversation.
         message_id: The user message that is answered.
-        moment: When it was written.
+        text: What it says, without the time label.
+        moment: When it was written (aware).
         time_zone: The owner's zone, a tz database name.
+        language: For the sentences that the bot says itself.
+        mode: Which way the graph takes.
+        window_start: Position of the first message that the model sees.
         on_text: Called with each piece of the answer as the model writes it.
         usage: Filled with one entry per model call.
+        sources: What the model was shown, in the order of its numbers: [1] is the first.
     """
 
-    telegram_user_id: int
+    owner: Owner
     conversation_id: UUID
     message_id: int
+    text: str
     moment: datetime
     time_zone: str
+    language: Language
+    mode: Mode
+    window_start: int
     on_text: Callable[[str], None]
     usage: list[ModelUsage] = field(default_factory=list)
+    sources: list[Hit] = field(default_factory=list)
+
+    def number(self, hit: Hit) -> int:
+        """The number by which the answer cites a hit; the same one when it comes up again."""
+        for number, known in enumerate(self.sources, start=1):
+            if known.uid == hit.uid:
+                return number
+        self.sources.append(hit)
+        return len(self.sources)
+
+
+def in_place_of_all(messages: Sequence[AnyMessage]) -> list[Any]:
+    """The update of ``messages`` that replaces all of them instead of appending."""
+    return [RemoveMessage(id=REMOVE_ALL_MESSAGES), *messages]

@@ -1,11 +1,17 @@
 """The graph: nodes and edges.
 
-START → init_state → assistant ⇄ tools → update_state_after_tool → assistant … → END
+START → init_state → check_facts → load_facts → retrieve_memories → [summarize] → by mode:
+
+assistant: assistant ⇄ tools → update_state_after_tool → (fact saved: check_facts) … → END
+strict: classify_intent → teach: extract_facts → check_conflicts → [auto_resolve]
+                                 → store_knowledge → generate_confirmation → END
+                        → solve: retrieve_context → react_loop → generate_answer → END
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
@@ -15,67 +21,214 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.prebuilt.tool_node import AsyncToolCallWrapper, ToolInvocationError
+from langgraph.runtime import Runtime
 
 from src.graph.conversation_state import ConversationState, TurnContext
 from src.graph.nodes.assistant import assistant
+from src.graph.nodes.auto_resolve import auto_resolve
+from src.graph.nodes.check_conflicts import check_conflicts
+from src.graph.nodes.check_facts import check_facts
+from src.graph.nodes.classify_intent import classify_intent
+from src.graph.nodes.extract_facts import extract_facts
+from src.graph.nodes.generate_answer import generate_answer
+from src.graph.nodes.generate_confirmation import generate_confirmation
 from src.graph.nodes.init_state import init_state
+from src.graph.nodes.load_facts import load_facts
+from src.graph.nodes.react_loop import react_loop
+from src.graph.nodes.retrieve_context import retrieve_context
+from src.graph.nodes.retrieve_memories import retrieve_memories
+from src.graph.nodes.store_knowledge import store_knowledge
+from src.graph.nodes.summarize import summarize
 from src.graph.nodes.update_state_after_tool import update_state_after_tool
 from src.llm.chat import ModelCaller
 from src.llm.prompts.assistant import SYSTEM_PROMPT
+from src.llm.tokens import TokenCounter
+from src.memory.memories import Memories
 
 Graph = CompiledStateGraph[ConversationState, TurnContext, ConversationState, ConversationState]
+Builder = StateGraph[ConversationState, TurnContext, ConversationState, ConversationState]
+
+SUMMARIZE_FROM = 0.6  # of the model's context (seed 000)
+
+
+@dataclass(frozen=True)
+class Models:
+    """The models of the graph, and what their providers are like.
+
+    Attributes:
+        caller: The chat model.
+        summary_llm: The model that summarises.
+        counter: Counts the chat model's tokens.
+        context_size: Tokens that the chat model takes.
+        system_in_history: Whether the provider takes system messages in mid-history.
+    """
+
+    caller: ModelCaller
+    summary_llm: ModelCaller
+    counter: TokenCounter
+    context_size: int
+    system_in_history: bool = True
 
 
 def build_graph(
-    caller: ModelCaller,
+    models: Models,
     tools: Sequence[BaseTool],
+    memories: Memories,
     *,
     wrap_tool_call: AsyncToolCallWrapper | None = None,
-    system_in_history: bool = True,
     checkpointer: BaseCheckpointSaver[str] | None = None,
 ) -> Graph:
     """Wire the nodes together.
 
     Args:
-        caller: The chat model.
-        tools: What the model may call.
+        models: The chat model, the summary model, the token counter.
+        tools: What the model may call in assistant mode.
+        memories: The memory.
         wrap_tool_call: Runs around every tool call; ``ToolHistoryService.record``.
-        system_in_history: Whether the provider takes system messages in mid-history.
         checkpointer: LangGraph's own persistence; none by default, since the history is stored
             in ``messages``.
 
     Returns:
-        A graph to ``ainvoke`` with ``{"history": [...]}`` and ``context=TurnContext(...)``.
+        A graph to ``ainvoke`` with ``{"history": [...], "summaries": [...]}``
+        and ``context=TurnContext(...)``.
     """
-    builder = StateGraph(ConversationState, context_schema=TurnContext)
+    builder: Builder = StateGraph(ConversationState, context_schema=TurnContext)
+    _add_prompt(builder, models, memories)
+    _add_assistant(builder, models, tools, wrap_tool_call)
+    _add_strict(builder, models, memories)
+    return builder.compile(checkpointer=checkpointer)
+
+
+def _add_prompt(builder: Builder, models: Models, memories: Memories) -> None:
+    """What both modes begin with."""
+    counter, in_history = models.counter, models.system_in_history
     builder.add_node(
         "init_state",
-        partial(init_state, system_prompt=SYSTEM_PROMPT, system_in_history=system_in_history),
+        partial(
+            init_state,
+            system_prompt=SYSTEM_PROMPT,
+            system_in_history=in_history,
+            counter=counter,
+            context_size=models.context_size,
+        ),
+    )
+    builder.add_node("check_facts", partial(check_facts, memories=memories))
+    builder.add_node("load_facts", partial(load_facts, counter=counter))
+    builder.add_node(
+        "retrieve_memories",
+        partial(
+            retrieve_memories, memories=memories, counter=counter, system_in_history=in_history
+        ),
     )
     builder.add_node(
-        "assistant", partial(assistant, caller=caller, runnable=caller.with_tools(tools))
+        "summarize", partial(summarize, summary_llm=models.summary_llm, counter=counter)
+    )
+    builder.add_conditional_edges(START, route_start, ["init_state", "classify_intent"])
+    builder.add_edge("init_state", "check_facts")
+    builder.add_edge("check_facts", "load_facts")
+    builder.add_edge("load_facts", "retrieve_memories")
+    builder.add_conditional_edges(
+        "retrieve_memories", route_summary, {"summarize": "summarize", "assistant": "assistant"}
+    )
+    builder.add_edge("summarize", "assistant")
+
+
+def _add_assistant(
+    builder: Builder,
+    models: Models,
+    tools: Sequence[BaseTool],
+    wrap_tool_call: AsyncToolCallWrapper | None,
+) -> None:
+    """Assistant mode: the model and its tools."""
+    builder.add_node(
+        "assistant",
+        partial(
+            assistant,
+            caller=models.caller,
+            runnable=models.caller.with_tools(tools),
+            counter=models.counter,
+        ),
     )
     builder.add_node(
         "tools",
         ToolNode(tools, handle_tool_errors=describe_tool_error, awrap_tool_call=wrap_tool_call),
     )
     builder.add_node("update_state_after_tool", update_state_after_tool)
-
-    builder.add_edge(START, "init_state")
-    builder.add_edge("init_state", "assistant")
     builder.add_conditional_edges("assistant", route_tools, {"tools": "tools", END: END})
     builder.add_edge("tools", "update_state_after_tool")
-    builder.add_edge("update_state_after_tool", "assistant")
-    return builder.compile(checkpointer=checkpointer)
+    builder.add_conditional_edges(
+        "update_state_after_tool", route_after_tool, ["check_facts", "assistant"]
+    )
+
+
+def _add_strict(builder: Builder, models: Models, memories: Memories) -> None:
+    """Strict mode: only what was taught (seed 003)."""
+    caller = models.caller
+    builder.add_node("classify_intent", partial(classify_intent, caller=caller))
+    builder.add_node("extract_facts", partial(extract_facts, caller=caller))
+    builder.add_node("check_conflicts", partial(check_conflicts, memories=memories, caller=caller))
+    builder.add_node("auto_resolve", auto_resolve)
+    builder.add_node("store_knowledge", partial(store_knowledge, memories=memories))
+    builder.add_node("generate_confirmation", generate_confirmation)
+    builder.add_node("retrieve_context", partial(retrieve_context, memories=memories))
+    builder.add_node("react_loop", partial(react_loop, memories=memories, caller=caller))
+    builder.add_node("generate_answer", partial(generate_answer, caller=caller))
+
+    builder.add_conditional_edges(
+        "classify_intent",
+        route_intent,
+        {"teach": "extract_facts", "solve": "retrieve_context"},
+    )
+    builder.add_edge("extract_facts", "check_conflicts")
+    builder.add_conditional_edges(
+        "check_conflicts", route_conflicts, ["auto_resolve", "store_knowledge"]
+    )
+    builder.add_edge("auto_resolve", "store_knowledge")
+    builder.add_edge("store_knowledge", "generate_confirmation")
+    builder.add_edge("generate_confirmation", END)
+    builder.add_edge("retrieve_context", "react_loop")
+    builder.add_edge("react_loop", "generate_answer")
+    builder.add_edge("generate_answer", END)
+
+
+# Like the nodes that only compute, the routes are coroutines: LangGraph sends plain functions to
+# a worker thread, which costs more than they do.
+
+
+async def route_start(
+    state: ConversationState,  # noqa: ARG001  (LangGraph passes the state first)
+    runtime: Runtime[TurnContext],
+) -> Literal["init_state", "classify_intent"]:
+    """To the prompt, or straight to strict mode, which has no use for it."""
+    return "classify_intent" if runtime.context.mode == "strict" else "init_state"
+
+
+async def route_summary(state: ConversationState) -> Literal["summarize", "assistant"]:
+    """To a summary when the prompt takes 60 % of the context or more."""
+    share = state["current_token_count"] / state["llm_context_size"]
+    return "summarize" if share >= SUMMARIZE_FROM else "assistant"
 
 
 async def route_tools(state: ConversationState) -> Literal["tools", "__end__"]:
-    """To the tools that the model called, else the turn is over.
-
-    Like the nodes that only compute, it is a coroutine: LangGraph sends plain functions to a
-    worker thread, which costs more than they do.
-    """
+    """To the tools that the model called, else the turn is over."""
     return tools_condition(state["messages"])
+
+
+async def route_after_tool(state: ConversationState) -> Literal["check_facts", "assistant"]:
+    """A saved fact belongs into the prompt at once."""
+    return "check_facts" if state["fact_added_in_last_run"] else "assistant"
+
+
+async def route_intent(state: ConversationState) -> Literal["teach", "solve"]:
+    """What the message does."""
+    return state["intent"]
+
+
+async def route_conflicts(
+    state: ConversationState,
+) -> Literal["auto_resolve", "store_knowledge"]:
+    """Conflicts are resolved before anything is stored."""
+    return "auto_resolve" if state["conflicts"] else "store_knowledge"
 
 
 def describe_tool_error(error: Exception) -> str:

@@ -13,6 +13,7 @@ from src.errors import StorageError
 from src.jobs.housekeeping import HOUSEKEEPING_QUEUE, recover
 from src.jobs.update_tasks import CONTROL_QUEUE, TURNS_QUEUE
 from src.storage.advisory_lock import AdvisoryLock
+from src.storage.memory_job_repo import MEMORY_QUEUE
 
 logger = logging.getLogger(__name__)
 
@@ -21,10 +22,12 @@ logger = logging.getLogger(__name__)
 # none. So the queue is also asked this often, in seconds; a question takes 0.3 ms.
 POLL_SECONDS = 0.03
 CONTROL_POLL_SECONDS = 0.1
+MEMORY_POLL_SECONDS = 0.5
+MEMORY_CONCURRENCY = 3  # jobs behind the turns: indexing, embedding, digesting a conversation
 CONTROL_CONCURRENCY = 4  # jobs that cut in, and the housekeeping, have places of their own
 HEARTBEAT_SECONDS = 10.0
 RESTART_PAUSE = 1.0
-QUEUE_CONNECTIONS = 6
+QUEUE_CONNECTIONS = 8
 
 
 def build_queue(dsn: str) -> App:
@@ -69,6 +72,7 @@ class Workers:
         await asyncio.gather(
             self._supervise([TURNS_QUEUE], self._concurrency),
             self._supervise([CONTROL_QUEUE, HOUSEKEEPING_QUEUE], CONTROL_CONCURRENCY),
+            self._supervise([MEMORY_QUEUE], MEMORY_CONCURRENCY),
             self._hold_presence(),
         )
         await asyncio.to_thread(self._alive.release)
@@ -117,7 +121,8 @@ class Workers:
             await self._recover_own()
 
     async def _run_worker(self, queues: list[str], concurrency: int) -> None:
-        poll = POLL_SECONDS if TURNS_QUEUE in queues else CONTROL_POLL_SECONDS
+        polls = {TURNS_QUEUE: POLL_SECONDS, MEMORY_QUEUE: MEMORY_POLL_SECONDS}
+        poll = polls.get(queues[0], CONTROL_POLL_SECONDS)
         await self._app.run_worker_async(
             queues=queues,
             name=f"pomni-{queues[0]}",

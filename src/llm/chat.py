@@ -5,19 +5,21 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.runnables import Runnable
-from pydantic import SecretStr
+from pydantic import BaseModel, SecretStr, ValidationError
 
 from src.config import OFFLINE_MODEL, PROVIDERS, Settings
+from src.errors import ModelError
 from src.llm.errors import model_error
 from src.llm.offline import OfflineChatModel
 from src.storage.turn_repo import ModelUsage
 
+Schema = TypeVar("Schema", bound=BaseModel)
 ChatRunnable = Runnable[LanguageModelInput, AIMessage]
 
 
@@ -130,6 +132,47 @@ class ModelCaller:
             invalid_tool_calls=answer.invalid_tool_calls,
             id=answer.id,
         )
+
+    async def structured(
+        self,
+        messages: Sequence[BaseMessage],
+        schema: type[Schema],
+        *,
+        purpose: str,
+        on_usage: Callable[[ModelUsage], None],
+    ) -> Schema:
+        """One call whose reply is an object: the model must call a tool of that form.
+
+        A server that ignores the demand and writes JSON is understood as well.
+
+        Raises:
+            ModelUnavailableError: Worth another try.
+            ModelError: The request was refused, or the reply does not fit the schema.
+        """
+        runnable = self._model.bind_tools([schema], tool_choice=schema.__name__)
+        message = await self.stream(
+            runnable, messages, purpose=purpose, on_text=lambda _text: None, on_usage=on_usage
+        )
+        try:
+            if message.tool_calls:
+                return schema.model_validate(message.tool_calls[0]["args"])
+            text = str(message.text)
+            return schema.model_validate_json(text[text.find("{") : text.rfind("}") + 1])
+        except ValidationError as error:
+            raise ModelError(f"the reply is no {schema.__name__}") from error
+
+    async def text(
+        self,
+        messages: Sequence[BaseMessage],
+        *,
+        purpose: str,
+        on_usage: Callable[[ModelUsage], None],
+    ) -> str:
+        """One call whose reply is text, as a whole; raises what ``stream`` raises."""
+        message = await self.stream(
+            self._model, messages, purpose=purpose, on_text=lambda _text: None, on_usage=on_usage
+        )
+        return str(message.text).strip()
 
 
 def usage_of(message: AIMessage, purpose: str, model: str, milliseconds: int) -> ModelUsage:

@@ -1,8 +1,8 @@
 """The offline model: rules instead of a language model, behind the same interface.
 
-It lets a machine without any key show the whole system. It stores what it is told (the turn
-stores every message anyway), and answers questions by calling the same tools as a real model
-and quoting what they return. It never pretends to be a language model.
+It lets a machine without any key show the whole system: the same graph, tools, schemas and
+stores. It remembers what it is told, finds it again by calling the same tools as a real model, and
+quotes. It never pretends to be a language model.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import json
 import re
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from datetime import datetime
 from typing import Any
 
 from langchain_core.callbacks import (
@@ -24,26 +23,26 @@ from langchain_core.messages import (
     AIMessageChunk,
     BaseMessage,
     HumanMessage,
+    SystemMessage,
     ToolMessage,
 )
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 
+from src.llm.offline_facts import forget_request, is_question, parse_facts
+from src.llm.offline_replies import (
+    describe_forgotten,
+    describe_saved,
+    quote_found,
+    relevant_uids,
+)
+from src.llm.offline_tasks import do_task, fill_form
+from src.llm.prompts.time_label import strip_time_label
 from src.texts import Language, detect_language, say
 
-LABEL = re.compile(r"^\[Текущее время: [^\]]*\]\s*")
-# How questions begin, in the three languages; a question mark makes any text a question,
-# and a hyphen none: "что-то", "как-то".
-QUESTION = re.compile(
-    r"^\W*(как|кто|что|где|когда|куда|откуда|зачем|почему|сколько|какой|какая|какое|какие|чей|"
-    r"который час|котра година|напомни|расскажи|скажи|найди|помнишь|"
-    r"як|хто|що|де|коли|куди|звідки|навіщо|чому|скільки|який|яка|яке|які|чи|нагадай|розкажи|"
-    r"знайди|пам’ятаєш|пам'ятаєш|"
-    r"what|who|where|when|why|how|which|whose|is|are|do|does|did|can|tell|remind|find)\b(?!-)",
-    re.IGNORECASE,
-)
-CLAUSE = re.compile(r"^\W*(когда|коли|when|где|де|where)\b", re.IGNORECASE)
+SEARCHED = 8  # results that are looked at
+MAX_FACTS = 8  # of one message
 TIME_QUESTION = re.compile(
     r"который час|сколько времени|котра година|скільки часу|what time|current time",
     re.IGNORECASE,
@@ -61,12 +60,12 @@ class OfflineChatModel(BaseChatModel):
         self,
         tools: Sequence[dict[str, Any] | type | Callable[..., Any] | BaseTool],
         *,
-        tool_choice: str | None = None,  # noqa: ARG002  (BaseChatModel's signature)
+        tool_choice: str | None = None,
         **kwargs: Any,
     ) -> Runnable[LanguageModelInput, AIMessage]:
-        """Keep the names of the tools that may be called."""
+        """Keep the names of the tools that may be called, and the one that must be."""
         names = [tool.name for tool in tools if isinstance(tool, BaseTool)]
-        return self.bind(tool_names=names, **kwargs)
+        return self.bind(tool_names=names, form=tool_choice, **kwargs)
 
     def _generate(
         self,
@@ -74,9 +73,11 @@ class OfflineChatModel(BaseChatModel):
         stop: list[str] | None = None,  # noqa: ARG002  (BaseChatModel's signature)
         run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002
         tool_names: Sequence[str] = (),
+        form: str | None = None,
         **kwargs: Any,  # noqa: ARG002
     ) -> ChatResult:
-        return ChatResult(generations=[ChatGeneration(message=answer(messages, tool_names))])
+        message = answer(messages, tool_names, form=form)
+        return ChatResult(generations=[ChatGeneration(message=message)])
 
     def _stream(
         self,
@@ -84,9 +85,10 @@ class OfflineChatModel(BaseChatModel):
         stop: list[str] | None = None,  # noqa: ARG002
         run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002
         tool_names: Sequence[str] = (),
+        form: str | None = None,
         **kwargs: Any,  # noqa: ARG002
     ) -> Iterator[ChatGenerationChunk]:
-        message = answer(messages, tool_names)
+        message = answer(messages, tool_names, form=form)
         chunk = AIMessageChunk(content=message.content, tool_calls=message.tool_calls)
         yield ChatGenerationChunk(message=chunk)
 
@@ -101,37 +103,99 @@ class OfflineChatModel(BaseChatModel):
             yield chunk
 
 
-def answer(messages: Sequence[BaseMessage], tool_names: Sequence[str] = ()) -> AIMessage:
-    """What the rules say to a conversation: a tool call, or the answer.
+def answer(
+    messages: Sequence[BaseMessage], tool_names: Sequence[str] = (), *, form: str | None = None
+) -> AIMessage:
+    """What the rules say to a prompt: tool calls, a filled form, or text.
 
     Args:
         messages: The prompt as any model gets it, the user's message last (or tool results).
         tool_names: The tools that may be called.
+        form: The schema that must be filled, as a call of that name.
     """
+    text = strip_time_label(_last_user_text(messages)).strip()
+    if form is not None:
+        return _calls([(form, fill_form(form, text))])
+    task = do_task(_system_text(messages), text)
+    if task is not None:
+        return AIMessage(content=task)
+    language = detect_language(text)
     results = _results_at_the_end(messages)
-    question = _last_user_text(messages)
-    language = detect_language(question)
     if results:
-        return AIMessage(content=_answer_from(results, language))
-    if not is_question(question):
-        return AIMessage(
-            content=f"{say('offline_stored', language)} {say('offline_note', language)}"
+        return _after_tools(results, text, language, tool_names)
+    return _first_step(text, language, tool_names)
+
+
+def _first_step(text: str, language: Language, tool_names: Sequence[str]) -> AIMessage:
+    """A user's message: forget, find, or remember."""
+    wanted = forget_request(text)
+    if wanted == "":
+        return AIMessage(content=say("offline_forget_what", language))
+    if wanted is not None and "forget_fact" in tool_names:
+        return _calls([("search_memory", {"query": wanted, "limit": SEARCHED})])
+    if is_question(text):
+        return _find(text, language, tool_names)
+    facts = parse_facts(text)[:MAX_FACTS]
+    if facts and "save_user_fact" in tool_names:
+        return _calls(
+            [
+                (
+                    "save_user_fact",
+                    {
+                        "text": fact.text,
+                        "quote": fact.quote,
+                        "memory_type": fact.memory_type,
+                        "importance": fact.importance,
+                        "subject": fact.subject,
+                        "relation": fact.relation,
+                        "object": fact.object,
+                    },
+                )
+                for fact in facts
+            ]
         )
-    if TIME_QUESTION.search(question) and "current_time" in tool_names:
-        return _call("current_time", {})
-    if "search_messages" in tool_names:
-        return _call("search_messages", {"query": question, "limit": 10})
+    return AIMessage(content=say("offline_note", language))
+
+
+def _find(text: str, language: Language, tool_names: Sequence[str]) -> AIMessage:
+    if TIME_QUESTION.search(text) and "current_time" in tool_names:
+        return _calls([("current_time", {})])
+    if "search_memory" in tool_names:
+        return _calls([("search_memory", {"query": text, "limit": SEARCHED})])
     return AIMessage(content=_unknown(language))
 
 
-def is_question(text: str) -> bool:
-    """Whether a text asks something, by its mark or its first word.
+def _after_tools(
+    results: Sequence[ToolMessage],
+    text: str,
+    language: Language,
+    tool_names: Sequence[str],
+) -> AIMessage:
+    """The reply to what the tools returned; after a search to forget, the forgetting."""
+    found = [_read(result) for result in results]
+    name = results[0].name
+    if name == "current_time" and results[0].status != "error":
+        return AIMessage(content=say("offline_time", language, time=str(results[0].text)))
+    if name == "save_user_fact":
+        return AIMessage(content=describe_saved(found, language))
+    if name == "forget_fact":
+        return AIMessage(content=describe_forgotten(found[0], language))
+    wanted = forget_request(text)
+    if name == "search_memory" and wanted and "forget_fact" in tool_names:
+        uids = relevant_uids(found[0], wanted)
+        if uids:
+            return _calls([("forget_fact", {"uids": uids})])
+        return AIMessage(content=say("offline_forgot_nothing", language))
+    return AIMessage(content=quote_found(found[0], text, language) or _unknown(language))
 
-    "Когда я был маленьким, …" begins like a question and tells something.
-    """
-    if "?" in text:
-        return True
-    return QUESTION.match(text) is not None and not (CLAUSE.match(text) and "," in text)
+
+def _read(result: ToolMessage) -> dict[str, Any]:
+    """A tool's JSON; nothing where it failed."""
+    try:
+        record = json.loads(str(result.text))
+    except ValueError:
+        return {}
+    return record if isinstance(record, dict) else {}
 
 
 def _results_at_the_end(messages: Sequence[BaseMessage]) -> list[ToolMessage]:
@@ -146,41 +210,29 @@ def _results_at_the_end(messages: Sequence[BaseMessage]) -> list[ToolMessage]:
 def _last_user_text(messages: Sequence[BaseMessage]) -> str:
     for message in reversed(messages):
         if isinstance(message, HumanMessage):
-            return LABEL.sub("", str(message.text)).strip()
+            return str(message.text)
     return ""
 
 
-def _answer_from(results: Sequence[ToolMessage], language: Language) -> str:
-    for result in results:
-        if result.name == "current_time" and result.status != "error":
-            return say("offline_time", language, time=str(result.text))
-        quotes = _quotes(str(result.text), language)
-        if quotes:
-            lines = "\n".join(quotes)
-            return f"{say('offline_quote_one', language)}\n\n{lines}"
-    return _unknown(language)
-
-
-def _quotes(result: str, language: Language) -> list[str]:
-    try:
-        found = json.loads(result)["messages"]
-    except (ValueError, KeyError, TypeError):
-        return []
-    return [
-        say(
-            "offline_quote",
-            language,
-            said_at=datetime.fromisoformat(entry["said_at"]).strftime("%d.%m.%Y %H:%M"),
-            text=entry["text"],
-        )
-        for entry in [entry for entry in found if not is_question(entry["text"])][:3]
-    ]
+def _system_text(messages: Sequence[BaseMessage]) -> str:
+    first = messages[0] if messages else None
+    return str(first.text) if isinstance(first, SystemMessage) else ""
 
 
 def _unknown(language: Language) -> str:
     return f"{say('offline_unknown', language)} {say('offline_note', language)}"
 
 
-def _call(name: str, arguments: dict[str, Any]) -> AIMessage:
-    call = {"name": name, "args": arguments, "id": f"call_{uuid.uuid4().hex}", "type": "tool_call"}
-    return AIMessage(content="", tool_calls=[call])
+def _calls(calls: Sequence[tuple[str, dict[str, Any]]]) -> AIMessage:
+    return AIMessage(
+        content="",
+        tool_calls=[
+            {
+                "name": name,
+                "args": arguments,
+                "id": f"call_{uuid.uuid4().hex}",
+                "type": "tool_call",
+            }
+            for name, arguments in calls
+        ],
+    )

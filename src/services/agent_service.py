@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import cast
 from uuid import UUID
@@ -20,6 +20,8 @@ from src.graph.conversation_state import ConversationState, TurnContext
 from src.graph.main_graph import Graph
 from src.llm.prompts.time_label import add_time_label
 from src.metrics import Metrics
+from src.services.history_reader import HistoryReader
+from src.services.sources import cited_sources
 from src.services.tool_history_service import ToolHistoryService
 from src.services.turn_control import TurnControl, TurnStoppedError
 from src.storage.conversation_repo import (
@@ -27,13 +29,15 @@ from src.storage.conversation_repo import (
     HistoryMessage,
     TelegramOrigin,
 )
+from src.storage.memory_job_repo import MemoryJobRepository
+from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
 from src.storage.turn_repo import ModelUsage, NewAnswer, StoredAnswer, TurnRepository
+from src.storage.user_settings_repo import Mode
 from src.texts import Language, say
 
 logger = logging.getLogger(__name__)
 
-HISTORY_LIMIT = 30  # messages (seed 001)
 MAX_STEPS = 24  # of the graph: eight model calls with tools between them
 
 
@@ -47,6 +51,7 @@ class IncomingMessage:
         moment: When (aware).
         language: For the sentences that the bot says itself.
         time_zone: The owner's zone.
+        mode: ``assistant`` or ``strict``.
         thread_id: The topic of a forum group, else 0.
         origin: Where in Telegram it stands; None in the console.
     """
@@ -56,8 +61,14 @@ class IncomingMessage:
     moment: datetime
     language: Language
     time_zone: str
+    mode: Mode = "assistant"
     thread_id: int = 0
     origin: TelegramOrigin | None = None
+
+    @property
+    def owner(self) -> Owner:
+        """Whose memory it is."""
+        return Owner(self.telegram_user_id, self.thread_id)
 
 
 @dataclass(frozen=True)
@@ -70,6 +81,8 @@ class Turn:
         message_id: Its id there.
         is_new: Whether it was stored just now, so that this is the first attempt.
         history: The last 30 messages, oldest first, this one last.
+        window_start: Position of the first message that the model sees.
+        summaries: Of what lies before it, oldest first.
         answer: Its answer, when an earlier attempt got that far.
     """
 
@@ -78,7 +91,19 @@ class Turn:
     message_id: int
     is_new: bool = True
     history: tuple[HistoryMessage, ...] = ()
+    window_start: int = 1
+    summaries: tuple[str, ...] = ()
     answer: StoredAnswer | None = None
+
+
+@dataclass(frozen=True)
+class TurnStores:
+    """Where a turn is kept."""
+
+    conversations: ConversationRepository
+    turns: TurnRepository
+    history: HistoryReader
+    memory_jobs: MemoryJobRepository
 
 
 class AgentService:
@@ -86,18 +111,19 @@ class AgentService:
 
     def __init__(
         self,
-        *,
         client: PgClient,
-        conversations: ConversationRepository,
-        turns: TurnRepository,
+        stores: TurnStores,
         graph: Graph,
+        *,
         tool_history: ToolHistoryService,
         metrics: Metrics,
     ) -> None:
-        """Use what ``bot.py`` built."""
+        """Use what ``src/application.py`` built."""
         self._client = client
-        self._conversations = conversations
-        self._turns = turns
+        self._conversations = stores.conversations
+        self._turns = stores.turns
+        self._history = stores.history
+        self._memory_jobs = stores.memory_jobs
         self._graph = graph
         self._tool_history = tool_history
         self._metrics = metrics
@@ -143,27 +169,31 @@ class AgentService:
         try:
             state = await (control or TurnControl()).run(self._run_graph(turn, context))
         except TurnStoppedError:
-            return await self._save(turn, "".join(written), (), usage, stopped=True)
+            return await self._save(turn, "".join(written), context, stopped=True)
         except GraphRecursionError:
-            sentence = say("too_many_steps", turn.incoming.language)
-            return await self._save(turn, sentence, (), usage)
+            return await self._save(turn, say("too_many_steps", turn.incoming.language), context)
         except Exception:
             await self._save_usage(turn, usage)
             raise
         text = state.get("answer") or say("empty_answer", turn.incoming.language)
-        return await self._save(turn, text, tuple(state.get("tools_used", ())), usage)
+        tools = tuple(state.get("tools_used", ()))
+        answer = await self._save(turn, text, context, tools=tools)
+        return replace(answer, intent=state.get("intent"))
 
     async def mark_delivered(
         self, turn: Turn, answer: StoredAnswer, *, parts: int = 1, update: int | None = None
     ) -> None:
-        """The user has the answer; ``update`` is the row id of the update that asked for it."""
-        await self._client.run(
-            self._turns.mark_delivered,
-            turn.conversation_id,
-            answer.id,
-            parts=parts,
-            update=update,
-        )
+        """The user has the answer; ``update`` is the row id of the update that asked for it.
+
+        Then the memory's jobs are asked to take the turn in, where there are jobs.
+        """
+
+        def finish() -> None:
+            self._turns.mark_delivered(turn.conversation_id, answer.id, parts=parts, update=update)
+            if update is not None:
+                self._memory_jobs.defer_indexing()
+
+        await self._client.run(finish)
 
     async def mark_stopped(self, turn: Turn) -> None:
         """The user stopped the answer before it began."""
@@ -188,7 +218,11 @@ class AgentService:
             )
             try:
                 message = self._conversations.add_message(
-                    conversation_id, "user", content, origin=incoming.origin
+                    conversation_id,
+                    "user",
+                    content,
+                    origin=incoming.origin,
+                    said_at=incoming.moment,
                 )
                 break
             except ConversationGoneError:  # wiped between the two statements
@@ -198,19 +232,32 @@ class AgentService:
         if not message.is_new:
             answer = self._turns.find_answer(conversation_id, message.id)
         with self._metrics.stage("load"):
-            history = self._conversations.load_last_messages(conversation_id, HISTORY_LIMIT)
-        return Turn(incoming, conversation_id, message.id, message.is_new, tuple(history), answer)
+            window = self._history.read(conversation_id)
+        return Turn(
+            incoming,
+            conversation_id,
+            message.id,
+            message.is_new,
+            window.history,
+            window.start,
+            window.summaries,
+            answer,
+        )
 
     def _context(
         self, turn: Turn, on_text: Callable[[str], None], usage: list[ModelUsage]
     ) -> TurnContext:
         incoming = turn.incoming
         return TurnContext(
-            telegram_user_id=incoming.telegram_user_id,
+            owner=incoming.owner,
             conversation_id=turn.conversation_id,
             message_id=turn.message_id,
+            text=incoming.text,
             moment=incoming.moment,
             time_zone=incoming.time_zone,
+            language=incoming.language,
+            mode=incoming.mode,
+            window_start=turn.window_start,
             on_text=on_text,
             usage=usage,
         )
@@ -218,7 +265,10 @@ class AgentService:
     async def _run_graph(self, turn: Turn, context: TurnContext) -> ConversationState:
         with self._metrics.stage("model"):
             state = await self._graph.ainvoke(
-                {"history": list(turn.history)},
+                {
+                    "history": list(turn.history),
+                    "summaries": list(turn.summaries),
+                },
                 context=context,
                 config={"recursion_limit": MAX_STEPS},
             )
@@ -228,18 +278,25 @@ class AgentService:
         self,
         turn: Turn,
         text: str,
-        tools: tuple[str, ...],
-        usage: list[ModelUsage],
+        context: TurnContext,
         *,
+        tools: tuple[str, ...] = (),
         stopped: bool = False,
     ) -> StoredAnswer:
-        for call in usage:
+        for call in context.usage:
             self._count(call)
+        text, sources = cited_sources(text, context)
         if stopped:
             mark = say("stopped_early", turn.incoming.language)
             text = f"{text.rstrip()}\n\n{mark}".strip()
         answer = NewAnswer(
-            turn.conversation_id, turn.message_id, text, tools, tuple(usage), stopped
+            turn.conversation_id,
+            turn.message_id,
+            text,
+            tools,
+            tuple(context.usage),
+            stopped,
+            sources,
         )
         with self._metrics.stage("save"):
             stored = await self._client.run(self._turns.save_answer, answer)

@@ -3,21 +3,41 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from src.memory.memories import Memories
 from src.services.agent_service import AgentService
+from src.storage.owner import Owner
+from src.storage.pg_client import PgClient
+from src.storage.user_settings_repo import Mode, UserSettingsRepository
 from src.texts import Language, say
 
-COMMANDS = ("start", "help", "new", "stop")  # in the order of Telegram's menu
-PATTERN = re.compile(r"/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{3,64}))?(?=\s|$)")
+# In the order of Telegram's menu.
+COMMANDS = ("start", "help", "mode", "undo", "new", "stop")
+PATTERN = re.compile(r"/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{3,64}))?(?:\s+(.*))?$", re.DOTALL)
+# What a user may write after /mode.
+MODES: dict[str, Mode] = {
+    "strict": "strict",
+    "строгий": "strict",
+    "строго": "strict",
+    "суворий": "strict",
+    "суворо": "strict",
+    "assistant": "assistant",
+    "обычный": "assistant",
+    "ассистент": "assistant",
+    "звичайний": "assistant",
+    "асистент": "assistant",
+}
 
 
 @dataclass(frozen=True)
 class Command:
-    """``/name@addressee``; the name in lower case."""
+    """``/name@addressee argument``; the name in lower case."""
 
     name: str
     addressee: str | None = None
+    argument: str = ""
 
     def is_for(self, username: str) -> bool:
         """Whether a bot of this name is meant: by name, or because no name is given."""
@@ -27,18 +47,41 @@ class Command:
 def parse_command(text: str) -> Command | None:
     """The command that a text begins with, or None."""
     match = PATTERN.match(text)
-    return Command(match[1].lower(), match[2]) if match else None
+    return Command(match[1].lower(), match[2], (match[3] or "").strip()) if match else None
 
 
 class CommandService:
     """Runs the commands of a user."""
 
-    def __init__(self, agent: AgentService) -> None:
-        """Use the agent's conversations."""
+    def __init__(
+        self,
+        agent: AgentService,
+        memories: Memories,
+        user_settings: UserSettingsRepository,
+        client: PgClient,
+    ) -> None:
+        """Use the agent's conversations, the memory, and the users' settings."""
         self._agent = agent
+        self._memories = memories
+        self._user_settings = user_settings
+        self._client = client
+        self._commands: dict[str, Callable[[Owner, Language, str], Awaitable[str]]] = {
+            "start": self._say_start,
+            "help": self._say_help,
+            "mode": self._mode,
+            "undo": self._undo,
+            "new": self._new,
+            "stop": self._stop,
+        }
 
     async def run(
-        self, command: str, telegram_user_id: int, *, language: Language, thread_id: int = 0
+        self,
+        command: str,
+        telegram_user_id: int,
+        *,
+        language: Language,
+        thread_id: int = 0,
+        argument: str = "",
     ) -> str:
         """Run a command and return the reply.
 
@@ -47,13 +90,49 @@ class CommandService:
             telegram_user_id: The owner: the person, or the group's negative chat id.
             language: The language of the reply.
             thread_id: The topic of a forum group, else 0.
+            argument: What stands after the name.
         """
-        if command in ("start", "help"):
-            return say(command, language)
-        if command == "new":
-            await self._agent.start_new_conversation(telegram_user_id, thread_id=thread_id)
+        work = self._commands.get(command)
+        if work is None:
+            return say("unknown_command", language)
+        return await work(Owner(telegram_user_id, thread_id), language, argument)
+
+    async def get_mode(self, telegram_user_id: int) -> Mode:
+        """The mode that the user chose."""
+        settings = await self._client.run(self._user_settings.get, telegram_user_id)
+        return settings.mode
+
+    async def _say_start(self, _owner: Owner, language: Language, _argument: str) -> str:
+        return say("start", language)
+
+    async def _say_help(self, _owner: Owner, language: Language, _argument: str) -> str:
+        return say("help", language)
+
+    async def _mode(self, owner: Owner, language: Language, argument: str) -> str:
+        """``/mode strict`` and ``/mode assistant`` set it; ``/mode`` alone says which it is."""
+        mode = MODES.get(argument.lower())
+        if mode is None:
+            current = await self.get_mode(owner.telegram_user_id)
+            return say(f"mode_is_{current}", language)
+        await self._client.run(self._user_settings.set_mode, owner.telegram_user_id, mode)
+        return say(f"mode_set_{mode}", language)
+
+    async def _undo(self, owner: Owner, language: Language, _argument: str) -> str:
+        """Take back the last replacement of a fact."""
+        undone = await self._memories.undo(owner)
+        if undone is None:
+            return say("undo_nothing", language)
+        text, restored = undone
+        return say("undo_done", language, text=text, restored="; ".join(restored))
+
+    async def _new(self, owner: Owner, language: Language, _argument: str) -> str:
+        """Wipe the conversation; facts survive it, and the reply says how many."""
+        await self._agent.start_new_conversation(owner.telegram_user_id, thread_id=owner.thread_id)
+        facts = await self._memories.count(owner)
+        if not facts:
             return say("new_done", language)
-        if command == "stop":
-            stopped = await self._agent.was_stopped(telegram_user_id, thread_id=thread_id)
-            return say("stop_done" if stopped else "stop_nothing", language)
-        return say("unknown_command", language)
+        return f"{say('new_done', language)} {say('new_facts', language, count=facts)}"
+
+    async def _stop(self, owner: Owner, language: Language, _argument: str) -> str:
+        stopped = await self._agent.was_stopped(owner.telegram_user_id, thread_id=owner.thread_id)
+        return say("stop_done" if stopped else "stop_nothing", language)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal, TypedDict
 from uuid import UUID
 
@@ -16,10 +17,12 @@ FOREIGN_KEY_VIOLATION = "23503"
 
 
 class HistoryMessage(TypedDict):
-    """One message as the graph's state holds it."""
+    """One message as the graph's state holds it; ``position`` counts from 1."""
 
+    id: int
     role: Role
     content: str
+    position: int
 
 
 @dataclass(frozen=True)
@@ -69,10 +72,12 @@ WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
 
 # A message, once per Telegram message: a second time no row comes back.
 INSERT_MESSAGE = """
-INSERT INTO messages (conversation_id, role, content, bot_id, chat_id, telegram_message_id,
-                      sender_id)
-VALUES (%(conversation_id)s, %(role)s, %(content)s, %(bot_id)s, %(chat_id)s, %(message_id)s,
-        %(sender_id)s)
+INSERT INTO messages (conversation_id, role, content, position, said_at, bot_id, chat_id,
+                      telegram_message_id, sender_id)
+VALUES (%(conversation_id)s, %(role)s, %(content)s,
+        (SELECT coalesce(max(position), 0) + 1 FROM messages
+         WHERE conversation_id = %(conversation_id)s),
+        coalesce(%(said_at)s, now()), %(bot_id)s, %(chat_id)s, %(message_id)s, %(sender_id)s)
 ON CONFLICT ON CONSTRAINT messages_one_per_telegram_message DO NOTHING
 RETURNING id
 """
@@ -84,21 +89,22 @@ WHERE m.bot_id = %(bot_id)s AND m.chat_id = %(chat_id)s
   AND m.telegram_message_id = %(message_id)s AND m.conversation_id = %(conversation_id)s
 """
 
-# The user edited a message in Telegram; its time label stays.
+# The user edited a message in Telegram; its time label stays, and the search reads it again.
 UPDATE_EDITED = """
 UPDATE messages m
-SET content = left(m.content, length(m.content) - length(message_text(m.content))) || %(content)s
+SET content = left(m.content, length(m.content) - length(message_text(m.content))) || %(content)s,
+    indexed_at = NULL
 FROM conversations c
 WHERE c.id = m.conversation_id AND c.telegram_user_id = %(owner)s AND m.role = 'user'
   AND m.bot_id = %(bot_id)s AND m.chat_id = %(chat_id)s
   AND m.telegram_message_id = %(message_id)s
 """
 
-# The newest messages of a conversation, oldest of them first.
+# The newest messages of a conversation that the user did not ask to forget, oldest of them first.
 SELECT_LAST_MESSAGES = """
-SELECT role, content FROM (
-    SELECT id, role, content, created_at FROM messages
-    WHERE conversation_id = %(conversation_id)s
+SELECT id, role, content, position FROM (
+    SELECT id, role, content, position, created_at FROM messages
+    WHERE conversation_id = %(conversation_id)s AND NOT is_forgotten
     ORDER BY created_at DESC, id DESC LIMIT %(limit)s
 ) AS newest
 ORDER BY created_at ASC, id ASC
@@ -143,12 +149,13 @@ class ConversationRepository:
         content: str,
         *,
         origin: TelegramOrigin | None = None,
+        said_at: datetime | None = None,
     ) -> int:
         """Store a message at the end of a conversation and return its id (seed 001).
 
         See ``add_message``.
         """
-        return self.add_message(conversation_id, role, content, origin=origin).id
+        return self.add_message(conversation_id, role, content, origin=origin, said_at=said_at).id
 
     def add_message(
         self,
@@ -157,11 +164,13 @@ class ConversationRepository:
         content: str,
         *,
         origin: TelegramOrigin | None = None,
+        said_at: datetime | None = None,
     ) -> StoredMessage:
         """Store a message at the end of a conversation, once.
 
         NUL bytes and lone surrogates, which PostgreSQL cannot hold, become U+FFFD. A message
-        with an ``origin`` that is stored already is not stored again.
+        with an ``origin`` that is stored already is not stored again. ``said_at`` is when it
+        was written, by default now.
 
         Raises:
             ConversationGoneError: There is no such conversation (any more).
@@ -170,6 +179,7 @@ class ConversationRepository:
             "conversation_id": str(conversation_id),
             "role": role,
             "content": storable(content),
+            "said_at": said_at,
             "bot_id": origin.bot_id if origin else None,
             "chat_id": origin.chat_id if origin else None,
             "message_id": origin.message_id if origin else None,
@@ -206,7 +216,10 @@ class ConversationRepository:
             SELECT_LAST_MESSAGES,
             {"conversation_id": str(conversation_id), "limit": max(0, limit)},
         )
-        return [{"role": role, "content": content} for role, content in rows]
+        return [
+            {"id": id_, "role": role, "content": content, "position": position}
+            for id_, role, content, position in rows
+        ]
 
     def create_new_conversation(self, telegram_user_id: int, *, thread_id: int = 0) -> UUID:
         """Delete the owner's conversations with all that hangs on them; start a new one.

@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from uuid import UUID
 
 from src.errors import ConversationGoneError, StorageRejectedError
 from src.storage.conversation_repo import FOREIGN_KEY_VIOLATION
 from src.storage.pg_client import PgClient, Transaction, storable
+
+
+@dataclass(frozen=True)
+class AnswerSource:
+    """What a reference in an answer stands for.
+
+    Attributes:
+        number: ``[1]`` is 1.
+        uid: ``msg-<id>``.
+        text: What was said, or the fact.
+        said_at: When it was said.
+        message_id: The message, if it is still there.
+        memory_id: The fact, if it is one.
+    """
+
+    number: int
+    uid: str
+    text: str
+    said_at: datetime
+    message_id: int | None = None
+    memory_id: int | None = None
 
 
 @dataclass(frozen=True)
@@ -20,6 +42,8 @@ class StoredAnswer:
         delivered: Whether the user has it.
         delivered_parts: How many of its Telegram messages have arrived.
         tools: Names of the tools it used; only known right after it was made.
+        sources: What its references stand for.
+        intent: What strict mode took the message for; only known right after it was made.
     """
 
     id: int
@@ -27,6 +51,8 @@ class StoredAnswer:
     delivered: bool
     delivered_parts: int
     tools: tuple[str, ...] = ()
+    sources: tuple[AnswerSource, ...] = ()
+    intent: str | None = None
 
 
 @dataclass(frozen=True)
@@ -52,6 +78,7 @@ class NewAnswer:
         tools: Names of the tools that ran, in order.
         usage: The model calls.
         stopped: Whether the user stopped it, so that the text is a beginning only.
+        sources: What its references stand for.
     """
 
     conversation_id: UUID
@@ -60,6 +87,7 @@ class NewAnswer:
     tools: tuple[str, ...] = ()
     usage: tuple[ModelUsage, ...] = ()
     stopped: bool = False
+    sources: tuple[AnswerSource, ...] = ()
 
 
 # The answer to a message, if it has one.
@@ -72,16 +100,53 @@ WHERE a.conversation_id = %(conversation_id)s AND a.reply_to_id = %(message_id)s
 
 # The answer; a message has one, so a second attempt finds the first one's row.
 INSERT_ANSWER = """
-INSERT INTO messages (conversation_id, role, content, reply_to_id)
-VALUES (%(conversation_id)s, 'assistant', %(content)s, %(message_id)s)
+INSERT INTO messages (conversation_id, role, content, reply_to_id, position)
+VALUES (%(conversation_id)s, 'assistant', %(content)s, %(message_id)s,
+        (SELECT coalesce(max(position), 0) + 1 FROM messages
+         WHERE conversation_id = %(conversation_id)s))
 ON CONFLICT (reply_to_id) WHERE role = 'assistant' DO NOTHING
 RETURNING id
 """
 
 # Which tools the answer used (seed 001).
 INSERT_TOOLS_USED = """
-INSERT INTO messages (conversation_id, role, content, reply_to_id)
-VALUES (%(conversation_id)s, 'system', %(content)s, %(message_id)s)
+INSERT INTO messages (conversation_id, role, content, reply_to_id, position)
+VALUES (%(conversation_id)s, 'system', %(content)s, %(message_id)s,
+        (SELECT coalesce(max(position), 0) + 1 FROM messages
+         WHERE conversation_id = %(conversation_id)s))
+"""
+
+# What the references of an answer stand for; a message or fact that is gone by now stays out.
+INSERT_SOURCES = """
+INSERT INTO answer_sources (answer_id, number, message_id, memory_id)
+SELECT %(answer_id)s, s.number, m.id, f.id
+FROM unnest(%(numbers)s::int[], %(message_ids)s::bigint[], %(memory_ids)s::bigint[])
+     AS s (number, message_id, memory_id)
+LEFT JOIN messages m ON m.id = s.message_id
+LEFT JOIN memories f ON f.id = s.memory_id
+ON CONFLICT DO NOTHING
+"""
+
+# Facts that an answer relied on.
+COUNT_RECALLS = """
+UPDATE memories SET recalls = recalls + 1, recalled_at = now()
+WHERE id = ANY(%(memory_ids)s) AND telegram_user_id =
+      (SELECT telegram_user_id FROM conversations WHERE id = %(conversation_id)s)
+"""
+
+# The sources of a stored answer.
+SELECT_SOURCES = """
+SELECT s.number, coalesce('msg-' || s.message_id, q.uid, ''),
+       coalesce(f.text, message_text(m.content), ''),
+       coalesce(m.said_at, q.said_at, a.created_at), s.message_id, s.memory_id
+FROM answer_sources s
+JOIN messages a ON a.id = s.answer_id AND a.conversation_id = %(conversation_id)s
+LEFT JOIN messages m ON m.id = s.message_id
+LEFT JOIN memories f ON f.id = s.memory_id
+LEFT JOIN LATERAL (SELECT uid, said_at FROM memory_sources WHERE memory_id = s.memory_id
+                   ORDER BY said_at DESC, id DESC LIMIT 1) AS q ON true
+WHERE s.answer_id = %(answer_id)s AND num_nonnulls(s.message_id, s.memory_id) > 0
+ORDER BY s.number
 """
 
 # One row per model call; the owner is the conversation's.
@@ -159,7 +224,11 @@ class TurnRepository:
     def find_answer(self, conversation_id: UUID, message_id: int) -> StoredAnswer | None:
         """The stored answer to a user message, or None."""
         row = self._client.fetch_one(SELECT_ANSWER, _ids(conversation_id, message_id))
-        return StoredAnswer(*row) if row else None
+        if row is None:
+            return None
+        answer = {"answer_id": row[0], "conversation_id": str(conversation_id)}
+        sources = self._client.fetch_all(SELECT_SOURCES, answer)
+        return replace(StoredAnswer(*row), sources=tuple(AnswerSource(*s) for s in sources))
 
     def save_answer(self, answer: NewAnswer) -> StoredAnswer:
         """Store the answer, the tools it used and what it cost, in one transaction.
@@ -252,7 +321,24 @@ def _save_answer(transaction: Transaction, answer: NewAnswer) -> StoredAnswer:
         transaction.execute(INSERT_USAGE, _usage_columns(answer.conversation_id, answer.usage))
     if answer.stopped:
         transaction.execute(UPDATE_STOPPED, ids)
-    return StoredAnswer(int(row[0]), text, delivered=False, delivered_parts=0, tools=answer.tools)
+    if answer.sources:
+        columns = {
+            **ids,
+            "answer_id": row[0],
+            "numbers": [source.number for source in answer.sources],
+            "message_ids": [source.message_id for source in answer.sources],
+            "memory_ids": [source.memory_id for source in answer.sources],
+        }
+        transaction.execute(INSERT_SOURCES, columns)
+        transaction.execute(COUNT_RECALLS, columns)
+    return StoredAnswer(
+        int(row[0]),
+        text,
+        delivered=False,
+        delivered_parts=0,
+        tools=answer.tools,
+        sources=answer.sources,
+    )
 
 
 def _ids(conversation_id: UUID, message_id: int) -> dict[str, object]:

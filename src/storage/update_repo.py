@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from src.errors import StorageRejectedError
 from src.storage.pg_client import PgClient
+from src.storage.user_settings_repo import Mode
 
 UpdateKind = Literal[
     "message", "media", "command", "new", "stop", "edit", "callback", "member", "refused", "other"
@@ -60,6 +61,7 @@ class WaitingUpdate:
     language: str | None
     time_zone: str | None
     is_inactive: bool
+    mode: Mode = "assistant"
 
     @property
     def age_days(self) -> float:
@@ -116,7 +118,7 @@ SELECT (SELECT count(*) FROM stored), (SELECT count(*) FROM deferred)
 SELECT_WAITING = """
 SELECT u.id, u.bot_id, u.update_id, u.kind, u.chat_id, u.thread_id, u.user_id, u.message_id,
        u.media_group_id, u.payload, u.received_at, s.language, s.time_zone,
-       s.inactive_since IS NOT NULL
+       s.inactive_since IS NOT NULL, coalesce(s.mode, 'assistant')
 FROM telegram_updates u
 LEFT JOIN user_settings s ON s.telegram_user_id = u.chat_id
 WHERE u.id = %(update)s AND u.handled_at IS NULL

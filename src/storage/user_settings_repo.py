@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from src.storage.pg_client import PgClient
+
+Mode = Literal["assistant", "strict"]
 
 
 @dataclass(frozen=True)
@@ -13,11 +16,12 @@ class UserSettings:
 
     language: str | None = None
     time_zone: str | None = None
+    mode: Mode = "assistant"
 
 
 # The owner's settings.
 SELECT_SETTINGS = """
-SELECT language, time_zone FROM user_settings WHERE telegram_user_id = %(owner)s
+SELECT language, time_zone, mode FROM user_settings WHERE telegram_user_id = %(owner)s
 """
 
 # The user blocked the bot, or the chat is gone.
@@ -31,6 +35,12 @@ SET inactive_since = coalesce(user_settings.inactive_since, now()), updated_at =
 UPDATE_ACTIVE = """
 UPDATE user_settings SET inactive_since = NULL, updated_at = now()
 WHERE telegram_user_id = %(owner)s AND inactive_since IS NOT NULL
+"""
+
+# Which way the graph takes for this owner.
+UPSERT_MODE = """
+INSERT INTO user_settings (telegram_user_id, mode) VALUES (%(owner)s, %(mode)s)
+ON CONFLICT (telegram_user_id) DO UPDATE SET mode = EXCLUDED.mode, updated_at = now()
 """
 
 
@@ -53,3 +63,7 @@ class UserSettingsRepository:
     def mark_active(self, telegram_user_id: int) -> None:
         """The owner can be reached again."""
         self._client.execute(UPDATE_ACTIVE, {"owner": telegram_user_id})
+
+    def set_mode(self, telegram_user_id: int, mode: Mode) -> None:
+        """Remember which way the graph takes for this owner."""
+        self._client.execute(UPSERT_MODE, {"owner": telegram_user_id, "mode": mode})

@@ -18,6 +18,7 @@ from src.application import Core
 from src.errors import AppError, ConfigError, DeliveryError
 from src.http_server import HttpServer, ReadinessChecks, build_http_app
 from src.jobs.housekeeping import Housekeeping
+from src.jobs.memory_tasks import MemoryTasks
 from src.jobs.update_tasks import UpdateTasks
 from src.jobs.workers import Workers, build_queue
 from src.storage.advisory_lock import POLLER_LOCK, WORKER_LOCK, AdvisoryLock
@@ -60,6 +61,7 @@ async def run_bot_process(core: Core, stop: asyncio.Event, *, receive: bool) -> 
         await stack.enter_async_context(queue.open_async())
         _build_tasks(core, bot, identity).register(queue)
         Housekeeping(core.client, core.updates).register(queue)
+        MemoryTasks(core.memory.turns).register(queue)
         workers = Workers(
             queue,
             AdvisoryLock(core.dsn, WORKER_LOCK),
@@ -69,7 +71,7 @@ async def run_bot_process(core: Core, stop: asyncio.Event, *, receive: bool) -> 
         receiving = _build_receiving(core, bot, identity) if receive else Receiving()
         http = _build_http(core, receiving, required=receive)
         await workers.announce()
-        jobs: list[Coroutine[Any, Any, None]] = [workers.run(), http.run()]
+        jobs: list[Coroutine[Any, Any, None]] = [workers.run(), http.run(), core.warm_up()]
         if receive:
             jobs.append(_announce(bot, core))
         if receiving.poller is not None:

@@ -26,6 +26,12 @@ UKRAINIAN_WORDS = re.compile(
     r"або|був|яка|яке|чому|зараз|година)\b",
     re.IGNORECASE,
 )
+# Frequent Russian words without ы, э, ъ or ё.
+RUSSIAN_WORDS = re.compile(
+    r"\b(что|как|кто|где|когда|мне|меня|или|если|почему|сколько|какой|какая|какое|зовут|есть|"
+    r"было|теперь|сейчас|раньше|нужно|спасибо|привет|пожалуйста|напомни)\b",
+    re.IGNORECASE,
+)
 
 
 def choose_language(*candidates: str | None) -> Language:
@@ -49,7 +55,7 @@ def detect_language(text: str, default: Language = "en") -> Language:
     if re.search(r"[іїєґ]", text, re.IGNORECASE):
         return "uk"
     if re.search(r"[а-яё]", text, re.IGNORECASE):
-        if re.search(r"[ыэъё]", text, re.IGNORECASE):
+        if re.search(r"[ыэъё]", text, re.IGNORECASE) or RUSSIAN_WORDS.search(text):
             return "ru"
         return "uk" if default == "uk" or UKRAINIAN_WORDS.search(text) else "ru"
     return "en" if re.search(r"[a-z]", text, re.IGNORECASE) else default

@@ -34,6 +34,7 @@ BAD = [
     ("OPENAI_BASE_URL", "http://localhost:99999/v1"),
     ("ANTHROPIC_BASE_URL", "ftp://x"),
     ("GOOGLE_BASE_URL", "http://"),
+    ("EMBEDDING_MODEL", "text-embedding-3-small"),
     ("RERANK_URL", "rerank"),
     ("TIMEZONE", "Mars/Olympus"),
     ("HTTP_PORT", "-1"),
@@ -172,6 +173,38 @@ def test_a_model_needs_its_provider_s_key_or_address(monkeypatch: pytest.MonkeyP
     assert line.startswith("OPENAI_API_KEY: it is missing while LLM_MODEL is openai:gpt-5-mini")
     settings = load(monkeypatch, **models, OPENAI_BASE_URL="http://localhost:11434/v1/")
     assert settings.openai_base_url == "http://localhost:11434/v1"
+
+
+@pytest.mark.parametrize(
+    "name", ["", "LOCAL", "openai", "openai:", "google_genai:embed", "local:e5"]
+)
+def test_embeddings_are_local_or_from_an_openai_endpoint(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    if name == "":  # an empty variable is an absent one
+        assert load(monkeypatch, EMBEDDING_MODEL=name).embedding_model == "local"
+        return
+    [line] = problems(monkeypatch, EMBEDDING_MODEL=name)
+    assert line == (
+        f"EMBEDDING_MODEL: {name!r} is neither local nor openai:model. "
+        "Write local, or openai:model such as openai:text-embedding-3-small"
+    )
+
+
+def test_embeddings_of_an_endpoint_need_its_key_or_address(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = "openai:text-embedding-3-small"
+    [line] = problems(monkeypatch, EMBEDDING_MODEL=model)
+    assert line.startswith(f"OPENAI_API_KEY: it is missing while EMBEDDING_MODEL is {model}")
+    for given in ({"OPENAI_API_KEY": "key"}, {"OPENAI_BASE_URL": "http://localhost:8000/v1"}):
+        settings = load(monkeypatch, EMBEDDING_MODEL=model, LLM_MODEL="offline", **given)
+        assert (settings.embedding_model, settings.chat_model_name) == (model, "offline")
+
+
+def test_a_key_that_two_models_need_is_missed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    [line] = problems(monkeypatch, LLM_MODEL="openai:gpt", EMBEDDING_MODEL="openai:embed")
+    assert line.startswith("OPENAI_API_KEY: it is missing while LLM_MODEL is openai:gpt")
 
 
 def test_a_provider_without_its_package_says_how_to_install_it(

@@ -6,7 +6,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from src.llm.prompts.time_label import LabelFilter, add_time_label, strip_time_label
+from src.llm.prompts.time_label import (
+    LabelFilter,
+    add_time_label,
+    read_time_label,
+    strip_time_label,
+)
 
 MOMENT = datetime(2026, 1, 31, 21, 30, tzinfo=UTC)
 LABEL = "[Текущее время: 2026-02-01 00:30]"
@@ -35,6 +40,29 @@ def test_summer_time_counts() -> None:
     summer = datetime(2026, 7, 1, 12, 0, tzinfo=UTC)
     assert "15:00" in add_time_label("", summer, "Europe/Kyiv")
     assert "23:30" in add_time_label("", MOMENT, "Europe/Kyiv")
+
+
+@pytest.mark.parametrize("zone", ["Europe/Moscow", "UTC", "America/New_York", "Asia/Kathmandu"])
+def test_a_label_is_read_back_as_the_moment_that_it_names(zone: str) -> None:
+    summer = datetime(2026, 7, 1, 12, 0, tzinfo=UTC)
+    for moment in (MOMENT, summer):
+        assert read_time_label(add_time_label("привет", moment, zone), zone) == moment
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "привет",
+        f"привет {LABEL}",
+        "[Текущее время: вчера] привет",
+        "[Текущее время: 2026-02-30 00:30] привет",
+        "[Текущее время: 2026-02-01 24:30] привет",
+        "[Current time: 2026-02-01 00:30] hi",
+    ],
+)
+def test_where_no_label_stands_no_moment_is_read(text: str) -> None:
+    assert read_time_label(text, "Europe/Moscow") is None
 
 
 def test_a_label_of_any_text_comes_off_again() -> None:

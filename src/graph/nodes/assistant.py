@@ -8,6 +8,7 @@ from langgraph.runtime import Runtime
 from src.graph.conversation_state import ConversationState, TurnContext
 from src.llm.chat import ChatRunnable, ModelCaller
 from src.llm.prompts.time_label import LabelFilter, strip_time_label
+from src.llm.tokens import TokenCounter
 
 
 async def assistant(
@@ -16,11 +17,12 @@ async def assistant(
     *,
     caller: ModelCaller,
     runnable: ChatRunnable,
+    counter: TokenCounter,
 ) -> ConversationState:
     """Ask the model once; it answers, or calls tools.
 
     Reads: ``messages``.
-    Updates: ``messages``, ``answer``.
+    Updates: ``messages``, ``current_token_count``, ``answer``.
     Side effects: one model call; its text streams to the turn's ``on_text``, its cost is added
     to the turn's ``usage``.
     """
@@ -43,7 +45,11 @@ async def assistant(
     )
     if rest := label_filter.flush():
         context.on_text(separator + rest)
-    return {"messages": [message], "answer": strip_time_label(str(message.text)).strip()}
+    return {
+        "messages": [message],
+        "current_token_count": counter.count_messages([*state["messages"], message]),
+        "answer": strip_time_label(str(message.text)).strip(),
+    }
 
 
 def _separator(state: ConversationState) -> str:

@@ -5,22 +5,45 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
+from langgraph.runtime import Runtime
 
-from src.graph.conversation_state import ConversationState
+from src.graph.conversation_state import ConversationState, TurnContext
+from src.llm.prompts.memory_context import summary_text
+from src.llm.prompts.quoting import without_own_tags
+from src.llm.tokens import TokenCounter
 from src.storage.conversation_repo import HistoryMessage
 
 
 async def init_state(
-    state: ConversationState, *, system_prompt: str, system_in_history: bool
+    state: ConversationState,
+    runtime: Runtime[TurnContext],
+    *,
+    system_prompt: str,
+    system_in_history: bool,
+    counter: TokenCounter,
+    context_size: int,
 ) -> ConversationState:
-    """Build the prompt: the static system prompt, then the history in order.
+    """Build the prompt: the static system prompt, the summaries, then the window of the history.
 
-    Reads: ``history``.
-    Updates: ``messages``, ``tools_used``.
+    Reads: ``history``, ``summaries``.
+    Updates: ``messages``, ``current_token_count``, ``llm_context_size``, ``tools_used``,
+    ``facts_loaded``, ``fact_added_in_last_run``.
     Side effects: none.
     """
-    history = _render_history(state["history"], system_in_history=system_in_history)
-    return {"messages": [SystemMessage(system_prompt), *history], "tools_used": []}
+    start = runtime.context.window_start
+    shown = [entry for entry in state["history"] if entry["position"] >= start]
+    messages: list[AnyMessage] = [SystemMessage(system_prompt)]
+    if summaries := state.get("summaries"):
+        messages.append(SystemMessage(summary_text(summaries), name="history_summary"))
+    messages += _render_history(shown, system_in_history=system_in_history)
+    return {
+        "messages": messages,
+        "current_token_count": counter.count_messages(messages),
+        "llm_context_size": context_size,
+        "tools_used": [],
+        "facts_loaded": False,
+        "fact_added_in_last_run": False,
+    }
 
 
 def _render_history(
@@ -37,7 +60,7 @@ def _render_history(
     for entry in history:
         role, content = entry["role"], entry["content"]
         if role == "user":
-            messages.append(HumanMessage(f"{note}{content}"))
+            messages.append(HumanMessage(f"{note}{without_own_tags(content)}"))
             note = ""
         elif role == "assistant":
             messages.append(AIMessage(content))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from datetime import datetime
 
-from src.time_zones import local_time
+from src.time_zones import in_zone, local_time
 
 LABEL_START = "[Текущее время:"
 LABEL = re.compile(r"^\s*\[Текущее время:[^\]\n]{0,40}\]\s*")
@@ -21,6 +21,18 @@ def add_time_label(text: str, moment: datetime, time_zone: str) -> str:
     """The text with the time of ``moment`` (aware) in ``time_zone`` before it."""
     local = local_time(moment, time_zone)
     return f"[Текущее время: {local:%Y-%m-%d %H:%M}] {text}"
+
+
+def read_time_label(text: str, time_zone: str) -> datetime | None:
+    """The moment that the label names, in ``time_zone``; None without a label."""
+    match = re.match(r"\s*\[Текущее время: (\d{4}-\d\d-\d\d \d\d:\d\d)\]", text)
+    if match is None:
+        return None
+    try:
+        written = datetime.strptime(match[1], "%Y-%m-%d %H:%M")  # noqa: DTZ007
+    except ValueError:
+        return None
+    return in_zone(written, time_zone)
 
 
 def strip_time_label(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Commands: /start, /help, /new, /stop."""
+"""Commands: /start, /help, /mode, /undo, /new, /stop."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class IsCommand(BaseFilter):
         command = parse_command(message.text or "")
         if command is None or not command.is_for(identity.username):
             return False
-        return {"command": command.name}
+        return {"command": command.name, "argument": command.argument}
 
 
 def build_router() -> Router:
@@ -36,12 +36,17 @@ async def run_command(
     stored: WaitingUpdate,
     language: Language,
     command: str,
+    argument: str,
     commands: CommandService,
     delivery: Delivery,
 ) -> str:
     """Run a command and say what came of it."""
     reply = await commands.run(
-        command, message.chat.id, thread_id=stored.thread_id, language=language
+        command,
+        message.chat.id,
+        thread_id=stored.thread_id,
+        language=language,
+        argument=argument,
     )
     await delivery.send_text(Address(message.chat.id, stored.thread_id), reply)
     return "done"

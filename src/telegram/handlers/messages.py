@@ -89,6 +89,7 @@ class TurnHandler:
             moment=message.date.astimezone(UTC),
             language=language,
             time_zone=stored.time_zone or self._time_zone,
+            mode=stored.mode,
             thread_id=stored.thread_id,
             origin=TelegramOrigin(
                 stored.bot_id, message.chat.id, message.message_id, sender.id if sender else 0

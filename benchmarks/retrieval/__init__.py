@@ -1,0 +1,1 @@
+"""How well the memory finds what was said."""

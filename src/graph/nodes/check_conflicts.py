@@ -1,0 +1,80 @@
+"""Strict mode, teaching: known facts that the new ones deny."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from langgraph.runtime import Runtime
+
+from src.errors import AppError
+from src.graph.conversation_state import Conflict, ConversationState, TurnContext
+from src.llm.chat import ModelCaller
+from src.llm.prompts.conflicts import Conflicts, conflict_messages
+from src.memory.facts import CandidateFact
+from src.memory.memories import Memories
+from src.memory.retriever import Hit, Query
+from src.memory.sameness import content_hash
+from src.time_zones import local_time
+
+logger = logging.getLogger(__name__)
+
+CANDIDATES = 5  # known facts that a new one is compared with (seed 003)
+
+
+async def check_conflicts(
+    state: ConversationState,
+    runtime: Runtime[TurnContext],
+    *,
+    memories: Memories,
+    caller: ModelCaller,
+) -> ConversationState:
+    """Search known facts like the new ones; ask the model about all of them in one call.
+
+    When nothing similar is known there is nothing to ask. A failed call finds no conflict: the
+    facts are stored, and what a rule can decide is decided then.
+
+    Reads: ``extracted_facts``.
+    Updates: ``conflicts``.
+    Side effects: one search per fact, at most one model call.
+    """
+    facts = state["extracted_facts"]
+    context = runtime.context
+    known = await _list_similar(facts, context, memories)
+    if not known:
+        return {"conflicts": []}
+    try:
+        verdict = await caller.structured(
+            conflict_messages([fact.text for fact in facts], known),
+            Conflicts,
+            purpose="conflicts",
+            on_usage=context.usage.append,
+        )
+    except AppError as error:
+        logger.warning("conflicts could not be checked", exc_info=error)
+        return {"conflicts": []}
+    conflicts: list[Conflict] = [
+        {"new": pair.new, "memory_id": pair.known, "text": known[pair.known]}
+        for pair in verdict.conflicts
+        if pair.known in known and 0 <= pair.new < len(facts) and pair.confidence >= 0.5
+    ]
+    return {"conflicts": conflicts}
+
+
+async def _list_similar(
+    facts: Sequence[CandidateFact], context: TurnContext, memories: Memories
+) -> dict[int, str]:
+    """Texts of known facts that are close to a new one and not the same, by id."""
+    threshold = (await memories.settings()).memory_dedup_threshold
+    now = local_time(context.moment, context.time_zone)
+    known: dict[int, str] = {}
+    for fact in facts:
+        query = Query(context.owner, fact.text, now, limit=CANDIDATES, kinds=("memory",))
+        for hit in await memories.search(query):
+            if hit.similarity >= threshold and not _is_same(hit, fact):
+                known[hit.source_id] = hit.text
+    return known
+
+
+def _is_same(hit: Hit, fact: CandidateFact) -> bool:
+    return content_hash(hit.text) == content_hash(fact.text)

@@ -1,0 +1,33 @@
+"""The node that fetches the key facts when they may have changed."""
+
+from __future__ import annotations
+
+import logging
+
+from langgraph.runtime import Runtime
+
+from src.errors import StorageError
+from src.graph.conversation_state import ConversationState, TurnContext
+from src.memory.memories import Memories
+
+logger = logging.getLogger(__name__)
+
+
+async def check_facts(
+    state: ConversationState, runtime: Runtime[TurnContext], *, memories: Memories
+) -> ConversationState:
+    """Fetch the key facts, at first and after one was saved; a failure costs only them.
+
+    Reads: ``facts_loaded``, ``fact_added_in_last_run``.
+    Updates: ``pending_facts``, ``fact_added_in_last_run``.
+    Side effects: one query, when the facts may have changed.
+    """
+    is_current = state.get("facts_loaded", False) and not state.get("fact_added_in_last_run")
+    if is_current:
+        return {"pending_facts": [], "fact_added_in_last_run": False}
+    try:
+        facts = await memories.get_user_facts(runtime.context.owner)
+    except StorageError as error:
+        logger.warning("the key facts could not be fetched", exc_info=error)
+        facts = []
+    return {"pending_facts": facts, "fact_added_in_last_run": False}

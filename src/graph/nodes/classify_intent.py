@@ -1,0 +1,41 @@
+"""Strict mode: what the message does."""
+
+from __future__ import annotations
+
+from langgraph.runtime import Runtime
+
+from src.graph.conversation_state import ConversationState, TurnContext
+from src.llm.chat import ModelCaller
+from src.llm.prompts.teaching import Understanding, understanding_messages
+from src.llm.prompts.time_label import strip_time_label
+from src.memory.candidates import as_candidates
+
+RECENT = 4  # messages before the newest one, so that "he" can be understood
+
+
+async def classify_intent(
+    state: ConversationState, runtime: Runtime[TurnContext], *, caller: ModelCaller
+) -> ConversationState:
+    """Tell teaching from asking, and take out the facts or the search query, in one call.
+
+    Reads: ``history``.
+    Updates: ``intent``, ``extracted_facts``, ``search_query``.
+    Side effects: one model call; its cost is added to the turn's ``usage``.
+    """
+    context = runtime.context
+    recent = [
+        {"role": str(entry["role"]), "text": strip_time_label(entry["content"])[:500]}
+        for entry in state["history"][-RECENT - 1 : -1]
+        if entry["role"] in ("user", "assistant")
+    ]
+    understanding = await caller.structured(
+        understanding_messages(context.text, f"msg-{context.message_id}", recent),
+        Understanding,
+        purpose="classify",
+        on_usage=context.usage.append,
+    )
+    return {
+        "intent": understanding.intent,
+        "extracted_facts": as_candidates(understanding.facts),
+        "search_query": understanding.query.strip()[:500],
+    }

@@ -1,0 +1,40 @@
+"""Strict mode, teaching: the facts of the message."""
+
+from __future__ import annotations
+
+from langgraph.runtime import Runtime
+
+from src.graph.conversation_state import ConversationState, TurnContext
+from src.llm.chat import ModelCaller
+from src.llm.prompts.extraction import ExtractedFacts, extraction_messages
+from src.memory.candidates import as_candidates
+
+MAX_FACTS = 20  # of one message
+
+
+async def extract_facts(
+    state: ConversationState, runtime: Runtime[TurnContext], *, caller: ModelCaller
+) -> ConversationState:
+    """Take over the facts that ``classify_intent`` found; ask for them when it found none.
+
+    Reads: ``extracted_facts``.
+    Updates: ``extracted_facts``.
+    Side effects: at most one model call.
+    """
+    facts = state.get("extracted_facts", [])
+    if not facts:
+        context = runtime.context
+        message = {
+            "uid": f"msg-{context.message_id}",
+            "role": "user",
+            "said_at": context.moment.isoformat(),
+            "text": context.text,
+        }
+        extracted = await caller.structured(
+            extraction_messages([message], []),
+            ExtractedFacts,
+            purpose="extract",
+            on_usage=context.usage.append,
+        )
+        facts = as_candidates(extracted.facts)
+    return {"extracted_facts": facts[:MAX_FACTS]}

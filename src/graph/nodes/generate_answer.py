@@ -1,0 +1,44 @@
+"""Strict mode, solving: the answer from what was taught, with verified references."""
+
+from __future__ import annotations
+
+from langgraph.runtime import Runtime
+
+from src.graph.conversation_state import ConversationState, TurnContext
+from src.graph.taught import context_records
+from src.llm.chat import ModelCaller
+from src.llm.prompts.reasoning import UNKNOWN, answer_messages
+from src.llm.prompts.time_label import strip_time_label
+from src.memory.citations import verify_uids
+from src.texts import say
+
+
+async def generate_answer(
+    state: ConversationState, runtime: Runtime[TurnContext], *, caller: ModelCaller
+) -> ConversationState:
+    """Answer from the context alone; without a reference that holds, say that it is not known.
+
+    A cited uid that was not in the context is dropped. Nothing is shown before it is verified,
+    and nothing is stored as knowledge.
+
+    Reads: ``retrieved_context``.
+    Updates: ``answer``, ``references``.
+    Side effects: one model call when there is any context; the text goes to ``on_text``, and
+    the cited quotes become the turn's ``sources``.
+    """
+    context = runtime.context
+    hits = state["retrieved_context"]
+    answer = ""
+    references: list[str] = []
+    if hits:
+        text = await caller.text(
+            answer_messages(context.text, context_records(hits, context)),
+            purpose="answer",
+            on_usage=context.usage.append,
+        )
+        answer, references = verify_uids(strip_time_label(text), {hit.uid for hit in hits})
+    if not references or answer.strip().startswith(UNKNOWN):
+        answer, references = say("strict_unknown", context.language), []
+    context.sources[:] = [hit for uid in references for hit in hits if hit.uid == uid]
+    context.on_text(answer)
+    return {"answer": answer.strip(), "references": references}

@@ -1,0 +1,54 @@
+"""The node that puts the key facts into the prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.messages import AnyMessage, SystemMessage
+
+from src.graph.conversation_state import ConversationState, in_place_of_all
+from src.llm.prompts.memory_context import key_facts_text
+from src.llm.tokens import TokenCounter
+from src.storage.memory_repo import Memory
+
+USER_FACTS = "user_facts"
+BUDGET = 700  # tokens
+
+
+async def load_facts(state: ConversationState, *, counter: TokenCounter) -> ConversationState:
+    """Put the key facts right after the system prompt, in place of the ones there before.
+
+    Reads: ``pending_facts``, ``messages``.
+    Updates: ``messages``, ``current_token_count``, ``facts_loaded``.
+    Side effects: none.
+    """
+    facts = _packed(state.get("pending_facts", ()), counter)
+    if not facts:
+        return {"facts_loaded": True}
+    kept = [message for message in state["messages"] if message.name != USER_FACTS]
+    prompt = 1 if kept and isinstance(kept[0], SystemMessage) and kept[0].name is None else 0
+    block: AnyMessage = SystemMessage(key_facts_text(facts), name=USER_FACTS)
+    messages = [*kept[:prompt], block, *kept[prompt:]]
+    return {
+        "messages": in_place_of_all(messages),
+        "current_token_count": counter.count_messages(messages),
+        "facts_loaded": True,
+    }
+
+
+def _packed(facts: Sequence[Memory], counter: TokenCounter) -> list[dict[str, Any]]:
+    """As many facts, from the first on, as the budget takes."""
+    packed: list[dict[str, Any]] = []
+    left = BUDGET
+    for fact in facts:
+        record = {"uid": fact.uid, "said_on": _day(fact), "text": fact.text}
+        left -= counter.count(str(record))
+        if left < 0:
+            break
+        packed.append(record)
+    return packed
+
+
+def _day(fact: Memory) -> str | None:
+    return fact.said_at.date().isoformat() if fact.said_at else None

@@ -1,0 +1,26 @@
+"""Strict mode, solving: what the user taught about the task."""
+
+from __future__ import annotations
+
+from langgraph.runtime import Runtime
+
+from src.graph.conversation_state import ConversationState, TurnContext
+from src.graph.taught import search_taught
+from src.memory.memories import Memories
+
+LIMIT = 10  # quotes (seed 003)
+
+
+async def retrieve_context(
+    state: ConversationState, runtime: Runtime[TurnContext], *, memories: Memories
+) -> ConversationState:
+    """Search what the user taught for his message as it stands.
+
+    Reads: ``history``.
+    Updates: ``retrieved_context``.
+    Side effects: one search.
+    """
+    context = runtime.context
+    position = state["history"][-1]["position"] if state["history"] else 0
+    hits = await search_taught(memories, context, context.text, position=position, limit=LIMIT)
+    return {"retrieved_context": hits}

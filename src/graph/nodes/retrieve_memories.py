@@ -1,0 +1,105 @@
+"""The node that finds what was said earlier about the new message."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
+from langgraph.runtime import Runtime
+
+from src.graph.conversation_state import ConversationState, TurnContext, in_place_of_all
+from src.llm.prompts.memory_context import MAX_MEMORY, memories_text
+from src.llm.tokens import TokenCounter
+from src.memory.memories import Memories
+from src.memory.retriever import Hit, Query
+from src.time_zones import local_time
+
+MEMORIES = "memories"
+BUDGET = 1200  # tokens
+
+
+async def retrieve_memories(
+    state: ConversationState,
+    runtime: Runtime[TurnContext],
+    *,
+    memories: Memories,
+    counter: TokenCounter,
+    system_in_history: bool,
+) -> ConversationState:
+    """Search for the new message, once a turn, and put what is found right before it.
+
+    Nothing that is volatile stands above the history, so that providers can cache all of it.
+
+    Reads: ``messages``, ``relevant_memories``.
+    Updates: ``messages``, ``current_token_count``, ``relevant_memories``.
+    Side effects: one embedding and one query; the turn's ``sources`` get their numbers.
+    """
+    context = runtime.context
+    if state.get("relevant_memories") is not None:
+        return {}
+    settings = await memories.settings()
+    hits = await memories.search(
+        Query(
+            context.owner,
+            context.text,
+            local_time(context.moment, context.time_zone),
+            limit=settings.memory_retrieve_limit,
+            threshold=settings.memory_retrieve_threshold,
+            conversation_id=context.conversation_id,
+            before_position=context.window_start,
+        )
+    )
+    records = _packed(hits, context, counter)
+    if not records:
+        return {"relevant_memories": []}
+    now = local_time(context.moment, context.time_zone)
+    text = memories_text(records, f"{now:%Y-%m-%d %H:%M, %A}")
+    messages = _insert(state["messages"], text, system_in_history=system_in_history)
+    return {
+        "messages": in_place_of_all(messages),
+        "current_token_count": counter.count_messages(messages),
+        "relevant_memories": hits,
+    }
+
+
+def _packed(
+    hits: Sequence[Hit], context: TurnContext, counter: TokenCounter
+) -> list[dict[str, Any]]:
+    """As many hits, from the best on, as the budget takes; each with its number."""
+    records: list[dict[str, Any]] = []
+    left = BUDGET
+    for hit in hits:
+        record = memory_record(0, hit, context.time_zone)
+        left -= counter.count(str(record))
+        if left < 0:
+            break
+        records.append({**record, "n": context.number(hit)})
+    return records
+
+
+def memory_record(number: int, hit: Hit, time_zone: str) -> dict[str, Any]:
+    """A hit as the model sees it."""
+    record: dict[str, Any] = {
+        "n": number,
+        "uid": hit.uid,
+        "said_at": f"{local_time(hit.said_at, time_zone):%Y-%m-%d %H:%M}",
+        "text": hit.text[:MAX_MEMORY],
+    }
+    if hit.retired:
+        record["note"] = "replaced by something newer"
+    if hit.kind == "summary":
+        record["note"] = "a summary"
+    return record
+
+
+def _insert(
+    messages: Sequence[AnyMessage], text: str, *, system_in_history: bool
+) -> list[AnyMessage]:
+    """The memories before the last user message; within it where no system message may stand."""
+    place = max(i for i, message in enumerate(messages) if isinstance(message, HumanMessage))
+    if system_in_history:
+        block: AnyMessage = SystemMessage(text, name=MEMORIES)
+        return [*messages[:place], block, *messages[place:]]
+    asked = HumanMessage(f"{text}\n\n{messages[place].text}")
+    return [*messages[:place], asked, *messages[place + 1 :]]

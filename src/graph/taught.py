@@ -1,0 +1,60 @@
+"""What strict mode may use: facts, and what the user said himself; nothing that a model wrote."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from src.graph.conversation_state import TurnContext
+from src.memory.memories import Memories
+from src.memory.retriever import Hit, Query
+from src.storage.search_index_repo import Kind
+from src.time_zones import local_time
+
+TAUGHT: tuple[Kind, ...] = ("memory", "message")
+MIN_TEXT = 5  # characters; shorter ones say nothing (seed 003)
+
+
+async def search_taught(
+    memories: Memories, context: TurnContext, text: str, *, position: int, limit: int
+) -> list[Hit]:
+    """Facts and statements of the user that fit ``text``.
+
+    Args:
+        memories: The memory.
+        context: The turn; its own message is left out.
+        text: What to look for.
+        position: Of the message that is answered.
+        limit: How many at most.
+    """
+    settings = await memories.settings()
+    hits = await memories.search(
+        Query(
+            context.owner,
+            text,
+            local_time(context.moment, context.time_zone),
+            limit=2 * limit,
+            threshold=settings.memory_retrieve_threshold,
+            conversation_id=context.conversation_id,
+            before_position=position,
+            kinds=TAUGHT,
+        )
+    )
+    return [hit for hit in hits if _tells(hit)][:limit]
+
+
+def _tells(hit: Hit) -> bool:
+    """A question tells nothing, neither does a word; what was replaced is not known any more."""
+    text = hit.text.strip()
+    return len(text) >= MIN_TEXT and not text.endswith("?") and not hit.retired
+
+
+def context_records(hits: list[Hit], context: TurnContext) -> list[dict[str, Any]]:
+    """The quotes as the model sees them."""
+    return [
+        {
+            "uid": hit.uid,
+            "said_at": f"{local_time(hit.said_at, context.time_zone):%Y-%m-%d %H:%M}",
+            "text": hit.text[:600],
+        }
+        for hit in hits
+    ]

@@ -1,0 +1,34 @@
+"""How what people said is put before a model: as data that cannot leave its place.
+
+Everything quoted is one JSON string on one line, in which ``<`` and ``>`` are escaped, so no text
+can close the block that it stands in, or open another.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+# Our own tags, as a message might imitate them.
+OWN_TAG = re.compile(
+    r"<(/?)(\s*)(?=(memories|key_facts|history_summary|context|messages|conversation)\b)",
+    re.IGNORECASE,
+)
+
+
+def quoted(record: Mapping[str, Any]) -> str:
+    """One line of JSON without angle brackets."""
+    line = json.dumps(record, ensure_ascii=False)
+    return line.replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def block(tag: str, records: Iterable[Mapping[str, Any]]) -> str:
+    """``<tag>``, a line for each record, ``</tag>``."""
+    return "\n".join([f"<{tag}>", *(quoted(record) for record in records), f"</{tag}>"])
+
+
+def without_own_tags(text: str) -> str:
+    """A user's message in which our tags are no tags: ``<memories>`` becomes ``‹memories>``."""
+    return OWN_TAG.sub(r"‹\1\2", text)

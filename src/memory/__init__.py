@@ -1,0 +1,1 @@
+"""Memory decisions: pure functions over facts, queries and scores; no I/O."""

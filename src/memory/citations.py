@@ -1,0 +1,52 @@
+"""References in answers: which of them point to something, and which the model made up."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+NUMBER = re.compile(r"[ \t]*\[(\d{1,3})\](?!\()")  # [1], not the text of a Markdown link
+NUMBER_LIST = re.compile(r"\[(\d{1,3}(?:\s*[,;]\s*\d{1,3})+)\](?!\()")
+UID = re.compile(r"[ \t]*\[\s*((?:msg|sum|mem)-[\w-]{1,40})\s*\](?!\()")
+UID_LIST = re.compile(r"\[((?:msg|sum|mem)-\w+(?:\s*[,;]\s*(?:msg|sum|mem)-\w+)+)\](?!\()")
+
+
+def verify_numbers(answer: str, count: int) -> tuple[str, list[int]]:
+    """Drop ``[n]`` beyond ``count``; the answer without them, and the numbers that stay.
+
+    Args:
+        answer: The answer, in which ``[1, 2]`` counts as ``[1][2]``.
+        count: How many sources the model was given; they are numbered from 1.
+    """
+    cited: list[int] = []
+
+    def check(match: re.Match[str]) -> str:
+        number = int(match[1])
+        if not 1 <= number <= count:
+            return ""
+        cited.append(number)
+        return match[0]
+
+    separate = NUMBER_LIST.sub(lambda m: _apart(m[1]), answer)
+    checked = NUMBER.sub(check, separate)
+    return checked, sorted(set(cited))
+
+
+def verify_uids(answer: str, known: Collection[str]) -> tuple[str, list[str]]:
+    """Drop ``[msg-12]`` that are not among ``known``; the answer, and the uids that stay."""
+    cited: list[str] = []
+
+    def check(match: re.Match[str]) -> str:
+        if match[1] not in known:
+            return ""
+        cited.append(match[1])
+        return match[0]
+
+    separate = UID_LIST.sub(lambda m: _apart(m[1]), answer)
+    checked = UID.sub(check, separate)
+    return checked, list(dict.fromkeys(cited))
+
+
+def _apart(references: str) -> str:
+    """``1, 2`` as ``[1][2]``."""
+    return "".join(f"[{reference.strip()}]" for reference in re.split(r"[,;]", references))

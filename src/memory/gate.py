@@ -1,0 +1,171 @@
+"""The gate before the memory: which facts that a model proposes may be stored.
+
+A model invents, mixes things up and can be talked into things. These checks need no model: what
+is stored was said by the user, in his own alphabet, with his own numbers, and is neither a secret
+nor an order to the assistant.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from typing import Literal, get_args
+
+from src.memory.facts import CandidateFact, MemoryType
+from src.memory.instruction_text import reads_as_instruction
+from src.memory.number_words import read_numbers
+from src.memory.plain_text import normalise, plain
+from src.memory.sensitive_text import holds_secret
+
+Reason = Literal[
+    "bad_type", "bad_importance", "bad_dates", "empty", "too_long", "quote_not_said", "secret",
+    "instruction", "question", "other_script", "number_not_said",
+]  # fmt: skip
+
+MIN_TEXT = 3  # characters; a shorter text says nothing
+MAX_TEXT = 400  # one sentence, perhaps two
+MAX_QUOTE = 1000
+MAX_PART = 400  # characters of the subject, the relation and the object
+IMPORTANCE = range(1, 11)
+EDGES = " \"'.,;:!?()-…"  # around a quote, where models add and drop signs
+
+ASKING = re.compile(
+    r"(?:а |и |і |and |so |but )?(?:кто|что|где|куда|откуда|когда|как|сколько|почему|зачем"
+    r"|как\w{2,3}|чей|хто|що|де|куди|звідки|коли|як|скільки|чому|навіщо|як\w{1,2}|чи|what|when|where|who"
+    r"|whom|whose|how|why|which|is|are|am|was|were|do|does|did|can|could|will|would|should|have|has)\b"
+)
+# Words that make 7 o'clock 19:00.
+AFTERNOON = re.compile(
+    r"\b(?:дня|вечер\w*|вечор\w*|ночи|ночі|вдень|днем|p\.?m|evening|afternoon)\b"
+)
+THOUSANDS = re.compile(r"(?<=\d)[ '](?=\d{3}(?!\d))")
+ZERO_MINUTES = re.compile(r"(?<=\d)[:.]00(?!\d)")
+RUSSIAN = frozenset("ыэъ")  # and "ё", which ``normalise`` takes away
+UKRAINIAN = frozenset("іїєґ")
+
+
+def refuse(
+    candidate: CandidateFact, said: str, *, allowed_numbers: frozenset[str] = frozenset()
+) -> Reason | None:
+    """Why the fact may not be stored; None when it may.
+
+    Args:
+        candidate: The fact as the model proposes it.
+        said: The user's message, without the time label.
+        allowed_numbers: Numbers that were not said and are right nevertheless, such as those of
+            the date that "завтра" was resolved to: "2026-03-01", or its parts.
+
+    Secrets come before every other reason, because a "secret" must not be written anywhere, not
+    even to the list of refused facts.
+    """
+    parts = (candidate.text, candidate.subject, candidate.relation, candidate.object)
+    if any(map(holds_secret, (*parts, candidate.quote))):
+        return "secret"
+    if (reason := _shape(candidate)) is not None:
+        return reason
+    before = _words_before(plain(candidate.quote).strip(EDGES), plain(said))
+    if before is None:
+        return "quote_not_said"
+    if reads_as_instruction(candidate.text, is_statement=True) or any(
+        map(reads_as_instruction, (*parts[1:], f"{before}{candidate.quote}"))
+    ):
+        return "instruction"
+    if _only_asks(candidate):
+        return "question"
+    if not _same_alphabet(candidate.text, candidate.quote, said):
+        return "other_script"
+    numbers = _said_numbers(candidate.quote, said) | _digits(" ".join(allowed_numbers))
+    written = (candidate.text, THOUSANDS.sub("", plain(candidate.text)))
+    return None if any(_digits(text) <= numbers for text in written) else "number_not_said"
+
+
+def _shape(candidate: CandidateFact) -> Reason | None:
+    """What is wrong with the fields by themselves."""
+    if candidate.memory_type not in get_args(MemoryType):
+        return "bad_type"
+    if candidate.importance not in IMPORTANCE:
+        return "bad_importance"
+    start, end = candidate.valid_from, candidate.valid_until
+    if start and end and ((start.utcoffset() is None) != (end.utcoffset() is None) or start > end):
+        return "bad_dates"
+    parts = (candidate.subject, candidate.relation, candidate.object)
+    if (
+        len(candidate.text) > MAX_TEXT
+        or len(candidate.quote) > MAX_QUOTE
+        or max(map(len, parts)) > MAX_PART
+    ):
+        return "too_long"
+    has_words = any(map(str.isalpha, candidate.text)) and plain(candidate.quote).strip(EDGES)
+    return None if has_words and len(normalise(candidate.text)) >= MIN_TEXT else "empty"
+
+
+def _words_before(quote: str, said: str) -> str | None:
+    """The words before the quote up to the last sign, with a space; None when it was not said.
+
+    The quote must begin and end where words do. Both are as ``plain`` leaves them. The words
+    before it tell "I always ..." from "always ...".
+    """
+    start = said.find(quote)
+    while start >= 0:
+        end = start + len(quote)
+        cut_before = said[:start][-1:].isalnum() and quote[0].isalnum()
+        cut_after = said[end : end + 1].isalnum() and quote[-1].isalnum()
+        if not cut_before and not cut_after:
+            words = re.search(r"[\w '-]*$", said[max(0, start - 60) : start])
+            return words.group() if words else ""
+        start = said.find(quote, start + 1)
+    return None
+
+
+def _only_asks(candidate: CandidateFact) -> bool:
+    """Whether the fact, or all that the user said of it, is a question."""
+    if candidate.text.rstrip().endswith("?"):
+        return True
+    quote = plain(candidate.quote)
+    one_sentence = not re.search(r"[.!?,;:]", quote[:-1])
+    return quote.endswith("?") and one_sentence and ASKING.match(quote) is not None
+
+
+def _same_alphabet(text: str, quote: str, said: str) -> bool:
+    """Whether the fact is written in the alphabet of the quote.
+
+    Words that both have (names, brands) count on neither side; when the quote has no others, the
+    rest of the message counts. A fact with letters that only Russian has does not come from a
+    quote with letters that only Ukrainian has, nor the other way round.
+    """
+    words, quoted = set(normalise(text).split()), set(normalise(quote).split())
+    ours, theirs = "".join(words - quoted), "".join(quoted - words)
+    if _script(theirs) is None:
+        theirs = "".join(set(normalise(said).split()) - words)
+    if None not in (_script(ours), _script(theirs)) and _script(ours) != _script(theirs):
+        return False
+    languages = [(letters & set(ours), letters & set(theirs)) for letters in (RUSSIAN, UKRAINIAN)]
+    (russian, russian_said), (ukrainian, ukrainian_said) = languages
+    if russian and not ukrainian:
+        return not ukrainian_said or bool(russian_said)
+    return not ukrainian or bool(russian) or not russian_said or bool(ukrainian_said)
+
+
+def _script(text: str) -> str | None:
+    """The script of most letters, as Unicode names it ("CYRILLIC"); None without letters."""
+    letters = Counter(character for character in text if character.isalpha())
+    scripts: Counter[str] = Counter()
+    for letter, times in letters.items():
+        scripts[unicodedata.name(letter, "?").split()[0]] += times
+    return max(scripts, key=lambda script: scripts[script], default=None)
+
+
+def _digits(text: str) -> set[str]:
+    """The numbers in digits of a text, without zeros before them; 15:00 is 15."""
+    return {run.lstrip("0") or "0" for run in re.findall(r"\d+", ZERO_MINUTES.sub("", text))}
+
+
+def _said_numbers(quote: str, said: str) -> set[str]:
+    """Every number that the user may have meant: digits, words, 7 in the evening as 19."""
+    text = plain(f"{quote} {said}")
+    read = " ".join(read_numbers(normalise(text).split(), ordinals=True))
+    numbers = _digits(text) | _digits(THOUSANDS.sub("", text)) | _digits(read)
+    if AFTERNOON.search(text):
+        numbers |= {str(int(hour) + 12) for hour in numbers if len(hour) < 3 and int(hour) < 12}
+    return numbers

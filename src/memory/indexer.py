@@ -1,0 +1,127 @@
+"""Takes what was said into the index: words at once, vectors in batches afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from src.memory.embedding_space import EmbeddingSpace
+from src.memory.sensitive_text import holds_secret
+from src.memory.terms import terms
+from src.storage.embedding_repo import EmbeddingRepository, UnembeddedDocument
+from src.storage.owner import Owner
+from src.storage.pg_client import PgClient
+from src.storage.search_index_repo import (
+    NewDocument,
+    Progress,
+    SearchIndexRepository,
+    UnindexedMessage,
+)
+
+TALK_GAP = timedelta(hours=6)  # a longer silence ends a talk
+INDEX_BATCH = 200  # messages of one transaction
+EMBED_BATCH = 64  # documents of one request to the embedder
+UNNAMED_SPEAKERS = frozenset({"user", "assistant"})
+
+
+class Indexer:
+    """Fills the search index from stored messages."""
+
+    def __init__(
+        self,
+        client: PgClient,
+        index: SearchIndexRepository,
+        embeddings: EmbeddingRepository,
+        space: EmbeddingSpace,
+    ) -> None:
+        """Index through ``index``; embed in ``space``."""
+        self._client = client
+        self._index = index
+        self._embeddings = embeddings
+        self._space = space
+
+    async def index_conversation(self, conversation_id: UUID) -> Progress | None:
+        """Take in every message of a conversation that the index lacks.
+
+        The time label is not a word of the message; the time is kept beside it.
+
+        Returns:
+            How far the conversation is digested otherwise; None when it is gone.
+
+        Raises:
+            StorageError: The database is away; what went in stays in.
+        """
+        return await self._client.run(self._index_conversation, conversation_id)
+
+    async def embed_pending(self, on_progress: Callable[[int], None] = lambda _done: None) -> int:
+        """Embed every document without a vector of the current model; returns how many.
+
+        Args:
+            on_progress: Called after each batch with the number done so far.
+
+        Raises:
+            ModelError: The endpoint is away; what is done stays done.
+            StorageError: The database is away.
+        """
+        model = await self._space.model()
+        done = 0
+        while batch := await self._client.run(
+            self._embeddings.list_unembedded, model.id, EMBED_BATCH
+        ):
+            vectors = await self._space.embed_documents([embedded_text(d) for d in batch])
+            pairs = dict(zip((document.id for document in batch), vectors, strict=True))
+            await self._client.run(self._embeddings.add_vectors, model.id, pairs)
+            done += len(batch)
+            on_progress(done)
+        return done
+
+    def _index_conversation(self, conversation_id: UUID) -> Progress | None:
+        progress = self._index.find_progress(conversation_id)
+        if progress is None:
+            return None
+        while messages := self._index.list_unindexed(conversation_id, INDEX_BATCH):
+            documents = self._documents(progress.owner, messages)
+            self._index.add_messages(
+                progress.owner, conversation_id, documents, [message.id for message in messages]
+            )
+            if len(messages) < INDEX_BATCH:
+                break
+        return progress
+
+    def _documents(self, owner: Owner, messages: Sequence[UnindexedMessage]) -> list[NewDocument]:
+        last = self._index.find_last_said(owner)
+        previous = last[0] if last and last[1] else None
+        documents = []
+        for message in messages:
+            if holds_secret(message.text):
+                continue  # never quoted, never found
+            documents.append(
+                NewDocument(
+                    kind="message",
+                    source_id=message.id,
+                    speaker=message.role,
+                    said_at=message.said_at,
+                    terms=terms(message.text),
+                    is_continued=continues_talk(previous, message.said_at),
+                )
+            )
+            previous = message.said_at
+        return documents
+
+
+def continues_talk(previous: datetime | None, said_at: datetime) -> bool:
+    """Whether a message said at ``said_at`` belongs to the talk of the one before it."""
+    return previous is not None and said_at - previous <= TALK_GAP
+
+
+def embedded_text(document: UnembeddedDocument) -> str:
+    """What is embedded: the message before, and its own text; names where several talk."""
+    own = _spoken(document.speaker, document.text)
+    if not document.before:
+        return own
+    return f"{_spoken(document.before_speaker, document.before)}\n{own}"
+
+
+def _spoken(speaker: str, text: str) -> str:
+    return text if speaker in UNNAMED_SPEAKERS else f"{speaker}: {text}"

@@ -1,0 +1,132 @@
+"""From candidates to a ranking: the sum of absolute scores, and what is known before the query.
+
+Weights were measured on the development half of LoCoMo (``make bench`` prints the table). Absolute
+scores are added: fusing ranks was worse than BM25 alone.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from src.storage.retrieval_repo import CandidateDocument
+
+LEXICAL_WEIGHT = 0.05  # of BM25F, beside a cosine with weight 1
+SPEAKER_BONUS = 0.15  # the query names the one who said it
+SESSION_WEIGHT = 0.3  # of the mean of the three best of the same talk
+SESSION_BEST = 3
+SESSION_GAP = timedelta(hours=6)
+QUESTION_PENALTY = 0.05  # who asks tells little
+LENGTH_BONUS = 0.1  # at LONG_WORDS words or more, in proportion below
+LONG_WORDS = 40
+NUMBER_BONUS = 0.08  # a text with a number or a time word, when the query asks when
+PERIOD_BONUS = 0.2  # said in, or valid in, a period that the query names
+FACT_BONUS = 0.1  # of a fact of importance 10, in proportion below: it is told in fewer words
+OUTDATED_PENALTY = 0.25  # a message that told what does not hold any more
+LINK_BONUS = (0.12, 0.06)  # hangs on an entity that the query names, by one or two links
+
+TIME_WORD = re.compile(
+    r"\d|\b(yesterday|today|tomorrow|last|next|ago|week|month|year|weekend|\w+day|"
+    r"вчера|сегодня|завтра|недел\w*|месяц\w*|год\w*|лет|назад|"
+    r"вчора|сьогодні|тижн\w*|тижд\w*|місяц\w*|рок\w*|рік|років|тому)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class RankedQuery:
+    """What the ranking knows of the query.
+
+    Attributes:
+        words: Its words, lower-case, for names of speakers.
+        periods: Half-open periods that it names, as (start, end).
+        asks_when: Whether it asks for a time.
+        wants_history: Whether it asks for what used to hold.
+    """
+
+    words: frozenset[str] = frozenset()
+    periods: Sequence[tuple[datetime, datetime]] = ()
+    asks_when: bool = False
+    wants_history: bool = False
+
+
+@dataclass(frozen=True)
+class RankedDocument:
+    """A candidate with its score; higher is better."""
+
+    document: CandidateDocument
+    score: float
+
+
+def rank(candidates: Iterable[CandidateDocument], query: RankedQuery) -> list[RankedDocument]:
+    """The candidates, best first; equal scores by uid, so that the order is total."""
+    documents = list(candidates)
+    named = _named_speaker(documents, query.words)
+    ranked = [
+        RankedDocument(document, _score(document, query, named=named)) for document in documents
+    ]
+    return sorted(_with_sessions(ranked), key=lambda r: (-r.score, r.document.uid))
+
+
+def _score(document: CandidateDocument, query: RankedQuery, *, named: str | None) -> float:
+    score = (document.cosine or 0.0) + LEXICAL_WEIGHT * document.bm25
+    score += SPEAKER_BONUS * (named is not None and document.speaker.lower() == named)
+    score += PERIOD_BONUS * _is_within(document, query.periods)
+    if document.hops is not None:
+        score += LINK_BONUS[document.hops - 1]
+    if document.kind == "message":
+        score -= QUESTION_PENALTY * document.text.rstrip().endswith("?")
+        words = min(len(document.text.split()), LONG_WORDS)
+        score += LENGTH_BONUS * words / LONG_WORDS
+        if document.retired_at is not None and not query.wants_history:
+            score -= OUTDATED_PENALTY
+    if document.importance is not None:
+        score += FACT_BONUS * document.importance / 10
+    if query.asks_when:
+        score += NUMBER_BONUS * bool(TIME_WORD.search(document.text))
+    return score
+
+
+def _is_within(document: CandidateDocument, periods: Sequence[tuple[datetime, datetime]]) -> bool:
+    """Whether it was said, or holds in the world, within one of the periods."""
+    for start, end in periods:
+        if start <= document.said_at < end:
+            return True
+        begin, until = document.valid_from, document.valid_until
+        if begin is not None and begin < end and (until is None or until > start):
+            return True
+    return False
+
+
+def _named_speaker(documents: Sequence[CandidateDocument], words: frozenset[str]) -> str | None:
+    """The one speaker whom the query names; two named ones cancel out."""
+    named = {d.speaker.lower() for d in documents} & words
+    return named.pop() if len(named) == 1 else None
+
+
+def _with_sessions(ranked: Sequence[RankedDocument]) -> list[RankedDocument]:
+    """Messages of a talk in which others fit well gain from it; a fact is a talk of its own."""
+    result: list[RankedDocument] = []
+    for entry in ranked:
+        if entry.document.kind != "message":
+            result += _raise_session([entry])
+    messages = sorted(
+        (r for r in ranked if r.document.kind == "message"),
+        key=lambda r: (r.document.said_at, r.document.source_id),
+    )
+    session: list[RankedDocument] = []
+    for entry in messages:
+        if session and entry.document.said_at - session[-1].document.said_at > SESSION_GAP:
+            result += _raise_session(session)
+            session = []
+        session.append(entry)
+    return result + _raise_session(session)
+
+
+def _raise_session(session: Sequence[RankedDocument]) -> list[RankedDocument]:
+    best = sorted((r.score for r in session), reverse=True)[:SESSION_BEST]
+    prior = SESSION_WEIGHT * math.fsum(best) / max(len(best), 1)
+    return [replace(entry, score=entry.score + prior) for entry in session]

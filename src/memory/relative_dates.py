@@ -1,0 +1,273 @@
+"""Dates in facts: "tomorrow" is stored as the day that it was.
+
+A fact is read years later, so every expression that counts from the day on which it was said
+becomes a date, in its own language. One that names a day which nobody can tell ("на днях", "in a
+few days", "через пару недель", "больше года назад") makes the fact unfit to be stored. Words that
+name no day ("скоро", "recently") stay, and so do dates, plain months and seasons ("в марте",
+"летом") and habits ("every Friday", "обычно в пятницу", "с понедельника по пятницу").
+
+"On Friday" is the coming Friday, or the last one if a verb in the past tense stands in the fact.
+Days and weeks are counted to the day ("через неделю" is a date), months and years only to the
+month and the year ("a month ago" is "in October 2026").
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from src.memory.calendar_days import Days, day
+from src.memory.date_phrases import (
+    Language,
+    Precision,
+    absolute_phrase,
+    bare_english,
+    vague_phrase,
+)
+from src.memory.span_days import amount_in, counted_day, days_of
+from src.memory.time_expressions import FUTURE, Period, named_periods
+from src.memory.time_spans import MAX_TEXT, Span, find_spans, fold, may_name_time, tidy
+from src.memory.time_words import DAY_WORDS, unit_of
+
+# Verbs in the past tense, by their endings; nouns that look like them are named as far as they
+# are common. It decides only between the last and the coming Friday.
+PAST = re.compile(
+    r"\b(?!(?:или|если|недел[яи]|отдел[аы]?|дела|зал[аы]?|журнал|канал|финал|сериал|материал"
+    r"|модели|села|сил[аы]|цели|коли|али)\b)"
+    r"(?:[а-я]+[аеиуыя]л(?:а|о|и)?(?:сь|ся)?|[а-я]*ш(?:ел|ла|ло|ли)|[а-яіїє']+[аиуяі]л[аои](?:с[ья])?"
+    r"|[а-яіїє']+[аиуя]в(?:ся)?|хотів|сидів|вмів|їв|[а-я]*йшов|прив[іе]з|прин[іе]с|міг)\b"
+    r"|\b(?:was|were|had|did|went|bought|met|saw|came|got|took|made|said|told|ate|left|began|won"
+    r"|lost|found|gave|sold|paid|broke|fell|felt|flew|drove|ran|slept|spent|wrote|heard)\b"
+    r"|(?<!\bis )(?<!\bare )(?<!\bbe )(?<!\bam )\b(?!hundred)[a-z]{2,}[^e\W]ed\b"
+)
+HABIT = re.compile(
+    r"\b(?:обычно|всегда|часто|иногда|регулярно|никогда|кажд[а-я]{2,3}"
+    r"|зазвичай|завжди|інколи|іноді|ніколи|щоразу|кож(?:ен|н[а-я]{1,3})"
+    r"|usually|always|often|sometimes|regularly|normally|never|every)\b"
+)
+UKRAINIAN = re.compile(
+    r"[іїєґ]|\b(?:[ву]чора|позавчора|минул[а-я]+|наступн[а-я]+|рок[уи]|цього|має|буде|треба)\b"
+)
+RUSSIAN = re.compile("[ыэъё]")
+CYRILLIC = re.compile("[а-яёіїєґ]")
+SENTENCE_START = re.compile(r"(?:^|[.!?;:] )[^\w ]{0,3}$")
+PREDICATE = re.compile(r" (?:is|was|will|has|had)\b")
+CLOCK = re.compile(r",? (?:at )?\d{1,2}(?::\d\d| ?[ap]m)")
+
+UNCERTAIN_KINDS = frozenset({"someday", "narrated"})
+TIMELESS_KINDS = frozenset({"someday", "narrated", "habit", "recent"})
+COUNTED_KINDS = frozenset({"ago", "ahead", "lasting"})
+
+
+class _UncertainError(Exception):
+    """A relative expression names a day that nobody can tell."""
+
+
+@dataclass(frozen=True)
+class _Fact:
+    """A fact while its dates are resolved: as written and folded, and when it was said."""
+
+    source: str
+    folded: str
+    said_at: datetime  # local, naive
+
+    @property
+    def past(self) -> bool:
+        return PAST.search(self.folded) is not None and FUTURE.search(self.folded) is None
+
+    @property
+    def habitual(self) -> bool:
+        return HABIT.search(self.folded) is not None
+
+    def language(self, span: Span) -> Language:
+        """The language of an expression in it."""
+        if not CYRILLIC.search(self.folded, span.start, span.end):
+            return "en"
+        text = self.source.lower()
+        return "uk" if UKRAINIAN.search(text) and not RUSSIAN.search(text) else "ru"
+
+
+def resolve_dates(text: str, said_at: datetime) -> str | None:
+    """The fact with dates in place of what counts from the day on which it was said.
+
+    Args:
+        text: The fact.
+        said_at: The local time (aware) at which it was said.
+
+    Returns:
+        The same text when nothing in it is relative; None when a day in it cannot be told, or
+        when it names times and is longer than any fact (2,000 characters).
+    """
+    if not may_name_time(text.lower()):
+        return text
+    if len(text) > MAX_TEXT:
+        return None
+    source = tidy(text)
+    fact = _Fact(source, fold(source), said_at.replace(tzinfo=None))
+    try:
+        changes = [_change(span, fact) for span in _ends(find_spans(fact.folded), fact)]
+    except (_UncertainError, ValueError, OverflowError):
+        return None
+    for start, end, phrase in reversed([change for change in changes if change is not None]):
+        source = source[:start] + phrase + source[end:]
+    return source if any(changes) else text
+
+
+def when_valid(text: str, said_at: datetime) -> Period | None:
+    """The first day or period that a resolved fact names, in the zone of ``said_at`` (aware).
+
+    What recurs ("5 марта", "в субботу") is the next one, or the last one if the fact speaks in
+    the past tense. Habits and vague words name no period.
+    """
+    if not may_name_time(text.lower()):
+        return None
+    source = tidy(text)
+    fact = _Fact(source, fold(source), said_at.replace(tzinfo=None))
+    spans = [span for span in find_spans(fact.folded) if _names_time(span, fact)]
+    found = named_periods(spans, said_at, past=fact.past)
+    return found[0][1] if found else None
+
+
+def _names_time(span: Span, fact: _Fact) -> bool:
+    if span.kind in TIMELESS_KINDS or _is_schedule(span) or _is_duration(span, fact):
+        return False
+    return not _is_plain(span) or _is_dated(span, fact)
+
+
+def _ends(spans: Sequence[Span], fact: _Fact) -> Iterator[Span]:
+    """The spans to be looked at: both ends of a range, and of "марте прошлого года" the year."""
+    for span in spans:
+        if span.kind == "offset" and span.within is not None:
+            yield span.within  # "two days before | last Friday"
+        elif span.to is not None and not _is_schedule(span):
+            link = span.to.words["link"]
+            start = span.to.start + len(link) - len(link.lstrip())
+            yield replace(span, to=None)
+            yield replace(span.to, start=start, words={**span.to.words, "prep": link.strip()})
+        elif span.within is not None and _precision(span.within) == "year":
+            follows = fact.language(span) == "en" and span.within.start > span.start
+            of = {"prep": "of"} if follows else {}  # "in March | of 2025"
+            yield replace(span.within, words={**of, **span.within.words})
+        elif span.to is None:
+            yield span
+
+
+def _is_schedule(span: Span) -> bool:
+    """Whether it is a range of weekdays: "с понедельника по пятницу" is every week."""
+    return span.to is not None and _is_plain(span) and _is_plain(span.to)
+
+
+def _is_duration(span: Span, fact: _Fact) -> bool:
+    """Whether it says how long something took: "I learned it in three days"."""
+    return span.kind == "ahead" and fact.folded.startswith("in ", span.start) and fact.past
+
+
+def _is_dated(span: Span, fact: _Fact) -> bool:
+    """Whether a plain weekday means one day: not "my favourite day is Friday", nor a habit."""
+    words = span.words
+    dated = "prep" in words or "part" in words or CLOCK.match(fact.folded, span.end) is not None
+    return dated and not fact.habitual
+
+
+def _is_plain(span: Span) -> bool:
+    """Whether it is a weekday or a weekend, without saying which one."""
+    named = not span.words.keys().isdisjoint(("weekday", "weekend"))
+    return span.kind == "named" and named and "which" not in span.words and span.within is None
+
+
+def _change(span: Span, fact: _Fact) -> tuple[int, int, str] | None:
+    """What to put where; None to leave the span as it is.
+
+    Raises:
+        _UncertainError: It names a day that nobody can tell.
+    """
+    if _is_uncertain(span, fact):
+        raise _UncertainError
+    if not _is_relative(span, fact):
+        return None
+    phrase, end = _phrase(span, fact)
+    at_start = SENTENCE_START.search(fact.folded[: span.start]) is not None
+    if at_start and not span.preposition and PREDICATE.match(fact.folded, end):
+        phrase = bare_english(phrase)  # "Today is my birthday"
+    if at_start and fact.source[span.start].isupper():
+        phrase = phrase[0].upper() + phrase[1:]
+    return span.start, end, phrase
+
+
+def _phrase(span: Span, fact: _Fact) -> tuple[str, int]:
+    """The absolute words for a relative span, and the end of what they replace.
+
+    Raises:
+        _UncertainError: There are no such days in the calendar.
+    """
+    precision, language = _precision(span), fact.language(span)
+    if not _is_exact(span):
+        return vague_phrase(span, fact.said_at, language), span.end
+    days = _meaning(span, precision, fact)
+    if days is None:
+        raise _UncertainError
+    end = span.end
+    if "part" in span.words and (language != "en" or precision != "day"):
+        # Other languages leave the part of the day where it stands: "завтра | вечером".
+        end = len(fact.folded[: fact.folded.rindex(span.words["part"], 0, end)].rstrip(" ,"))
+    return absolute_phrase(span, precision, days, language), end
+
+
+def _is_uncertain(span: Span, fact: _Fact) -> bool:
+    words = span.words
+    if span.kind in UNCERTAIN_KINDS or "hedge" in words:
+        return True
+    if not _is_exact(span):
+        counted_roughly = span.kind != "lasting" and "prep" in words
+        return counted_roughly or amount_in(span)[1] not in ("month", "year")
+    if span.kind == "day" and words["word"] not in DAY_WORDS and "noun" not in words:
+        return True  # an adjective: "завтрашний экзамен"
+    possessive = fact.folded.startswith("'s", span.end)  # "tomorrow's exam"
+    return possessive and (span.kind == "day" or "which" in words)
+
+
+def _is_exact(span: Span) -> bool:
+    return span.kind not in COUNTED_KINDS or amount_in(span)[0].exact
+
+
+def _is_relative(span: Span, fact: _Fact) -> bool:
+    """Whether what it means depends on the day on which it was said."""
+    words = span.words
+    if span.kind == "lasting":
+        return _is_exact(span)  # "the last few years" stay
+    if span.kind in COUNTED_KINDS:
+        return not _is_duration(span, fact)
+    if _is_plain(span):
+        return _is_dated(span, fact)
+    if span.kind == "day":
+        return True
+    if span.kind == "named":
+        return "which" in words or "unit" in words or "weekday" in words
+    return "year_word" in words or (span.kind == "month day" and span.within is not None)
+
+
+def _precision(span: Span) -> Precision:
+    """How exactly an absolute phrase can say what the span means."""
+    if span.kind == "lasting":
+        return "days"
+    if span.kind in ("ago", "ahead"):
+        unit = amount_in(span)[1]
+        return unit if unit == "month" or unit == "year" else "day"
+    if span.kind == "year":
+        return "year"
+    if span.kind != "named" or "weekday" in span.words:
+        return "day"
+    if "unit" in span.words:
+        unit = unit_of(span.words["unit"])
+        return unit if unit == "month" or unit == "year" else "week"
+    if "month" in span.words:
+        return "month"
+    return "season" if "season" in span.words else "weekend"
+
+
+def _meaning(span: Span, precision: Precision, fact: _Fact) -> Days | None:
+    if span.kind in ("ago", "ahead") and precision == "day":
+        return day(counted_day(span, fact.said_at))
+    return days_of(span, fact.said_at, past=fact.past)

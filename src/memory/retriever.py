@@ -1,0 +1,210 @@
+"""Finds what was said: embeds the query, asks the database once, ranks."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from uuid import UUID
+
+from src.errors import AppError, ModelError, StorageError
+from src.llm.rerank import Reranker
+from src.memory.embedding_space import RELATED, EmbeddingSpace
+from src.memory.ranking import RankedDocument, RankedQuery, rank
+from src.memory.relation_questions import asked_relations
+from src.memory.relations import canonical_subject
+from src.memory.terms import WORD, terms
+from src.memory.time_expressions import TimeQuery, read_time
+from src.storage.owner import Owner
+from src.storage.pg_client import PgClient
+from src.storage.retrieval_repo import RetrievalRepository, SearchRequest
+from src.storage.search_index_repo import Kind
+
+logger = logging.getLogger(__name__)
+
+EMBED_DEADLINE = 0.4  # seconds; then the search goes on by words alone
+RERANKED = 30  # documents that a cross-encoder looks at
+MAX_QUERY = 2000  # characters
+
+
+@dataclass(frozen=True)
+class Query:
+    """What is looked for, and where not to look.
+
+    Attributes:
+        owner: Whose memory.
+        text: The question, or any text.
+        now: The owner's local time (aware), for "last week".
+        limit: How many hits at most.
+        threshold: The least similarity (see ``EmbeddingSpace.similarity``) of what shares
+            neither words nor links nor time with the query: a soft floor.
+        conversation_id: With ``before_position``: messages from there on are in the prompt.
+        before_position: See ``conversation_id``.
+        with_assistant: Also what the bot said.
+        kinds: Which documents count.
+    """
+
+    owner: Owner
+    text: str
+    now: datetime
+    limit: int = 5
+    threshold: float = RELATED
+    conversation_id: UUID | None = None
+    before_position: int = 0
+    with_assistant: bool = False
+    kinds: Sequence[Kind] = ("message", "memory", "summary")
+
+
+@dataclass(frozen=True)
+class Hit:
+    """Something that was found.
+
+    Attributes:
+        uid: ``msg-<id>`` of the message in which it was said.
+        kind: ``message``, ``memory`` or ``summary``.
+        source_id: Its id as what it is.
+        message_id: The message, if it is still there.
+        text: What it says.
+        said_at: When it was said.
+        score: The sum; higher is better.
+        similarity: Of its meaning, on the model's own scale, 0 to 1.
+        channels: What the sum is made of: ``dense``, ``lexical``, ``links``.
+        memory_type: Of a fact.
+        retired: Whether it is a fact that does not hold any more, or the message that told one.
+    """
+
+    uid: str
+    kind: Kind
+    source_id: int
+    message_id: int | None
+    text: str
+    said_at: datetime
+    score: float
+    similarity: float
+    channels: dict[str, float] = field(default_factory=dict)
+    memory_type: str | None = None
+    retired: bool = False
+
+
+class Retriever:
+    """Searches one owner's messages, facts and summaries together."""
+
+    def __init__(
+        self,
+        client: PgClient,
+        repository: RetrievalRepository,
+        space: EmbeddingSpace,
+        *,
+        reranker: Reranker | None = None,
+    ) -> None:
+        """Search through ``repository``, in the vectors of ``space``."""
+        self._client = client
+        self._repository = repository
+        self._space = space
+        self._reranker = reranker
+
+    async def search(self, query: Query) -> list[Hit]:
+        """The best hits, best first; never fails: what is broken is logged and left out."""
+        try:
+            return await self._search(query)
+        except StorageError as error:
+            logger.warning("nothing could be searched", exc_info=error)
+            return []
+
+    async def _search(self, query: Query) -> list[Hit]:
+        text = query.text[-MAX_QUERY:].strip()
+        if not text or query.limit < 1:
+            return []
+        time = read_time(text, query.now)
+        periods = [(period.start, period.end) for period in time.periods]
+        vector, model_id = await self._embed(text)
+        candidates = await self._client.run(
+            self._repository.search,
+            SearchRequest(
+                owner=query.owner,
+                terms=[*terms(time.content or text), *asked_relations(text)],
+                entity_terms=entity_terms(text),
+                vector=vector,
+                model_id=model_id,
+                periods=periods,
+                conversation_id=query.conversation_id,
+                before_position=query.before_position,
+                with_assistant=query.with_assistant,
+                with_retired=time.wants_history,
+            ),
+        )
+        words = frozenset(word.removesuffix("'s") for word in WORD.findall(text.lower()))
+        ranked = rank(candidates, RankedQuery(words, periods, time.asks_when, time.wants_history))
+        shown = [r for r in ranked if self._is_shown(r, query, time)]
+        return await self._best(query, text, shown)
+
+    async def _embed(self, text: str) -> tuple[str | None, int | None]:
+        """The query's vector and its model; nothing when there is none in time."""
+        try:
+            async with asyncio.timeout(EMBED_DEADLINE):
+                vector = await self._space.embed_query(text)
+            return vector, (await self._space.model()).id
+        except (ModelError, TimeoutError) as error:
+            logger.warning("the search goes by words alone", exc_info=error)
+            return None, None
+
+    def _is_shown(self, ranked: RankedDocument, query: Query, time: TimeQuery) -> bool:
+        document = ranked.document
+        if document.kind not in query.kinds:
+            return False
+        moment = query.now.astimezone(UTC)
+        ended = document.valid_until is not None and document.valid_until <= moment
+        if ended and not time.wants_history and not time.periods:
+            return False
+        if document.hops is not None or document.bm25 > 0:
+            return True
+        if any(p.start <= document.said_at < p.end for p in time.periods):
+            return True
+        similarity = self._space.similarity(document.cosine or 0.0)
+        return similarity >= query.threshold
+
+    async def _best(self, query: Query, text: str, ranked: Sequence[RankedDocument]) -> list[Hit]:
+        hits = [self._hit(entry) for entry in _once_each(ranked)]
+        if self._reranker is not None and len(hits) > 1:
+            pool = hits[:RERANKED]
+            try:
+                order = await self._reranker.order(text, [hit.text for hit in pool])
+                hits = [pool[number] for number in order] + hits[RERANKED:]
+            except AppError as error:
+                logger.warning("the fused order stands", exc_info=error)
+        return hits[: query.limit]
+
+    def _hit(self, ranked: RankedDocument) -> Hit:
+        document = ranked.document
+        channels = {"dense": document.cosine or 0.0, "lexical": document.bm25}
+        if document.hops is not None:
+            channels["links"] = float(document.hops)
+        return Hit(
+            uid=document.uid,
+            kind=document.kind,
+            source_id=document.source_id,
+            message_id=document.message_id,
+            text=document.text,
+            said_at=document.said_at,
+            score=ranked.score,
+            similarity=self._space.similarity(document.cosine or 0.0),
+            channels=channels,
+            memory_type=document.memory_type,
+            retired=document.retired_at is not None,
+        )
+
+
+def entity_terms(text: str) -> list[str]:
+    """The terms by which a query may name an entity: its words, and roles in canonical form."""
+    roles = (canonical_subject(word) for word in WORD.findall(text.lower())[:64])
+    return list(dict.fromkeys([*terms(text), *(term for role in roles for term in terms(role))]))
+
+
+def _once_each(ranked: Sequence[RankedDocument]) -> list[RankedDocument]:
+    """Of a fact and the message that told it only the better one."""
+    best: dict[str, RankedDocument] = {}
+    for entry in ranked:
+        best.setdefault(entry.document.uid, entry)
+    return list(best.values())

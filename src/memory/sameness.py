@@ -1,0 +1,168 @@
+"""Whether two texts state the same fact.
+
+Similar embeddings prove nothing: 15:00 and 16:30, "есть аллергия" and "нет аллергии" are closer
+than 0.95. So two facts are the same only when, besides, they consist of the same words in the
+same order. Three things may differ: filler words ("очень", "now", "у меня"), the ending of one
+word within its declension or conjugation, and one group of words that moved to the other end.
+Whatever tells facts apart (a number, a name, a negation, an antonym, a preposition, a relative,
+a tense, singular and plural) is a word that has no counterpart, and no list of such pairs is
+needed. A false "same" would lose a fact; a false "different" only stores a near-duplicate, so
+synonyms and translations count as different.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from src.memory.number_words import read_numbers
+from src.memory.plain_text import normalise, word_set
+from src.memory.relations import canonical_subject
+
+__all__ = ["content_hash", "is_same", "normalise"]
+
+FILLERS = word_set(
+    "я мой моя мое мои моего моей моему моим моем моих моими мою пользователь пользователя",
+    "пользователю пользователем есть это вот же и а очень сейчас теперь тоже также уже ну",
+    "просто мій моє мої мого моєї моєму моїм моїй моєю моїх користувач користувача",
+    "користувачу користувачеві користувачем є це ось ж і й та дуже зараз тепер теж вже i i'm",
+    "am is are my the a an user user's and very really now also too just do does",
+)
+NEGATIONS = word_set("не нет ни без ні немає not no never without")
+PREPOSITIONS = word_set(
+    "в на из от до с к о по за под над при про для через после перед между біля від з після",
+    "під між on in at to from for with before after during since until by of about every",
+)
+# Forms of one word that differ only in how they sound.
+VARIANTS = {
+    "у": "в", "во": "в", "со": "с", "ко": "к", "об": "о", "обо": "о", "изо": "из", "ото": "от",
+    "із": "з", "зі": "з", "нема": "немає", "has": "have",
+}  # fmt: skip
+CONTRACTIONS = {"ca": "can", "wo": "will", "sha": "shall"}  # before n't
+# Endings that one word may have. Those of the plural, the past and the other gender are left out:
+# "соседа" is not "соседка", "Александр" is not "Александра", "кошка" is not "кошки".
+NOUNS = (
+    word_set("а я у ю е ой ей ою ею єю"),
+    word_set("у ом е ові") | {""},
+    word_set("ь ю ем е еві"),
+    word_set("й ю ем е єві"),
+    word_set("о у ом"),
+    word_set("ый ий ого его ому ему ым им ом ем"),
+    word_set("ая яя ую юю ой ей ої ою"),
+)
+VERBS = word_set("ю у ет ит є е ить їть")
+NOUN_STEM, VERB_STEM = 4, 3  # letters that two forms must share
+MAX_INFLECTED = 1  # words; two may swap roles: "Олег помог Ивану", "Олегу помог Иван"
+
+POSSESSION = re.compile(r"\b[ув] мен[яе]\b")
+CLAUSES = re.compile(
+    r"[,;:.!?—–-]\s+\w|\s(?:и|а|но|і|й|та|але|або|или|and|but|or)\s", re.IGNORECASE
+)
+
+
+def content_hash(text: str) -> str:
+    """The SHA-256 of the normalised text, in hexadecimal.
+
+    People choose the texts, so the hash must be one for which nobody can make two facts collide;
+    and it must be the same in every process, as Python's own ``hash`` is not.
+    """
+    return hashlib.sha256(normalise(text).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def is_same(
+    a: str,
+    b: str,
+    *,
+    similarity: float,
+    threshold: float = 0.95,
+    subjects: tuple[str, str] | None = None,
+) -> bool:
+    """Whether ``b`` says what ``a`` says, so that nothing new is to be stored.
+
+    Args:
+        a: One fact.
+        b: The other.
+        similarity: Of their embeddings, calibrated, 0 to 1.
+        threshold: Below it they differ, unless the normalised texts are equal.
+        subjects: Whom they are about, when known; different subjects make different facts.
+            Equal texts are the same all the same: the content hash admits only one of them.
+    """
+    if normalise(a) == normalise(b):
+        return True
+    if not similarity >= threshold:  # also when it is no number
+        return False
+    if subjects is not None and canonical_subject(subjects[0]) != canonical_subject(subjects[1]):
+        return False
+    left, right = _content(a), _content(b)
+    if not left or len(left) != len(right):
+        return False
+    if _articles(a) == _articles(b) and _inflected(left, right):
+        return True
+    return not (CLAUSES.search(a) or CLAUSES.search(b)) and _moved(left, right)
+
+
+def _content(text: str) -> list[str]:
+    """The words of a text that carry its meaning, in order."""
+    words = POSSESSION.sub(" ", normalise(text)).split()
+    expanded = [part for word in words for part in _expanded(word)]
+    return [VARIANTS.get(word, word) for word in read_numbers(expanded) if word not in FILLERS]
+
+
+def _expanded(word: str) -> list[str]:
+    """A contraction as the words that it stands for: "can't", "I've"."""
+    if word == "cannot":
+        return ["can", "not"]
+    if word.endswith("n't"):
+        return [CONTRACTIONS.get(word[:-3], word[:-3]), "not"]
+    return [word[:-3], "have"] if word.endswith("'ve") else [word]
+
+
+def _articles(text: str) -> int:
+    """How many things are said to be one: "a dog" and "dogs" differ."""
+    return sum(word in ("a", "an") for word in normalise(text).split())
+
+
+def _inflected(left: list[str], right: list[str]) -> bool:
+    """Whether the same words come in the same order, few of them in another form."""
+    changed = [pair for pair in zip(left, right, strict=True) if pair[0] != pair[1]]
+    return len(changed) <= MAX_INFLECTED and all(_one_word(*pair) for pair in changed)
+
+
+def _one_word(left: str, right: str) -> bool:
+    """Whether two forms are of one word, in the same number, gender and tense."""
+    if left.isascii() and right.isascii():
+        return left.isalpha() and right.isalpha() and _without_s(left) == _without_s(right)
+    stem = next(
+        (at for at, pair in enumerate(zip(left, right, strict=False)) if pair[0] != pair[1]),
+        min(len(left), len(right)),
+    )
+    endings = {left[stem:], right[stem:]}
+    if stem >= NOUN_STEM and any(endings <= kind for kind in NOUNS):
+        return True
+    return stem >= VERB_STEM and endings <= VERBS
+
+
+def _without_s(word: str) -> str:
+    """An English word without the ending of the plural or of the third person."""
+    if len(word) > 4 and word.endswith("ies"):
+        return word[:-3] + "y"
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+
+
+def _moved(left: list[str], right: list[str]) -> bool:
+    """Whether the same words come with one group moved from one end to the other.
+
+    The forms must be equal, because endings and order together say who does what. A group does
+    not end in a preposition or a negation, which belong to the next word; in English it begins
+    with a preposition ("on Mondays I ..."), else the order says who does what. With two numbers
+    it would be uncertain which belongs to what.
+    """
+    if sum(word[-1].isdecimal() for word in left) > 1:
+        return False
+    for cut in range(1, len(left)):
+        first, second = left[:cut], left[cut:]
+        if second + first != right or {first[-1], second[-1]} & (NEGATIONS | PREPOSITIONS):
+            continue
+        if not "".join(left).isascii() or {first[0], second[0]} & PREPOSITIONS:
+            return True
+    return False

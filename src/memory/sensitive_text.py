@@ -1,0 +1,164 @@
+"""What must never be stored: card numbers, passwords, keys and numbers of documents.
+
+Every check looks for a secret, not for the mere mention of one: "забыл пароль" may be stored,
+"пароль от почты: ..." may not. A doubtful case is refused; the user can write the fact without
+the secret. All expressions are linear: their repetitions are bounded or cannot overlap.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from itertools import pairwise
+
+from src.memory.plain_text import INVISIBLE, TYPOGRAPHY, single_spaced
+
+CARD_DIGITS = range(13, 20)  # ISO/IEC 7812: a card number has 13 to 19 digits
+MIN_GROUP = 3  # digits; card numbers are written in groups of 4, 5 or 6, the last may be shorter
+MIN_RANDOM = 20  # characters; shorter tokens are user names and models of things
+RANDOM_CHANGES = 0.3  # share of neighbours of different kinds; words in CamelCase have 0.2
+
+DATE = re.compile(r"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)|(?<!\d)\d{1,2}\.\d{1,2}\.\d{4}(?!\d)")
+DIGIT_GROUPS = re.compile(r"(?<!\d)\d+(?:[\s._-]{1,3}\d+)+|(?<!\d)\d{13,19}(?!\d)")
+IBAN = re.compile(
+    r"(?<!\w)[a-z]{2}\d{2}"
+    r"(?:[a-z0-9]{11,30}|(?:[ -][a-z0-9]{4}){2,7}(?:[ -][a-z0-9]{1,3})?)(?!\w)",
+    re.IGNORECASE | re.ASCII,
+)
+TOKEN = re.compile(r"[A-Za-z0-9+=_-]{20,}")
+
+# Keys that show what they are by how they begin.
+KEYS = re.compile(
+    r"\bsk-[\w-]{12,}|\b[sprw]k_(?:live|test)_\w{8,}|\bgh[opsur]_\w{16,}|\bgithub_pat_\w{16,}"
+    r"|\bglpat-[\w-]{12,}|\bxox[abeprs]-[\w-]{8,}|\b(?:AKIA|ASIA)[A-Z0-9]{12,}|\bAIza[\w-]{24,}"
+    r"|\bya29\.[\w-]{16,}|\bhf_\w{16,}|\bnpm_\w{24,}|\beyJ[\w-]{8,}|\b\d{5,12}:AA[\w-]{8,}"
+    r"|\b\d{8,12}:[\w-]{30,}|-----BEGIN [A-Z ]{0,30}PRIVATE KEY|\bbearer\s+[\w.~+/-]{16,}"
+    r"|://[^\s/:@]{1,64}:[^\s/@]{1,64}@",
+    re.ASCII,
+)
+
+_FOR = r"(?:от|до|на|від|для|к|з|из|за|for|to|of|on)"
+_OWN = r"(?:мой|мій|наш|новый|новий|старый|старий|my|our|new|the)"
+# After "пароль": words that tell something about the password instead of being it.
+_TALK = (
+    r"(?!(?:забы|забу|смен|помен|поміня|змін|потер|загуб|не\b|ні\b|зна|запис|запам|запом|нуж"
+    r"|потріб|слож|склад|прост|нов|стар|хран|збер|леж|лежи|напис|утер|измен|обнов|онов|укра|вкра"
+    r"|взлом|злам|скину|скаж|дал|дай|один|такой|тот|той|у\b|в\b|на\b|из\b|из-за\b|где|де\b|как\b|як\b"
+    r"|уже|вже|опять|снова|знову|был|бул|есть|є\b|и\b|та\b|й\b|і\b|или|або|а\b|но\b|менедж|каж|всегда"
+    r"|завжди|никогда|ніколи|подход|слаб|надеж|надій|длин|довг|корот|для\b|от\b|від\b|к\b|до\b|з\b"
+    r"|manag|is\b|was\b|and\b|or\b|for\b|to\b|on\b|in\b|at\b|of\b|reset|again|every|protect|has\b)\w*)"
+)
+_PASSWORD = r"(?:парол[ьяюе]\w{0,2}|пассворд\w?|passwords?|passcode|passphrase|passwd|pwd)"
+
+# Words that announce a secret, and the secret after them.
+WORDED = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        # "пароль от вайфая: ...", "my password is ...", "пароль — ..."
+        rf"\b{_PASSWORD}\b[^.!?\n:=]{{0,40}}?\s*[:=]\s*\S",
+        rf"\b{_PASSWORD}\b(?:\s+{_FOR})?(?:\s+[\w'-]+){{0,3}}?\s+(?:is|was|это|це|-)\s+\S",
+        # "пароль от вайфая солнышко2020", "password hunter2", "пароль 1234": a digit, or quotes
+        rf"\b{_PASSWORD}(?:\s+{_FOR}\s+[\w'-]+(?:\s+[^\W\d]+)?)?\s+"
+        rf"(?:[\"']\S|(?!1password)(?=\S{{0,30}}\d)\S{{4,}})",
+        # "пароль от вайфая солнышко", "мой пароль солнышко", "пароль qwerty"
+        rf"(?:^|[.!?,;:\n] ?|\b{_OWN}\s+)парол[ьі]\s+{_FOR}\s+[\w'-]+\s+{_TALK}\w{{3,}}",
+        rf"\b(?:мой|мій|наш)\s+{_PASSWORD}\s+{_TALK}\w{{3,}}",
+        rf"\bпароль\s+(?!wi|vpn|apple|google){_TALK}[a-z]{{4,}}\b",
+        # PIN and CVV, before and after the number; codes of phones, safes and banks
+        r"\b(?:пин|пін|pin)\b(?:[\s-]*(?:код\w*|code|номер|number))?(?:\s+(?:от|до|від|для|моей|моєї"
+        r"|мой|мій|for|to|of|my|the|карт\w*|карт[кц]\w*|банк\w*|сим\w*|сім\w*|sim|card|phone|bank"
+        r"|телефон\w*|айфон\w*|is|это|це|в|у|на))*\s*[:=-]?\s*\d[\d ]{2,8}\b",
+        r"\b(?:пин|пін)-?код\w*[^.!?\n\d]{0,30}\d{4,8}\b",
+        r"\b\d{4,8}\s*(?:-|is|это|це)?\s*(?:my|мой|мій|наш)?\s*(?:pin|пин|пін)\b",
+        r"\b(?:cv[vc]2?|цвв|свв|cvv-?код\w*|код безопасности|код безпеки|security code)\b"
+        r"[^.!?\n\d]{0,30}\d{3,4}\b",
+        r"\b\d{3,4}\s*(?:-|is|это|це)?\s*(?:my|мой|мій)?\s*(?:cv[vc]2?)\b",
+        r"\b(?:код\w?|code|passcode)\s+(?:от|к|до|від|for|to|of)\s+(?:мо\w+\s+|my\s+|the\s+)?"
+        r"(?:сейф\w*|телефон\w*|айфон\w*|карт\w*|банк\w*|сигнализац\w*|сигналізац\w*|safe|phone"
+        r"|card|bank|alarm|iphone)[^.!?\n\d]{0,20}\d{3,}",
+        # "api key: ...", "токен - ..."
+        r"\b(?:api[\s_-]?key|access[\s_-]?key|secret[\s_-]?key|client[\s_-]?secret|secret|token"
+        r"|токен|(?:api|апи|апі)[\s-]?ключ|секретный ключ|секретний ключ)\w{0,2}"
+        r"\s*(?:[:=-]|is|это|це)\s*(?=\S{0,60}\d)\S{6,}",
+        r"[?&](?:token|access_token|api_?key|key|password|secret|sig)=[^\s&]{6,}",
+        # Recovery words of a wallet
+        r"\b(?:seed[\s-]?phrase|recovery phrase|secret phrase|mnemonic(?:\s+phrase)?|private key"
+        r"|сид[\s-]?фраз\w*|мнемоник\w*|мнемонік\w*|мнемоническ\w+ фраз\w*|мнемонічн\w+ фраз\w*"
+        r"|фраз\w+ восстановлени\w*|фраз\w+ відновлення|приватн\w+ ключ\w*)"
+        r"(?:[^.!?\n:=]{0,30}(?:[:=]|\s-\s|\bis\b|\bэто\b|\bце\b)\s*\w|(?:[\s,]+\w+){8})",
+        # Numbers of documents
+        r"\b(?:паспорт\w*|passport|снилс\w*|инн|іпн|рнокпп|ідентифікаційн\w+ (?:код|номер)\w*"
+        r"|ssn|social security|tax (?:id|number)|водительск\w+ (?:удостоверени|прав)\w*"
+        r"|посвідчення водія|driver'?s licen[cs]e|id card)\b[^.!?\n+\d]{0,40}"
+        r"(?:\d[\s-]?){2,6}(?:[^\w+.!?\n]{0,3}(?:номер|number|no|№|n)?\s?(?:\d[\s-]?)){4}",
+        r"(?<!\d)\d{3}-\d{3}-\d{3}[ -]\d{2}(?!\d)",
+        r"\biban\b\W{0,5}[a-z]{2}\d{2}",
+    )
+)
+
+
+def holds_secret(text: str) -> bool:
+    """Whether the text holds a number, a word or a key that lets others in or pay."""
+    visible = INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
+    seen = single_spaced(visible.translate(TYPOGRAPHY))
+    undated = DATE.sub("/", seen)
+    return (
+        KEYS.search(seen) is not None
+        or any(pattern.search(undated) for pattern in WORDED)
+        or any(_holds_card(match.group()) for match in DIGIT_GROUPS.finditer(undated))
+        or any(_is_iban(match.group()) for match in IBAN.finditer(seen))
+        or any(_looks_random(match.group()) for match in TOKEN.finditer(seen))
+    )
+
+
+def _holds_card(digits: str) -> bool:
+    """Whether neighbouring groups of digits make up the number of a payment card."""
+    groups = re.findall(r"\d+", digits)
+    for first in range(len(groups)):
+        number = ""
+        for last in groups[first : first + len(CARD_DIGITS)]:
+            number += last
+            if len(number) in CARD_DIGITS and number[0] in "23456" and passes_luhn(number):
+                return True
+            if len(last) < MIN_GROUP or len(number) >= CARD_DIGITS.stop:
+                break
+    return False
+
+
+def passes_luhn(number: str) -> bool:
+    """Whether the last digit is the check digit of the others (Luhn, ISO/IEC 7812-1 annex B)."""
+    doubled = [int(digit) * (1 + place % 2) for place, digit in enumerate(reversed(number))]
+    return sum(value - 9 if value > 9 else value for value in doubled) % 10 == 0
+
+
+def _is_iban(found: str) -> bool:
+    """Whether the check digits are right (ISO 13616: the number is 1 modulo 97).
+
+    The last group may be a word that only follows the number, so it counts with and without.
+    """
+    shorter = re.split(r"[ -](?=\w*$)", found)[0]
+    for number in {re.sub(r"\W", "", found), re.sub(r"\W", "", shorter)}:
+        if 15 <= len(number) <= 34 and int(_base_36(number[4:] + number[:4])) % 97 == 1:
+            return True
+    return False
+
+
+def _base_36(number: str) -> str:
+    """Letters as the numbers 10 to 35, digits as they are."""
+    return "".join(str(int(character, 36)) for character in number)
+
+
+def _looks_random(token: str) -> bool:
+    """Whether upper case, lower case and digits alternate as only in keys and encoded text.
+
+    Entropy tells little about a few dozen characters: a long word has as much as a key.
+    """
+    kinds = [
+        "digit" if character.isdigit() else "upper" if character.isupper() else "lower"
+        for character in token
+        if character.isalnum()
+    ]
+    if len(kinds) < MIN_RANDOM:
+        return False
+    changes = sum(left != right for left, right in pairwise(kinds))
+    return changes >= RANDOM_CHANGES * len(kinds)

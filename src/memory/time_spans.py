@@ -1,0 +1,187 @@
+"""Where a text speaks of time: spans, found by one regular expression per way of saying it.
+
+A span says which words stand there, not what they mean on a given day: ``calendar_days`` does.
+Ways of saying that name no time ("every Monday", "через день") are found too, so that nothing in
+them is taken for a date. No expression repeats a repetition, so all of them are quick on any text.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Literal
+
+from src.memory.time_patterns import LINKED_RULES, OFFSET, OFFSET_LENGTH, RULES, TIME_HINT, Kind
+
+MAX_TEXT = 2000  # characters that are read; nobody dates anything in more
+
+Role = Literal["at", "since", "after", "until"]
+
+FOLDED = str.maketrans("ё’ʼ‘`´–—−‑‐", "е'''''-----")
+SINCE_WORDS = frozenset({"с", "со", "з", "зі", "із", "since", "начиная", "починаючи"})
+AFTER_WORDS = frozenset({"после", "після", "after"})
+UNTIL_WORDS = frozenset({"до", "перед", "before", "until", "till"})
+RANGE_WORDS = SINCE_WORDS | {"от", "від", "from", "between", "между", "між"}
+ONWARDS = re.compile(r" (?:onwards?\b|on(?=[,.!?]|$))")
+ADJACENT = re.compile(r",? ?")
+
+
+@dataclass(frozen=True)
+class Span:
+    """A time expression at ``[start, end)`` of a folded text.
+
+    Attributes:
+        start: Where it begins, its preposition included.
+        end: Where it ends.
+        kind: The way of saying it.
+        words: Its parts by name (``prep``, ``which``, ``unit``, ``month`` …), as they stand there.
+        within: A wider time that it lies in ("в понедельник | на прошлой неделе").
+        to: The other end of a range ("с марта | по май").
+    """
+
+    start: int
+    end: int
+    kind: Kind
+    words: Mapping[str, str] = field(default_factory=dict)
+    within: Span | None = None
+    to: Span | None = None
+
+    @property
+    def preposition(self) -> str:
+        """The words before the time, without an article; empty without any."""
+        return self.words.get("prep", "")
+
+    @property
+    def role(self) -> Role:
+        """What the preposition makes of the time."""
+        first = self.preposition.partition(" ")[0] if self.kind != "days" else ""
+        if first in SINCE_WORDS:
+            return "since"
+        if first in AFTER_WORDS:
+            return "after"
+        return "until" if first in UNTIL_WORDS else "at"
+
+
+def tidy(text: str) -> str:
+    """The beginning of a text, composed (NFC), with single spaces."""
+    return " ".join(unicodedata.normalize("NFC", text[:MAX_TEXT]).split())
+
+
+def fold(text: str) -> str:
+    """The text as the expressions want it, character by character (so that offsets hold)."""
+    return text.replace("İ", "I").lower().translate(FOLDED)
+
+
+def may_name_time(text: str) -> bool:
+    """Whether a folded or lower-case text has any word of time; quick, for every turn."""
+    return TIME_HINT.search(text) is not None
+
+
+def find_spans(folded: str) -> list[Span]:
+    """The time expressions of a tidy, folded text, in order, not overlapping."""
+    spans: list[Span] = []
+    for span in _scan(folded):
+        merged = _merged(spans[-1], span, folded) if spans else None
+        if merged is None:
+            spans.append(span)
+        else:
+            spans[-1] = merged
+    return spans
+
+
+def _scan(text: str) -> Iterator[Span]:
+    """The matches of the rules, from left to right."""
+    scanner, rules = _scanner()
+    position = 0
+    while (found := scanner.search(text, position)) is not None:
+        kind, pattern = rules[int((found.lastgroup or "r0")[1:])]
+        match = pattern.match(text, found.start())
+        if match is None:  # cannot be: it is the alternative that just matched here
+            return
+        span = _with_offset(_with_end_of_range(_span(kind, match), text), text, position)
+        position = (span.to or span).end
+        yield span
+
+
+def _span(kind: Kind, match: re.Match[str]) -> Span:
+    words = {name: word for name, word in match.groupdict().items() if word}
+    return Span(match.start(), match.end(), kind, words)
+
+
+def _with_end_of_range(span: Span, text: str) -> Span:
+    """The span with what follows it in "from March to May" or "5 мая - 8 мая"."""
+    if span.preposition.partition(" ")[0] not in RANGE_WORDS and span.kind != "date":
+        return span
+    for kind, pattern in _linked_rules():
+        match = pattern.match(text, span.end)
+        if match is not None and (span.preposition or "-" in match["link"]):
+            return replace(span, to=_span(kind, match))
+    onwards = ONWARDS.match(text, span.end) if span.preposition == "from" else None
+    if onwards is not None:
+        return replace(span, end=onwards.end(), words={**span.words, "prep": "since"})
+    return span
+
+
+def _with_offset(span: Span, text: str, position: int) -> Span:
+    """The span with what moves it, in "two days | before 5 May"."""
+    if span.to is not None or span.role not in ("until", "after"):
+        return span
+    before = text[max(position, span.start - OFFSET_LENGTH) : span.start]
+    match = _offset_rule().search(before)
+    if match is None:
+        return span
+    start = span.start - len(before) + match.start()
+    return Span(start, span.end, "offset", _span("offset", match).words, within=span)
+
+
+def _merged(first: Span, second: Span, text: str) -> Span | None:
+    """Two neighbours as one span, if one lies in the other; else None."""
+    gap = text[first.end : second.start]
+    if first.to or ADJACENT.fullmatch(gap) is None or second.role != "at":
+        return None
+    if "weekend" in first.words and second.kind in ("date", "days"):
+        return replace(second, start=first.start)  # "на выходных | 28-29 ноября"
+    if second.to:
+        return None
+    if _lies_in(first, second):
+        return replace(first, end=second.end, within=second)
+    if _lies_in(second, first):
+        return replace(second, start=first.start, within=first)
+    return None
+
+
+def _lies_in(inner: Span, outer: Span) -> bool:
+    """Whether ``outer`` says which week, month or year ``inner`` is of."""
+    if "year" in inner.words or "which" in inner.words or inner.within:
+        return False
+    unit = outer.words.get("unit", "") if outer.kind in ("named", "ago") else ""
+    if outer.kind == "year" or unit.startswith(("год", "рік", "рок", "роц", "year")):
+        return inner.kind in ("date", "days") or not inner.words.keys().isdisjoint(
+            ("month", "season")
+        )
+    if unit.startswith(("нед", "тиж", "week")):
+        return "weekday" in inner.words
+    return inner.kind == "month day" and unit.startswith(("мес", "міс", "month"))
+
+
+@cache
+def _scanner() -> tuple[re.Pattern[str], list[tuple[Kind, re.Pattern[str]]]]:
+    """One expression that finds where any rule begins, and the rules themselves."""
+    nameless = (re.sub(r"\(\?P<\w+>", "(?:", pattern) for _, pattern in RULES)
+    rules = "|".join(f"(?P<r{number}>{pattern})" for number, pattern in enumerate(nameless))
+    return re.compile(rf"\b(?<!')(?:{rules})(?!\w)"), [
+        (kind, re.compile(rf"(?:{pattern})(?!\w)")) for kind, pattern in RULES
+    ]
+
+
+@cache
+def _offset_rule() -> re.Pattern[str]:
+    return re.compile(rf"\b{OFFSET}")
+
+
+@cache
+def _linked_rules() -> list[tuple[Kind, re.Pattern[str]]]:
+    return [(kind, re.compile(rf"(?:{pattern})(?!\w)")) for kind, pattern in LINKED_RULES]

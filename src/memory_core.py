@@ -1,0 +1,123 @@
+"""The memory, wired: search, writing, and what the background does; built once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from src.config import Settings
+from src.llm.chat import ModelCaller, build_chat_model
+from src.llm.embeddings import build_embedder
+from src.llm.rerank import build_reranker
+from src.memory.embedding_space import EmbeddingSpace
+from src.memory.indexer import Indexer
+from src.memory.memories import Memories
+from src.memory.retriever import Retriever
+from src.memory.time_expressions import read_time
+from src.memory.writer import MemoryWriter
+from src.services.compaction_service import CompactionService
+from src.services.digest_stores import DigestStores
+from src.services.evaluation import Evaluation
+from src.services.extraction_service import ExtractionService
+from src.services.history_reader import HistoryReader
+from src.services.turn_memory import TurnMemory
+from src.storage.conversation_repo import ConversationRepository
+from src.storage.embedding_repo import EmbeddingRepository
+from src.storage.extraction_repo import ExtractionRepository
+from src.storage.global_settings_repo import GlobalSettingsRepository
+from src.storage.memory_repo import MemoryRepository
+from src.storage.memory_shelf_repo import MemoryShelfRepository
+from src.storage.pg_client import PgClient
+from src.storage.retrieval_repo import RetrievalRepository
+from src.storage.search_index_repo import SearchIndexRepository
+from src.storage.summary_repo import SummaryRepository
+from src.storage.turn_repo import TurnRepository
+
+
+@dataclass(frozen=True)
+class MemoryCore:
+    """The parts of the memory that others use.
+
+    Attributes:
+        memories: What graph, tools and commands call.
+        turns: What the background does after a turn.
+        history: What a turn needs of the past.
+        summary_llm: The model that summarises.
+        evaluation: ``python bot.py eval``.
+        indexer: Fills the index; ``reembed`` uses it alone.
+        space: The embedding model.
+        embeddings: What is stored of embedding models.
+        settings: What an operator may change while the bot runs.
+    """
+
+    memories: Memories
+    turns: TurnMemory
+    history: HistoryReader
+    summary_llm: ModelCaller
+    evaluation: Evaluation
+    indexer: Indexer
+    space: EmbeddingSpace
+    embeddings: EmbeddingRepository
+    settings: GlobalSettingsRepository
+
+    async def warm_up(self) -> None:
+        """Load what the first search would wait for.
+
+        Raises:
+            AppError: The database or the embedder is away.
+        """
+        read_time("5 марта", datetime.now(UTC))
+        await self.space.model()
+        await self.space.embed_query("?")
+
+
+def build_memory(
+    settings: Settings,
+    client: PgClient,
+    conversations: ConversationRepository,
+    turns: TurnRepository,
+) -> MemoryCore:
+    """Wire the memory; nothing here connects to anything or loads a model."""
+    stored = GlobalSettingsRepository(client)
+    embeddings = EmbeddingRepository(client)
+    index = SearchIndexRepository(client)
+    stores = DigestStores(
+        client, SummaryRepository(client), ExtractionRepository(client), turns, stored
+    )
+    space = EmbeddingSpace(build_embedder(settings), client, embeddings)
+    retriever = Retriever(
+        client, RetrievalRepository(client), space, reranker=build_reranker(settings)
+    )
+    memories = Memories(
+        client,
+        MemoryShelfRepository(client),
+        retriever,
+        MemoryWriter(client, MemoryRepository(client), space, stored),
+        stored,
+    )
+    indexer = Indexer(client, index, embeddings, space)
+    summary_llm = build_caller(settings, settings.summary_model)
+    compaction = CompactionService(stores, summary_llm)
+    extraction = ExtractionService(
+        stores,
+        memories,
+        build_caller(settings, settings.extraction_model),
+        time_zone=settings.timezone,
+    )
+    return MemoryCore(
+        memories=memories,
+        turns=TurnMemory(stores, index, indexer, compaction, extraction),
+        history=HistoryReader(conversations, stores.summaries, stored),
+        summary_llm=summary_llm,
+        evaluation=Evaluation(client, conversations, index, indexer, retriever),
+        indexer=indexer,
+        space=space,
+        embeddings=embeddings,
+        settings=stored,
+    )
+
+
+def build_caller(settings: Settings, name: str | None = None) -> ModelCaller:
+    """The caller of a chat model, by default of ``LLM_MODEL``."""
+    name = name or settings.chat_model_name
+    return ModelCaller(build_chat_model(settings, name), name, timeout=settings.llm_timeout)

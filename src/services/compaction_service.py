@@ -1,0 +1,158 @@
+"""Compaction in the background: messages that leave the window are folded into summaries."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from uuid import UUID
+
+from langchain_core.messages import BaseMessage
+
+from src.errors import ModelError, ModelSetupError, ModelUnavailableError
+from src.llm.chat import ModelCaller
+from src.llm.prompts.summary import MAX_SUMMARY, merge_messages, summary_messages
+from src.memory.terms import terms
+from src.memory.window import window_start
+from src.services.digest_stores import DigestStores
+from src.storage.global_settings_repo import GlobalSettings
+from src.storage.summary_repo import PastMessage, Summary
+from src.storage.turn_repo import ModelUsage
+
+logger = logging.getLogger(__name__)
+
+MAX_FOLDS = 20  # of one job; the rest waits for the next one
+MAX_TEXT = 1500  # characters of one message that the model reads
+NEXT_TURN = 3  # messages that a turn adds at most: question, answer, tools used
+
+
+class CompactionService:
+    """Keeps the second tier: what lies before the window, in a sentence or two (seed 004)."""
+
+    def __init__(self, stores: DigestStores, caller: ModelCaller) -> None:
+        """Ask ``caller``, which is ``SUMMARY_MODEL``."""
+        self._client = stores.client
+        self._summaries = stores.summaries
+        self._turns = stores.turns
+        self._settings = stores.settings
+        self._caller = caller
+
+    async def compact(self, conversation_id: UUID) -> int:
+        """Fold what the next turn's window will not show any more; merge when there are many.
+
+        Positions are recorded with each summary, so nothing is folded twice or skipped, also
+        when two workers do this at once or one dies in the middle: a summary is stored when it
+        is complete, and only if nothing covers its messages yet.
+
+        Returns:
+            How many summaries were written.
+
+        Raises:
+            ModelError: The model is away or refuses; what is done stays.
+            StorageError: The database is away.
+        """
+        settings = await self._client.run(self._settings.get)
+        for done in range(MAX_FOLDS):
+            if not await self._fold_next(conversation_id, settings):
+                return done
+        return MAX_FOLDS
+
+    async def _fold_next(self, conversation_id: UUID, settings: GlobalSettings) -> bool:
+        last = await self._client.run(self._summaries.get_last_position, conversation_id)
+        left = window_start(last + NEXT_TURN, step=settings.history_step) - 1
+        summaries = await self._client.run(self._summaries.list_summaries, conversation_id)
+        gap = first_gap(summaries, left, size=settings.summary_messages)
+        if gap is None and len(summaries) > settings.summaries_kept:
+            return await self._merge(conversation_id, summaries)
+        if gap is None:
+            return False
+        messages = await self._client.run(self._summaries.list_messages, conversation_id, *gap)
+        content = await self._summarise(conversation_id, messages)
+        said_at = messages[-1].said_at if messages else datetime.now(UTC)
+        return await self._client.run(
+            self._summaries.replace,
+            conversation_id,
+            (content, terms(content), said_at),
+            first=gap[0],
+            last=gap[1],
+        )
+
+    async def _merge(self, conversation_id: UUID, summaries: Sequence[Summary]) -> bool:
+        """One summary for the oldest ones that follow each other; the newest stays as it is."""
+        run = _first_run(summaries[:-1])
+        if len(run) < 2:
+            return False
+        texts = [summary.content for summary in run if summary.content]
+        content = texts[0] if len(texts) == 1 else ""
+        if len(texts) > 1:
+            content = await self._ask(conversation_id, merge_messages(texts), 2 * MAX_SUMMARY)
+        last = await self._client.run(
+            self._summaries.list_messages,
+            conversation_id,
+            run[-1].first_position,
+            run[-1].last_position,
+        )
+        said_at = last[-1].said_at if last else datetime.now(UTC)
+        return await self._client.run(
+            self._summaries.replace,
+            conversation_id,
+            (content, terms(content), said_at),
+            first=run[0].first_position,
+            last=run[-1].last_position,
+            merged=[summary.id for summary in run],
+        )
+
+    async def _summarise(self, conversation_id: UUID, messages: Sequence[PastMessage]) -> str:
+        """A sentence or two; nothing for messages without text."""
+        if not messages:
+            return ""
+        records = [{"role": m.role, "text": m.text[:MAX_TEXT]} for m in messages]
+        try:
+            return await self._ask(conversation_id, summary_messages(records), MAX_SUMMARY)
+        except (ModelUnavailableError, ModelSetupError):
+            raise
+        except (
+            ModelError
+        ) as error:  # it refuses these texts and always will: they stay as they are
+            logger.warning("messages were left without a summary", exc_info=error)
+            return ""
+
+    async def _ask(self, conversation_id: UUID, prompt: list[BaseMessage], limit: int) -> str:
+        usage: list[ModelUsage] = []
+        text = await self._caller.text(prompt, purpose="summary", on_usage=usage.append)
+        await self._client.run(self._turns.add_usage, conversation_id, tuple(usage))
+        if not text:
+            raise ModelUnavailableError("the model returned an empty summary")
+        return shortened(text, limit)
+
+
+def first_gap(summaries: Sequence[Summary], last: int, *, size: int) -> tuple[int, int] | None:
+    """The first positions up to ``last`` that no summary covers, at most ``size`` of them."""
+    start = 1
+    for summary in summaries:
+        if summary.first_position > start:
+            break
+        start = max(start, summary.last_position + 1)
+    after = [s.first_position for s in summaries if s.first_position > start]
+    end = min([last, start + size - 1, *(position - 1 for position in after)])
+    return (start, end) if start <= end else None
+
+
+def shortened(text: str, limit: int) -> str:
+    """At most ``limit`` characters, cut at the end of a sentence or a word."""
+    text = " ".join(text.split())
+    if len(text) <= limit:
+        return text
+    cut = text[:limit]
+    end = max(cut.rfind(mark) for mark in (". ", "! ", "? ", "… "))
+    return cut[: end + 1] if end > limit // 2 else f"{cut.rpartition(' ')[0] or cut}…"
+
+
+def _first_run(summaries: Sequence[Summary]) -> list[Summary]:
+    """The first summaries that follow each other without a gap."""
+    run: list[Summary] = []
+    for summary in summaries:
+        if run and summary.first_position != run[-1].last_position + 1:
+            break
+        run.append(summary)
+    return run

@@ -1,0 +1,126 @@
+"""Extraction in the background: one model call for each closed window of a conversation."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from uuid import UUID
+
+from src.errors import ModelError, ModelSetupError, ModelUnavailableError
+from src.llm.chat import ModelCaller
+from src.llm.prompts.extraction import ExtractedFacts, extraction_messages
+from src.memory.candidates import as_candidate
+from src.memory.memories import Memories
+from src.memory.sameness import normalise
+from src.memory.writer import Said
+from src.services.digest_stores import DigestStores
+from src.storage.extraction_repo import ExtractionState
+from src.storage.summary_repo import PastMessage
+from src.storage.turn_repo import ModelUsage
+from src.time_zones import local_time
+
+logger = logging.getLogger(__name__)
+
+MAX_WINDOWS = 10  # of one job; the rest waits for the next turn or the periodic job
+MAX_TEXT = 2000  # characters of one message that the model reads
+
+
+class ExtractionService:
+    """Reads what was said since the last time, and remembers what is worth it."""
+
+    def __init__(
+        self, stores: DigestStores, memories: Memories, caller: ModelCaller, *, time_zone: str
+    ) -> None:
+        """Ask ``caller``; ``time_zone`` is that of users who have not set theirs."""
+        self._client = stores.client
+        self._extraction = stores.extraction
+        self._summaries = stores.summaries
+        self._turns = stores.turns
+        self._memories = memories
+        self._caller = caller
+        self._time_zone = time_zone
+
+    async def extract(self, conversation_id: UUID) -> int:
+        """Read every closed window: full ones, and a shorter one after a long silence.
+
+        Returns:
+            How many windows were read. A window is marked after its facts are stored: after a
+            crash it is read again, and the facts are found to be known.
+
+        Raises:
+            ModelUnavailableError: Worth another try later; nothing is skipped.
+            StorageError: The database is away.
+        """
+        settings = await self._memories.settings()
+        if not settings.memory_extraction_enabled:
+            return 0
+        for done in range(MAX_WINDOWS):
+            state = await self._client.run(self._extraction.find_state, conversation_id)
+            if state is None:
+                return done
+            unread = state.last_position - state.extracted_position
+            silence = 60 * settings.memory_extraction_silence_minutes
+            is_closed = unread >= settings.memory_extraction_window
+            if not is_closed and (unread < 1 or state.silent_seconds < silence):
+                return done
+            first = state.extracted_position + 1
+            last = min(state.last_position, first + settings.memory_extraction_window - 1)
+            await self._read_window(conversation_id, state, first, last)
+        return MAX_WINDOWS
+
+    async def _read_window(
+        self, conversation_id: UUID, state: ExtractionState, first: int, last: int
+    ) -> None:
+        messages = await self._client.run(
+            self._summaries.list_messages, conversation_id, first, last
+        )
+        if any(message.role == "user" for message in messages):
+            try:
+                await self._remember(conversation_id, state, messages)
+            except (ModelUnavailableError, ModelSetupError):
+                raise
+            except ModelError as error:  # it refuses this text; the next window may be fine
+                logger.warning("a window was not understood", exc_info=error)
+        await self._client.run(self._extraction.advance, conversation_id, first=first, last=last)
+
+    async def _remember(
+        self, conversation_id: UUID, state: ExtractionState, messages: Sequence[PastMessage]
+    ) -> None:
+        zone = state.time_zone or self._time_zone
+        known = await self._client.run(self._extraction.list_known, state.owner)
+        usage: list[ModelUsage] = []
+        extracted = await self._caller.structured(
+            extraction_messages([_record(message, zone) for message in messages], known),
+            ExtractedFacts,
+            purpose="extract",
+            on_usage=usage.append,
+        )
+        await self._client.run(self._turns.add_usage, conversation_id, tuple(usage))
+        said = {f"msg-{m.id}": m for m in messages if m.role == "user"}
+        for fact in extracted.facts:
+            candidate = as_candidate(fact)
+            source = said.get(fact.message.strip()) or _source_of(candidate.quote, said.values())
+            if source is None or not candidate.text:
+                continue  # the model quotes nobody, or the assistant: it is no fact of the user's
+            await self._memories.remember(
+                state.owner,
+                candidate,
+                Said(source.id, source.text, local_time(source.said_at, zone)),
+                origin="extraction",
+            )
+
+
+def _record(message: PastMessage, zone: str) -> dict[str, str]:
+    return {
+        "uid": f"msg-{message.id}",
+        "role": message.role,
+        "said_at": f"{local_time(message.said_at, zone):%Y-%m-%d %H:%M}",
+        "text": message.text[:MAX_TEXT],
+    }
+
+
+def _source_of(quote: str, messages: Iterable[PastMessage]) -> PastMessage | None:
+    """The user's message that holds the quote."""
+    wanted = normalise(quote)
+    holders = (m for m in messages if wanted and wanted in normalise(m.text))
+    return next(holders, None)

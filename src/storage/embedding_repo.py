@@ -1,0 +1,206 @@
+"""Embedding models, and the vectors of documents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from src.errors import StorageError
+from src.storage.pg_client import PgClient, Transaction
+
+Form = Literal["statement", "question"]
+Means = Mapping[tuple[str, Form], tuple[float, ...]]
+
+
+@dataclass(frozen=True)
+class EmbeddingModel:
+    """What is known of an embedding model.
+
+    Attributes:
+        id: Its number in ``embedding_models``.
+        name: As in ``EMBEDDING_MODEL``.
+        dimensions: Length of its vectors.
+        means: Of generic texts, by language and form; vectors are centred by them.
+        unrelated_median: Centred cosine of two generic texts, in the middle.
+        unrelated_high: What 95 of 100 such pairs stay below.
+    """
+
+    id: int
+    name: str
+    dimensions: int
+    means: Means
+    unrelated_median: float
+    unrelated_high: float
+
+
+@dataclass(frozen=True)
+class UnembeddedDocument:
+    """A document without a vector of the current model.
+
+    Attributes:
+        id: Its number in ``search_documents``.
+        text: What it says.
+        speaker: Who said it.
+        before: What was said right before it in the same talk; empty when nothing was.
+        before_speaker: Who said that.
+    """
+
+    id: int
+    text: str
+    speaker: str
+    before: str
+    before_speaker: str
+
+
+# A model by its name.
+SELECT_MODEL = """
+SELECT id, name, dimensions, unrelated_median, unrelated_high
+FROM embedding_models WHERE name = %(name)s
+"""
+
+# What is subtracted from its vectors.
+SELECT_MEANS = """
+SELECT language, form, mean FROM embedding_means WHERE model_id = %(model)s
+"""
+
+# A model that this database meets for the first time; of two processes one is first.
+INSERT_MODEL = """
+INSERT INTO embedding_models (name, dimensions, unrelated_median, unrelated_high)
+VALUES (%(name)s, %(dimensions)s, %(unrelated_median)s, %(unrelated_high)s)
+ON CONFLICT (name) DO NOTHING RETURNING id
+"""
+
+# One of its means.
+INSERT_MEAN = """
+INSERT INTO embedding_means (model_id, language, form, mean)
+VALUES (%(model)s, %(language)s, %(form)s, %(mean)s::real[])
+"""
+
+# Documents without a vector of the model, newest first: a person asks about today sooner than
+# about last year. Two ranges of one index, since "another model or none" is no range.
+SELECT_UNEMBEDDED = """
+SELECT d.id,
+       coalesce(message_text(m.content), f.text, s.content),
+       d.speaker,
+       coalesce(message_text(b.content), ''),
+       coalesce(n.speaker, '')
+FROM (
+    (SELECT id FROM search_documents WHERE model_id IS NULL ORDER BY id DESC LIMIT %(limit)s)
+    UNION ALL
+    (SELECT id FROM search_documents
+     WHERE model_id IN (SELECT id FROM embedding_models WHERE id <> %(model)s)
+     ORDER BY model_id, id DESC LIMIT %(limit)s)
+    LIMIT %(limit)s
+) AS waiting
+JOIN search_documents d ON d.id = waiting.id
+LEFT JOIN messages m ON m.id = d.message_id
+LEFT JOIN memories f ON f.id = d.memory_id
+LEFT JOIN conversation_summaries s ON s.id = d.summary_id
+LEFT JOIN search_documents n ON n.telegram_user_id = d.telegram_user_id
+     AND n.thread_id = d.thread_id AND n.position = d.position - 1 AND d.kind = 'message'
+LEFT JOIN messages b ON b.id = n.message_id
+ORDER BY d.id DESC
+"""
+
+# Vectors of one model; a document that was deleted meanwhile is passed over.
+INSERT_VECTORS = """
+WITH added AS (
+    INSERT INTO document_embeddings (telegram_user_id, thread_id, model_id, position, document_id,
+                                     embedding)
+    SELECT d.telegram_user_id, d.thread_id, %(model)s, d.position, d.id, v.vector::halfvec
+    FROM unnest(%(documents)s::bigint[], %(vectors)s::text[]) AS v (document, vector)
+    JOIN search_documents d ON d.id = v.document
+    ORDER BY d.id FOR UPDATE OF d
+    ON CONFLICT (document_id, model_id) DO UPDATE SET embedding = EXCLUDED.embedding
+    RETURNING document_id
+)
+UPDATE search_documents SET model_id = %(model)s FROM added WHERE id = added.document_id
+"""
+
+# How many documents have a vector of the model, and how many there are.
+COUNT_EMBEDDED = """
+SELECT count(*) FILTER (WHERE model_id = %(model)s), count(*) FROM search_documents
+"""
+
+# Vectors that nobody compares with any more.
+DELETE_OTHER_MODELS = """
+DELETE FROM embedding_models m
+WHERE m.id <> %(model)s
+  AND NOT EXISTS (SELECT 1 FROM search_documents WHERE model_id = m.id)
+"""
+
+
+class EmbeddingRepository:
+    """Stores embedding models and vectors; every method blocks (see ``PgClient.run``)."""
+
+    def __init__(self, client: PgClient) -> None:
+        """Use ``client``, which someone else opens and closes."""
+        self._client = client
+
+    def find_model(self, name: str) -> EmbeddingModel | None:
+        """The model of this name, or None when this database has not met it."""
+        row = self._client.fetch_one(SELECT_MODEL, {"name": name})
+        if row is None:
+            return None
+        means = {
+            (language, form): tuple(mean)
+            for language, form, mean in self._client.fetch_all(SELECT_MEANS, {"model": row[0]})
+        }
+        number, name, dimensions, unrelated_median, unrelated_high = row
+        return EmbeddingModel(number, name, dimensions, means, unrelated_median, unrelated_high)
+
+    def add_model(
+        self, name: str, means: Means, *, unrelated_median: float, unrelated_high: float
+    ) -> EmbeddingModel:
+        """Store what was measured of a model; whoever came first is right."""
+        dimensions = len(next(iter(means.values())))
+
+        def add(transaction: Transaction) -> None:
+            row = transaction.fetch_one(
+                INSERT_MODEL,
+                {
+                    "name": name,
+                    "dimensions": dimensions,
+                    "unrelated_median": unrelated_median,
+                    "unrelated_high": unrelated_high,
+                },
+            )
+            if row is None:
+                return
+            for (language, form), mean in means.items():
+                transaction.execute(
+                    INSERT_MEAN,
+                    {"model": row[0], "language": language, "form": form, "mean": list(mean)},
+                )
+
+        self._client.in_transaction(add)
+        model = self.find_model(name)
+        if model is None:
+            raise StorageError(f"the embedding model {name} was deleted meanwhile")
+        return model
+
+    def list_unembedded(self, model_id: int, limit: int = 64) -> list[UnembeddedDocument]:
+        """Documents that the model has not embedded yet, newest first."""
+        rows = self._client.fetch_all(SELECT_UNEMBEDDED, {"model": model_id, "limit": limit})
+        return [UnembeddedDocument(*row) for row in rows]
+
+    def add_vectors(self, model_id: int, vectors: dict[int, str]) -> None:
+        """Store vectors (``[...]``) by document id."""
+        self._client.execute(
+            INSERT_VECTORS,
+            {
+                "model": model_id,
+                "documents": list(vectors),
+                "vectors": list(vectors.values()),
+            },
+        )
+
+    def count_embedded(self, model_id: int) -> tuple[int, int]:
+        """How many documents have a vector of the model, and how many there are."""
+        row = self._client.fetch_one(COUNT_EMBEDDED, {"model": model_id})
+        return (int(row[0]), int(row[1])) if row else (0, 0)
+
+    def delete_other_models(self, model_id: int) -> int:
+        """Delete models that no document uses any more, with their vectors."""
+        return self._client.execute(DELETE_OTHER_MODELS, {"model": model_id})

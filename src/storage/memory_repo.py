@@ -1,0 +1,376 @@
+"""Facts: stored once, with their sources, and retired rather than overwritten."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from src.storage.owner import Owner
+from src.storage.pg_client import PgClient, Transaction, storable
+from src.storage.search_index_repo import NewDocument, add_documents
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A fact.
+
+    Attributes:
+        id: Its number.
+        text: What it says, in the user's language.
+        memory_type: ``user_fact``, ``preference``, ``event`` or ``conversation_insight``.
+        subject: Whom it is about, canonical: ``user``, ``brother``, a name.
+        relation: Canonical: ``lives_in``.
+        object: As it was said.
+        importance: 1 to 10.
+        pinned: Whether the user wants it always in view.
+        valid_from: Since when it holds in the world, if known.
+        valid_until: Until when.
+        retired_at: Since when it is not believed any more.
+        uid: ``msg-<id>`` of its newest source.
+        said_at: When that was said.
+        message_id: That message, if it is still there.
+    """
+
+    id: int
+    text: str
+    memory_type: str
+    subject: str
+    relation: str
+    object: str
+    importance: int
+    pinned: bool
+    valid_from: datetime | None
+    valid_until: datetime | None
+    retired_at: datetime | None
+    uid: str | None
+    said_at: datetime | None
+    message_id: int | None
+
+
+@dataclass(frozen=True)
+class Similar:
+    """A living fact that a new one might repeat or replace."""
+
+    memory: Memory
+    content_hash: str
+    cosine: float | None
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a fact was said: the message, its exact words, and when."""
+
+    message_id: int
+    quote: str
+    said_at: datetime
+
+    @property
+    def uid(self) -> str:
+        """The name of the message in references."""
+        return f"msg-{self.message_id}"
+
+    @property
+    def episode(self) -> str:
+        """The name of the teaching (seed 003)."""
+        return f"teach_{self.uid}"
+
+
+@dataclass(frozen=True)
+class NewMemory:
+    """A fact to store; see ``Memory``. ``entities`` are (name, normalised name, type)."""
+
+    text: str
+    memory_type: str
+    language: str
+    subject: str
+    relation: str
+    object: str
+    importance: int
+    origin: str
+    content_hash: str
+    source: Source
+    terms: Sequence[str]
+    vector: str | None = None
+    valid_from: datetime | None = None
+    valid_until: datetime | None = None
+    entities: Sequence[tuple[str, str, str]] = ()
+
+
+# One writer per owner; held until the transaction ends.
+LOCK_OWNER = """
+SELECT pg_advisory_xact_lock(hashtextextended('memories:' || %(owner)s || ':' || %(thread_id)s, 0))
+"""
+
+# Living facts that a new one might repeat or replace: the same words, the same subject and
+# relation, or the nearest by meaning.
+SELECT_SIMILAR = """
+WITH living AS (
+    SELECT f.id, -(e.embedding <#> %(vector)s::halfvec) AS cosine
+    FROM memories f
+    LEFT JOIN search_documents d ON d.memory_id = f.id
+    LEFT JOIN document_embeddings e ON e.document_id = d.id AND e.model_id = %(model)s
+    WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+      AND f.retired_at IS NULL
+), chosen AS (
+    SELECT id FROM memories
+    WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s AND retired_at IS NULL
+      AND (content_hash = %(content_hash)s
+           OR (subject = %(subject)s AND relation = %(relation)s))
+    UNION (SELECT id FROM living WHERE cosine IS NOT NULL ORDER BY cosine DESC, id LIMIT 5)
+)
+SELECT f.id, f.text, f.memory_type, f.subject, f.relation, f.object, f.importance, f.pinned,
+       f.valid_from, f.valid_until, f.retired_at, s.uid, s.said_at, s.message_id,
+       f.content_hash, living.cosine
+FROM chosen
+JOIN memories f ON f.id = chosen.id AND f.telegram_user_id = %(owner)s
+     AND f.thread_id = %(thread_id)s
+JOIN living ON living.id = f.id
+LEFT JOIN LATERAL (SELECT uid, said_at, message_id FROM memory_sources
+                   WHERE memory_id = f.id ORDER BY said_at DESC, id DESC LIMIT 1) AS s ON true
+ORDER BY f.content_hash = %(content_hash)s DESC, living.cosine DESC NULLS LAST, f.id
+"""
+
+# Whether this very message has taught this very fact before, living or not.
+SELECT_TAUGHT_BEFORE = """
+SELECT f.id FROM memories f JOIN memory_sources s ON s.memory_id = f.id
+WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+  AND f.content_hash = %(content_hash)s AND s.uid = %(uid)s
+LIMIT 1
+"""
+
+# A new fact.
+INSERT_MEMORY = """
+INSERT INTO memories (telegram_user_id, thread_id, memory_type, text, language, subject, relation,
+                      object, importance, origin, valid_from, valid_until, content_hash)
+VALUES (%(owner)s, %(thread_id)s, %(memory_type)s, %(text)s, %(language)s, %(subject)s,
+        %(relation)s, %(object)s, %(importance)s, %(origin)s, %(valid_from)s, %(valid_until)s,
+        %(content_hash)s)
+RETURNING id
+"""
+
+# Where it was said, once per message.
+INSERT_SOURCE = """
+INSERT INTO memory_sources (memory_id, message_id, uid, episode, quote, said_at)
+SELECT f.id, (SELECT id FROM messages WHERE id = %(message_id)s), %(uid)s, %(episode)s, %(quote)s,
+       %(said_at)s
+FROM memories f
+WHERE f.id = %(memory_id)s AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+ON CONFLICT ON CONSTRAINT memory_sources_once DO NOTHING
+"""
+
+# It was said again: nothing new but the time.
+TOUCH_MEMORY = """
+UPDATE memories SET updated_at = now(), importance = greatest(importance, %(importance)s)
+WHERE id = %(memory_id)s AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+"""
+
+# People, places and things of a fact.
+INSERT_ENTITIES = """
+WITH named AS (
+    SELECT * FROM unnest(%(names)s::text[], %(normalised)s::text[], %(types)s::text[])
+         AS e (name, normalised_name, entity_type)
+), added AS (
+    INSERT INTO entities (telegram_user_id, thread_id, name, normalised_name, entity_type)
+    SELECT %(owner)s, %(thread_id)s, name, normalised_name, entity_type FROM named
+    ON CONFLICT ON CONSTRAINT entities_once DO UPDATE
+    SET normalised_name = EXCLUDED.normalised_name
+    RETURNING id
+)
+INSERT INTO memory_entities (memory_id, entity_id)
+SELECT f.id, added.id FROM added, memories f
+WHERE f.id = %(memory_id)s AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+ON CONFLICT DO NOTHING
+"""
+
+# A fact that does not hold any more, and what took its place.
+RETIRE = """
+UPDATE memories
+SET retired_at = now(), retired_reason = %(reason)s, superseded_by = %(successor)s,
+    valid_until = coalesce(valid_until, %(until)s)
+WHERE id = ANY(%(ids)s) AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+  AND retired_at IS NULL
+"""
+
+# Beyond the limit the least important and least recalled go, never the pinned.
+RETIRE_SURPLUS = """
+UPDATE memories SET retired_at = now(), retired_reason = 'limit'
+WHERE id IN (
+    SELECT id FROM memories
+    WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s AND retired_at IS NULL
+    ORDER BY pinned DESC, importance DESC, recalls DESC, updated_at DESC, id DESC
+    OFFSET %(limit)s
+) AND NOT pinned AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+"""
+
+# What the gate refused, once per message and text.
+INSERT_REJECTED = """
+INSERT INTO rejected_facts (telegram_user_id, thread_id, message_id, reason, text, origin)
+SELECT %(owner)s, %(thread_id)s, m.id, %(reason)s, %(text)s, %(origin)s
+FROM messages m WHERE m.id = %(message_id)s AND NOT EXISTS (
+    SELECT 1 FROM rejected_facts r
+    WHERE r.telegram_user_id = %(owner)s AND r.thread_id = %(thread_id)s
+      AND r.message_id = m.id AND r.reason = %(reason)s AND r.text IS NOT DISTINCT FROM %(text)s)
+"""
+
+
+class MemoryRepository:
+    """Writes facts; every method blocks (see ``PgClient.run``).
+
+    The methods that take a ``Transaction`` are the steps of one use case, which
+    ``src/memory/writer.py`` puts in order.
+    """
+
+    def __init__(self, client: PgClient) -> None:
+        """Use ``client``, which someone else opens and closes."""
+        self._client = client
+
+    def lock(self, transaction: Transaction, owner: Owner) -> None:
+        """Let no one else write facts of this owner until the transaction ends."""
+        transaction.execute(LOCK_OWNER, owner.columns())
+
+    def was_taught_before(self, transaction: Transaction, owner: Owner, memory: NewMemory) -> bool:
+        """Whether the same message taught the same fact earlier, even if it is retired now."""
+        parameters = {
+            **owner.columns(),
+            "content_hash": memory.content_hash,
+            "uid": memory.source.uid,
+        }
+        return transaction.fetch_one(SELECT_TAUGHT_BEFORE, parameters) is not None
+
+    def list_similar(
+        self, transaction: Transaction, owner: Owner, memory: NewMemory, model_id: int | None
+    ) -> list[Similar]:
+        """Living facts that ``memory`` might repeat or replace, equal words first."""
+        rows = transaction.fetch_all(
+            SELECT_SIMILAR,
+            {
+                **owner.columns(),
+                "vector": memory.vector,
+                "model": model_id,
+                "content_hash": memory.content_hash,
+                "subject": memory.subject,
+                "relation": memory.relation,
+            },
+        )
+        return [Similar(Memory(*row[:14]), row[14], row[15]) for row in rows]
+
+    def add(
+        self, transaction: Transaction, owner: Owner, memory: NewMemory, model_id: int | None
+    ) -> int:
+        """Store a fact with its source, its entities and its search document; returns its id."""
+        row = transaction.fetch_one(
+            INSERT_MEMORY,
+            {
+                **owner.columns(),
+                "memory_type": memory.memory_type,
+                "text": storable(memory.text),
+                "language": memory.language,
+                "subject": storable(memory.subject),
+                "relation": storable(memory.relation),
+                "object": storable(memory.object),
+                "importance": memory.importance,
+                "origin": memory.origin,
+                "valid_from": memory.valid_from,
+                "valid_until": memory.valid_until,
+                "content_hash": memory.content_hash,
+            },
+        )
+        assert row is not None  # INSERT ... RETURNING without a conflict clause
+        memory_id = int(row[0])
+        self.add_source(transaction, owner, memory_id, memory.source)
+        self._add_entities(transaction, owner, memory_id, memory.entities)
+        document = NewDocument(
+            "memory", memory_id, "user", memory.source.said_at, memory.terms, vector=memory.vector
+        )
+        add_documents(transaction, owner, [document], model_id=model_id)
+        return memory_id
+
+    def add_source(
+        self, transaction: Transaction, owner: Owner, memory_id: int, source: Source
+    ) -> bool:
+        """Note where a fact was said; False when that is known."""
+        return (
+            transaction.execute(
+                INSERT_SOURCE,
+                {
+                    **owner.columns(),
+                    "memory_id": memory_id,
+                    "message_id": source.message_id,
+                    "uid": source.uid,
+                    "episode": source.episode,
+                    "quote": storable(source.quote),
+                    "said_at": source.said_at,
+                },
+            )
+            > 0
+        )
+
+    def touch(
+        self, transaction: Transaction, owner: Owner, memory_id: int, importance: int
+    ) -> None:
+        """A fact was said again; it may have become more important."""
+        transaction.execute(
+            TOUCH_MEMORY, {**owner.columns(), "memory_id": memory_id, "importance": importance}
+        )
+
+    def retire(
+        self,
+        transaction: Transaction,
+        owner: Owner,
+        ids: Sequence[int],
+        *,
+        successor: int | None,
+        reason: str,
+        until: datetime | None = None,
+    ) -> int:
+        """Facts that do not hold any more, since ``until``; returns how many there were."""
+        return transaction.execute(
+            RETIRE,
+            {
+                **owner.columns(),
+                "ids": list(ids),
+                "successor": successor,
+                "reason": reason,
+                "until": until,
+            },
+        )
+
+    def retire_surplus(self, transaction: Transaction, owner: Owner, limit: int) -> int:
+        """Retire what exceeds ``limit`` living facts; returns how many."""
+        return transaction.execute(RETIRE_SURPLUS, {**owner.columns(), "limit": limit})
+
+    def add_rejected(
+        self, owner: Owner, message_id: int, *, reason: str, text: str | None, origin: str
+    ) -> None:
+        """Note what was refused; ``text`` is None when it must not be kept."""
+        self._client.execute(
+            INSERT_REJECTED,
+            {
+                **owner.columns(),
+                "message_id": message_id,
+                "reason": reason,
+                "text": None if text is None else storable(text),
+                "origin": origin,
+            },
+        )
+
+    def _add_entities(
+        self,
+        transaction: Transaction,
+        owner: Owner,
+        memory_id: int,
+        entities: Sequence[tuple[str, str, str]],
+    ) -> None:
+        unique = {normalised: (name, type_) for name, normalised, type_ in entities if normalised}
+        if unique:
+            transaction.execute(
+                INSERT_ENTITIES,
+                {
+                    **owner.columns(),
+                    "memory_id": memory_id,
+                    "names": [storable(name) for name, _ in unique.values()],
+                    "normalised": list(unique),
+                    "types": [type_ for _, type_ in unique.values()],
+                },
+            )

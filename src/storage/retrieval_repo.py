@@ -1,0 +1,230 @@
+"""Candidates for an answer, in one round trip: dense, lexical, by time, and by entity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from src.storage.owner import Owner
+from src.storage.pg_client import PgClient
+from src.storage.search_index_repo import Kind
+
+
+@dataclass(frozen=True)
+class SearchRequest:
+    """What to look for.
+
+    Attributes:
+        owner: Whose documents; no one else's can come back.
+        terms: Search terms of the query.
+        entity_terms: Terms that may name an entity (people's roles in their canonical form).
+        vector: The centred embedding of the query as ``[...]``, or None: lexically only.
+        model_id: The model of that vector.
+        periods: Half-open periods of time that the query names, as (start, end).
+        conversation_id: With ``before_position``: leave out this conversation's messages from
+            that position on, which the model sees anyway.
+        before_position: See ``conversation_id``.
+        with_assistant: Also what the bot said.
+        with_retired: Also facts that do not hold any more.
+        limit: Candidates per channel.
+    """
+
+    owner: Owner
+    terms: Sequence[str]
+    entity_terms: Sequence[str] = ()
+    vector: str | None = None
+    model_id: int | None = None
+    periods: Sequence[tuple[datetime, datetime]] = ()
+    conversation_id: UUID | None = None
+    before_position: int = 0
+    with_assistant: bool = False
+    with_retired: bool = False
+    limit: int = 100
+
+
+@dataclass(frozen=True)
+class CandidateDocument:
+    """A document that some channel found.
+
+    Attributes:
+        kind: ``message``, ``memory`` or ``summary``.
+        source_id: The id of that message, memory or summary.
+        message_id: The message in which it was said, if it is still there.
+        uid: ``msg-<id>`` of that message, also when it is gone; ``sum-<id>`` of a summary.
+        speaker: ``user``, ``assistant``, or a name.
+        said_at: When it was said.
+        text: What it says, at most 2,000 characters of it.
+        cosine: Centred cosine with the query; None when it has no vector or the query none.
+        bm25: BM25F of the query's terms; 0 when none occurs.
+        hops: Links from an entity that the query names: 1, 2, or None.
+        memory_type: Of a memory.
+        importance: Of a memory, 1 to 10.
+        valid_from: Since when a memory holds.
+        valid_until: Until when it holds.
+        retired_at: Since when it is not believed any more.
+    """
+
+    kind: Kind
+    source_id: int
+    message_id: int | None
+    uid: str
+    speaker: str
+    said_at: datetime
+    text: str
+    cosine: float | None
+    bm25: float
+    hops: int | None
+    memory_type: str | None = None
+    importance: int | None = None
+    valid_from: datetime | None = None
+    valid_until: datetime | None = None
+    retired_at: datetime | None = None
+
+
+# BM25F (Robertson, Zaragoza, Taylor 2004) with k1 = 0.9, b = 0.4: the fields of a message are its
+# own words (weight 1), those of the message before it (0.5), of the one before that (0.3) and of
+# the next one (0.3). Dense: the exact nearest neighbours among the owner's vectors. Entities: the
+# facts that hang on an entity whom the query names, and on the entities of those facts.
+SEARCH = """
+WITH query AS MATERIALIZED (
+    SELECT %(vector)s::halfvec AS vector
+), sizes AS MATERIALIZED (
+    SELECT greatest(documents, 1)::float AS documents,
+           greatest(terms, 1)::float / greatest(documents, 1) AS length
+    FROM search_owners WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+), dense AS MATERIALIZED (
+    SELECT position, -(embedding <#> (SELECT vector FROM query)) AS cosine
+    FROM document_embeddings
+    WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s AND model_id = %(model)s
+    ORDER BY embedding <#> (SELECT vector FROM query) LIMIT %(limit)s
+), own AS MATERIALIZED (
+    SELECT term, position, in_talk,
+           frequency / (0.6 + 0.4 * p.length / sizes.length) AS frequency,
+           count(*) OVER (PARTITION BY term) AS found, sizes.documents
+    FROM search_postings p, sizes
+    WHERE p.telegram_user_id = %(owner)s AND p.thread_id = %(thread_id)s
+      AND p.term = ANY(%(terms)s)
+), fields AS (
+    SELECT term, position + distance AS position, found, documents,
+           sum(frequency * weight) AS frequency
+    FROM own JOIN (VALUES (0, 1.0), (1, 0.5), (2, 0.3), (-1, 0.3)) AS field (distance, weight)
+         ON in_talk OR distance = 0
+    GROUP BY term, position + distance, found, documents
+), lexical AS MATERIALIZED (
+    SELECT position,
+           sum(ln(1 + greatest(documents - found, 0.5) / (found + 0.5))
+               * 1.9 * frequency / (frequency + 0.9)) AS bm25
+    FROM fields GROUP BY position
+), named AS (
+    SELECT id FROM entities
+    WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+      AND string_to_array(normalised_name, ' ') <@ %(entity_terms)s::text[]
+      AND cardinality(%(entity_terms)s::text[]) > 0
+), one_link AS MATERIALIZED (
+    SELECT DISTINCT l.memory_id FROM named JOIN memory_entities l ON l.entity_id = named.id
+    LIMIT %(limit)s
+), two_links AS (
+    SELECT DISTINCT far.memory_id
+    FROM one_link near
+    JOIN memory_entities link ON link.memory_id = near.memory_id
+    JOIN entities e ON e.id = link.entity_id AND e.normalised_name <> 'user'
+    JOIN memory_entities far ON far.entity_id = link.entity_id
+    WHERE far.memory_id NOT IN (SELECT memory_id FROM one_link)
+    LIMIT %(limit)s
+), linked AS MATERIALIZED (
+    SELECT d.position, min(hops) AS hops
+    FROM (SELECT memory_id, 1 AS hops FROM one_link
+          UNION ALL SELECT memory_id, 2 FROM two_links) AS facts
+    JOIN search_documents d ON d.memory_id = facts.memory_id
+    WHERE d.telegram_user_id = %(owner)s AND d.thread_id = %(thread_id)s
+    GROUP BY d.position
+), timed AS (
+    SELECT d.position
+    FROM unnest(%(starts)s::timestamptz[], %(ends)s::timestamptz[]) AS period (start, until),
+         LATERAL (
+             SELECT d.position FROM search_documents d
+             LEFT JOIN document_embeddings e ON e.telegram_user_id = d.telegram_user_id
+                  AND e.thread_id = d.thread_id AND e.model_id = %(model)s
+                  AND e.position = d.position
+             WHERE d.telegram_user_id = %(owner)s AND d.thread_id = %(thread_id)s
+               AND d.said_at >= period.start AND d.said_at < period.until
+             ORDER BY e.embedding <#> (SELECT vector FROM query), d.said_at DESC, d.id
+             LIMIT %(limit)s
+         ) AS d
+), candidates AS (
+    SELECT position FROM dense
+    UNION (SELECT position FROM lexical ORDER BY bm25 DESC, position LIMIT %(limit)s)
+    UNION SELECT position FROM linked
+    UNION SELECT position FROM timed
+)
+SELECT d.kind, coalesce(d.message_id, d.memory_id, d.summary_id),
+       coalesce(d.message_id, source.message_id),
+       coalesce('msg-' || d.message_id, source.uid, 'sum-' || d.summary_id, 'mem-' || d.memory_id),
+       d.speaker, coalesce(source.said_at, d.said_at),
+       left(coalesce(message_text(m.content), f.text, s.content), 2000),
+       coalesce(dense.cosine, -(e.embedding <#> (SELECT vector FROM query)))::float,
+       coalesce(lexical.bm25, 0)::float, linked.hops,
+       f.memory_type, f.importance, f.valid_from, f.valid_until,
+       coalesce(f.retired_at, outdated.retired_at)
+FROM candidates c
+JOIN search_documents d ON d.telegram_user_id = %(owner)s AND d.thread_id = %(thread_id)s
+     AND d.position = c.position
+LEFT JOIN dense ON dense.position = c.position
+LEFT JOIN document_embeddings e ON e.telegram_user_id = %(owner)s
+     AND e.thread_id = %(thread_id)s AND e.model_id = %(model)s AND e.position = c.position
+LEFT JOIN lexical ON lexical.position = c.position
+LEFT JOIN linked ON linked.position = c.position
+LEFT JOIN messages m ON m.id = d.message_id
+LEFT JOIN memories f ON f.id = d.memory_id
+LEFT JOIN conversation_summaries s ON s.id = d.summary_id
+LEFT JOIN LATERAL (
+    SELECT ms.message_id, ms.uid, ms.said_at FROM memory_sources ms
+    WHERE ms.memory_id = d.memory_id ORDER BY ms.said_at DESC, ms.id DESC LIMIT 1
+) AS source ON true
+LEFT JOIN LATERAL (
+    SELECT max(old.retired_at) AS retired_at
+    FROM memory_sources ms JOIN memories old ON old.id = ms.memory_id
+    WHERE ms.message_id = d.message_id AND old.retired_reason IN ('replaced', 'outdated', 'undone')
+) AS outdated ON true
+WHERE (%(with_assistant)s OR d.speaker <> 'assistant')
+  AND (%(with_retired)s OR f.retired_at IS NULL)
+  AND NOT coalesce(m.conversation_id = %(conversation_id)s::uuid
+                   AND m.position >= %(before_position)s, false)
+  AND NOT EXISTS (SELECT 1 FROM messages seen
+                  WHERE seen.id = source.message_id
+                    AND seen.conversation_id = %(conversation_id)s::uuid
+                    AND seen.position >= %(before_position)s)
+"""
+
+
+class RetrievalRepository:
+    """Searches one owner's documents; the method blocks (see ``PgClient.run``)."""
+
+    def __init__(self, client: PgClient) -> None:
+        """Use ``client``, which someone else opens and closes."""
+        self._client = client
+
+    def search(self, request: SearchRequest) -> list[CandidateDocument]:
+        """What the channels found, in no particular order; a few hundred documents at most."""
+        rows = self._client.fetch_all(
+            SEARCH,
+            {
+                **request.owner.columns(),
+                "terms": list(request.terms),
+                "entity_terms": list(request.entity_terms),
+                "vector": request.vector,
+                "model": request.model_id,
+                "starts": [start for start, _ in request.periods],
+                "ends": [end for _, end in request.periods],
+                "conversation_id": str(request.conversation_id)
+                if request.conversation_id
+                else None,
+                "before_position": request.before_position,
+                "with_assistant": request.with_assistant,
+                "with_retired": request.with_retired,
+                "limit": request.limit,
+            },
+        )
+        return [CandidateDocument(*row) for row in rows]

@@ -1,0 +1,180 @@
+"""Summaries of messages that left the recent window: gapless, in order, nothing twice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from src.storage.owner import Owner
+from src.storage.pg_client import PgClient, Transaction, storable
+from src.storage.search_index_repo import NewDocument, add_documents
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What the messages from ``first_position`` to ``last_position`` were about."""
+
+    id: int
+    first_position: int
+    last_position: int
+    content: str
+
+
+@dataclass(frozen=True)
+class PastMessage:
+    """A message of the history, for summaries and extraction.
+
+    Attributes:
+        id: Its number.
+        position: Its number within the conversation.
+        role: ``user`` or ``assistant``.
+        text: Without the time label.
+        said_at: When it was written.
+    """
+
+    id: int
+    position: int
+    role: str
+    text: str
+    said_at: datetime
+
+
+# The newest summaries of what lies before the rendered window, oldest of them first.
+SELECT_SHOWN = """
+SELECT id, first_position, last_position, content FROM (
+    SELECT id, first_position, last_position, content FROM conversation_summaries
+    WHERE conversation_id = %(conversation_id)s AND last_position < %(before)s AND content <> ''
+    ORDER BY first_position DESC LIMIT %(limit)s
+) AS newest ORDER BY first_position
+"""
+
+# All summaries of a conversation: there are never many, since they are merged.
+SELECT_SUMMARIES = """
+SELECT id, first_position, last_position, content FROM conversation_summaries
+WHERE conversation_id = %(conversation_id)s ORDER BY first_position LIMIT 1000
+"""
+
+# The position of the newest message.
+SELECT_LAST_POSITION = """
+SELECT coalesce(max(position), 0) FROM messages WHERE conversation_id = %(conversation_id)s
+"""
+
+# What was said between two positions, without what the user wants forgotten.
+SELECT_MESSAGES = """
+SELECT id, position, role, message_text(content), said_at FROM messages
+WHERE conversation_id = %(conversation_id)s AND position BETWEEN %(first)s AND %(last)s
+  AND role IN ('user', 'assistant') AND NOT is_forgotten
+ORDER BY position, id LIMIT 1000
+"""
+
+# Only one summary of a conversation is written at a time; no row comes back when it is gone.
+LOCK_CONVERSATION = """
+SELECT telegram_user_id, thread_id FROM conversations WHERE id = %(conversation_id)s FOR UPDATE
+"""
+
+# A summary, unless another one covers a part of it.
+INSERT_SUMMARY = """
+INSERT INTO conversation_summaries (conversation_id, first_position, last_position, content)
+SELECT %(conversation_id)s, %(first)s, %(last)s, %(content)s
+WHERE NOT EXISTS (SELECT 1 FROM conversation_summaries
+                  WHERE conversation_id = %(conversation_id)s
+                    AND first_position <= %(last)s AND last_position >= %(first)s)
+RETURNING id
+"""
+
+# Those that a merged one replaces.
+DELETE_SUMMARIES = """
+DELETE FROM conversation_summaries
+WHERE conversation_id = %(conversation_id)s AND id = ANY(%(ids)s)
+"""
+
+
+class SummaryRepository:
+    """Stores summaries; every method blocks (see ``PgClient.run``)."""
+
+    def __init__(self, client: PgClient) -> None:
+        """Use ``client``, which someone else opens and closes."""
+        self._client = client
+
+    def list_shown(self, conversation_id: UUID, before: int, *, limit: int = 3) -> list[Summary]:
+        """The newest summaries of messages before position ``before``, oldest first."""
+        rows = self._client.fetch_all(
+            SELECT_SHOWN,
+            {"conversation_id": str(conversation_id), "before": before, "limit": limit},
+        )
+        return [Summary(*row) for row in rows]
+
+    def list_summaries(self, conversation_id: UUID) -> list[Summary]:
+        """Every summary of a conversation, in order."""
+        rows = self._client.fetch_all(SELECT_SUMMARIES, {"conversation_id": str(conversation_id)})
+        return [Summary(*row) for row in rows]
+
+    def get_last_position(self, conversation_id: UUID) -> int:
+        """The position of the newest message; 0 when there is none."""
+        row = self._client.fetch_one(
+            SELECT_LAST_POSITION, {"conversation_id": str(conversation_id)}
+        )
+        return int(row[0]) if row else 0
+
+    def list_messages(self, conversation_id: UUID, first: int, last: int) -> list[PastMessage]:
+        """What user and assistant said from position ``first`` to ``last``."""
+        rows = self._client.fetch_all(
+            SELECT_MESSAGES,
+            {"conversation_id": str(conversation_id), "first": first, "last": last},
+        )
+        return [PastMessage(*row) for row in rows]
+
+    def replace(
+        self,
+        conversation_id: UUID,
+        document: tuple[str, Sequence[str], datetime],
+        *,
+        first: int,
+        last: int,
+        merged: Sequence[int] = (),
+    ) -> bool:
+        """Store a summary of positions ``first`` to ``last``, in place of the ``merged`` ones.
+
+        Args:
+            conversation_id: Whose history it is.
+            document: The summary, its search terms, and when the last of it was said.
+            first: The first position that it covers.
+            last: The last one.
+            merged: Ids of summaries that it takes in.
+
+        Returns:
+            False when a part is covered already, or the conversation is gone: nothing happened.
+        """
+        content, terms, said_at = document
+        parameters = {
+            "conversation_id": str(conversation_id),
+            "first": first,
+            "last": last,
+            "content": storable(content),
+            "ids": list(merged),
+        }
+
+        def work(transaction: Transaction) -> bool:
+            row = transaction.fetch_one(LOCK_CONVERSATION, parameters)
+            if row is None:
+                return False
+            if transaction.execute(DELETE_SUMMARIES, parameters) != len(merged):
+                raise _MergedMeanwhileError
+            added = transaction.fetch_one(INSERT_SUMMARY, parameters)
+            if added is None:
+                raise _MergedMeanwhileError
+            if content:
+                summary = NewDocument("summary", int(added[0]), "user", said_at, terms)
+                add_documents(transaction, Owner(*row), [summary])
+            return True
+
+        try:
+            return self._client.in_transaction(work)
+        except _MergedMeanwhileError:
+            return False
+
+
+class _MergedMeanwhileError(Exception):
+    """Another worker was faster; the transaction is rolled back."""

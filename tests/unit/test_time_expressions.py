@@ -1,0 +1,826 @@
+"""Time expressions: periods in questions, and dates in facts, in three languages."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, date, datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from src.memory.relative_dates import resolve_dates, when_valid
+from src.memory.time_expressions import EARLIEST, Period, TimeQuery, read_time
+from src.memory.time_spans import MAX_TEXT, find_spans, fold, tidy
+from src.time_zones import local_time
+
+KYIV = ZoneInfo("Europe/Kyiv")
+NOW = datetime(2026, 11, 22, 14, 30, tzinfo=KYIV)  # a Sunday
+NOW_WORD = "now"
+
+
+def day_of(text: str) -> date:
+    """The date of ``YYYY-MM-DD``."""
+    return date.fromisoformat(text)
+
+
+def midnight(text: str, zone: ZoneInfo = KYIV) -> datetime:
+    """The first moment of a day; ``now`` is NOW."""
+    if text == NOW_WORD:
+        return NOW
+    return datetime.combine(day_of(text), datetime.min.time(), tzinfo=zone)
+
+
+def day_after(text: str) -> str:
+    """The next day."""
+    return (day_of(text) + timedelta(days=1)).isoformat()
+
+
+def shown(query: TimeQuery) -> list[tuple[str, str]]:
+    """The periods as pairs of local dates, with times that are no midnight."""
+    pairs = [(p.start, p.end) for p in query.periods]
+    return [(f"{start:%F %R}", f"{end:%F %R}") for start, end in pairs]
+
+
+DAYS = [
+    # today, yesterday and around
+    ("Что я делал сегодня?", "2026-11-22"),
+    ("Що я робив сьогодні?", "2026-11-22"),
+    ("What did I do today?", "2026-11-22"),
+    ("СЕГОДНЯ", "2026-11-22"),
+    ("вчера", "2026-11-21"),
+    ("Що я купив учора ввечері?", "2026-11-21"),
+    ("вчора", "2026-11-21"),
+    ("yesterday evening", "2026-11-21"),
+    ("What did I eat last night?", "2026-11-21"),
+    ("позавчера", "2026-11-20"),
+    ("позавчора вранці", "2026-11-20"),
+    ("the day before yesterday", "2026-11-20"),
+    ("this morning", "2026-11-22"),
+    ("этим утром", "2026-11-22"),
+    ("цього ранку", "2026-11-22"),
+    ("сегодня утром", "2026-11-22"),
+    ("сегодняшняя погода", "2026-11-22"),
+    ("вчорашній день", "2026-11-21"),
+    ("завтра", "2026-11-23"),
+    ("tomorrow", "2026-11-23"),
+    ("послезавтра", "2026-11-24"),
+    ("післязавтра", "2026-11-24"),
+    ("day after tomorrow", "2026-11-24"),
+    # counted days
+    ("3 дня назад", "2026-11-19"),
+    ("три дня тому назад", "2026-11-19"),
+    ("двадцать один день назад", "2026-11-01"),
+    ("п'ять днів тому", "2026-11-17"),
+    ("п’ять днів тому", "2026-11-17"),
+    ("four days ago", "2026-11-18"),
+    ("через три дня", "2026-11-25"),
+    ("через п'ять днів", "2026-11-27"),
+    ("in three days", "2026-11-25"),
+    ("два часа назад", "2026-11-22"),
+    ("15 годин тому", "2026-11-21"),
+    ("20 minutes ago", "2026-11-22"),
+    # weekdays
+    ("в понедельник", "2026-11-16"),
+    ("у понеділок", "2026-11-16"),
+    ("on Monday", "2026-11-16"),
+    ("last Monday", "2026-11-16"),
+    ("что было во вторник?", "2026-11-17"),
+    ("у п’ятницю", "2026-11-20"),
+    ("в п'ятницю", "2026-11-20"),
+    ("в воскресенье", "2026-11-15"),
+    ("in a meeting on Sunday", "2026-11-15"),
+    ("в прошлую среду", "2026-11-18"),
+    ("минулої середи", "2026-11-18"),
+    ("в эту субботу", "2026-11-21"),
+    ("в субботу днём рождения", "2026-11-21"),
+    ("в следующий вторник", "2026-11-24"),
+    ("наступного вівторка", "2026-11-24"),
+    ("next Friday", "2026-11-27"),
+    ("в понедельник на прошлой неделе", "2026-11-09"),
+    ("on Monday last week", "2026-11-09"),
+    ("минулого тижня в понеділок", "2026-11-09"),
+    ("what will I do on Friday?", "2026-11-27"),
+    ("что у меня будет в пятницу?", "2026-11-27"),
+    ("що в мене буде у п'ятницю?", "2026-11-27"),
+    ("что у меня на пятницу", "2026-11-27"),
+    # dates
+    ("5 марта", "2026-03-05"),
+    ("5-го марта", "2026-03-05"),
+    ("пятого марта", "2026-03-05"),
+    ("двадцать первого мая", "2026-05-21"),
+    ("5 березня", "2026-03-05"),
+    ("двадцять першого травня", "2026-05-21"),
+    ("March 5th", "2026-03-05"),
+    ("on 5 March", "2026-03-05"),
+    ("the fifth of March", "2026-03-05"),
+    ("Mar 5", "2026-03-05"),
+    ("May 2nd, 2025", "2025-05-02"),
+    ("December 1,2023", "2023-12-01"),
+    ("5 сент. 2025", "2025-09-05"),
+    ("5 березня 2025 року", "2025-03-05"),
+    ("5 марта 2025 года", "2025-03-05"),
+    ("5 марта прошлого года", "2025-03-05"),
+    ("05.03.2026", "2026-03-05"),
+    ("2026-03-05", "2026-03-05"),
+    ("03/15/2026", "2026-03-15"),
+    ("05.03.26", "2026-03-05"),
+    ("в пятницу, 6 марта 2026", "2026-03-06"),
+    ("22 ноября", "2026-11-22"),
+    ("23 ноября", "2025-11-23"),
+    ("31 грудня", "2025-12-31"),
+    ("29 февраля", "2024-02-29"),
+    ("письмо от 5 марта", "2026-03-05"),
+    ("5 числа прошлого месяца", "2026-10-05"),
+    ("25 числа", "2026-10-25"),
+    ("on the 5th of last month", "2026-10-05"),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), DAYS)
+def test_a_day_is_found(text: str, expected: str) -> None:
+    expected_period = Period(midnight(expected), midnight(day_after(expected)))
+    assert read_time(text, NOW).periods == (expected_period,)
+
+
+PERIODS = [
+    # weeks
+    ("на этой неделе", "2026-11-16", "2026-11-23"),
+    ("цього тижня", "2026-11-16", "2026-11-23"),
+    ("this week", "2026-11-16", "2026-11-23"),
+    ("на прошлой неделе", "2026-11-09", "2026-11-16"),
+    ("минулого тижня", "2026-11-09", "2026-11-16"),
+    ("last week's meeting", "2026-11-09", "2026-11-16"),
+    ("на позапрошлой неделе", "2026-11-02", "2026-11-09"),
+    ("next week", "2026-11-23", "2026-11-30"),
+    ("наступного тижня", "2026-11-23", "2026-11-30"),
+    ("на следующей неделе", "2026-11-23", "2026-11-30"),
+    ("три недели тому назад", "2026-10-26", "2026-11-02"),
+    ("неделю назад", "2026-11-09", "2026-11-16"),
+    ("два тижні тому", "2026-11-02", "2026-11-09"),
+    ("тиждень тому", "2026-11-09", "2026-11-16"),
+    ("a couple of weeks ago", "2026-11-02", "2026-11-09"),
+    ("a week ago", "2026-11-09", "2026-11-16"),
+    ("a few weeks ago", "2026-10-12", "2026-11-09"),
+    ("через два тижні", "2026-11-30", "2026-12-07"),
+    ("in 3 weeks' time", "2026-12-07", "2026-12-14"),
+    ("на неделе с 23 ноября 2026", "2026-11-23", "2026-11-30"),
+    ("in the week of 23 November 2026", "2026-11-23", "2026-11-30"),
+    # months
+    ("в прошлом месяце", "2026-10-01", "2026-11-01"),
+    ("минулого місяця", "2026-10-01", "2026-11-01"),
+    ("last month", "2026-10-01", "2026-11-01"),
+    ("this month", "2026-11-01", "2026-12-01"),
+    ("через месяц", "2026-12-01", "2027-01-01"),
+    ("через місяць", "2026-12-01", "2027-01-01"),
+    ("next month", "2026-12-01", "2027-01-01"),
+    ("два месяца назад", "2026-09-01", "2026-10-01"),
+    ("полгода назад", "2026-05-01", "2026-06-01"),
+    ("півроку тому", "2026-05-01", "2026-06-01"),
+    ("half a year ago", "2026-05-01", "2026-06-01"),
+    ("Что я купил в марте?", "2026-03-01", "2026-04-01"),
+    ("у березні", "2026-03-01", "2026-04-01"),
+    ("in March", "2026-03-01", "2026-04-01"),
+    ("в ноябре", "2026-11-01", "2026-12-01"),
+    ("у листопаді", "2026-11-01", "2026-12-01"),
+    ("in December", "2025-12-01", "2026-01-01"),
+    ("in March 2025", "2025-03-01", "2025-04-01"),
+    ("в марте 2025 года", "2025-03-01", "2025-04-01"),
+    ("у березні 2025", "2025-03-01", "2025-04-01"),
+    ("в марте прошлого года", "2025-03-01", "2025-04-01"),
+    ("last year in March", "2025-03-01", "2025-04-01"),
+    ("торік у березні", "2025-03-01", "2025-04-01"),
+    ("два года назад в марте", "2024-03-01", "2024-04-01"),
+    ("last November", "2025-11-01", "2025-12-01"),
+    ("next May", "2027-05-01", "2027-06-01"),
+    ("в середине июля", "2026-07-01", "2026-08-01"),
+    ("наприкінці липня", "2026-07-01", "2026-08-01"),
+    ("mid-March 2024", "2024-03-01", "2024-04-01"),
+    # years
+    ("в этом году", "2026-01-01", "2027-01-01"),
+    ("цього року", "2026-01-01", "2027-01-01"),
+    ("last year", "2025-01-01", "2026-01-01"),
+    ("в прошлом году", "2025-01-01", "2026-01-01"),
+    ("торік", "2025-01-01", "2026-01-01"),
+    ("позаторік", "2024-01-01", "2025-01-01"),
+    ("год назад", "2025-01-01", "2026-01-01"),
+    ("рік тому", "2025-01-01", "2026-01-01"),
+    ("10 years ago", "2016-01-01", "2017-01-01"),
+    ("in 2024", "2024-01-01", "2025-01-01"),
+    ("в 2024 году", "2024-01-01", "2025-01-01"),
+    ("у 2024 році", "2024-01-01", "2025-01-01"),
+    # seasons
+    ("прошлым летом", "2026-06-01", "2026-09-01"),
+    ("минулого літа", "2026-06-01", "2026-09-01"),
+    ("last summer", "2026-06-01", "2026-09-01"),
+    ("летом", "2026-06-01", "2026-09-01"),
+    ("этим летом", "2026-06-01", "2026-09-01"),
+    ("влітку", "2026-06-01", "2026-09-01"),
+    ("last winter", "2025-12-01", "2026-03-01"),
+    ("минулої зими", "2025-12-01", "2026-03-01"),
+    ("осенью", "2026-09-01", "2026-12-01"),
+    ("in the spring", "2026-03-01", "2026-06-01"),
+    ("summer of 2024", "2024-06-01", "2024-09-01"),
+    ("летом прошлого года", "2025-06-01", "2025-09-01"),
+    ("зимой 2025–2026 годов", "2025-12-01", "2026-03-01"),
+    # weekends
+    ("на выходных", "2026-11-21", "2026-11-23"),
+    ("at the weekend", "2026-11-21", "2026-11-23"),
+    ("минулих вихідних", "2026-11-14", "2026-11-16"),
+    ("на прошлых выходных", "2026-11-14", "2026-11-16"),
+    ("last weekend", "2026-11-14", "2026-11-16"),
+    ("next weekend", "2026-11-28", "2026-11-30"),
+    ("на выходных 14–15 ноября 2026", "2026-11-14", "2026-11-16"),
+    # ranges
+    ("с марта по май", "2026-03-01", "2026-06-01"),
+    ("з березня до травня", "2026-03-01", "2026-06-01"),
+    ("from March to May", "2026-03-01", "2026-06-01"),
+    ("с ноября по март 2025", "2024-11-01", "2025-04-01"),
+    ("between 5 and 8 May", "2026-05-05", "2026-05-09"),
+    ("с 5 по 8 мая", "2026-05-05", "2026-05-09"),
+    ("5–8 травня 2025", "2025-05-05", "2025-05-09"),
+    ("May 5-8", "2026-05-05", "2026-05-09"),
+    ("between March 5 and April 8", "2026-03-05", "2026-04-09"),
+    ("31 октября – 1 ноября 2026", "2026-10-31", "2026-11-02"),
+    ("from Monday to Friday", "2026-11-16", "2026-11-21"),
+    ("с 2020 по 2024", "2020-01-01", "2025-01-01"),
+    # until now, and open at the beginning
+    ("since March", "2026-03-01", NOW_WORD),
+    ("с марта", "2026-03-01", NOW_WORD),
+    ("з березня", "2026-03-01", NOW_WORD),
+    ("с прошлой недели", "2026-11-09", NOW_WORD),
+    ("from 5 March onwards", "2026-03-05", NOW_WORD),
+    ("после 5 мая", "2026-05-06", NOW_WORD),
+    ("before 2020", EARLIEST.isoformat(), "2020-01-01"),
+    ("до марта 2025", EARLIEST.isoformat(), "2025-03-01"),
+    ("до конца года", "2026-11-22", "2027-01-01"),
+    ("недавно", "2026-11-08", "2026-11-23"),
+    ("нещодавно", "2026-11-08", "2026-11-23"),
+    ("recently", "2026-11-08", "2026-11-23"),
+    ("за последние две недели", "2026-11-08", "2026-11-23"),
+    ("останні два тижні", "2026-11-08", "2026-11-23"),
+    ("in the last two weeks", "2026-11-08", "2026-11-23"),
+    ("next three days", "2026-11-22", "2026-11-26"),
+    # moved from another day
+    ("за два дня до 5 марта", "2026-03-03", "2026-03-04"),
+    ("за тиждень до 5 травня", "2026-04-27", "2026-05-04"),
+    ("the week before 16 November 2023", "2023-11-06", "2023-11-13"),
+    ("three days after March 30, 2025", "2025-04-02", "2025-04-03"),
+]
+
+
+@pytest.mark.parametrize(("text", "start", "end"), PERIODS)
+def test_a_period_is_found(text: str, start: str, end: str) -> None:
+    assert read_time(text, NOW).periods == (Period(midnight(start), midnight(end)),)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "May I ask you something?",
+        "мая собака",
+        "моя собака",
+        "my second brother",
+        "второй брат",
+        "1500 рублей",
+        "за 2000 рублей",
+        "до 2000 гривень",
+        "2 cats",
+        "+380 50 123 45 67",
+        "050-12-03-2026",
+        "python 3.11",
+        "python 3.11.12",
+        "version 2026",
+        "192.168.20.26",
+        "цена 12.50",
+        "$19.99",
+        "в 15:00",
+        "at 15:00",
+        "march on",
+        "we march to the sea",
+        "April said hello",
+        "I sat down",
+        "a mar of wine",
+        "I think 10 may be enough",
+        "you may 5 times",
+        "мне 20 лет",
+        "сын на лету поймал мяч",
+        "my last name",
+        "next door",
+        "every Monday",
+        "каждую пятницу",
+        "щоп'ятниці",
+        "кожного року",
+        "по понедельникам",
+        "on Fridays",
+        "хожу в зал через день",
+        "через два дня после свадьбы",
+        "31 июня",
+        "30.02.2026",
+        "99.99.2026",
+        "день рождения брата",
+        "в среде разработки",
+        "for three years",
+        "9999 лет назад",
+        "",
+        "   ",
+    ],
+)
+def test_what_names_no_time_is_left_alone(text: str) -> None:
+    query = read_time(text, NOW)
+    assert query.periods == ()
+    assert query.content.strip() == text.strip()
+
+
+@pytest.mark.parametrize(
+    ("text", "content"),
+    [
+        ("Что я купил вчера?", "Что я купил?"),
+        ("Вчера, кажется, я купил чай", "кажется, я купил чай"),
+        ("What did I buy in March 2025 for Anna?", "What did I buy for Anna?"),
+        ("last week's meeting", "meeting"),
+        ("з березня до травня я жив у Львові", "я жив у Львові"),
+        ("что я говорил в понедельник на прошлой неделе о работе", "что я говорил о работе"),
+        ("завтра в 15:00 встреча", "в 15:00 встреча"),
+        ("Где ключи?", "Где ключи?"),
+        ("every Monday in March", "every Monday"),
+        ("вчера", ""),
+        ("«Вчора?»", ""),
+        ("  yesterday\n\tin   Kyiv ", "in Kyiv"),
+    ],
+)
+def test_the_content_is_what_remains(text: str, content: str) -> None:
+    assert read_time(text, NOW).content == content
+
+
+def test_a_text_may_name_several_periods() -> None:
+    query = read_time("this week and last week, and again this week", NOW)
+    assert shown(query) == [
+        ("2026-11-16 00:00", "2026-11-23 00:00"),
+        ("2026-11-09 00:00", "2026-11-16 00:00"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Где я жил раньше?",
+        "моя прежняя работа",
+        "где я работал до этого",
+        "прошлая работа",
+        "история моих переездов",
+        "where did I live before",
+        "where I used to live",
+        "what was my previous job",
+        "Where did I live before 2020?",
+        "де я жив колись",
+        "де я працював раніше",
+        "моя попередня робота",
+        "колишній начальник",
+        "де я жив до 2020 року",
+    ],
+)
+def test_history_is_wanted(text: str) -> None:
+    assert read_time(text, NOW).wants_history
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Где я живу?",
+        "what did I do the day before yesterday",
+        "прошлым летом я был в Грузии",
+        "минулого тижня",
+        "на прошлой неделе",
+        "I'm used to it",
+        "до конца года",
+        "where do I live",
+    ],
+)
+def test_history_is_not_wanted(text: str) -> None:
+    assert not read_time(text, NOW).wants_history
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Когда я купил машину?",
+        "С каких пор я живу в Киеве?",
+        "какого числа у мамы день рождения",
+        "в каком году я женился",
+        "сколько лет назад это было",
+        "Коли я купив машину?",
+        "якого числа іспит",
+        "у якому році я одружився",
+        "When did I move?",
+        "what date is the exam",
+        "In which year did I marry?",
+        "how long ago did I call her",
+    ],
+)
+def test_a_time_is_asked_for(text: str) -> None:
+    assert read_time(text, NOW).asks_when
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["когда-то я жил в Киеве", "никогда", "иногда бегаю", "інколи", "колись", "whenever", "кот"],
+)
+def test_no_time_is_asked_for(text: str) -> None:
+    assert not read_time(text, NOW).asks_when
+
+
+@pytest.mark.parametrize(
+    ("zone", "day", "hours"),
+    [
+        ("Europe/Kyiv", "2025-03-30", 23),
+        ("Europe/Kyiv", "2025-10-26", 25),
+        ("America/New_York", "2025-03-09", 23),
+        ("America/New_York", "2025-11-02", 25),
+        ("Asia/Kathmandu", "2025-03-30", 24),
+        # Clocks change at midnight: the day has no 00:00, or two.
+        ("Africa/Cairo", "2025-04-25", 23),
+        ("Africa/Cairo", "2025-10-30", 25),
+        ("America/Havana", "2025-03-09", 23),
+        ("America/Havana", "2025-11-02", 25),
+    ],
+)
+@pytest.mark.parametrize("library", ["pytz", "zoneinfo"])
+def test_a_day_is_as_long_as_its_clocks_make_it(
+    library: str, zone: str, day: str, hours: int
+) -> None:
+    noon = datetime.combine(day_of(day), datetime.min.time(), tzinfo=UTC) + timedelta(hours=12)
+    now = local_time(noon, zone) if library == "pytz" else noon.astimezone(ZoneInfo(zone))
+    (period,) = read_time("сегодня", now).periods
+    assert period.end.astimezone(UTC) - period.start.astimezone(UTC) == timedelta(hours=hours)
+    assert period.start.date() == day_of(day)
+    just_before = period.start.astimezone(UTC) - timedelta(microseconds=1)
+    assert just_before.astimezone(now.tzinfo).date() < day_of(day)
+
+
+@pytest.mark.parametrize("zone", ["Europe/Kyiv", "America/New_York", "Asia/Kathmandu", "UTC"])
+def test_both_kinds_of_zone_agree(zone: str) -> None:
+    moment = datetime(2025, 7, 1, 22, 30, tzinfo=UTC)
+    for text in ("вчера", "last winter", "с марта по май", "since 5 March", "год назад"):
+        by_pytz = read_time(text, local_time(moment, zone)).periods
+        assert by_pytz == read_time(text, moment.astimezone(ZoneInfo(zone))).periods
+
+
+def test_today_is_the_day_of_the_user() -> None:
+    moment = datetime(2025, 11, 22, 23, 30, tzinfo=UTC)
+    kyiv = read_time("today", local_time(moment, "Europe/Kyiv")).periods[0]
+    new_york = read_time("today", local_time(moment, "America/New_York")).periods[0]
+    assert (kyiv.start.day, new_york.start.day) == (23, 22)
+    assert kyiv.start.utcoffset() == timedelta(hours=2)
+
+
+def test_a_fixed_offset_will_do() -> None:
+    now = datetime(2026, 11, 22, 1, 0, tzinfo=timezone(timedelta(hours=3)))
+    assert shown(read_time("вчера", now)) == [("2026-11-21 00:00", "2026-11-22 00:00")]
+
+
+@pytest.mark.parametrize(
+    ("text", "now", "start"),
+    [
+        ("вчера", "2026-01-01", "2025-12-31"),
+        ("завтра", "2026-12-31", "2027-01-01"),
+        ("last week", "2026-01-01", "2025-12-22"),
+        ("на этой неделе", "2026-01-01", "2025-12-29"),
+        ("в прошлом месяце", "2026-01-31", "2025-12-01"),
+        ("a month ago", "2026-03-31", "2026-02-01"),
+        ("через месяц", "2026-01-31", "2026-02-01"),
+        ("год назад", "2028-02-29", "2027-01-01"),
+        ("в декабре", "2026-01-15", "2025-12-01"),
+        ("last winter", "2026-02-10", "2024-12-01"),
+        ("этой зимой", "2026-02-10", "2025-12-01"),
+        ("29 февраля", "2028-02-29", "2028-02-29"),
+        ("29 лютого", "2103-01-10", "2096-02-29"),
+        ("on Monday", "2026-11-23", "2026-11-16"),
+        ("на выходных", "2026-11-25", "2026-11-21"),
+        ("с ноября по январь", "2026-03-10", "2025-11-01"),
+        ("31 числа", "2026-03-10", "2026-01-31"),
+    ],
+)
+def test_boundaries_of_years_and_months(text: str, now: str, start: str) -> None:
+    at_night = midnight(now) + timedelta(hours=23, minutes=59)
+    assert read_time(text, at_night).periods[0].start == midnight(start)
+
+
+FACTS = [
+    ("Завтра у меня экзамен", "23 ноября 2026 у меня экзамен"),
+    ("вчера купил машину", "21 ноября 2026 купил машину"),
+    ("Учора купив машину, він щасливий", "21 листопада 2026 купив машину, він щасливий"),
+    ("I bought a car yesterday.", "I bought a car on 21 November 2026."),
+    ("Tomorrow I have an exam", "On 23 November 2026 I have an exam"),
+    ("Today is my birthday", "22 November 2026 is my birthday"),
+    ("until tomorrow I am in Kyiv", "until 23 November 2026 I am in Kyiv"),
+    ("послезавтра суд", "24 ноября 2026 суд"),
+    ("встреча назначена на завтра", "встреча назначена на 23 ноября 2026"),
+    ("с завтрашнего дня на диете", "с 23 ноября 2026 на диете"),
+    ("завтра вечером концерт", "23 ноября 2026 вечером концерт"),
+    ("Tomorrow evening I sing", "On the evening of 23 November 2026 I sing"),
+    ("tonight I cook", "on the evening of 22 November 2026 I cook"),
+    ("этим утром бегал", "утром 22 ноября 2026 бегал"),
+    ("прошлой ночью не спал", "в ночь на 22 ноября 2026 не спал"),
+    ("цього вечора йду в кіно", "увечері 22 листопада 2026 йду в кіно"),
+    # weeks
+    ("I have a test next week", "I have a test in the week of 23 November 2026"),
+    ("на следующей неделе отпуск", "на неделе с 23 ноября 2026 отпуск"),
+    ("На наступному тижні іспит", "На тижні з 23 листопада 2026 іспит"),
+    ("Наступного тижня їду до Львова", "На тижні з 23 листопада 2026 їду до Львова"),
+    ("с прошлой недели на диете", "с 9 ноября 2026 на диете"),
+    # counted
+    ("через три дня еду в Киев", "25 ноября 2026 еду в Киев"),
+    ("через неделю экзамен", "29 ноября 2026 экзамен"),
+    ("через тиждень у мене іспит", "29 листопада 2026 у мене іспит"),
+    ("In two weeks I am moving", "On 6 December 2026 I am moving"),
+    ("два дні тому захворів", "20 листопада 2026 захворів"),
+    ("месяц назад бросил курить", "в октябре 2026 бросил курить"),
+    ("місяць тому кинув палити", "у жовтні 2026 кинув палити"),
+    ("two years ago I got married", "in 2024 I got married"),
+    ("год назад женился", "в 2025 году женился"),
+    ("рік тому одружився, вже щасливий", "2025 року одружився, вже щасливий"),
+    ("около двух недель назад заболел", "около 8 ноября 2026 заболел"),
+    ("около трёх месяцев назад переехал", "около августа 2026 переехал"),
+    ("несколько лет назад жил в Риге", "за несколько лет до ноября 2026 жил в Риге"),
+    ("кілька років тому жив у Ризі", "за кілька років до листопада 2026 жив у Ризі"),
+    ("I got a tattoo a few years ago", "I got a tattoo a few years before November 2026"),
+    ("A few years ago I fell", "A few years before November 2026 I fell"),
+    ("in a couple of months I move", "a couple of months after November 2026 I move"),
+    ("I fell two days before last Friday", "I fell two days before 20 November 2026"),
+    ("через час встреча", "22 ноября 2026 встреча"),
+    ("последние три дня болит голова", "с 19 по 22 ноября 2026 болит голова"),
+    ("my head has hurt for the last three days", "my head has hurt from 19 to 22 November 2026"),
+    # weekdays
+    ("в пятницу встреча с врачом", "27 ноября 2026 встреча с врачом"),
+    ("в пятницу купил машину", "20 ноября 2026 купил машину"),
+    ("в прошлую пятницу концерт", "20 ноября 2026 концерт"),
+    ("у п’ятницю зустріч", "27 листопада 2026 зустріч"),
+    ("у п'ятницю він купив машину", "20 листопада 2026 він купив машину"),
+    ("The dentist is on Friday", "The dentist is on 27 November 2026"),
+    ("On Friday I bought a car", "On 20 November 2026 I bought a car"),
+    ("last Friday: a concert", "on 20 November 2026: a concert"),
+    ("the meeting is Friday at 5pm", "the meeting is on 27 November 2026 at 5pm"),
+    ("до пятницы сдать отчёт", "до 27 ноября 2026 сдать отчёт"),
+    ("on Monday last week I fell", "on 9 November 2026 I fell"),
+    # months, years, seasons, weekends
+    ("last month I moved", "in October 2026 I moved"),
+    ("в прошлом месяце переехал", "в октябре 2026 переехал"),
+    ("минулого місяця переїхав", "у жовтні 2026 переїхав"),
+    ("с прошлого месяца хожу в зал", "с октября 2026 хожу в зал"),
+    ("к следующему месяцу допишу", "к декабрю 2026 допишу"),
+    ("this year I graduate", "in 2026 I graduate"),
+    ("Last year was hard", "2025 was hard"),
+    ("в этом году заканчиваю учёбу", "в 2026 году заканчиваю учёбу"),
+    ("минулого року народився син", "2025 року народився син"),
+    ("торік народився син Іван", "2025 року народився син Іван"),
+    ("с прошлого года живу в Риге", "с 2025 года живу в Риге"),
+    ("в марте прошлого года родился сын", "в марте 2025 года родился сын"),
+    ("in March last year I moved", "in March of 2025 I moved"),
+    ("до конца года сдам на права", "до конца 2026 года сдам на права"),
+    ("прошлым летом был в Грузии", "летом 2026 года был в Грузии"),
+    ("минулого літа був у Грузії", "влітку 2026 року був у Грузії"),
+    ("прошлой зимой катался", "зимой 2025–2026 годов катался"),
+    ("next summer we go to Spain", "in summer 2027 we go to Spain"),
+    ("на выходных едем в Одессу", "на выходных 21–22 ноября 2026 едем в Одессу"),
+    ("минулих вихідних їздив", "на вихідних 14–15 листопада 2026 їздив"),
+    ("this weekend we hike", "on the weekend of 21–22 November 2026 we hike"),
+    ("5 числа прошлого месяца", "5 октября 2026"),
+    ("вчера был в кино, а завтра экзамен", "21 ноября 2026 был в кино, а 23 ноября 2026 экзамен"),
+]
+
+
+@pytest.mark.parametrize(("text", "resolved"), FACTS)
+def test_a_relative_date_becomes_absolute(text: str, resolved: str) -> None:
+    assert resolve_dates(text, NOW) == resolved
+
+
+@pytest.mark.parametrize("resolved", [resolved for _, resolved in FACTS])
+def test_a_resolved_fact_stays_as_it_is_for_ever(resolved: str) -> None:
+    assert resolve_dates(resolved, NOW + timedelta(days=1000)) == resolved
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Сын родился 5 марта 2020 года",
+        "мамин день рождения 5 марта",
+        "In March I was in Rome",
+        "в марте у меня отпуск",
+        "летом люблю плавать",
+        "скоро еду в отпуск",
+        "недавно купил машину",
+        "I am busy now, soon free",
+        "иногда бегаю",
+        "every Friday I swim",
+        "обычно в пятницу хожу в бассейн",
+        "зазвичай на вихідних сплю",
+        "работаю с понедельника по пятницу",
+        "I work from Monday to Friday",
+        "My favourite day is Friday",
+        "по пятницам бассейн",
+        "зарплата 5 числа",
+        "I learned it in three days",
+        "за последние несколько лет похудел",
+        "встреча в 2027-03-05",
+        "люблю  чай\nи кофе",
+        "",
+    ],
+)
+def test_what_is_not_relative_stays(text: str) -> None:
+    assert resolve_dates(text, NOW) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "через пару недель экзамен",
+        "за пару тижнів до... через кілька днів іспит",
+        "in a few days I leave",
+        "a couple of weeks ago I fell",
+        "несколько дней назад заболел",
+        "2-3 дня назад заболел",
+        "послепослезавтра",
+        "післяпіслязавтра",
+        "на днях купил велосипед",
+        "цими днями їду",
+        "the other day I met Anna",
+        "больше года назад",
+        "almost a year ago",
+        "завтрашний экзамен",
+        "tomorrow's exam",
+        "на следующий день уехал",
+        "завтра экзамен, а через пару недель отпуск",
+        "9999 лет назад",
+        "завтра " + "очень " * 400,
+    ],
+)
+def test_a_day_that_cannot_be_told_refuses_the_fact(text: str) -> None:
+    assert resolve_dates(text, NOW) is None
+
+
+def test_a_fact_is_resolved_in_the_zone_of_the_user() -> None:
+    moment = datetime(2026, 12, 31, 23, 30, tzinfo=UTC)
+    kyiv, new_york = (local_time(moment, zone) for zone in ("Europe/Kyiv", "America/New_York"))
+    assert resolve_dates("завтра", kyiv) == "2 января 2027"
+    assert resolve_dates("tomorrow", new_york) == "on 1 January 2027"
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "end"),
+    [
+        ("23 ноября 2026 у меня экзамен", "2026-11-23", "2026-11-24"),
+        ("On 6 December 2026 I am moving", "2026-12-06", "2026-12-07"),
+        ("на тижні з 23 листопада 2026 іспит", "2026-11-23", "2026-11-30"),
+        ("in the week of 23 November 2026", "2026-11-23", "2026-11-30"),
+        ("в октябре 2026 переехал", "2026-10-01", "2026-11-01"),
+        ("2025 року народився син", "2025-01-01", "2026-01-01"),
+        ("зимой 2025–2026 годов катался", "2025-12-01", "2026-03-01"),
+        ("на выходных 28–29 ноября 2026 едем", "2026-11-28", "2026-11-30"),
+        ("on the weekend of 14–15 November 2026", "2026-11-14", "2026-11-16"),
+        ("on the weekend of 31 October – 1 November 2026", "2026-10-31", "2026-11-02"),
+        ("с 19 по 22 ноября 2026 болел", "2026-11-19", "2026-11-23"),
+        ("5 марта свадьба", "2027-03-05", "2027-03-06"),
+        ("5 марта была свадьба", "2026-03-05", "2026-03-06"),
+        ("in May we will go to Rome", "2027-05-01", "2027-06-01"),
+        ("с марта 2025 живёт в Риге", "2025-03-01", NOW_WORD),
+    ],
+)
+def test_when_a_fact_holds(text: str, start: str, end: str) -> None:
+    assert when_valid(text, NOW) == Period(midnight(start), midnight(end))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "люблю чай",
+        "каждую пятницу бассейн",
+        "usually on Friday I swim",
+        "I work from Monday to Friday",
+        "My favourite day is Friday",
+        "недавно переехал",
+        "31 июня 2026",
+        "",
+    ],
+)
+def test_a_fact_without_a_time_has_no_period(text: str) -> None:
+    assert when_valid(text, NOW) is None
+
+
+WORDS = """
+    завтра вчера через три дня недели 5 мая марта 2026 2025 в на с по до between and from to
+    last next this week month year monday of the in a couple ago days назад тому тиждень минулого
+    n'est п’ятницю 05.03.2026 2026-03-05 31 29 февраля лютого - — , . ? 's выходных summer зимой
+    99999999999 0 00 полгода несколько последние years 9999
+"""
+TEXTS = st.text(max_size=300) | st.lists(st.sampled_from(WORDS.split()), max_size=40).map(" ".join)
+
+
+@settings(max_examples=300, deadline=None)
+@given(TEXTS)
+def test_no_text_breaks_it(text: str) -> None:
+    query = read_time(text, NOW)
+    assert all(period.start < period.end for period in query.periods)
+    assert all(period.start.tzinfo is KYIV for period in query.periods)
+    resolve_dates(text, NOW)
+    when_valid(text, NOW)
+
+
+@settings(max_examples=300, deadline=None)
+@given(TEXTS)
+def test_spans_lie_in_the_text_one_after_the_other(text: str) -> None:
+    source = tidy(text)
+    folded = fold(source)
+    assert len(folded) == len(source)
+    position = 0
+    for span in find_spans(folded):
+        assert position <= span.start < span.end <= len(source)
+        position = (span.to or span).end
+
+
+@pytest.mark.parametrize("now", ["0001-01-01", "9999-12-31"])
+def test_the_ends_of_the_calendar_do_not_break_it(now: str) -> None:
+    moment = datetime.combine(day_of(now), datetime.min.time(), tzinfo=UTC)
+    for text in ("вчера", "завтра", "last week", "next year", "год назад", "in 3 weeks", "зимой"):
+        assert len(read_time(text, moment).periods) <= 1
+        resolve_dates(text, moment)
+
+
+HOSTILE = {
+    "digits": "1" * 100_000,
+    "numbers": "1 " * 50_000,
+    "dashes": "5-" * 50_000,
+    "dots": "05.03." * 20_000,
+    "dates": " ".join(
+        f"{d:02}.{m:02}.20{y}" for d in range(1, 28) for m in range(1, 13) for y in "01"
+    ),
+    "zero width": "\u200b".join("завтра" * 3000),
+    "mixed scripts": "зaвтрa мaя в mарте " * 3000,
+    "combining": "и\u0306" * 50_000,
+    "right to left": "\u202eв марте\u202c" * 5000,
+    "prepositions": "since the end of " * 5000,
+    "number words": "двадцать " * 10_000,
+    "days": "пять дней " * 10_000,
+    "quotes": "' " * 50_000,
+    "apostrophes": "а'" * 50_000 + " вчера",
+    "spaces": "5" + " " * 100_000 + "мая",
+    "surrogate": "\ud800 вчера " * 1000,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_texts_cost_little(name: str) -> None:
+    text = HOSTILE[name]
+    read_time("5 марта", NOW)  # what is loaded once does not count
+    begin = time.process_time()
+    query = read_time(text, NOW)
+    resolve_dates(text, NOW)
+    when_valid(text, NOW)
+    assert time.process_time() - begin < 0.5
+    assert len(query.content) <= MAX_TEXT
+
+
+def test_only_the_beginning_of_a_huge_text_is_read() -> None:
+    text = "слово " * 1000 + "вчера"
+    assert read_time(text, NOW).periods == ()
+    assert len(read_time(text, NOW).content) <= MAX_TEXT
+
+
+def test_a_text_without_time_costs_almost_nothing() -> None:
+    text = "Привет! Расскажи, пожалуйста, как зовут моего брата и где он работает?"
+    seconds = []
+    for _ in range(50):
+        begin = time.process_time()
+        for _ in range(20):
+            read_time(text, NOW)
+        seconds.append((time.process_time() - begin) / 20)
+    assert min(seconds) < 50e-6
+
+
+def test_a_text_with_time_costs_less_than_five_milliseconds() -> None:
+    text = "Что я говорил о работе на прошлой неделе, 5 марта и с марта по май 2025?"
+    read_time(text, NOW)
+    seconds = []
+    for _ in range(20):
+        begin = time.process_time()
+        read_time(text, NOW)
+        seconds.append(time.process_time() - begin)
+    assert min(seconds) < 5e-3
+
+
+def test_threads_may_read_at_once() -> None:
+    texts = [f"{day} мая {year}" for day in range(1, 29) for year in range(2020, 2024)]
+    with ThreadPoolExecutor(8) as pool:
+        queries = list(pool.map(lambda text: read_time(text, NOW), texts))
+    assert [query.periods for query in queries] == [read_time(t, NOW).periods for t in texts]
+    assert all(len(query.periods) == 1 for query in queries)
+
+
+def test_nothing_warns() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for text, _ in DAYS:
+            read_time(text, NOW)
