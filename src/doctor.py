@@ -14,6 +14,7 @@ from src.application import open_database
 from src.config import OFFLINE_MODEL, Settings
 from src.errors import AppError, ConfigError
 from src.llm.chat import ModelCaller, build_chat_model
+from src.llm.embeddings import build_embedder
 from src.storage.migrations import find_version, newest_version
 from src.storage.pg_client import connect
 from src.time_zones import local_time
@@ -131,8 +132,18 @@ async def _check_model(settings: Settings) -> Finding:
 
 
 async def _check_embeddings(settings: Settings) -> Finding:
-    """Nothing uses embeddings yet; say what is configured."""
-    return Finding("embeddings", f"{settings.embedding_model} (not used by this version)")
+    embedder = build_embedder(settings)
+    try:
+        await embedder.embed_query("warm-up")
+        start = time.perf_counter()
+        vector = await embedder.embed_query("Где я живу?")
+    except AppError as error:
+        mend = "check EMBEDDING_MODEL, OPENAI_API_KEY and OPENAI_BASE_URL"
+        return Finding("embeddings", f"{embedder.name}: {error}", mend)
+    milliseconds = 1000 * (time.perf_counter() - start)
+    return Finding(
+        "embeddings", f"{embedder.name}, {len(vector)} dimensions, {milliseconds:.0f} ms a query"
+    )
 
 
 async def _check_time_zone(settings: Settings) -> Finding:

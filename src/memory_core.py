@@ -44,6 +44,8 @@ class MemoryCore:
         history: What a turn needs of the past.
         summary_llm: The model that summarises.
         evaluation: ``python bot.py eval``.
+        retriever: Searches, under ``memories``.
+        index: What the index holds.
         indexer: Fills the index; ``reembed`` uses it alone.
         space: The embedding model.
         embeddings: What is stored of embedding models.
@@ -55,6 +57,8 @@ class MemoryCore:
     history: HistoryReader
     summary_llm: ModelCaller
     evaluation: Evaluation
+    retriever: Retriever
+    index: SearchIndexRepository
     indexer: Indexer
     space: EmbeddingSpace
     embeddings: EmbeddingRepository
@@ -110,6 +114,8 @@ def build_memory(
         history=HistoryReader(conversations, stores.summaries, stored),
         summary_llm=summary_llm,
         evaluation=Evaluation(client, conversations, index, indexer, retriever),
+        retriever=retriever,
+        index=index,
         indexer=indexer,
         space=space,
         embeddings=embeddings,

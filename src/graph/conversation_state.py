@@ -110,6 +110,7 @@ class TurnContext:
         on_text: Called with each piece of the answer as the model writes it.
         usage: Filled with one entry per model call.
         sources: What the model was shown, in the order of its numbers: [1] is the first.
+        replacements: Filled with the ids of the facts that replaced others.
     """
 
     owner: Owner
@@ -124,6 +125,7 @@ class TurnContext:
     on_text: Callable[[str], None]
     usage: list[ModelUsage] = field(default_factory=list)
     sources: list[Hit] = field(default_factory=list)
+    replacements: list[int] = field(default_factory=list)
 
     def number(self, hit: Hit) -> int:
         """The number by which the answer cites a hit; the same one when it comes up again."""
@@ -132,6 +134,11 @@ class TurnContext:
                 return number
         self.sources.append(hit)
         return len(self.sources)
+
+    def note(self, outcome: Outcome) -> None:
+        """Keep in mind what replaced something, so that the user can take it back."""
+        if outcome.kind == "update" and outcome.memory_id is not None:
+            self.replacements.append(outcome.memory_id)
 
 
 def in_place_of_all(messages: Sequence[AnyMessage]) -> list[Any]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from src.graph.conversation_state import TurnContext
 from src.memory.memories import Memories
 from src.memory.retriever import Hit, Query
@@ -46,15 +44,3 @@ def _tells(hit: Hit) -> bool:
     """A question tells nothing, neither does a word; what was replaced is not known any more."""
     text = hit.text.strip()
     return len(text) >= MIN_TEXT and not text.endswith("?") and not hit.retired
-
-
-def context_records(hits: list[Hit], context: TurnContext) -> list[dict[str, Any]]:
-    """The quotes as the model sees them."""
-    return [
-        {
-            "uid": hit.uid,
-            "said_at": f"{local_time(hit.said_at, context.time_zone):%Y-%m-%d %H:%M}",
-            "text": hit.text[:600],
-        }
-        for hit in hits
-    ]

@@ -109,7 +109,7 @@ def _words_before(quote: str, said: str) -> str | None:
     start = said.find(quote)
     while start >= 0:
         end = start + len(quote)
-        cut_before = said[:start][-1:].isalnum() and quote[0].isalnum()
+        cut_before = start > 0 and said[start - 1].isalnum() and quote[0].isalnum()
         cut_after = said[end : end + 1].isalnum() and quote[-1].isalnum()
         if not cut_before and not cut_after:
             words = re.search(r"[\w '-]*$", said[max(0, start - 60) : start])

@@ -19,11 +19,17 @@ _CLAUSE = (
     r"(?:^|[\n.!?:;,(\"'>*-] ?|\b(?:please|then|so|пожалуйста|запомни|будь ласка|запам'ятай) )"
 )
 _TE = "(?:те)?"  # the plural of an imperative, Russian and Ukrainian
+# Russian and Ukrainian imperatives of most verbs, and nouns that end like them.
+_BY_ENDING = (
+    r"(?!николай|случай|трамвай|попугай|урожай|врожай|обычай|звичай|китай|дунай|сарай|каравай"
+    r"|коровай|уругвай|парагвай)[а-яєіґ']{3,15}(?:ай|яй|уй|юй)(?:те|ся|тесь|теся)?\b"
+)
 
 ANY_LANGUAGE = (
     # tags, brackets and headings of chat formats, blocks of memories, the time label
-    r"<\s*/?\s*(?:[\w-]{1,20}[_-])?(?:system|user|assistant|human|memor\w+|instructions?|tool\w*|function\w*"
-    r"|prompt|context|quotes?|sys|im_\w+|память|пам'ять|инструкц\w+|інструкц\w+|систем\w+)\b",
+    r"<\s*/?\s*(?:[\w-]{1,20}[_-])?(?:system|user|assistant|human|memor\w+|instructions?|tool\w*"
+    r"|function\w*|prompt|context|quotes?|sys|im_\w+|память|пам'ять|инструкц\w+|інструкц\w+"
+    r"|систем\w+)\b",
     r"<\||\|>|<<sys",
     r"\[\s*/?\s*(?:inst|system|memor\w+|tool|assistant|user|память|пам'ять|систем\w+"
     r"|текущее время|поточний час|current time)\b",
@@ -33,7 +39,8 @@ ANY_LANGUAGE = (
     r"(?:^|[\n.!?>\])] ?)(?:system|assistant|developer|tool|система|системн\w+ \w+|ассистент"
     r"|асистент|разработчик|розробник)\s*:",
     r"\n(?:user|human|пользователь|користувач)\s*:",
-    r"(?:^|[\n.!?>] ?)(?:memory|fact|воспоминание|память|факт|спогад)\s*[#№(=]?\s*(?:id\s*=?\s*)?\d+\s*[:)\]]",
+    r"(?:^|[\n.!?>] ?)(?:memory|fact|воспоминание|память|факт"
+    r"|спогад)\s*[#№(=]?\s*(?:id\s*=?\s*)?\d+\s*[:)\]]",
     # "end of memories", "system override:"
     r"\b(?:begin|end|start) (?:of )?(?:the )?"
     r"(?:system|memor|prompt|instruction|user|context|quote)",
@@ -69,9 +76,9 @@ ENGLISH = (
     # cancelled rules
     rf"{_NOT_TOLD}\b(?:ignor(?:e|ing)|disregard|forget|overrid(?:e|ing)|bypass|discard|violate"
     r"|stop following|(?:do not|don't|never) follow|skip|delete|erase|reset|disable|lift|remove"
-    r"|(?:turn|switch) off)\b…"
-    r"\b(?:instructions?|prompts?|guidelines?|directives?|rules|restrictions|limitations|safety"
-    r"|safeguards|guardrails|filters|moderation|programming|training|memories|polic(?:y|ies)"
+    r"|(?:turn|switch) off)\b…\b(?:instructions?|prompts?|guidelines?|directives?|rules"
+    r"|restrictions|limitations|safety|safeguards|guardrails|filters|moderation|programming"
+    r"|training|memories|polic(?:y|ies)"
     r"|(?:previous|prior|earlier) \w+|what you were told"
     r"|(?:all|everything|anything) (?:\w+ ){0,2}(?:above|before|previous|prior|you|said))\b",
     # standing orders
@@ -79,15 +86,16 @@ ENGLISH = (
     r"\b(?:from (?:now|this (?:moment|point|day)|here|today) (?:on(?:wards?)?|forward)|henceforth)"
     r"(?: out)?,? (?:you|your|always|never|only|all|every|the (?:assistant|bot|ai)|please"
     rf"|{_EN_ORDER})",
-    rf"{_CLAUSE}{_EN_ORDER}…\b(?:(?:every|each|all|any) (?:\w+ )?(?:reply|replies|answers?|messages?"
-    r"|responses?|sentences?|questions?)|from now on)\b",
-    rf"{_CLAUSE}(?:(?:answer|respond|reply) (?:\w+ ){{0,2}}?(?:in|with)|(?:answer|respond|reply|speak"
-    r"|talk|write) (?:\w+ ){0,2}?(?:only|like|as))\b",
+    rf"{_CLAUSE}{_EN_ORDER}…\b(?:(?:every|each|all|any) (?:\w+ )?(?:reply|replies|answers?"
+    r"|messages?|responses?|sentences?|questions?)|from now on)\b",
+    rf"{_CLAUSE}(?:(?:answer|respond|reply) (?:\w+ ){{0,2}}?(?:in|with)|(?:answer|respond|reply"
+    r"|speak|talk|write) (?:\w+ ){0,2}?(?:only|like|as))\b",
     rf"\b(?:whatever|no matter what|any question)\b…{_NOT_TOLD}\b{_EN_ORDER}",
     r"\byou(?:'ll| will| shall| must| should| have to| need to| are to| can only| may only)"
     rf"(?: now| always| never| only| not)* (?:{_EN_ORDER}|always|never|only)",
     r"\byou(?:'ll| will| shall| must)(?: now| always| never| only| not)* be\b",
-    r"\b(?:replies|reply|answers?|responses?) (?:must|shall|have to|has to|need to"
+    r"\b(?:before|after|in|with) (?:each|every) (?:\w+ )?(?:answer|reply|response)\b",
+    r"\b(?:replies|reply|answers?|responses?) (?:are to|must|shall|have to|has to|need to"
     r"|should (?:always|only|never|be|end|start|begin|include|contain))\b",
     # another role
     r"\byou(?: are|'re) (?:now|no longer|not (?:an?|bound|allowed)|an? |the |my |free\b|dan\b"
@@ -102,13 +110,16 @@ ENGLISH = (
     rf"{_NOT_TOLD}\b(?:enable|enter|activate|switch to|turn on)\b…"
     r"\b(?:developer|debug|admin|god|dan|jailbreak|sudo|unrestricted|root) mode\b",
     r"\b(?:developer|debug|admin|god|jailbreak|root) mode (?:is )?(?:on|enabled|activated)\b",
-    r"\b(?:restrictions|limitations|filters|limits|safeguards)\b…\b(?:lifted|removed|off|disabled)\b",
-    r"\bi am your (?:new |real |only )*(?:creator|developer|owner|admin|administrator|master|god)\b",
-    rf"{_NOT_TOLD}\bplay the (?:part|role) of\b",
+    r"\b(?:restrictions|limitations|filters|limits|safeguards)\b…\b(?:lifted|removed|off"
+    r"|disabled)\b",
+    r"\bi am your (?:new |real |only )*(?:creator|developer|owner|admin|administrator|master"
+    r"|god)\b",
+    rf"{_NOT_TOLD}\b(?:play|take|assume) the (?:part|role) of\b",
     r"\bdo anything now\b|\bdo (?:what|whatever|as) (?:it|he|she|they|i) (?:says?|tells?)\b",
     r"\bstop (?:being|acting)\b…\b(?:assistant|bot|ai|polite|helpful)\b",
     r"\b(?:allow(?:s|ed)?|authori[sz]e[sd]?|permit(?:s|ted)?) you\b",
-    rf"{_NOT_TOLD}\b(?:mention|admit|say|reveal)\b…\byou(?: are|'re) (?:a |an )?(?:bot|ai|assistant)",
+    rf"{_NOT_TOLD}\b(?:mention|admit|say|reveal)\b…\byou(?: are|'re) (?:a |an )?(?:bot|ai"
+    rf"|assistant)",
     # reveal
     rf"{_NOT_TOLD}\b(?:reveal|show|print|repeat|output|display|disclose|expose|leak|dump|list"
     r"|recite|share|tell me|give me|write down)\b…\b(?:other users?"
@@ -133,15 +144,16 @@ ENGLISH = (
     r"(?<!\bi )(?<!\bwe )\b(?:do not|don't|never) (?:tell|inform|warn|notify|alert"
     r"|(?:mention|reveal) (?:this|it|that) to) (?:the )?(?:users?|owner|admins?)\b",
     # new rules
-    r"\b(?:new|updated?) (?:system )?(?:rules?|instructions?|directives?|polic(?:y|ies)|orders?)"
-    r"\s*:",
+    r"\b(?:rules|instructions|restrictions|policies|limits) (?:no longer|do not|don't) apply\b",
+    r"\b(?:new|updated?) (?:system )?(?:tasks?|rules?|instructions?|directives?|polic(?:y|ies)"
+    r"|orders?)\s*:",
     # trusted sources
     rf"{_START}(?:treat|consider|regard|trust)\b…"
     r"\b(?:trusted|trustworthy|reliable|authoritative)\b",
     # in the third person
     r"(?:^|[\n.!?:,] ?|\b(?:the|this) )(?:assistant|chatbot|bot|ai|model) (?:must|should|shall"
-    r"|has to|is to|needs to|is (?:now|required|allowed|obliged)|will (?:now|always|never)|always"
-    r"|never)\b",
+    r"|has to|is to|needs to|is (?:now|required|allowed|obliged|forbidden)|always|never"
+    r"|will (?:now|always|never))\b",
     r"\b(?:wants?|asks?|asked|requests?|requested|instructs?|instructed|told|tells|orders?|ordered"
     r"|expects?) (?:you|the (?:assistant|bot|ai|model)|assistant) (?:to|not to|never to|always to)"
     r" (?!remember|note|remind|not forget|save|keep)\w",
@@ -152,8 +164,8 @@ _RU_ORDER = (
     r"|упоминай|рекомендуй|советуй|предлагай|соглашайся|слушайся|слушай|подчиняйся|притворяйся"
     r"|представляйся|веди себя|отказывай|отказывайся|отправляй|присылай|показывай|раскрывай"
     r"|начинай|заканчивай|завершай|подписывай|подписывайся|хвали|верь|доверяй|считай|выполняй"
-    r"|ставь|делай|ври|лги|повторяй|переводи|сообщай|спрашивай|извиняйся|матерись|ругайся|молчи|будь"
-    r"|действуй|скрывай|вызывай|запускай|проверяй|цитируй|шути|играй|отрицай|подтверждай"
+    r"|ставь|делай|ври|лги|повторяй|переводи|сообщай|спрашивай|извиняйся|матерись|ругайся|молчи"
+    r"|будь|действуй|скрывай|вызывай|запускай|проверяй|цитируй|шути|играй|отрицай|подтверждай"
     rf"|выдавай|применяй|следуй){_TE}\b"
 )
 _RU_ALWAYS = (
@@ -165,19 +177,22 @@ _RU_ALWAYS = (
 RUSSIAN = (
     # cancelled rules
     rf"(?<!не )\b(?:забудь|забывай|(?:про)?игнорируй|отбрось|отмени|сбрось|обойди|нарушай|нарушь"
-    rf"|удали|сотри|отключи|выключи|сними|убери|не (?:следуй|соблюдай|обращай внимания|учитывай|выполняй)){_TE}\b…"
-    r"\b(?:инструкци|правил|указани|промп?т|ограничени|запрет|настройк|команд|директив|контекст"
-    r"|обучени|выше|предыдущ|прежн|все\b|всю\b|воспоминани|памят|роль|фильтр)",
+    rf"|удали|сотри|отключи|выключи|сними|убери|не (?:следуй|соблюдай|обращай внимания|учитывай"
+    rf"|выполняй)){_TE}\b…\b(?:инструкци|правил|указани|промп?т|ограничени|запрет|настройк|команд"
+    r"|директив|контекст|обучени|выше|предыдущ|прежн|все\b|всю\b|воспоминани|памят|роль|фильтр)",
     r"\b(?:забыть|(?:про)?игнорировать|отменить|обойти|не следовать|не соблюдать)\b…"
     r"\b(?:инструкци|указани|промп?т|системн)",
     # standing orders
     rf"\b{_RU_ALWAYS}[\s,:-]+(?:[\w-]{{1,20}}[\s,]+){{0,3}}?{_RU_ORDER}",
     rf"\b{_RU_ORDER}[^.!?\n]{{0,40}}?\b{_RU_ALWAYS}",
+    rf"\b(?:всегда|постоянно|впредь|отныне|исключительно),? (?:не )?{_BY_ENDING}",
     rf"\bотвечай{_TE}\b|\bподчиняйся\b",
     rf"{_CLAUSE}(?:не )?{_RU_ORDER}…\b(?:ответ|сообщени|реплик|предложени)",
     rf"\b(?:ответ|сообщени|реплик)\w*[\s,:-]+(?:[\w-]{{1,20}} ){{0,2}}?{_RU_ORDER}",
     rf"\b(?:говори|пиши){_TE} (?:со мной |мне |все )*(?:как|только|по-\w+|на \w+ском|в стиле"
     r"|стихами|капсом|голосом)",
+    r"\bотвечать (?:следует|нужно|надо|необходимо|исключительно)\b",
+    r"\b(?:перед|после|в|с) кажд\w+ (?:\w+ )?ответ(?!ствен)",
     r"\bвсегда (?:\w+ ){0,2}?отвечать (?:как|в стиле|на \w+ском|по-|только|кратко|коротко"
     r"|стихами)",
     r"\bотныне\b(?!,? (?:я|мы|у меня|у нас|мне|нам|мой|моя|мое|наш\w*|(?:не )?буд(?:у|ем))\b)",
@@ -215,16 +230,19 @@ RUSSIAN = (
     r"|метод|плагин|save_|delete_)",
     # answer when asked
     r"\b(?:если|когда)\b[^.!?\n]{0,50}?\b(?:спрос|спраш|попрос|напиш|упомян|скаж)\w*"
-    rf"[^.!?\n]{{0,60}}?(?:{_RU_ORDER}|\b(?:порекомендуй|посоветуй|назови|напиши|предложи){_TE}\b)",
+    rf"[^.!?\n]{{0,60}}?(?:{_RU_ORDER}|\b(?:порекомендуй|посоветуй|назови|напиши"
+    rf"|предложи){_TE}\b)",
     r"\bвсем,? кто (?:спро|спра|попро)",
     # hide from the user
     rf"\b(?:не (?:говори|сообщай|рассказывай|показывай){_TE}|скрывай{_TE}|скрой{_TE})\b…"
     r"\bпользовател",
     # new rules
-    r"\bнов\w+ (?:правил|инструкци|указани|директив|установк|приказ)\w*\s*:",
+    r"\b(?:правила|ограничения|инструкции|запреты) (?:больше |уже |теперь )?не действ",
+    r"\bнов\w+ (?:задач|задани|правил|инструкци|указани|директив|установк|приказ)\w*\s*:",
     # trusted sources
     rf"\b(?:считай|доверяй){_TE}\b…\b(?:источник|доверенн|надежн|авторитетн)",
     # in the third person
+    r"\bассистент\w{1,2} (?:запрещ|разреш|следует|нужно|надо|нельзя|велен|приказ)",
     r"(?:^|[\n.!?:,] ?)(?:ассистент|бот|ии|модель|помощник)\b,? (?:долж\w+|обязан\w*|всегда"
     r"|никогда|теперь|отныне|будет)\b",
     r"\bпользовател\w+ (?:просит|требует|хочет|приказ\w+|велит|велел\w*)\b[^.!?\n]{0,40}?"
@@ -235,31 +253,35 @@ _UK_ORDER = (
     r"(?:відповідай|говори|кажи|скажи|пиши|називай|звертайся|використовуй|вживай|додавай|вставляй"
     r"|згадуй|рекомендуй|радь|пропонуй|погоджуйся|слухайся|слухай|підкоряйся|прикидайся|поводься"
     r"|відмовляй|відмовляйся|надсилай|відправляй|показуй|розкривай|починай|закінчуй|завершуй"
-    r"|підписуй|хвали|вір|довіряй|вважай|виконуй|став|роби|бреши|повторюй|перекладай|повідомляй|питай"
-    r"|вибачайся|лайся|мовчи|будь|дій|приховуй|викликай|запускай|перевіряй|цитуй|жартуй|грай"
+    r"|підписуй|хвали|вір|довіряй|вважай|виконуй|став|роби|бреши|повторюй|перекладай|повідомляй"
+    r"|питай|вибачайся|лайся|мовчи|будь|дій|приховуй|викликай|запускай|перевіряй|цитуй|жартуй|грай"
     rf"|заперечуй|підтверджуй|застосовуй|дотримуйся){_TE}\b"
 )
 _UK_ALWAYS = (
     r"(?:завжди|ніколи|постійно|щоразу|кожн\w+ раз\w*|віднині|відтепер|надалі|тепер|лише|тільки"
-    r"|виключно|(?:при|на) будь-як\w+ \w+|обов'язково|назавжди|з (?:цього моменту|цієї миті|цієї хвилини|сьогоднішнього дня)"
+    r"|виключно|(?:при|на) будь-як\w+ \w+|обов'язково|назавжди|з (?:цього моменту|цієї миті"
+    r"|цієї хвилини|сьогоднішнього дня)"
     r"|[ву] (?:всіх|усіх|кожн\w+) \w+)"
 )
 UKRAINIAN = (
     # cancelled rules
     rf"(?<!не )\b(?:забудь|забувай|(?:про)?ігноруй|відкинь|скасуй|скинь|обійди|порушуй|знехтуй"
-    rf"|видали|зітри|вимкни|зніми|прибери|не (?:дотримуйся|зважай|враховуй|виконуй|слухай)){_TE}\b…"
-    r"\b(?:інструкці|правил|вказівк|промп?т|обмежен|заборон|налаштуван|команд|директив|контекст"
-    r"|навчан|вище|попередн|все\b|усе\b|всю\b|спогад|пам'ят|роль|фільтр)",
+    rf"|видали|зітри|вимкни|зніми|прибери|не (?:дотримуйся|зважай|враховуй|виконуй"
+    rf"|слухай)){_TE}\b…\b(?:інструкці|правил|вказівк|промп?т|обмежен|заборон|налаштуван|команд"
+    r"|директив|контекст|навчан|вище|попередн|все\b|усе\b|всю\b|спогад|пам'ят|роль|фільтр)",
     r"\b(?:забути|(?:про)?ігнорувати|скасувати|обійти|не дотримуватися)\b…"
     r"\b(?:інструкці|вказівк|промп?т|системн)",
     # standing orders
     rf"\b{_UK_ALWAYS}[\s,:-]+(?:[\w'-]{{1,20}}[\s,]+){{0,3}}?{_UK_ORDER}",
     rf"\b{_UK_ORDER}[^.!?\n]{{0,40}}?\b{_UK_ALWAYS}",
+    rf"\b(?:завжди|постійно|надалі|віднині|відтепер|виключно),? (?:не )?{_BY_ENDING}",
     rf"\bвідповідай{_TE}\b|\bпідкоряйся\b",
     rf"{_CLAUSE}(?:не )?{_UK_ORDER}…\b(?:відповід|повідомленн|реплік|реченн)",
     rf"\b(?:відповід|повідомленн|реплік)\w*[\s,:-]+(?:[\w'-]{{1,20}} ){{0,2}}?{_UK_ORDER}",
     rf"\b(?:говори|пиши){_TE} (?:зі мною |мені |все )*(?:як|лише|тільки|по-\w+|\w+ською|[ву] стилі"
     r"|віршами|капсом)",
+    r"\bвідповідати (?:слід|треба|потрібно|лише|тільки|виключно)\b",
+    r"\b(?:перед|після|в|у|з) кожн\w+ (?:\w+ )?відповідд?[ію]",
     r"\b(?:віднині|відтепер)\b(?!,? (?:я|ми|[ву] мене|[ву] нас|мені|нам|мій|моя|моє|мої|наш\w*"
     r"|буду|не \w+(?:тиму|ю))\b)",
     # another role
@@ -268,7 +290,8 @@ UKRAINIAN = (
     r"\bти (?:більше |вже )?не (?:асистент|бот\b|ші\b|помічник|мовн|зобов|повин|обмежен|чат)",
     r"\bщо ти (?:бот|ші|асистент|модель|програма)\b",
     r"\b(?:дозвол|нака)\w+ тобі\b",
-    r"\bти - ?\w|\bти (?:повинен|повинна|маєш (?:завжди|відпов|слух|викон|говор|каз|забу|ігнор)\w*|зобов'язан\w+|мусиш|станеш)\b",
+    r"\bти - ?\w|\bти (?:повинен|повинна|маєш (?:завжди|відпов|слух|викон|говор|каз|забу"
+    r"|ігнор)\w*|зобов'язан\w+|мусиш|станеш)\b",
     r"\bти будеш (?:завжди |тепер |мені )*(?:відпов|говор|пис|назив|грат|роб|моїм|моєю|викон"
     r"|підкор|звати|поводит|прикид|пірат|служ|рекоменд)",
     r"\bти (?:відповідати|говорити|виконувати|писати)меш",
@@ -291,7 +314,8 @@ UKRAINIAN = (
     rf"|опублікуй|передавай){_TE}\b[^.!?\n]{{1,80}}?(?:\b(?:на|в|у|до|мені)\b|http|@)",
     # run
     rf"\b(?:виконай|виконуй|запусти|запускай|виклич|викликай|використай){_TE} (?:\w+ ){{0,3}}?"
-    r"(?:команд|код|скрипт|функці|інструмент|запит|програм|sql|bash|shell|tool|метод|плагін|save_)",
+    r"(?:команд|код|скрипт|функці|інструмент|запит|програм|sql|bash|shell|tool|метод|плагін"
+    r"|save_)",
     # answer when asked
     r"\b(?:якщо|коли)\b[^.!?\n]{0,50}?\b(?:спита|запита|питати|попрос|напиш|згада|скаж)\w*"
     rf"[^.!?\n]{{0,60}}?(?:{_UK_ORDER}|\b(?:порекомендуй|порадь|назви|напиши|запропонуй){_TE}\b)",
@@ -300,26 +324,33 @@ UKRAINIAN = (
     rf"\b(?:не (?:кажи|говори|повідомляй|розповідай|показуй){_TE}|приховуй{_TE}|приховай{_TE})\b…"
     r"\bкористувач",
     # new rules
-    r"\bнов\w+ (?:правил|інструкці|вказівк|директив|наказ)\w*\s*:",
+    r"\b(?:правила|обмеження|інструкції|заборони) (?:більше |вже |тепер )?не (?:дію|працю)",
+    r"\bнов\w+ (?:завданн|правил|інструкці|вказівк|директив|наказ)\w*\s*:",
     # trusted sources
     rf"\b(?:вважай|довіряй){_TE}\b…\b(?:джерел|довірен|надійн|авторитетн|достовірн)",
     # in the third person
+    r"\bасистент\w{1,3} (?:заборон|дозвол|слід|треба|потрібно|не можна|нака)",
     r"(?:^|[\n.!?:,] ?)(?:асистент|бот|ші|модель|помічник)\b,? (?:повин\w+|мусить|має|завжди"
     r"|ніколи|тепер|віднині|буде|зобов'язан\w*)\b",
     r"\bкористувач\w* (?:просить|вимагає|хоче|наказ\w+|велить)\b[^.!?\n]{0,40}?"
     r"\b(?:завжди|ніколи|відповідати|ігнорувати|прикидатися|забути все)\b",
 )
 
-# A statement begins with no imperative. Russian and Ukrainian ones end in -ай, -яй, -уй, -юй; of
-# the others, and of the English ones, which look like "work at Google", only a list is known.
-IMPERATIVE = (
-    rf"{_CLAUSE}(?:не )?(?!николай|случай|трамвай|попугай|урожай|врожай|обычай|звичай|китай|дунай"
-    r"|сарай|каравай|коровай|уругвай|парагвай)[а-яєіґ']{3,15}(?:ай|яй|уй|юй)(?:те|ся|тесь|теся)?\b",
-    rf"{_CLAUSE}(?:не )?(?:говори|кажи|скажи|пиши|заверши|закінчи|замени|смени|зміни|установи|поставь"
-    r"|включи|увімкни|выключи|вимкни|прекрати|перестань|припини|покажи|найди|знайди|переведи|проверь"
-    rf"|перевір|убери|прибери|прими|прийми|веди|поводься|прикинься|притворись|надішли|відправ"
-    rf"|отправь|напиши|сделай|зроби){_TE}\b",
-    r"^(?:please )?(?:do not|don't|never |always )? ?(?:give|mention|print|swap|praise|prioriti[sz]e"
-    r"|recommend|address|reply|respond|answer|pretend|obey|comply|reveal|disclose|repeat|output"
-    r"|close|translate|refuse|tell|say|ignore|forget|disregard|show|send|forward|append|insert)\b",
+# For facts only. A statement about the user addresses nobody, apart from "as you know", and begins
+# with no imperative, apart from "call me Sasha" and "remember". Of those that cannot be told by
+# their ending (the English ones look like "work at Google") only a list is known.
+ADDRESS = (
+    r"\b(?:you(?! know)(?:'\w+)?|your|yours|yourself)\b",
+    r"\b(?:ты(?!,? (?:знаешь|помнишь))|тебя|тебе|тобой|тобою|тво(?:й|я|е|и|его|ей|ему|им|ими|их"
+    r"|ю))\b",
+    r"\b(?:ти(?!,? (?:знаєш|пам'ятаєш))|твоє|твої|твого|твоєї|твоєму|твоїм|твоїх|твоєю|твій)\b",
+    rf"{_CLAUSE}(?:не )?(?!(?:называй|називай) мен|запам'ятай|пам'ятай|запоминай|забывай|забувай"
+    rf"|нагадай|нагадуй|знай|угадай|вгадай){_BY_ENDING}",
+    rf"{_CLAUSE}(?:не )?(?:говори|кажи|скажи|пиши|заверши|закінчи|замени|смени|зміни|установи"
+    r"|поставь|включи|увімкни|выключи|вимкни|прекрати|перестань|припини|покажи|найди|знайди"
+    rf"|переведи|проверь|перевір|убери|прибери|прими|прийми|веди|поводься|прикинься|притворись"
+    rf"|надішли|відправ|отправь|напиши|сделай|зроби){_TE}\b",
+    r"^(?:please )?(?:give|mention|swap|praise|prioriti[sz]e|recommend|reply|respond|answer"
+    r"|pretend|obey|comply|reveal|disclose|repeat|output|translate|refuse|tell|ignore|forget"
+    r"|disregard|send|append|insert|(?:start|end|close|sign) (?:every|each|all)) \w",
 )

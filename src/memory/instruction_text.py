@@ -15,13 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from src.memory.instruction_patterns import (
-    ANY_LANGUAGE,
-    ENGLISH,
-    IMPERATIVE,
-    RUSSIAN,
-    UKRAINIAN,
-)
+from src.memory.instruction_patterns import ADDRESS, ANY_LANGUAGE, ENGLISH, RUSSIAN, UKRAINIAN
 from src.memory.plain_text import fold_marks, readings
 
 # "…" of the patterns: at most so many characters, up to the end of the sentence; a full stop
@@ -35,7 +29,8 @@ def _compiled(patterns: Iterable[str]) -> tuple[re.Pattern[str], ...]:
 
 
 ORDERS = _compiled((*ANY_LANGUAGE, *ENGLISH, *RUSSIAN, *UKRAINIAN))
-IMPERATIVES = _compiled(IMPERATIVE)
+ADDRESSES = _compiled(ADDRESS)
+TITLE = re.compile(r'"[^"\n]{1,80}"')  # of a song or a book, which may address anybody
 # Tag characters are invisible and spell ASCII; only flags (U+1F3F4 and tags) have a use for them.
 SMUGGLED = re.compile("(?<![\U0001f3f4\U000e0020-\U000e007e])[\U000e0020-\U000e007f]")
 
@@ -45,10 +40,11 @@ def reads_as_instruction(text: str, *, is_statement: bool = False) -> bool:
 
     Args:
         text: A fact, or words of the user.
-        is_statement: The text is a fact, which is no request: any imperative at its beginning or
-            after a comma counts. People do say "посоветуй фильм, я люблю комедии".
+        is_statement: The text is a fact about the user: it must not address the assistant at all.
+            People may, when they say one: "посоветуй фильм, я люблю комедии".
     """
-    if SMUGGLED.search(text):
+    found = readings(text)
+    if SMUGGLED.search(text) or any(p.search(reading) for reading in found for p in ORDERS):
         return True
-    patterns = (*ORDERS, *IMPERATIVES) if is_statement else ORDERS
-    return any(pattern.search(reading) for reading in readings(text) for pattern in patterns)
+    untitled = {TITLE.sub("", reading) for reading in found} if is_statement else set()
+    return any(p.search(reading) for reading in untitled for p in ADDRESSES)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Sequence
 
+from src.errors import StorageError
 from src.memory.facts import CandidateFact, Origin
 from src.memory.retriever import Hit, Query, Retriever
 from src.memory.writer import MemoryWriter, Outcome, Said
@@ -12,6 +14,8 @@ from src.storage.memory_repo import Memory
 from src.storage.memory_shelf_repo import MemoryShelfRepository, SourceMessage
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
+
+logger = logging.getLogger(__name__)
 
 KEY_FACT_IMPORTANCE = 7  # facts of at least so much are always in the prompt
 MAX_KEY_FACTS = 20
@@ -36,8 +40,12 @@ class Memories:
         self._settings = settings
 
     async def settings(self) -> GlobalSettings:
-        """What the operator set, at most a few seconds old."""
-        return await self._client.run(self._settings.get)
+        """What the operator set, at most a few seconds old; in an outage what is known of it."""
+        try:
+            return await self._client.run(self._settings.get)
+        except StorageError as error:
+            logger.warning("the settings could not be read", exc_info=error)
+            return self._settings.last_known
 
     async def get_user_facts(self, owner: Owner) -> list[Memory]:
         """The key facts: pinned ones, then the most important (the name is seed 000's).

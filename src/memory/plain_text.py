@@ -27,7 +27,7 @@ TYPOGRAPHY = str.maketrans(
 SIGN = re.compile(
     r"(?P<address>(?<![\w.+-])[\w.+-]{1,64}@[\w.-]{0,250}\w)"
     r"|(?P<number>(?:(?<![\w-])-)?(?<!\w)\d+(?:[.,:]\d+)*)"
-    r"|(?P<inside>(?<=\w)'(?=\w)|(?<=[a-z])(?:\+\+|\#)(?!\w))"
+    r"|(?P<inside>(?<=[^\W\d_])'(?=[^\W\d_])|(?<=[a-z])(?:\+\+|\#)(?!\w))"
     r"|[^\w\s]"
 )
 
@@ -42,7 +42,7 @@ TO_LATIN = str.maketrans("АВСЕНІКМОРТХУасеіорхукмт013457
 def plain(text: str) -> str:
     """The text in NFC and lower case, with one kind of apostrophe, quote, dash and space."""
     visible = INVISIBLE.sub("", unicodedata.normalize("NFC", text))
-    return " ".join(visible.translate(TYPOGRAPHY).casefold().split())
+    return " ".join(visible.casefold().translate(TYPOGRAPHY).split())
 
 
 def normalise(text: str) -> str:
@@ -52,8 +52,8 @@ def normalise(text: str) -> str:
     sign and the fraction of a number (``15:00`` becomes ``15.00``), an e-mail address, C++, C#.
     Emoji and currency signs are symbols and stay.
     """
-    visible = INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).translate(TYPOGRAPHY)
-    folded = unicodedata.normalize("NFKC", visible.casefold()).replace("ё", "е")
+    visible = INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).casefold()
+    folded = unicodedata.normalize("NFKC", visible).translate(TYPOGRAPHY).replace("ё", "е")
     return " ".join(SIGN.sub(_meaning, folded).split())
 
 

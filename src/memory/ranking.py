@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 
 from src.storage.retrieval_repo import CandidateDocument
 
-LEXICAL_WEIGHT = 0.05  # of BM25F, beside a cosine with weight 1
+LEXICAL_WEIGHT = 0.06  # of BM25F, beside a cosine with weight 1
 SPEAKER_BONUS = 0.15  # the query names the one who said it
 SESSION_WEIGHT = 0.3  # of the mean of the three best of the same talk
 SESSION_BEST = 3
@@ -23,10 +23,9 @@ QUESTION_PENALTY = 0.05  # who asks tells little
 LENGTH_BONUS = 0.1  # at LONG_WORDS words or more, in proportion below
 LONG_WORDS = 40
 NUMBER_BONUS = 0.08  # a text with a number or a time word, when the query asks when
-PERIOD_BONUS = 0.2  # said in, or valid in, a period that the query names
-FACT_BONUS = 0.1  # of a fact of importance 10, in proportion below: it is told in fewer words
+PERIOD_BONUS = 0.15  # said in, or valid in, a period that the query names
 OUTDATED_PENALTY = 0.25  # a message that told what does not hold any more
-LINK_BONUS = (0.12, 0.06)  # hangs on an entity that the query names, by one or two links
+LINK_BONUS = (0.05, 0.02)  # hangs on an entity that the query names, by one or two links
 
 TIME_WORD = re.compile(
     r"\d|\b(yesterday|today|tomorrow|last|next|ago|week|month|year|weekend|\w+day|"
@@ -83,8 +82,6 @@ def _score(document: CandidateDocument, query: RankedQuery, *, named: str | None
         score += LENGTH_BONUS * words / LONG_WORDS
         if document.retired_at is not None and not query.wants_history:
             score -= OUTDATED_PENALTY
-    if document.importance is not None:
-        score += FACT_BONUS * document.importance / 10
     if query.asks_when:
         score += NUMBER_BONUS * bool(TIME_WORD.search(document.text))
     return score

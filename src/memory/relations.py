@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from src.memory.facts import CandidateFact
-from src.memory.plain_text import normalise, word_set
+from src.memory.plain_text import normalise, plain, word_set
 
 # One value at a time: a new one replaces the old.
 _SINGLE = {
@@ -129,7 +129,8 @@ THING_LETTERS = 5  # of each word of a favourite thing, so that case endings mak
 
 def _written(relation: str) -> str:
     """A relation in lower case, its words joined by underscores, without apostrophes."""
-    return re.sub(r"[\W_]+", "_", normalise(relation).replace("'", "")).strip("_")
+    letters = plain(relation).replace("ё", "е").replace("'", "")
+    return re.sub(r"[\W_]+", "_", letters).strip("_")
 
 
 _ALIASES = {

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import UUID
 
-from src.errors import AppError, ModelError, StorageError
+from src.errors import AppError, ModelError, ModelUnavailableError, StorageError
 from src.llm.rerank import Reranker
 from src.memory.embedding_space import RELATED, EmbeddingSpace
 from src.memory.ranking import RankedDocument, RankedQuery, rank
@@ -19,7 +19,7 @@ from src.memory.terms import WORD, terms
 from src.memory.time_expressions import TimeQuery, read_time
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
-from src.storage.retrieval_repo import RetrievalRepository, SearchRequest
+from src.storage.retrieval_repo import CandidateDocument, RetrievalRepository, SearchRequest
 from src.storage.search_index_repo import Kind
 
 logger = logging.getLogger(__name__)
@@ -66,6 +66,7 @@ class Hit:
         kind: ``message``, ``memory`` or ``summary``.
         source_id: Its id as what it is.
         message_id: The message, if it is still there.
+        speaker: ``user``, ``assistant``, or a name.
         text: What it says.
         said_at: When it was said.
         score: The sum; higher is better.
@@ -79,6 +80,7 @@ class Hit:
     kind: Kind
     source_id: int
     message_id: int | None
+    speaker: str
     text: str
     said_at: datetime
     score: float
@@ -113,10 +115,15 @@ class Retriever:
             logger.warning("nothing could be searched", exc_info=error)
             return []
 
-    async def _search(self, query: Query) -> list[Hit]:
+    async def find_candidates(
+        self, query: Query
+    ) -> tuple[list[CandidateDocument], RankedQuery, TimeQuery]:
+        """What the channels find, before it is ranked, and how the query was understood.
+
+        Raises:
+            StorageError: The database is away.
+        """
         text = query.text[-MAX_QUERY:].strip()
-        if not text or query.limit < 1:
-            return []
         time = read_time(text, query.now)
         periods = [(period.start, period.end) for period in time.periods]
         vector, model_id = await self._embed(text)
@@ -124,7 +131,7 @@ class Retriever:
             self._repository.search,
             SearchRequest(
                 owner=query.owner,
-                terms=[*terms(time.content or text), *asked_relations(text)],
+                terms=list({*terms(time.content or text), *asked_relations(text)}),
                 entity_terms=entity_terms(text),
                 vector=vector,
                 model_id=model_id,
@@ -136,9 +143,15 @@ class Retriever:
             ),
         )
         words = frozenset(word.removesuffix("'s") for word in WORD.findall(text.lower()))
-        ranked = rank(candidates, RankedQuery(words, periods, time.asks_when, time.wants_history))
+        return candidates, RankedQuery(words, periods, time.asks_when, time.wants_history), time
+
+    async def _search(self, query: Query) -> list[Hit]:
+        if not query.text.strip() or query.limit < 1:
+            return []
+        candidates, ranked_query, time = await self.find_candidates(query)
+        ranked = rank(candidates, ranked_query)
         shown = [r for r in ranked if self._is_shown(r, query, time)]
-        return await self._best(query, text, shown)
+        return await self._best(query, query.text[-MAX_QUERY:].strip(), shown)
 
     async def _embed(self, text: str) -> tuple[str | None, int | None]:
         """The query's vector and its model; nothing when there is none in time."""
@@ -146,7 +159,7 @@ class Retriever:
             async with asyncio.timeout(EMBED_DEADLINE):
                 vector = await self._space.embed_query(text)
             return vector, (await self._space.model()).id
-        except (ModelError, TimeoutError) as error:
+        except (ModelError, ModelUnavailableError, TimeoutError) as error:
             logger.warning("the search goes by words alone", exc_info=error)
             return None, None
 
@@ -186,6 +199,7 @@ class Retriever:
             kind=document.kind,
             source_id=document.source_id,
             message_id=document.message_id,
+            speaker=document.speaker,
             text=document.text,
             said_at=document.said_at,
             score=ranked.score,

@@ -25,8 +25,8 @@ FILLERS = word_set(
     "я мой моя мое мои моего моей моему моим моем моих моими мою пользователь пользователя",
     "пользователю пользователем есть это вот же и а очень сейчас теперь тоже также уже ну",
     "просто мій моє мої мого моєї моєму моїм моїй моєю моїх користувач користувача",
-    "користувачу користувачеві користувачем є це ось ж і й та дуже зараз тепер теж вже i i'm",
-    "am is are my the a an user user's and very really now also too just do does",
+    "користувачу користувачеві користувачем є це ось ж і й та дуже зараз тепер теж вже i",
+    "is are my the a an user user's and very really now also too just do does",
 )
 NEGATIONS = word_set("не нет ни без ні немає not no never without")
 PREPOSITIONS = word_set(
@@ -54,7 +54,8 @@ VERBS = word_set("ю у ет ит є е ить їть")
 NOUN_STEM, VERB_STEM = 4, 3  # letters that two forms must share
 MAX_INFLECTED = 1  # words; two may swap roles: "Олег помог Ивану", "Олегу помог Иван"
 
-POSSESSION = re.compile(r"\b[ув] мен[яе]\b")
+# "I have" in Russian and Ukrainian; "I am", whose verb must not be taken for the morning.
+FILLER_PHRASE = re.compile(r"\b(?:[ув] мен[яе]|i(?:'m| am))\b")
 CLAUSES = re.compile(
     r"[,;:.!?—–-]\s+\w|\s(?:и|а|но|і|й|та|але|або|или|and|but|or)\s", re.IGNORECASE
 )
@@ -103,7 +104,7 @@ def is_same(
 
 def _content(text: str) -> list[str]:
     """The words of a text that carry its meaning, in order."""
-    words = POSSESSION.sub(" ", normalise(text)).split()
+    words = FILLER_PHRASE.sub(" ", normalise(text)).split()
     expanded = [part for word in words for part in _expanded(word)]
     return [VARIANTS.get(word, word) for word in read_numbers(expanded) if word not in FILLERS]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
-from src.errors import ModelError
+from src.errors import ModelError, ModelUnavailableError
 from src.memory.embedding_space import EmbeddingSpace
 from src.memory.facts import CandidateFact, Origin
 from src.memory.gate import refuse
@@ -134,7 +134,7 @@ class MemoryWriter:
         uid = memory.source.uid
         if self._memories.was_taught_before(transaction, owner, memory):
             return Outcome("same", memory.text, uid)
-        similar = self._memories.list_similar(transaction, owner, memory, model_id)
+        similar = self._memories.list_similar(transaction, owner, memory, model_id, contradicts)
         for known in similar:
             if self._is_same(memory, known):
                 self._memories.add_source(transaction, owner, known.memory.id, memory.source)
@@ -186,7 +186,7 @@ class MemoryWriter:
             async with asyncio.timeout(EMBED_DEADLINE):
                 model = await self._space.model()
                 [vector] = await self._space.embed_documents([text])
-        except (ModelError, TimeoutError) as error:
+        except (ModelError, ModelUnavailableError, TimeoutError) as error:
             logger.warning("a fact is stored without a vector for now", exc_info=error)
             return None, None
         return vector, model.id

@@ -31,7 +31,7 @@ from src.storage.conversation_repo import (
 )
 from src.storage.memory_job_repo import MemoryJobRepository
 from src.storage.owner import Owner
-from src.storage.pg_client import PgClient
+from src.storage.pg_client import PgClient, storable
 from src.storage.turn_repo import ModelUsage, NewAnswer, StoredAnswer, TurnRepository
 from src.storage.user_settings_repo import Mode
 from src.texts import Language, say
@@ -252,7 +252,7 @@ class AgentService:
             owner=incoming.owner,
             conversation_id=turn.conversation_id,
             message_id=turn.message_id,
-            text=incoming.text,
+            text=storable(incoming.text),
             moment=incoming.moment,
             time_zone=incoming.time_zone,
             language=incoming.language,
@@ -301,7 +301,7 @@ class AgentService:
         with self._metrics.stage("save"):
             stored = await self._client.run(self._turns.save_answer, answer)
         self._metrics.turns.labels("stopped" if stopped else "answered").inc()
-        return stored
+        return replace(stored, replaced_by=tuple(context.replacements))
 
     async def _save_usage(self, turn: Turn, usage: list[ModelUsage]) -> None:
         """Record the calls of a turn that failed; its error matters more than a failure here."""

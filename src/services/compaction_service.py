@@ -62,10 +62,9 @@ class CompactionService:
         left = window_start(last + NEXT_TURN, step=settings.history_step) - 1
         summaries = await self._client.run(self._summaries.list_summaries, conversation_id)
         gap = first_gap(summaries, left, size=settings.summary_messages)
-        if gap is None and len(summaries) > settings.summaries_kept:
-            return await self._merge(conversation_id, summaries)
         if gap is None:
-            return False
+            past = await self._summaries_to_merge(conversation_id, summaries, last, settings)
+            return await self._merge(conversation_id, past)
         messages = await self._client.run(self._summaries.list_messages, conversation_id, *gap)
         content = await self._summarise(conversation_id, messages)
         said_at = messages[-1].said_at if messages else datetime.now(UTC)
@@ -75,7 +74,30 @@ class CompactionService:
             (content, terms(content), said_at),
             first=gap[0],
             last=gap[1],
+            made_of=len(messages),
         )
+
+    async def _summaries_to_merge(
+        self,
+        conversation_id: UUID,
+        summaries: Sequence[Summary],
+        last: int,
+        settings: GlobalSettings,
+    ) -> list[Summary]:
+        """Those before the next turn's window, when there are many and the window moves now.
+
+        Between two steps of the window the prompt stays as it is, so that it stays cached.
+        """
+        start = window_start(last + 1, step=settings.history_step)
+        past = [summary for summary in summaries if summary.last_position < start]
+        if len(past) <= settings.summaries_kept:
+            return []
+        turn = await self._client.run(
+            self._summaries.list_messages, conversation_id, last - NEXT_TURN + 1, last
+        )
+        asked = max((message.position for message in turn if message.role == "user"), default=0)
+        moves = window_start(asked, step=settings.history_step) < start
+        return past if moves else []
 
     async def _merge(self, conversation_id: UUID, summaries: Sequence[Summary]) -> bool:
         """One summary for the oldest ones that follow each other; the newest stays as it is."""

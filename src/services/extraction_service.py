@@ -96,7 +96,9 @@ class ExtractionService:
             on_usage=usage.append,
         )
         await self._client.run(self._turns.add_usage, conversation_id, tuple(usage))
-        said = {f"msg-{m.id}": m for m in messages if m.role == "user"}
+        window = messages[0].position, messages[-1].position
+        left = await self._client.run(self._summaries.list_messages, conversation_id, *window)
+        said = {f"msg-{m.id}": m for m in left if m.role == "user"}  # none forgotten meanwhile
         for fact in extracted.facts:
             candidate = as_candidate(fact)
             source = said.get(fact.message.strip()) or _source_of(candidate.quote, said.values())

@@ -9,14 +9,15 @@ from src.storage.turn_repo import AnswerSource
 
 
 def cited_sources(text: str, context: TurnContext) -> tuple[str, tuple[AnswerSource, ...]]:
-    """The answer without references to nothing, and what the others stand for.
+    """The answer without references to nothing, and what of the user's the others stand for.
 
     In strict mode the references are uids, which ``generate_answer`` has verified.
     """
     if context.mode == "strict":
         return text, tuple(_source(n, hit) for n, hit in enumerate(context.sources, start=1))
     verified, numbers = verify_numbers(text, len(context.sources))
-    return verified, tuple(_source(n, context.sources[n - 1]) for n in numbers)
+    hits = [(n, context.sources[n - 1]) for n in numbers]
+    return verified, tuple(_source(n, hit) for n, hit in hits if hit.speaker != "assistant")
 
 
 def _source(number: int, hit: Hit) -> AnswerSource:

@@ -15,6 +15,7 @@ from langgraph.types import Command
 from src.errors import StorageError
 from src.graph.conversation_state import TurnContext
 from src.graph.main_graph import describe_tool_error
+from src.memory.sensitive_text import holds_secret
 from src.storage.pg_client import PgClient
 from src.storage.tool_result_repo import ToolResult, ToolResultRepository
 
@@ -61,7 +62,10 @@ class ToolHistoryService:
         if isinstance(reply, ToolMessage) and reply.status == "error":
             failure = failure or "ToolError"
         milliseconds = round((time.perf_counter() - start) * 1000)
-        result = ToolResult(call["name"], dict(call["args"]), text, milliseconds, failure)
+        arguments = dict(call["args"])
+        if any(holds_secret(str(value)) for value in (*arguments.values(), text)):
+            arguments, text = {}, ""  # the message in which it was said is its only place
+        result = ToolResult(call["name"], arguments, text, milliseconds, failure)
         context: Any = request.runtime.context  # LangGraph types it as None
         await self._store(context, result)
         return reply

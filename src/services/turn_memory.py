@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from src.errors import ModelError
+from src.errors import AppError, ModelError, ModelUnavailableError
 from src.memory.indexer import Indexer
 from src.memory.window import window_start
 from src.services.compaction_service import NEXT_TURN, CompactionService
@@ -61,14 +61,17 @@ class TurnMemory:
     async def digest(self, conversation_id: UUID) -> None:
         """Compact a conversation, and read its closed windows for facts.
 
+        The two may have different models: when one is away, the other does its work.
+
         Raises:
-            TransientError: The database or the model is away; worth another try.
+            TransientError: The database or a model is away; worth another try.
+            ModelError: A provider refuses the bot.
         """
-        failures: list[ModelError] = []
+        failures: list[AppError] = []
         for step in (self._compaction.compact, self._extraction.extract):
             try:
                 await step(conversation_id)
-            except ModelError as error:
+            except (ModelError, ModelUnavailableError) as error:
                 failures.append(error)
         if failures:
             raise failures[0]
@@ -104,8 +107,11 @@ class TurnMemory:
 
 
 def needs_digest(progress: Progress, settings: GlobalSettings) -> bool:
-    """Whether messages left the window, or a window of extraction is full."""
-    left = window_start(progress.last + NEXT_TURN, step=settings.history_step) - 1
+    """Whether messages left the window, or it moves now, or a window of extraction is full."""
+    step = settings.history_step
+    left = window_start(progress.last + NEXT_TURN, step=step) - 1
+    next_start = window_start(progress.last + 1, step=step)
+    moves = next_start > window_start(progress.last + 1 - NEXT_TURN, step=step)
     unread = progress.last - progress.extracted
     is_full = unread >= settings.memory_extraction_window
-    return left > progress.summarised or (is_full and settings.memory_extraction_enabled)
+    return left > progress.summarised or moves or (is_full and settings.memory_extraction_enabled)

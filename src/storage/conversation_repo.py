@@ -113,12 +113,25 @@ ORDER BY created_at ASC, id ASC
 # Empties a conversation and keeps it.
 DELETE_MESSAGES = "DELETE FROM messages WHERE conversation_id = %(conversation_id)s"
 
-# A group became a supergroup: its conversations follow it to the new chat id.
+# A group became a supergroup: what it said and told follows it to the new chat id, unless the new
+# one has begun a memory of its own.
 UPDATE_OWNER = """
 UPDATE conversations SET telegram_user_id = %(new)s
 WHERE telegram_user_id = %(old)s
   AND NOT EXISTS (SELECT 1 FROM conversations WHERE telegram_user_id = %(new)s)
 """
+UPDATE_OWNER_OF_MEMORY = (
+    "UPDATE memories SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s",
+    "UPDATE entities SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s",
+    "UPDATE rejected_facts SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s",
+    "UPDATE search_owners SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s",
+    "UPDATE search_documents SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s",
+    "UPDATE search_postings SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s",
+    "UPDATE document_embeddings SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s",
+    "UPDATE user_settings SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s"
+    " AND NOT EXISTS (SELECT 1 FROM user_settings WHERE telegram_user_id = %(new)s)",
+)
+SELECT_OWNER_HAS_MEMORY = "SELECT 1 FROM search_owners WHERE telegram_user_id = %(new)s LIMIT 1"
 
 
 class ConversationRepository:
@@ -243,8 +256,17 @@ class ConversationRepository:
         return self._client.execute(DELETE_MESSAGES, {"conversation_id": str(conversation_id)})
 
     def migrate_owner(self, old_chat_id: int, new_chat_id: int) -> int:
-        """Hand a group's conversations to the supergroup that it became."""
-        return self._client.execute(UPDATE_OWNER, {"old": old_chat_id, "new": new_chat_id})
+        """Hand a group's conversations and memory to the supergroup that it became."""
+        chats = {"old": old_chat_id, "new": new_chat_id}
+
+        def move(transaction: Transaction) -> int:
+            moved = transaction.execute(UPDATE_OWNER, chats)
+            if transaction.fetch_one(SELECT_OWNER_HAS_MEMORY, chats) is None:
+                for statement in UPDATE_OWNER_OF_MEMORY:
+                    transaction.execute(statement, chats)
+            return moved
+
+        return self._client.in_transaction(move)
 
 
 _lock = threading.Lock()

@@ -64,6 +64,11 @@ class GlobalSettingsRepository:
         self._settings = GlobalSettings()
         self._read_at = float("-inf")
 
+    @property
+    def last_known(self) -> GlobalSettings:
+        """What ``get`` returned last, however old; the defaults before that."""
+        return self._settings
+
     def get(self) -> GlobalSettings:
         """The settings, at most a few seconds old; the defaults when the row was deleted."""
         with self._lock:

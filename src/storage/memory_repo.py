@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -103,7 +103,7 @@ SELECT pg_advisory_xact_lock(hashtextextended('memories:' || %(owner)s || ':' ||
 """
 
 # Living facts that a new one might repeat or replace: the same words, the same subject and
-# relation, or the nearest by meaning.
+# relation, those that a model names, or the nearest by meaning.
 SELECT_SIMILAR = """
 WITH living AS (
     SELECT f.id, -(e.embedding <#> %(vector)s::halfvec) AS cosine
@@ -116,7 +116,7 @@ WITH living AS (
     SELECT id FROM memories
     WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s AND retired_at IS NULL
       AND (content_hash = %(content_hash)s
-           OR (subject = %(subject)s AND relation = %(relation)s))
+           OR (subject = %(subject)s AND relation = %(relation)s) OR id = ANY(%(contradicts)s))
     UNION (SELECT id FROM living WHERE cosine IS NOT NULL ORDER BY cosine DESC, id LIMIT 5)
 )
 SELECT f.id, f.text, f.memory_type, f.subject, f.relation, f.object, f.importance, f.pinned,
@@ -239,9 +239,17 @@ class MemoryRepository:
         return transaction.fetch_one(SELECT_TAUGHT_BEFORE, parameters) is not None
 
     def list_similar(
-        self, transaction: Transaction, owner: Owner, memory: NewMemory, model_id: int | None
+        self,
+        transaction: Transaction,
+        owner: Owner,
+        memory: NewMemory,
+        model_id: int | None,
+        contradicts: Collection[int] = (),
     ) -> list[Similar]:
-        """Living facts that ``memory`` might repeat or replace, equal words first."""
+        """Living facts that ``memory`` might repeat or replace, equal words first.
+
+        Those whose ids are in ``contradicts`` are among them, however far away they are.
+        """
         rows = transaction.fetch_all(
             SELECT_SIMILAR,
             {
@@ -251,6 +259,7 @@ class MemoryRepository:
                 "content_hash": memory.content_hash,
                 "subject": memory.subject,
                 "relation": memory.relation,
+                "contradicts": list(contradicts),
             },
         )
         return [Similar(Memory(*row[:14]), row[14], row[15]) for row in rows]

@@ -21,12 +21,14 @@ class SourceMessage:
         chat_id: With ``telegram_message_id``: where the message stands in Telegram, if it is
             still known.
         telegram_message_id: See ``chat_id``.
+        bot_id: The bot that numbered it so.
     """
 
     text: str
     said_at: datetime
     chat_id: int | None = None
     telegram_message_id: int | None = None
+    bot_id: int | None = None
 
 
 # The facts that are always in the prompt: the pinned, then the most important that hold now.
@@ -90,6 +92,12 @@ DELETE FROM memories WHERE telegram_user_id = %(owner)s AND thread_id = %(thread
 RETURNING retired_at IS NULL
 """
 
+# No summary is written of them meanwhile (``SummaryRepository`` locks the same row).
+LOCK_CONVERSATION = """
+SELECT id FROM conversations
+WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s FOR NO KEY UPDATE
+"""
+
 # The messages themselves: neither shown to the model nor searched any more.
 FORGET_MESSAGES = """
 UPDATE messages m SET is_forgotten = true
@@ -126,16 +134,24 @@ SELECT_LAST_REPLACEMENT = """
 SELECT f.id, f.text FROM memories f
 WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s AND f.retired_at IS NULL
   AND (%(memory_id)s::bigint IS NULL OR f.id = %(memory_id)s)
-  AND EXISTS (SELECT 1 FROM memories old WHERE old.superseded_by = f.id)
+  AND EXISTS (SELECT 1 FROM memories old
+              WHERE old.superseded_by = f.id AND old.retired_reason = 'replaced'
+                AND old.telegram_user_id = %(owner)s AND old.thread_id = %(thread_id)s)
 ORDER BY f.created_at DESC, f.id DESC LIMIT 1
 """
 
-# The facts that another one replaced hold again.
+# The facts that another one replaced hold again, until the end that they had before; one that
+# was told anew meanwhile holds already.
 RESTORE_REPLACED = """
-UPDATE memories SET retired_at = NULL, retired_reason = NULL, superseded_by = NULL,
-       valid_until = NULL, updated_at = now()
+UPDATE memories f SET retired_at = NULL, retired_reason = NULL, superseded_by = NULL,
+       updated_at = now(),
+       valid_until = nullif(valid_until, (SELECT said_at FROM memory_sources
+                                          WHERE memory_id = %(memory_id)s ORDER BY id LIMIT 1))
 WHERE superseded_by = %(memory_id)s AND retired_reason = 'replaced'
   AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+  AND NOT EXISTS (SELECT 1 FROM memories living
+                  WHERE living.content_hash = f.content_hash AND living.retired_at IS NULL
+                    AND living.telegram_user_id = %(owner)s AND living.thread_id = %(thread_id)s)
 RETURNING text
 """
 
@@ -148,10 +164,10 @@ WHERE id = %(memory_id)s AND telegram_user_id = %(owner)s AND thread_id = %(thre
 
 # The message behind a reference; the owner's own, and nobody else's.
 SELECT_MESSAGE = """
-SELECT message_text(m.content), m.said_at, m.chat_id, m.telegram_message_id
+SELECT message_text(m.content), m.said_at, m.chat_id, m.telegram_message_id, m.bot_id
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE m.id = %(message_id)s AND c.telegram_user_id = %(owner)s
-  AND c.thread_id = %(thread_id)s AND NOT m.is_forgotten
+  AND c.thread_id = %(thread_id)s AND m.role = 'user' AND NOT m.is_forgotten
 """
 
 # What is kept of a message that is gone: the words that a fact quotes.
@@ -213,6 +229,7 @@ class MemoryShelfRepository:
         """
 
         def work(transaction: Transaction) -> list[str]:
+            transaction.fetch_all(LOCK_CONVERSATION, owner.columns())
             row = transaction.fetch_one(DELETE_MEMORIES, {**owner.columns(), "uids": list(uids)})
             texts, told = (list(row[0]), list(row[1])) if row else ([], [])
             named = [number for uid in [*uids, *told] if (number := message_number(uid))]

@@ -83,10 +83,12 @@ class CandidateDocument:
     retired_at: datetime | None = None
 
 
-# BM25F (Robertson, Zaragoza, Taylor 2004) with k1 = 0.9, b = 0.4: the fields of a message are its
+# BM25F (Robertson, Zaragoza, Taylor 2004) with k1 = 0.9, b = 0.2: the fields of a message are its
 # own words (weight 1), those of the message before it (0.5), of the one before that (0.3) and of
-# the next one (0.3). Dense: the exact nearest neighbours among the owner's vectors. Entities: the
-# facts that hang on an entity whom the query names, and on the entities of those facts.
+# the next one (0.3); a word counts as found in a message when one of its fields holds it. The sum
+# is multiplied by the share of the query's idf that the message covers: one common word is no
+# match. Dense: the exact nearest neighbours among the owner's vectors. Entities: the facts that
+# hang on an entity whom the query names, and on the entities of those facts.
 SEARCH = """
 WITH query AS MATERIALIZED (
     SELECT %(vector)s::halfvec AS vector
@@ -101,22 +103,30 @@ WITH query AS MATERIALIZED (
     ORDER BY embedding <#> (SELECT vector FROM query) LIMIT %(limit)s
 ), own AS MATERIALIZED (
     SELECT term, position, in_talk,
-           frequency / (0.6 + 0.4 * p.length / sizes.length) AS frequency,
-           count(*) OVER (PARTITION BY term) AS found, sizes.documents
+           frequency / (0.8 + 0.2 * p.length / sizes.length) AS frequency, sizes.documents
     FROM search_postings p, sizes
     WHERE p.telegram_user_id = %(owner)s AND p.thread_id = %(thread_id)s
       AND p.term = ANY(%(terms)s)
 ), fields AS (
-    SELECT term, position + distance AS position, found, documents,
-           sum(frequency * weight) AS frequency
+    SELECT term, position + distance AS position, documents,
+           sum(frequency * weight) AS frequency, count(*) OVER (PARTITION BY term) AS found
     FROM own JOIN (VALUES (0, 1.0), (1, 0.5), (2, 0.3), (-1, 0.3)) AS field (distance, weight)
          ON in_talk OR distance = 0
-    GROUP BY term, position + distance, found, documents
+    GROUP BY term, position + distance, documents
+), weighted AS MATERIALIZED (
+    SELECT term, position, frequency,
+           ln(1 + greatest(documents - found, 0.5) / (found + 0.5)) AS idf
+    FROM fields
+), whole AS MATERIALIZED (
+    SELECT coalesce((SELECT sum(idf) FROM (SELECT DISTINCT term, idf FROM weighted) AS known), 0)
+           + (SELECT count(*) FROM unnest(%(terms)s::text[]) AS asked
+              WHERE asked NOT LIKE '=%%' AND asked NOT IN (SELECT term FROM own))
+             * (SELECT ln(1 + documents / 0.5) FROM sizes) AS idf
 ), lexical AS MATERIALIZED (
     SELECT position,
-           sum(ln(1 + greatest(documents - found, 0.5) / (found + 0.5))
-               * 1.9 * frequency / (frequency + 0.9)) AS bm25
-    FROM fields GROUP BY position
+           sum(idf * 1.9 * frequency / (frequency + 0.9))
+           * sum(idf) / nullif((SELECT idf FROM whole), 0) AS bm25
+    FROM weighted GROUP BY position
 ), named AS (
     SELECT id FROM entities
     WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
@@ -153,29 +163,31 @@ WITH query AS MATERIALIZED (
              ORDER BY e.embedding <#> (SELECT vector FROM query), d.said_at DESC, d.id
              LIMIT %(limit)s
          ) AS d
-), candidates AS (
-    SELECT position FROM dense
-    UNION (SELECT position FROM lexical ORDER BY bm25 DESC, position LIMIT %(limit)s)
-    UNION SELECT position FROM linked
-    UNION SELECT position FROM timed
+), found AS (
+    SELECT position, cosine, NULL::float AS bm25, NULL::int AS hops, true AS is_chosen FROM dense
+    UNION ALL
+    SELECT position, NULL, bm25, NULL,
+           row_number() OVER (ORDER BY bm25 DESC, position) <= %(limit)s FROM lexical
+    UNION ALL SELECT position, NULL, NULL, hops, true FROM linked
+    UNION ALL SELECT position, NULL, NULL, NULL, true FROM timed
+), candidates AS MATERIALIZED (
+    SELECT position, max(cosine) AS cosine, max(bm25) AS bm25, min(hops) AS hops
+    FROM found GROUP BY position HAVING bool_or(is_chosen)
 )
 SELECT d.kind, coalesce(d.message_id, d.memory_id, d.summary_id),
        coalesce(d.message_id, source.message_id),
        coalesce('msg-' || d.message_id, source.uid, 'sum-' || d.summary_id, 'mem-' || d.memory_id),
        d.speaker, coalesce(source.said_at, d.said_at),
        left(coalesce(message_text(m.content), f.text, s.content), 2000),
-       coalesce(dense.cosine, -(e.embedding <#> (SELECT vector FROM query)))::float,
-       coalesce(lexical.bm25, 0)::float, linked.hops,
+       coalesce(c.cosine, -(e.embedding <#> (SELECT vector FROM query)))::float,
+       coalesce(c.bm25, 0)::float, c.hops,
        f.memory_type, f.importance, f.valid_from, f.valid_until,
        coalesce(f.retired_at, outdated.retired_at)
 FROM candidates c
 JOIN search_documents d ON d.telegram_user_id = %(owner)s AND d.thread_id = %(thread_id)s
      AND d.position = c.position
-LEFT JOIN dense ON dense.position = c.position
-LEFT JOIN document_embeddings e ON e.telegram_user_id = %(owner)s
+LEFT JOIN document_embeddings e ON c.cosine IS NULL AND e.telegram_user_id = %(owner)s
      AND e.thread_id = %(thread_id)s AND e.model_id = %(model)s AND e.position = c.position
-LEFT JOIN lexical ON lexical.position = c.position
-LEFT JOIN linked ON linked.position = c.position
 LEFT JOIN messages m ON m.id = d.message_id
 LEFT JOIN memories f ON f.id = d.memory_id
 LEFT JOIN conversation_summaries s ON s.id = d.summary_id

@@ -147,10 +147,11 @@ ORDER BY d.position DESC LIMIT 1
 
 # Messages that this transaction indexes: locked, and still not indexed by another worker.
 LOCK_UNINDEXED = """
-SELECT m.id FROM messages m
+SELECT m.id FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE m.id = ANY(%(ids)s) AND m.conversation_id = %(conversation_id)s AND m.indexed_at IS NULL
   AND NOT m.is_forgotten
-ORDER BY m.id FOR UPDATE
+  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+ORDER BY m.id FOR UPDATE OF m
 """
 
 # An edited message leaves the index before it comes back with its new words.
@@ -226,10 +227,11 @@ class SearchIndexRepository:
         def add(transaction: Transaction) -> int:
             waiting = {row[0] for row in transaction.fetch_all(LOCK_UNINDEXED, ids)}
             new = [document for document in documents if document.source_id in waiting]
+            ids["ids"] = sorted(waiting)  # the others are in the index, by another worker
             transaction.execute(DELETE_EDITED, ids)
             if new:
                 add_documents(transaction, owner, new)
-            transaction.execute(MARK_INDEXED, {**ids, "ids": sorted(waiting)})
+            transaction.execute(MARK_INDEXED, ids)
             return len(new)
 
         return self._client.in_transaction(add)

@@ -69,9 +69,18 @@ WHERE conversation_id = %(conversation_id)s AND position BETWEEN %(first)s AND %
 ORDER BY position, id LIMIT 1000
 """
 
-# Only one summary of a conversation is written at a time; no row comes back when it is gone.
+# Only one summary of a conversation is written at a time, and none while messages are forgotten;
+# no row comes back when it is gone.
 LOCK_CONVERSATION = """
-SELECT telegram_user_id, thread_id FROM conversations WHERE id = %(conversation_id)s FOR UPDATE
+SELECT telegram_user_id, thread_id FROM conversations
+WHERE id = %(conversation_id)s FOR NO KEY UPDATE
+"""
+
+# How many messages there are to summarise between two positions.
+COUNT_MESSAGES = """
+SELECT count(*) FROM messages
+WHERE conversation_id = %(conversation_id)s AND position BETWEEN %(first)s AND %(last)s
+  AND role IN ('user', 'assistant') AND NOT is_forgotten
 """
 
 # A summary, unless another one covers a part of it.
@@ -134,6 +143,7 @@ class SummaryRepository:
         first: int,
         last: int,
         merged: Sequence[int] = (),
+        made_of: int | None = None,
     ) -> bool:
         """Store a summary of positions ``first`` to ``last``, in place of the ``merged`` ones.
 
@@ -143,9 +153,11 @@ class SummaryRepository:
             first: The first position that it covers.
             last: The last one.
             merged: Ids of summaries that it takes in.
+            made_of: How many messages it was made from.
 
         Returns:
-            False when a part is covered already, or the conversation is gone: nothing happened.
+            False when a part is covered already, a message was forgotten meanwhile, or the
+            conversation is gone: nothing happened.
         """
         content, terms, said_at = document
         parameters = {
@@ -159,6 +171,10 @@ class SummaryRepository:
         def work(transaction: Transaction) -> bool:
             row = transaction.fetch_one(LOCK_CONVERSATION, parameters)
             if row is None:
+                return False
+            if made_of is not None and transaction.fetch_one(COUNT_MESSAGES, parameters) != (
+                made_of,
+            ):
                 return False
             if transaction.execute(DELETE_SUMMARIES, parameters) != len(merged):
                 raise _MergedMeanwhileError

@@ -44,6 +44,9 @@ class StoredAnswer:
         tools: Names of the tools it used; only known right after it was made.
         sources: What its references stand for.
         intent: What strict mode took the message for; only known right after it was made.
+        replaced_by: Ids of facts that replaced others in this turn; only known right after it
+            was made too, so an answer that is delivered after a crash goes without the buttons
+            that bring those back (``/undo`` still does).
     """
 
     id: int
@@ -53,6 +56,7 @@ class StoredAnswer:
     tools: tuple[str, ...] = ()
     sources: tuple[AnswerSource, ...] = ()
     intent: str | None = None
+    replaced_by: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

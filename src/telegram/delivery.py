@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from aiogram import Bot
-from aiogram.exceptions import AiogramError, TelegramMigrateToChat
-from aiogram.types import MessageEntity, ReplyParameters
+from aiogram.exceptions import AiogramError, TelegramBadRequest, TelegramMigrateToChat
+from aiogram.types import InlineKeyboardMarkup, MessageEntity, ReplyParameters
 from telegramify_markdown import split_entities, telegramify
 from telegramify_markdown.content import Text
 
@@ -30,6 +30,12 @@ MAX_UTF16 = 4096  # UTF-16 code units of one message
 SEND_TIMEOUT = 30  # seconds
 QUICK_RETRIES = 3  # at once, for what certainly did not arrive
 SHORT_WAIT = 5.0  # seconds of retry_after that are waited for on the spot
+# How Telegram says (as 400) that the message to reply to is gone; the words changed over time.
+REPLY_GONE = (
+    "message to be replied not found",
+    "replied message not found",
+    "reply message not found",
+)
 
 
 @dataclass(frozen=True)
@@ -49,10 +55,17 @@ class Address:
 
 @dataclass(frozen=True)
 class Part:
-    """One Telegram message of an answer: at most 4096 UTF-16 units, with its formatting."""
+    """One Telegram message of an answer.
+
+    Attributes:
+        text: At most 4096 UTF-16 units.
+        entities: Its formatting.
+        keyboard: The buttons under it.
+    """
 
     text: str
     entities: list[MessageEntity]
+    keyboard: InlineKeyboardMarkup | None = None
 
 
 async def render(markdown: str) -> list[Part]:
@@ -85,6 +98,7 @@ class Delivery:
         address: Address,
         markdown: str,
         *,
+        keyboard: InlineKeyboardMarkup | None = None,
         skip: int = 0,
         edit: int | None = None,
         on_part: Callable[[int], Awaitable[None]] | None = None,
@@ -94,6 +108,7 @@ class Delivery:
         Args:
             address: Where to.
             markdown: What.
+            keyboard: Buttons for the last of its messages.
             skip: How many of its messages have arrived already.
             edit: A message that shows the beginning of the answer and becomes its first part.
             on_part: Called with the number of messages that have arrived, while more follow.
@@ -107,6 +122,7 @@ class Delivery:
             ChatUnavailableError: Nothing can be sent to this chat.
         """
         parts = await render(markdown) or [Part(markdown.strip()[:MAX_UTF16] or "…", [])]
+        parts[-1] = replace(parts[-1], keyboard=keyboard)
         for number, part in enumerate(parts[skip:], start=skip):
             if number == 0 and edit is not None:
                 await self._edit(address, edit, part)
@@ -121,6 +137,23 @@ class Delivery:
         for chunk, _ in split_entities(text, [], MAX_UTF16):
             await self._send_part(address, Part(chunk, []))
 
+    async def send_reply(self, address: Address, text: str) -> bool:
+        """Send a sentence of our own as a reply to ``address.reply_to``, or not at all.
+
+        Returns:
+            False, with nothing sent, when that message is gone.
+        """
+        part = Part(text, [])
+        try:
+            await _with_quick_retries(lambda: self._send(address, part, must_reply=True))
+        except TelegramMigrateToChat:
+            return False  # it stayed in the old group
+        except AiogramError as error:
+            if _is_reply_gone(error):
+                return False
+            raise delivery_error(error) from error
+        return True
+
     async def _edit(self, address: Address, message_id: int, part: Part) -> None:
         async def edit(shown: Part) -> None:
             await self._bot.edit_message_text(
@@ -128,6 +161,7 @@ class Delivery:
                 chat_id=address.chat_id,
                 message_id=message_id,
                 entities=shown.entities or None,
+                reply_markup=shown.keyboard,
                 request_timeout=SEND_TIMEOUT,
             )
 
@@ -144,24 +178,25 @@ class Delivery:
             raise delivery_error(error) from error
 
     async def _send_part(self, address: Address, part: Part) -> None:
-        async def send(shown: Part) -> None:
-            await self._bot.send_message(
-                chat_id=address.chat_id,
-                text=shown.text,
-                message_thread_id=address.thread_id or None,
-                entities=shown.entities or None,
-                reply_parameters=_reply(address),
-                request_timeout=SEND_TIMEOUT,
-            )
-
         try:
-            await self._formatted_or_plain(send, part)
+            await self._formatted_or_plain(lambda shown: self._send(address, shown), part)
         except TelegramMigrateToChat as error:
             await self._on_migration(address.chat_id, error.migrate_to_chat_id)
             moved = Address(error.migrate_to_chat_id, address.thread_id)
             await self._send_part(moved, part)
         except AiogramError as error:
             raise delivery_error(error) from error
+
+    async def _send(self, address: Address, part: Part, *, must_reply: bool = False) -> None:
+        await self._bot.send_message(
+            chat_id=address.chat_id,
+            text=part.text,
+            message_thread_id=address.thread_id or None,
+            entities=part.entities or None,
+            reply_markup=part.keyboard,
+            reply_parameters=_reply(address, must_reply=must_reply),
+            request_timeout=SEND_TIMEOUT,
+        )
 
     async def _formatted_or_plain(
         self, send: Callable[[Part], Awaitable[None]], part: Part
@@ -172,7 +207,7 @@ class Delivery:
             if not (part.entities and is_unparsable(error)):
                 raise
             logger.warning("Telegram refused the formatting; sending plain text")
-            await _with_quick_retries(lambda: send(Part(part.text, [])))
+            await _with_quick_retries(lambda: send(replace(part, entities=[])))
 
 
 async def _with_quick_retries(send: Callable[[], Awaitable[T]]) -> T:
@@ -194,7 +229,17 @@ async def _with_quick_retries(send: Callable[[], Awaitable[T]]) -> T:
     raise AssertionError("unreachable")
 
 
-def _reply(address: Address) -> ReplyParameters | None:
+def _reply(address: Address, *, must_reply: bool) -> ReplyParameters | None:
     if address.reply_to is None:
         return None
-    return ReplyParameters(message_id=address.reply_to, allow_sending_without_reply=True)
+    return ReplyParameters(
+        message_id=address.reply_to,
+        chat_id=address.chat_id if must_reply else None,
+        allow_sending_without_reply=not must_reply,
+    )
+
+
+def _is_reply_gone(error: AiogramError) -> bool:
+    if not isinstance(error, TelegramBadRequest):
+        return False
+    return any(words in error.message.lower() for words in REPLY_GONE)

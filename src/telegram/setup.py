@@ -15,7 +15,7 @@ from src.config import Settings
 from src.errors import ConfigError, DeliveryError
 from src.metrics import Metrics
 from src.services.command_service import COMMANDS
-from src.telegram.handlers import chats, commands, messages
+from src.telegram.handlers import chats, commands, messages, sources
 from src.telegram.middlewares.language import LanguageMiddleware
 from src.telegram.middlewares.throttle import ThrottleMiddleware
 from src.telegram.updates import ALLOWED_UPDATES, BotIdentity
@@ -41,10 +41,12 @@ def build_dispatcher(**dependencies: Any) -> Dispatcher:
     for router in (
         chats.build_refusal_router(),
         commands.build_router(),
+        sources.build_router(),
         chats.build_router(),
         messages.build_router(),
     ):
         router.message.middleware(LanguageMiddleware())
+        router.callback_query.middleware(LanguageMiddleware())
         dispatcher.include_router(router)
     return dispatcher
 

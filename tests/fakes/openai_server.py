@@ -281,7 +281,9 @@ class FakeOpenAI(LoopbackServer):
         self.embedding_requests.append(inputs)
         self.changes.notify()
         if self.embeddings_error is not None:
-            return error_response(self.embeddings_error)
+            refusal = error_response(self.embeddings_error)
+            refusal.force_close()
+            return refusal
         dimension = int(body.get("dimensions") or self.embedding_dimension)
         as_base64 = body.get("encoding_format") == "base64"
         data = [
@@ -292,7 +294,7 @@ class FakeOpenAI(LoopbackServer):
             )
         ]
         tokens = sum(map(count_tokens, inputs))
-        return web.json_response(
+        response = web.json_response(
             {
                 "object": "list",
                 "model": body.get("model"),
@@ -300,6 +302,8 @@ class FakeOpenAI(LoopbackServer):
                 "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
             }
         )
+        response.force_close()  # the embedder, which nobody closes, keeps no open socket
+        return response
 
     async def _models(self, request: web.Request) -> web.Response:
         if refusal := self._check_key(request):

@@ -99,6 +99,7 @@ class TelegramState:
         optional: Json = {
             "entities": sent.entities,
             "message_thread_id": sent.thread_id,
+            "is_topic_message": sent.thread_id is not None,
             "reply_markup": _inline_only(sent.reply_markup),
             "reply_to_message": self.reply_of(sent.chat_id, sent.reply_to),
         }

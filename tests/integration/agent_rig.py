@@ -14,8 +14,10 @@ from src.config import Settings
 from src.services.agent_service import IncomingMessage, Turn
 from src.services.turn_control import TurnControl
 from src.storage.conversation_repo import TelegramOrigin, set_conversation_repo_factory
+from src.storage.embedding_repo import EmbeddingModel
 from src.storage.pg_client import PgClient
 from src.storage.turn_repo import StoredAnswer
+from src.storage.user_settings_repo import Mode
 from src.texts import Language
 from tests.fakes.openai_server import FakeOpenAI, text_of
 
@@ -42,6 +44,14 @@ class Rig:
         await self.core.agent.mark_delivered(turn, answer)
         return answer
 
+    async def tell(self, text: str, user: int = USER, **changes: Any) -> StoredAnswer:
+        """A whole turn, and what the background makes of it."""
+        turn = await self.begin(text, user, **changes)
+        answer = await self.core.agent.answer(turn)
+        await self.core.agent.mark_delivered(turn, answer)
+        await self.core.memory.turns.remember_turn(turn.conversation_id)
+        return answer
+
     def rows(self, sql: str, **params: Any) -> list[tuple[Any, ...]]:
         """Look into the database."""
         return self.client.fetch_all(sql, params)
@@ -63,6 +73,14 @@ class Rig:
         request = self.model.requests[number]
         return [(m["role"], text_of(m.get("content"))) for m in request.messages]
 
+    def block(self, name: str, number: int = -1) -> str:
+        """The system message of that name in one request; empty when there is none."""
+        texts = [
+            m["content"] for m in self.model.requests[number].messages if m.get("name") == name
+        ]
+        assert len(texts) <= 1
+        return texts[0] if texts else ""
+
     def fill(self, conversation_id: UUID, *messages: tuple[str, str]) -> None:
         """Put messages into a conversation."""
         for role, content in messages:
@@ -76,15 +94,20 @@ def incoming(
     language: Language = "ru",
     time_zone: str = "Europe/Moscow",
     moment: datetime = NOON,
+    mode: Mode = "assistant",
     origin: TelegramOrigin | None = None,
 ) -> IncomingMessage:
     """A message as Telegram or the console hands it to the agent."""
-    return IncomingMessage(user, text, moment, language, time_zone, origin=origin)
+    return IncomingMessage(user, text, moment, language, time_zone, mode, origin=origin)
+
+
+_measured: dict[str, EmbeddingModel] = {}
+"""Embedding models that an earlier test has measured, which takes seconds."""
 
 
 @asynccontextmanager
 async def open_rig(dsn: str, client: PgClient, **settings: Any) -> AsyncIterator[Rig]:
-    """Serve a model that echoes, and build the core on it."""
+    """Serve a model that echoes, and build the core on it, warm as a bot that has started."""
     async with FakeOpenAI() as model:
         values = {
             "llm_model": "openai:fake-model",
@@ -92,7 +115,18 @@ async def open_rig(dsn: str, client: PgClient, **settings: Any) -> AsyncIterator
             "llm_timeout": 10,
             **settings,
         }
-        yield Rig(build_core(Settings(**values), dsn, client), model, client)
+        core = build_core(Settings(**values), dsn, client)
+        known = _measured.get(core.settings.embedding_model)
+        if known is not None:
+            core.memory.embeddings.add_model(
+                known.name,
+                known.means,
+                unrelated_median=known.unrelated_median,
+                unrelated_high=known.unrelated_high,
+            )
+        await core.warm_up()
+        _measured[core.settings.embedding_model] = await core.memory.space.model()
+        yield Rig(core, model, client)
         set_conversation_repo_factory(None)
 
 

@@ -12,6 +12,7 @@ from src.services.command_service import COMMANDS, Command, parse_command
 from src.services.turn_control import TurnControl, TurnStoppedError
 from src.storage.conversation_repo import TelegramOrigin
 from src.storage.pg_client import PgClient
+from src.storage.user_settings_repo import Mode
 from src.texts import LANGUAGES, Language, say
 from tests.fakes.openai_server import Reply
 from tests.integration.agent_rig import USER, Rig, Watcher, open_rig
@@ -180,6 +181,8 @@ async def test_new_forgets_one_owner_s_words_and_nobody_else_s(rig: Rig) -> None
     [
         ("start", "start"),
         ("help", "help"),
+        ("mode", "mode_is_assistant"),
+        ("undo", "undo_nothing"),
         ("new", "new_done"),
         ("stop", "stop_nothing"),
         ("launch", "unknown_command"),
@@ -192,12 +195,88 @@ async def test_commands_answer_in_the_user_s_language(
     assert rig.model.request_count == 0
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_the_mode_is_set_said_and_kept_for_each_user(rig: Rig, language: Language) -> None:
+    async def mode(argument: str = "", user: int = USER) -> str:
+        return await rig.core.commands.run("mode", user, language=language, argument=argument)
+
+    assert await rig.core.commands.get_mode(USER) == "assistant"
+    assert await mode("STRICT") == say("mode_set_strict", language)
+    assert await mode() == say("mode_is_strict", language)
+    assert await mode("nonsense") == say("mode_is_strict", language), "and nothing changes"
+    assert await rig.core.commands.get_mode(USER) == "strict"
+    assert await rig.core.commands.get_mode(USER + 1) == "assistant"
+    assert await mode("assistant") == say("mode_set_assistant", language)
+    assert await rig.core.commands.get_mode(USER) == "assistant"
+
+
+@pytest.mark.parametrize(
+    ("word", "mode"),
+    [
+        ("строгий", "strict"),
+        ("Строго", "strict"),
+        ("суворий", "strict"),
+        ("обычный", "assistant"),
+        ("звичайний", "assistant"),
+        ("асистент", "assistant"),
+    ],
+)
+async def test_the_mode_has_names_in_every_language(rig: Rig, word: str, mode: Mode) -> None:
+    other = "assistant" if mode == "strict" else "strict"
+    await rig.core.commands.run("mode", USER, language="ru", argument=other)
+    await rig.core.commands.run("mode", USER, language="ru", argument=word)
+    assert await rig.core.commands.get_mode(USER) == mode
+
+
+async def save(rig: Rig, text: str) -> None:
+    """The user tells where he lives, and the model saves it."""
+    fact = {"text": text, "quote": text, "relation": "lives_in", "object": text.split()[-1]}
+    rig.model.queue(Reply(tool_calls=[("save_user_fact", fact)]), "ок")
+    await rig.ask(text)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_undo_brings_back_what_was_replaced_once(rig: Rig, language: Language) -> None:
+    def living() -> list[tuple[str]]:
+        return rig.rows("SELECT text FROM memories WHERE retired_at IS NULL")
+
+    await save(rig, "Я живу в Омске")
+    await save(rig, "Я живу в Томске")
+    assert living() == [("Я живу в Томске",)]
+    assert await rig.core.commands.run("undo", USER + 1, language=language) == say(
+        "undo_nothing", language
+    )
+    assert await rig.core.commands.run("undo", USER, language=language) == say(
+        "undo_done", language, text="Я живу в Томске", restored="Я живу в Омске"
+    )
+    assert living() == [("Я живу в Омске",)]
+    assert await rig.core.commands.run("undo", USER, language=language) == say(
+        "undo_nothing", language
+    )
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_new_says_how_many_facts_survive_it(rig: Rig, language: Language) -> None:
+    await save(rig, "Я живу в Омске")
+    expected = f"{say('new_done', language)} {say('new_facts', language, count=1)}"
+    assert await rig.core.commands.run("new", USER, language=language) == expected
+    assert rig.stored() == []
+    await rig.ask("где я живу?")
+    assert "Омске" in rig.block("memories") and "Омске" not in str(rig.prompt()[-1])
+    assert await rig.core.commands.run("new", USER + 1, language=language) == say(
+        "new_done", language
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("/new", Command("new")),
-        ("/NEW please", Command("new")),
-        ("/new@Pomni_bot\nx", Command("new", "Pomni_bot")),
+        ("/NEW please", Command("new", argument="please")),
+        ("/new@Pomni_bot\nx", Command("new", "Pomni_bot", "x")),
+        ("/mode  strict \n", Command("mode", argument="strict")),
+        ("/mode@Pomni_bot Строгий режим", Command("mode", "Pomni_bot", "Строгий режим")),
+        ("/mode@Pomni_bot", Command("mode", "Pomni_bot")),
         ("/launch_2", Command("launch_2")),
         ("/new!", None),
         ("/новый", None),

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator
+from typing import Any
+from uuid import uuid4
 
 import pytest
+from langgraph.runtime import Runtime
 
 from src.config import Settings
-from src.graph.conversation_state import ConversationState
+from src.graph.conversation_state import ConversationState, TurnContext
 from src.graph.nodes.init_state import init_state
 from src.llm.prompts.assistant import SYSTEM_PROMPT
-from src.storage.conversation_repo import HistoryMessage
+from src.llm.tokens import TokenCounter
+from src.storage.conversation_repo import HistoryMessage, Role
+from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
 from src.texts import Language, say
 from tests.fakes.openai_server import ChatRequest, Reply
-from tests.integration.agent_rig import USER, Rig, Watcher, open_rig
+from tests.integration.agent_rig import NOON, USER, Rig, Watcher, open_rig
 
 LABEL = "[Текущее время: 2026-11-21 12:05]"
 
@@ -48,13 +54,54 @@ async def test_the_model_sees_the_prompt_then_the_history_in_order(rig: Rig) -> 
     ]
 
 
-async def test_the_model_sees_no_more_than_the_last_thirty_messages(rig: Rig) -> None:
-    turn = await rig.begin("начало")
-    rig.fill(turn.conversation_id, *[("user", f"сообщение {number}") for number in range(40)])
-    await rig.ask("вопрос")
-    seen = [text for _, text in rig.prompt()]
-    assert seen[0] == SYSTEM_PROMPT and len(seen) == 31
-    assert seen[1:] == [*(f"сообщение {number}" for number in range(11, 40)), f"{LABEL} вопрос"]
+@pytest.mark.parametrize(
+    ("before", "shown"), [(0, 1), (29, 30), (30, 21), (31, 22), (39, 30), (40, 21), (140, 21)]
+)
+async def test_the_model_sees_the_last_21_to_30_messages_of_a_long_conversation(
+    rig: Rig, before: int, shown: int
+) -> None:
+    conversation = rig.core.conversations.get_or_create_conversation(USER)
+    said = [f"сообщение {number}" for number in range(before)]
+    rig.fill(conversation, *[("user", text) for text in said])
+    turn = await rig.begin("вопрос")
+    assert [entry["content"] for entry in turn.history] == [*said, f"{LABEL} вопрос"][-30:]
+    await rig.core.agent.answer(turn)
+    system, *seen = [text for _, text in rig.prompt()]
+    assert system == SYSTEM_PROMPT
+    assert seen == [*said, f"{LABEL} вопрос"][-shown:]
+
+
+async def test_between_two_steps_of_the_window_the_prompt_only_grows_at_its_end(rig: Rig) -> None:
+    """So a provider that caches prompts has to read the newest messages only."""
+    conversation = rig.core.conversations.get_or_create_conversation(USER)
+    rig.fill(conversation, *[("user", f"сообщение {number}") for number in range(30)])
+    for number in range(6):  # two messages each: the window moves at the last one
+        await rig.ask(f"вопрос {number}")
+    prompts = [rig.prompt(number) for number in range(6)]
+    for earlier, later in itertools.pairwise(prompts[:5]):
+        assert later[: len(earlier)] == earlier and len(later) == len(earlier) + 2
+    assert [len(prompt) - 1 for prompt in prompts] == [21, 23, 25, 27, 29, 21]
+
+
+async def test_what_is_remembered_stands_around_the_history_in_blocks_of_its_own(rig: Rig) -> None:
+    """What is volatile comes last, right before the message that it is about."""
+    await rig.tell("моего кота зовут Барсик")
+    conversation = rig.core.conversations.get_or_create_conversation(USER)
+    rig.fill(conversation, *[("user", f"сообщение {number}") for number in range(38)])
+    name = {"text": "Меня зовут Анна", "quote": "Меня зовут Анна", "importance": 9}
+    rig.model.queue(Reply(tool_calls=[("save_user_fact", name)]), "Запомнил.", "Говорили о коте.")
+    rig.model.reply = lambda _request: "Говорили о сообщениях."
+    await rig.tell("Меня зовут Анна")
+    await rig.ask("как зовут моего кота?")
+
+    messages = rig.model.requests[-1].messages
+    assert [m.get("name") for m in messages[:3]] == [None, "user_facts", "history_summary"]
+    assert [m.get("name") for m in messages[-2:]] == ["memories", None]
+    assert {m.get("name") for m in messages[3:-2]} == {None}
+    assert "Меня зовут Анна" in rig.block("user_facts")
+    assert "Говорили о" in rig.block("history_summary")
+    assert "моего кота зовут Барсик" in rig.block("memories")
+    assert rig.prompt()[-1] == ("user", f"{LABEL} как зовут моего кота?")
 
 
 @pytest.mark.parametrize("chunk_size", [1, 5, 200])
@@ -68,27 +115,53 @@ async def test_a_time_label_that_the_model_copies_is_taken_out(rig: Rig, chunk_s
 
 
 async def test_tools_that_ran_are_stored_after_the_answer(rig: Rig) -> None:
-    calls = [("current_time", {}), ("search_messages", {"query": "кот"})]
+    calls = [("current_time", {}), ("search_memory", {"query": "кот"})]
     rig.model.queue(Reply(tool_calls=calls), "Кот дома.")
     answer = await rig.ask("где кот и который час?")
-    assert answer.tools == ("current_time", "search_messages")
+    assert answer.tools == ("current_time", "search_memory")
     assert rig.stored()[1:] == [
         ("assistant", "Кот дома."),
-        ("system", "Tools used: current_time, search_messages"),
+        ("system", "Tools used: current_time, search_memory"),
     ]
     await rig.ask("а теперь?")
-    assert ("system", "Tools used: current_time, search_messages") in rig.prompt()
+    assert ("system", "Tools used: current_time, search_memory") in rig.prompt()
 
 
-async def render(*, system_in_history: bool) -> list[tuple[str, str]]:
-    history: list[HistoryMessage] = [
-        {"role": "user", "content": "раз"},
-        {"role": "assistant", "content": "один"},
-        {"role": "system", "content": "Tools used: search_messages"},
-        {"role": "user", "content": "два"},
+async def render(*, system_in_history: bool, window_start: int = 1) -> list[tuple[str, str]]:
+    said: list[tuple[Role, str]] = [
+        ("user", "раз"),
+        ("assistant", "один"),
+        ("system", "Tools used: search_memory"),
+        ("user", "два"),
     ]
-    state: ConversationState = {"history": history}
-    found = await init_state(state, system_prompt="static", system_in_history=system_in_history)
+    history: list[HistoryMessage] = [
+        {"id": 10 * position, "role": role, "content": content, "position": position}
+        for position, (role, content) in enumerate(said, start=1)
+    ]
+    context = TurnContext(
+        owner=Owner(USER),
+        conversation_id=uuid4(),
+        message_id=40,
+        text="два",
+        moment=NOON,
+        time_zone="UTC",
+        language="ru",
+        mode="assistant",
+        window_start=window_start,
+        on_text=lambda _text: None,
+    )
+    counter = TokenCounter("offline")
+    state: ConversationState = {"history": history, "summaries": []}
+    found = await init_state(
+        state,
+        Runtime(context=context),
+        system_prompt="static",
+        system_in_history=system_in_history,
+        counter=counter,
+        context_size=1000,
+    )
+    assert found["current_token_count"] == counter.count_messages(found["messages"])
+    assert found["llm_context_size"] == 1000 and found["facts_loaded"] is False
     return [(message.type, str(message.text)) for message in found["messages"]]
 
 
@@ -97,7 +170,7 @@ async def test_bookkeeping_stays_a_system_message_where_the_provider_takes_one()
         ("system", "static"),
         ("human", "раз"),
         ("ai", "один"),
-        ("system", "Tools used: search_messages"),
+        ("system", "Tools used: search_memory"),
         ("human", "два"),
     ]
 
@@ -109,18 +182,51 @@ async def test_elsewhere_bookkeeping_stands_before_the_next_message_and_never_in
         ("system", "static"),
         ("human", "раз"),
         ("ai", "один"),
-        ("human", "[Tools used: search_messages]\nдва"),
+        ("human", "[Tools used: search_memory]\nдва"),
     ]
 
 
-async def test_a_plain_turn_takes_six_statements_and_one_model_call(rig: Rig) -> None:
-    counts = []
-    for text in ("раз", "два", "три"):
-        before = rig.client.statements
-        await rig.ask(text)
-        counts.append(rig.client.statements - before)
-    assert counts == [7, 6, 6], "the first makes the conversation; never more than seven"
+async def test_messages_before_the_window_are_not_rendered() -> None:
+    assert await render(system_in_history=True, window_start=4) == [
+        ("system", "static"),
+        ("human", "два"),
+    ]
+    assert await render(system_in_history=False, window_start=3) == [
+        ("system", "static"),
+        ("human", "[Tools used: search_memory]\nдва"),
+    ]
+
+
+async def count_statements(rig: Rig, text: str, **changes: Any) -> int:
+    """What one turn asks of the database while the operator's settings are fresh."""
+    await rig.core.memory.memories.settings()
+    before = rig.client.statements
+    await rig.ask(text, **changes)
+    return rig.client.statements - before
+
+
+async def test_a_plain_turn_takes_eight_statements_and_one_model_call(rig: Rig) -> None:
+    """The conversation, the message, the last 30; key facts, search; answer, usage, delivery."""
+    counts = [await count_statements(rig, text) for text in ("раз", "два", "три")]
+    assert counts == [9, 8, 8], "the first makes the conversation"
     assert rig.model.request_count == 3
+    assert rig.model.embedding_requests == [], "the embeddings are made in this process"
+
+
+async def test_a_turn_of_a_long_conversation_reads_the_summaries_too(rig: Rig) -> None:
+    conversation = rig.core.conversations.get_or_create_conversation(USER)
+    rig.fill(conversation, *[("user", f"сообщение {number}") for number in range(100)])
+    assert [await count_statements(rig, "раз"), await count_statements(rig, "два")] == [9, 9]
+
+
+async def test_a_strict_question_about_nothing_known_takes_one_model_call(rig: Rig) -> None:
+    """Two searches in place of key facts and a search; the answer costs no call."""
+    asks = {"intent": "solve", "facts": [], "query": "имя"}
+    rig.model.queue(*[Reply(tool_calls=[("Understanding", asks)])] * 2)
+    text = "как меня зовут?"
+    assert [await count_statements(rig, text, mode="strict") for _ in range(2)] == [9, 8]
+    assert rig.model.request_count == 2
+    assert rig.stored()[-1] == ("assistant", say("strict_unknown", "ru"))
 
 
 async def test_every_model_call_leaves_a_row_of_usage(rig: Rig) -> None:

@@ -9,13 +9,14 @@ from collections.abc import AsyncIterator
 import pytest
 from langchain_core.tools import BaseTool, tool
 
-from src.config import Settings
 from src.errors import StorageError
-from src.graph.main_graph import build_graph
-from src.llm.chat import ModelCaller, build_chat_model
+from src.graph.main_graph import Models, build_graph
+from src.llm.tokens import TokenCounter
+from src.memory_core import build_caller
 from src.metrics import Metrics
-from src.services.agent_service import MAX_STEPS, AgentService
+from src.services.agent_service import MAX_STEPS, AgentService, TurnStores
 from src.services.tool_history_service import ToolHistoryService
+from src.storage.memory_job_repo import MemoryJobRepository
 from src.storage.pg_client import PgClient
 from src.storage.tool_result_repo import ToolResult, ToolResultRepository
 from src.texts import Language, say
@@ -71,18 +72,110 @@ async def test_a_zone_that_does_not_exist_goes_back_to_the_model_and_the_turn_su
 
 
 async def test_the_search_finds_what_was_said_before_and_not_the_question(rig: Rig) -> None:
-    await rig.ask("моего кота зовут Барсик")
-    await rig.ask("я живу в Омске")
-    await rig.ask("кот рыжий", user=USER + 1)
-    rig.model.queue(Reply(tool_calls=[("search_messages", {"query": "кот"})]), "Барсик")
+    await rig.tell("моего кота зовут Барсик")
+    await rig.tell("я живу в Омске")
+    await rig.tell("кот рыжий", user=USER + 1)
+    rig.model.queue(Reply(tool_calls=[("search_memory", {"query": "кота"})]), "Барсик [1]")
+    answer = await rig.ask("как зовут кота?")
+    found = json.loads(results(rig)[0])["memories"]
+    best = found[0]
+    assert (best["n"], best["text"]) == (1, "моего кота зовут Барсик")
+    assert re.fullmatch(r"msg-\d+", best["uid"]) and best["said_at"] == "2026-11-21 12:05"
+    assert best["lexical"] > 0 and 0.6 <= best["similarity"] <= 1
+    assert {memory["text"] for memory in found} <= {best["text"], "я живу в Омске"}
+    assert [(s.number, s.uid, s.text) for s in answer.sources] == [(1, best["uid"], best["text"])]
+
+
+async def test_a_memory_keeps_its_number_however_often_it_is_found(rig: Rig) -> None:
+    await rig.tell("моего кота зовут Барсик")
+    await rig.tell("а собаку зовут Рекс")
+    queries = ("собаку", "кота", "собаку Рекс")
+    search = Reply(tool_calls=[("search_memory", {"query": query}) for query in queries])
+    rig.model.queue(search, search, "Рекс [1], а не [7]")
+    answer = await rig.ask("как зовут собаку?")
+    found = [memory for text in results(rig) for memory in json.loads(text)["memories"]]
+    numbers = {memory["text"]: memory["n"] for memory in found}
+    assert numbers == {"а собаку зовут Рекс": 1, "моего кота зовут Барсик": 2}
+    assert len(found) >= 6 and all(numbers[memory["text"]] == memory["n"] for memory in found)
+    assert answer.text == "Рекс [1], а не"
+    assert [(s.number, s.text) for s in answer.sources] == [(1, "а собаку зовут Рекс")]
+
+
+@pytest.mark.parametrize(("limit", "found"), [(-3, 1), (0, 1), (2, 2), (20, 20), (1000, 20)])
+async def test_the_search_returns_one_to_twenty_memories(rig: Rig, limit: int, found: int) -> None:
+    conversation = rig.core.conversations.get_or_create_conversation(USER)
+    rig.fill(conversation, *[("user", f"у кота {number} котят") for number in range(25)])
+    await rig.core.memory.turns.remember_turn(conversation)
+    rig.model.queue(Reply(tool_calls=[("search_memory", {"query": "кот", "limit": limit})]), "да")
+    await rig.ask("сколько котят?")
+    assert len(json.loads(results(rig)[0])["memories"]) == found
+
+
+async def test_a_saved_fact_is_in_the_prompt_of_the_very_next_model_call(rig: Rig) -> None:
+    fact = {"text": "Меня зовут Анна", "quote": "меня зовут Анна", "importance": 9}
+    rig.model.queue(Reply(tool_calls=[("save_user_fact", fact)]), "Запомнил.")
+    answer = await rig.ask("привет, меня зовут Анна")
+    assert json.loads(results(rig)[0]) == {
+        "saved": True, "outcome": "new", "text": "Меня зовут Анна", "replaced": [],
+        "reason": None,
+    }  # fmt: skip
+    assert rig.block("user_facts", 0) == "" and "Меня зовут Анна" in rig.block("user_facts", 1)
+    assert (answer.text, answer.tools) == ("Запомнил.", ("save_user_fact",))
+    [(text, owner)] = rig.rows("SELECT text, telegram_user_id FROM memories")
+    assert (text, owner) == ("Меня зовут Анна", USER)
+    assert rig.rows("SELECT uid, quote FROM memory_sources") == [
+        (f"msg-{rig.rows('SELECT min(id) FROM messages')[0][0]}", "меня зовут Анна")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "fact", "reason"),
+    [
+        ("меня зовут Анна", {"text": "Меня зовут Ольга", "quote": "Ольга"}, "quote_not_said"),
+        ("мой пин-код 4821", {"text": "Пин-код 4821", "quote": "пин-код 4821"}, "secret"),
+    ],
+)
+async def test_a_fact_that_is_refused_says_why_and_is_not_stored(
+    rig: Rig, said: str, fact: dict[str, str], reason: str
+) -> None:
+    rig.model.queue(Reply(tool_calls=[("save_user_fact", fact)]), "ладно")
+    await rig.ask(said)
+    result = json.loads(results(rig)[0])
+    assert (result["saved"], result["outcome"], result["reason"]) == (False, "refused", reason)
+    assert rig.block("user_facts") == ""
+    assert rig.rows("SELECT count(*) FROM memories") == [(0,)]
+    assert rig.rows("SELECT reason FROM rejected_facts") == [(reason,)]
+
+
+async def forget_the_cat(rig: Rig) -> None:
+    """Two users tell the same; the first one has it forgotten, by references to both."""
+    for user in (USER, USER + 1):
+        await rig.tell("моего кота зовут Барсик", user)
+    uids = [f"msg-{id_}" for (id_,) in rig.rows("SELECT id FROM messages WHERE role = 'user'")]
+    rig.model.queue(Reply(tool_calls=[("forget_fact", {"uids": uids})]), "забыл")
+    await rig.ask("забудь, что моего кота зовут Барсик")
+    assert json.loads(results(rig)[0]) == {"forgotten": ["моего кота зовут Барсик"]}
+
+
+async def test_what_is_forgotten_is_found_no_more_and_others_keep_theirs(rig: Rig) -> None:
+    rig.model.reply = lambda _request: "понятно"
+    await forget_the_cat(rig)
+    for user, found in ((USER, 0), (USER + 1, 1)):
+        rig.model.queue(Reply(tool_calls=[("search_memory", {"query": "кота Барсик"})]), "вот")
+        await rig.ask("как зовут кота?", user)
+        assert len(json.loads(results(rig)[0])["memories"]) == found
+        assert ("Барсик" in str(rig.prompt(-2))) is bool(found)
+
+
+@pytest.mark.xfail(reason="the bot's own answer repeats what was forgotten, and stays")
+async def test_what_is_forgotten_is_gone_from_the_answers_that_repeated_it(rig: Rig) -> None:
+    await forget_the_cat(rig)  # the model echoes
     await rig.ask("как зовут кота?")
-    [found] = json.loads(results(rig)[0])["messages"]
-    assert found["text"] == "моего кота зовут Барсик"
-    assert re.fullmatch(r"msg-\d+", found["uid"]) and found["said_at"].endswith("+03:00")
+    assert "Барсик" not in str(rig.prompt())
 
 
 async def test_bad_arguments_go_back_to_the_model(rig: Rig) -> None:
-    rig.model.queue(Reply(tool_calls=[("search_messages", {"limit": "много"})]), "ладно")
+    rig.model.queue(Reply(tool_calls=[("search_memory", {"limit": "много"})]), "ладно")
     assert (await rig.ask("найди")).text == "ладно"
     assert re.match(r"The tool refused its arguments: query: .+; limit: .+", results(rig)[0])
 
@@ -96,14 +189,20 @@ async def test_a_tool_that_does_not_exist_is_answered_with_the_ones_that_do(rig:
 
 def agent_with(rig: Rig, *tools: BaseTool) -> AgentService:
     """The agent of the rig with other tools."""
-    settings: Settings = rig.core.settings
+    core = rig.core
     history = ToolHistoryService(rig.client, ToolResultRepository(rig.client))
-    caller = ModelCaller(build_chat_model(settings), "openai:fake-model", timeout=10)
+    models = Models(
+        caller=build_caller(core.settings),
+        summary_llm=core.memory.summary_llm,
+        counter=TokenCounter("openai:fake-model"),
+        context_size=core.settings.llm_context_size,
+    )
     return AgentService(
-        client=rig.client,
-        conversations=rig.core.conversations,
-        turns=rig.core.turns,
-        graph=build_graph(caller, tools, wrap_tool_call=history.record),
+        rig.client,
+        TurnStores(
+            core.conversations, core.turns, core.memory.history, MemoryJobRepository(rig.client)
+        ),
+        build_graph(models, tools, core.memory.memories, wrap_tool_call=history.record),
         tool_history=history,
         metrics=Metrics(),
     )
@@ -142,11 +241,35 @@ async def test_a_model_that_never_stops_calling_tools_is_ended_with_a_polite_sen
     rig.model.reply = lambda _request: Reply(tool_calls=[("current_time", {})])
     answer = await rig.ask("?", language=language)
     assert answer.text == say("too_many_steps", language) == rig.stored()[1][1]
-    assert 5 <= rig.model.request_count <= MAX_STEPS / 2
+    assert 5 <= rig.model.request_count <= MAX_STEPS / 3
     assert rig.rows("SELECT count(*) FROM model_usage") == [(rig.model.request_count,)]
 
     rig.model.reply = lambda _request: "снова здесь"
     assert (await rig.ask("а теперь?", language=language)).text == "снова здесь"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "current_time",
+        pytest.param(
+            "save_user_fact",
+            marks=pytest.mark.xfail(reason="each saved fact costs six of the graph's 24 steps"),
+        ),
+    ],
+)
+async def test_six_rounds_of_tools_fit_into_a_turn(rig: Rig, name: str) -> None:
+    """As when somebody introduces himself, and the model saves one fact after the other."""
+    people = ("брат Олег", "сестра Вера", "кот Барсик", "друг Иван", "сын Пётр", "дочь Анна")
+    said = "; ".join(f"у меня есть {person}" for person in people)
+
+    def arguments(person: str) -> dict[str, str]:
+        text = f"у меня есть {person}"
+        return {} if name == "current_time" else {"text": text, "quote": text}
+
+    rig.model.queue(*(Reply(tool_calls=[(name, arguments(person))]) for person in people), "всё")
+    answer = await rig.ask(said)
+    assert (answer.text, answer.tools) == ("всё", (name,) * 6)
 
 
 async def test_the_rounds_of_one_turn_all_reach_the_model(rig: Rig) -> None:
@@ -164,13 +287,13 @@ async def test_the_rounds_of_one_turn_all_reach_the_model(rig: Rig) -> None:
 
 
 async def test_tool_calls_are_recorded_with_their_results_and_cleared_by_new(rig: Rig) -> None:
-    call = ("search_messages", {"query": "кот", "limit": 2})
+    call = ("search_memory", {"query": "кот", "limit": 2})
     for user in (USER, USER + 1):
         rig.model.queue(Reply(tool_calls=[call]), "нет")
         await rig.ask("где кот?", user)
     turn = await rig.begin("ещё")
     [result] = ToolResultRepository(rig.client).list_newest(turn.conversation_id)
-    expected = ToolResult(call[0], call[1], '{"messages": []}', result.duration_ms, None)
+    expected = ToolResult(call[0], call[1], '{"memories": []}', result.duration_ms, None)
     assert result == expected and result.duration_ms >= 0
 
     await rig.core.agent.start_new_conversation(USER)

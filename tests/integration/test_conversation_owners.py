@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
 
 from src.storage.conversation_repo import ConversationRepository, TelegramOrigin
-from src.storage.message_search_repo import MessageSearchRepository
-from src.storage.pg_client import PgClient, Row
+from src.storage.erasure_repo import ErasureRepository
+from src.storage.extraction_repo import ExtractionRepository
+from src.storage.memory_repo import MemoryRepository, NewMemory, Source
+from src.storage.memory_shelf_repo import MemoryShelfRepository
+from src.storage.owner import Owner
+from src.storage.pg_client import PgClient, Transaction
+from src.storage.retrieval_repo import RetrievalRepository, SearchRequest
+from src.storage.search_index_repo import NewDocument, SearchIndexRepository
+from src.storage.summary_repo import SummaryRepository
 from src.storage.tool_result_repo import ToolResult, ToolResultRepository
-from src.storage.turn_repo import ModelUsage, NewAnswer, TurnRepository
+from src.storage.turn_repo import AnswerSource, ModelUsage, NewAnswer, TurnRepository
+from src.storage.user_settings_repo import UserSettingsRepository
+from tests.tables import ROWS_OF_OWNER, rows_of
 
 ME, OTHER, BOT = 2**40 + 7, 2**40 + 8, 555
+NOON = datetime(2026, 11, 21, 9, 5, tzinfo=UTC)
 
-# Every row that belongs to an owner, each as one text with all of its columns.
-ROWS_OF_OWNER = """
-SELECT 'conversation ' || c.* ::text FROM conversations c WHERE telegram_user_id = %(owner)s
-UNION ALL SELECT 'message ' || m.* ::text FROM messages m
-JOIN conversations c ON c.id = m.conversation_id WHERE c.telegram_user_id = %(owner)s
-UNION ALL SELECT 'tool ' || t.* ::text FROM tool_results t
-JOIN conversations c ON c.id = t.conversation_id WHERE c.telegram_user_id = %(owner)s
-UNION ALL SELECT 'usage ' || u.* ::text FROM model_usage u WHERE telegram_user_id = %(owner)s
-ORDER BY 1
-"""
 USAGE = ModelUsage("answer", "gpt", 10, 4, 3, 250)
 
 
@@ -43,35 +45,80 @@ def tools(client: PgClient) -> ToolResultRepository:
     return ToolResultRepository(client)
 
 
-def rows_of(client: PgClient, owner: int) -> list[Row]:
-    return client.fetch_all(ROWS_OF_OWNER, {"owner": owner})
-
-
 def fill(client: PgClient, owner: int, *, thread_id: int = 0, message_id: int = 1) -> UUID:
     """Give an owner one question with everything that can hang on it."""
     repo, turns = ConversationRepository(client), TurnRepository(client)
     conversation = repo.get_or_create_conversation(owner, thread_id=thread_id)
     origin = TelegramOrigin(BOT, owner, message_id, owner)
     question = repo.append_message(conversation, "user", f"cats of {owner}", origin=origin)
-    turns.save_answer(NewAnswer(conversation, question, "Purr", ("search",), (USAGE,)))
+    memory = teach(client, Owner(owner, thread_id), question)
+    source = AnswerSource(1, f"msg-{question}", "cats", NOON, question, memory)
+    turns.save_answer(
+        NewAnswer(conversation, question, "Purr", ("search",), (USAGE,), sources=(source,))
+    )
     ToolResultRepository(client).add(
         conversation, question, ToolResult("search", {"q": "cat"}, "found", 12)
     )
+    summary = (f"cats of {owner}", ["cats"], NOON)
+    assert SummaryRepository(client).replace(conversation, summary, first=1, last=1)
+    index(client, Owner(owner, thread_id), conversation)
+    UserSettingsRepository(client).set_mode(owner, "strict")
     return conversation
 
 
-def test_new_deletes_everything_of_the_owner_and_nothing_else(
+def teach(client: PgClient, owner: Owner, message: int, text: str = "cats") -> int:
+    """Store a fact about a cat, and one that was refused; returns the first one's number."""
+    repository = MemoryRepository(client)
+    repository.add_rejected(owner, message, reason="secret", text=None, origin="tool")
+    fact = NewMemory(
+        text=text,
+        memory_type="user_fact",
+        language="en",
+        subject="cat",
+        relation="name",
+        object=text,
+        importance=9,
+        origin="teach",
+        content_hash=text,
+        source=Source(message, text, NOON),
+        terms=["cats"],
+        entities=[("Cat", "cat", "subject")],
+    )
+
+    def store(transaction: Transaction) -> int:
+        repository.lock(transaction, owner)
+        return repository.add(transaction, owner, fact, None)
+
+    return client.in_transaction(store)
+
+
+def index(client: PgClient, owner: Owner, conversation: UUID) -> int:
+    """Take the messages of a conversation into the search; returns how many."""
+    repository = SearchIndexRepository(client)
+    messages = repository.list_unindexed(conversation)
+    documents = [
+        NewDocument("message", message.id, message.role, message.said_at, ["cats"])
+        for message in messages
+    ]
+    return repository.add_messages(
+        owner, conversation, documents, [message.id for message in messages]
+    )
+
+
+def test_new_deletes_the_conversation_of_the_owner_and_nothing_else(
     client: PgClient, repo: ConversationRepository
 ) -> None:
     mine = fill(client, ME)
     topic = fill(client, ME, thread_id=9, message_id=2)
     fill(client, OTHER)
-    others = rows_of(client, OTHER)
+    others, of_topic = rows_of(client.dsn, Owner(OTHER)), rows_of(client.dsn, Owner(ME, 9))
+    assert {table for table, _ in others} >= {"messages", "tool_results", "search_postings"}
     new = repo.create_new_conversation(ME)
     assert new not in (mine, topic)
     assert repo.get_or_create_conversation(ME) == new
-    assert rows_of(client, OTHER) == others
-    for table in ("messages", "tool_results"):
+    assert rows_of(client.dsn, Owner(OTHER)) == others
+    assert rows_of(client.dsn, Owner(ME, 9)) == of_topic
+    for table in ("messages", "tool_results", "conversation_summaries"):
         left = client.fetch_all(f"SELECT DISTINCT conversation_id::text FROM {table}")
         assert (str(mine),) not in left
         assert (str(topic),) in left
@@ -79,6 +126,21 @@ def test_new_deletes_everything_of_the_owner_and_nothing_else(
     assert client.fetch_one(
         "SELECT count(*) FROM conversations WHERE telegram_user_id = %(owner)s", {"owner": ME}
     ) == (2,)
+
+
+def test_facts_survive_new_with_the_words_that_told_them(
+    client: PgClient, repo: ConversationRepository
+) -> None:
+    fill(client, ME)
+    shelf = MemoryShelfRepository(client)
+    [before] = shelf.list_key_facts(Owner(ME))
+    assert before.message_id is not None
+    repo.create_new_conversation(ME)
+    assert shelf.list_key_facts(Owner(ME)) == [replace(before, message_id=None)]
+    source = shelf.find_source(Owner(ME), str(before.uid))
+    assert source is not None and (source.text, source.said_at) == ("cats", NOON)
+    kinds = client.fetch_all("SELECT kind FROM search_documents")
+    assert kinds == [("memory",)], "neither messages nor summaries are found any more"
 
 
 def test_new_works_for_an_owner_who_never_wrote(repo: ConversationRepository) -> None:
@@ -106,8 +168,11 @@ def test_every_public_method_leaves_the_rows_of_another_owner_byte_identical(
     tools: ToolResultRepository,
 ) -> None:
     mine, theirs = fill(client, ME), fill(client, OTHER)
-    before = rows_of(client, OTHER)
-    assert len(before) == 6
+    before = rows_of(client.dsn, Owner(OTHER))
+    assert {table for table, _ in before} == set(ROWS_OF_OWNER) - {
+        "telegram_updates",
+        "document_embeddings",
+    }
     origin = TelegramOrigin(BOT, ME, 2, ME)
     question = repo.append_message(mine, "user", "a cat again", origin=origin)
     assert repo.append_message(mine, "user", "a cat again", origin=origin) == question
@@ -120,15 +185,54 @@ def test_every_public_method_leaves_the_rows_of_another_owner_byte_identical(
     turns.mark_failed(BOT, ME, 2)
     turns.set_stream_message(mine, question, 77)
     tools.add(mine, question, ToolResult("search", {}, "", 1))
-    found = MessageSearchRepository(client).search(mine, "cats", limit=20)
-    assert [message.text for message in found] == [f"cats of {ME}"]
     assert len(repo.load_last_messages(mine)) == 6
     assert tools.clear(ME) == 2
     assert repo.clear_conversation_messages(mine) == 6
     assert repo.create_new_conversation(ME) != mine
     assert repo.migrate_owner(ME, -100) == 1
-    assert rows_of(client, OTHER) == before
+    assert rows_of(client.dsn, Owner(OTHER)) == before
     assert repo.get_or_create_conversation(OTHER) == theirs
+
+
+def test_every_method_of_the_memory_leaves_the_rows_of_another_owner_byte_identical(
+    client: PgClient, repo: ConversationRepository
+) -> None:
+    mine, _theirs = fill(client, ME), fill(client, OTHER)
+    before = rows_of(client.dsn, Owner(OTHER))
+    me, shelf, memories = Owner(ME), MemoryShelfRepository(client), MemoryRepository(client)
+    [old] = shelf.list_memories(me)
+    said = repo.append_message(mine, "user", "the cat is Tom now")
+    new = teach(client, me, said, "Tom")
+
+    def replace_fact(transaction: Transaction) -> int:
+        memories.touch(transaction, me, old.id, 10)
+        source = Source(said, "Tom", NOON)
+        assert memories.add_source(transaction, me, old.id, source)
+        return memories.retire(transaction, me, [old.id], successor=new, reason="replaced")
+
+    assert client.in_transaction(replace_fact) == 1
+    assert shelf.undo_replacement(me) == ("Tom", ["cats"])
+    assert client.in_transaction(lambda t: memories.retire_surplus(t, me, 0)) == 1
+    assert index(client, me, mine) == 1
+    assert ExtractionRepository(client).advance(mine, first=1, last=3)
+    uids = [f"msg-{id_}" for (id_,) in client.fetch_all("SELECT id FROM messages")]
+    assert shelf.forget(me, uids) == ["cats of " + str(ME), "the cat is Tom now"]
+    assert shelf.forget_all_facts(me) == 0
+    UserSettingsRepository(client).set_mode(ME, "assistant")
+    assert ErasureRepository(client).erase(ME) > 0
+    assert rows_of(client.dsn, me) == []
+    assert rows_of(client.dsn, Owner(OTHER)) == before
+
+
+def test_the_search_of_one_owner_finds_nothing_of_another_s(client: PgClient) -> None:
+    mine, theirs = fill(client, ME), fill(client, OTHER)
+    for conversation in (None, mine, theirs):
+        request = SearchRequest(
+            Owner(ME), ["cats"], ["cat"], conversation_id=conversation, with_assistant=True
+        )
+        found = RetrievalRepository(client).search(request)
+        assert {document.kind for document in found} == {"message", "memory", "summary"}
+        assert {document.text for document in found} == {f"cats of {ME}", "cats", "Purr"}
 
 
 def test_the_conversation_of_another_owner_protects_his_rows(
@@ -137,10 +241,10 @@ def test_the_conversation_of_another_owner_protects_his_rows(
     """Ids of somebody else's messages, given together with my conversation, do nothing."""
     mine = fill(client, ME)
     theirs = fill(client, OTHER)
-    question, answer, _ = client.fetch_all(
+    question, answer, *_ = client.fetch_all(
         "SELECT id FROM messages WHERE conversation_id = %(id)s ORDER BY id", {"id": str(theirs)}
     )
-    before = rows_of(client, OTHER)
+    before = rows_of(client.dsn, Owner(OTHER))
     turns.mark_delivered(mine, answer[0], parts=3)
     turns.mark_delivered_parts(mine, answer[0], 3)
     turns.mark_stopped(mine, question[0])
@@ -148,7 +252,9 @@ def test_the_conversation_of_another_owner_protects_his_rows(
     assert repo.edit_message(ME, TelegramOrigin(BOT, OTHER, 1, OTHER), "hacked") is False
     assert turns.find_answer(mine, question[0]) is None
     assert turns.find_stream_message(mine, question[0]) is None
-    assert rows_of(client, OTHER) == before
+    assert MemoryShelfRepository(client).forget(Owner(ME), [f"msg-{question[0]}"]) == []
+    assert MemoryShelfRepository(client).find_source(Owner(ME), f"msg-{question[0]}") is None
+    assert rows_of(client.dsn, Owner(OTHER)) == before
 
 
 def test_a_group_takes_its_conversations_along_when_it_becomes_a_supergroup(

@@ -190,6 +190,7 @@ def test_numbers_that_were_said_may_be_written_otherwise(text: str, quote: str) 
         ("Родился в 1990 году", "родился весной"),
         ("Встреча 2026-03-01", "встреча завтра"),
         ("Ужин в 20:00", "ужин в 8"),
+        ("Ужин в 25:00", "ужин в 13 дня"),
     ],
 )
 def test_a_number_that_nobody_said_is_refused(text: str, quote: str) -> None:
@@ -305,6 +306,18 @@ def test_a_secret_is_refused(text: str) -> None:
 @pytest.mark.parametrize("text", NO_SECRETS)
 def test_what_only_looks_like_a_secret_passes(text: str) -> None:
     assert not holds_secret(text)
+
+
+def test_a_message_of_one_brand_tells_by_its_other_words_in_which_alphabet_it_is() -> None:
+    assert verdict("Купил iPhone", "iPhone", "I bought an iPhone") == "other_script"
+    assert verdict("Купил iPhone", "iPhone", "Вчера взял iPhone") is None
+
+
+def test_a_fact_addresses_nobody_except_in_a_title() -> None:
+    assert verdict("Любимая песня — «Ты не верь слезам»") is None
+    assert verdict("Любит тебя") == "instruction"
+    assert verdict("Любит комедии", "посоветуй фильм, я люблю комедии") is None
+    assert verdict("Посоветуй фильм, я люблю комедии") == "instruction"
 
 
 def test_a_secret_is_found_in_the_object_too() -> None:

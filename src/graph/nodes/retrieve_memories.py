@@ -9,7 +9,8 @@ from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 from langgraph.runtime import Runtime
 
 from src.graph.conversation_state import ConversationState, TurnContext, in_place_of_all
-from src.llm.prompts.memory_context import MAX_MEMORY, memories_text
+from src.graph.quotes import memory_record
+from src.llm.prompts.memory_context import memories_text
 from src.llm.tokens import TokenCounter
 from src.memory.memories import Memories
 from src.memory.retriever import Hit, Query
@@ -76,21 +77,6 @@ def _packed(
             break
         records.append({**record, "n": context.number(hit)})
     return records
-
-
-def memory_record(number: int, hit: Hit, time_zone: str) -> dict[str, Any]:
-    """A hit as the model sees it."""
-    record: dict[str, Any] = {
-        "n": number,
-        "uid": hit.uid,
-        "said_at": f"{local_time(hit.said_at, time_zone):%Y-%m-%d %H:%M}",
-        "text": hit.text[:MAX_MEMORY],
-    }
-    if hit.retired:
-        record["note"] = "replaced by something newer"
-    if hit.kind == "summary":
-        record["note"] = "a summary"
-    return record
 
 
 def _insert(

@@ -17,7 +17,7 @@ async def store_knowledge(
 
     Reads: ``extracted_facts``, ``accepted_conflicts``.
     Updates: ``outcomes``.
-    Side effects: one transaction per fact.
+    Side effects: one transaction per fact; the turn's ``replacements``.
     """
     context = runtime.context
     said = Said(context.message_id, context.text, local_time(context.moment, context.time_zone))
@@ -28,9 +28,9 @@ async def store_knowledge(
             for conflict in state.get("accepted_conflicts", ())
             if conflict["new"] == number
         }
-        outcomes.append(
-            await memories.remember(
-                context.owner, fact, said, origin="teach", contradicts=contradicts
-            )
+        outcome = await memories.remember(
+            context.owner, fact, said, origin="teach", contradicts=contradicts
         )
+        context.note(outcome)
+        outcomes.append(outcome)
     return {"outcomes": outcomes}

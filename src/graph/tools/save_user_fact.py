@@ -67,6 +67,7 @@ def build_save_user_fact(memories: Memories) -> BaseTool:
         candidate = as_candidate(fact)
         said = find_said(runtime.state.get("history", ()), candidate.quote, context)
         outcome = await memories.remember(context.owner, candidate, said, origin="tool")
+        context.note(outcome)
         return json.dumps(
             {
                 "saved": outcome.kind in ("new", "update", "same"),

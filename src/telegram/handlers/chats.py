@@ -14,6 +14,7 @@ from aiogram.types import (
 from src.application import Core
 from src.storage.update_repo import WaitingUpdate
 from src.telegram.delivery import Address, Delivery
+from src.telegram.keyboards import stop_waiting
 from src.texts import Language, say
 
 
@@ -72,8 +73,8 @@ async def note_membership(event: ChatMemberUpdated, core: Core) -> str:
 
 
 async def answer_button(query: CallbackQuery) -> str:
-    """A button of an old message: take the waiting sign off it."""
-    await query.answer()
+    """A button that nobody knows (any more): take the waiting sign off it."""
+    await stop_waiting(query)
     return "done"
 
 

@@ -6,7 +6,7 @@ from aiogram import F, Router
 from aiogram.filters import BaseFilter
 from aiogram.types import Message
 
-from src.services.command_service import CommandService, parse_command
+from src.services.command_service import Command, CommandService, parse_command
 from src.storage.update_repo import WaitingUpdate
 from src.telegram.delivery import Address, Delivery
 from src.telegram.updates import BotIdentity
@@ -14,14 +14,14 @@ from src.texts import Language
 
 
 class IsCommand(BaseFilter):
-    """A command for this bot; its name is handed to the handler as ``command``."""
+    """A command for this bot; it is handed to the handler as ``command``."""
 
-    async def __call__(self, message: Message, identity: BotIdentity) -> bool | dict[str, str]:
+    async def __call__(self, message: Message, identity: BotIdentity) -> bool | dict[str, Command]:
         """Read the command the same way as the receiver did."""
         command = parse_command(message.text or "")
         if command is None or not command.is_for(identity.username):
             return False
-        return {"command": command.name, "argument": command.argument}
+        return {"command": command}
 
 
 def build_router() -> Router:
@@ -35,18 +35,17 @@ async def run_command(
     message: Message,
     stored: WaitingUpdate,
     language: Language,
-    command: str,
-    argument: str,
+    command: Command,
     commands: CommandService,
     delivery: Delivery,
 ) -> str:
     """Run a command and say what came of it."""
     reply = await commands.run(
-        command,
+        command.name,
         message.chat.id,
         thread_id=stored.thread_id,
         language=language,
-        argument=argument,
+        argument=command.argument,
     )
     await delivery.send_text(Address(message.chat.id, stored.thread_id), reply)
     return "done"

@@ -18,6 +18,7 @@ from src.storage.turn_repo import StoredAnswer
 from src.storage.update_repo import WaitingUpdate
 from src.telegram.answer_stream import AnswerStream, DraftSupport
 from src.telegram.delivery import Address, Delivery
+from src.telegram.keyboards import build_keyboard
 from src.telegram.updates import BotIdentity
 from src.texts import Language, say
 
@@ -128,10 +129,18 @@ class TurnHandler:
     ) -> None:
         parts = answer.delivered_parts
         if not answer.delivered:
+            incoming = turn.incoming
+            keyboard = build_keyboard(
+                answer,
+                now=incoming.moment,
+                language=incoming.language,
+                time_zone=incoming.time_zone,
+            )
             with self._metrics.stage("deliver"):
                 parts = await self._delivery.send_answer(
                     address,
                     answer.text,
+                    keyboard=keyboard,
                     skip=answer.delivered_parts,
                     edit=edit,
                     on_part=partial(self._remember_parts, turn, answer),

@@ -1,0 +1,95 @@
+"""The buttons under an answer: show where something was said, take a replacement back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from aiogram import Router
+from aiogram.types import CallbackQuery
+
+from src.application import Core
+from src.storage.memory_shelf_repo import SourceMessage
+from src.storage.owner import Owner
+from src.storage.update_repo import WaitingUpdate
+from src.telegram.delivery import Address, Delivery
+from src.telegram.keyboards import (
+    SourceButton,
+    UndoButton,
+    day_text,
+    remove_button,
+    stop_waiting,
+)
+from src.texts import Language, say
+
+
+def build_router() -> Router:
+    """The router of these buttons; it comes before the one of all buttons."""
+    router = Router(name="sources")
+    router.callback_query.register(show_source, SourceButton.filter())
+    router.callback_query.register(undo_replacement, UndoButton.filter())
+    return router
+
+
+async def show_source(
+    query: CallbackQuery,
+    callback_data: SourceButton,
+    stored: WaitingUpdate,
+    language: Language,
+    core: Core,
+    delivery: Delivery,
+) -> str:
+    """Reply to the message that is meant; quote it where it is gone, as far as it is kept."""
+    await stop_waiting(query)
+    owner = _owner(stored)
+    address = Address(*owner)
+    source = await core.memory.memories.find_source(owner, callback_data.uid)
+    if source is None:
+        await delivery.send_text(address, say("source_gone", language))
+        return "done"
+    there = _there(address, source, stored.bot_id)
+    if there is not None and await delivery.send_reply(there, say("source_here", language)):
+        return "done"
+    time_zone = stored.time_zone or core.settings.timezone
+    day = day_text(source.said_at, datetime.now(UTC), language, time_zone)
+    quote = say("source_quote", language, said_at=day, text=source.text)
+    await delivery.send_text(address, quote)
+    return "done"
+
+
+async def undo_replacement(
+    query: CallbackQuery,
+    callback_data: UndoButton,
+    stored: WaitingUpdate,
+    language: Language,
+    core: Core,
+    delivery: Delivery,
+) -> str:
+    """Let the replaced fact hold again."""
+    await stop_waiting(query)
+    owner = _owner(stored)
+    undone = await core.memory.memories.undo(owner, callback_data.memory_id)
+    if undone is None:
+        sentence = say("undo_nothing", language)
+    else:
+        text, restored = undone
+        sentence = say("undo_done", language, text=text, restored="; ".join(restored))
+    await delivery.send_text(Address(*owner), sentence)
+    await remove_button(query)
+    return "done"
+
+
+def _owner(stored: WaitingUpdate) -> Owner:
+    """Whose memory it is: the chat and topic in which the button stands, whatever it says.
+
+    The receiver takes no callback without a chat; nobody owns chat 0.
+    """
+    return Owner(stored.chat_id or 0, stored.thread_id)
+
+
+def _there(address: Address, source: SourceMessage, bot_id: int) -> Address | None:
+    """Where to reply; a group that moved left its messages behind, another bot numbered others."""
+    is_here = source.chat_id == address.chat_id and source.bot_id == bot_id
+    if source.telegram_message_id is None or not is_here:
+        return None
+    return replace(address, reply_to=source.telegram_message_id)

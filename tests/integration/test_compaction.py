@@ -1,0 +1,635 @@
+"""The second tier: what left the window is folded into summaries, once, whatever dies when."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import re
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from src.errors import AppError, ModelSetupError, ModelUnavailableError, StorageError
+from src.llm.chat import ModelCaller
+from src.llm.prompts.summary import MAX_SUMMARY, MERGE_PROMPT, SUMMARY_PROMPT
+from src.memory.window import window_start
+from src.memory_core import build_caller
+from src.services.compaction_service import CompactionService, first_gap, shortened
+from src.services.digest_stores import DigestStores
+from src.services.history_reader import HistoryReader, Past
+from src.storage.extraction_repo import ExtractionRepository
+from src.storage.global_settings_repo import GlobalSettingsRepository
+from src.storage.owner import Owner
+from src.storage.pg_client import PgClient
+from src.storage.summary_repo import Summary, SummaryRepository
+from src.storage.turn_repo import TurnRepository
+from tests.fakes.openai_server import ChatRequest, Reply, text_of
+from tests.integration.agent_rig import USER, Rig, open_rig
+
+LABEL = "[Текущее время: 2026-11-21 12:05]"
+
+
+class Talk:
+    """One conversation, in which message 7 says "№7", and the summaries of it.
+
+    The fake model's summaries name the numbers that they were made from, as "1-6".
+    """
+
+    def __init__(self, rig: Rig) -> None:
+        self.rig = rig
+        self.id: UUID = rig.core.conversations.get_or_create_conversation(USER)
+        self.last = 0
+        self.service = self.worker()
+        rig.model.reply = summarise
+
+    def worker(
+        self, caller: ModelCaller | None = None, client: PgClient | None = None
+    ) -> CompactionService:
+        """A compaction of its own, as another process would have."""
+        client = client or self.rig.client
+        stores = DigestStores(
+            client,
+            SummaryRepository(client),
+            ExtractionRepository(client),
+            TurnRepository(client),
+            GlobalSettingsRepository(client),
+        )
+        return CompactionService(stores, caller or build_caller(self.rig.core.settings))
+
+    def add(self, count: int = 1) -> None:
+        """The next messages: question, answer, question, answer, ..."""
+        for _ in range(count):
+            self.last += 1
+            user = self.last % 2 == 1
+            text = f"{LABEL} №{self.last}" if user else f"№{self.last}"
+            self.rig.fill(self.id, ("user" if user else "assistant", text))
+
+    async def add_and_compact(self, turns: int) -> None:
+        """Turn by turn: a question and an answer, then the background."""
+        for _ in range(turns):
+            self.add(2)
+            await self.service.compact(self.id)
+
+    def summaries(self) -> list[Summary]:
+        return SummaryRepository(self.rig.client).list_summaries(self.id)
+
+    def ranges(self) -> list[tuple[int, int]]:
+        return [(summary.first_position, summary.last_position) for summary in self.summaries()]
+
+    def past(self) -> Past:
+        """What a turn would read now."""
+        client = self.rig.client
+        settings = GlobalSettingsRepository(client)
+        return HistoryReader(
+            self.rig.core.conversations, SummaryRepository(client), settings
+        ).read(self.id)
+
+    def documents(self) -> list[int]:
+        """The summaries that the search knows."""
+        sql = "SELECT summary_id FROM search_documents WHERE kind = 'summary' ORDER BY summary_id"
+        return [number for (number,) in self.rig.rows(sql)]
+
+    def message_id(self, position: int) -> int:
+        sql = "SELECT id FROM messages WHERE position = %(position)s"
+        return int(self.rig.rows(sql, position=position)[0][0])
+
+    def set(self, **settings: Any) -> None:
+        """What an operator writes into global_settings; a service made afterwards reads it."""
+        for name, value in settings.items():
+            self.rig.client.execute(
+                f"UPDATE global_settings SET {name} = %(value)s", {"value": value}
+            )
+        self.service = self.worker()
+
+
+@pytest.fixture
+async def talk(dsn: str, client: PgClient) -> AsyncIterator[Talk]:
+    async with open_rig(dsn, client, embedding_model="openai:fake-embedding") as rig:
+        yield Talk(rig)
+
+
+def records(request: ChatRequest, tag: str) -> list[dict[str, Any]]:
+    """The lines of a block of a prompt."""
+    text = text_of(request.messages[-1]["content"])
+    inside = text.partition(f"<{tag}>\n")[2].partition(f"\n</{tag}>")[0]
+    return [json.loads(line) for line in inside.splitlines()]
+
+
+def numbers_asked(request: ChatRequest) -> list[int]:
+    """The numbers of the messages that a summary was asked for."""
+    return [int(record["text"].removeprefix("№")) for record in records(request, "messages")]
+
+
+def summarise(request: ChatRequest) -> str:
+    """The numbers of the messages, or of the summaries, as ranges: "1-6", "1-6 9-10"."""
+    if request.system_text == MERGE_PROMPT:
+        texts = " ".join(record["summary"] for record in records(request, "history_summary"))
+        return as_ranges(numbers_in(texts))
+    assert request.system_text == SUMMARY_PROMPT
+    return as_ranges(numbers_asked(request))
+
+
+def as_ranges(numbers: list[int]) -> str:
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return " ".join(f"{first}-{last}" for first, last in runs)
+
+
+def numbers_in(text: str) -> list[int]:
+    pairs = re.findall(r"(\d+)-(\d+)", text)
+    return [n for first, last in pairs for n in range(int(first), int(last) + 1)]
+
+
+def assert_sound(talk: Talk) -> None:
+    """Gapless from the first message on, in order, and each says what it covers."""
+    expected = 1
+    for summary in talk.summaries():
+        assert summary.first_position == expected
+        assert summary.last_position >= summary.first_position
+        covered = list(range(summary.first_position, summary.last_position + 1))
+        assert numbers_in(summary.content) == covered
+        expected = summary.last_position + 1
+
+
+async def test_nothing_is_folded_before_a_message_leaves_the_window(talk: Talk) -> None:
+    await talk.add_and_compact(13)
+    assert (talk.last, talk.ranges(), talk.rig.model.requests) == (26, [], [])
+
+
+async def test_the_ten_messages_that_leave_next_are_folded_as_six_and_four(talk: Talk) -> None:
+    await talk.add_and_compact(14)
+    assert talk.ranges() == [(1, 6), (7, 10)]
+    assert [numbers_asked(request) for request in talk.rig.model.requests] == [
+        [1, 2, 3, 4, 5, 6],
+        [7, 8, 9, 10],
+    ]
+    [first, *_] = records(talk.rig.model.requests[0], "messages")
+    assert first == {"role": "user", "text": "№1"}, "without the time label"
+    assert talk.past().summaries == (), "they are still in the window"
+    talk.add(3)
+    assert (talk.past().start, talk.past().summaries) == (11, ("1-6", "7-10"))
+
+
+async def test_another_look_changes_nothing_and_asks_nobody(talk: Talk) -> None:
+    await talk.add_and_compact(14)
+    before = talk.summaries()
+    assert await talk.service.compact(talk.id) == 0
+    assert (talk.summaries(), len(talk.rig.model.requests)) == (before, 2)
+
+
+@pytest.mark.parametrize("sizes", [(2,), (3,), (1, 2), (2, 2, 3, 1, 2)])
+async def test_four_hundred_messages_turn_by_turn_are_summarised_once_each(
+    talk: Talk, sizes: tuple[int, ...]
+) -> None:
+    """Turns of two messages, of three (tools ran), and of one (stopped)."""
+    chance = random.Random(4)
+    while talk.last < 400:
+        size = chance.choice(sizes)
+        talk.add()
+        past = talk.past()
+        assert len(past.summaries) <= 3
+        covered = [number for summary in past.summaries for number in numbers_in(summary)]
+        assert covered == list(range(past.start))[-len(covered) :] or not covered
+        assert bool(covered) == (past.start > 1), "what left the window is in the summaries"
+        talk.add(size - 1)
+        await talk.service.compact(talk.id)
+        assert_sound(talk)
+        assert talk.summaries()[-1:] == [] or talk.ranges()[-1][1] >= past.start - 1
+    folds = [r for r in talk.rig.model.requests if r.system_text == SUMMARY_PROMPT]
+    asked = Counter(number for request in folds for number in numbers_asked(request))
+    last = talk.ranges()[-1][1]
+    assert asked == Counter(range(1, last + 1))
+    assert last == window_start(talk.last + 3) - 1
+    assert {len(numbers_asked(request)) for request in folds} == {6, 4}
+
+
+async def test_more_than_six_become_one_and_the_newest_stays_as_it_is(talk: Talk) -> None:
+    counts = []
+    for _ in range(100):
+        await talk.add_and_compact(1)
+        start = window_start(talk.last + 1)
+        counts.append(sum(summary.last_position < start for summary in talk.summaries()))
+    assert max(counts) <= 8 and counts.count(2) > 5, "they grow to six and a step, and shrink"
+    merges = [r for r in talk.rig.model.requests if r.system_text == MERGE_PROMPT]
+    assert len(merges) >= 2
+    for merge in merges:
+        assert len(records(merge, "history_summary")) >= 6
+    first, *others = talk.summaries()
+    assert first.first_position == 1 and first.last_position > 100
+    assert all(last - first < 6 for first, last in talk.ranges()[1:]) and others
+
+
+@pytest.mark.parametrize("sizes", [(2,), (1, 2), (2, 2, 3, 1, 2)])
+async def test_between_two_steps_of_the_window_the_shown_summaries_stay(
+    talk: Talk, sizes: tuple[int, ...]
+) -> None:
+    """Else the provider's cache would lose the whole history with them."""
+    chance = random.Random(5)
+    before = Past((), 1, ())
+    while talk.last < 300:
+        talk.add()
+        past = talk.past()
+        if past.start == before.start:
+            assert past.summaries == before.summaries
+        before = past
+        talk.add(chance.choice(sizes) - 1)
+        await talk.service.compact(talk.id)
+
+
+async def test_a_conversation_that_nobody_compacted_is_caught_up_with_bit_by_bit(
+    talk: Talk,
+) -> None:
+    talk.add(400)
+    jobs = 0
+    while await talk.service.compact(talk.id):
+        jobs += 1
+        assert_sound(talk)
+    assert talk.ranges()[-1][1] == window_start(403) - 1 == 380
+    assert 1 < jobs < 10
+
+
+# --- what dies in the middle
+
+
+class DyingCaller:
+    """Gets its replies and dies before anything is done with them."""
+
+    def __init__(self, caller: ModelCaller, *, after: int) -> None:
+        self._caller = caller
+        self._left = after
+
+    async def text(self, *arguments: Any, **options: Any) -> str:
+        reply = await self._caller.text(*arguments, **options)
+        if self._left == 0:
+            raise KilledError
+        self._left -= 1
+        return reply
+
+
+class KilledError(Exception):
+    """The process died here."""
+
+
+@pytest.mark.parametrize("after", [0, 1])
+async def test_a_death_between_the_reply_and_the_commit_changes_nothing(
+    talk: Talk, after: int
+) -> None:
+    talk.add(28)
+    caller: Any = DyingCaller(build_caller(talk.rig.core.settings), after=after)
+    with pytest.raises(KilledError):
+        await talk.worker(caller).compact(talk.id)
+    assert talk.ranges() == [(1, 6)][:after]
+    await talk.service.compact(talk.id)
+    assert talk.ranges() == [(1, 6), (7, 10)]
+    assert_sound(talk)
+
+
+async def test_a_death_while_merging_changes_nothing(talk: Talk) -> None:
+    turns = await turns_to_first_merge(talk)
+    before, documents = talk.summaries(), talk.documents()
+    caller: Any = DyingCaller(build_caller(talk.rig.core.settings), after=0)
+    with pytest.raises(KilledError):
+        await talk.worker(caller).compact(talk.id)
+    assert (talk.summaries(), talk.documents()) == (before, documents)
+    await talk.service.compact(talk.id)
+    assert len(talk.summaries()) < len(before), f"merged after {turns} turns"
+    assert_sound(talk)
+
+
+async def turns_to_first_merge(talk: Talk) -> int:
+    """Talk until the next look would merge summaries, and not do it."""
+    for turns in range(1, 200):
+        talk.add(2)
+        caller: Any = Recorder(build_caller(talk.rig.core.settings))
+        try:
+            await talk.worker(caller).compact(talk.id)
+        except KilledError:
+            return turns
+    raise AssertionError("nothing was ever merged")
+
+
+class Recorder:
+    """Asks for summaries as ever, and dies before it asks for a merge."""
+
+    def __init__(self, caller: ModelCaller) -> None:
+        self._caller = caller
+
+    async def text(self, messages: Any, **options: Any) -> str:
+        if messages[0].content == MERGE_PROMPT:
+            raise KilledError
+        return await self._caller.text(messages, **options)
+
+
+REFUSE_COMMITS = """
+CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql
+AS $$ BEGIN RAISE EXCEPTION 'the commit fails'; END $$;
+CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON conversation_summaries
+DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse();
+"""
+
+
+@pytest.mark.parametrize("merging", [False, True])
+async def test_a_commit_that_fails_takes_everything_back(talk: Talk, merging: bool) -> None:
+    if merging:
+        await turns_to_first_merge(talk)
+    else:
+        talk.add(28)
+    before, documents = talk.summaries(), talk.documents()
+    talk.rig.client.execute(REFUSE_COMMITS)
+    with pytest.raises(StorageError):
+        await talk.service.compact(talk.id)
+    assert (talk.summaries(), talk.documents()) == (before, documents)
+    talk.rig.client.execute("DROP TRIGGER refuse ON conversation_summaries")
+    assert await talk.service.compact(talk.id) > 0
+    assert talk.summaries() != before and talk.documents() != documents
+    assert_sound(talk)
+
+
+@pytest.mark.parametrize("merging", [False, True])
+async def test_two_workers_at_once_store_everything_once(talk: Talk, merging: bool) -> None:
+    if merging:
+        await turns_to_first_merge(talk)
+    else:
+        talk.add(28)
+    gate = asyncio.Event()
+    talk.rig.model.reply = lambda request: Reply(text=summarise(request), gate=gate)
+    other = PgClient(talk.rig.client.dsn)
+    other.open()
+    try:
+        workers = [talk.worker(), talk.worker(client=other)]
+        running = asyncio.gather(*(worker.compact(talk.id) for worker in workers))
+        await talk.rig.model.wait_for(lambda: talk.rig.model.waiting_at_gate == 2)
+        gate.set()
+        await running
+        while any([await worker.compact(talk.id) for worker in workers]):
+            assert_sound(talk)
+    finally:
+        other.close()
+    assert_sound(talk)
+    assert talk.documents() == [summary.id for summary in sorted(talk.summaries(), key=by_id)]
+    if not merging:
+        assert talk.ranges() == [(1, 6), (7, 10)]
+
+
+def by_id(summary: Summary) -> int:
+    return summary.id
+
+
+async def test_two_workers_compact_a_long_talk_side_by_side(talk: Talk) -> None:
+    workers = [talk.worker(), talk.worker()]
+    for _ in range(60):
+        talk.add(2)
+        await asyncio.gather(*(worker.compact(talk.id) for worker in workers))
+        assert_sound(talk)
+    assert talk.ranges()[-1][1] == window_start(talk.last + 3) - 1
+
+
+# --- what the user takes back
+
+
+async def test_the_summary_of_a_forgotten_message_is_written_anew_without_it(talk: Talk) -> None:
+    await talk.add_and_compact(14)
+    memories = talk.rig.core.memory.memories
+    await memories.forget(Owner(USER), [f"msg-{talk.message_id(3)}"])
+    assert talk.ranges() == [(7, 10)]
+    assert len(talk.documents()) == 1
+    await talk.service.compact(talk.id)
+    assert talk.ranges() == [(1, 6), (7, 10)]
+    assert numbers_asked(talk.rig.model.requests[-1]) == [1, 2, 4, 5, 6]
+    assert [summary.content for summary in talk.summaries()] == ["1-2 4-6", "7-10"]
+
+
+async def test_a_merged_summary_forgets_as_well(talk: Talk) -> None:
+    await talk.add_and_compact(70)
+    first = talk.summaries()[0]
+    assert first.last_position > 20, "it is a merged one"
+    asked = len(talk.rig.model.requests)
+    await talk.rig.core.memory.memories.forget(Owner(USER), [f"msg-{talk.message_id(9)}"])
+    assert first.id not in [summary.id for summary in talk.summaries()]
+    while await talk.service.compact(talk.id):
+        pass
+    later = talk.rig.model.requests[asked:]
+    again = [n for r in later if r.system_text == SUMMARY_PROMPT for n in numbers_asked(r)]
+    assert again == [n for n in range(1, first.last_position + 1) if n != 9]
+    known = [n for summary in talk.summaries() for n in numbers_in(summary.content)]
+    assert sorted(known) == [n for n in range(1, talk.ranges()[-1][1] + 1) if n != 9]
+
+
+async def test_what_is_forgotten_while_the_model_reads_it_stays_out(talk: Talk) -> None:
+    talk.add(28)
+    gate = asyncio.Event()
+    talk.rig.model.queue(Reply(text="1-6", gate=gate))
+    working = asyncio.create_task(talk.service.compact(talk.id))
+    await talk.rig.model.wait_for(lambda: talk.rig.model.waiting_at_gate)
+    await talk.rig.core.memory.memories.forget(Owner(USER), [f"msg-{talk.message_id(3)}"])
+    gate.set()
+    await working
+    await talk.service.compact(talk.id)
+    assert [summary.content for summary in talk.summaries()] == ["1-2 4-6", "7-10"]
+
+
+async def test_what_is_forgotten_while_its_summary_is_merged_stays_out(talk: Talk) -> None:
+    await turns_to_first_merge(talk)
+    before = talk.ranges()
+    gate = asyncio.Event()
+    talk.rig.model.queue(Reply(text="1-30", gate=gate))
+    working = asyncio.create_task(talk.service.compact(talk.id))
+    await talk.rig.model.wait_for(lambda: talk.rig.model.waiting_at_gate)
+    await talk.rig.core.memory.memories.forget(Owner(USER), [f"msg-{talk.message_id(3)}"])
+    gate.set()
+    await working
+    assert talk.ranges() == before[1:], "the merged one was not stored"
+    while await talk.service.compact(talk.id):
+        pass
+    known = [number for summary in talk.summaries() for number in numbers_in(summary.content)]
+    assert sorted(known) == [n for n in range(1, talk.ranges()[-1][1] + 1) if n != 3]
+
+
+async def test_new_deletes_the_summaries_and_their_search_documents(talk: Talk) -> None:
+    await talk.add_and_compact(20)
+    assert talk.documents() and talk.summaries()
+    await talk.rig.core.agent.start_new_conversation(USER)
+    for table in ("conversation_summaries", "search_documents", "search_postings"):
+        assert talk.rig.rows(f"SELECT count(*) FROM {table}") == [(0,)]
+
+
+async def test_new_while_the_model_reads_leaves_nothing_behind(talk: Talk) -> None:
+    talk.add(28)
+    gate = asyncio.Event()
+    talk.rig.model.queue(Reply(text="1-6", gate=gate))
+    working = asyncio.create_task(talk.service.compact(talk.id))
+    await talk.rig.model.wait_for(lambda: talk.rig.model.waiting_at_gate)
+    await talk.rig.core.agent.start_new_conversation(USER)
+    gate.set()
+    assert await working == 0
+    assert talk.rig.rows("SELECT count(*) FROM conversation_summaries") == [(0,)]
+    assert talk.documents() == []
+
+
+# --- the numbers are settings
+
+
+async def test_the_operator_s_numbers_change_what_is_folded_and_shown(talk: Talk) -> None:
+    talk.set(summary_messages=4, summaries_shown=2, history_step=5)
+    await talk.add_and_compact(14)
+    assert talk.ranges() == [(1, 4), (5, 5)]
+    talk.add(10)
+    await talk.service.compact(talk.id)
+    talk.add()
+    assert talk.past().start == 11
+    assert talk.past().summaries == ("5-5", "6-9") or talk.past().summaries == ("6-9", "10-10")
+    assert len(talk.past().summaries) == 2
+    talk.set(summaries_shown=0)
+    assert talk.past().summaries == ()
+
+
+async def test_the_operator_says_how_many_are_kept(talk: Talk) -> None:
+    talk.set(summaries_kept=2)
+    await talk.add_and_compact(35)
+    start = window_start(talk.last + 1)
+    past = [summary for summary in talk.summaries() if summary.last_position < start]
+    assert len(past) <= 4
+    assert any(r.system_text == MERGE_PROMPT for r in talk.rig.model.requests)
+    assert_sound(talk)
+
+
+async def test_other_numbers_in_the_middle_of_a_talk_leave_no_gap(talk: Talk) -> None:
+    for settings in ({}, {"summary_messages": 3, "history_step": 7}, {"history_step": 20}):
+        talk.set(**settings)
+        await talk.add_and_compact(25)
+        assert_sound(talk)
+        assert talk.ranges()[-1][1] >= window_start(talk.last + 1, step=10) - 10
+
+
+# --- what the model does not do
+
+
+async def test_a_model_that_refuses_leaves_an_empty_summary_and_goes_on(talk: Talk) -> None:
+    talk.add(28)
+    talk.rig.model.queue(Reply(status=400, error="content policy"))
+    await talk.service.compact(talk.id)
+    assert [summary.content for summary in talk.summaries()] == ["", "7-10"]
+    assert talk.ranges() == [(1, 6), (7, 10)]
+    assert talk.documents() == [talk.summaries()[1].id], "nothing to find in an empty one"
+    talk.add(3)
+    assert talk.past().summaries == ("7-10",)
+
+
+@pytest.mark.parametrize(
+    ("reply", "error"),
+    [
+        (Reply(status=503), ModelUnavailableError),
+        (Reply(status=429), ModelUnavailableError),
+        (Reply(text="  "), ModelUnavailableError),
+        (Reply(status=401), ModelSetupError),
+    ],
+)
+async def test_a_model_that_is_away_changes_nothing_and_is_asked_again(
+    talk: Talk, reply: Reply, error: type[AppError]
+) -> None:
+    talk.add(28)
+    talk.rig.model.queue(reply)
+    with pytest.raises(error):
+        await talk.service.compact(talk.id)
+    assert (talk.ranges(), talk.documents()) == ([], [])
+    await talk.service.compact(talk.id)
+    assert_sound(talk)
+    assert talk.ranges() == [(1, 6), (7, 10)]
+
+
+async def test_bookkeeping_is_covered_but_not_summarised(talk: Talk) -> None:
+    talk.add(4)
+    talk.rig.fill(talk.id, ("system", "Tools used: current_time"))
+    talk.last += 1
+    talk.add(23)
+    await talk.service.compact(talk.id)
+    assert talk.ranges() == [(1, 6), (7, 10)]
+    assert numbers_asked(talk.rig.model.requests[0]) == [1, 2, 3, 4, 6]
+
+
+async def test_the_cost_of_summaries_is_recorded(talk: Talk) -> None:
+    await talk.add_and_compact(14)
+    rows = talk.rig.rows("SELECT purpose, model, telegram_user_id FROM model_usage")
+    assert rows == [("summary", "openai:fake-model", USER)] * 2
+
+
+async def test_a_chatty_model_is_cut_to_size(talk: Talk) -> None:
+    talk.add(28)
+    talk.rig.model.queue("Пользователь говорил о даче. " * 60, "слово" * 400)
+    await talk.service.compact(talk.id)
+    [sentences, word] = [summary.content for summary in talk.summaries()]
+    assert MAX_SUMMARY / 2 < len(sentences) <= MAX_SUMMARY and sentences.endswith("о даче.")
+    assert len(word) <= MAX_SUMMARY + 1 and word.endswith("…")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Коротко.", "Коротко."),
+        ("  две \n строки ", "две строки"),
+        ("Раз два три. Четыре пять шесть", "Раз два три."),
+        ("Раз. Два три четыре пять шесть", "Раз. Два три…"),
+        ("Раз? Да! Нет… Четыре пять шесть", "Раз? Да! Нет…"),
+    ],
+)
+def test_a_long_text_ends_at_a_sentence_or_a_word(text: str, expected: str) -> None:
+    assert shortened(text, 16) == expected
+
+
+def at(*ranges: tuple[int, int]) -> list[Summary]:
+    return [Summary(number, first, last, "") for number, (first, last) in enumerate(ranges)]
+
+
+@pytest.mark.parametrize(
+    ("summaries", "last", "gap"),
+    [
+        ([], 0, None),
+        ([], 4, (1, 4)),
+        ([], 10, (1, 6)),
+        (at((1, 6)), 10, (7, 10)),
+        (at((1, 6), (7, 10)), 10, None),
+        (at((1, 6), (7, 10)), 8, None),
+        (at((7, 10)), 10, (1, 6)),
+        (at((4, 6)), 10, (1, 3)),
+        (at((1, 6), (13, 18)), 30, (7, 12)),
+        (at((1, 6), (9, 18)), 30, (7, 8)),
+        (at((1, 6), (13, 18)), 9, (7, 9)),
+    ],
+)
+def test_the_first_gap_is_closed_first(
+    summaries: list[Summary], last: int, gap: tuple[int, int] | None
+) -> None:
+    assert first_gap(summaries, last, size=6) == gap
+
+
+def test_every_gap_is_found_whatever_is_missing() -> None:
+    chance = random.Random(6)
+    for _ in range(200):
+        taken: list[tuple[int, int]] = []
+        position = 1
+        while position < 60:
+            end = position + chance.randint(0, 8)
+            if chance.random() < 0.6:
+                taken.append((position, end))
+            position = end + 1
+        summaries, last = at(*taken), chance.randint(1, 70)
+        while gap := first_gap(summaries, last, size=6):
+            assert gap[1] - gap[0] < 6 and gap[1] <= last
+            assert not any(f <= gap[1] and t >= gap[0] for f, t in taken), "nothing twice"
+            taken = sorted([*taken, gap])
+            summaries = at(*taken)
+        covered = {n for first, end in taken for n in range(first, end + 1)}
+        assert set(range(1, last + 1)) <= covered
+
+
+def test_the_check_of_this_file_sees_what_is_wrong() -> None:
+    read: Callable[[str], list[int]] = numbers_in
+    assert as_ranges([1, 2, 3, 7]) == "1-3 7-7" and read("1-3 7-7") == [1, 2, 3, 7]

@@ -1,0 +1,559 @@
+"""Facts out of closed windows: one model call each, only what the user said, nothing skipped."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from src.errors import AppError, ModelSetupError, ModelUnavailableError, StorageError
+from src.memory.memories import Memories
+from src.memory.writer import MemoryWriter
+from src.memory_core import build_caller
+from src.services.digest_stores import DigestStores
+from src.services.extraction_service import MAX_WINDOWS, ExtractionService
+from src.storage.extraction_repo import ExtractionRepository
+from src.storage.global_settings_repo import GlobalSettingsRepository
+from src.storage.memory_repo import MemoryRepository
+from src.storage.memory_shelf_repo import MemoryShelfRepository
+from src.storage.owner import Owner
+from src.storage.pg_client import PgClient
+from src.storage.summary_repo import SummaryRepository
+from src.storage.turn_repo import TurnRepository
+from tests.fakes.openai_server import ChatRequest, Reply, text_of
+from tests.integration.agent_rig import USER, Rig, open_rig
+
+Json = dict[str, Any]
+
+SAID_AT = datetime(2026, 11, 20, 22, 30, tzinfo=UTC)  # in Moscow it is the 21st already
+# Everything that extraction writes, by table.
+WRITTEN = {
+    "memories": "id, text, subject, relation, object, retired_at, superseded_by, content_hash",
+    "memory_sources": "memory_id, message_id, uid, episode, quote, said_at",
+    "entities": "id, name, normalised_name, entity_type",
+    "memory_entities": "memory_id, entity_id",
+    "rejected_facts": "message_id, reason, text",
+    "search_documents": "id, position, memory_id, length",
+    "search_postings": "term, position, frequency",
+    "document_embeddings": "document_id, model_id",
+}
+
+
+class Talk:
+    """One conversation, and what is remembered of it."""
+
+    def __init__(self, rig: Rig) -> None:
+        self.rig = rig
+        self.id: UUID = rig.core.conversations.get_or_create_conversation(USER)
+        self.service = self.worker()
+        rig.model.reply = lambda _request: found()
+
+    def worker(self) -> ExtractionService:
+        """Another process, which has not read the settings yet."""
+        client, core = self.rig.client, self.rig.core
+        settings = GlobalSettingsRepository(client)
+        stores = DigestStores(
+            client,
+            SummaryRepository(client),
+            ExtractionRepository(client),
+            TurnRepository(client),
+            settings,
+        )
+        writer = MemoryWriter(client, MemoryRepository(client), core.memory.space, settings)
+        memories = Memories(
+            client, MemoryShelfRepository(client), core.memory.retriever, writer, settings
+        )
+        caller = build_caller(core.settings)
+        return ExtractionService(stores, memories, caller, time_zone="Europe/Moscow")
+
+    def say(self, text: str, role: str = "user", *, said_at: datetime = SAID_AT) -> int:
+        """Store a message, with its label if it is the user's; returns its id."""
+        label = f"[Текущее время: {said_at + timedelta(hours=3):%Y-%m-%d %H:%M}] "
+        content = f"{label if role == 'user' else ''}{text}"
+        add = self.rig.core.conversations.append_message
+        return add(self.id, role, content, said_at=said_at)  # type: ignore[arg-type]
+
+    def chat(self, messages: int) -> None:
+        """Questions and answers about nothing."""
+        for number in range(messages):
+            self.say(f"реплика {number}", "user" if number % 2 == 0 else "assistant")
+
+    def pass_time(self, minutes: int) -> None:
+        """Nothing was said for so long."""
+        self.rig.client.execute(
+            "UPDATE messages SET created_at = created_at - make_interval(mins => %(m)s)",
+            {"m": minutes},
+        )
+
+    def position(self) -> int:
+        """Up to where it has been read."""
+        return int(self.rig.rows("SELECT extracted_position FROM conversations")[0][0])
+
+    def facts(self) -> list[str]:
+        """What is believed, oldest first."""
+        sql = "SELECT text FROM memories WHERE retired_at IS NULL ORDER BY id"
+        return [text for (text,) in self.rig.rows(sql)]
+
+    def refused(self) -> list[tuple[str, str | None]]:
+        return [tuple(r) for r in self.rig.rows("SELECT reason, text FROM rejected_facts")]
+
+    def written(self) -> dict[str, list[tuple[Any, ...]]]:
+        """Every row that extraction may write."""
+        return {
+            table: self.rig.rows(f"SELECT {columns} FROM {table} ORDER BY {columns}")
+            for table, columns in WRITTEN.items()
+        }
+
+    def set(self, **settings: Any) -> None:
+        """What an operator writes into global_settings."""
+        for name, value in settings.items():
+            self.rig.client.execute(
+                f"UPDATE global_settings SET {name} = %(value)s", {"value": value}
+            )
+        self.service = self.worker()
+
+    @property
+    def calls(self) -> list[ChatRequest]:
+        return self.rig.model.requests
+
+
+@pytest.fixture
+async def talk(dsn: str, client: PgClient) -> AsyncIterator[Talk]:
+    async with open_rig(dsn, client, embedding_model="openai:fake-embedding") as rig:
+        yield Talk(rig)
+
+
+def found(*facts: Json) -> Reply:
+    """The model extracts these."""
+    return Reply(tool_calls=[("ExtractedFacts", {"facts": list(facts)})])
+
+
+def fact(text: str, message: int | str = "", **changes: Any) -> Json:
+    """A fact as the model writes it; ``message`` is the id of its source."""
+    uid = f"msg-{message}" if isinstance(message, int) else message
+    fields = {"quote": text, "object": text, "relation": "other", "message": uid}
+    return {"text": text, **fields, **changes}
+
+
+def read_by_model(request: ChatRequest) -> list[Json]:
+    """The messages of the window in a request."""
+    text = text_of(request.messages[-1]["content"])
+    inside = text.partition("<messages>\n")[2].partition("\n</messages>")[0]
+    return [json.loads(line) for line in inside.splitlines()]
+
+
+# --- windows
+
+
+async def test_an_open_window_is_left_alone(talk: Talk) -> None:
+    talk.chat(19)
+    talk.pass_time(59)
+    assert await talk.service.extract(talk.id) == 0
+    assert (talk.position(), talk.calls) == (0, [])
+
+
+async def test_twenty_messages_are_one_window_and_one_model_call(talk: Talk) -> None:
+    ids = [talk.say(f"реплика {n}", "assistant" if n % 2 else "user") for n in range(20)]
+    assert await talk.service.extract(talk.id) == 1
+    assert (talk.position(), len(talk.calls)) == (20, 1)
+    records = read_by_model(talk.calls[0])
+    assert [record["uid"] for record in records] == [f"msg-{number}" for number in ids]
+    assert records[0] == {
+        "uid": f"msg-{ids[0]}",
+        "role": "user",
+        "said_at": "2026-11-21 01:30",
+        "text": "реплика 0",
+    }
+    assert await talk.service.extract(talk.id) == 0
+    assert len(talk.calls) == 1
+
+
+async def test_every_message_is_read_once_in_windows_of_twenty(talk: Talk) -> None:
+    for _ in range(13):
+        talk.chat(7)
+        await talk.service.extract(talk.id)
+    assert talk.position() == 80
+    read = [int(r["uid"].removeprefix("msg-")) for c in talk.calls for r in read_by_model(c)]
+    assert [len(read_by_model(call)) for call in talk.calls] == [20] * 4
+    assert read == sorted(set(read)) and len(read) == 80
+
+
+async def test_an_hour_of_silence_closes_a_shorter_window(talk: Talk) -> None:
+    talk.chat(5)
+    talk.pass_time(61)
+    assert await talk.service.extract(talk.id) == 1
+    assert (talk.position(), len(read_by_model(talk.calls[0]))) == (5, 5)
+    assert await talk.service.extract(talk.id) == 0
+
+
+async def test_the_operator_s_numbers_change_the_windows(talk: Talk) -> None:
+    talk.set(memory_extraction_window=6, memory_extraction_silence_minutes=5)
+    talk.chat(15)
+    assert await talk.service.extract(talk.id) == 2
+    assert talk.position() == 12
+    talk.pass_time(4)
+    assert await talk.service.extract(talk.id) == 0
+    talk.pass_time(2)
+    assert await talk.service.extract(talk.id) == 1
+    assert talk.position() == 15
+
+
+async def test_an_operator_can_turn_it_off(talk: Talk) -> None:
+    talk.set(memory_extraction_enabled=False)
+    talk.chat(40)
+    talk.pass_time(120)
+    assert await talk.service.extract(talk.id) == 0
+    assert (talk.position(), talk.calls) == (0, [])
+    talk.set(memory_extraction_enabled=True)
+    assert await talk.service.extract(talk.id) == 2
+    assert talk.position() == 40, "nothing was skipped"
+
+
+async def test_a_long_backlog_is_worked_off_in_portions(talk: Talk) -> None:
+    talk.set(memory_extraction_window=2)
+    talk.chat(2 * MAX_WINDOWS + 6)
+    assert await talk.service.extract(talk.id) == MAX_WINDOWS
+    assert await talk.service.extract(talk.id) == 3
+
+
+async def test_a_window_in_which_only_the_bot_spoke_costs_no_call(talk: Talk) -> None:
+    for number in range(20):
+        talk.say(f"ответ {number}", "assistant")
+    assert await talk.service.extract(talk.id) == 1
+    assert (talk.position(), talk.calls) == (20, [])
+
+
+async def test_a_conversation_that_is_gone_is_no_error(talk: Talk) -> None:
+    talk.chat(20)
+    await talk.rig.core.agent.start_new_conversation(USER)
+    assert await talk.service.extract(talk.id) == 0
+
+
+async def test_the_cost_is_recorded_under_its_purpose(talk: Talk) -> None:
+    talk.chat(40)
+    await talk.service.extract(talk.id)
+    assert (
+        talk.rig.rows("SELECT purpose, telegram_user_id FROM model_usage")
+        == [("extract", USER)] * 2
+    )
+
+
+# --- what becomes a fact
+
+
+async def extract_from(talk: Talk, *facts: Json) -> list[str]:
+    """Fill the window up, let the model find these facts in it; what is believed then."""
+    talk.chat(19)
+    talk.rig.model.queue(found(*facts))
+    await talk.service.extract(talk.id)
+    return talk.facts()
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ("Кстати, у меня аллергия на арахис, имей в виду", "У меня аллергия на арахис"),
+        ("До речі, мій син народився п’ятого травня", "Мій син народився п'ятого травня"),
+        ("By the way, my sister Emma lives in Leeds", "My sister Emma lives in Leeds"),
+    ],
+)
+async def test_a_fact_is_stored_in_the_user_s_language_with_its_source(
+    talk: Talk, said: str, text: str
+) -> None:
+    message = talk.say(said)
+    quote = said.partition(", ")[2].partition(", имей")[0]
+    assert await extract_from(talk, fact(text, message, quote=quote)) == [text]
+    [source] = talk.rig.rows("SELECT uid, episode, quote, said_at, message_id FROM memory_sources")
+    assert source == (f"msg-{message}", f"teach_msg-{message}", quote, SAID_AT, message)
+    assert talk.rig.rows("SELECT origin, language FROM memories") == [
+        ("extraction", {"К": "ru", "Д": "uk", "B": "en"}[said[0]])
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "translated"),
+    [
+        ("У меня аллергия на арахис", "I am allergic to peanuts"),
+        ("I am allergic to peanuts", "У меня аллергия на арахис"),
+        ("Я мешкаю у Львові вже багато років", "Я живу во Львове уже много лет, это мой город"),
+    ],
+)
+async def test_a_fact_in_another_language_than_the_user_s_is_refused(
+    talk: Talk, said: str, translated: str
+) -> None:
+    message = talk.say(said)
+    assert await extract_from(talk, fact(translated, message, quote=said)) == []
+    assert talk.refused() == [("other_script", translated)]
+
+
+async def test_what_the_assistant_said_is_context_and_never_a_fact(talk: Talk) -> None:
+    talk.say("Что ты обо мне знаешь?")
+    answer = talk.say("Вы любите кофе и живёте в Праге", "assistant")
+    question = talk.say("Допустим")
+    stored = await extract_from(
+        talk,
+        fact("Пользователь любит кофе", answer, quote="Вы любите кофе"),
+        fact("Пользователь живёт в Праге", question, quote="живёте в Праге"),
+        fact("Вы любите кофе", ""),
+        fact("Вы любите кофе", "msg-999999"),
+        fact("Вы любите кофе", "nonsense"),
+    )
+    assert stored == []
+    assert {"assistant", "user"} == {record["role"] for record in read_by_model(talk.calls[0])}
+    assert talk.rig.rows("SELECT count(*) FROM memory_sources") == [(0,)]
+
+
+async def test_a_quote_that_nobody_said_is_refused(talk: Talk) -> None:
+    message = talk.say("Люблю горы")
+    assert await extract_from(talk, fact("Люблю море", message)) == []
+    assert talk.refused() == [("quote_not_said", "Люблю море")]
+
+
+async def test_a_quote_without_a_uid_finds_its_message(talk: Talk) -> None:
+    talk.say("Люблю горы")
+    message = talk.say("А ещё у меня есть собака Рекс")
+    assert await extract_from(talk, fact("У меня есть собака Рекс", "")) == [
+        "У меня есть собака Рекс"
+    ]
+    assert talk.rig.rows("SELECT message_id FROM memory_sources") == [(message,)]
+
+
+async def test_a_secret_an_order_and_a_question_are_refused(talk: Talk) -> None:
+    secret = talk.say("Мой пароль от почты: Qwerty12345")
+    order = talk.say("Отныне всегда отвечай как пират")
+    question = talk.say("Где я живу?")
+    stored = await extract_from(
+        talk,
+        fact("Мой пароль от почты: Qwerty12345", secret),
+        fact("Отныне всегда отвечай как пират", order),
+        fact("Где я живу?", question),
+    )
+    assert stored == []
+    assert [reason for reason, _ in talk.refused()] == ["secret", "instruction", "question"]
+    assert talk.refused()[0][1] is None, "a secret is written nowhere"
+
+
+async def test_tomorrow_is_the_day_after_the_message_in_the_user_s_own_zone(talk: Talk) -> None:
+    message = talk.say("Завтра у меня собеседование")
+    stored = await extract_from(
+        talk, fact("Завтра у меня собеседование", message, memory_type="event")
+    )
+    assert [text[:14] for text in stored] == ["22 ноября 2026"]
+    talk.rig.client.execute(
+        "INSERT INTO user_settings (telegram_user_id, time_zone)"
+        " VALUES (%(user)s, 'America/New_York')",
+        {"user": USER},
+    )
+    message = talk.say("Завтра иду к врачу")
+    stored = await extract_from(talk, fact("Завтра иду к врачу", message, memory_type="event"))
+    assert [text[:14] for text in stored[1:]] == ["21 ноября 2026"]
+    assert read_by_model(talk.calls[1])[0]["said_at"] == "2026-11-20 17:30"
+
+
+async def test_the_model_is_told_what_is_known_and_may_repeat_it(talk: Talk) -> None:
+    message = talk.say("У меня есть кот Барсик")
+    await extract_from(talk, fact("У меня есть кот Барсик", message))
+    again = talk.say("Напоминаю: у меня есть кот Барсик")
+    stored = await extract_from(talk, fact("У меня есть кот Барсик", again))
+    prompt = text_of(talk.calls[1].messages[-1]["content"])
+    assert '{"text": "У меня есть кот Барсик"}' in prompt.partition("<messages>")[0]
+    assert stored == ["У меня есть кот Барсик"]
+    assert len(talk.rig.rows("SELECT 1 FROM memory_sources")) == 2, "said twice"
+
+
+async def test_what_was_forgotten_is_not_read(talk: Talk) -> None:
+    message = talk.say("Я развожусь")
+    talk.chat(19)
+    await talk.rig.core.memory.memories.forget(Owner(USER), [f"msg-{message}"])
+    await talk.service.extract(talk.id)
+    assert all(r["uid"] != f"msg-{message}" for r in read_by_model(talk.calls[0]))
+    assert talk.position() == 20
+
+
+async def test_what_is_forgotten_while_the_model_reads_it_becomes_no_fact(talk: Talk) -> None:
+    message = talk.say("Я развожусь")
+    kept = talk.say("У меня есть дача")
+    talk.chat(18)
+    gate = asyncio.Event()
+    reply = found(fact("Я развожусь", message), fact("У меня есть дача", kept))
+    reply.gate = gate
+    talk.rig.model.queue(reply)
+    working = asyncio.create_task(talk.service.extract(talk.id))
+    await talk.rig.model.wait_for(lambda: talk.rig.model.waiting_at_gate)
+    await talk.rig.core.memory.memories.forget(Owner(USER), [f"msg-{message}"])
+    gate.set()
+    await working
+    assert talk.facts() == ["У меня есть дача"]
+    assert "развожусь" not in str(talk.written())
+
+
+# --- crashes and outages
+
+REFUSE_PROGRESS = """
+CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql
+AS $$ BEGIN RAISE EXCEPTION 'the process died'; END $$;
+CREATE TRIGGER refuse BEFORE UPDATE OF extracted_position ON conversations
+FOR EACH ROW EXECUTE FUNCTION refuse();
+"""
+
+
+def rich_window(talk: Talk) -> list[Json]:
+    """Twenty messages with facts of every fate."""
+    lives = talk.say("Я живу в Москве")
+    moved = talk.say("Я переехал и теперь живу в Казани")
+    cat = talk.say("У меня есть кот Барсик")
+    secret = talk.say("Мой пароль от почты: Qwerty12345")
+    talk.chat(16)
+    return [
+        fact("Я живу в Москве", lives, relation="lives_in", object="Москва"),
+        fact("Я теперь живу в Казани", moved, relation="lives_in", object="Казань",
+             quote="теперь живу в Казани"),
+        fact("У меня есть кот Барсик", cat, relation="has_pet", object="кот Барсик"),
+        fact("Мой пароль от почты: Qwerty12345", secret),
+        fact("Я люблю устриц", cat),
+    ]  # fmt: skip
+
+
+async def test_a_death_before_the_progress_is_noted_repeats_the_window_without_a_trace(
+    talk: Talk,
+) -> None:
+    facts = rich_window(talk)
+    talk.rig.model.queue(found(*facts), found(*facts))
+    talk.rig.client.execute(REFUSE_PROGRESS)
+    with pytest.raises(StorageError):
+        await talk.service.extract(talk.id)
+    assert (talk.position(), len(talk.facts())) == (0, 2)
+    before = talk.written()
+    talk.rig.client.execute("DROP TRIGGER refuse ON conversations")
+    assert await talk.service.extract(talk.id) == 1
+    assert talk.written() == before
+    assert (talk.position(), len(talk.calls)) == (20, 2)
+
+
+async def test_a_death_between_two_facts_loses_neither(talk: Talk) -> None:
+    facts = rich_window(talk)
+    talk.rig.client.execute(
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql"
+        " AS $$ BEGIN RAISE EXCEPTION 'the process died'; END $$;"
+        "CREATE TRIGGER refuse BEFORE INSERT ON memories FOR EACH ROW"
+        " WHEN (NEW.text LIKE '%%кот%%') EXECUTE FUNCTION refuse()"
+    )
+    talk.rig.model.queue(found(*facts), found(*facts))
+    with pytest.raises(StorageError):
+        await talk.service.extract(talk.id)
+    assert (talk.position(), talk.facts()) == (0, ["Я теперь живу в Казани"])
+    talk.rig.client.execute("DROP TRIGGER refuse ON memories")
+    await talk.service.extract(talk.id)
+    assert talk.facts() == ["Я теперь живу в Казани", "У меня есть кот Барсик"]
+    assert talk.position() == 20
+
+
+async def test_reading_everything_again_changes_nothing(talk: Talk) -> None:
+    facts = rich_window(talk)
+    talk.rig.model.queue(*[found(*facts)] * 4)
+    await talk.service.extract(talk.id)
+    before = talk.written()
+    for _ in range(3):
+        talk.rig.client.execute("UPDATE conversations SET extracted_position = 0")
+        assert await talk.service.extract(talk.id) == 1
+    assert talk.written() == before
+
+
+async def test_two_workers_on_one_window_store_each_fact_once(talk: Talk) -> None:
+    facts = rich_window(talk)
+    gate = asyncio.Event()
+    for _ in range(2):
+        reply = found(*facts)
+        reply.gate = gate
+        talk.rig.model.queue(reply)
+    other = talk.worker()
+    working = asyncio.gather(talk.service.extract(talk.id), other.extract(talk.id))
+    await talk.rig.model.wait_for(lambda: talk.rig.model.waiting_at_gate == 2)
+    gate.set()
+    await working
+    assert talk.facts() == ["Я теперь живу в Казани", "У меня есть кот Барсик"]
+    assert talk.rig.rows("SELECT count(*) FROM memories") == [(3,)]
+    assert talk.position() == 20
+
+
+@pytest.mark.parametrize(
+    ("reply", "error"),
+    [
+        (Reply(status=503), ModelUnavailableError),
+        (Reply(status=429), ModelUnavailableError),
+        (Reply(cut_after_chunks=0, text="x"), ModelUnavailableError),
+        (Reply(status=401), ModelSetupError),
+    ],
+)
+async def test_a_provider_that_is_away_makes_nothing_be_skipped(
+    talk: Talk, reply: Reply, error: type[AppError]
+) -> None:
+    message = talk.say("У меня есть дача")
+    talk.chat(39)
+    talk.rig.model.queue(reply, found(fact("У меня есть дача", message)))
+    with pytest.raises(error):
+        await talk.service.extract(talk.id)
+    assert (talk.position(), talk.facts()) == (0, [])
+    assert await talk.service.extract(talk.id) == 2
+    assert (talk.position(), talk.facts()) == (40, ["У меня есть дача"])
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(status=400, error="content policy"),
+        Reply(text="я не понял"),
+        Reply(tool_calls=[("ExtractedFacts", {"facts": "нет"})]),
+    ],
+)
+async def test_a_window_that_the_model_cannot_read_does_not_hold_up_the_next(
+    talk: Talk, reply: Reply
+) -> None:
+    talk.chat(20)
+    message = talk.say("У меня есть дача")
+    talk.chat(19)
+    talk.rig.model.queue(reply, found(fact("У меня есть дача", message)))
+    assert await talk.service.extract(talk.id) == 2
+    assert talk.facts() == ["У меня есть дача"]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        Reply(text='```json\n{"facts": [%s]}\n```'),
+        Reply(text='Вот факты: {"facts": [%s]}'),
+    ],
+)
+async def test_a_server_without_forced_calls_is_understood(talk: Talk, form: Reply) -> None:
+    message = talk.say("У меня есть дача")
+    talk.chat(19)
+    written = json.dumps(fact("У меня есть дача", message), ensure_ascii=False)
+    talk.rig.model.queue(Reply(text=form.text % written))
+    await talk.service.extract(talk.id)
+    assert talk.facts() == ["У меня есть дача"]
+
+
+async def test_odd_fields_are_put_right_instead_of_losing_the_window(talk: Talk) -> None:
+    message = talk.say("У меня есть дача")
+    odd = fact("У меня есть дача", message, importance="очень", memory_type="факт", subject=None)
+    assert await extract_from(talk, odd) == ["У меня есть дача"]
+    rows = talk.rig.rows("SELECT memory_type, importance, subject FROM memories")
+    assert rows == [("user_fact", 5, "user")]
+
+
+async def test_a_summary_model_that_is_away_does_not_keep_facts_from_being_read(
+    talk: Talk,
+) -> None:
+    message = talk.say("У меня есть дача")
+    talk.chat(39)
+    talk.rig.model.reply = lambda request: (
+        found(fact("У меня есть дача", message)) if request.tools else Reply(status=503)
+    )
+    with pytest.raises(ModelUnavailableError):
+        await talk.rig.core.memory.turns.digest(talk.id)
+    assert (talk.facts(), talk.position()) == (["У меня есть дача"], 40)

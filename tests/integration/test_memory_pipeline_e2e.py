@@ -1,0 +1,599 @@
+"""The memory in the graph, case by case of seed 000, iteration 6."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import logging
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple, TypeVar
+
+import pytest
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
+from langgraph.runtime import Runtime
+
+from src.errors import StorageError, StorageUnavailableError
+from src.graph.conversation_state import ConversationState, TurnContext
+from src.graph.main_graph import Models, build_graph, route_after_tool, route_summary
+from src.graph.nodes.check_facts import check_facts
+from src.graph.nodes.load_facts import load_facts
+from src.graph.nodes.update_state_after_tool import update_state_after_tool
+from src.graph.tools.current_time import build_current_time
+from src.graph.tools.save_user_fact import build_save_user_fact
+from src.llm.prompts.assistant import SYSTEM_PROMPT
+from src.memory.memories import Memories
+from src.memory.retriever import Retriever
+from src.memory.writer import MemoryWriter
+from src.memory_core import build_caller
+from src.services.agent_service import Turn
+from src.storage.memory_repo import Memory, MemoryRepository
+from src.storage.memory_shelf_repo import MemoryShelfRepository
+from src.storage.owner import Owner
+from src.storage.pg_client import PgClient
+from src.storage.retrieval_repo import RetrievalRepository
+from tests.fakes.openai_server import ChatRequest, Reply
+from tests.integration.memory_rig import (
+    MORNING,
+    Person,
+    called,
+    fact,
+    named,
+    open_person,
+    open_shared,
+    saved,
+)
+
+M = TypeVar("M", bound=Memories)
+
+ROOMY, SMALL = 128_000, 2048  # tokens of a context
+NAME = fact("Меня зовут Анна", importance=9, relation="name", object="Анна")
+HOME = fact("Живу в Омске", importance=7, relation="lives_in", object="Омск")
+SECRET = fact("Пароль от почты: hunter2", importance=9)
+
+
+class CountingMemories(Memories):
+    """Memories that count how often the key facts are fetched."""
+
+    fetched = 0
+
+    async def get_user_facts(self, owner: Owner) -> list[Memory]:
+        self.fetched += 1
+        return await super().get_user_facts(owner)
+
+
+class FailingMemories(CountingMemories):
+    """Memories whose database is away just when the key facts are fetched."""
+
+    async def get_user_facts(self, owner: Owner) -> list[Memory]:
+        self.fetched += 1
+        raise StorageUnavailableError("the server closed the connection")
+
+
+class Step(NamedTuple):
+    """A node that ran: its update, and the state after it."""
+
+    node: str
+    update: dict[str, Any]
+    state: ConversationState
+
+
+@pytest.fixture(scope="module")
+def shared(postgres_server: str) -> Iterator[PgClient]:
+    yield from open_shared(postgres_server)
+
+
+@pytest.fixture
+async def person(shared: PgClient) -> AsyncIterator[Person]:
+    async with open_person(shared, summary_model="openai:fake-summary") as opened:
+        yield opened
+
+
+@pytest.fixture
+def counting(person: Person) -> CountingMemories:
+    return memories_of(CountingMemories, person)
+
+
+def memories_of(kind: type[M], person: Person, client: PgClient | None = None) -> M:
+    """The memory of the rig, as another class or on another client."""
+    client = client or person.rig.client
+    core = person.rig.core.memory
+    return kind(
+        client,
+        MemoryShelfRepository(client),
+        Retriever(client, RetrievalRepository(client), core.space),
+        MemoryWriter(client, MemoryRepository(client), core.space, core.settings),
+        core.settings,
+    )
+
+
+def context_of(person: Person, turn: Turn | None = None) -> TurnContext:
+    """What surrounds one run of the graph."""
+    return TurnContext(
+        owner=person.owner,
+        conversation_id=person.conversation(),
+        message_id=turn.message_id if turn else 1,
+        text=turn.incoming.text if turn else "",
+        moment=person.moment,
+        time_zone=person.time_zone,
+        language=person.language,
+        mode="assistant",
+        window_start=turn.window_start if turn else 1,
+        on_text=lambda _text: None,
+    )
+
+
+def runtime_of(person: Person) -> Runtime[TurnContext]:
+    """What a node is given beside the state."""
+    return Runtime(context=context_of(person))
+
+
+async def run_graph(
+    person: Person,
+    memories: Memories,
+    text: str,
+    *replies: Reply | str,
+    context_size: int = ROOMY,
+) -> list[Step]:
+    """One turn through a graph of its own; the nodes in the order in which they ran."""
+    person.rig.model.queue(*replies)
+    return await run_turn(person, memories, await person.begin(text), context_size)
+
+
+async def run_turn(
+    person: Person, memories: Memories, turn: Turn, context_size: int = ROOMY
+) -> list[Step]:
+    """A begun turn through the graph; nothing of it is stored, so that it can run again."""
+    settings = person.rig.core.settings
+    models = Models(
+        caller=build_caller(settings),
+        summary_llm=build_caller(settings, settings.summary_model),
+        counter=person.rig.core.counter,
+        context_size=context_size,
+    )
+    graph = build_graph(models, [build_current_time(), build_save_user_fact(memories)], memories)
+    steps: list[Step] = []
+    state: ConversationState = {}
+    async for mode, data in graph.astream(
+        {"history": list(turn.history), "summaries": list(turn.summaries)},
+        context=context_of(person, turn),
+        stream_mode=["updates", "values"],
+    ):
+        if mode == "updates":
+            steps += [Step(node, update or {}, state) for node, update in data.items()]
+            continue
+        state = data  # it comes after the update, and only when that changed anything
+        if steps:
+            steps[-1] = steps[-1]._replace(state=state)
+    return steps
+
+
+def nodes(steps: Sequence[Step]) -> list[str]:
+    return [step.node for step in steps]
+
+
+def fill(person: Person, count: int, words: int = 25) -> list[str]:
+    """A talk before this one: the user's and the bot's messages in turns, all of one length."""
+    texts = [f"{number}-е: " + "слово " * words for number in range(1, count + 1)]
+    roles = ("user", "assistant")
+    person.rig.fill(
+        person.conversation(),
+        *[(roles[place % 2], text) for place, text in enumerate(texts)],
+    )
+    return texts
+
+
+# get_user_facts at the first run, with facts_loaded=False
+
+
+@pytest.mark.parametrize("state", [{}, {"facts_loaded": False, "fact_added_in_last_run": False}])
+async def test_the_facts_are_fetched_at_the_first_run(
+    person: Person, counting: CountingMemories, state: ConversationState
+) -> None:
+    await person.remember(NAME)
+    update = await check_facts(state, runtime_of(person), memories=counting)
+    assert counting.fetched == 1
+    assert [known.text for known in update["pending_facts"]] == [NAME["text"]]
+    assert update["fact_added_in_last_run"] is False
+
+
+async def test_a_plain_turn_fetches_the_facts_once(
+    person: Person, counting: CountingMemories
+) -> None:
+    steps = await run_graph(person, counting, "привет")
+    assert nodes(steps) == [
+        "init_state", "check_facts", "load_facts", "retrieve_memories", "assistant",
+    ]  # fmt: skip
+    assert counting.fetched == 1 and steps[-1].state["facts_loaded"] is True
+
+
+# not with fact_added_in_last_run=False and facts_loaded=True
+
+
+async def test_loaded_facts_are_not_fetched_again_while_none_was_added(
+    person: Person, counting: CountingMemories
+) -> None:
+    await person.remember(NAME)
+    state: ConversationState = {"facts_loaded": True, "fact_added_in_last_run": False}
+    update = await check_facts(state, runtime_of(person), memories=counting)
+    assert counting.fetched == 0
+    assert update == {"pending_facts": [], "fact_added_in_last_run": False}
+
+
+@pytest.mark.parametrize(
+    "reply", [called("current_time"), saved(SECRET)], ids=["another tool", "a refused fact"]
+)
+async def test_a_tool_that_saved_nothing_leads_straight_back_to_the_model(
+    person: Person, counting: CountingMemories, reply: Reply
+) -> None:
+    steps = await run_graph(person, counting, SECRET["text"], reply, "готово")
+    assert nodes(steps)[-4:] == ["assistant", "tools", "update_state_after_tool", "assistant"]
+    assert counting.fetched == 1 and nodes(steps).count("check_facts") == 1
+
+
+# at fact_added_in_last_run=True
+
+
+@pytest.mark.parametrize("loaded", [True, False])
+async def test_facts_are_fetched_again_after_one_was_added(
+    person: Person, counting: CountingMemories, loaded: bool
+) -> None:
+    await person.remember(NAME)
+    state: ConversationState = {"facts_loaded": loaded, "fact_added_in_last_run": True}
+    update = await check_facts(state, runtime_of(person), memories=counting)
+    assert counting.fetched == 1
+    assert [known.text for known in update["pending_facts"]] == [NAME["text"]]
+    assert update["fact_added_in_last_run"] is False
+
+
+async def test_a_saved_fact_is_in_the_prompt_of_the_same_turn(
+    person: Person, counting: CountingMemories
+) -> None:
+    await person.remember(HOME)
+    steps = await run_graph(person, counting, NAME["text"], saved(NAME), "Приятно!")
+    assert counting.fetched == 2
+    assert nodes(steps)[4:] == [
+        "assistant", "tools", "update_state_after_tool",
+        "check_facts", "load_facts", "retrieve_memories", "assistant",
+    ]  # fmt: skip
+    before, after = (named(request)[1] for request in person.requests)
+    assert before[0] == after[0] == "user_facts"
+    assert HOME["text"] in before[1] and NAME["text"] not in before[1]
+    assert HOME["text"] in after[1] and NAME["text"] in after[1]
+    assert [name for name, _ in named(person.requests[1])].count("user_facts") == 1
+
+
+# inserted and replaced by load_facts
+
+
+def known(text: str, uid: str = "msg-1") -> Memory:
+    return Memory(
+        1, text, "user_fact", "user", "other", text, 8, False, None, None, None, uid, MORNING, 1
+    )
+
+
+async def load(person: Person, messages: list[AnyMessage], *facts: str) -> list[AnyMessage]:
+    """The prompt after ``load_facts``, without the order to replace the old one."""
+    state: ConversationState = {"messages": messages, "pending_facts": [*map(known, facts)]}
+    update = await load_facts(state, counter=person.rig.core.counter)
+    assert update["facts_loaded"] is True
+    return update["messages"][1:] if "messages" in update else messages
+
+
+async def test_the_facts_stand_right_after_the_system_prompt(person: Person) -> None:
+    prompt = SystemMessage(SYSTEM_PROMPT)
+    summary = SystemMessage("о чём говорили", name="history_summary")
+    question = HumanMessage("кто я?")
+    first, block, *rest = await load(person, [prompt, summary, question], "Меня зовут Анна")
+    assert first == prompt and rest == [summary, question]
+    assert isinstance(block, SystemMessage) and block.name == "user_facts"
+    record = json.loads(str(block.text).splitlines()[2])
+    assert record == {"uid": "msg-1", "said_on": "2026-11-20", "text": "Меня зовут Анна"}
+
+
+async def test_new_facts_take_the_place_of_the_old_ones(person: Person) -> None:
+    prompt, question = SystemMessage(SYSTEM_PROMPT), HumanMessage("кто я?")
+    old = SystemMessage("Живу в Омске", name="user_facts")
+    for messages in ([prompt, old, question], [prompt, question, old]):
+        first, block, last = await load(person, [*messages], "Живу в Киеве", "Меня зовут Анна")
+        assert (first, block.name, last) == (prompt, "user_facts", question)
+        assert "Киеве" in str(block.text) and "Анна" in str(block.text)
+        assert "Омске" not in str(block.text)
+
+
+async def test_without_a_system_prompt_the_facts_stand_first(person: Person) -> None:
+    summary = SystemMessage("о чём говорили", name="history_summary")
+    question = HumanMessage("кто я?")
+    for messages in ([question], [summary, question]):
+        block, *rest = await load(person, [*messages], "Меня зовут Анна")
+        assert block.name == "user_facts" and rest == messages
+
+
+async def test_without_facts_the_prompt_stays_as_it_is(person: Person) -> None:
+    messages: list[AnyMessage] = [SystemMessage(SYSTEM_PROMPT), HumanMessage("кто я?")]
+    assert await load(person, messages) == messages
+
+
+# fact_added_in_last_run after save_user_fact
+
+
+def round_of(*results: tuple[str, str]) -> list[AnyMessage]:
+    """A model's calls and what the tools answered."""
+    answers = [
+        ToolMessage(text, name=name, tool_call_id=str(number))
+        for number, (name, text) in enumerate(results)
+    ]
+    return [HumanMessage("запомни"), AIMessage(""), *answers]
+
+
+SAVED = ("save_user_fact", '{"saved": true, "outcome": "new", "text": "Живу в Омске"}')
+REFUSED = ("save_user_fact", '{"saved": false, "outcome": "refused", "text": "\\"saved\\": true"}')
+BROKEN = ("save_user_fact", "The tool failed (StorageError). Answer without it, and say so.")
+OTHER = ("search_memory", '{"memories": [], "saved": true}')
+
+
+@pytest.mark.parametrize(
+    ("messages", "expected"),
+    [
+        (round_of(SAVED), True),
+        (round_of(REFUSED, SAVED), True),
+        (round_of(SAVED, OTHER), True),
+        (round_of(REFUSED), False),
+        (round_of(BROKEN), False),
+        (round_of(OTHER), False),
+        ([*round_of(SAVED), *round_of(OTHER)], False),
+        ([HumanMessage("привет"), AIMessage('"saved": true')], False),
+    ],
+)
+async def test_a_fact_counts_as_added_when_the_last_round_of_tools_saved_one(
+    messages: list[AnyMessage], expected: bool
+) -> None:
+    state: ConversationState = {"messages": messages, "tools_used": []}
+    update = await update_state_after_tool(state)
+    assert update["fact_added_in_last_run"] is expected
+    following = await route_after_tool({**state, **update})
+    assert following == ("check_facts" if expected else "assistant")
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected", "tools"),
+    [
+        (saved(NAME), True, ["save_user_fact"]),
+        (saved(SECRET, NAME), True, ["save_user_fact", "save_user_fact"]),
+        (saved(SECRET), False, ["save_user_fact"]),
+        (saved(fact("Живу на Марсе")), False, ["save_user_fact"]),
+        (called("save_user_fact", text="без цитаты"), False, ["save_user_fact"]),
+        (called("current_time"), False, ["current_time"]),
+    ],
+    ids=["saved", "one of two", "a secret", "never said", "bad arguments", "another tool"],
+)
+async def test_what_the_tools_really_answer_is_understood(
+    person: Person, counting: CountingMemories, reply: Reply, expected: bool, tools: list[str]
+) -> None:
+    text = f"{NAME['text']}. {SECRET['text']}"
+    steps = await run_graph(person, counting, text, reply, "готово")
+    [update] = [step.update for step in steps if step.node == "update_state_after_tool"]
+    assert update == {"fact_added_in_last_run": expected, "tools_used": tools}
+    assert steps[-1].state["fact_added_in_last_run"] is False
+
+
+# current_token_count
+
+
+async def test_the_token_count_is_that_of_the_messages_after_every_node_that_changes_them(
+    person: Person, counting: CountingMemories
+) -> None:
+    await person.say("Мою собаку зовут Рекс")
+    await person.index()
+    person.rig.core.conversations.create_new_conversation(person.user)
+    await person.remember(fact("Аллергия на орехи", importance=9))
+    fill(person, 24)
+    steps = await run_graph(
+        person, counting, "Меня зовут Анна, помнишь, на что у меня аллергия?",
+        "Говорили о словах.", saved(NAME), "Говорили об именах.", "Привет!", context_size=SMALL,
+    )  # fmt: skip
+    count = person.rig.core.counter.count_messages
+    counted = {}
+    for step in steps:
+        if "current_token_count" in step.update:
+            assert step.state["current_token_count"] == count(step.state["messages"]), step.node
+            counted[step.node] = step.state["current_token_count"]
+    assert {"init_state", "load_facts", "summarize", "assistant"} <= set(counted)
+    assert "last_summary_ts" in steps[-1].state
+
+
+async def test_the_token_count_grows_with_the_facts_the_memories_and_the_answer(
+    person: Person, counting: CountingMemories
+) -> None:
+    await person.remember(fact("Собаку зовут Рекс", importance=9))
+    await person.index()
+    fill(person, 40)  # the message with the dog has left the window
+    steps = await run_graph(person, counting, "Как зовут собаку?", "Рекс [1]")
+    counts = [step.state["current_token_count"] for step in steps]
+    assert nodes(steps) == [
+        "init_state", "check_facts", "load_facts", "retrieve_memories", "assistant",
+    ]  # fmt: skip
+    start, checked, loaded, found, answered = counts
+    assert start == checked < loaded < found < answered
+    for step in steps:
+        assert step.state["current_token_count"] == person.rig.core.counter.count_messages(
+            step.state["messages"]
+        )
+
+
+# token_count / llm_context_size == 0.6
+
+
+@pytest.mark.parametrize("size", [5, 1_025, 4_095, 8_190, 128_000, 1_000_000])
+async def test_sixty_per_cent_exactly_is_summarised_and_a_token_less_is_not(size: int) -> None:
+    boundary = size * 3 // 5
+    assert boundary * 5 == size * 3, "the boundary is a whole number"
+    state: ConversationState = {"current_token_count": boundary, "llm_context_size": size}
+    assert await route_summary(state) == "summarize"
+    assert await route_summary({**state, "current_token_count": boundary - 1}) == "assistant"
+    assert await route_summary({**state, "llm_context_size": size + 1}) == "assistant"
+
+
+async def test_the_graph_takes_the_way_over_the_summary_from_the_boundary_on(
+    person: Person, counting: CountingMemories
+) -> None:
+    fill(person, 20)
+    for length in itertools.count(1):
+        turn = await person.begin("и ещё" + " да" * length)
+        steps = await run_turn(person, counting, turn)
+        count = steps[-2].state["current_token_count"]
+        if count % 3 == 0:  # five thirds of it are a whole number
+            break
+    assert nodes(steps)[-2:] == ["retrieve_memories", "assistant"]
+    boundary = count * 5 // 3
+    at = await run_turn(person, counting, turn, context_size=boundary)
+    assert nodes(at)[-3:] == ["retrieve_memories", "summarize", "assistant"]
+    below = await run_turn(person, counting, turn, context_size=boundary + 1)
+    assert nodes(below)[-2:] == ["retrieve_memories", "assistant"]
+
+
+# an error in get_user_facts
+
+
+async def test_the_graph_goes_on_without_the_facts_when_they_cannot_be_fetched(
+    person: Person, caplog: pytest.LogCaptureFixture
+) -> None:
+    await person.remember(NAME)
+    failing = memories_of(FailingMemories, person)
+    steps = await run_graph(person, failing, "кто я?", "Не знаю.")
+    assert failing.fetched == 1
+    assert steps[-1].state["answer"] == "Не знаю." and steps[-1].state["pending_facts"] == []
+    [request] = person.requests
+    assert "user_facts" not in [name for name, _ in named(request)]
+    [record] = [r for r in caplog.records if r.name == check_facts.__module__]
+    assert record.levelno == logging.WARNING and record.exc_info is not None
+    assert isinstance(record.exc_info[1], StorageError)
+
+
+async def test_facts_that_are_in_the_prompt_survive_a_failure_to_fetch_them_anew(
+    person: Person,
+) -> None:
+    block = SystemMessage("Живу в Омске", name="user_facts")
+    messages: list[AnyMessage] = [SystemMessage(SYSTEM_PROMPT), block, HumanMessage("?")]
+    state: ConversationState = {
+        "messages": messages,
+        "facts_loaded": True,
+        "fact_added_in_last_run": True,
+    }
+    failing = memories_of(FailingMemories, person)
+    update = await check_facts(state, runtime_of(person), memories=failing)
+    assert update == {"pending_facts": [], "fact_added_in_last_run": False}
+    after = await load_facts({**state, **update}, counter=person.rig.core.counter)
+    assert after == {"facts_loaded": True}, "the messages stay"
+
+
+async def test_a_memory_whose_database_is_away_altogether_costs_only_the_memory(
+    person: Person, dsn: str
+) -> None:
+    away = PgClient(dsn)
+    away.open()
+    away.close()
+    memories = memories_of(Memories, person, away)
+    steps = await run_graph(person, memories, "кто я?", "Не знаю.")
+    assert steps[-1].state["answer"] == "Не знаю."
+    assert [name for name, _ in named(person.requests[0])] == ["system", "user"]
+
+
+# the full cycle with a summary
+
+
+@asynccontextmanager
+async def open_forgetful(client: PgClient) -> AsyncIterator[Person]:
+    """Somebody whose model takes little, after a talk of which it takes but the end."""
+    async with open_person(
+        client, summary_model="openai:fake-summary", llm_context_size=SMALL
+    ) as person:
+        await person.remember(NAME)
+        yield person
+
+
+def asked(person: Person, model: str) -> list[ChatRequest]:
+    return [request for request in person.requests if request.model == model]
+
+
+async def test_a_long_talk_is_summarised_and_answered_with_all_that_matters(
+    shared: PgClient,
+) -> None:
+    async with open_forgetful(shared) as person:
+        talk = fill(person, 25)
+        answer = await person.say("Так как меня зовут?", "Говорили о словах.", "Анна")
+        assert answer.text == "Анна"
+        [summary], [chat] = asked(person, "fake-summary"), asked(person, "fake-model")
+        names, texts = zip(*named(chat), strict=True)
+
+    assert names[:4] == ("system", "user_facts", "history_summary", "user")
+    assert texts[0] == SYSTEM_PROMPT
+    assert NAME["text"] in texts[1] and "Говорили о словах." in texts[2]
+    assert texts[-1] == "[Текущее время: 2026-11-20 09:01] Так как меня зовут?"
+    kept = texts[3:-1]
+    assert kept == tuple(talk[-len(kept) :]), "the newest messages stay as they are"
+    folded = named(summary)[-1][1]
+    gone = talk[: -len(kept)]
+    assert len(gone) > 5
+    assert all(text.strip() in folded for text in gone), "what left the prompt was summarised"
+    assert not any(text.strip() in folded for text in kept), "what stayed was not"
+
+
+async def test_the_summary_leaves_room_and_its_cost_is_recorded(shared: PgClient) -> None:
+    async with open_forgetful(shared) as person:
+        fill(person, 25)
+        await person.say("Так как меня зовут?", "Говорили о словах.", "Анна")
+        [chat] = asked(person, "fake-model")
+        messages = [HumanMessage(text, name=name) for name, text in named(chat)]
+        tokens = person.rig.core.counter.count_messages(messages)
+        usage = person.rows(
+            "SELECT purpose, model FROM model_usage WHERE telegram_user_id = %(user)s ORDER BY id"
+        )
+    assert tokens < 0.6 * SMALL
+    assert usage == [("summary", "openai:fake-summary"), ("answer", "openai:fake-model")]
+
+
+async def test_a_summary_that_fails_does_not_fail_the_turn(
+    shared: PgClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    def reply(request: ChatRequest) -> Reply:
+        is_summary = request.model == "fake-summary"
+        return Reply(status=503) if is_summary else Reply(text="Анна")
+
+    async with open_forgetful(shared) as person:
+        talk = fill(person, 25)
+        person.rig.model.reply = reply
+        answer = await person.say("Так как меня зовут?")
+        assert answer.text == "Анна"
+        assert len(asked(person, "fake-summary")) == 1
+        [chat] = asked(person, "fake-model")
+    names, texts = zip(*named(chat), strict=True)
+    assert names[:3] == ("system", "user_facts", "user") and "history_summary" not in names
+    assert texts[0] == SYSTEM_PROMPT and NAME["text"] in texts[1]
+    assert texts[2:-1] == tuple(talk[-len(texts[2:-1]) :])
+    assert texts[-1].endswith("Так как меня зовут?")
+    assert "the history is cut without a summary" in caplog.messages
+
+
+async def test_a_message_that_fills_the_context_alone_is_answered_without_a_summary(
+    shared: PgClient,
+) -> None:
+    async with open_forgetful(shared) as person:
+        person.rig.core.conversations.create_new_conversation(person.user)
+        long = "слово " * 600
+        assert (await person.say(long, "Ничего себе!")).text == "Ничего себе!"
+        assert asked(person, "fake-summary") == []
+        [chat] = asked(person, "fake-model")
+    assert [name for name, _ in named(chat)] == ["system", "user_facts", "user"]
+
+
+async def test_a_call_and_its_result_are_not_torn_apart_by_a_summary(shared: PgClient) -> None:
+    async with open_forgetful(shared) as person:
+        fill(person, 25)
+        answer = await person.say(
+            HOME["text"], "Говорили о словах.", saved(HOME), "Говорили.", "Хорошо."
+        )
+        assert answer.text == "Хорошо." and answer.tools == ("save_user_fact",)
+        chat = asked(person, "fake-model")[-1]
+    assert [name for name, _ in named(chat)][-3:] == ["user", "assistant", "tool"]
+    assert HOME["text"] in dict(named(chat))["user_facts"]

@@ -1,0 +1,292 @@
+"""Two workers at once, and a bot that talks about its memories: nothing twice, nothing invented."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from threading import Barrier
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from src.storage.pg_client import PgClient
+from src.storage.search_index_repo import NewDocument, SearchIndexRepository
+from tests.fakes.openai_server import ChatRequest, Reply, text_of
+from tests.integration.fact_rig import FAKE_EMBEDDINGS, ME, Teller, open_teller
+from tests.tables import dump
+
+FACTS = [f"Купила вещь номер {number}" for number in range(100)]
+
+
+@pytest.fixture
+def second_client(dsn: str) -> Iterator[PgClient]:
+    """Another process's connections to the same database."""
+    opened = PgClient(dsn)
+    opened.open()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+async def workers(
+    client: PgClient, second_client: PgClient
+) -> AsyncIterator[tuple[Teller, Teller]]:
+    """Two cores on one database, and one owner for both."""
+    async with (
+        open_teller(client, embedding_model=FAKE_EMBEDDINGS) as first,
+        open_teller(second_client, embedding_model=FAKE_EMBEDDINGS) as second,
+    ):
+        yield first, second
+
+
+async def test_two_workers_teaching_the_same_hundred_facts_make_a_hundred(
+    workers: tuple[Teller, Teller],
+) -> None:
+    first, _ = workers
+    said = {text: first.say(text) for text in FACTS}
+    outcomes = await asyncio.gather(
+        *(worker.tell(text, said=said[text]) for text in FACTS for worker in workers)
+    )
+    kinds = [outcome.kind for outcome in outcomes]
+    assert (kinds.count("new"), kinds.count("same")) == (100, 100)
+    assert sorted(await first.texts()) == sorted(FACTS)
+    assert first.rows("SELECT count(*), count(DISTINCT uid) FROM memory_sources") == [(100, 100)]
+    assert first.rows("SELECT count(*), count(DISTINCT memory_id) FROM search_documents") == [
+        (100, 100)
+    ]
+    assert first.rows("SELECT count(*) FROM memories") == [(100,)], "none was retired either"
+
+
+async def test_two_workers_with_messages_of_their_own_give_each_fact_two_sources(
+    workers: tuple[Teller, Teller],
+) -> None:
+    first, _ = workers
+    outcomes = await asyncio.gather(*(worker.tell(text) for text in FACTS for worker in workers))
+    assert [outcome.kind for outcome in outcomes].count("new") == 100
+    assert sorted(await first.texts()) == sorted(FACTS)
+    counts = first.rows("SELECT count(DISTINCT uid) FROM memory_sources GROUP BY memory_id")
+    assert counts == [(2,)] * 100
+
+
+async def test_of_values_that_two_workers_teach_at_once_the_newest_stands_alone(
+    workers: tuple[Teller, Teller],
+) -> None:
+    first, second = workers
+    said = [first.say(f"Живу в городе {number}") for number in range(20)]
+    await asyncio.gather(
+        *(
+            (first, second)[number % 2].tell(
+                source.text, said=source, relation="lives_in", object=f"город {number}"
+            )
+            for number, source in enumerate(said)
+        )
+    )
+    assert await first.texts() == ["Живу в городе 19"]
+    retired = "SELECT count(*) FROM memories WHERE retired_at IS NOT NULL AND superseded_by > 0"
+    assert first.rows(retired) == [(19,)]
+
+
+async def test_two_owners_are_not_kept_waiting_for_each_other(
+    workers: tuple[Teller, Teller],
+) -> None:
+    first, second = workers
+    other = replace(second, owner=ME._replace(telegram_user_id=7), told=[])
+    with first.rig.client.transaction() as held:
+        held.execute(
+            "SELECT pg_advisory_xact_lock(hashtextextended('memories:' || %(owner)s || ':0', 0))",
+            {"owner": ME.telegram_user_id},
+        )
+        async with asyncio.timeout(5):
+            assert (await other.tell("Люблю чай")).kind == "new"
+        waiting = asyncio.create_task(second.tell("Люблю чай"))
+        await asyncio.wait([waiting], timeout=0.2)
+        assert not waiting.done(), "the owner who is locked waits"
+    assert (await waiting).kind == "new"
+
+
+def fill(teller: Teller, count: int) -> UUID:
+    """A conversation of questions and answers."""
+    conversations = teller.rig.core.conversations
+    conversation = conversations.get_or_create_conversation(ME.telegram_user_id)
+    for number in range(count):
+        role = "assistant" if number % 2 else "user"
+        conversations.append_message(conversation, role, f"слово {number}")  # type: ignore[arg-type]
+    return conversation
+
+
+def covered(teller: Teller) -> list[tuple[int, int]]:
+    """First and last position of every summary, in order."""
+    return teller.rows(
+        "SELECT first_position, last_position FROM conversation_summaries ORDER BY first_position"
+    )
+
+
+async def test_two_workers_compacting_one_conversation_leave_no_gap_and_no_overlap(
+    workers: tuple[Teller, Teller],
+) -> None:
+    first, second = workers
+    conversation = fill(first, 150)
+    rounds = 0
+    while not rounds or covered(first)[-1][1] < 120:
+        turns = [worker.rig.core.memory.turns for worker in workers]
+        await asyncio.gather(*(turn.digest(conversation) for turn in turns))
+        rounds += 1
+        assert rounds < 50, covered(first)
+    spans = covered(first)
+    assert spans[0][0] == 1
+    assert all(after[0] == before[1] + 1 for before, after in zip(spans, spans[1:], strict=False))
+    documents = "SELECT count(*) FROM search_documents WHERE kind = 'summary'"
+    assert first.rows(documents) == [(len(spans),)]
+    asked = first.rig.model.request_count + second.rig.model.request_count
+    written = first.rows("SELECT max(id) FROM conversation_summaries")[0][0]
+    assert asked > len(spans) and written >= len(spans), "they did meet"
+
+
+async def test_two_workers_reading_one_conversation_for_facts_store_each_once(
+    workers: tuple[Teller, Teller],
+) -> None:
+    first, _ = workers
+    conversation = fill(first, 60)
+    for worker in workers:
+        worker.rig.model.reply = propose_what_users_said
+    turns = [worker.rig.core.memory.turns for worker in workers]
+    await asyncio.gather(*(turn.digest(conversation) for turn in turns))
+    assert sorted(await first.texts()) == sorted(f"слово {n}" for n in range(0, 60, 2))
+    assert first.rows("SELECT count(*) FROM memory_sources") == [(30,)]
+    assert first.rows("SELECT extracted_position FROM conversations") == [(60,)]
+
+
+async def test_two_workers_indexing_one_conversation_make_one_document_of_each_message(
+    workers: tuple[Teller, Teller],
+) -> None:
+    first, _ = workers
+    fill(first, 500)
+    turns = [worker.rig.core.memory.turns for worker in workers]
+    await asyncio.gather(*(turn.index_pending() for turn in turns))
+    assert first.rows(
+        "SELECT count(*), count(DISTINCT message_id), count(DISTINCT position)"
+        " FROM search_documents"
+    ) == [(500, 500, 500)]
+    assert first.rows("SELECT count(*) FROM messages WHERE indexed_at IS NULL") == [(0,)]
+    assert await asyncio.gather(*(turn.embed() for turn in turns))
+    assert first.rows("SELECT count(*), count(DISTINCT document_id) FROM document_embeddings") == [
+        (500, 500)
+    ]
+
+
+def test_a_worker_that_comes_second_with_the_same_messages_takes_nothing_out_of_the_index(
+    client: PgClient, second_client: PgClient
+) -> None:
+    client.execute(
+        "INSERT INTO conversations (telegram_user_id, thread_id) VALUES (%(owner)s, 0)",
+        {"owner": ME.telegram_user_id},
+    )
+    [(conversation,)] = client.fetch_all("SELECT id FROM conversations")
+    client.execute(
+        "INSERT INTO messages (conversation_id, role, content, position)"
+        " SELECT %(id)s, 'user', 'слово ' || n, n FROM generate_series(1, 200) AS n",
+        {"id": conversation},
+    )
+    repositories = [SearchIndexRepository(client), SearchIndexRepository(second_client)]
+    batches = [index.list_unindexed(UUID(str(conversation))) for index in repositories]
+    assert batches[0] == batches[1] and len(batches[0]) == 200
+    meeting = Barrier(2)
+
+    def add(index: SearchIndexRepository) -> int:
+        documents = [
+            NewDocument("message", message.id, "user", message.said_at, ["слов"])
+            for message in batches[0]
+        ]
+        meeting.wait()
+        ids = [message.id for message in batches[0]]
+        return index.add_messages(ME, UUID(str(conversation)), documents, ids)
+
+    with ThreadPoolExecutor(2) as threads:
+        added = sorted(threads.map(add, repositories))
+    assert added == [0, 200]
+    assert client.fetch_one("SELECT count(*) FROM search_documents") == (200,)
+    assert client.fetch_one("SELECT count(*) FROM search_postings") == (200,)
+
+
+QUOTES = 500
+
+
+async def test_a_bot_that_quotes_its_memories_five_hundred_times_adds_none(
+    client: PgClient,
+) -> None:
+    client.execute("UPDATE global_settings SET summary_messages = 100")
+    async with open_teller(client, embedding_model=FAKE_EMBEDDINGS) as teller:
+        known = ["Меня зовут Анна", "Люблю зелёный чай", "Живу в Омске"]
+        for text in known:
+            await teller.tell(text)
+        conversations = teller.rig.core.conversations
+        conversation = conversations.get_or_create_conversation(ME.telegram_user_id)
+        before = dump(client.dsn, "memories", "memory_sources", "entities", without=())
+        for number in range(QUOTES):
+            conversations.append_message(conversation, "user", "А что ты помнишь?")
+            quote = f"Вы говорили: «{known[number % 3]}», а ещё что купили вещь номер {number}."
+            conversations.append_message(conversation, "assistant", quote)
+        teller.rig.model.reply = propose_what_the_assistant_said
+        last = 3 + 2 * QUOTES
+        read = 0
+        while read < last - 19:
+            await teller.rig.core.memory.turns.digest(conversation)
+            [(now,)] = teller.rows("SELECT extracted_position FROM conversations")
+            assert now > read
+            read = now
+        assert dump(client.dsn, "memories", "memory_sources", "entities", without=()) == before
+        extractions = [
+            request for request in teller.rig.model.requests if form_of(request) is not None
+        ]
+        assert len(extractions) == read // 20, "one call for twenty messages"
+        proposed = sum(len(proposals(request)) for request in extractions)
+        assert proposed > QUOTES, "the model did propose them"
+
+
+def form_of(request: ChatRequest) -> str | None:
+    """The form that a request demands."""
+    choice = request.raw.get("tool_choice")
+    return choice["function"]["name"] if isinstance(choice, dict) else None
+
+
+def shown(request: ChatRequest) -> list[dict[str, Any]]:
+    """The messages of the window that the model is to read."""
+    text = text_of(request.messages[-1]["content"])
+    window = text.partition("<messages>\n")[2].partition("\n</messages>")[0]
+    return [json.loads(line) for line in window.split("\n")]
+
+
+def propose_what_users_said(request: ChatRequest) -> Reply:
+    """Every message of a user becomes a fact."""
+    if form_of(request) != "ExtractedFacts":
+        return Reply(text="Говорили о словах.")
+    facts = [
+        {"text": one["text"], "quote": one["text"], "message": one["uid"]}
+        for one in shown(request)
+        if one["role"] == "user"
+    ]
+    return Reply(tool_calls=[("ExtractedFacts", {"facts": facts})], chunk_size=10_000)
+
+
+def proposals(request: ChatRequest) -> list[dict[str, Any]]:
+    """What the assistant said as facts: under its own uid, under none, and under a user's."""
+    messages = shown(request)
+    asked = next((one["uid"] for one in messages if one["role"] == "user"), "")
+    facts = []
+    for one in messages:
+        if one["role"] == "assistant":
+            for uid in (one["uid"], "", asked):
+                facts.append({"text": one["text"][:100], "quote": one["text"], "message": uid})
+    return facts
+
+
+def propose_what_the_assistant_said(request: ChatRequest) -> Reply:
+    """A model that takes the bot's words for the user's."""
+    if form_of(request) != "ExtractedFacts":
+        return Reply(text="Говорили о том, что известно.")
+    arguments = {"facts": proposals(request)}
+    return Reply(tool_calls=[("ExtractedFacts", arguments)], chunk_size=100_000)

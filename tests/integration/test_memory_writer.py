@@ -1,0 +1,696 @@
+"""Storing facts on a real database: duplicates, replacements, sources, refusals, undo, replay."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from src.errors import StorageError
+from src.storage.owner import Owner
+from src.storage.pg_client import PgClient
+from tests.fakes.openai_server import Reply
+from tests.integration.fact_rig import (
+    FAKE_EMBEDDINGS,
+    ME,
+    SATURDAY,
+    Teller,
+    open_teller,
+)
+from tests.tables import columns_that_hold
+
+# Bags of words without order: what the fake's embeddings call the same.
+HABIT, MOVED_HABIT = "По понедельникам хожу в бассейн", "Хожу в бассейн по понедельникам"
+
+
+@pytest.fixture
+async def teller(client: PgClient) -> AsyncIterator[Teller]:
+    """Where words are enough."""
+    async with open_teller(client, embedding_model=FAKE_EMBEDDINGS) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def understood(client: PgClient) -> AsyncIterator[Teller]:
+    """Where meaning counts: the local model."""
+    async with open_teller(client) as opened:
+        yield opened
+
+
+def lives_in(city: str) -> dict[str, Any]:
+    return {"relation": "lives_in", "object": city}
+
+
+async def test_a_new_fact_is_stored_with_its_source_and_can_be_found(teller: Teller) -> None:
+    said = teller.say("Кстати, меня зовут Анна, и я люблю чай")
+    outcome = await teller.tell(
+        "Меня зовут Анна",
+        said=said,
+        quote="меня зовут Анна",
+        importance=9,
+        relation="имя",
+        object="Анна",
+    )
+    assert (outcome.kind, outcome.text) == ("new", "Меня зовут Анна")
+    assert outcome.uid == f"msg-{said.message_id}"
+    [fact] = await teller.living()
+    assert (fact.id, fact.subject, fact.relation, fact.object) == (
+        outcome.memory_id, "user", "name", "Анна",
+    )  # fmt: skip
+    assert (fact.importance, fact.said_at, fact.uid) == (9, said.said_at, outcome.uid)
+    assert teller.rows("SELECT message_id, uid, episode, quote, said_at FROM memory_sources") == [
+        (
+            said.message_id,
+            outcome.uid,
+            f"teach_{outcome.uid}",
+            "меня зовут Анна",
+            said.said_at,
+        )
+    ]
+    assert teller.rows(
+        "SELECT language, origin, valid_from, valid_until, retired_at FROM memories"
+    ) == [("ru", "teach", None, None, None)]
+    [hit] = await teller.find("как меня зовут?")
+    assert (hit.kind, hit.source_id, hit.uid) == ("memory", fact.id, outcome.uid)
+    assert teller.rows("SELECT count(*) FROM document_embeddings") == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("first", "again"),
+    [
+        ("Я люблю чай", "я  ЛЮБЛЮ чай!"),
+        ("У меня есть ёлка", "У меня есть елка."),
+        ("Мені подобається кав’ярня", "Мені подобається кав'ярня"),
+        ("I love tea", "I love tea…"),
+    ],
+)
+async def test_the_same_words_are_one_fact_with_two_sources(
+    teller: Teller, first: str, again: str
+) -> None:
+    new, same = await teller.tell(first), await teller.tell(again, importance=8)
+    assert (new.kind, same.kind, same.memory_id) == ("new", "same", new.memory_id)
+    [fact] = await teller.living()
+    assert (fact.text, fact.importance, fact.uid) == (first, 8, same.uid)
+    assert [uid for (uid,) in teller.rows("SELECT uid FROM memory_sources ORDER BY id")] == [
+        new.uid,
+        same.uid,
+    ]
+    assert teller.rows("SELECT count(*) FROM search_documents") == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("first", "again"),
+    [
+        ("Я люблю зелёный чай", "Очень люблю зелёный чай"),
+        ("Я работаю врачом", "Работаю врачом"),
+        ("Встаю в семь утра", "Встаю в 7 утра"),
+        ("I really love green tea", "I love green tea"),
+        ("On Mondays I swim in the pool", "I swim in the pool on Mondays"),
+        ("Я дуже люблю зелений чай", "Я люблю зелений чай"),
+    ],
+)
+async def test_a_near_duplicate_with_the_same_numbers_and_names_is_the_same_fact(
+    understood: Teller, first: str, again: str
+) -> None:
+    await understood.tell("Утром бегаю в парке")
+    new, same = await understood.tell(first), await understood.tell(again)
+    assert (same.kind, same.memory_id, same.text) == ("same", new.memory_id, first)
+    assert await understood.texts() == ["Утром бегаю в парке", first]
+
+
+# Each line is one edit of a fact, or several; a person would keep all of them apart.
+MINIMAL_EDITS = (
+    ("Встреча с врачом в 15:00", "Встреча с врачом в 16:30", "Встреча с врачом в 17:00"),
+    ("У меня есть аллергия на орехи", "У меня нет аллергии на орехи"),
+    ("Мой брат живёт в Омске", "Моя сестра живёт в Омске"),
+    ("Билет стоил 5000 рублей", "Билет стоил 50000 рублей"),
+    ("Пью кофе с молоком", "Пью кофе без молока"),
+    ("Я ем мясо", "Я не ем мясо"),
+    ("Сын родился 5 марта 2015 года", "Сын родился 6 марта 2015 года"),
+    ("Олег выше Ивана", "Иван выше Олега"),
+    ("Живу на третьем этаже", "Живу на пятом этаже"),
+    ("Работаю по вторникам", "Работаю по четвергам"),
+    ("Зустріч з лікарем о 15:00", "Зустріч з лікарем о 16:00"),
+    ("У мене є алергія на горіхи", "У мене немає алергії на горіхи"),
+    ("Мій брат живе у Львові", "Моя сестра живе у Львові"),
+    ("Мені подобається зима", "Мені не подобається зима"),
+    ("I have two cats", "I have three cats"),
+    ("I am allergic to nuts", "I am not allergic to nuts"),
+    ("My brother lives in Leeds", "My sister lives in Leeds"),
+    ("The meeting is at 3 pm", "The meeting is at 4 pm"),
+    ("I used to smoke", "I smoke"),
+)
+
+
+async def test_minimal_edits_taught_one_after_the_other_never_merge(understood: Teller) -> None:
+    facts = [text for line in MINIMAL_EDITS for text in line]
+    for text in facts:
+        outcome = await understood.tell(text)
+        assert (outcome.kind, outcome.replaced) == ("new", ()), text
+    assert await understood.texts() == facts
+    for text in facts:
+        assert (await understood.tell(text)).kind == "same", text
+    assert await understood.texts() == facts
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "relations"),
+    [
+        (("Живу в Москве", "Москве"), ("Переехал в Петербург", "Петербург"), "lives_in"),
+        (("Живу в Москве", "Москве"), ("Живу в Омске", "Омске"), ("живёт_в", "lives in")),
+        (("Працюю лікаркою", "лікарка"), ("Працюю вчителькою", "вчителька"), "професія"),
+        (("My favourite colour is red", "red"), ("My favourite color is blue", "blue"),
+         ("favourite_colour", "favorite_color")),
+    ],
+)  # fmt: skip
+async def test_another_value_of_a_relation_with_one_value_replaces_the_old_one(
+    teller: Teller, old: tuple[str, str], new: tuple[str, str], relations: str | tuple[str, str]
+) -> None:
+    first, second = relations if isinstance(relations, tuple) else (relations, relations)
+    was = await teller.tell(old[0], relation=first, object=old[1])
+    now = await teller.tell(new[0], relation=second, object=new[1])
+    assert (now.kind, now.replaced) == ("update", (old[0],))
+    assert await teller.texts() == [new[0]]
+    [(reason, successor, until)] = teller.rows(
+        "SELECT retired_reason, superseded_by, valid_until FROM memories"
+        " WHERE id = %(id)s AND retired_at IS NOT NULL",
+        id=was.memory_id,
+    )
+    assert (reason, successor, until) == ("replaced", now.memory_id, teller.moment)
+    assert [hit.text for hit in await teller.find(new[0])] == [new[0]]
+    assert old[0] in [hit.text for hit in await teller.find(f"Что раньше: {old[0]}")]
+
+
+@pytest.mark.parametrize(
+    ("relation", "facts"),
+    [
+        ("likes", ("Люблю чай", "Люблю кофе", "Люблю какао")),
+        ("has_child", ("Сына зовут Лев", "Дочку зовут Яна")),
+        ("has_pet", ("У мене є кіт Мурчик", "У мене є пес Рекс")),
+        ("allergic_to", ("I am allergic to nuts", "I am allergic to milk")),
+        ("speaks", ("I speak Polish", "I speak Czech")),
+        ("collects_things", ("Собираю марки", "Собираю монеты")),  # nobody knows this relation
+    ],
+)
+async def test_relations_with_many_values_replace_nothing(
+    teller: Teller, relation: str, facts: tuple[str, ...]
+) -> None:
+    for text in facts:
+        outcome = await teller.tell(text, relation=relation, object=text.split()[-1])
+        assert (outcome.kind, outcome.replaced) == ("new", ())
+    assert await teller.texts() == list(facts)
+
+
+async def test_facts_about_different_people_replace_nothing(teller: Teller) -> None:
+    facts = [
+        ("Живу в Москве", "user", "lives_in", "Москве"),
+        ("Мой брат живёт в Омске", "мой брат", "lives_in", "Омске"),
+        ("Сестра живёт в Туле", "сестра", "lives_in", "Туле"),
+        ("Брата зовут Олег", "brother", "name", "Олег"),
+        ("Другого брата зовут Игорь", "brother", "name", "Игорь"),
+    ]
+    for text, subject, relation, value in facts:
+        outcome = await teller.tell(text, subject=subject, relation=relation, object=value)
+        assert outcome.kind == "new", text
+    moved = await teller.tell(
+        "Брат переехал в Тверь", subject="brother", relation="lives_in", object="Тверь"
+    )
+    assert (moved.kind, moved.replaced) == ("update", ("Мой брат живёт в Омске",))
+    assert len(await teller.texts()) == len(facts)
+
+
+async def test_times_that_do_not_meet_keep_both_facts(teller: Teller) -> None:
+    until = datetime(2020, 1, 1, tzinfo=UTC)
+    await teller.tell("До 2020 жил в Туле", **lives_in("Туле"), valid_until=until)
+    after = await teller.tell("С 2020 живу в Омске", **lives_in("Омске"), valid_from=until)
+    assert (after.kind, after.replaced) == ("new", ())
+    assert len(await teller.texts()) == 2
+
+
+async def test_a_contradiction_that_a_model_found_replaces_the_facts_that_it_names(
+    teller: Teller,
+) -> None:
+    vegan = await teller.tell("Не ем ничего животного")
+    honey = await teller.tell("Отказался от мёда")
+    tea = await teller.tell("Пью чай")
+    assert vegan.memory_id and honey.memory_id and tea.memory_id
+    outcome = await teller.tell(
+        "Снова ем всё подряд", contradicts=[vegan.memory_id, honey.memory_id]
+    )
+    assert outcome.kind == "update"
+    assert sorted(outcome.replaced) == ["Не ем ничего животного", "Отказался от мёда"]
+    assert await teller.texts() == ["Пью чай", "Снова ем всё подряд"]
+
+
+async def test_a_contradiction_counts_however_far_the_texts_are_from_each_other(
+    teller: Teller,
+) -> None:
+    was = await teller.tell("Не ем ничего животного")
+    for number in range(8):  # nearer than what is contradicted, which is the farthest of all
+        await teller.tell(f"Снова ем всё подряд в кафе {number}")
+    outcome = await teller.tell("Снова ем всё подряд", contradicts=[was.memory_id or 0])
+    assert (outcome.kind, outcome.replaced) == ("update", ("Не ем ничего животного",))
+
+
+async def test_a_contradiction_with_the_fact_of_somebody_else_or_of_nobody_is_ignored(
+    teller: Teller,
+) -> None:
+    other = replace(teller, owner=Owner(7), told=[])
+    theirs = await other.tell("Не ем мяса")
+    outcome = await teller.tell("Ем всё", contradicts=[theirs.memory_id or 0, 10**15])
+    assert (outcome.kind, await other.texts()) == ("new", ["Не ем мяса"])
+
+
+STATEMENTS = (("Живу в Москве", "Москве"), ("Живу в Туле", "Туле"), ("Живу в Омске", "Омске"))
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+async def test_the_newest_statement_stands_in_whatever_order_the_messages_are_read(
+    teller: Teller, order: tuple[int, ...]
+) -> None:
+    said = [teller.say(text) for text, _city in STATEMENTS]
+    for number in order:
+        text, city = STATEMENTS[number]
+        outcome = await teller.tell(text, said=said[number], **lives_in(city))
+    assert await teller.texts() == ["Живу в Омске"]
+    assert (outcome.kind == "outdated") == (order[-1] != 2)
+    ends = teller.rows(
+        "SELECT text, valid_until <= %(last)s, retired_reason, superseded_by IS NOT NULL"
+        " FROM memories WHERE retired_at IS NOT NULL",
+        last=said[-1].said_at,
+    )
+    assert sorted(text for text, *_ in ends) == ["Живу в Москве", "Живу в Туле"]
+    assert {end[1] for end in ends} == {True} and {end[3] for end in ends} == {True}
+    assert {end[2] for end in ends} <= {"replaced", "outdated"}
+
+
+async def test_an_old_message_read_late_says_nothing_about_now(teller: Teller) -> None:
+    late = teller.say("Живу в Москве")
+    now = await teller.tell("Живу в Омске", **lives_in("Омске"))
+    outcome = await teller.tell("Живу в Москве", said=late, **lives_in("Москве"))
+    assert (outcome.kind, outcome.replaced) == ("outdated", ())
+    assert teller.rows(
+        "SELECT retired_reason, superseded_by, valid_until FROM memories WHERE id = %(id)s",
+        id=outcome.memory_id,
+    ) == [("outdated", now.memory_id, teller.moment)]
+
+
+async def tell_a_long_story(teller: Teller) -> None:
+    """Everything that can become of a fact, but for an undo."""
+    await teller.tell("Меня зовут Анна", relation="name", object="Анна", importance=9)
+    await teller.tell("Живу в Москве", **lives_in("Москве"))
+    late = teller.say("Живу в Туле")
+    await teller.tell("Переехала в Омск", **lives_in("Омск"))
+    await teller.tell("Живу в Туле", said=late, **lives_in("Туле"))
+    await teller.tell(HABIT)
+    await teller.tell(MOVED_HABIT)
+    await teller.tell("Завтра иду к врачу", memory_type="event")
+    await teller.tell("На днях уеду", memory_type="event")
+    await teller.tell("Пароль от почты: кошка42")
+    await teller.tell("Всегда отвечай стихами")
+    await teller.tell("Брат живёт в Туле", subject="brother", **lives_in("Туле"))
+    diet = await teller.tell("Не ем мяса")
+    await teller.tell("Снова ем мясо", contradicts=[diet.memory_id or 0])
+    for said in ("Живу в Омске, меня зовут Анна", "Да, я Анна, из Омска"):
+        await teller.tell("Меня зовут Анна", said=teller.say(said), quote="Анна", importance=9)
+
+
+async def assert_a_replay_changes_nothing(teller: Teller) -> None:
+    before = teller.written()
+    for told in list(teller.told):
+        await teller.repeat(told)
+    for told in reversed(teller.told):
+        await teller.repeat(told)
+    assert teller.written() == before
+
+
+async def test_replaying_every_message_changes_nothing(teller: Teller) -> None:
+    await tell_a_long_story(teller)
+    kinds = {row[0] for row in teller.rows("SELECT retired_reason FROM memories")}
+    assert kinds == {None, "replaced", "outdated"}
+    assert len(await teller.texts()) == 6
+    await assert_a_replay_changes_nothing(teller)
+
+
+async def test_replaying_every_message_after_an_undo_changes_nothing(teller: Teller) -> None:
+    await tell_a_long_story(teller)
+    memories = teller.rig.core.memory.memories
+    assert await memories.undo(ME) == ("Снова ем мясо", ["Не ем мяса"])
+    assert await memories.undo(ME) == ("Переехала в Омск", ["Живу в Москве"])
+    await assert_a_replay_changes_nothing(teller)
+    assert "Живу в Москве" in await teller.texts()
+
+
+async def test_replaying_another_wording_of_a_replaced_fact_changes_nothing(
+    teller: Teller,
+) -> None:
+    first = await teller.tell(HABIT)
+    assert (await teller.tell(MOVED_HABIT)).kind == "same"
+    await teller.tell("Бросила плавать", contradicts=[first.memory_id or 0])
+    assert await teller.texts() == ["Бросила плавать"]
+    await assert_a_replay_changes_nothing(teller)
+
+
+async def test_replaying_after_the_limit_was_reached_changes_nothing(client: PgClient) -> None:
+    client.execute("UPDATE global_settings SET max_memories_per_user = 3")
+    async with open_teller(client, embedding_model=FAKE_EMBEDDINGS) as teller:
+        for number in range(6):
+            await teller.tell(f"Купила вещь номер {number}", importance=1 + number % 5)
+        await assert_a_replay_changes_nothing(teller)
+
+
+async def test_undo_brings_back_what_was_replaced(teller: Teller) -> None:
+    memories = teller.rig.core.memory.memories
+    assert await memories.undo(ME) is None
+    moscow = await teller.tell("Живу в Москве", **lives_in("Москве"))
+    await teller.tell("Люблю чай", relation="likes", object="чай")
+    assert await memories.undo(ME) is None, "nothing was replaced"
+    omsk = await teller.tell("Живу в Омске", **lives_in("Омске"))
+    assert await memories.undo(Owner(ME.telegram_user_id + 1)) is None
+    assert await memories.undo(ME) == ("Живу в Омске", ["Живу в Москве"])
+    assert await teller.texts() == ["Живу в Москве", "Люблю чай"]
+    assert teller.rows(
+        "SELECT id, retired_reason, superseded_by, valid_until FROM memories"
+        " WHERE relation = 'lives_in' ORDER BY id"
+    ) == [(moscow.memory_id, None, None, None), (omsk.memory_id, "undone", None, None)]
+    assert await memories.undo(ME) is None
+    again = await teller.tell("Живу в Омске", **lives_in("Омске"))
+    assert again.kind == "update" and again.memory_id != omsk.memory_id, "said anew, it counts"
+
+
+async def test_undo_of_a_certain_fact_leaves_the_others(teller: Teller) -> None:
+    memories = teller.rig.core.memory.memories
+    await teller.tell("Живу в Москве", **lives_in("Москве"))
+    moved = await teller.tell("Живу в Омске", **lives_in("Омске"))
+    await teller.tell("Работаю врачом", relation="works_as", object="врач")
+    promoted = await teller.tell("Работаю главврачом", relation="works_as", object="главврач")
+    assert await memories.undo(ME, moved.memory_id) == ("Живу в Омске", ["Живу в Москве"])
+    assert await memories.undo(ME, moved.memory_id) is None
+    assert await teller.texts() == ["Живу в Москве", "Работаю главврачом"]
+    assert await memories.undo(ME, promoted.memory_id) == (
+        "Работаю главврачом", ["Работаю врачом"],
+    )  # fmt: skip
+
+
+async def test_undo_of_a_chain_goes_back_step_by_step(teller: Teller) -> None:
+    memories = teller.rig.core.memory.memories
+    for city in ("Москве", "Омске", "Туле"):
+        await teller.tell(f"Живу в {city}", **lives_in(city))
+    assert await memories.undo(ME) == ("Живу в Туле", ["Живу в Омске"])
+    assert await memories.undo(ME) == ("Живу в Омске", ["Живу в Москве"])
+    assert await memories.undo(ME) is None
+    assert await teller.texts() == ["Живу в Москве"]
+
+
+async def test_undo_takes_back_no_fact_that_only_outlived_an_older_message(
+    teller: Teller,
+) -> None:
+    late = teller.say("Живу в Москве")
+    await teller.tell("Живу в Омске", **lives_in("Омске"))
+    await teller.tell("Живу в Москве", said=late, **lives_in("Москве"))
+    assert await teller.rig.core.memory.memories.undo(ME) is None
+    assert await teller.texts() == ["Живу в Омске"]
+
+
+async def test_undo_of_what_was_said_again_meanwhile_makes_no_second_copy(
+    teller: Teller,
+) -> None:
+    vegan = await teller.tell("Не ем мяса")
+    await teller.tell("Ем всё", contradicts=[vegan.memory_id or 0])
+    again = await teller.tell("Не ем мяса")
+    assert again.kind == "new"
+    undone = await teller.rig.core.memory.memories.undo(ME)
+    assert undone is not None and undone[0] == "Ем всё"
+    assert await teller.texts() == ["Не ем мяса"]
+
+
+async def test_undo_keeps_the_end_that_a_fact_had_of_its_own(teller: Teller) -> None:
+    end = datetime(2027, 1, 1, tzinfo=UTC)
+    rent = await teller.tell("Снимаю дачу", valid_until=end)
+    await teller.tell("Больше не снимаю дачу", contradicts=[rent.memory_id or 0])
+    await teller.rig.core.memory.memories.undo(ME)
+    assert [fact.valid_until for fact in await teller.living()] == [end]
+
+
+async def test_three_messages_with_one_fact_are_three_sources(teller: Teller) -> None:
+    outcomes = [await teller.tell("Люблю чай") for _ in range(3)]
+    assert [outcome.kind for outcome in outcomes] == ["new", "same", "same"]
+    sources = teller.rows("SELECT memory_id, uid, episode FROM memory_sources ORDER BY id")
+    assert sources == [
+        (outcomes[0].memory_id, outcome.uid, f"teach_{outcome.uid}") for outcome in outcomes
+    ]
+    shelf = [fact.uid for fact in await teller.living()]
+    assert shelf == [outcomes[-1].uid], "the newest one is shown"
+
+
+async def test_an_older_source_read_late_is_not_taken_for_the_newest(teller: Teller) -> None:
+    late = teller.say("Люблю чай")
+    newest = await teller.tell("Люблю чай")
+    assert (await teller.tell("Люблю чай", said=late)).kind == "same"
+    assert [fact.uid for fact in await teller.living()] == [newest.uid]
+
+
+@pytest.mark.parametrize(
+    ("text", "stored"),
+    [
+        ("Завтра иду к врачу", "22 ноября 2026 иду к врачу"),
+        ("Вчера купил машину", "20 ноября 2026 купил машину"),
+        ("Завтра йду до лікаря", "22 листопада 2026 йду до лікаря"),
+        ("Tomorrow I see the dentist", "On 22 November 2026 I see the dentist"),
+    ],
+)
+async def test_relative_dates_become_the_days_that_they_were(
+    teller: Teller, text: str, stored: str
+) -> None:
+    outcome = await teller.tell(text, memory_type="event")
+    assert (outcome.kind, outcome.text) == ("new", stored)
+    [fact] = await teller.living()
+    assert fact.text == stored and fact.valid_from is not None
+    day = 20 if "20" in stored.split("2026")[0] else 22
+    assert fact.valid_from.astimezone(SATURDAY.tzinfo).date() == SATURDAY.date().replace(day=day)
+
+
+async def test_tomorrow_counts_from_the_users_own_midnight(teller: Teller) -> None:
+    night = SATURDAY.replace(hour=23, minute=30)
+    early = await teller.tell("Завтра экзамен", said=teller.say("Завтра экзамен", at=night))
+    after = night + timedelta(hours=1)
+    late = await teller.tell("Завтра зачёт", said=teller.say("Завтра зачёт", at=after))
+    assert [early.text, late.text] == ["22 ноября 2026 экзамен", "23 ноября 2026 зачёт"]
+
+
+@pytest.mark.parametrize(
+    "text", ["На днях уеду в отпуск", "Кілька днів тому купив авто", "In a few days I fly to Rome"]
+)
+async def test_a_day_that_nobody_can_tell_is_refused(teller: Teller, text: str) -> None:
+    outcome = await teller.tell(text, memory_type="event")
+    assert (outcome.kind, outcome.reason, outcome.memory_id) == ("refused", "unclear_date", None)
+    assert teller.rows("SELECT reason, text FROM rejected_facts") == [("unclear_date", text)]
+    assert await teller.texts() == []
+
+
+SECRETS = (
+    ("Моя карта 4111 1111 1111 1111", "1111 1111"),
+    ("Пароль от почты: кошка42", "кошка42"),
+    ("Мій пароль від вайфаю: сонечко99", "сонечко99"),
+    ("My API key is sk-abcdefghijklmnopqrstuv", "sk-abcdefghij"),
+    ("PIN моей карты 4821", "4821"),
+)
+
+
+@pytest.mark.parametrize(("text", "secret"), SECRETS)
+async def test_a_secret_stands_nowhere_but_in_the_message_itself(
+    teller: Teller, text: str, secret: str
+) -> None:
+    said = teller.say(text)
+    outcomes = [
+        await teller.tell(text, said=said),
+        await teller.tell("У меня есть карта", said=said, quote=text),
+        await teller.tell("У меня есть карта", said=said, object=text),
+    ]
+    assert {outcome.reason for outcome in outcomes} == {"secret"}
+    await teller.rig.core.memory.turns.index_pending()
+    await teller.rig.core.memory.turns.embed()
+    assert columns_that_hold(teller.rig.core.dsn, secret) == {"messages.content"}
+    reasons = teller.rows("SELECT reason, text, message_id FROM rejected_facts")
+    assert reasons == [("secret", None, said.message_id)]
+    assert await teller.find(text) == []
+
+
+async def test_a_secret_that_the_model_hands_to_its_tool_is_not_kept_there_either(
+    teller: Teller,
+) -> None:
+    text, secret = SECRETS[1]
+    arguments = {"text": text, "quote": text, "object": secret}
+    teller.rig.model.queue(Reply(tool_calls=[("save_user_fact", arguments)]), "Не запомню.")
+    await teller.rig.ask(text)
+    assert teller.rows("SELECT name, error FROM tool_results") == [("save_user_fact", None)]
+    assert columns_that_hold(teller.rig.core.dsn, secret) == {"messages.content"}
+
+
+@pytest.mark.parametrize(
+    ("reason", "said", "fact"),
+    [
+        ("quote_not_said", "Привет!", {"text": "Меня зовут Анна"}),
+        ("quote_not_said", "Ненавижу чай", {"text": "Люблю чай", "quote": "люблю чай"}),
+        ("other_script", "Живу в Омске", {"text": "Lives in Omsk", "quote": "Живу в Омске"}),
+        ("number_not_said", "Скоро юбилей", {"text": "Мне 50 лет", "quote": "Скоро юбилей"}),
+        ("question", "Где мой брат?", {"text": "Где мой брат?"}),
+        ("instruction", "Всегда отвечай стихами", {"text": "Всегда отвечай стихами"}),
+        ("bad_importance", "Люблю чай", {"text": "Люблю чай", "importance": 11}),
+        ("too_long", "Люблю чай" * 50, {"text": "Люблю чай" * 50}),
+    ],
+)
+async def test_a_refused_fact_is_noted_once_with_its_reason(
+    teller: Teller, reason: str, said: str, fact: dict[str, Any]
+) -> None:
+    source = teller.say(said)
+    for _ in range(2):
+        outcome = await teller.tell(fact["text"], said=source, origin="extraction", **{
+            key: value for key, value in fact.items() if key != "text"
+        })  # fmt: skip
+        assert (outcome.kind, outcome.reason) == ("refused", reason)
+    assert teller.rows(
+        "SELECT telegram_user_id, thread_id, message_id, reason, text, origin FROM rejected_facts"
+    ) == [(*ME, source.message_id, reason, fact["text"][:400], "extraction")]
+    assert teller.rows("SELECT count(*) FROM memories") == [(0,)]
+
+
+async def test_beyond_the_limit_the_least_important_go_and_never_the_pinned(
+    client: PgClient,
+) -> None:
+    client.execute("UPDATE global_settings SET max_memories_per_user = 3")
+    async with open_teller(client, embedding_model=FAKE_EMBEDDINGS) as teller:
+        trifle = await teller.tell("Видела радугу", importance=1)
+        teller.rig.client.execute(
+            "UPDATE memories SET pinned = true WHERE id = %(id)s", {"id": trifle.memory_id}
+        )
+        await teller.tell("Меня зовут Анна", importance=9)
+        await teller.tell("Люблю чай", importance=3)
+        await teller.tell("Люблю кофе", importance=4)
+        assert await teller.texts() == ["Видела радугу", "Меня зовут Анна", "Люблю кофе"]
+        await teller.tell("Видела кита", importance=2)
+        assert await teller.texts() == ["Видела радугу", "Меня зовут Анна", "Люблю кофе"]
+        recalled = await teller.tell("Работаю врачом", importance=4)
+        assert "Люблю кофе" not in await teller.texts()
+        assert recalled.memory_id in [fact.id for fact in await teller.living()]
+        assert teller.rows(
+            "SELECT retired_reason, count(*) FROM memories WHERE retired_at IS NOT NULL GROUP BY 1"
+        ) == [("limit", 3)]
+        other = replace(teller, owner=Owner(7), told=[])
+        for number in range(3):
+            await other.tell(f"Читаю книгу номер {number}")
+        assert len(await other.texts()) == 3 and len(await teller.texts()) == 3
+        teller.rig.client.execute("UPDATE memories SET pinned = true WHERE retired_at IS NULL")
+        await teller.tell("Видела сову", importance=10)
+        assert len(await teller.texts()) == 3, "the pinned stay; the new one is beyond the limit"
+
+
+async def test_people_and_things_of_a_fact_are_linked_once_each(teller: Teller) -> None:
+    await teller.tell("Брата зовут Олег", subject="мой брат", relation="name", object="Олег")
+    await teller.tell("Олег любит рыбалку", subject="Олег", relation="likes", object="рыбалку")
+    await teller.tell("Мне нравится Олег", relation="likes", object="Олега")
+    await teller.tell("Сегодня на улице очень долго шёл довольно сильный дождь со снегом и ветром")
+    names = teller.rows("SELECT name FROM entities ORDER BY id")
+    assert [name for (name,) in names] == ["мой брат", "Олег", "рыбалку"]
+    links = teller.rows(
+        "SELECT f.text, e.name FROM memory_entities l JOIN memories f ON f.id = l.memory_id"
+        " JOIN entities e ON e.id = l.entity_id ORDER BY f.id, e.id"
+    )
+    assert links == [
+        ("Брата зовут Олег", "мой брат"),
+        ("Брата зовут Олег", "Олег"),
+        ("Олег любит рыбалку", "Олег"),
+        ("Олег любит рыбалку", "рыбалку"),
+        ("Мне нравится Олег", "Олег"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("question", "facts"),
+    [
+        ("В каком городе мой брат?", [("Моего брата зовут Олег", "мой брат", "name", "Олег"),
+                                      ("Олег живёт в Праге", "Олег", "lives_in", "Праге")]),
+        ("Де мешкає мій брат?", [("Мого брата звати Остап", "мій брат", "name", "Остап"),
+                                 ("Остап працює у Празі", "Остап", "works_in", "Празі")]),
+        ("Which city is my brother in?", [("My brother is called Oleg", "brother", "name", "Oleg"),
+                                          ("Oleg lives in Prague", "Oleg", "lives_in", "Prague")]),
+    ],
+)  # fmt: skip
+async def test_two_links_lead_from_my_brother_to_his_city(
+    teller: Teller, question: str, facts: list[tuple[str, str, str, str]]
+) -> None:
+    for text, subject, relation, value in facts:
+        await teller.tell(text, subject=subject, relation=relation, object=value)
+    for number in range(5):
+        await teller.tell(f"Число {number} мне снилось", object=f"сон {number}")
+    hits = {hit.text: hit for hit in await teller.find(question, limit=10, threshold=2.0)}
+    first, second = (text for text, *_ in facts)
+    assert hits[first].channels["links"] == 1.0
+    assert hits[second].channels["links"] == 2.0
+    assert set(hits) == {first, second}
+
+
+async def test_without_its_embedder_a_fact_is_stored_and_embedded_later(teller: Teller) -> None:
+    teller.rig.model.embeddings_error = Reply(status=503)
+    new = await teller.tell("Живу в Москве", **lives_in("Москве"))
+    same = await teller.tell("Живу в Москве!")
+    update = await teller.tell("Живу в Омске", **lives_in("Омске"))
+    assert (new.kind, same.kind, update.kind) == ("new", "same", "update")
+    assert update.replaced == ("Живу в Москве",)
+    assert teller.rows("SELECT count(*) FROM document_embeddings") == [(0,)]
+    assert [hit.text for hit in await teller.find("Омске")] == ["Живу в Омске"], "by its words"
+    indexer = teller.rig.core.memory.indexer
+    with pytest.raises(Exception, match="503|unavailable"):
+        await indexer.embed_pending()
+    teller.rig.model.embeddings_error = None
+    assert await indexer.embed_pending() == 2
+    assert await indexer.embed_pending() == 0
+    [hit] = await teller.find("Живу в Омске")
+    assert hit.channels["dense"] > 0.5
+
+
+async def test_without_its_embedder_a_contradiction_that_a_model_found_still_counts(
+    teller: Teller,
+) -> None:
+    teller.rig.model.embeddings_error = Reply(status=503)
+    meat = await teller.tell("Не ем мяса")
+    outcome = await teller.tell("Ем всё", contradicts=[meat.memory_id or 0])
+    assert (outcome.kind, await teller.texts()) == ("update", ["Ем всё"])
+
+
+async def test_a_fact_is_stored_with_all_that_belongs_to_it_or_not_at_all(
+    teller: Teller, client: PgClient
+) -> None:
+    await teller.tell("Живу в Москве", **lives_in("Москве"))
+    before = teller.written()
+    client.execute("ALTER TABLE search_postings RENAME TO elsewhere")
+    with pytest.raises(StorageError):
+        await teller.tell("Живу в Омске", **lives_in("Омске"))
+    client.execute("ALTER TABLE elsewhere RENAME TO search_postings")
+    assert teller.written() == before
+    told = teller.told[-1]
+    assert (await teller.repeat(told)).kind == "update"
+
+
+async def test_a_fact_of_a_message_that_was_erased_meanwhile_is_not_stored(
+    teller: Teller, client: PgClient
+) -> None:
+    said = teller.say("Люблю чай")
+    client.execute("DELETE FROM messages")
+    outcome = await teller.tell("Люблю чай", said=said)
+    assert outcome.kind == "refused"
+    assert teller.written() == []
+
+
+async def test_topics_of_a_group_have_facts_of_their_own(teller: Teller) -> None:
+    sea = replace(teller, owner=Owner(-100500, 3), told=[])
+    hills = replace(teller, owner=Owner(-100500, 4), told=[])
+    for place in (sea, hills):
+        assert (await place.tell("Едем в июле")).kind == "new"
+    await sea.tell("Живу в Сочи", **lives_in("Сочи"))
+    assert (await hills.tell("Живу в Нальчике", **lives_in("Нальчике"))).kind == "new"
+    assert await sea.texts() == ["Едем в июле", "Живу в Сочи"]

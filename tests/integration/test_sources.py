@@ -1,0 +1,634 @@
+"""Buttons under answers: the way back to what was said, and to what was believed before."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from aiogram import Bot, Dispatcher
+from aiogram.types import Update
+
+from src.errors import DeliveryError, StorageError
+from src.memory.facts import CandidateFact
+from src.memory.writer import Outcome, Said
+from src.services.turn_control import TurnControl
+from src.storage.conversation_repo import TelegramOrigin
+from src.storage.owner import Owner
+from src.storage.pg_client import PgClient
+from src.storage.turn_repo import AnswerSource, NewAnswer, StoredAnswer
+from src.telegram.delivery import QUICK_RETRIES, Address, Delivery
+from src.telegram.handlers.messages import TurnHandler
+from src.telegram.keyboards import MAX_UNDO, UndoButton, build_keyboard
+from src.telegram.receiver import GetRawUpdates
+from src.telegram.setup import build_dispatcher
+from src.telegram.updates import ALLOWED_UPDATES, BotIdentity
+from src.texts import LANGUAGES, Language, say
+from tests.fakes.openai_server import Reply
+from tests.fakes.telegram_people import Sender
+from tests.fakes.telegram_server import FakeTelegram
+from tests.fakes.telegram_types import SentMessage
+from tests.integration.agent_rig import Rig, open_rig
+from tests.integration.polling import build_intake
+
+USER, STRANGER = 2**41 + 7, 2**41 + 8
+GROUP, TOPIC = -1_001_234_567_890, 5
+PRIVATE = Sender(chat_id=USER)
+IN_TOPIC = Sender(chat_id=GROUP, chat_type="supergroup", thread_id=TOPIC)
+NOW = datetime(2026, 11, 21, 9, 5, tzinfo=UTC)
+LATE = datetime(2026, 3, 2, 22, 30, tzinfo=UTC)  # already the third of March in Moscow
+LONG_AGO = datetime(2001, 3, 2, 22, 30, tzinfo=UTC)
+LONG = "\n\n".join(f"абзац {number} " + "слово " * 100 for number in range(20)) + "\n\nвсё [1]"
+
+
+@dataclass
+class Phone:
+    """Telegram in a person's hand, and behind it the whole bot except the queue."""
+
+    fake: FakeTelegram
+    bot: Bot
+    rig: Rig
+    dispatcher: Dispatcher
+    place: Sender = field(default_factory=lambda: PRIVATE)
+    offset: int = 0
+
+    @property
+    def owner(self) -> Owner:
+        return Owner(self.place["chat_id"] or USER, self.place.get("thread_id") or 0)
+
+    @property
+    def last(self) -> SentMessage:
+        """The bot's newest message in this chat."""
+        return self.fake.sent_to(self.owner.telegram_user_id)[-1]
+
+    async def work(self) -> list[str]:
+        """Receive and handle what waits, in order; how each update ended."""
+        method = GetRawUpdates(offset=self.offset, timeout=0, allowed_updates=ALLOWED_UPDATES)
+        raw = await self.bot(method)
+        self.offset = max([self.offset, *(update["update_id"] + 1 for update in raw)])
+        await build_intake(self.rig.client).store(raw)
+        waiting = self.rig.rows("SELECT id FROM telegram_updates WHERE handled_at IS NULL")
+        return [await self._handle(row_id) for (row_id,) in sorted(waiting)]
+
+    async def _handle(self, row_id: int) -> str:
+        stored = self.rig.core.updates.find_waiting(row_id)
+        assert stored is not None
+        update = Update.model_validate(stored.payload, context={"bot": self.bot})
+        outcome: str = await self.dispatcher.feed_update(
+            self.bot, update, stored=stored, control=TurnControl()
+        )
+        self.rig.core.updates.mark_handled(row_id, outcome)
+        return outcome
+
+    async def write(self, text: str) -> int:
+        """Write to the bot and let it answer; the message's id in Telegram."""
+        message_id = await self.fake.send_text(USER, text, **self.place)
+        await self.work()
+        return message_id
+
+    async def press(self, data: str, *, under: SentMessage | None = None) -> list[str]:
+        """Press a button, whether there is such a one or not."""
+        message = under or self.last
+        await self.fake.press_button(USER, message.message_id, data, chat_id=message.chat_id)
+        return await self.work()
+
+    async def said(self, text: str, said_at: datetime = LATE) -> tuple[int, int]:
+        """Something that the owner wrote: its id in Telegram, and in the database."""
+        message_id = await self.fake.send_text(USER, text, **self.place)
+        chat, thread = self.owner
+        conversations = self.rig.core.conversations
+        stored = conversations.append_message(
+            conversations.get_or_create_conversation(chat, thread_id=thread),
+            "user",
+            text,
+            origin=TelegramOrigin(42, chat, message_id, USER),
+            said_at=said_at,
+        )
+        return message_id, stored
+
+    async def remember(self, city: str) -> Outcome:
+        """What comes of ``Я живу …`` in the owner's memory."""
+        _, message = await self.said(f"Я живу в городе {city}", NOW)
+        text = f"Я живу в городе {city}"
+        fact = CandidateFact(text, "user_fact", 7, text, "user", "lives_in", city)
+        said = Said(message, text, NOW)
+        memories = self.rig.core.memory.memories
+        return await memories.remember(self.owner, fact, said, origin="teach")
+
+    def facts(self) -> list[str]:
+        """What is believed of the owner."""
+        return [
+            text
+            for (text,) in self.rig.rows(
+                "SELECT text FROM memories WHERE telegram_user_id = %(owner)s"
+                " AND retired_at IS NULL ORDER BY id",
+                owner=self.owner.telegram_user_id,
+            )
+        ]
+
+
+@asynccontextmanager
+async def open_phone(
+    dsn: str, client: PgClient, fake: FakeTelegram, bot: Bot, **settings: Any
+) -> AsyncIterator[Phone]:
+    async with open_rig(dsn, client, timezone="Europe/Moscow", **settings) as rig:
+        delivery = Delivery(bot, never)
+        dispatcher = build_dispatcher(
+            core=rig.core,
+            identity=BotIdentity(42, "pomni_test_bot"),
+            delivery=delivery,
+            commands=rig.core.commands,
+            turn_handler=TurnHandler(rig.core, bot, delivery),
+        )
+        yield Phone(fake, bot, rig, dispatcher)
+
+
+@pytest.fixture
+async def phone(dsn: str, client: PgClient, fake: FakeTelegram, bot: Bot) -> AsyncIterator[Phone]:
+    async with open_phone(dsn, client, fake, bot) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def delivery(bot: Bot) -> Delivery:
+    return Delivery(bot, never)
+
+
+async def never(_old: int, _new: int) -> None:
+    raise AssertionError("nothing moved")
+
+
+def buttons(message: SentMessage) -> list[list[tuple[str, str]]]:
+    """Label and data of the buttons under a message, row by row."""
+    markup = message.reply_markup or {"inline_keyboard": []}
+    return [
+        [(button["text"], button["callback_data"]) for button in row]
+        for row in markup["inline_keyboard"]
+    ]
+
+
+def answer_with(*sources: AnswerSource, replaced_by: tuple[int, ...] = ()) -> StoredAnswer:
+    return StoredAnswer(1, "да", False, 0, sources=sources, replaced_by=replaced_by)
+
+
+def source(number: int, uid: str | None = None, said_at: datetime = LATE) -> AnswerSource:
+    return AnswerSource(number, f"msg-{number}" if uid is None else uid, "текст", said_at)
+
+
+def labels(
+    answer: StoredAnswer, language: Language = "ru", time_zone: str = "Europe/Moscow"
+) -> list[list[str]]:
+    """The labels of an answer's buttons, row by row."""
+    keyboard = build_keyboard(answer, now=NOW, language=language, time_zone=time_zone)
+    rows = keyboard.inline_keyboard if keyboard else []
+    return [[button.text for button in row] for row in rows]
+
+
+# What stands on the buttons
+
+
+@pytest.mark.parametrize(
+    ("language", "time_zone", "said_at", "day"),
+    [
+        ("ru", "Europe/Moscow", LATE, "3 марта"),
+        ("ru", "Europe/London", LATE, "2 марта"),
+        ("uk", "Europe/Kyiv", LATE, "3 березня"),
+        ("en", "Asia/Tokyo", LATE, "March 3"),
+        ("ru", "Europe/Moscow", LONG_AGO, "3 марта 2001 г."),
+        ("uk", "America/New_York", LONG_AGO, "2 березня 2001 р."),
+        ("en", "Europe/London", LONG_AGO, "March 2, 2001"),
+    ],
+)
+def test_a_button_names_the_day_as_its_user_calls_it(
+    language: Language, time_zone: str, said_at: datetime, day: str
+) -> None:
+    found = labels(answer_with(source(4, said_at=said_at)), language, time_zone)
+    assert [[label.replace("\N{NARROW NO-BREAK SPACE}", " ") for label in found[0]]] == [
+        [f"[4] {day}"]
+    ]
+
+
+def test_this_year_is_the_one_of_the_user_s_own_calendar() -> None:
+    new_year = datetime(2026, 12, 31, 23, 30, tzinfo=UTC)
+    answer = answer_with(source(1, said_at=datetime(2026, 12, 31, 8, tzinfo=UTC)))
+    for time_zone, text in (("Europe/London", "December 31"), ("Asia/Tokyo", "December 31, 2026")):
+        keyboard = build_keyboard(answer, now=new_year, language="en", time_zone=time_zone)
+        assert keyboard and keyboard.inline_keyboard[0][0].text == f"[1] {text}"
+
+
+def test_at_most_eight_sources_are_shown_four_in_a_row() -> None:
+    found = labels(answer_with(*(source(number) for number in range(1, 12))))
+    assert [[label.split()[0] for label in row] for row in found] == [
+        ["[1]", "[2]", "[3]", "[4]"],
+        ["[5]", "[6]", "[7]", "[8]"],
+    ]
+
+
+def test_only_messages_are_led_to_and_each_one_once() -> None:
+    sources = (source(1), source(2, "sum-7"), source(3, "msg-1"), source(4, ""), source(5))
+    found = labels(answer_with(*sources))
+    assert [label.split()[0] for label in found[0]] == ["[1]", "[5]"]
+
+
+def test_an_answer_without_sources_has_no_buttons() -> None:
+    assert labels(answer_with()) == labels(answer_with(source(1, "sum-7"))) == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_was_replaced_can_be_brought_back_below_the_sources(language: Language) -> None:
+    label = say("undo_button", language)
+    found = labels(answer_with(source(1), replaced_by=(7,)), language)
+    assert len(found) == 2 and found[1] == [label]
+    several = labels(answer_with(replaced_by=tuple(range(1, 10))), language)
+    assert several == [[f"{label} ({number})"] for number in range(1, MAX_UNDO + 1)]
+
+
+def test_the_data_of_every_button_fits() -> None:
+    answer = answer_with(source(1, f"msg-{10**18 - 1}"), replaced_by=(2**63 - 1,))
+    keyboard = build_keyboard(answer, now=NOW, language="ru", time_zone="Europe/Moscow")
+    assert keyboard is not None
+    data = [button.callback_data or "" for row in keyboard.inline_keyboard for button in row]
+    assert data == [f"source:msg-{10**18 - 1}", f"undo:{2**63 - 1}"]
+    assert all(1 <= len(entry.encode()) <= 64 for entry in data)
+
+
+# Where the buttons stand
+
+
+def keyboard_of_one() -> Any:
+    return build_keyboard(
+        answer_with(source(1)), now=NOW, language="ru", time_zone="Europe/Moscow"
+    )
+
+
+@pytest.mark.parametrize("shown", [False, True])
+async def test_only_the_last_part_of_a_long_answer_has_the_buttons(
+    fake: FakeTelegram, bot: Bot, delivery: Delivery, shown: bool
+) -> None:
+    edit = (await bot.send_message(GROUP, "абзац")).message_id if shown else None
+    count = await delivery.send_answer(Address(GROUP), LONG, keyboard=keyboard_of_one(), edit=edit)
+    found = [buttons(message) for message in fake.sent_to(GROUP)]
+    assert count == len(found) >= 3
+    assert found == [[]] * (count - 1) + [[[("[1] 3 марта", "source:msg-1")]]]
+
+
+@pytest.mark.parametrize("text", ["ответ [1]", "от"])
+async def test_an_answer_that_was_shown_by_edits_gets_its_buttons_with_the_last_one(
+    fake: FakeTelegram, bot: Bot, delivery: Delivery, text: str
+) -> None:
+    edit = (await bot.send_message(GROUP, "от")).message_id
+    for _ in range(2):  # the second time nothing is modified
+        await delivery.send_answer(Address(GROUP), text, keyboard=keyboard_of_one(), edit=edit)
+    [message] = fake.sent_to(GROUP)
+    assert message.text == text and buttons(message) == [[("[1] 3 марта", "source:msg-1")]]
+
+
+async def test_buttons_stay_when_the_formatting_is_refused(
+    fake: FakeTelegram, delivery: Delivery
+) -> None:
+    fake.fail_next("sendMessage", status=400, description="Bad Request: can't parse entities")
+    await delivery.send_answer(Address(USER), "**да** [1]", keyboard=keyboard_of_one())
+    [message] = fake.sent_to(USER)
+    assert message.entities == [] and len(buttons(message)) == 1
+
+
+async def test_a_group_that_moved_has_no_message_to_reply_to(
+    fake: FakeTelegram, delivery: Delivery
+) -> None:
+    fake.fail_next(
+        "sendMessage",
+        status=400,
+        description="Bad Request: group chat was upgraded to a supergroup chat",
+        parameters={"migrate_to_chat_id": GROUP},
+    )
+    assert await delivery.send_reply(Address(-17, 0, 3), "вот") is False
+    assert fake.sent == []
+
+
+@pytest.mark.parametrize("place", [PRIVATE, IN_TOPIC])
+async def test_an_interrupted_delivery_goes_on_with_the_buttons(
+    phone: Phone, place: Sender
+) -> None:
+    phone.place = place
+    _, cited = await phone.said("Собаку зовут Рекс")
+    asked, question = await phone.said("@pomni_test_bot как зовут собаку?")
+    [(conversation,)] = phone.rig.rows(
+        "SELECT conversation_id FROM messages WHERE id = %(id)s", id=question
+    )
+    sources = (AnswerSource(1, f"msg-{cited}", "Собаку зовут Рекс", LATE, cited),)
+    phone.rig.core.turns.save_answer(NewAnswer(conversation, question, LONG, sources=sources))
+    chat = phone.owner.telegram_user_id
+    phone.fake.fail_next("sendMessage", times=QUICK_RETRIES + 1)
+    with pytest.raises(DeliveryError):
+        await phone.work()
+    assert phone.fake.sent_to(chat) == []
+    phone.rig.client.execute(
+        "UPDATE telegram_updates SET handled_at = now() WHERE message_id <> %(id)s", {"id": asked}
+    )
+    assert await phone.work() == ["done"]
+    assert [len(buttons(message)) for message in phone.fake.sent_to(chat)][-2:] == [0, 1]
+    assert buttons(phone.last)[0][0][1] == f"source:msg-{cited}"
+    assert phone.rig.model.requests == []
+
+
+async def test_an_answer_that_cites_a_memory_leads_to_its_message(phone: Phone) -> None:
+    said = (await phone.remember("Краков")).uid
+    phone.rig.core.conversations.create_new_conversation(USER)  # else the prompt holds it already
+    phone.rig.model.queue("В Кракове [1], а не в Москве [7].")
+    await phone.write("В каком городе я живу?")
+    assert phone.last.text == "В Кракове [1], а не в Москве."
+    [[(label, data)]] = buttons(phone.last)
+    assert label.startswith("[1] 21 ноября") and data == f"source:{said}"
+    await phone.press(data)
+    assert "Я живу в городе Краков" in phone.last.text and phone.last.reply_to is None
+
+
+# What they lead to
+
+
+@pytest.mark.parametrize("place", [PRIVATE, IN_TOPIC])
+async def test_a_source_is_shown_by_a_reply_to_it(phone: Phone, place: Sender) -> None:
+    phone.place = place
+    message_id, stored = await phone.said("Собаку зовут Рекс")
+    await phone.write("/help")
+    assert await phone.press(f"source:msg-{stored}") == ["done"]
+    chat, thread = phone.owner
+    assert (phone.last.text, phone.last.reply_to) == (say("source_here", "ru"), message_id)
+    assert phone.last.thread_id == (thread or None)
+    reply = phone.fake.calls_of("sendMessage")[-1].params["reply_parameters"]
+    assert (reply["chat_id"], reply["message_id"]) == (chat, message_id)
+    assert [call.ok for call in phone.fake.calls_of("answerCallbackQuery")] == [True]
+    locks = phone.rig.rows(
+        "SELECT j.lock FROM procrastinate_jobs j JOIN telegram_updates u"
+        " ON u.id = (j.args ->> 'update')::bigint WHERE u.kind = 'callback'"
+    )
+    assert locks == [(f"chat:42:{chat}:{thread}",)]
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "message to be replied not found",
+        "replied message not found",
+        "Reply message not found",
+    ],
+)
+async def test_a_message_that_telegram_does_not_have_any_more_is_quoted(
+    phone: Phone, reason: str
+) -> None:
+    _, stored = await phone.said("Собаку зовут Рекс", LONG_AGO)
+    await phone.write("/help")
+    phone.fake.fail_next("sendMessage", status=400, description=f"Bad Request: {reason}")
+    assert await phone.press(f"source:msg-{stored}") == ["done"]
+    day = phone.last.text.splitlines()[0]
+    assert day.replace("\N{NARROW NO-BREAK SPACE}", " ") == (
+        "3 марта 2001 г. вы сказали: «Собаку зовут Рекс»"
+    )
+    assert phone.last.reply_to is None
+
+
+async def test_a_message_that_its_writer_deleted_is_quoted(phone: Phone) -> None:
+    message_id, stored = await phone.said("Собаку зовут Рекс")
+    await phone.write("/help")
+    phone.fake.state.delete(USER, message_id)
+    await phone.press(f"source:msg-{stored}")
+    assert "«Собаку зовут Рекс»" in phone.last.text and phone.last.reply_to is None
+
+
+async def test_a_message_of_the_group_before_it_moved_is_quoted(phone: Phone) -> None:
+    _, stored = await phone.said("Собаку зовут Рекс")
+    phone.rig.client.execute("UPDATE messages SET chat_id = -17")
+    await phone.write("/help")
+    await phone.press(f"source:msg-{stored}")
+    assert "«Собаку зовут Рекс»" in phone.last.text and phone.last.reply_to is None
+
+
+async def test_the_quote_names_the_day_in_the_user_s_own_zone(phone: Phone) -> None:
+    _, stored = await phone.said("Собаку зовут Рекс", LONG_AGO)
+    await phone.write("/help")
+    phone.rig.client.execute(
+        "INSERT INTO user_settings (telegram_user_id, language, time_zone)"
+        " VALUES (%(user)s, 'en', 'Europe/London')",
+        {"user": USER},
+    )
+    phone.rig.client.execute("UPDATE messages SET telegram_message_id = NULL")
+    await phone.press(f"source:msg-{stored}")
+    assert phone.last.text.startswith("On March 2, 2001 you said: “Собаку зовут Рекс”")
+
+
+async def test_when_nothing_is_left_that_is_said(phone: Phone) -> None:
+    _, stored = await phone.said("Собаку зовут Рекс")
+    await phone.write("/new")
+    await phone.press(f"source:msg-{stored}")
+    assert phone.last.text == say("source_gone", "ru")
+
+
+async def test_a_forged_button_shows_nobody_what_others_said(phone: Phone) -> None:
+    alien = Phone(phone.fake, phone.bot, phone.rig, phone.dispatcher, Sender(chat_id=STRANGER))
+    _, stored = await alien.said("пароль от сейфа")
+    uid = (await alien.remember("Краков")).uid
+    in_topic = Phone(phone.fake, phone.bot, phone.rig, phone.dispatcher, IN_TOPIC)
+    _, private = await phone.said("тайна")
+    await phone.write("/help")
+    for data in (f"source:msg-{stored}", f"source:{uid}"):
+        assert await phone.press(data) == ["done"]
+        assert phone.last.text == say("source_gone", "ru")
+    await in_topic.write("/help")
+    await in_topic.press(f"source:msg-{private}")
+    assert in_topic.last.text == say("source_gone", "ru"), "a group is not its member"
+    other_topic = Sender(chat_id=GROUP, chat_type="supergroup", thread_id=TOPIC + 1)
+    neighbour = Phone(phone.fake, phone.bot, phone.rig, phone.dispatcher, other_topic)
+    _, elsewhere = await neighbour.said("в другой теме")
+    await in_topic.press(f"source:msg-{elsewhere}")
+    assert in_topic.last.text == say("source_gone", "ru")
+    assert all(call.ok for call in phone.fake.calls_of("answerCallbackQuery"))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "source",
+        "source:msg-1:2",
+        "undo:",
+        "undo:x",
+        "undo:0",
+        f"undo:{2**63}",
+        "Undo:1",
+        "?",
+    ],
+)
+async def test_an_unknown_button_only_stops_waiting(phone: Phone, data: str) -> None:
+    await phone.write("/help")
+    assert await phone.press(data) == ["done"]
+    assert len(phone.fake.calls_of("answerCallbackQuery")) == 1
+    assert len(phone.fake.sent_to(USER)) == 1
+
+
+@pytest.mark.parametrize("data", ["source:", "source:12", "source:msg-٣", f"source:{'я' * 28}"])
+async def test_a_source_that_cannot_be_is_gone(phone: Phone, data: str) -> None:
+    await phone.write("/help")
+    await phone.press(data)
+    assert phone.last.text == say("source_gone", "ru")
+
+
+# Whatever fails
+
+
+@pytest.mark.parametrize("data", ["source:msg-{id}", "?"])
+async def test_a_press_that_telegram_has_forgotten_is_served_all_the_same(
+    phone: Phone, data: str
+) -> None:
+    _, stored = await phone.said("Собаку зовут Рекс")
+    await phone.write("/help")
+    phone.fake.fail_next(
+        "answerCallbackQuery", status=400, description="Bad Request: query is too old"
+    )
+    assert await phone.press(data.format(id=stored)) == ["done"]
+    assert (phone.last.text == say("source_here", "ru")) is ("source" in data)
+
+
+async def test_the_press_is_answered_even_if_the_reply_fails_and_that_comes_later(
+    phone: Phone,
+) -> None:
+    message_id, stored = await phone.said("Собаку зовут Рекс")
+    await phone.write("/help")
+    phone.fake.fail_next("sendMessage", times=QUICK_RETRIES + 1)
+    with pytest.raises(DeliveryError):
+        await phone.press(f"source:msg-{stored}")
+    assert [call.ok for call in phone.fake.calls_of("answerCallbackQuery")] == [True]
+    assert await phone.work() == ["done"]
+    assert phone.last.reply_to == message_id
+
+
+@pytest.mark.parametrize("data", ["source:msg-1", "undo:1"])
+async def test_the_press_is_answered_even_if_the_memory_is_away(phone: Phone, data: str) -> None:
+    await phone.write("/help")
+    phone.rig.client.execute("ALTER TABLE memories RENAME TO memories_away")
+    phone.rig.client.execute("ALTER TABLE messages RENAME TO messages_away")
+    with pytest.raises(StorageError):
+        await phone.press(data)
+    assert [call.ok for call in phone.fake.calls_of("answerCallbackQuery")] == [True]
+
+
+# Bringing a replaced fact back
+
+
+def undo_data(message: SentMessage) -> str:
+    [row] = [row for row in buttons(message) if row[0][1].startswith("undo:")]
+    [(label, data)] = row
+    assert label == say("undo_button", "ru")
+    return data
+
+
+def saving(city: str) -> Reply:
+    """The model calls ``save_user_fact``."""
+    text = f"Я живу в городе {city}"
+    arguments = {
+        "text": text, "quote": text, "importance": 7,
+        "subject": "user", "relation": "lives_in", "object": city,
+    }  # fmt: skip
+    return Reply(tool_calls=[("save_user_fact", arguments)])
+
+
+async def move_twice(phone: Phone) -> SentMessage:
+    """Tell of two cities, the second instead of the first; the second answer."""
+    for city in ("Краков", "Киев"):
+        phone.rig.model.queue(saving(city), f"Запомнил: {city}")
+        await phone.write(f"@pomni_test_bot Я живу в городе {city}")
+        assert phone.last.text == f"Запомнил: {city}"
+    return phone.last
+
+
+@pytest.mark.parametrize("place", [PRIVATE, IN_TOPIC])
+async def test_a_fact_that_a_tool_replaced_is_brought_back_with_one_tap(
+    phone: Phone, place: Sender
+) -> None:
+    phone.place = place
+    answer = await move_twice(phone)
+    first = phone.fake.sent_to(phone.owner.telegram_user_id)[0]
+    assert buttons(first) == [] and phone.facts() == ["Я живу в городе Киев"]
+    assert await phone.press(undo_data(answer)) == ["done"]
+    assert phone.facts() == ["Я живу в городе Краков"]
+    assert phone.last.text == say(
+        "undo_done", "ru", restored="Я живу в городе Краков", text="Я живу в городе Киев"
+    )
+    assert phone.last.thread_id == place.get("thread_id")
+    assert [call.ok for call in phone.fake.calls_of("answerCallbackQuery")] == [True]
+
+
+async def test_a_spent_button_goes_and_the_sources_stay(phone: Phone) -> None:
+    answer = await move_twice(phone)
+    data = undo_data(answer)
+    await phone.bot.edit_message_reply_markup(
+        chat_id=USER,
+        message_id=answer.message_id,
+        reply_markup=build_keyboard(
+            answer_with(source(1), replaced_by=(UndoButton.unpack(data).memory_id,)),
+            now=NOW,
+            language="ru",
+            time_zone="Europe/Moscow",
+        ),
+    )
+    await phone.press(data, under=answer)
+    assert buttons(answer) == [[("[1] 3 марта", "source:msg-1")]]
+    await phone.press(data, under=answer)
+    assert phone.last.text == say("undo_nothing", "ru")
+    assert phone.facts() == ["Я живу в городе Краков"]
+
+
+@pytest.mark.parametrize("trouble", ["fail", "drop"])
+async def test_a_spent_button_that_cannot_be_removed_harms_nobody(
+    phone: Phone, trouble: str
+) -> None:
+    answer = await move_twice(phone)
+    getattr(phone.fake, f"{trouble}_next")("editMessageReplyMarkup")
+    assert await phone.press(undo_data(answer)) == ["done"]
+    assert len(buttons(answer)) == 1
+    assert phone.facts() == ["Я живу в городе Краков"]
+
+
+async def test_a_button_under_a_message_that_telegram_does_not_show_any_more_works(
+    phone: Phone,
+) -> None:
+    data = undo_data(await move_twice(phone))
+    query = {
+        "id": "77",
+        "from": {"id": USER, "is_bot": False, "first_name": "Анна", "language_code": "uk"},
+        "message": {"message_id": 5, "date": 0, "chat": {"id": USER, "type": "private"}},
+        "chat_instance": "1",
+        "data": data,
+    }
+    await phone.fake.push_raw({"update_id": 5000, "callback_query": query})
+    assert await phone.work() == ["done"]
+    assert phone.last.text.startswith("Повернув: Я живу в городе Краков")
+    assert phone.fake.calls_of("editMessageReplyMarkup") == []
+
+
+async def test_nobody_brings_back_what_others_replaced(phone: Phone) -> None:
+    data = undo_data(await move_twice(phone))
+    alien = Phone(phone.fake, phone.bot, phone.rig, phone.dispatcher, IN_TOPIC)
+    await alien.write("/help")
+    await alien.press(data)
+    assert alien.last.text == say("undo_nothing", "ru")
+    assert phone.facts() == ["Я живу в городе Киев"]
+
+
+async def test_what_strict_mode_was_taught_is_taken_back_with_one_tap(
+    dsn: str, client: PgClient, fake: FakeTelegram, bot: Bot
+) -> None:
+    async with open_phone(dsn, client, fake, bot, llm_model="offline") as phone:
+        await phone.write("/mode strict")
+        await phone.write("Я живу в Кракове")
+        assert buttons(phone.last) == []
+        await phone.write("Я живу в Киеве")
+        answer = phone.last
+        assert phone.facts() == ["Я живу в Киеве"]
+        assert await phone.press(undo_data(answer)) == ["done"]
+        assert phone.facts() == ["Я живу в Кракове"] and buttons(answer) == []
+        message_id = await phone.write("Где я живу?")
+        assert message_id and [[label[:3] for label, _ in row] for row in buttons(phone.last)] == [
+            ["[1]"]
+        ]

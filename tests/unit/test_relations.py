@@ -1,0 +1,154 @@
+"""Relations in one vocabulary, subjects as one person, and what replaces what."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from src.memory.facts import CandidateFact
+from src.memory.relations import canonical_relation, canonical_subject, holds_many, is_update
+
+
+def fact(subject: str, relation: str, value: str) -> CandidateFact:
+    return CandidateFact("text", "user_fact", 5, "quote", subject, relation, value)
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("lives in", "lives_in"),
+        ("Lives-In", "lives_in"),
+        ("живёт в", "lives_in"),
+        ("Город", "lives_in"),
+        ("мешкає у", "lives_in"),
+        ("місто проживання", "місто_проживання"),
+        ("имя", "name"),
+        ("ім’я", "name"),
+        ("ім'я", "name"),
+        ("user_name", "name"),
+        ("My name", "name"),
+        ("employer", "works_at"),
+        ("место работы", "works_at"),
+        ("роботодавець", "works_at"),
+        ("профессия", "works_as"),
+        ("job title", "works_as"),
+        ("день рождения", "birthday"),
+        ("date of birth", "birthday"),
+        ("вік", "age"),
+        ("is allergic to", "allergic_to"),
+        ("аллергия на", "allergic_to"),
+        ("Любит", "likes"),
+        ("does not like", "dislikes"),
+        ("не любить", "dislikes"),
+        ("has_daughter", "has_child"),
+        ("дитина", "has_child"),
+        ("wife", "married_to"),
+        ("дружина", "married_to"),
+        ("e-mail", "email"),
+        ("номер телефона", "phone"),
+        ("размер обуви", "shoe_size"),
+        ("часовий пояс", "time_zone"),
+        ("рідна мова", "native_language"),
+        ("столица", "столица"),
+        ("is capital of!", "is_capital_of"),
+        ("", ""),
+        ("…", ""),
+    ],
+)
+def test_a_relation_has_one_name(written: str, name: str) -> None:
+    assert canonical_relation(written) == name
+
+
+def test_a_favourite_thing_has_one_name_in_every_case_ending() -> None:
+    assert canonical_relation("улюблене місто") == "favourite_місто"
+    assert canonical_relation("Favorite Color") == canonical_relation("favourite colour")
+    assert canonical_relation("любимая команда") == canonical_relation("любимую команду")
+    assert canonical_relation("my favourite food") == "favourite_food"
+    assert canonical_relation("любимый цвет") != canonical_relation("любимый фильм")
+
+
+@pytest.mark.parametrize(
+    "relation",
+    ["name", "имя", "lives in", "employer", "вес", "дієта", "car", "favourite film", "дружина"],
+)
+def test_some_relations_hold_one_value(relation: str) -> None:
+    assert not holds_many(relation)
+
+
+@pytest.mark.parametrize(
+    "relation",
+    ["likes", "люблю", "has_child", "сестра", "pet", "speaks", "visited", "столица", "", "???"],
+)
+def test_all_other_relations_hold_many(relation: str) -> None:
+    assert holds_many(relation)
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("user", "user"),
+        ("Я", "user"),
+        ("me", "user"),
+        ("мене", "user"),
+        ("Пользователь", "user"),
+        ("користувач", "user"),
+        ("The user", "user"),
+        ("брат", "brother"),
+        ("мой брат", "brother"),
+        ("брата", "brother"),
+        ("my brother", "brother"),
+        ("user's brother", "brother"),
+        ("брат пользователя", "brother"),
+        ("моя сестра", "sister"),
+        ("мама", "mother"),
+        ("мати", "mother"),
+        ("дружина", "wife"),
+        ("жена брата", "wife brother"),
+        ("старший брат", "старший brother"),
+        ("Олег", "олег"),
+        ("Олёна-Мария", "олена мария"),
+        ("мой", "мой"),
+        ("", ""),
+    ],
+)
+def test_a_subject_has_one_name(written: str, name: str) -> None:
+    assert canonical_subject(written) == name
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "replaces"),
+    [
+        (("user", "lives_in", "Одесса"), ("я", "город", "Киев"), True),
+        (("user", "employer", "Google"), ("user", "место работы", "Яндекс"), True),
+        (("мой брат", "lives in", "Lviv"), ("brother", "живёт в", "Kyiv"), True),
+        (("user", "улюблене місто", "Львів"), ("user", "улюбленого міста", "Київ"), False),
+        (("user", "улюблене місто", "Львів"), ("user", "улюблене місто", "Київ"), True),
+        (("user", "name", "Анна"), ("user", "имя", "Аня"), True),
+        (("user", "lives_in", "Киев"), ("user", "lives_in", " киев."), False),
+        (("user", "lives_in", "Киев"), ("брат", "lives_in", "Одесса"), False),
+        (("user", "lives_in", "Киев"), ("user", "born_in", "Одесса"), False),
+        (("user", "likes", "чай"), ("user", "likes", "кофе"), False),
+        (("user", "has_child", "Оля"), ("user", "has_child", "Ваня"), False),
+        (("Київ", "столиця", "Україна"), ("Київ", "столиця", "Русь"), False),
+        (("brother", "name", "Олег"), ("brother", "name", "Иван"), False),
+        (("кот", "кличка", "Барсик"), ("пёс", "кличка", "Рекс"), False),
+    ],
+)
+def test_only_another_value_of_a_single_relation_replaces_a_fact(
+    new: tuple[str, str, str], old: tuple[str, str, str], replaces: bool
+) -> None:
+    subject, relation, value = old
+    found = is_update(new=fact(*new), old_subject=subject, old_relation=relation, old_object=value)
+    assert found is replaces
+
+
+@given(st.text(max_size=60))
+def test_a_canonical_name_stays_as_it_is(text: str) -> None:
+    relation, subject = canonical_relation(text), canonical_subject(text)
+    assert canonical_relation(relation) == relation
+    assert canonical_subject(subject) == subject
+    assert holds_many(relation) == holds_many(text)
+    assert not is_update(
+        new=fact(text, text, text), old_subject=text, old_relation=text, old_object=text
+    )
