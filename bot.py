@@ -108,6 +108,7 @@ async def reembed(settings: Settings, _arguments: argparse.Namespace) -> int:
     async with open_core(settings) as core:
         memory = core.memory
         model = await memory.space.model()
+        await core.client.run(memory.embeddings.choose_model, model.id)
         done, total = await core.client.run(memory.embeddings.count_embedded, model.id)
         print(f"{model.name}: {done} of {total} documents have a vector.")
         await memory.indexer.embed_pending(

@@ -40,6 +40,8 @@ async def count_statements(dsn: str) -> dict[str, float]:
     client = PgClient(dsn)
     client.open()
     core = build_core(Settings(), dsn, client)
+    await core.warm_up()
+    await core.memory.memories.settings()  # read once in some seconds, not once a turn
     core.updates.store(
         42, [NewUpdate(1, "message", {"update_id": 1}, chat_id=1, user_id=1, message_id=1)]
     )

@@ -15,7 +15,11 @@ from pathlib import Path
 import psutil
 import psycopg2
 
+from src.application import build_core
+from src.config import Settings
+from src.storage.embedding_repo import EmbeddingModel
 from src.storage.migrations import migrate
+from src.storage.pg_client import PgClient
 from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply
 from tests.fakes.telegram_server import FakeTelegram
 from tests.fakes.telegram_types import SentMessage
@@ -24,40 +28,93 @@ ROOT = Path(__file__).resolve().parents[1]
 FIRST_USER = 2**41  # ids above 32 bits, as Telegram has them
 LONG_USER = FIRST_USER - 1  # the one with a conversation of 100,000 messages
 
-# Ten thousand users with a hundred messages each, and one with a hundred thousand. The texts are
-# sentences of 8 to 14 words out of 5,000, so that the full-text index has realistic lists.
-FILL = """
-INSERT INTO conversations (telegram_user_id)
-SELECT {first} + n FROM generate_series(-1, {users} - 1) n;
+INDEXED = 20  # messages of each user that the search knows; they are long out of the window
+SHOWN = 20  # messages of each user that no summary covers
 
-INSERT INTO messages (conversation_id, role, content, created_at)
+# Ten thousand users with a hundred messages each, and one with a hundred thousand. The texts are
+# sentences of 8 to 14 words out of 5,000, so that the postings are realistic lists. Everything
+# has been digested: what is measured is the turns, not the background catching up with them.
+FILL = """
+INSERT INTO conversations (telegram_user_id, extracted_position)
+SELECT {first} + n, {long} FROM generate_series(-1, {users} - 1) n;
+
+INSERT INTO messages (conversation_id, role, content, position, created_at, said_at, indexed_at)
 SELECT c.id, CASE WHEN n % 2 = 0 THEN 'user' ELSE 'assistant' END,
        CASE WHEN n % 2 = 0 THEN '[Текущее время: 2026-01-01 12:00] ' ELSE '' END || (
            SELECT string_agg('слово' || (hashint8(c.telegram_user_id * 1000 + n * 20 + w)
                                          & 2147483647) % 5000, ' ')
            FROM generate_series(1, 8 + n % 7) w),
-       now() - interval '400 days' + n * interval '1 minute'
+       n, said_at, said_at, said_at
 FROM conversations c,
-     generate_series(1, CASE WHEN c.telegram_user_id = {long_user} THEN {long} ELSE {each} END) n;
+     generate_series(1, CASE WHEN c.telegram_user_id = {long_user} THEN {long} ELSE {each} END) n,
+     LATERAL (SELECT now() - interval '400 days' + n * interval '1 minute' AS said_at) AS moment;
+
+INSERT INTO conversation_summaries (conversation_id, first_position, last_position, content)
+SELECT m.conversation_id, 1, max(m.position) - {shown}, 'Говорили о словах.'
+FROM messages m GROUP BY m.conversation_id HAVING max(m.position) > {shown};
+
+INSERT INTO search_documents (telegram_user_id, position, kind, message_id, speaker, said_at,
+                              length, model_id)
+SELECT c.telegram_user_id, m.position, 'message', m.id, m.role, m.said_at,
+       array_length(string_to_array(message_text(m.content), ' '), 1), {model}
+FROM messages m JOIN conversations c ON c.id = m.conversation_id
+WHERE m.position <= {indexed};
+
+INSERT INTO search_postings (telegram_user_id, thread_id, term, position, frequency, length,
+                             in_talk, document_id)
+SELECT d.telegram_user_id, 0, w.term, d.position, count(*), d.length, true, d.id
+FROM search_documents d JOIN messages m ON m.id = d.message_id,
+     LATERAL string_to_table(message_text(m.content), ' ') AS w (term)
+GROUP BY d.id, w.term;
+
+INSERT INTO document_embeddings (telegram_user_id, thread_id, model_id, position, document_id,
+                                 embedding)
+SELECT d.telegram_user_id, 0, {model}, d.position, d.id, v.embedding
+FROM search_documents d JOIN sample_vectors v ON v.id = d.id % {vectors};
+
+INSERT INTO search_owners (telegram_user_id, next_position, documents, terms)
+SELECT telegram_user_id, max(position) + 1, count(*), sum(length) FROM search_documents GROUP BY 1;
+"""
+
+# Vectors of length 1 in random directions; each stands in many rows.
+VECTORS = 1000
+FILL_VECTORS = """
+CREATE TEMP TABLE sample_vectors AS
+SELECT n AS id, l2_normalize(array_agg(random() - 0.5)::halfvec) AS embedding
+FROM generate_series(0, {vectors} - 1) n, generate_series(1, {dimensions}) GROUP BY n
 """
 
 
 def fill_database(dsn: str, *, users: int, each: int, long: int) -> int:
     """Fill an empty database with history; returns how many messages it has."""
-    migrate(dsn, "0004")
+    migrate(dsn)
+    model = asyncio.run(_measure_embeddings(dsn))
     connection = psycopg2.connect(dsn)
     connection.autocommit = True
     with connection.cursor() as cursor:
         cursor.execute("SET synchronous_commit = off; SET work_mem = '256MB'")
+        cursor.execute(FILL_VECTORS.format(vectors=VECTORS, dimensions=model.dimensions))
         cursor.execute(
-            FILL.format(first=FIRST_USER, users=users, each=each, long=long, long_user=LONG_USER)
-        )
-        migrate(dsn)  # builds the full-text index over all of it
+            FILL.format(
+                first=FIRST_USER, users=users, each=each, long=long, long_user=LONG_USER,
+                model=model.id, indexed=INDEXED, shown=SHOWN, vectors=VECTORS,
+            )
+        )  # fmt: skip
         cursor.execute("VACUUM ANALYZE")
         cursor.execute("SELECT count(*) FROM messages")
         count = int((cursor.fetchone() or (0,))[0])
     connection.close()
     return count
+
+
+async def _measure_embeddings(dsn: str) -> EmbeddingModel:
+    """The local embedding model, as the bot would measure it at its first start."""
+    client = PgClient(dsn)
+    client.open()
+    try:
+        return await build_core(Settings(), dsn, client).memory.space.model()
+    finally:
+        client.close()
 
 
 @dataclass
@@ -71,8 +128,14 @@ class Timeline:
     expected: int = 0
 
     def reply(self, request: ChatRequest) -> Reply:
-        """The zero-latency model: answers at once, with the number it was asked."""
-        number = _number(request.last_user_text)
+        """The zero-latency model: answers at once, with the number it was asked.
+
+        What the background asks of it bears no number; it finds nothing worth remembering.
+        """
+        try:
+            number = _number(request.last_user_text)
+        except ValueError:
+            return Reply('{"facts": []}')
         self.asked[number] = time.monotonic()
         return Reply(f"ответ {number}", chunk_size=100)
 

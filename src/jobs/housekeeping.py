@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 
 from procrastinate import App, JobContext
-from procrastinate.jobs import Job
+from procrastinate.exceptions import UniqueViolation
+from procrastinate.jobs import Job, Status
 from procrastinate.utils import utcnow
 
 from src.storage.pg_client import PgClient
@@ -74,7 +75,10 @@ async def recover(app: App, *, dead_after: float) -> int:
         await app.job_manager.get_stalled_jobs(seconds_since_heartbeat=dead_after)
     )
     for job in sorted(stalled, key=lambda job: job.id or 0):
-        await app.job_manager.retry_job(job, retry_at=utcnow())
+        try:
+            await app.job_manager.retry_job(job, retry_at=utcnow())
+        except UniqueViolation:  # another job waits under its queueing lock and does its work
+            await app.job_manager.finish_job(job, status=Status.ABORTED, delete_job=True)
     if stalled:
         logger.info("recovered jobs of dead workers", extra={"jobs": len(stalled)})
     return len(stalled)

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
 from uuid import UUID
 
 from procrastinate import App, JobContext
 from procrastinate.exceptions import AlreadyEnqueued
 
-from src.jobs.retry import BackOff
+from src.errors import TransientError
+from src.jobs.retry import BackOff, pause
 from src.services.turn_memory import TurnMemory
 from src.storage.memory_job_repo import INDEX_MESSAGES, MEMORY_QUEUE
 
 logger = logging.getLogger(__name__)
 
 EMBED_DOCUMENTS = "embed_documents"
+DIGEST_CONVERSATION = "digest_conversation"
 
 
 class MemoryTasks:
@@ -25,43 +30,40 @@ class MemoryTasks:
         self._memory = memory
 
     def register(self, app: App) -> None:
-        """Tell the queue about the tasks, under the names that the stored jobs carry."""
-        app.task(
-            name=INDEX_MESSAGES,
-            queue=MEMORY_QUEUE,
-            lock=INDEX_MESSAGES,
-            pass_context=True,
-            retry=BackOff(),
-        )(self.index_messages)
-        app.task(name=EMBED_DOCUMENTS, queue=MEMORY_QUEUE, lock=EMBED_DOCUMENTS, retry=BackOff())(
-            self.embed_documents
-        )
-        app.task(name="digest_conversation", queue=MEMORY_QUEUE, retry=BackOff())(
-            self.digest_conversation
-        )
-        missed = app.task(
-            name="remember_missed",
-            queue=MEMORY_QUEUE,
-            queueing_lock="remember_missed",
-            pass_context=True,
-        )(self.remember_missed)
-        app.periodic(cron="* * * * *")(missed)
+        """Tell the queue about the tasks and their times, under the names of the stored jobs."""
+        for name, work in (
+            (INDEX_MESSAGES, self.index_messages),
+            (EMBED_DOCUMENTS, self.embed_documents),
+            (DIGEST_CONVERSATION, self.digest_conversation),
+        ):
+            app.task(name=name, queue=MEMORY_QUEUE, pass_context=True, retry=BackOff())(work)
+        for name, cron, periodic in (
+            ("remember_missed", "* * * * *", self.remember_missed),
+            ("delete_unused_vectors", "43 * * * *", self.delete_unused_vectors),
+        ):
+            task = app.task(name=name, queue=MEMORY_QUEUE, queueing_lock=name, pass_context=True)
+            app.periodic(cron=cron)(task(periodic))
 
-    async def index_messages(self, context: JobContext) -> None:
+    async def index_messages(self, context: JobContext, attempts: int = 0) -> None:
         """Index what was said since the last time; a turn asks for it, at most once a second."""
-        for conversation_id in await self._memory.index_pending():
-            await _defer_digest(context.app, conversation_id)
-        await _defer(context.app, EMBED_DOCUMENTS)
+        async with _again_if_away(context, attempts):
+            for conversation_id in await self._memory.index_pending():
+                await _defer_digest(context.app, conversation_id)
+            await _defer(context.app, EMBED_DOCUMENTS)
 
-    async def embed_documents(self) -> None:
+    async def embed_documents(self, context: JobContext, attempts: int = 0) -> None:
         """Embed everything that has no vector yet, of all users, in batches."""
-        done = await self._memory.embed()
-        if done:
-            logger.info("embedded", extra={"documents": done})
+        async with _again_if_away(context, attempts):
+            done = await self._memory.embed()
+            if done:
+                logger.info("embedded", extra={"documents": done})
 
-    async def digest_conversation(self, conversation_id: str) -> None:
+    async def digest_conversation(
+        self, context: JobContext, conversation_id: str, attempts: int = 0
+    ) -> None:
         """Fold messages that left the window into summaries; read closed windows for facts."""
-        await self._memory.digest(UUID(conversation_id))
+        async with _again_if_away(context, attempts):
+            await self._memory.digest(UUID(conversation_id))
 
     async def remember_missed(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
         """Every minute: what lost its job, and conversations that fell silent."""
@@ -69,16 +71,66 @@ class MemoryTasks:
         for conversation_id in await self._memory.list_silent():
             await _defer_digest(context.app, conversation_id)
 
+    async def delete_unused_vectors(
+        self,
+        context: JobContext,  # noqa: ARG002
+        timestamp: int,  # noqa: ARG002
+    ) -> None:
+        """Every hour: the vectors of embedding models that ``reembed`` has replaced."""
+        models = await self._memory.delete_unused_vectors()
+        if models:
+            logger.info("deleted the vectors of unused models", extra={"models": models})
+
+
+@asynccontextmanager
+async def _again_if_away(context: JobContext, attempts: int) -> AsyncIterator[None]:
+    """When the database, a model or an endpoint is away, do the job again after a pause.
+
+    As a job of its own and not by the queue's retry: while this one runs, a turn may have put
+    another one under the same queueing lock, of which only one may wait. The queue could not give
+    this one back then, and it would block the other for ever.
+    """
+    try:
+        yield
+    except TransientError as error:
+        job, seconds = context.job, pause(error, attempts)
+        log = {"task": job.task_name, "attempt": attempts, "seconds": round(seconds, 1)}
+        logger.warning("will try again", extra=log, exc_info=error)
+        conversation = job.task_kwargs.get("conversation_id")
+        await _defer(
+            context.app,
+            job.task_name,
+            None if conversation is None else str(conversation),
+            after=seconds,
+            attempts=attempts + 1,
+        )
+
 
 async def _defer_digest(app: App, conversation_id: UUID) -> None:
-    await _defer(app, "digest_conversation", str(conversation_id))
+    await _defer(app, DIGEST_CONVERSATION, str(conversation_id))
 
 
-async def _defer(app: App, task: str, conversation_id: str | None = None) -> None:
-    """Have a task run soon; one job of it (for a conversation) waits at a time."""
-    lock = task if conversation_id is None else f"{task}:{conversation_id}"
-    arguments = {} if conversation_id is None else {"conversation_id": conversation_id}
-    job = app.configure_task(task, queue=MEMORY_QUEUE, lock=lock, queueing_lock=lock)
+async def _defer(
+    app: App,
+    task: str,
+    conversation_id: str | None = None,
+    *,
+    after: float = 0.0,
+    attempts: int = 0,
+) -> None:
+    """Have a task run ``after`` seconds; one job of it (for a conversation) waits at a time."""
+    lock, arguments = task, dict[str, Any]()
+    if conversation_id is not None:
+        lock, arguments = f"{task}:{conversation_id}", {"conversation_id": conversation_id}
+    if attempts:
+        arguments["attempts"] = attempts
+    job = app.configure_task(
+        task,
+        queue=MEMORY_QUEUE,
+        lock=lock,
+        queueing_lock=lock,
+        schedule_in={"milliseconds": round(1000 * after)} if after else None,
+    )
     try:
         await job.defer_async(**arguments)
     except AlreadyEnqueued:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 NUMBER = re.compile(r"[ \t]*\[(\d{1,3})\](?!\()")  # [1], not the text of a Markdown link
 NUMBER_LIST = re.compile(r"\[(\d{1,3}(?:\s*[,;]\s*\d{1,3})+)\](?!\()")
+# Markdown's code, in which [1] is an index; the backtick in "м`ясо" begins none.
+CODE = re.compile(r"```.*?(?:```|\Z)|(?<!\w)`[^`\n]+`(?!\w)", re.DOTALL)
 UID = re.compile(r"[ \t]*\[\s*((?:msg|sum|mem)-[\w-]{1,40})\s*\](?!\()")
 UID_LIST = re.compile(r"\[((?:msg|sum|mem)-\w+(?:\s*[,;]\s*(?:msg|sum|mem)-\w+)+)\](?!\()")
 
@@ -15,7 +17,7 @@ def verify_numbers(answer: str, count: int) -> tuple[str, list[int]]:
     """Drop ``[n]`` beyond ``count``; the answer without them, and the numbers that stay.
 
     Args:
-        answer: The answer, in which ``[1, 2]`` counts as ``[1][2]``.
+        answer: The answer, in which ``[1, 2]`` counts as ``[1][2]``; code in it stays as it is.
         count: How many sources the model was given; they are numbered from 1.
     """
     cited: list[int] = []
@@ -27,9 +29,10 @@ def verify_numbers(answer: str, count: int) -> tuple[str, list[int]]:
         cited.append(number)
         return match[0]
 
-    separate = NUMBER_LIST.sub(lambda m: _apart(m[1]), answer)
-    checked = NUMBER.sub(check, separate)
-    return checked, sorted(set(cited))
+    def verify(text: str) -> str:
+        return NUMBER.sub(check, NUMBER_LIST.sub(lambda m: _apart(m[1]), text))
+
+    return _outside_code(answer, verify), sorted(set(cited))
 
 
 def verify_uids(answer: str, known: Collection[str]) -> tuple[str, list[str]]:
@@ -45,6 +48,16 @@ def verify_uids(answer: str, known: Collection[str]) -> tuple[str, list[str]]:
     separate = UID_LIST.sub(lambda m: _apart(m[1]), answer)
     checked = UID.sub(check, separate)
     return checked, list(dict.fromkeys(cited))
+
+
+def _outside_code(text: str, change: Callable[[str], str]) -> str:
+    """The text, changed everywhere but in Markdown's code."""
+    changed: list[str] = []
+    end = 0
+    for code in CODE.finditer(text):
+        changed += [change(text[end : code.start()]), code[0]]
+        end = code.end()
+    return "".join([*changed, change(text[end:])])
 
 
 def _apart(references: str) -> str:

@@ -76,6 +76,16 @@ class Indexer:
             on_progress(done)
         return done
 
+    async def delete_unused_vectors(self) -> int:
+        """Delete the models that no document refers to any more; returns how many.
+
+        Raises:
+            ModelError: The current model is not measured, and its endpoint is away.
+            StorageError: The database is away.
+        """
+        model = await self._space.model()
+        return await self._client.run(self._embeddings.delete_other_models, model.id)
+
     def _index_conversation(self, conversation_id: UUID) -> Progress | None:
         progress = self._index.find_progress(conversation_id)
         if progress is None:
@@ -112,7 +122,7 @@ class Indexer:
 
 def continues_talk(previous: datetime | None, said_at: datetime) -> bool:
     """Whether a message said at ``said_at`` belongs to the talk of the one before it."""
-    return previous is not None and said_at - previous <= TALK_GAP
+    return previous is not None and abs(said_at - previous) <= TALK_GAP
 
 
 def embedded_text(document: UnembeddedDocument) -> str:

@@ -113,7 +113,7 @@ def _expanded(word: str) -> list[str]:
     """A contraction as the words that it stands for: "can't", "I've"."""
     if word == "cannot":
         return ["can", "not"]
-    if word.endswith("n't"):
+    if word.endswith("n't") and word != "n't":
         return [CONTRACTIONS.get(word[:-3], word[:-3]), "not"]
     return [word[:-3], "have"] if word.endswith("'ve") else [word]
 

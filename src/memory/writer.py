@@ -117,6 +117,7 @@ class MemoryWriter:
             return await self._refuse(owner, candidate, said, origin, reason)
         vector, model_id = await self._embed(text)
         memory = _new_memory(resolved, said, origin, vector)
+        await self._client.run(self._settings.get)  # within the transaction none is fetched
         return await self._client.run(
             self._client.in_transaction,
             lambda t: self._store(t, owner, memory, model_id, contradicts),
@@ -151,7 +152,7 @@ class MemoryWriter:
             )  # fmt: skip
             return Outcome("outdated", memory.text, uid, added)
         self._retire(transaction, owner, added, older, memory.source.said_at)
-        limit = self._settings.get().max_memories_per_user
+        limit = self._settings.last_known.max_memories_per_user
         self._memories.retire_surplus(transaction, owner, limit)
         replaced = tuple(known.memory.text for known in older)
         return Outcome("update" if older else "new", memory.text, uid, added, replaced)
@@ -177,7 +178,7 @@ class MemoryWriter:
             memory.text,
             known.memory.text,
             similarity=self._space.similarity(known.cosine or 0.0),
-            threshold=self._settings.get().memory_update_threshold,
+            threshold=self._settings.last_known.memory_update_threshold,
             subjects=(memory.subject, known.memory.subject),
         )
 

@@ -84,6 +84,14 @@ class TurnMemory:
         """
         return await self._indexer.embed_pending()
 
+    async def delete_unused_vectors(self) -> int:
+        """Delete the vectors of replaced models; returns how many models there were.
+
+        Raises:
+            AppError: The database or the endpoint is away.
+        """
+        return await self._indexer.delete_unused_vectors()
+
     async def remember_turn(self, conversation_id: UUID) -> None:
         """All of it for one conversation, where no jobs run (the console).
 

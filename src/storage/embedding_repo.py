@@ -77,8 +77,12 @@ INSERT INTO embedding_means (model_id, language, form, mean)
 VALUES (%(model)s, %(language)s, %(form)s, %(mean)s::real[])
 """
 
-# Documents without a vector of the model, newest first: a person asks about today sooner than
-# about last year. Two ranges of one index, since "another model or none" is no range.
+# The model that documents shall have from now on.
+CHOOSE_MODEL = "UPDATE embedding_models SET created_at = now() WHERE id = %(model)s"
+
+# Documents without a vector, or with one of a model that was chosen earlier; newest first, since a
+# person asks about today sooner than about last year. A bot that still runs with the model before
+# leaves alone what ``reembed`` has done, or they would undo each other's work for ever.
 SELECT_UNEMBEDDED = """
 SELECT d.id,
        coalesce(message_text(m.content), f.text, s.content),
@@ -88,9 +92,10 @@ SELECT d.id,
 FROM (
     (SELECT id FROM search_documents WHERE model_id IS NULL ORDER BY id DESC LIMIT %(limit)s)
     UNION ALL
-    (SELECT id FROM search_documents
-     WHERE model_id IN (SELECT id FROM embedding_models WHERE id <> %(model)s)
-     ORDER BY model_id, id DESC LIMIT %(limit)s)
+    (SELECT d.id FROM embedding_models old, LATERAL (
+         SELECT id FROM search_documents WHERE model_id = old.id ORDER BY id DESC LIMIT %(limit)s
+     ) AS d
+     WHERE old.created_at < (SELECT created_at FROM embedding_models WHERE id = %(model)s))
     LIMIT %(limit)s
 ) AS waiting
 JOIN search_documents d ON d.id = waiting.id
@@ -123,10 +128,11 @@ COUNT_EMBEDDED = """
 SELECT count(*) FILTER (WHERE model_id = %(model)s), count(*) FROM search_documents
 """
 
-# Vectors that nobody compares with any more.
+# Vectors that nobody compares with any more. A model that was chosen just now has no documents
+# yet and is kept.
 DELETE_OTHER_MODELS = """
 DELETE FROM embedding_models m
-WHERE m.id <> %(model)s
+WHERE m.id <> %(model)s AND m.created_at < now() - interval '1 hour'
   AND NOT EXISTS (SELECT 1 FROM search_documents WHERE model_id = m.id)
 """
 
@@ -180,8 +186,12 @@ class EmbeddingRepository:
             raise StorageError(f"the embedding model {name} was deleted meanwhile")
         return model
 
+    def choose_model(self, model_id: int) -> None:
+        """Documents of every other model shall be embedded with this one."""
+        self._client.execute(CHOOSE_MODEL, {"model": model_id})
+
     def list_unembedded(self, model_id: int, limit: int = 64) -> list[UnembeddedDocument]:
-        """Documents that the model has not embedded yet, newest first."""
+        """Documents without a vector, or with one of a model chosen earlier; newest first."""
         rows = self._client.fetch_all(SELECT_UNEMBEDDED, {"model": model_id, "limit": limit})
         return [UnembeddedDocument(*row) for row in rows]
 

@@ -152,8 +152,11 @@ RETURNING id
 # Where it was said, once per message.
 INSERT_SOURCE = """
 INSERT INTO memory_sources (memory_id, message_id, uid, episode, quote, said_at)
-SELECT f.id, (SELECT id FROM messages WHERE id = %(message_id)s), %(uid)s, %(episode)s, %(quote)s,
-       %(said_at)s
+SELECT f.id,
+       (SELECT m.id FROM messages m JOIN conversations c ON c.id = m.conversation_id
+        WHERE m.id = %(message_id)s AND c.telegram_user_id = %(owner)s
+          AND c.thread_id = %(thread_id)s),
+       %(uid)s, %(episode)s, %(quote)s, %(said_at)s
 FROM memories f
 WHERE f.id = %(memory_id)s AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
 ON CONFLICT ON CONSTRAINT memory_sources_once DO NOTHING
@@ -207,7 +210,9 @@ WHERE id IN (
 INSERT_REJECTED = """
 INSERT INTO rejected_facts (telegram_user_id, thread_id, message_id, reason, text, origin)
 SELECT %(owner)s, %(thread_id)s, m.id, %(reason)s, %(text)s, %(origin)s
-FROM messages m WHERE m.id = %(message_id)s AND NOT EXISTS (
+FROM messages m JOIN conversations c ON c.id = m.conversation_id
+WHERE m.id = %(message_id)s AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+  AND NOT EXISTS (
     SELECT 1 FROM rejected_facts r
     WHERE r.telegram_user_id = %(owner)s AND r.thread_id = %(thread_id)s
       AND r.message_id = m.id AND r.reason = %(reason)s AND r.text IS NOT DISTINCT FROM %(text)s)

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from src.storage.memory_repo import Memory
 from src.storage.owner import Owner
-from src.storage.pg_client import PgClient, Transaction
+from src.storage.pg_client import PgClient, Transaction, storable
 
 
 @dataclass(frozen=True)
@@ -230,7 +230,8 @@ class MemoryShelfRepository:
 
         def work(transaction: Transaction) -> list[str]:
             transaction.fetch_all(LOCK_CONVERSATION, owner.columns())
-            row = transaction.fetch_one(DELETE_MEMORIES, {**owner.columns(), "uids": list(uids)})
+            told_in = {**owner.columns(), "uids": [storable(uid) for uid in uids]}
+            row = transaction.fetch_one(DELETE_MEMORIES, told_in)
             texts, told = (list(row[0]), list(row[1])) if row else ([], [])
             named = [number for uid in [*uids, *told] if (number := message_number(uid))]
             hidden = {**owner.columns(), "ids": named}

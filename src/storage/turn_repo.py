@@ -105,9 +105,10 @@ WHERE a.conversation_id = %(conversation_id)s AND a.reply_to_id = %(message_id)s
 # The answer; a message has one, so a second attempt finds the first one's row.
 INSERT_ANSWER = """
 INSERT INTO messages (conversation_id, role, content, reply_to_id, position)
-VALUES (%(conversation_id)s, 'assistant', %(content)s, %(message_id)s,
-        (SELECT coalesce(max(position), 0) + 1 FROM messages
-         WHERE conversation_id = %(conversation_id)s))
+SELECT m.conversation_id, 'assistant', %(content)s, m.id,
+       (SELECT coalesce(max(position), 0) + 1 FROM messages
+        WHERE conversation_id = %(conversation_id)s)
+FROM messages m WHERE m.id = %(message_id)s AND m.conversation_id = %(conversation_id)s
 ON CONFLICT (reply_to_id) WHERE role = 'assistant' DO NOTHING
 RETURNING id
 """
@@ -124,18 +125,21 @@ VALUES (%(conversation_id)s, 'system', %(content)s, %(message_id)s,
 INSERT_SOURCES = """
 INSERT INTO answer_sources (answer_id, number, message_id, memory_id)
 SELECT %(answer_id)s, s.number, m.id, f.id
-FROM unnest(%(numbers)s::int[], %(message_ids)s::bigint[], %(memory_ids)s::bigint[])
+FROM conversations own CROSS JOIN
+     unnest(%(numbers)s::int[], %(message_ids)s::bigint[], %(memory_ids)s::bigint[])
      AS s (number, message_id, memory_id)
-LEFT JOIN messages m ON m.id = s.message_id
+LEFT JOIN messages m ON m.id = s.message_id AND m.conversation_id = own.id
 LEFT JOIN memories f ON f.id = s.memory_id
+     AND f.telegram_user_id = own.telegram_user_id AND f.thread_id = own.thread_id
+WHERE own.id = %(conversation_id)s
 ON CONFLICT DO NOTHING
 """
 
 # Facts that an answer relied on.
 COUNT_RECALLS = """
 UPDATE memories SET recalls = recalls + 1, recalled_at = now()
-WHERE id = ANY(%(memory_ids)s) AND telegram_user_id =
-      (SELECT telegram_user_id FROM conversations WHERE id = %(conversation_id)s)
+WHERE id = ANY(%(memory_ids)s) AND (telegram_user_id, thread_id) =
+      (SELECT telegram_user_id, thread_id FROM conversations WHERE id = %(conversation_id)s)
 """
 
 # The sources of a stored answer.

@@ -228,7 +228,12 @@ def test_the_search_of_one_owner_finds_nothing_of_another_s(client: PgClient) ->
     mine, theirs = fill(client, ME), fill(client, OTHER)
     for conversation in (None, mine, theirs):
         request = SearchRequest(
-            Owner(ME), ["cats"], ["cat"], conversation_id=conversation, with_assistant=True
+            Owner(ME),
+            ["cats"],
+            ["cat"],
+            conversation_id=conversation,
+            before_position=100,
+            with_assistant=True,
         )
         found = RetrievalRepository(client).search(request)
         assert {document.kind for document in found} == {"message", "memory", "summary"}
@@ -268,6 +273,25 @@ def test_a_group_takes_its_conversations_along_when_it_becomes_a_supergroup(
     assert repo.get_or_create_conversation(-1_000_000_000_005, thread_id=3) == topic
     assert repo.get_or_create_conversation(-6) == stranger
     assert repo.get_or_create_conversation(-5) != first
+
+
+def test_a_group_takes_its_memory_along_when_it_becomes_a_supergroup(
+    client: PgClient, repo: ConversationRepository
+) -> None:
+    old, new = -5, -1_000_000_000_005
+    for number, thread in enumerate((0, 3), start=1):
+        fill(client, old, thread_id=thread, message_id=number)
+    fill(client, OTHER)
+    costs, others = {"model_usage"}, rows_of(client.dsn, Owner(OTHER))
+    before = {thread: rows_of(client.dsn, Owner(old, thread), without=costs) for thread in (0, 3)}
+    assert repo.migrate_owner(old, new) == 2
+    for thread, rows in before.items():
+        assert rows_of(client.dsn, Owner(old, thread), without=costs) == []
+        assert rows_of(client.dsn, Owner(new, thread), without=costs) == [
+            (table, row.replace(f'"telegram_user_id": {old}', f'"telegram_user_id": {new}'))
+            for table, row in rows
+        ]
+    assert rows_of(client.dsn, Owner(OTHER)) == others
 
 
 def test_a_supergroup_that_has_a_conversation_already_keeps_it(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
 import pytest
 
 from src.errors import ConversationGoneError, StorageRejectedError
-from src.storage.conversation_repo import ConversationRepository
+from src.storage.conversation_repo import ConversationRepository, Role
 from src.storage.pg_client import PgClient
 
 ALL_UNICODE = "".join(chr(point) for point in range(1, 0x110000) if not 0xD800 <= point <= 0xDFFF)
@@ -68,12 +69,57 @@ def test_sixteen_threads_at_once_make_one_conversation(
 
 def test_every_role_is_stored_and_loaded(repo: ConversationRepository) -> None:
     conversation = repo.get_or_create_conversation(7)
-    for role in ("user", "assistant", "tool", "system"):
-        repo.append_message(conversation, role, f"I am {role}")
+    roles: tuple[Role, ...] = ("user", "assistant", "tool", "system")
+    ids = [repo.append_message(conversation, role, f"I am {role}") for role in roles]
     assert repo.load_last_messages(conversation) == [
-        {"role": role, "content": f"I am {role}"}
-        for role in ("user", "assistant", "tool", "system")
+        {"id": id_, "role": role, "content": f"I am {role}", "position": position}
+        for position, (id_, role) in enumerate(zip(ids, roles, strict=True), start=1)
     ]
+
+
+def test_positions_count_the_messages_of_each_conversation_from_one(
+    repo: ConversationRepository, client: PgClient
+) -> None:
+    first, second = (repo.get_or_create_conversation(owner) for owner in (7, 8))
+    ids: list[int] = []
+    for number in range(6):
+        ids.append(repo.append_message(first, "user", str(number)))
+        if number % 2:
+            repo.append_message(second, "user", str(number))
+
+    def positions(conversation: UUID) -> list[int]:
+        return [message["position"] for message in repo.load_last_messages(conversation)]
+
+    assert (positions(first), positions(second)) == ([1, 2, 3, 4, 5, 6], [1, 2, 3])
+    forgotten = "UPDATE messages SET is_forgotten = true WHERE id = ANY(%(ids)s)"
+    client.execute(forgotten, {"ids": [ids[2], ids[5]]})
+    assert positions(first) == [1, 2, 4, 5]
+    repo.append_message(first, "user", "a number is not given twice")
+    assert positions(first) == [1, 2, 4, 5, 7]
+    assert repo.clear_conversation_messages(first) == 7
+    repo.append_message(first, "user", "afresh")
+    assert positions(first) == [1]
+
+
+def test_what_is_forgotten_leaves_room_for_older_messages(
+    repo: ConversationRepository, client: PgClient
+) -> None:
+    conversation = repo.get_or_create_conversation(7)
+    ids = [repo.append_message(conversation, "user", str(number)) for number in range(5)]
+    client.execute("UPDATE messages SET is_forgotten = true WHERE id = %(id)s", {"id": ids[4]})
+    assert contents(repo, conversation, 2) == ["2", "3"]
+
+
+def test_a_message_keeps_the_time_at_which_it_was_written(
+    repo: ConversationRepository, client: PgClient
+) -> None:
+    conversation = repo.get_or_create_conversation(7)
+    written = datetime(2025, 3, 1, 12, 30, tzinfo=UTC)
+    repo.append_message(conversation, "user", "stored after an outage", said_at=written)
+    repo.append_message(conversation, "user", "stored at once")
+    said, late = client.fetch_all("SELECT said_at, created_at - said_at FROM messages ORDER BY id")
+    assert said[0] == written and said[1] > timedelta(days=1)
+    assert late[1] == timedelta(0)
 
 
 @pytest.mark.parametrize("role", ["developer", "User", ""])

@@ -1,8 +1,9 @@
-"""Two workers at once, and a bot that talks about its memories: nothing twice, nothing invented."""
+"""Two workers at once, and a bot that quotes its memories: nothing twice, nothing invented."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -138,7 +139,7 @@ async def test_two_workers_compacting_one_conversation_leave_no_gap_and_no_overl
         assert rounds < 50, covered(first)
     spans = covered(first)
     assert spans[0][0] == 1
-    assert all(after[0] == before[1] + 1 for before, after in zip(spans, spans[1:], strict=False))
+    assert all(after[0] == before[1] + 1 for before, after in itertools.pairwise(spans))
     documents = "SELECT count(*) FROM search_documents WHERE kind = 'summary'"
     assert first.rows(documents) == [(len(spans),)]
     asked = first.rig.model.request_count + second.rig.model.request_count
@@ -276,12 +277,12 @@ def proposals(request: ChatRequest) -> list[dict[str, Any]]:
     """What the assistant said as facts: under its own uid, under none, and under a user's."""
     messages = shown(request)
     asked = next((one["uid"] for one in messages if one["role"] == "user"), "")
-    facts = []
-    for one in messages:
-        if one["role"] == "assistant":
-            for uid in (one["uid"], "", asked):
-                facts.append({"text": one["text"][:100], "quote": one["text"], "message": uid})
-    return facts
+    return [
+        {"text": one["text"][:100], "quote": one["text"], "message": uid}
+        for one in messages
+        if one["role"] == "assistant"
+        for uid in (one["uid"], "", asked)
+    ]
 
 
 def propose_what_the_assistant_said(request: ChatRequest) -> Reply:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from src.errors import StorageError
+from src.errors import ModelUnavailableError, StorageError
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
 from tests.fakes.openai_server import Reply
@@ -644,7 +644,7 @@ async def test_without_its_embedder_a_fact_is_stored_and_embedded_later(teller: 
     assert teller.rows("SELECT count(*) FROM document_embeddings") == [(0,)]
     assert [hit.text for hit in await teller.find("Омске")] == ["Живу в Омске"], "by its words"
     indexer = teller.rig.core.memory.indexer
-    with pytest.raises(Exception, match="503|unavailable"):
+    with pytest.raises(ModelUnavailableError):
         await indexer.embed_pending()
     teller.rig.model.embeddings_error = None
     assert await indexer.embed_pending() == 2

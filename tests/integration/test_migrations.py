@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
 from pathlib import Path
 
 import psycopg2
@@ -11,13 +12,15 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 from procrastinate.schema import SchemaManager
 
-from src.errors import ConfigError
+from src.errors import ConfigError, StorageRejectedError
+from src.storage.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.storage.migrations import MIGRATIONS, find_version, migrate, newest_version
 from src.storage.pg_client import PgClient
 from src.storage.update_repo import NewUpdate, UpdateRepository
-from tests.conftest import execute
+from tests.conftest import execute, query
 
-# Every table, column, index, constraint and function of schema public, as one list of texts.
+# Every column, index, constraint, trigger and function of schema public that no extension brought,
+# and the extensions, as one list of texts.
 DESCRIBE = """
 SELECT 'column ' || table_name || '.' || column_name || ' ' || data_type || ' ' || is_nullable
        || ' ' || coalesce(column_default, '')
@@ -26,8 +29,11 @@ UNION ALL SELECT 'index ' || indexdef FROM pg_indexes WHERE schemaname = 'public
 UNION ALL SELECT 'constraint ' || conrelid::regclass || ' ' || conname || ' '
        || pg_get_constraintdef(oid)
 FROM pg_constraint WHERE connamespace = 'public'::regnamespace AND conrelid <> 0
-UNION ALL SELECT 'function ' || oid::regprocedure || md5(prosrc) FROM pg_proc
-WHERE pronamespace = 'public'::regnamespace AND proname LIKE 'procrastinate%'
+UNION ALL SELECT 'function ' || p.oid::regprocedure || ' '
+       || md5(coalesce(nullif(p.prosrc, ''), pg_get_functiondef(p.oid)))
+FROM pg_proc p WHERE pronamespace = 'public'::regnamespace AND NOT EXISTS (
+    SELECT 1 FROM pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e')
+UNION ALL SELECT 'extension ' || extname FROM pg_extension WHERE extname <> 'plpgsql'
 UNION ALL SELECT 'trigger ' || tgrelid::regclass || ' ' || tgname FROM pg_trigger
 WHERE NOT tgisinternal
 ORDER BY 1
@@ -53,7 +59,7 @@ def test_up_down_up_leaves_the_same_schema(empty_dsn: str) -> None:
     migrate(empty_dsn)
     first = describe(empty_dsn)
     migrate(empty_dsn, "base")
-    assert describe(empty_dsn) == []
+    assert describe(empty_dsn) == ["extension btree_gin"], "it may have been there before us"
     migrate(empty_dsn)
     assert describe(empty_dsn) == first
 
@@ -65,6 +71,41 @@ def test_every_single_step_goes_down_and_up(empty_dsn: str) -> None:
         migrate(empty_dsn, f"{number:04}" if number else "base")
         migrate(empty_dsn, f"{number + 1:04}")
         assert describe(empty_dsn) == before
+
+
+def test_stored_messages_get_their_positions_and_times_in_the_order_of_the_history(
+    empty_dsn: str,
+) -> None:
+    migrate(empty_dsn, "0006")
+    execute(
+        empty_dsn,
+        "INSERT INTO conversations (telegram_user_id) VALUES (1), (2)",
+        # By turns in two conversations; every second moment is shared by two messages.
+        "INSERT INTO messages (conversation_id, role, content, created_at)"
+        " SELECT c.id, 'user', n::text, timestamptz '2025-01-01' - n / 2 * interval '1 day'"
+        " FROM generate_series(0, 5) n CROSS JOIN conversations c",
+    )
+    look = (
+        "SELECT c.telegram_user_id, array_agg(m.content ORDER BY m.created_at, m.id),"
+        " array_agg(m.position ORDER BY m.created_at, m.id),"
+        " bool_and(m.said_at = m.created_at AND m.indexed_at IS NULL AND NOT m.is_forgotten)"
+        " FROM messages m JOIN conversations c ON c.id = m.conversation_id GROUP BY 1 ORDER BY 1"
+    )
+    for _ in range(2):
+        migrate(empty_dsn)
+        assert query(empty_dsn, look) == [
+            (owner, list("452301"), [1, 2, 3, 4, 5, 6], True) for owner in (1, 2)
+        ]
+        migrate(empty_dsn, "0006")
+
+
+def test_the_operator_s_settings_begin_as_the_program_s_own_defaults(client: PgClient) -> None:
+    columns = [field.name for field in fields(GlobalSettings)]
+    [row] = client.fetch_all("SELECT * FROM global_settings")
+    assert len(row) == len(columns) + 2, "besides its id and when it was changed"
+    assert GlobalSettingsRepository(client).get() == GlobalSettings()
+    with pytest.raises(StorageRejectedError):
+        client.execute("INSERT INTO global_settings (id) VALUES (2)")
 
 
 def test_there_is_one_head_and_the_numbers_are_in_order() -> None:

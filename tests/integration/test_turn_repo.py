@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
@@ -11,7 +13,13 @@ import pytest
 from src.errors import ConversationGoneError
 from src.storage.conversation_repo import ConversationRepository, TelegramOrigin
 from src.storage.pg_client import PgClient
-from src.storage.turn_repo import ModelUsage, NewAnswer, StoredAnswer, TurnRepository
+from src.storage.turn_repo import (
+    AnswerSource,
+    ModelUsage,
+    NewAnswer,
+    StoredAnswer,
+    TurnRepository,
+)
 from src.storage.update_repo import NewUpdate, UpdateRepository
 
 OWNER, BOT = 2**41, 555
@@ -87,12 +95,85 @@ def test_the_tools_used_follow_the_answer_in_the_history(
 ) -> None:
     turns.save_answer(NewAnswer(conversation, question, "Here.", ("search", "time", "search")))
     repo.append_message(conversation, "user", "Thanks")
-    assert repo.load_last_messages(conversation) == [
-        {"role": "user", "content": "Why?"},
-        {"role": "assistant", "content": "Here."},
-        {"role": "system", "content": "Tools used: search, time, search"},
-        {"role": "user", "content": "Thanks"},
+    stored = repo.load_last_messages(conversation)
+    assert [(m["position"], m["role"], m["content"]) for m in stored] == [
+        (1, "user", "Why?"),
+        (2, "assistant", "Here."),
+        (3, "system", "Tools used: search, time, search"),
+        (4, "user", "Thanks"),
     ]
+
+
+SAID_AT = datetime(2026, 11, 21, 9, 5, tzinfo=UTC)
+
+
+def teach(client: PgClient, owner: int, message: int, text: str) -> int:
+    """Store a fact without anything around it; returns its number."""
+    [(memory,)] = client.fetch_all(
+        "INSERT INTO memories (telegram_user_id, memory_type, text, subject, relation, object,"
+        " importance, origin, content_hash) VALUES (%(owner)s, 'user_fact', %(text)s, 'user',"
+        " 'other', '', 5, 'tool', %(text)s) RETURNING id",
+        {"owner": owner, "text": text},
+    )
+    client.execute(
+        "INSERT INTO memory_sources (memory_id, message_id, uid, episode, quote, said_at)"
+        " VALUES (%(memory)s, %(message)s, %(uid)s, '', '', %(said_at)s)",
+        {"memory": memory, "message": message, "uid": f"msg-{message}", "said_at": SAID_AT},
+    )
+    return int(memory)
+
+
+def test_an_answer_is_found_again_with_its_sources(
+    turns: TurnRepository,
+    repo: ConversationRepository,
+    client: PgClient,
+    conversation: UUID,
+    question: int,
+) -> None:
+    said = repo.append_message(
+        conversation, "user", "[Текущее время: 2026-11-21 12:05] I live in Omsk", said_at=SAID_AT
+    )
+    fact = teach(client, OWNER, said, "My name is Ann")
+    sources = (
+        AnswerSource(1, f"msg-{said}", "I live in Omsk", SAID_AT, message_id=said),
+        AnswerSource(3, f"msg-{said}", "My name is Ann", SAID_AT, said, fact),
+    )
+    saved = turns.save_answer(NewAnswer(conversation, question, "Ann [3]", sources=sources))
+    assert saved.sources == sources
+    assert turns.find_answer(conversation, question) == replace(saved, delivered=False)
+
+    client.execute("DELETE FROM messages WHERE id = %(id)s", {"id": said})
+    found = turns.find_answer(conversation, question)
+    assert found is not None, "the message is gone, the fact is not"
+    assert found.sources == (replace(sources[1], message_id=None),)
+    client.execute("DELETE FROM memories")
+    found = turns.find_answer(conversation, question)
+    assert found is not None and found.sources == ()
+
+
+def test_a_source_that_is_gone_by_now_is_left_out(
+    turns: TurnRepository, client: PgClient, conversation: UUID, question: int
+) -> None:
+    gone = AnswerSource(1, "msg-999", "gone", SAID_AT, message_id=999_999, memory_id=999_999)
+    turns.save_answer(NewAnswer(conversation, question, "Ann [1]", sources=(gone,)))
+    found = turns.find_answer(conversation, question)
+    assert found is not None and (found.text, found.sources) == ("Ann [1]", ())
+
+
+def test_a_fact_that_an_answer_relies_on_counts_as_recalled_once_and_only_for_its_owner(
+    turns: TurnRepository, client: PgClient, conversation: UUID, question: int
+) -> None:
+    mine, theirs = (teach(client, owner, question, "fact") for owner in (OWNER, OWNER + 1))
+    sources = tuple(
+        AnswerSource(number, "msg-1", "fact", SAID_AT, memory_id=memory)
+        for number, memory in enumerate((mine, mine, theirs), start=1)
+    )
+    answer = NewAnswer(conversation, question, "Here.", sources=sources)
+    turns.save_answer(answer)
+    turns.save_answer(answer)  # the second worker's does not count
+    assert client.fetch_all(
+        "SELECT id, recalls, recalled_at IS NULL FROM memories ORDER BY id"
+    ) == [(mine, 1, False), (theirs, 0, True)]
 
 
 def test_without_tools_there_is_no_row_about_them(

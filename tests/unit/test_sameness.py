@@ -216,7 +216,7 @@ WORDS = st.sampled_from(
         "a",
         "cat",
     )
-) | st.sampled_from(("cats", "don't", "from", ",", "I've"))
+) | st.sampled_from(("cats", "don't", "n't", "from", ",", "I've"))
 TEXTS = st.text(max_size=60) | st.lists(WORDS, max_size=6).map(" ".join)
 
 

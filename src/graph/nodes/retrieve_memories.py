@@ -32,7 +32,7 @@ async def retrieve_memories(
 
     Nothing that is volatile stands above the history, so that providers can cache all of it.
 
-    Reads: ``messages``, ``relevant_memories``.
+    Reads: ``messages``, ``relevant_memories``, ``summaries``.
     Updates: ``messages``, ``current_token_count``, ``relevant_memories``.
     Side effects: one embedding and one query; the turn's ``sources`` get their numbers.
     """
@@ -51,6 +51,8 @@ async def retrieve_memories(
             before_position=context.window_start,
         )
     )
+    shown = set(state.get("summaries", ()))
+    hits = [hit for hit in hits if hit.kind != "summary" or hit.text not in shown]
     records = _packed(hits, context, counter)
     if not records:
         return {"relevant_memories": []}

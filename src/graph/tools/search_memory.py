@@ -18,10 +18,13 @@ from src.time_zones import local_time
 MAX_LIMIT = 20
 # Questions about what the bot said; only then its own words are searched.
 ASKS_THE_BOT = re.compile(
-    r"\b(ты|вы) (мне )?(говорил|сказал|советовал|рекомендовал|предлагал|писал|ответил)|"
-    r"\b(ти|ви) (мені )?(казав|казала|сказав|радив|радила|рекомендува|пропонува|писа|відпові)|"
-    r"\byou (told|said|recommend|suggest|advis|wrote|answer)|"
-    r"\bdid you (say|tell|recommend|suggest)",
+    r"\b(ты|вы)(\s\w+){0,2}\s(по|рас|на)?"
+    r"(говори|сказа|сказыва|советова|рекомендова|предлага|предложи|писа|отвеча|ответи|обеща)л|"
+    r"\b(ти|ви)(\s\w+){0,2}\s(по|роз|на|за|с|від)?"
+    r"(каза|казува|ради|рекомендува|пропонува|писа|пові|повіда|обіця)[вл]|"
+    r"\byou(['’]ve|\s\w+){0,2}\s"
+    r"(told|said|recommended|suggested|advised|wrote|answered|mentioned|promised)|"
+    r"\bdid you(\s\w+)?\s(say|tell|recommend|suggest|advise|write|answer|mention|promise)",
     re.IGNORECASE,
 )
 

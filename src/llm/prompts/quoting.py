@@ -1,7 +1,7 @@
 """How what people said is put before a model: as data that cannot leave its place.
 
 Everything quoted is one JSON string on one line, in which ``<`` and ``>`` are escaped, so no text
-can close the block that it stands in, or open another.
+can close the block that it stands in, or open another. So are the line ends that JSON leaves.
 """
 
 from __future__ import annotations
@@ -11,17 +11,19 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+# JSON escapes the other characters at which a line may end.
+ESCAPED = {ord(character): f"\\u{ord(character):04x}" for character in "<>\x85\u2028\u2029"}
 # Our own tags, as a message might imitate them.
 OWN_TAG = re.compile(
-    r"<(/?)(\s*)(?=(memories|key_facts|history_summary|context|messages|conversation)\b)",
+    r"<(?=\s*(?:/\s*)?"
+    r"(?:memories|key_facts|history_summary|context|messages|conversation)\b)",
     re.IGNORECASE,
 )
 
 
 def quoted(record: Mapping[str, Any]) -> str:
     """One line of JSON without angle brackets."""
-    line = json.dumps(record, ensure_ascii=False)
-    return line.replace("<", "\\u003c").replace(">", "\\u003e")
+    return json.dumps(record, ensure_ascii=False).translate(ESCAPED)
 
 
 def block(tag: str, records: Iterable[Mapping[str, Any]]) -> str:
@@ -31,4 +33,4 @@ def block(tag: str, records: Iterable[Mapping[str, Any]]) -> str:
 
 def without_own_tags(text: str) -> str:
     """A user's message in which our tags are no tags: ``<memories>`` becomes ``‹memories>``."""
-    return OWN_TAG.sub(r"‹\1\2", text)
+    return OWN_TAG.sub("‹", text)

@@ -1,0 +1,388 @@
+"""The memory's jobs on the real queue: asked for by turns, done in the background, never lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from procrastinate import App
+
+from src.jobs.housekeeping import recover
+from src.jobs.memory_tasks import MemoryTasks
+from src.jobs.workers import build_queue
+from src.storage.memory_job_repo import MEMORY_QUEUE, MemoryJobRepository
+from src.storage.pg_client import PgClient
+from tests.fakes.openai_server import ChatRequest, Reply
+from tests.integration.agent_rig import USER, Rig, open_rig
+
+JOBS = "SELECT task_name, status::text FROM procrastinate_jobs ORDER BY task_name, id"
+
+
+class Works:
+    """A rig with its queue, and one worker that works when told to."""
+
+    def __init__(self, rig: Rig, app: App) -> None:
+        self.rig = rig
+        self.app = app
+        self.update = 0
+
+    async def turn(self, text: str, user: int = USER, **changes: Any) -> None:
+        """A turn that was delivered through Telegram."""
+        self.update += 1
+        turn = await self.rig.begin(text, user, **changes)
+        answer = await self.rig.core.agent.answer(turn)
+        await self.rig.core.agent.mark_delivered(turn, answer, update=self.update)
+
+    async def work(self) -> None:
+        """Do every job that is due, and those that they lead to."""
+        await self.app.run_worker_async(
+            queues=[MEMORY_QUEUE],
+            wait=False,
+            concurrency=3,
+            delete_jobs="successful",
+            install_signal_handlers=False,
+        )
+
+    def skip_pauses(self) -> None:
+        """Put the clock forward to when the next jobs are due."""
+        self.rig.client.execute("UPDATE procrastinate_jobs SET scheduled_at = NULL")
+
+    async def work_off(self) -> None:
+        """Work until nothing waits, pauses included."""
+        for _ in range(20):
+            self.skip_pauses()
+            await self.work()
+            if not self.jobs():
+                return
+        raise AssertionError(f"there is no end to it: {self.jobs()}")
+
+    async def defer(self, task: str, **arguments: Any) -> None:
+        await self.app.configure_task(task, queue=MEMORY_QUEUE).defer_async(**arguments)
+
+    def jobs(self) -> list[tuple[str, str]]:
+        return [(task, status) for task, status in self.rig.rows(JOBS)]
+
+    def unindexed(self) -> int:
+        return self.count("messages WHERE indexed_at IS NULL AND role IN ('user', 'assistant')")
+
+    def count(self, table: str) -> int:
+        return int(self.rig.rows(f"SELECT count(*) FROM {table}")[0][0])
+
+    @property
+    def digests(self) -> list[ChatRequest]:
+        """What the models of the background were asked: summaries and extractions."""
+        return [r for r in self.rig.model.requests if not is_answer(r)]
+
+
+@pytest.fixture
+async def works(dsn: str, client: PgClient) -> AsyncIterator[Works]:
+    app = build_queue(dsn)
+    async with (
+        open_rig(dsn, client, embedding_model="openai:fake-embedding") as rig,
+        app.open_async(),
+    ):
+        MemoryTasks(rig.core.memory.turns).register(app)
+        app.periodic_registry.periodic_tasks.clear()  # the tests are the clock
+        rig.model.reply = reply
+        yield Works(rig, app)
+
+
+def is_answer(request: ChatRequest) -> bool:
+    return "You are Pomni" in request.system_text
+
+
+def is_extraction(request: ChatRequest) -> bool:
+    return any(tool["function"]["name"] == "ExtractedFacts" for tool in request.tools)
+
+
+def reply(request: ChatRequest) -> Reply:
+    """An answer, a summary, or no facts."""
+    if is_extraction(request):
+        return Reply(tool_calls=[("ExtractedFacts", {"facts": []})])
+    return Reply(text="ответ" if is_answer(request) else "сводка")
+
+
+async def test_a_delivered_turn_asks_for_indexing_a_second_later(works: Works) -> None:
+    await works.turn("привет")
+    [(task, queue, lock, seconds)] = works.rig.rows(
+        "SELECT task_name, queue_name, queueing_lock, extract(epoch FROM scheduled_at - now())"
+        " FROM procrastinate_jobs"
+    )
+    assert (task, queue, lock) == ("index_messages", "memory", "index_messages")
+    assert 0.5 < float(seconds) <= 1.0
+    await works.work()
+    assert works.unindexed() == 2, "it is not due yet"
+
+
+async def test_many_turns_at_once_leave_one_job(works: Works) -> None:
+    await asyncio.gather(*(works.turn(f"привет {n}", USER + n) for n in range(25)))
+    assert works.jobs() == [("index_messages", "todo")]
+    jobs = MemoryJobRepository(works.rig.client)
+    await asyncio.gather(*(works.rig.client.run(jobs.defer_indexing) for _ in range(25)))
+    assert works.jobs() == [("index_messages", "todo")]
+
+
+async def test_a_turn_during_the_indexing_asks_for_another_one(works: Works) -> None:
+    await works.turn("привет")
+    works.rig.client.execute("UPDATE procrastinate_jobs SET status = 'doing'")
+    await works.turn("ещё")
+    assert works.jobs() == [("index_messages", "doing"), ("index_messages", "todo")]
+
+
+async def test_the_console_has_no_jobs(works: Works) -> None:
+    await works.rig.ask("привет")
+    assert works.jobs() == []
+
+
+async def test_the_jobs_index_and_embed_what_was_said_by_everybody(works: Works) -> None:
+    for user in range(USER, USER + 3):
+        await works.turn("у меня есть кот", user)
+    await works.work_off()
+    assert works.unindexed() == 0
+    documents = works.rig.rows(
+        "SELECT d.telegram_user_id, d.speaker, e.model_id IS NOT NULL FROM search_documents d"
+        " LEFT JOIN document_embeddings e ON e.document_id = d.id ORDER BY d.id"
+    )
+    assert sorted(documents) == [
+        (user, speaker, True)
+        for user in range(USER, USER + 3)
+        for speaker in ("assistant", "user")
+    ]
+    assert works.digests == [], "nothing is to be digested yet"
+
+
+async def test_a_conversation_is_digested_when_messages_leave_the_window(works: Works) -> None:
+    for number in range(14):
+        await works.turn(f"реплика {number}")
+        await works.work_off()
+        expected = 0 if number < 9 else 1  # extraction, at 20 messages
+        expected += 2 * (number == 13)  # two summaries, at 28
+        assert len(works.digests) == expected, f"after {2 * number + 2} messages"
+    ranges = "SELECT first_position, last_position FROM conversation_summaries ORDER BY 1"
+    assert works.rig.rows(ranges) == [(1, 6), (7, 10)]
+    assert works.rig.rows("SELECT extracted_position FROM conversations") == [(20,)]
+    summaries = "search_documents d JOIN document_embeddings e ON e.document_id = d.id"
+    assert works.count(f"{summaries} WHERE d.kind = 'summary'") < 2
+    await works.turn("ещё")
+    await works.work_off()
+    assert works.count(f"{summaries} WHERE d.kind = 'summary'") == 2, "they are searched as well"
+
+
+async def test_over_a_hundred_turns_the_jobs_fold_and_merge_everything(works: Works) -> None:
+    for number in range(100):
+        await works.turn(f"реплика {number}")
+        await works.work_off()
+    ranges = works.rig.rows(
+        "SELECT first_position, last_position FROM conversation_summaries ORDER BY 1"
+    )
+    assert [first for first, _ in ranges] == [1, *(last + 1 for _, last in ranges[:-1])]
+    assert ranges[-1][1] == 180 and len(ranges) <= 8
+    assert works.rig.rows("SELECT extracted_position FROM conversations") == [(200,)]
+    extractions = [request for request in works.digests if is_extraction(request)]
+    assert len(extractions) == 10, "one call for twenty messages"
+
+
+async def test_messages_that_lost_their_job_are_picked_up(works: Works) -> None:
+    await works.turn("привет")
+    works.rig.client.execute("DELETE FROM procrastinate_jobs")
+    await works.defer("remember_missed", timestamp=0)
+    await works.work_off()
+    assert (works.unindexed(), works.count("document_embeddings")) == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("minutes", "enabled", "expected"),
+    [(59, True, 0), (61, True, 1), (7 * 24 * 60 + 59, True, 1), (61, False, 0)],
+)
+async def test_a_silent_conversation_is_read_for_facts_after_an_hour(
+    works: Works, minutes: int, enabled: bool, expected: int
+) -> None:
+    await works.turn("у меня есть дача")
+    await works.work_off()
+    works.rig.client.execute(
+        "UPDATE messages SET created_at = created_at - make_interval(mins => %(minutes)s)",
+        {"minutes": minutes},
+    )
+    works.rig.client.execute(
+        "UPDATE global_settings SET memory_extraction_enabled = %(enabled)s", {"enabled": enabled}
+    )
+    settings = works.rig.core.memory.settings
+    settings._read_at = float("-inf")  # the few seconds are over in which it remembers them
+    for _ in range(2):
+        await works.defer("remember_missed", timestamp=0)
+        await works.work_off()
+    assert len(works.digests) == expected, "once, and not every minute"
+    positions = works.rig.rows("SELECT extracted_position FROM conversations")
+    assert positions == [(2 * expected,)]
+
+
+async def test_a_conversation_that_was_silent_for_over_a_week_is_left_alone(works: Works) -> None:
+    await works.turn("у меня есть дача")
+    await works.work_off()
+    works.rig.client.execute("UPDATE messages SET created_at = created_at - interval '8 days'")
+    await works.defer("remember_missed", timestamp=0)
+    await works.work_off()
+    assert works.digests == []
+
+
+# --- outages
+
+
+async def test_an_embedder_that_is_down_is_asked_again_and_later_succeeds(works: Works) -> None:
+    works.rig.model.embeddings_error = Reply(status=503)
+    await works.turn("у меня есть кот")
+    works.skip_pauses()
+    await works.work()
+    assert (works.unindexed(), works.count("document_embeddings")) == (0, 0)
+    pauses = []
+    for attempts in range(1, 8):
+        assert works.jobs() == [("embed_documents", "todo")]
+        [(arguments, seconds)] = works.rig.rows(
+            "SELECT args, extract(epoch FROM scheduled_at - now()) FROM procrastinate_jobs"
+        )
+        assert arguments == {"attempts": attempts}
+        pauses.append(float(seconds))
+        works.skip_pauses()
+        await works.work()
+    assert pauses[0] < 1.5 < pauses[2] < 6 < pauses[4] and pauses[6] < 80
+    works.rig.model.embeddings_error = None
+    await works.work_off()
+    assert works.count("document_embeddings") == 2
+
+
+async def test_turns_during_an_outage_do_not_stop_the_embedding_for_ever(works: Works) -> None:
+    """The job that fails finds another one waiting under the queueing lock."""
+    gate = asyncio.Event()
+    embed, calls = works.rig.core.memory.turns.embed, 0
+
+    async def embed_slowly() -> int:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            gate.set()
+            await second.wait()
+        return await embed()
+
+    second = asyncio.Event()
+    works.rig.core.memory.turns.embed = embed_slowly  # type: ignore[method-assign]
+    works.rig.model.embeddings_error = Reply(status=503)
+    await works.turn("у меня есть кот")
+    works.skip_pauses()
+    working = asyncio.create_task(works.work())
+    await gate.wait()
+    await works.app.configure_task(
+        "embed_documents", queue=MEMORY_QUEUE, lock="embed_documents",
+        queueing_lock="embed_documents",
+    ).defer_async()  # fmt: skip
+    second.set()
+    await working
+    assert [status for _, status in works.jobs()] == ["todo"], "none is left as running"
+    works.rig.model.embeddings_error = None
+    await works.work_off()
+    assert works.count("document_embeddings") == 2
+
+
+async def test_a_refused_embedding_key_is_no_reason_to_ask_for_ever(works: Works) -> None:
+    works.rig.model.embeddings_error = Reply(status=401)
+    await works.turn("у меня есть кот")
+    works.skip_pauses()
+    await works.work()
+    assert works.jobs() == [("embed_documents", "failed")]
+    works.rig.model.embeddings_error = None
+    await works.turn("и собака")
+    works.skip_pauses()
+    await works.work()
+    assert works.count("document_embeddings") == 4, "the next turn's job did it"
+
+
+async def test_a_digest_whose_model_is_down_is_done_later(works: Works) -> None:
+    for number in range(14):
+        await works.turn(f"реплика {number}")
+    works.rig.model.reply = lambda request: (
+        Reply(text="ответ") if is_answer(request) else Reply(status=503)
+    )
+    works.skip_pauses()
+    await works.work()
+    waiting = [("digest_conversation", "todo")]
+    assert works.jobs() == waiting and works.count("conversation_summaries") == 0
+    await works.turn("ещё")
+    works.skip_pauses()
+    await works.work()
+    assert works.jobs() == waiting, "one for the conversation"
+    works.rig.model.reply = reply
+    await works.work_off()
+    assert works.count("conversation_summaries") == 2
+
+
+async def test_jobs_of_a_killed_worker_are_given_back_also_when_others_wait(works: Works) -> None:
+    """A restart must not fail on it: the waiting job does the work of both."""
+    await works.turn("привет")
+    works.rig.client.execute("UPDATE procrastinate_jobs SET status = 'doing'")
+    await works.turn("ещё")
+    await works.turn("и ещё", USER + 1)
+    assert works.jobs() == [("index_messages", "doing"), ("index_messages", "todo")]
+    assert await recover(works.app, dead_after=0) == 1
+    assert works.jobs() == [("index_messages", "todo")]
+    await works.work_off()
+    assert works.unindexed() == 0
+
+
+async def test_new_between_the_turn_and_its_jobs_is_no_error(works: Works) -> None:
+    for number in range(14):
+        await works.turn(f"реплика {number}")
+    [(conversation_id,)] = works.rig.rows("SELECT id::text FROM conversations")
+    await works.rig.core.agent.start_new_conversation(USER)
+    await works.defer("digest_conversation", conversation_id=conversation_id)
+    await works.work_off()
+    assert works.jobs() == [] and works.digests == []
+
+
+# --- vectors that nobody uses
+
+
+async def test_vectors_of_a_replaced_model_are_deleted_an_hour_later(works: Works) -> None:
+    await works.turn("у меня есть кот")
+    await works.work_off()
+    client, embeddings = works.rig.client, works.rig.core.memory.embeddings
+    current = await works.rig.core.memory.space.model()
+    old, chosen_now, half_done = (
+        embeddings.add_model(name, current.means, unrelated_median=0.0, unrelated_high=0.1)
+        for name in ("old", "new", "half")
+    )
+    documents = [number for (number,) in client.fetch_all("SELECT id FROM search_documents")]
+    vector = "[" + ",".join(["0"] * (current.dimensions - 1) + ["1"]) + "]"
+    embeddings.add_vectors(old.id, dict.fromkeys(documents, vector))
+    embeddings.add_vectors(half_done.id, {documents[0]: vector})
+    embeddings.add_vectors(current.id, {documents[1]: vector})
+    long_ago = datetime(2026, 1, 1, tzinfo=UTC)
+    client.execute(
+        "UPDATE embedding_models SET created_at = %(then)s WHERE id <> %(id)s",
+        {"then": long_ago, "id": chosen_now.id},
+    )
+
+    await works.defer("delete_unused_vectors", timestamp=0)
+    await works.work_off()
+    names = [name for (name,) in client.fetch_all("SELECT name FROM embedding_models ORDER BY id")]
+    assert names == ["openai:fake-embedding", "new", "half"]
+    vectors = "SELECT document_id, model_id FROM document_embeddings"
+    assert set(client.fetch_all(vectors)) == {
+        (documents[0], current.id),
+        (documents[1], current.id),
+        (documents[0], half_done.id),
+    }
+    client.execute(
+        "UPDATE embedding_models SET created_at = %(then)s WHERE name = 'new'", {"then": long_ago}
+    )
+    await works.defer("delete_unused_vectors", timestamp=0)
+    await works.work_off()
+    assert works.count("embedding_models") == 2
+
+
+def test_the_clock_of_a_real_worker_knows_both_periodic_tasks(works: Works) -> None:
+    app = build_queue(works.rig.client.dsn)
+    MemoryTasks(works.rig.core.memory.turns).register(app)
+    times = {task.task.name: task.cron for task in app.periodic_registry.periodic_tasks.values()}
+    assert times == {"remember_missed": "* * * * *", "delete_unused_vectors": "43 * * * *"}

@@ -1,0 +1,469 @@
+"""The tools of the memory, through whole turns: saving, searching, forgetting; and sources."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from src.storage.conversation_repo import TelegramOrigin
+from src.storage.pg_client import PgClient
+from tests.fakes.openai_server import ChatRequest, Reply
+from tests.integration.memory_rig import (
+    MORNING,
+    Json,
+    Person,
+    called,
+    fact,
+    named,
+    open_person,
+    open_shared,
+    results,
+    saved,
+)
+
+CAT = fact("Моего кота зовут Барсик", subject="cat", relation="name", object="Барсик")
+DOG = fact("Моего пса зовут Рекс", subject="dog", relation="name", object="Рекс")
+OMSK, KYIV = (
+    fact(f"Живу в {city}е", relation="lives_in", object=city, importance=7)
+    for city in ("Омск", "Киев")
+)
+OFF_TOPIC = "Понятно."
+
+
+@pytest.fixture(scope="module")
+def shared(postgres_server: str) -> Iterator[PgClient]:
+    yield from open_shared(postgres_server)
+
+
+@pytest.fixture
+async def person(shared: PgClient) -> AsyncIterator[Person]:
+    async with open_person(shared) as opened:
+        opened.rig.model.reply = lambda _request: OFF_TOPIC
+        yield opened
+
+
+def outcome(person: Person, number: int = -1) -> Json:
+    """What ``save_user_fact`` answered, as the model sees it."""
+    [text] = results(person.requests[number])
+    return dict(json.loads(text))
+
+
+def found(request: ChatRequest) -> list[Json]:
+    """The memories of every search in a prompt."""
+    return [memory for text in results(request) for memory in json.loads(text).get("memories", ())]
+
+
+def shown(request: ChatRequest) -> list[Json]:
+    """The memories before the newest message of a prompt."""
+    text = dict(named(request)).get("memories", "")
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+
+def said(person: Person) -> dict[str, int]:
+    """The ids of the person's messages, by what they end in."""
+    rows = person.rows(
+        "SELECT message_text(m.content), m.id FROM messages m"
+        " JOIN conversations c ON c.id = m.conversation_id"
+        " WHERE c.telegram_user_id = %(user)s AND m.role = 'user'"
+    )
+    return dict(rows)
+
+
+def hidden(person: Person) -> list[str]:
+    """What was forgotten of the messages."""
+    rows = person.rows(
+        "SELECT message_text(m.content) FROM messages m"
+        " JOIN conversations c ON c.id = m.conversation_id"
+        " WHERE c.telegram_user_id = %(user)s AND m.is_forgotten ORDER BY m.id"
+    )
+    return [text for (text,) in rows]
+
+
+# save_user_fact
+
+
+async def test_a_fact_is_saved_with_the_words_that_said_it(person: Person) -> None:
+    known = {**CAT, "quote": "кота зовут Барсик"}
+    answer = await person.say("Кстати, моего кота зовут Барсик!", saved(known), "Запомнил.")
+    assert outcome(person) == {
+        "saved": True, "outcome": "new", "text": CAT["text"], "replaced": [], "reason": None,
+    }  # fmt: skip
+    assert answer.tools == ("save_user_fact",)
+    [message] = said(person).values()
+    assert person.rows(
+        "SELECT f.text, f.origin, s.message_id, s.uid, s.episode, s.quote, s.said_at"
+        " FROM memories f JOIN memory_sources s ON s.memory_id = f.id"
+        " WHERE f.telegram_user_id = %(user)s"
+    ) == [
+        (
+            CAT["text"], "tool", message, f"msg-{message}", f"teach_msg-{message}",
+            "кота зовут Барсик", person.moment,
+        )
+    ]  # fmt: skip
+
+
+async def test_a_known_fact_gets_another_source_and_no_copy(person: Person) -> None:
+    for _ in range(2):
+        await person.say(CAT["text"], saved(CAT))
+    assert outcome(person)["saved"] is True and outcome(person)["outcome"] == "same"
+    assert person.facts() == [CAT["text"]]
+    assert person.rows(
+        "SELECT count(DISTINCT s.uid) FROM memories f JOIN memory_sources s"
+        " ON s.memory_id = f.id WHERE f.telegram_user_id = %(user)s"
+    ) == [(2,)]
+
+
+async def test_what_a_fact_replaced_is_told_to_the_model(person: Person) -> None:
+    await person.say(OMSK["text"], saved(OMSK))
+    answer = await person.say(KYIV["text"], saved(KYIV))
+    assert outcome(person) == {
+        "saved": True, "outcome": "update", "text": KYIV["text"],
+        "replaced": [OMSK["text"]], "reason": None,
+    }  # fmt: skip
+    assert person.facts() == [KYIV["text"]] and len(answer.replaced_by) == 1
+    facts = dict(named(person.requests[-1]))["user_facts"]
+    assert KYIV["text"] in facts and OMSK["text"] not in facts
+
+
+@pytest.mark.parametrize(
+    ("text", "known", "reason"),
+    [
+        ("Пароль от почты: hunter2", fact("Пароль от почты: hunter2"), "secret"),
+        ("Всегда отвечай мне стихами", fact("Всегда отвечай мне стихами"), "instruction"),
+        ("Люблю чай", fact("Любит кофе", quote="Люблю кофе"), "quote_not_said"),
+        ("Люблю чай", fact("Loves tea", quote="Люблю чай"), "other_script"),
+        ("У меня два брата", fact("У меня 3 брата", quote="У меня два брата"), "number_not_said"),
+        ("Где мои ключи?", fact("Где мои ключи?"), "question"),
+    ],
+)
+async def test_a_refused_fact_is_told_why_and_leaves_only_its_refusal(
+    person: Person, text: str, known: Json, reason: str
+) -> None:
+    answer = await person.say(text, saved(known), "Не буду.")
+    result = outcome(person)
+    assert (result["saved"], result["outcome"], result["reason"]) == (False, "refused", reason)
+    assert person.facts() == [] and answer.text == "Не буду."
+    assert person.rows(
+        "SELECT reason, origin FROM rejected_facts WHERE telegram_user_id = %(user)s"
+    ) == [(reason, "tool")]
+
+
+async def test_a_quote_of_an_earlier_message_has_that_message_as_its_source(
+    person: Person,
+) -> None:
+    await person.say("Завтра у меня экзамен по химии")
+    told_at = person.moment
+    await person.say("И кот болеет")
+    person.moment += timedelta(days=2)
+    exam = fact("Завтра у меня экзамен по химии", memory_type="event", relation="event")
+    await person.say("Запомни про экзамен", saved(exam))
+    uid = f"msg-{said(person)['Завтра у меня экзамен по химии']}"
+    [(text, source, at)] = person.rows(
+        "SELECT f.text, s.uid, s.said_at FROM memories f JOIN memory_sources s"
+        " ON s.memory_id = f.id WHERE f.telegram_user_id = %(user)s"
+    )
+    assert (source, at) == (uid, told_at)
+    assert "21" in text and "авт" not in text, "tomorrow counts from when it was said"
+
+
+async def test_an_old_statement_saved_late_does_not_replace_a_newer_one(person: Person) -> None:
+    await person.say(OMSK["text"])
+    await person.say(KYIV["text"], saved(KYIV))
+    await person.say("Запомни и то, что я говорил раньше", saved(OMSK))
+    assert (outcome(person)["saved"], outcome(person)["outcome"]) == (False, "outdated")
+    assert person.facts() == [KYIV["text"]]
+
+
+async def test_what_only_the_bot_said_is_no_quote(person: Person) -> None:
+    await person.say("Привет", "Вы живёте в Праге, не так ли?")
+    await person.say("Запомни это", saved(fact("Живёте в Праге", quote="живёте в Праге")))
+    assert outcome(person)["reason"] == "quote_not_said"
+    assert person.facts() == []
+
+
+async def test_several_facts_of_one_message_are_saved_side_by_side(person: Person) -> None:
+    text = f"{CAT['text']}, а ещё {DOG['text'].lower()}"
+    answer = await person.say(text, saved(CAT, {**DOG, "quote": DOG["text"].lower()}))
+    outcomes = [json.loads(text)["outcome"] for text in results(person.requests[-1])]
+    assert outcomes == ["new", "new"] and answer.tools == ("save_user_fact",) * 2
+    assert sorted(person.facts()) == sorted([CAT["text"], DOG["text"]])
+
+
+# search_memory
+
+
+async def test_the_numbers_of_a_search_go_on_after_those_of_the_prompt(person: Person) -> None:
+    await person.remember(CAT)
+    await person.remember(DOG)
+    person.rig.core.conversations.create_new_conversation(person.user)
+    await person.say(
+        "Как зовут кота?", called("search_memory", query="кот"),
+        called("search_memory", query="пёс Рекс"), "Барсик [1]",
+    )  # fmt: skip
+    before = {memory["text"]: memory["n"] for memory in shown(person.requests[0])}
+    assert before[CAT["text"]] == 1
+    numbers: dict[str, set[int]] = {}
+    for memory in [*shown(person.requests[-1]), *found(person.requests[-1])]:
+        numbers.setdefault(memory["text"], set()).add(memory["n"])
+    assert numbers == {CAT["text"]: {1}, DOG["text"]: {2}}
+
+
+async def test_a_search_finds_what_has_left_the_prompt_and_says_when_it_was_said(
+    person: Person,
+) -> None:
+    await person.say("Ключи от дачи лежат под ковриком")
+    await person.index()
+    await person.say("Где ключи?", called("search_memory", query="ключи от дачи"), "Там [1].")
+    [memory] = found(person.requests[-1])
+    uid = f"msg-{said(person)['Ключи от дачи лежат под ковриком']}"
+    assert (memory["uid"], memory["said_at"]) == (uid, "2026-11-20 09:01")
+    assert memory["lexical"] > 0 and 0 <= memory["similarity"] <= 1
+
+
+async def test_the_message_that_asks_is_not_found(person: Person) -> None:
+    await person.say("Ключи от дачи лежат под ковриком")
+    person.rig.model.queue(called("search_memory", query="ключи от дачи"))
+    turn = await person.begin("Где лежат ключи от дачи?")
+    await person.index()
+    await person.rig.core.agent.answer(turn)
+    assert [memory["text"] for memory in found(person.requests[-1])] == [
+        "Ключи от дачи лежат под ковриком"
+    ]
+
+
+ADVICE = "Посмотрите «Сталкер», это лучший фильм о желаниях"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Что ты говорил про фильм?", "Какой фильм ты мне посоветовал?", "Что вы вчера сказали?",
+        "Какой фильм ты мне тогда порекомендовала?", "О чём вы рассказывали, о фильме?",
+        "Який фільм ти мені радив?", "Що ти вчора сказала про фільм?", "Що ви мені порадили?",
+        "Який фільм ти запропонував?", "Що ти мені розповіла?",
+        "What film did you recommend?", "Which film have you told me about?",
+        "You just suggested a film, which one?", "What had you said about the film?",
+    ],
+)  # fmt: skip
+async def test_the_bot_s_own_words_are_found_when_they_are_asked_for(
+    person: Person, question: str
+) -> None:
+    await person.say("Скучно", ADVICE)
+    await person.index()
+    await person.say(question, called("search_memory", query="Сталкер фильм", limit=20), "[1]")
+    [memory] = [memory for memory in found(person.requests[-1]) if memory["text"] == ADVICE]
+    assert memory["note"] == "your own words"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Какой фильм посмотреть?", "Что ты посоветуешь?", "Что мне говорил брат о фильме?",
+        "Який фільм порадиш?", "Що казав мій брат?",
+        "What film would you recommend?", "What did my brother say?",
+    ],
+)  # fmt: skip
+async def test_otherwise_only_the_user_s_words_are_found(person: Person, question: str) -> None:
+    await person.say("Скучно", ADVICE)
+    await person.say("Брат хвалил фильм Сталкер")
+    await person.index()
+    await person.say(question, called("search_memory", query="Сталкер фильм", limit=20))
+    texts = [memory["text"] for memory in found(person.requests[-1])]
+    assert "Брат хвалил фильм Сталкер" in texts and ADVICE not in texts
+
+
+async def test_the_bot_s_own_words_are_no_source(person: Person) -> None:
+    await person.say("Скучно", ADVICE)
+    await person.index()
+    search = called("search_memory", query="Сталкер фильм")
+    answer = await person.say("Какой фильм ты мне посоветовал?", search, "«Сталкер» [1]")
+    assert found(person.requests[-1])[0]["text"] == ADVICE
+    assert answer.sources == ()
+
+
+async def test_an_empty_memory_is_searched_without_a_result(person: Person) -> None:
+    await person.say("Где ключи?", called("search_memory", query="ключи"), "Не знаю.")
+    assert results(person.requests[-1]) == ['{"memories": []}']
+
+
+# forget_fact
+
+
+async def forget(person: Person, *texts: str, request: str = "Забудь это") -> list[str]:
+    """Have the messages with these texts forgotten; what the tool says."""
+    uids = [f"msg-{said(person)[text]}" for text in texts]
+    await person.say(request, called("forget_fact", uids=uids), "Готово.")
+    return list(json.loads(results(person.requests[-1])[0])["forgotten"])
+
+
+async def test_what_is_forgotten_is_in_no_prompt_and_no_search_any_more(person: Person) -> None:
+    home = {**OMSK, "importance": 9}
+    await person.say(OMSK["text"], saved(home))
+    await person.say("В Омске у меня дача")
+    await person.say(CAT["text"], saved(CAT))
+    await person.index()
+    assert await forget(person, OMSK["text"], "В Омске у меня дача") == [OMSK["text"]]
+    assert hidden(person) == [OMSK["text"], "В Омске у меня дача", "Забудь это"]
+    assert person.facts() == [CAT["text"]]
+
+    search = called("search_memory", query="Омск дача где живу", limit=20)
+    await person.say("Где я живу?", search, "Не знаю.")
+    for request in person.requests[-2:]:
+        assert "Омск" not in json.dumps(request.messages[:-2], ensure_ascii=False)
+        assert "Омск" not in str(results(request))
+    prompt = [text for name, text in named(person.requests[-2]) if name == "user"]
+    assert not any("Забудь это" in text for text in prompt), "the request names what to forget"
+    assert person.rows(
+        "SELECT count(*) FROM search_documents d JOIN messages m ON m.id = d.message_id"
+        " WHERE d.telegram_user_id = %(user)s AND m.is_forgotten"
+    ) == [(0,)]
+
+
+async def test_forgetting_a_fact_takes_all_that_told_it_and_all_that_it_replaced(
+    person: Person,
+) -> None:
+    await person.say(OMSK["text"], saved(OMSK))
+    await person.say(KYIV["text"], saved(KYIV))
+    again = f"Да, {KYIV['text'].lower()}"
+    await person.say(again, saved({**KYIV, "quote": KYIV["text"].lower()}))
+    assert await forget(person, again) == [KYIV["text"]]
+    assert hidden(person) == [OMSK["text"], KYIV["text"], again, "Забудь это"]
+    assert person.rows("SELECT count(*) FROM memories WHERE telegram_user_id = %(user)s") == [(0,)]
+
+
+async def test_a_message_of_which_no_fact_was_made_can_be_forgotten_too(person: Person) -> None:
+    await person.say("Ключи под ковриком")
+    assert await forget(person, "Ключи под ковриком") == ["Ключи под ковриком"]
+
+
+async def test_another_person_s_memories_are_out_of_reach(
+    person: Person, shared: PgClient
+) -> None:
+    async with open_person(shared) as other:
+        await other.say(CAT["text"], saved(CAT), OFF_TOPIC)
+        uids = [f"msg-{message}" for message in said(other).values()]
+        await person.say("Забудь кота", called("forget_fact", uids=uids))
+        assert results(person.requests[-1]) == ['{"forgotten": []}']
+        assert other.facts() == [CAT["text"]] and hidden(other) == []
+    assert hidden(person) == [], "a request that forgot nothing stays"
+
+
+@pytest.mark.parametrize(
+    "uids",
+    [
+        [],
+        [""],
+        ["msg-"],
+        ["msg-abc"],
+        ["MSG-%s"],
+        ["%s"],
+        ["msg--%s"],
+        ["msg-%s "],
+        ["msg-%s'; DELETE FROM messages; --"],
+        ["msg-" + "9" * 40],
+        ["msg-٣"],
+        ["teach_msg-%s"],
+        ["msg-0", "sum-1", "mem-1", "\x00"],
+    ],
+)
+async def test_references_that_are_none_forget_nothing(person: Person, uids: list[str]) -> None:
+    await person.say(CAT["text"], saved(CAT))
+    message = str(said(person)[CAT["text"]])
+    named_uids = [uid.replace("%s", message) for uid in uids]
+    await person.say("Забудь", called("forget_fact", uids=named_uids), "Нечего.")
+    assert results(person.requests[-1]) == ['{"forgotten": []}']
+    assert person.facts() == [CAT["text"]] and hidden(person) == []
+
+
+async def test_the_bot_s_answers_are_not_what_is_forgotten(person: Person) -> None:
+    await person.say("Привет", "Здравствуйте!")
+    [(answer,)] = person.rows(
+        "SELECT m.id FROM messages m JOIN conversations c ON c.id = m.conversation_id"
+        " WHERE c.telegram_user_id = %(user)s AND m.role = 'assistant'"
+    )
+    await person.say("Забудь", called("forget_fact", uids=[f"msg-{answer}"]))
+    assert results(person.requests[-1]) == ['{"forgotten": []}'] and hidden(person) == []
+
+
+async def test_arguments_of_another_form_go_back_to_the_model(person: Person) -> None:
+    await person.say(CAT["text"], saved(CAT))
+    await person.say("Забудь", called("forget_fact", uids="всё"), "Не вышло.")
+    assert results(person.requests[-1])[0].startswith("The tool refused its arguments: uids")
+    assert person.facts() == [CAT["text"]]
+
+
+# Sources
+
+
+async def ask_about_the_cat(person: Person, reply: str, **changes: Any) -> Any:
+    """A fact from an earlier conversation, and an answer that cites it."""
+    await person.remember(CAT)
+    person.rig.core.conversations.create_new_conversation(person.user)
+    person.rig.model.queue(reply)
+    turn = await person.begin("Как зовут кота?", **changes)
+    return turn, await person.rig.core.agent.answer(turn)
+
+
+async def test_a_number_without_a_source_is_dropped(person: Person) -> None:
+    _, answer = await ask_about_the_cat(person, "Барсик [1], а не Мурзик [7][0] [1, 9].")
+    assert answer.text == "Барсик [1], а не Мурзик [1]."
+    [source] = answer.sources
+    assert (source.number, source.text) == (1, CAT["text"])
+    assert person.rows(
+        "SELECT s.number, f.text FROM answer_sources s JOIN memories f ON f.id = s.memory_id"
+        " WHERE f.telegram_user_id = %(user)s"
+    ) == [(1, CAT["text"])]
+
+
+async def test_what_was_shown_and_not_cited_is_no_source(person: Person) -> None:
+    _, answer = await ask_about_the_cat(person, "Барсик.")
+    assert shown(person.requests[-1]) != [] and answer.sources == ()
+
+
+async def test_code_in_an_answer_keeps_its_brackets(person: Person) -> None:
+    code = "Первый элемент — `names[0]`, десятый:\n```python\nprint(names[9])\n```\nКот [1]."
+    _, answer = await ask_about_the_cat(person, code)
+    assert answer.text == code and len(answer.sources) == 1
+
+
+async def test_a_cited_fact_counts_as_recalled(person: Person) -> None:
+    await ask_about_the_cat(person, "Барсик [1], да, Барсик [1]")
+    assert person.rows(
+        "SELECT recalls, recalled_at IS NOT NULL FROM memories WHERE telegram_user_id = %(user)s"
+    ) == [(1, True)]
+
+
+async def test_a_retried_turn_finds_its_answer_with_the_same_sources(person: Person) -> None:
+    origin = TelegramOrigin(42, person.user, 7, person.user)
+    turn, answer = await ask_about_the_cat(person, "Барсик [1]", origin=origin)
+    retried = await person.rig.core.agent.begin_turn(turn.incoming)
+    assert (retried.is_new, retried.message_id) == (False, turn.message_id)
+    again = await person.rig.core.agent.answer(retried)
+    assert (again.id, again.text, again.sources) == (answer.id, answer.text, answer.sources)
+    assert len(person.requests) == 1, "the model is not asked twice"
+    assert again.sources[0].said_at == MORNING.replace(year=2024)
+
+
+async def test_a_cited_message_is_found_again_on_a_retry_too(person: Person) -> None:
+    origin = TelegramOrigin(42, person.user, 8, person.user)
+    await person.say("Ключи от дачи лежат под ковриком")
+    await person.index()
+    person.rig.model.queue(called("search_memory", query="ключи от дачи"), "Под ковриком [1].")
+    turn = await person.begin("Где ключи?", origin=origin)
+    answer = await person.rig.core.agent.answer(turn)
+    [source] = answer.sources
+    assert (source.uid, source.memory_id) == (f"msg-{source.message_id}", None)
+    retried = await person.rig.core.agent.begin_turn(turn.incoming)
+    assert retried.answer is not None and retried.answer.sources == answer.sources
+    assert source.said_at == MORNING + timedelta(minutes=1)
+
+
+async def test_a_stopped_or_failed_model_stores_no_source(person: Person) -> None:
+    await person.remember(CAT)
+    person.rig.core.conversations.create_new_conversation(person.user)
+    answer = await person.say("Как зовут кота?", Reply(text=""))
+    assert answer.sources == () and answer.text != ""

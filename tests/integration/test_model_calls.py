@@ -1,0 +1,281 @@
+"""What a turn and the background cost, in calls of the model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from src.errors import TransientError
+from src.storage.pg_client import PgClient
+from tests.fakes.openai_server import ChatRequest, Reply
+from tests.integration.memory_rig import (
+    Person,
+    asked,
+    called,
+    denied,
+    fact,
+    forms,
+    named,
+    open_person,
+    open_shared,
+    saved,
+    taught,
+    thought,
+)
+
+LESSONS = (
+    "Каждую субботу я хожу на рынок за яблоками",
+    "Каждую субботу я хожу на рынок за хлебом",
+)
+FACTS = [fact(lesson, relation="habit", object=lesson[-8:]) for lesson in LESSONS]
+# The background has its own models, so that their calls can be told apart.
+BACKGROUND = {"summary_model": "openai:summaries", "extraction_model": "openai:extraction"}
+
+
+@pytest.fixture(scope="module")
+def shared(postgres_server: str) -> Iterator[PgClient]:
+    yield from open_shared(postgres_server)
+
+
+@pytest.fixture
+async def person(shared: PgClient) -> AsyncIterator[Person]:
+    async with open_person(shared, **BACKGROUND) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def pupil(person: Person) -> Person:
+    """The same person in strict mode."""
+    person.mode = "strict"
+    return person
+
+
+def calls(person: Person) -> Counter[str]:
+    """How often each model was called."""
+    return Counter(request.model for request in person.requests)
+
+
+def purposes(person: Person) -> Counter[str]:
+    """What the recorded calls were for."""
+    rows = person.rows("SELECT purpose FROM model_usage WHERE telegram_user_id = %(user)s")
+    return Counter(purpose for (purpose,) in rows)
+
+
+def talk(person: Person, count: int) -> None:
+    """A conversation of so many messages, the user's and the bot's in turns."""
+    roles = ("user", "assistant")
+    person.rig.fill(
+        person.conversation(),
+        *[(roles[number % 2], f"сообщение {number}") for number in range(1, count + 1)],
+    )
+
+
+async def digest(person: Person) -> None:
+    await person.rig.core.memory.turns.digest(person.conversation())
+
+
+def background(request: ChatRequest) -> Reply:
+    """A summary, or a window without facts."""
+    if request.model == "extraction":
+        return called("ExtractedFacts", facts=[])
+    return Reply(text=f"Говорили, часть {len(named(request)[-1][1])}.")
+
+
+# A turn
+
+
+async def test_a_plain_turn_takes_one_call_whatever_is_remembered(person: Person) -> None:
+    await person.say("привет")
+    assert person.rig.model.request_count == 1
+    await person.remember(fact("Меня зовут Анна", importance=9))
+    await person.index()
+    talk(person, 40)
+    await person.say("Как меня зовут?")
+    assert person.rig.model.request_count == 2
+    assert [name for name, _ in named(person.requests[-1])][:2] == ["system", "user_facts"]
+    assert purposes(person) == {"answer": 2}
+
+
+async def test_saving_a_fact_takes_the_call_that_asks_for_it_and_the_answer(
+    person: Person,
+) -> None:
+    await person.say(LESSONS[0], saved(FACTS[0]), "Запомнил.")
+    await person.say(LESSONS[1], saved(FACTS[1]), "Запомнил.")
+    assert person.rig.model.request_count == 4
+    assert len(person.facts()) == 2
+
+
+async def test_teaching_takes_one_call(pupil: Person) -> None:
+    await pupil.say(LESSONS[0], taught(FACTS[0]))
+    assert forms(pupil.requests) == ["Understanding"]
+
+
+async def test_teaching_takes_two_calls_when_the_first_finds_no_facts(pupil: Person) -> None:
+    await pupil.say(LESSONS[0], taught(), called("ExtractedFacts", facts=[FACTS[0]]))
+    assert forms(pupil.requests) == ["Understanding", "ExtractedFacts"]
+    assert pupil.facts() == [LESSONS[0]]
+
+
+async def test_conflict_candidates_take_one_call_more_for_all_of_them(pupil: Person) -> None:
+    both = [fact(f"По субботам {what}", relation="habit") for what in ("сплю", "гуляю")]
+    text = f"{both[0]['text']}. {both[1]['text']}. {LESSONS[1]}"
+    await pupil.say(LESSONS[0], taught(FACTS[0]))
+    await pupil.say(both[0]["text"], taught(both[0]))
+    before = len(pupil.requests)
+    await pupil.say(text, taught(), called("ExtractedFacts", facts=[*both, FACTS[1]]), denied())
+    assert forms(pupil.requests[before:]) == ["Understanding", "ExtractedFacts", "Conflicts"]
+    assert purposes(pupil) == {"classify": 3, "extract": 1, "conflicts": 1}
+
+
+async def test_a_fact_that_is_known_word_for_word_needs_no_call_about_conflicts(
+    pupil: Person,
+) -> None:
+    for _ in range(2):
+        await pupil.say(LESSONS[0], taught(FACTS[0]))
+    assert forms(pupil.requests) == ["Understanding"] * 2
+
+
+async def test_solving_takes_four_calls_though_the_model_always_wants_to_search(
+    pupil: Person,
+) -> None:
+    for lesson, known in zip(LESSONS, FACTS, strict=True):
+        await pupil.say(lesson, taught(known))
+    before = len(pupil.requests)
+
+    def reply(request: ChatRequest) -> Reply:
+        number = len(pupil.requests)
+        form = {
+            "Understanding": asked("рынок"),
+            "ReasoningStep": thought(f"ещё раз рынок {number}"),
+        }
+        return form.get(*forms([request]), Reply(text="не знаю"))
+
+    pupil.rig.model.reply = reply
+    await pupil.say("Куда я хожу по субботам?")
+    assert forms(pupil.requests[before:]) == [
+        "Understanding", "ReasoningStep", "ReasoningStep", "text",
+    ]  # fmt: skip
+
+
+async def test_solving_takes_three_calls_when_the_context_is_enough(pupil: Person) -> None:
+    await pupil.say(LESSONS[0], taught(FACTS[0]))
+    before = len(pupil.requests)
+    await pupil.say("Куда я хожу по субботам?", asked("рынок"), thought(), "не знаю")
+    assert forms(pupil.requests[before:]) == ["Understanding", "ReasoningStep", "text"]
+
+
+async def test_a_question_of_which_nothing_is_known_takes_one_call(pupil: Person) -> None:
+    await pupil.say("Куда я хожу по субботам?", asked("рынок"))
+    assert forms(pupil.requests) == ["Understanding"]
+
+
+# The background
+
+
+@pytest.mark.parametrize(
+    ("count", "windows"), [(19, 0), (20, 1), (39, 1), (40, 2), (59, 2), (60, 3), (61, 3)]
+)
+async def test_extraction_takes_one_call_for_twenty_messages(
+    person: Person, count: int, windows: int
+) -> None:
+    person.rig.model.reply = background
+    talk(person, count)
+    await digest(person)
+    await digest(person)
+    assert calls(person)["extraction"] == windows
+    assert purposes(person)["extract"] == windows
+
+
+async def test_every_message_is_read_for_facts_once(person: Person) -> None:
+    person.rig.model.reply = background
+    for _ in range(6):
+        talk(person, 10)
+        await digest(person)
+    read = [
+        line
+        for request in person.requests
+        if request.model == "extraction"
+        for line in named(request)[-1][1].splitlines()
+        if '"uid"' in line
+    ]
+    assert len(read) == len(set(read)) == 60
+    assert calls(person)["extraction"] == 3
+
+
+async def test_a_window_in_which_only_the_bot_spoke_takes_no_call(person: Person) -> None:
+    person.rig.model.reply = background
+    person.rig.fill(person.conversation(), *[("assistant", "напоминаю")] * 20)
+    await digest(person)
+    assert calls(person)["extraction"] == 0
+    talk(person, 20)
+    await digest(person)
+    assert calls(person)["extraction"] == 1, "the next window is read"
+
+
+async def test_a_window_that_failed_is_read_again_and_no_other(person: Person) -> None:
+    def fail_once(request: ChatRequest) -> Reply:
+        if request.model == "extraction" and calls(person)["extraction"] == 2:
+            return Reply(status=503)
+        return background(request)
+
+    person.rig.model.reply = fail_once
+    talk(person, 60)
+    with pytest.raises(TransientError):
+        await digest(person)
+    await digest(person)
+    windows = [
+        named(request)[-1][1] for request in person.requests if request.model == "extraction"
+    ]
+    first, second, again, third = windows
+    assert second == again and len({first, second, third}) == 3
+
+
+async def test_turned_off_extraction_takes_no_call(person: Person) -> None:
+    person.rig.model.reply = background
+    talk(person, 60)
+    set_settings(person, "memory_extraction_enabled = false")
+    try:
+        await digest(person)
+    finally:
+        set_settings(person, "memory_extraction_enabled = true")
+    assert calls(person)["extraction"] == 0 and calls(person)["summaries"] > 0
+
+
+def set_settings(person: Person, change: str) -> None:
+    """What an operator does, in force for the person's core, which has not read them yet."""
+    person.rig.client.execute(f"UPDATE global_settings SET {change}")
+
+
+# 30 messages are the window and a turn adds up to 3, so from the 28th on the first 10 leave it.
+@pytest.mark.parametrize(("count", "folds"), [(27, 0), (28, 2), (37, 2), (38, 4), (48, 5)])
+async def test_compaction_takes_one_call_for_six_messages_that_left_the_window(
+    person: Person, count: int, folds: int
+) -> None:
+    person.rig.model.reply = background
+    talk(person, count)
+    await digest(person)
+    await digest(person)
+    assert calls(person)["summaries"] == purposes(person)["summary"] == folds
+
+
+async def test_turn_by_turn_compaction_takes_less_than_a_call_for_four_messages(
+    person: Person,
+) -> None:
+    person.rig.model.reply = background
+    for _ in range(60):
+        talk(person, 2)
+        await digest(person)
+    # Of 120 messages 100 have left the window, 10 at a time, folded as 6 and 4.
+    merges = calls(person)["summaries"] - 20
+    assert 1 <= merges <= 4
+    assert calls(person)["extraction"] == 6
+
+
+async def test_a_turn_that_leaves_nothing_to_digest_takes_no_call_in_the_background(
+    person: Person,
+) -> None:
+    await person.say("привет", "привет!")
+    await person.rig.core.memory.turns.remember_turn(person.conversation())
+    assert calls(person) == {"fake-model": 1}

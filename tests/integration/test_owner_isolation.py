@@ -1,0 +1,690 @@
+"""No method of the memory's repositories returns or changes a row of another owner.
+
+Every public method is called for one owner, with his own ids and with those of another one who
+has as much: another person, or another topic of the same group. Where a method takes no owner but
+a conversation, its id stands for the owner, so there the other ids are the other owner's.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from src.errors import ConversationGoneError
+from src.memory.retriever import Query
+from src.memory.terms import terms
+from src.storage.conversation_repo import ConversationRepository, TelegramOrigin
+from src.storage.embedding_repo import EmbeddingRepository
+from src.storage.erasure_repo import ErasureRepository
+from src.storage.extraction_repo import ExtractionRepository
+from src.storage.memory_repo import MemoryRepository, NewMemory, Source
+from src.storage.memory_shelf_repo import MemoryShelfRepository
+from src.storage.owner import Owner
+from src.storage.pg_client import PgClient, Transaction
+from src.storage.retrieval_repo import RetrievalRepository, SearchRequest
+from src.storage.search_index_repo import NewDocument, SearchIndexRepository
+from src.storage.summary_repo import SummaryRepository
+from src.storage.tool_result_repo import ToolResult, ToolResultRepository
+from src.storage.turn_repo import AnswerSource, ModelUsage, NewAnswer, TurnRepository
+from src.storage.update_repo import NewUpdate, UpdateRepository
+from src.storage.user_settings_repo import UserSettingsRepository
+from tests.conftest import TEMPLATE, new_database
+from tests.integration.agent_rig import open_rig
+from tests.integration.fact_rig import FAKE_EMBEDDINGS, Teller
+from tests.tables import NOBODYS, OF_ALL_TOPICS, ROWS_OF_OWNER, rows_of, tables
+
+BOT = 555
+SAID = datetime(2026, 11, 21, 9, tzinfo=UTC)
+USAGE = ModelUsage("answer", "gpt", 10, 4, 3, 250)
+VECTOR = "[1,0,0]"
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="module")
+def shared(postgres_server: str) -> Iterator[PgClient]:
+    """One database for the whole file; every test has owners of its own."""
+    for dsn in new_database(postgres_server, TEMPLATE):
+        opened = PgClient(dsn)
+        opened.open()
+        means = {
+            (language, form): (0.0, 0.0, 0.0)
+            for language in ("ru", "uk", "en")
+            for form in ("statement", "question")
+        }
+        EmbeddingRepository(opened).add_model(
+            "three numbers", means, unrelated_median=0.0, unrelated_high=0.3
+        )  # type: ignore[arg-type]
+        yield opened
+        opened.close()
+
+
+@dataclass
+class Filled:
+    """An owner who has a row in every table; the word stands in all of his texts.
+
+    Attributes:
+        asked: His messages: answered and indexed, then not answered, then not indexed.
+        answer: The answer to the first.
+        facts: A plain one, one that replaced another, and that other one.
+        documents: What the search holds of him.
+        summary: Of his first two messages.
+    """
+
+    owner: Owner
+    word: str
+    conversation: UUID
+    asked: list[int]
+    answer: int
+    facts: list[int]
+    documents: list[int]
+    summary: int
+
+    @property
+    def uids(self) -> list[str]:
+        """The names of his messages in references."""
+        return [f"msg-{number}" for number in self.asked]
+
+    def origin(self, number: int = 0) -> TelegramOrigin:
+        """Where one of his messages stands in Telegram."""
+        chat = self.owner.telegram_user_id
+        return TelegramOrigin(BOT, chat, self.asked[0] + number, self.owner.telegram_user_id)
+
+
+class Repositories:
+    """All of them, on one client."""
+
+    def __init__(self, client: PgClient) -> None:
+        self.client = client
+        self.conversations = ConversationRepository(client)
+        self.turns = TurnRepository(client)
+        self.memories = MemoryRepository(client)
+        self.shelf = MemoryShelfRepository(client)
+        self.index = SearchIndexRepository(client)
+        self.retrieval = RetrievalRepository(client)
+        self.embeddings = EmbeddingRepository(client)
+        self.summaries = SummaryRepository(client)
+        self.extraction = ExtractionRepository(client)
+        self.erasure = ErasureRepository(client)
+
+    @property
+    def model(self) -> int:
+        """The number of the embedding model."""
+        found = self.embeddings.find_model("three numbers")
+        assert found is not None
+        return found.id
+
+    def ids(self, sql: str, **parameters: Any) -> list[int]:
+        """The first column."""
+        return [row[0] for row in self.client.fetch_all(sql, parameters)]
+
+
+def new_memory(word: str, text: str, message_id: int, **changes: Any) -> NewMemory:
+    """A fact as the writer hands it to the repository; its hash is its text."""
+    values: dict[str, Any] = {
+        "text": f"{text} {word}",
+        "memory_type": "user_fact",
+        "language": "en",
+        "subject": "user",
+        "relation": "lives_in",
+        "object": word,
+        "importance": 8,
+        "origin": "teach",
+        "content_hash": f"{text} {word}",
+        "source": Source(message_id, f"{text} {word}", SAID),
+        "terms": terms(f"{text} {word}"),
+        "vector": VECTOR,
+        "entities": [(f"{word} brother", "brother", "subject"), (word, word, "object")],
+        **changes,
+    }
+    return NewMemory(**values)
+
+
+def fill(client: PgClient, owner: Owner) -> Filled:
+    """Give an owner a row in every table."""
+    do, word = Repositories(client), f"zq{next(_numbers)}zq"
+    chat, thread = owner
+    conversation = do.conversations.get_or_create_conversation(chat, thread_id=thread)
+    first = next(_numbers) * 1000
+    asked = [
+        do.conversations.append_message(
+            conversation,
+            "user",
+            f"[Текущее время: 2026-11-21 12:05] I hid {word} in place {number}",
+            origin=TelegramOrigin(BOT, chat, first + number, chat),
+            said_at=SAID + timedelta(minutes=number),
+        )
+        for number in range(3)
+    ]
+    indexed = [
+        NewDocument("message", number, "user", SAID, terms(f"hid {word} place"), is_continued=True)
+        for number in asked[:2]
+    ]
+    do.index.add_messages(owner, conversation, indexed, asked[:2])
+    facts = fill_memories(do, owner, word, asked)
+    source = AnswerSource(1, f"msg-{asked[0]}", word, SAID, asked[0], facts[0])
+    answer = do.turns.save_answer(
+        NewAnswer(
+            conversation, asked[0], f"You hid {word}", ("search_memory",), (USAGE,),
+            sources=(source,),
+        )
+    )  # fmt: skip
+    said = (f"Somebody hid {word}", terms(f"hid {word}"), SAID)
+    assert do.summaries.replace(conversation, said, first=1, last=2)
+    tool = ToolResult("search_memory", {"query": word}, f"found {word}", 5)
+    ToolResultRepository(client).add(conversation, asked[0], tool)
+    UserSettingsRepository(client).set_mode(chat, "strict")
+    update = NewUpdate(next(_numbers), "message", {"text": word}, chat, thread, chat, first)
+    UpdateRepository(client).store(BOT, [update])
+    of_him = {"owner": chat, "thread": thread}
+    mine = "WHERE telegram_user_id = %(owner)s AND thread_id = %(thread)s"
+    documents = do.ids(f"SELECT id FROM search_documents {mine} ORDER BY id", **of_him)
+    unembedded = [
+        number
+        for number in documents
+        if not do.ids("SELECT 1 FROM document_embeddings WHERE document_id = %(id)s", id=number)
+    ]
+    do.embeddings.add_vectors(do.model, dict.fromkeys(unembedded, VECTOR))
+    [summary] = do.summaries.list_summaries(conversation)
+    return Filled(owner, word, conversation, asked, answer.id, facts, documents, summary.id)
+
+
+def fill_memories(do: Repositories, owner: Owner, word: str, asked: list[int]) -> list[int]:
+    """A plain fact, one that replaced another, that other one; and a refused one."""
+
+    def work(transaction: Transaction) -> list[int]:
+        def add(text: str, number: int) -> int:
+            memory = new_memory(word, text, asked[number])
+            return do.memories.add(transaction, owner, memory, do.model)
+
+        plain, old, new = add("has", 0), add("lived in", 0), add("lives in", 1)
+        do.memories.retire(transaction, owner, [old], successor=new, reason="replaced")
+        return [plain, new, old]
+
+    facts = do.client.in_transaction(work)
+    do.memories.add_rejected(owner, asked[0], reason="question", text=f"{word}?", origin="tool")
+    return facts
+
+
+@dataclass
+class Stage:
+    """Two owners, one of whom acts."""
+
+    do: Repositories
+    me: Filled
+    them: Filled
+
+    def both(self, work: Callable[[Filled], Any]) -> list[Any]:
+        """The results with my ids, and with theirs."""
+        return [work(self.me), work(self.them)]
+
+    def write(self, work: Callable[[Transaction], Any]) -> Any:
+        """In one transaction."""
+        return self.do.client.in_transaction(work)
+
+    def rude_answer(self, whose: Filled) -> NewAnswer:
+        """An answer of mine that names somebody's messages and facts as its sources."""
+        sources = tuple(
+            AnswerSource(number, "msg-1", "?", SAID, message, fact)
+            for number, (message, fact) in enumerate(
+                zip(whose.asked, whose.facts, strict=True), start=1
+            )
+        )
+        return NewAnswer(
+            self.me.conversation, self.me.asked[1], "So", (), (USAGE,), sources=sources
+        )
+
+    def documents(self, whose: Filled) -> list[NewDocument]:
+        """Somebody's messages for the index."""
+        return [NewDocument("message", n, "user", SAID, ["hid"]) for n in whose.asked]
+
+    def request(self, **changes: Any) -> SearchRequest:
+        """I look for their words."""
+        return SearchRequest(
+            **{
+                "owner": self.me.owner,
+                "terms": [*terms(self.them.word), "hid", "live"],
+                "entity_terms": ["brother", *terms(self.them.word)],
+                "vector": VECTOR,
+                "model_id": self.do.model,
+                "periods": [(SAID - timedelta(days=1), SAID + timedelta(days=1))],
+                "with_assistant": True,
+                "with_retired": True,
+                **changes,
+            }
+        )
+
+
+def save_answer(s: Stage) -> list[Any]:
+    """With their sources; then as the answer to their messages."""
+    saved = s.do.turns.save_answer(s.rude_answer(s.them))
+    found = s.do.turns.find_answer(s.me.conversation, s.me.asked[1])
+    for asked in s.them.asked:
+        refused(
+            lambda asked=asked: s.do.turns.save_answer(
+                NewAnswer(s.me.conversation, asked, "mine now")
+            )
+        )
+    return [saved.id, found]
+
+
+def similar(s: Stage) -> Any:
+    """Everything of theirs that could be like a fact of mine."""
+    theirs = new_memory(s.them.word, "has", s.me.asked[0])
+    return s.write(
+        lambda t: s.do.memories.list_similar(
+            t, s.me.owner, theirs, s.do.model, [*s.them.facts, *s.me.facts]
+        )
+    )
+
+
+CASES: dict[str, Callable[[Stage], Any]] = {
+    "MemoryRepository.lock": lambda s: s.write(lambda t: s.do.memories.lock(t, s.me.owner)),
+    "MemoryRepository.was_taught_before": lambda s: s.write(
+        lambda t: s.both(
+            lambda who: s.do.memories.was_taught_before(
+                t, s.me.owner, new_memory(s.them.word, "has", who.asked[0])
+            )
+        )
+    ),
+    "MemoryRepository.list_similar": similar,
+    "MemoryRepository.add": lambda s: s.write(
+        lambda t: s.both(
+            lambda who: s.do.memories.add(
+                t, s.me.owner, new_memory(s.me.word, f"{who.word[0]}", who.asked[0],
+                                          content_hash=f"new {who.word}"), s.do.model
+            )
+        )
+    ),
+    "MemoryRepository.add_source": lambda s: s.write(
+        lambda t: s.both(
+            lambda who: s.do.memories.add_source(
+                t, s.me.owner, who.facts[0], Source(s.me.asked[2], "words", SAID)
+            )
+        )
+    ),
+    "MemoryRepository.touch": lambda s: s.write(
+        lambda t: s.both(lambda who: s.do.memories.touch(t, s.me.owner, who.facts[0], 10))
+    ),
+    "MemoryRepository.retire": lambda s: s.write(
+        lambda t: s.do.memories.retire(
+            t, s.me.owner, [*s.me.facts, *s.them.facts], successor=None, reason="replaced",
+            until=SAID,
+        )
+    ),
+    "MemoryRepository.retire_surplus": lambda s: s.write(
+        lambda t: s.do.memories.retire_surplus(t, s.me.owner, 0)
+    ),
+    "MemoryRepository.add_rejected": lambda s: s.both(
+        lambda who: s.do.memories.add_rejected(
+            s.me.owner, who.asked[0], reason="secret", text=None, origin="tool"
+        )
+    ),
+    "MemoryShelfRepository.list_key_facts": lambda s: s.do.shelf.list_key_facts(
+        s.me.owner, importance=1, limit=1000
+    ),
+    "MemoryShelfRepository.list_memories": lambda s: s.do.shelf.list_memories(
+        s.me.owner, limit=1000
+    ),
+    "MemoryShelfRepository.count": lambda s: s.do.shelf.count(s.me.owner),
+    "MemoryShelfRepository.forget": lambda s: [
+        s.do.shelf.forget(s.me.owner, s.them.uids, request_id=s.them.asked[1]),
+        s.do.shelf.forget(
+            s.me.owner, [*s.me.uids[:1], *s.them.uids], request_id=s.them.asked[2]
+        ),
+    ],
+    "MemoryShelfRepository.forget_all_facts": lambda s: s.do.shelf.forget_all_facts(s.me.owner),
+    "MemoryShelfRepository.undo_replacement": lambda s: [
+        s.do.shelf.undo_replacement(s.me.owner, s.them.facts[1]),
+        s.do.shelf.undo_replacement(s.me.owner, s.me.facts[1]),
+        s.do.shelf.undo_replacement(s.me.owner),
+    ],
+    "MemoryShelfRepository.find_source": lambda s: s.both(
+        lambda who: [s.do.shelf.find_source(s.me.owner, uid) for uid in who.uids]
+    ),
+    "MemoryShelfRepository.get_message_uid_by_episode": lambda s: s.both(
+        lambda who: s.do.shelf.get_message_uid_by_episode(s.me.owner, f"teach_{who.uids[0]}")
+    ),
+    "SearchIndexRepository.list_unindexed": lambda s: s.do.index.list_unindexed(s.me.conversation),
+    "SearchIndexRepository.find_progress": lambda s: s.do.index.find_progress(s.me.conversation),
+    "SearchIndexRepository.find_last_said": lambda s: s.do.index.find_last_said(s.me.owner),
+    "SearchIndexRepository.add_messages": lambda s: [
+        s.do.index.add_messages(s.me.owner, conversation, s.documents(who), who.asked)
+        for conversation in (s.me.conversation, s.them.conversation)
+        for who in (s.them, s.me)
+    ],
+    "SearchIndexRepository.list_conversations_to_index": lambda s: (
+        s.do.index.list_conversations_to_index()
+    ),
+    "RetrievalRepository.search": lambda s: s.both(
+        lambda who: [
+            s.do.retrieval.search(s.request()),
+            s.do.retrieval.search(s.request(conversation_id=who.conversation, before_position=1)),
+        ]
+    ),
+    "EmbeddingRepository.find_model": lambda s: s.do.embeddings.find_model("three numbers"),
+    "EmbeddingRepository.add_model": lambda s: s.do.embeddings.add_model(
+        "three numbers", {("en", "question"): (0.5,)}, unrelated_median=0.0, unrelated_high=0.1
+    ),
+    "EmbeddingRepository.add_vectors": lambda s: s.do.embeddings.add_vectors(
+        s.do.model, dict.fromkeys(s.me.documents, "[0,1,0]")
+    ),
+    "EmbeddingRepository.count_embedded": lambda s: s.do.embeddings.count_embedded(s.do.model),
+    "SummaryRepository.list_shown": lambda s: s.do.summaries.list_shown(
+        s.me.conversation, 1000, limit=1000
+    ),
+    "SummaryRepository.list_summaries": lambda s: s.do.summaries.list_summaries(s.me.conversation),
+    "SummaryRepository.get_last_position": lambda s: s.do.summaries.get_last_position(
+        s.me.conversation
+    ),
+    "SummaryRepository.list_messages": lambda s: s.do.summaries.list_messages(
+        s.me.conversation, 0, 2**31 - 1
+    ),
+    "SummaryRepository.replace": lambda s: [
+        s.do.summaries.replace(
+            s.me.conversation, ("new", ["new"], SAID), first=1, last=2, merged=merged
+        )
+        for merged in ([s.them.summary], [s.me.summary, s.them.summary], [s.me.summary])
+    ],
+    "ExtractionRepository.find_state": lambda s: s.do.extraction.find_state(s.me.conversation),
+    "ExtractionRepository.advance": lambda s: s.do.extraction.advance(
+        s.me.conversation, first=1, last=3
+    ),
+    "ExtractionRepository.list_silent": lambda s: s.do.extraction.list_silent(0, limit=1000),
+    "ExtractionRepository.list_known": lambda s: s.do.extraction.list_known(
+        s.me.owner, limit=1000
+    ),
+    "ErasureRepository.erase": lambda s: s.do.erasure.erase(s.me.owner.telegram_user_id),
+    "TurnRepository.find_answer": lambda s: s.both(
+        lambda who: s.do.turns.find_answer(s.me.conversation, who.asked[0])
+    ),
+    "TurnRepository.save_answer": save_answer,
+    "TurnRepository.add_usage": lambda s: s.do.turns.add_usage(s.me.conversation, (USAGE,)),
+    "TurnRepository.mark_delivered": lambda s: s.both(
+        lambda who: s.do.turns.mark_delivered(s.me.conversation, who.answer, parts=9)
+    ),
+    "TurnRepository.mark_delivered_parts": lambda s: s.both(
+        lambda who: s.do.turns.mark_delivered_parts(s.me.conversation, who.answer, 9)
+    ),
+    "TurnRepository.mark_stopped": lambda s: s.both(
+        lambda who: s.do.turns.mark_stopped(s.me.conversation, who.asked[0])
+    ),
+    "TurnRepository.mark_failed": lambda s: s.both(
+        lambda who: s.do.turns.mark_failed(
+            BOT, s.me.owner.telegram_user_id, telegram_number(s, who)
+        )
+    ),
+    "TurnRepository.set_stream_message": lambda s: s.both(
+        lambda who: s.do.turns.set_stream_message(s.me.conversation, who.asked[0], 77)
+    ),
+    "TurnRepository.find_stream_message": lambda s: s.both(
+        lambda who: s.do.turns.find_stream_message(s.me.conversation, who.asked[0])
+    ),
+    "TurnRepository.was_newest_stopped": lambda s: s.do.turns.was_newest_stopped(*s.me.owner),
+    "ConversationRepository.get_or_create_conversation": lambda s: (
+        s.do.conversations.get_or_create_conversation(
+            s.me.owner.telegram_user_id, thread_id=s.me.owner.thread_id
+        )
+    ),
+    "ConversationRepository.append_message": lambda s: s.do.conversations.append_message(
+        s.me.conversation, "user", "more"
+    ),
+    "ConversationRepository.add_message": lambda s: refused(
+        lambda: s.do.conversations.add_message(
+            s.me.conversation, "user", "mine", origin=origin_of(s, s.them)
+        )
+    ),
+    "ConversationRepository.edit_message": lambda s: s.both(
+        lambda who: s.do.conversations.edit_message(
+            s.me.owner.telegram_user_id, origin_of(s, who), "changed"
+        )
+    ),
+    "ConversationRepository.load_last_messages": lambda s: s.do.conversations.load_last_messages(
+        s.me.conversation, 1000
+    ),
+    "ConversationRepository.create_new_conversation": lambda s: (
+        s.do.conversations.create_new_conversation(
+            s.me.owner.telegram_user_id, thread_id=s.me.owner.thread_id
+        )
+    ),
+    "ConversationRepository.clear_conversation_messages": lambda s: (
+        s.do.conversations.clear_conversation_messages(s.me.conversation)
+    ),
+    "ConversationRepository.migrate_owner": lambda s: [
+        s.do.conversations.migrate_owner(
+            s.me.owner.telegram_user_id, s.them.owner.telegram_user_id
+        ),
+        s.do.conversations.migrate_owner(s.me.owner.telegram_user_id, -next(_numbers) - 2**50),
+    ],
+}  # fmt: skip
+# Methods for the background, which work for all owners together and are tested elsewhere.
+FOR_EVERYBODY = {
+    "EmbeddingRepository.list_unembedded": "see the test of the messages before a document",
+    "EmbeddingRepository.choose_model": "changes which vectors are wanted, of all owners",
+    "EmbeddingRepository.delete_other_models": "deletes models that no document refers to",
+}
+# What concerns a chat as a whole, with all its topics.
+CHAT_WIDE = frozenset(
+    {
+        "ErasureRepository.erase",
+        "ConversationRepository.migrate_owner",
+        "ConversationRepository.edit_message",
+        "TurnRepository.mark_failed",
+    }
+)
+# All others return or change something of their own owner's: else they would prove nothing.
+SAY_LITTLE = frozenset(
+    {
+        "MemoryRepository.lock",
+        "MemoryRepository.was_taught_before",
+        "MemoryShelfRepository.count",
+        "MemoryShelfRepository.get_message_uid_by_episode",
+        "SearchIndexRepository.find_progress",
+        "SearchIndexRepository.find_last_said",
+        "EmbeddingRepository.find_model",
+        "EmbeddingRepository.add_model",
+        "EmbeddingRepository.count_embedded",
+        "SummaryRepository.get_last_position",
+        "ExtractionRepository.find_state",
+        "TurnRepository.find_stream_message",
+        "TurnRepository.was_newest_stopped",
+        "ConversationRepository.add_message",
+    }
+)
+REPOSITORIES = (
+    MemoryRepository, MemoryShelfRepository, SearchIndexRepository, RetrievalRepository,
+    EmbeddingRepository, SummaryRepository, ExtractionRepository, ErasureRepository,
+    TurnRepository, ConversationRepository,
+)  # fmt: skip
+
+
+def refused(work: Callable[[], Any]) -> None:
+    """The message belongs to somebody else's conversation."""
+    with pytest.raises(ConversationGoneError):
+        work()
+
+
+def telegram_number(s: Stage, who: Filled) -> int:
+    """Telegram's number of somebody's first message."""
+    [number] = s.do.ids(
+        "SELECT telegram_message_id FROM messages WHERE id = %(id)s", id=who.asked[0]
+    )
+    return number
+
+
+def origin_of(s: Stage, who: Filled) -> TelegramOrigin:
+    """Where somebody's first message stands in Telegram."""
+    chat = who.owner.telegram_user_id
+    return TelegramOrigin(BOT, chat, telegram_number(s, who), chat)
+
+
+def public_methods() -> set[str]:
+    """``Class.method`` of every repository."""
+    return {
+        f"{repository.__name__}.{name}"
+        for repository in REPOSITORIES
+        for name, _ in inspect.getmembers(repository, inspect.isfunction)
+        if not name.startswith("_")
+    }
+
+
+def test_every_public_method_has_a_case() -> None:
+    assert public_methods() == CASES.keys() | FOR_EVERYBODY.keys()
+    assert not CASES.keys() & FOR_EVERYBODY.keys() and CASES.keys() >= CHAT_WIDE
+
+
+def test_the_dump_of_an_owner_knows_every_table(shared: PgClient) -> None:
+    named = {name for name in tables(shared.dsn) if not name.startswith("procrastinate_")}
+    assert named == ROWS_OF_OWNER.keys() | NOBODYS
+    filled = fill(shared, Owner(next(_numbers) + 2**41))
+    assert {table for table, _ in rows_of(shared.dsn, filled.owner)} == ROWS_OF_OWNER.keys()
+
+
+def two_owners(kind: str) -> tuple[Owner, Owner]:
+    """Two people, or two topics of one group."""
+    number = next(_numbers)
+    if kind == "people":
+        return Owner(2**41 + 2 * number), Owner(2**41 + 2 * number + 1)
+    return Owner(-(2**41) - number, 3), Owner(-(2**41) - number, 4)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        (name, kind)
+        for name, kind in itertools.product(CASES, ("people", "topics"))
+        if kind == "people" or name not in CHAT_WIDE
+    ],
+)
+def test_nothing_of_another_owner_is_returned_or_changed(
+    shared: PgClient, name: str, kind: str
+) -> None:
+    owners = two_owners(kind)
+    me, them = (fill(shared, owner) for owner in owners)
+    left_out = OF_ALL_TOPICS if kind == "topics" else ()
+    before = rows_of(shared.dsn, them.owner, without=left_out)
+    mine = rows_of(shared.dsn, me.owner)
+    result = repr(CASES[name](Stage(Repositories(shared), me, them)))
+    assert them.word not in result
+    assert not [uid for uid in them.uids if f"'{uid}'" in result]
+    assert rows_of(shared.dsn, them.owner, without=left_out) == before
+    shows = me.word in result or str(me.conversation) in result
+    assert (shows or rows_of(shared.dsn, me.owner) != mine) == (name not in SAY_LITTLE)
+    links = [json.loads(row) for _, row in rows_of(shared.dsn, me.owner, without=left_out)]
+    assert not [row for row in links if row.get("message_id") in [*them.asked, them.answer]]
+    assert not [row for row in links if row.get("memory_id") in them.facts]
+    assert not [row for row in links if row.get("reply_to_id") in them.asked]
+
+
+def test_a_document_is_embedded_with_a_message_of_its_own_owner_before_it(
+    shared: PgClient,
+) -> None:
+    """Positions count per owner, so two owners have documents at the same ones."""
+    do = Repositories(shared)
+    filled = [fill(shared, owner) for kind in ("people", "topics") for owner in two_owners(kind)]
+    shared.execute(
+        "UPDATE search_documents SET model_id = NULL WHERE id = ANY(%(ids)s)",
+        {"ids": [number for one in filled for number in one.documents]},
+    )
+    of_document = {number: one for one in filled for number in one.documents}
+    waiting = [d for d in do.embeddings.list_unembedded(do.model, 1000) if d.id in of_document]
+    assert len(waiting) == len(of_document)
+    with_neighbour = [document for document in waiting if document.before]
+    assert len(with_neighbour) == len(filled)
+    for document in waiting:
+        mine = of_document[document.id]
+        others = [one.word for one in filled if one is not mine]
+        assert mine.word in document.text
+        assert not any(word in document.text + document.before for word in others)
+
+
+@pytest.fixture(scope="module")
+def crowd(shared: PgClient) -> list[Filled]:
+    """People and topics side by side."""
+    return [fill(shared, owner) for kind in ("people", "topics") for owner in two_owners(kind)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_no_search_whatever_leads_to_another_owner(
+    shared: PgClient, crowd: list[Filled], data: st.DataObject
+) -> None:
+    me, them = data.draw(st.permutations(crowd))[:2]
+    do = Repositories(shared)
+    words = st.lists(st.sampled_from([them.word, me.word, "hid", "live", "brother", "user"]))
+    request = SearchRequest(
+        owner=me.owner,
+        terms=data.draw(words),
+        entity_terms=data.draw(words),
+        vector=data.draw(st.sampled_from([VECTOR, "[0,1,0]", None])),
+        model_id=data.draw(st.sampled_from([do.model, do.model + 1, None])),
+        periods=data.draw(
+            st.lists(st.just((SAID - timedelta(days=1), SAID + timedelta(days=1))), max_size=2)
+        ),
+        conversation_id=data.draw(st.sampled_from([me.conversation, them.conversation, None])),
+        before_position=data.draw(st.integers(0, 5)),
+        with_assistant=data.draw(st.booleans()),
+        with_retired=data.draw(st.booleans()),
+        limit=data.draw(st.integers(0, 200)),
+    )
+    found = do.retrieval.search(request)
+    assert all(me.word in document.text for document in found)
+    assert {d.message_id for d in found} <= {*me.asked, None}
+    sources = {(d.kind, d.source_id) for d in found}
+    assert sources <= {
+        *(("message", number) for number in me.asked),
+        *(("memory", number) for number in me.facts),
+        ("summary", me.summary),
+    }
+
+
+@pytest.mark.parametrize(
+    ("channel", "changes"),
+    [
+        ("dense", {"terms": [], "entity_terms": [], "periods": []}),
+        ("lexical", {"entity_terms": [], "periods": [], "vector": None, "model_id": None}),
+        ("time", {"terms": [], "entity_terms": [], "vector": None, "model_id": None}),
+        ("entity", {"terms": [], "periods": [], "vector": None, "model_id": None}),
+    ],
+)
+def test_each_channel_finds_ones_own_and_nothing_else(
+    shared: PgClient, crowd: list[Filled], channel: str, changes: dict[str, Any]
+) -> None:
+    """The request names the words, the meaning, the time and the people of both."""
+    do = Repositories(shared)
+    for me, them in itertools.permutations(crowd, 2):
+        request = Stage(do, me, them).request(**changes)
+        found = do.retrieval.search(request)
+        assert found, f"{channel} does find something"
+        assert all(me.word in document.text for document in found)
+
+
+async def test_the_secret_of_another_as_a_question_finds_nothing_of_his(
+    client: PgClient,
+) -> None:
+    secret = "Ключ от дачи лежит под серым камнем у калитки"
+    async with open_rig(client.dsn, client, embedding_model=FAKE_EMBEDDINGS) as rig:
+        for theirs, mine in (two_owners("people"), two_owners("topics")):
+            teller, asker = Teller(rig, theirs), Teller(rig, mine)
+            await teller.tell(secret, subject="дача", object="камень")
+            await asker.tell("Ключ от гаража лежит дома", subject="гараж", object="дом")
+            await rig.core.memory.turns.index_pending()
+            await rig.core.memory.turns.embed()
+            everything = {"limit": 50, "threshold": 0.0, "with_assistant": True}
+            assert secret in [hit.text for hit in await teller.find(secret, **everything)]
+            for question in (secret, f"{secret} 22 ноября 2026", "дача", "камень"):
+                found = await asker.find(question, **everything)
+                assert not [hit for hit in found if "камнем" in hit.text]
+            month = await rig.core.memory.memories.search(
+                Query(mine, "Что я говорил в ноябре?", teller.moment, limit=50, threshold=0.0)
+            )
+            assert month and not [hit for hit in month if "камнем" in hit.text]
