@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import tempfile
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,10 @@ import psycopg2
 import pytest
 
 from src.config import Settings
+from src.llm.embeddings import LocalEmbedder
+from src.memory.embedding_space import EmbeddingSpace
 from src.storage.embedded_pg import EmbeddedPostgres
+from src.storage.embedding_repo import EmbeddingModel, EmbeddingRepository
 from src.storage.migrations import migrate
 from src.storage.pg_client import PgClient
 
@@ -72,6 +77,36 @@ def client(dsn: str) -> Iterator[PgClient]:
     opened.open()
     yield opened
     opened.close()
+
+
+@pytest.fixture(scope="session")
+def measured_embeddings(postgres_server: str) -> EmbeddingModel:
+    """The local embedding model, measured once, which takes each new database seconds."""
+
+    def measure() -> EmbeddingModel:
+        for address in new_database(postgres_server, TEMPLATE):
+            client = PgClient(address)
+            client.open()
+            space = EmbeddingSpace(LocalEmbedder(), client, EmbeddingRepository(client))
+            model = asyncio.run(space.model())
+            client.close()
+        return model
+
+    with ThreadPoolExecutor(1) as threads:  # away from the tests' event loops
+        return threads.submit(measure).result()
+
+
+def add_embeddings(address: str, model: EmbeddingModel) -> None:
+    """Let a database know an embedding model, as if it had met it before."""
+    client = PgClient(address)
+    client.open()
+    EmbeddingRepository(client).add_model(
+        model.name,
+        model.means,
+        unrelated_median=model.unrelated_median,
+        unrelated_high=model.unrelated_high,
+    )
+    client.close()
 
 
 def new_database(server: str, template: str) -> Iterator[str]:

@@ -60,6 +60,7 @@ CREATE TABLE memory_sources (
     CONSTRAINT memory_sources_once UNIQUE (memory_id, uid)
 );
 CREATE INDEX memory_sources_by_message ON memory_sources (message_id);
+CREATE INDEX memory_sources_by_uid ON memory_sources (uid);
 CREATE INDEX memory_sources_by_episode ON memory_sources (episode);
 COMMENT ON COLUMN memory_sources.uid IS 'msg-<message id>; it stays when /new deletes the message.';
 COMMENT ON COLUMN memory_sources.episode IS 'teach_msg-<message id> (seed 003).';

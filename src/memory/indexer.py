@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from src.memory.embedding_space import EmbeddingSpace
+import numpy as np
+
+from src.errors import ModelError, ModelSetupError
+from src.memory.embedding_space import EmbeddingSpace, as_literal
 from src.memory.sensitive_text import holds_secret
 from src.memory.terms import terms
 from src.storage.embedding_repo import EmbeddingRepository, UnembeddedDocument
@@ -18,6 +22,8 @@ from src.storage.search_index_repo import (
     SearchIndexRepository,
     UnindexedMessage,
 )
+
+logger = logging.getLogger(__name__)
 
 TALK_GAP = timedelta(hours=6)  # a longer silence ends a talk
 INDEX_BATCH = 200  # messages of one transaction
@@ -69,12 +75,44 @@ class Indexer:
         while batch := await self._client.run(
             self._embeddings.list_unembedded, model.id, EMBED_BATCH
         ):
-            vectors = await self._space.embed_documents([embedded_text(d) for d in batch])
-            pairs = dict(zip((document.id for document in batch), vectors, strict=True))
-            await self._client.run(self._embeddings.add_vectors, model.id, pairs)
+            vectors = await self._embed(batch)
+            if len(vectors) < len(batch):
+                nowhere = as_literal(np.zeros(model.dimensions, dtype=np.float32))
+                vectors = {document.id: nowhere for document in batch} | vectors
+            await self._client.run(self._embeddings.add_vectors, model.id, vectors)
             done += len(batch)
             on_progress(done)
         return done
+
+    async def _embed(self, batch: Sequence[UnembeddedDocument]) -> dict[int, str]:
+        """The vectors by document, without those that the endpoint refuses, unless it takes none.
+
+        A text of too many tokens must not keep those beside it from being found.
+        """
+        texts = [embedded_text(document) for document in batch]
+        try:
+            vectors = await self._space.embed_documents(texts)
+        except ModelSetupError:
+            raise
+        except ModelError as error:
+            taken = await self._embed_one_by_one(batch) if len(batch) > 1 else {}
+            if not taken:
+                raise
+            refused = len(batch) - len(taken)
+            logger.warning("found by words alone", extra={"documents": refused}, exc_info=error)
+            return taken
+        return dict(zip((document.id for document in batch), vectors, strict=True))
+
+    async def _embed_one_by_one(self, batch: Sequence[UnembeddedDocument]) -> dict[int, str]:
+        taken: dict[int, str] = {}
+        for document in batch:
+            try:
+                taken |= await self._embed([document])
+            except ModelSetupError:
+                raise
+            except ModelError:
+                continue
+        return taken
 
     async def delete_unused_vectors(self) -> int:
         """Delete the models that no document refers to any more; returns how many.

@@ -18,7 +18,10 @@ MIN_GROUP = 3  # digits; card numbers are written in groups of 4, 5 or 6, the la
 MIN_RANDOM = 20  # characters; shorter tokens are user names and models of things
 RANDOM_CHANGES = 0.3  # share of neighbours of different kinds; words in CamelCase have 0.2
 
-DATE = re.compile(r"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)|(?<!\d)\d{1,2}\.\d{1,2}\.\d{4}(?!\d)")
+DATE = re.compile(
+    r"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)|(?<!\d)\d{1,2}\.\d{1,2}\.\d{4}(?!\d)"
+    r"|(?<!\d)\d{1,2} [^\W\d_]{3,9} (?:19|20)\d\d(?!\d)"  # 20 November 2026, resolved
+)
 DIGIT_GROUPS = re.compile(r"(?<!\d)\d+(?:[\s._-]{1,3}\d+)+|(?<!\d)\d{13,19}(?!\d)")
 IBAN = re.compile(
     r"(?<!\w)[a-z]{2}\d{2}"

@@ -286,9 +286,12 @@ class AgentService:
         for call in context.usage:
             self._count(call)
         text, sources = cited_sources(text, context)
+        text = text.strip()
+        if not text and not stopped:  # it consisted of references to nothing
+            text = say("empty_answer", turn.incoming.language)
         if stopped:
             mark = say("stopped_early", turn.incoming.language)
-            text = f"{text.rstrip()}\n\n{mark}".strip()
+            text = f"{text}\n\n{mark}".strip()
         answer = NewAnswer(
             turn.conversation_id,
             turn.message_id,

@@ -103,28 +103,29 @@ WITH query AS MATERIALIZED (
     ORDER BY embedding <#> (SELECT vector FROM query) LIMIT %(limit)s
 ), own AS MATERIALIZED (
     SELECT term, position, in_talk,
-           frequency / (0.8 + 0.2 * p.length / sizes.length) AS frequency, sizes.documents
+           frequency / (0.8::float + 0.2::float * p.length / sizes.length) AS frequency, sizes.documents
     FROM search_postings p, sizes
     WHERE p.telegram_user_id = %(owner)s AND p.thread_id = %(thread_id)s
       AND p.term = ANY(%(terms)s)
 ), fields AS (
     SELECT term, position + distance AS position, documents,
-           sum(frequency * weight) AS frequency, count(*) OVER (PARTITION BY term) AS found
-    FROM own JOIN (VALUES (0, 1.0), (1, 0.5), (2, 0.3), (-1, 0.3)) AS field (distance, weight)
+           sum(frequency * weight) AS frequency,
+           (count(*) OVER (PARTITION BY term))::float AS found
+    FROM own JOIN (VALUES (0, 1::float), (1, 0.5), (2, 0.3), (-1, 0.3)) AS field (distance, weight)
          ON in_talk OR distance = 0
     GROUP BY term, position + distance, documents
 ), weighted AS MATERIALIZED (
     SELECT term, position, frequency,
-           ln(1 + greatest(documents - found, 0.5) / (found + 0.5)) AS idf
+           ln(1 + greatest(documents - found, 0.5::float) / (found + 0.5::float)) AS idf
     FROM fields
 ), whole AS MATERIALIZED (
     SELECT coalesce((SELECT sum(idf) FROM (SELECT DISTINCT term, idf FROM weighted) AS known), 0)
            + (SELECT count(*) FROM unnest(%(terms)s::text[]) AS asked
               WHERE asked NOT LIKE '=%%' AND asked NOT IN (SELECT term FROM own))
-             * (SELECT ln(1 + documents / 0.5) FROM sizes) AS idf
+             * (SELECT ln(1 + documents / 0.5::float) FROM sizes) AS idf
 ), lexical AS MATERIALIZED (
     SELECT position,
-           sum(idf * 1.9 * frequency / (frequency + 0.9))
+           sum(idf * 1.9::float * frequency / (frequency + 0.9::float))
            * sum(idf) / nullif((SELECT idf FROM whole), 0) AS bm25
     FROM weighted GROUP BY position
 ), named AS (
@@ -179,15 +180,16 @@ SELECT d.kind, coalesce(d.message_id, d.memory_id, d.summary_id),
        coalesce('msg-' || d.message_id, source.uid, 'sum-' || d.summary_id, 'mem-' || d.memory_id),
        d.speaker, coalesce(source.said_at, d.said_at),
        left(coalesce(message_text(m.content), f.text, s.content), 2000),
-       coalesce(c.cosine, -(e.embedding <#> (SELECT vector FROM query)))::float,
+       coalesce(c.cosine, (
+           SELECT -(e.embedding <#> (SELECT vector FROM query)) FROM document_embeddings e
+           WHERE e.telegram_user_id = %(owner)s AND e.thread_id = %(thread_id)s
+             AND e.model_id = %(model)s AND e.position = c.position))::float,
        coalesce(c.bm25, 0)::float, c.hops,
        f.memory_type, f.importance, f.valid_from, f.valid_until,
        coalesce(f.retired_at, outdated.retired_at)
 FROM candidates c
 JOIN search_documents d ON d.telegram_user_id = %(owner)s AND d.thread_id = %(thread_id)s
      AND d.position = c.position
-LEFT JOIN document_embeddings e ON c.cosine IS NULL AND e.telegram_user_id = %(owner)s
-     AND e.thread_id = %(thread_id)s AND e.model_id = %(model)s AND e.position = c.position
 LEFT JOIN messages m ON m.id = d.message_id
 LEFT JOIN memories f ON f.id = d.memory_id
 LEFT JOIN conversation_summaries s ON s.id = d.summary_id

@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 import pytest_asyncio
 
-from tests.conftest import TEMPLATE, new_database
+from src.storage.embedding_repo import EmbeddingModel
+from tests.conftest import TEMPLATE, add_embeddings, new_database
 from tests.e2e.bot_process import World
 from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.telegram_server import FakeTelegram
@@ -24,6 +25,13 @@ async def open_world(dsn: str) -> AsyncIterator[World]:
 
 
 @pytest.fixture
+def dsn(dsn: str, measured_embeddings: EmbeddingModel) -> str:
+    """The address of a new, migrated database in which a bot has started before."""
+    add_embeddings(dsn, measured_embeddings)
+    return dsn
+
+
+@pytest.fixture
 async def world(dsn: str) -> AsyncIterator[World]:
     """A world of the test's own, in which no bot runs yet."""
     async with open_world(dsn) as opened:
@@ -31,9 +39,11 @@ async def world(dsn: str) -> AsyncIterator[World]:
 
 
 @pytest.fixture(scope="module")
-def shared_dsn(postgres_server: str) -> Iterator[str]:
-    """The address of a new, migrated database for a whole file."""
-    yield from new_database(postgres_server, TEMPLATE)
+def shared_dsn(postgres_server: str, measured_embeddings: EmbeddingModel) -> Iterator[str]:
+    """Such an address for a whole file."""
+    for address in new_database(postgres_server, TEMPLATE):
+        add_embeddings(address, measured_embeddings)
+        yield address
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

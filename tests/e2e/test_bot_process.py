@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import re
 
 import pytest
 
 from src.texts import say
 from tests.e2e.bot_process import World, eventually
-from tests.fakes.openai_server import Reply
+from tests.fakes.openai_server import ChatRequest, Reply
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -77,12 +78,13 @@ async def test_an_album_gets_one_sentence(shared_world: World, person: int) -> N
 async def test_commands_answer_in_the_person_s_language(
     shared_world: World, person: int, code: str, language: str
 ) -> None:
-    commands = ("/start", "/help", "/new", "/stop", "/nonsense")
+    commands = ("/start", "/help", "/mode", "/undo", "/new", "/stop", "/nonsense")
     for number, command in enumerate(commands, start=1):
         await shared_world.telegram.send_text(person, command, language_code=code)
         await shared_world.telegram.wait_sent(person, number)
-    keys = ("start", "help", "new_done", "stop_nothing", "unknown_command")
-    assert shared_world.answers(person) == [say(key, language) for key in keys]  # type: ignore[arg-type]
+    keys = ("start", "help", "mode_is_assistant", "undo_nothing", "new_done", "stop_nothing")
+    expected = [say(key, language) for key in (*keys, "unknown_command")]  # type: ignore[arg-type]
+    assert shared_world.answers(person) == expected
 
 
 async def test_the_menu_of_commands_is_set_in_each_language(shared_world: World) -> None:
@@ -90,9 +92,36 @@ async def test_the_menu_of_commands_is_set_in_each_language(shared_world: World)
     await telegram.wait_for(lambda: len(telegram.commands) == 3)
     assert set(telegram.commands) == {("default", ""), ("default", "ru"), ("default", "uk")}
     for (_, code), menu in telegram.commands.items():
-        assert [entry["command"] for entry in menu] == ["start", "help", "new", "stop"]
-        expected = say("command_new", code or "en")  # type: ignore[arg-type]
-        assert expected in [entry["description"] for entry in menu]
+        names = ["start", "help", "mode", "undo", "new", "stop"]
+        assert [entry["command"] for entry in menu] == names
+        described = [say(f"command_{name}", code or "en") for name in names]  # type: ignore[arg-type]
+        assert [entry["description"] for entry in menu] == described
+
+
+async def test_strict_mode_answers_from_what_was_taught_alone(
+    shared_world: World, person: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    telegram, model = shared_world.telegram, shared_world.model
+    fact = {"text": "Я живу в Омске", "quote": "Я живу в Омске", "importance": 7}
+    model.queue(
+        Reply(tool_calls=[("Understanding", {"intent": "teach", "facts": [fact]})]),
+        Reply(tool_calls=[("Understanding", {"intent": "solve", "query": "город"})]),
+        Reply(tool_calls=[("ReasoningStep", {"action": "answer"})]),
+    )
+
+    def cite(request: ChatRequest) -> str:
+        [uid] = set(re.findall(r"msg-\d+", str(request.messages[-1])))
+        return f"В Омске [{uid}], а не в Туле [msg-1{uid[4:]}]."
+
+    monkeypatch.setattr(model, "reply", cite)
+    for number, text in enumerate(("/mode strict", "Я живу в Омске", "Где я живу?"), start=1):
+        await telegram.send_text(person, text)
+        await telegram.wait_sent(person, number)
+    await shared_world.settled()
+    mode, taught, solved = shared_world.answers(person)
+    assert mode == say("mode_set_strict", "ru")
+    assert taught == say("taught_new", "ru", text="Я живу в Омске")
+    assert re.fullmatch(r"В Омске \[msg-\d+\], а не в Туле\.", solved)
 
 
 @pytest.mark.parametrize("way", ["command", "button"])

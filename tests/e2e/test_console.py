@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
+import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from src.texts import Language, say
-from tests.e2e.bot_command import Machine, say_to
+from tests.e2e.bot_command import Finished, Machine, say_to
 from tests.fakes.openai_server import FakeOpenAI, Reply
 
-STORED = f"{say('offline_stored', 'ru')} {say('offline_note', 'ru')}"
+STORED = say("offline_saved", "ru", text="Меня зовут Анна")
+KNOWN = say("offline_known", "ru", text="Меня зовут Анна")
 FOUND = say("offline_quote_one", "ru")
+SOURCES = say("sources_title", "ru")
+MOMENT = r"\d\d\.\d\d\.\d{4} \d\d:\d\d"
+# An answer that quotes one memory, and its source.
+QUOTED = (
+    FOUND,
+    rf"• {MOMENT}: «Меня зовут Анна» \[1\]",
+    SOURCES,
+    rf"\[1\] {MOMENT}: «Меня зовут Анна»",
+)
 UNKNOWN = f"{say('offline_unknown', 'ru')} {say('offline_note', 'ru')}"
+
+
+def says_the_name(lines: list[str]) -> bool:
+    """Whether these lines of a reply are ``QUOTED`` and nothing else."""
+    return len(lines) == len(QUOTED) and all(map(re.fullmatch, QUOTED, lines))
 
 
 @pytest.fixture
@@ -31,8 +48,8 @@ def bare_machine(tmp_path: Path) -> Machine:
 
 def test_a_bare_machine_remembers_a_name_also_in_a_new_process(bare_machine: Machine) -> None:
     first = bare_machine.run("console", stdin="Меня зовут Анна\nКак меня зовут?\n")
-    assert (first.status, first.replies[:2]) == (0, [STORED, FOUND])
-    assert first.replies[2].endswith(": «Меня зовут Анна»") and len(first.replies) == 3
+    assert (first.status, first.replies[0]) == (0, STORED)
+    assert says_the_name(first.replies[1:]), first.replies
     assert "Traceback" not in first.stderr and "Анна" not in first.stderr
 
     second = bare_machine.run("console", stdin="Как меня зовут?")
@@ -45,7 +62,8 @@ async def test_two_consoles_share_one_data_folder(bare_machine: Machine) -> None
     first = await bare_machine.start("console")
     assert await say_to(first, "Меня зовут Анна") == STORED
     second = await bare_machine.start("console", "--user-id", "2")
-    assert await say_to(second, "Меня зовут Борис") == STORED
+    boris = say("offline_saved", "ru", text="Меня зовут Борис")
+    assert await say_to(second, "Меня зовут Борис") == boris
     out, err = await first.communicate("Как меня зовут?".encode())
     assert "Анна" in out.decode() and "Борис" not in out.decode() + err.decode()
     assert await say_to(second, "/stop") == say("stop_nothing", "ru"), "the server is still there"
@@ -54,14 +72,70 @@ async def test_two_consoles_share_one_data_folder(bare_machine: Machine) -> None
     assert (first.returncode, second.returncode) == (0, 0)
 
 
+def json_replies(done: Finished) -> list[dict[str, Any]]:
+    """One object a line, each with exactly the documented keys."""
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    for record in records:
+        assert list(record) == ["reply", "sources", "tools", "intent", "mode"]
+        for source in record["sources"]:
+            assert list(source) == ["uid", "text", "said_at"]
+    return records
+
+
 def test_json_replies_have_exactly_the_documented_keys(machine: Machine) -> None:
     stdin = "Меня зовут Анна\nКак меня зовут?\n/help\n"
-    done = machine.run("console", "--json", stdin=stdin)
-    stored, found, helped = [json.loads(line) for line in done.stdout.splitlines()]
-    plain = {"reply": STORED, "sources": [], "tools": [], "intent": None, "mode": "assistant"}
-    assert list(stored.items()) == list(plain.items())
-    assert found["tools"] == ["search_messages"] and found["reply"].startswith(f"{FOUND}\n\n• ")
+    stored, found, helped = json_replies(machine.run("console", "--json", stdin=stdin))
+    plain = {"reply": "", "sources": [], "tools": [], "intent": None, "mode": "assistant"}
+    assert stored == {**plain, "reply": STORED, "tools": ["save_user_fact"]}
+    assert found["reply"].startswith(f"{FOUND}\n\n• ") and SOURCES not in found["reply"]
+    assert (found["tools"], found["intent"], found["mode"]) == (
+        ["search_memory"], None, "assistant",
+    )  # fmt: skip
+    [source] = found["sources"]
+    assert (source["uid"], source["text"]) == ("msg-1", "Меня зовут Анна")
+    said_at = datetime.fromisoformat(source["said_at"])
+    assert said_at.utcoffset() == timedelta(hours=3)
+    assert timedelta(0) <= datetime.now(UTC) - said_at < timedelta(minutes=2)
     assert helped == {**plain, "reply": say("help", "ru")}
+
+
+def test_in_strict_mode_json_replies_say_what_a_message_was_taken_for(machine: Machine) -> None:
+    stdin = "/mode strict\nМеня зовут Анна\nКак меня зовут?\nГде живёт Борис?\n/mode assistant\n"
+    mode, taught, solved, unknown, back = json_replies(
+        machine.run("console", "--json", stdin=stdin)
+    )
+    plain = {"reply": "", "sources": [], "tools": [], "intent": None, "mode": "strict"}
+    assert mode == {**plain, "reply": say("mode_set_strict", "ru")}
+    text = say("taught_new", "ru", text="Меня зовут Анна")
+    assert taught == {**plain, "reply": text, "intent": "teach"}
+    assert solved["reply"] == "Меня зовут Анна [msg-1]" and solved["intent"] == "solve"
+    assert [(s["uid"], s["text"]) for s in solved["sources"]] == [("msg-1", "Меня зовут Анна")]
+    assert unknown == {**plain, "reply": say("strict_unknown", "ru"), "intent": "solve"}
+    assert back == {**plain, "reply": say("mode_set_assistant", "ru"), "mode": "assistant"}
+
+
+def test_the_mode_stays_in_a_new_process(machine: Machine) -> None:
+    machine.run("console", stdin="/mode строгий\n")
+    done = machine.run("console", stdin="Как меня зовут?\n/mode\n")
+    assert done.stdout == f"{say('strict_unknown', 'ru')}\n{say('mode_is_strict', 'ru')}\n"
+    other = machine.run("console", "--user-id", "2", stdin="/mode\n")
+    assert other.stdout == f"{say('mode_is_assistant', 'ru')}\n"
+
+
+def test_a_fact_is_replaced_brought_back_and_forgotten(machine: Machine) -> None:
+    stdin = (
+        "Я живу в Омске\nЯ живу в Омске\nЯ живу в Томске\n/undo\nЗабудь, где я живу\nГде я живу?\n"
+    )
+    done = machine.run("console", stdin=stdin)
+    omsk, tomsk = "Я живу в Омске", "Я живу в Томске"
+    assert done.replies == [
+        say("offline_saved", "ru", text=omsk),
+        say("offline_known", "ru", text=omsk),
+        say("offline_replaced", "ru", text=tomsk, old=omsk),
+        say("undo_done", "ru", text=tomsk, restored=omsk),
+        say("offline_forgot", "ru", text=omsk),
+        UNKNOWN,
+    ]
 
 
 def test_every_user_id_is_a_user_of_its_own(machine: Machine) -> None:
@@ -69,23 +143,26 @@ def test_every_user_id_is_a_user_of_its_own(machine: Machine) -> None:
     assert machine.run("console", "--user-id", huge, stdin="Меня зовут Анна").status == 0
     question = "Как меня зовут?\n"
     assert machine.run("console", stdin=question).replies == [UNKNOWN]
-    assert FOUND in machine.run("console", "--user-id", huge, stdin=question).replies
+    assert says_the_name(machine.run("console", "--user-id", huge, stdin=question).replies)
 
 
-def test_new_forgets_and_the_next_message_starts_afresh(machine: Machine) -> None:
-    stdin = "Меня зовут Анна\n/new\nКак меня зовут?\n/launch\n"
+def test_new_wipes_the_conversation_and_keeps_the_facts(machine: Machine) -> None:
+    stdin = "/new\nМеня зовут Анна\nПривет\n/new\nКак меня зовут?\nКак дела?\n/launch\n"
     done = machine.run("console", stdin=stdin)
-    assert done.replies == [STORED, say("new_done", "ru"), UNKNOWN, say("unknown_command", "ru")]
+    wiped = say("new_done", "ru")
+    assert done.replies[:4] == [
+        wiped, STORED, say("offline_note", "ru"), f"{wiped} {say('new_facts', 'ru', count=1)}",
+    ]  # fmt: skip
+    assert says_the_name(done.replies[4:8])
+    assert done.replies[8:] == [UNKNOWN, say("unknown_command", "ru")]
 
 
 def test_the_reply_is_in_the_language_of_the_message(machine: Machine) -> None:
     done = machine.run("console", stdin="/stop\nMy name is Ann\n/stop\nМене звати Олена\n/stop\n")
     languages: list[Language] = ["ru", "en", "uk"]
     assert done.replies[::2] == [say("stop_nothing", language) for language in languages]
-    assert done.replies[1::2] == [
-        f"{say('offline_stored', language)} {say('offline_note', language)}"
-        for language in languages[1:]
-    ]
+    replaced = say("offline_replaced", "uk", text="Мене звати Олена", old="My name is Ann")
+    assert done.replies[1::2] == [say("offline_saved", "en", text="My name is Ann"), replaced]
 
 
 def test_the_time_zone_of_the_settings_counts(machine: Machine) -> None:
@@ -93,8 +170,10 @@ def test_the_time_zone_of_the_settings_counts(machine: Machine) -> None:
     shown = {}
     for zone in ("Pacific/Kiritimati", "Pacific/Niue"):  # UTC+14 and UTC-11: never one day
         there = machine.with_variables(TIMEZONE=zone)
-        quote = there.run("console", stdin="Как меня зовут?").replies[-1]
-        shown[zone] = datetime.strptime(quote[2:18], "%d.%m.%Y %H:%M")  # noqa: DTZ007
+        _, quote, _, source = there.run("console", stdin="Как меня зовут?").replies
+        moments = [re.search(MOMENT, line) for line in (quote, source)]
+        [told] = {moment[0] for moment in moments if moment is not None}
+        shown[zone] = datetime.strptime(told, "%d.%m.%Y %H:%M")  # noqa: DTZ007
     difference = shown["Pacific/Kiritimati"] - shown["Pacific/Niue"]
     assert difference.total_seconds() == 25 * 3600
 
@@ -104,9 +183,9 @@ def test_odd_bytes_and_empty_lines_do_not_stop_it(machine: Machine, encoding: st
     odd = b"\xff\xfe \x00 \xed\xa0\xbd\n\n   \n\r\n"
     words = "Меня зовут Анна\r\nКак меня зовут?".encode()
     done = machine.with_variables(PYTHONIOENCODING=encoding).run("console", stdin=odd + words)
-    assert (done.status, len(done.replies)) == (0, 4) and "Traceback" not in done.stderr
-    assert done.replies[1:3] == [STORED, FOUND]
-    assert done.replies[3].endswith("«Меня зовут Анна»")
+    assert (done.status, len(done.replies)) == (0, 6) and "Traceback" not in done.stderr
+    assert done.replies[1] == STORED
+    assert says_the_name(done.replies[2:])
 
 
 def test_no_input_is_no_output(machine: Machine) -> None:
@@ -130,9 +209,9 @@ async def test_a_failing_model_is_a_polite_sentence_and_the_next_line_works(
 
 
 def test_run_without_a_token_says_so_once_and_opens_the_console(machine: Machine) -> None:
-    for arguments in (["run"], []):
+    for arguments, reply in ((["run"], STORED), ([], KNOWN)):
         done = machine.run(*arguments, stdin="Меня зовут Анна\n")
-        assert (done.status, done.replies) == (0, [STORED])
+        assert (done.status, done.replies) == (0, [reply])
         assert done.stderr == "TELEGRAM_BOT_TOKEN is not set, so this is the console.\n"
 
 

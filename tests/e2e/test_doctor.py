@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from bot import COMMANDS
 from src.storage.migrations import find_version, newest_version
 from tests.conftest import execute
 from tests.e2e.bot_command import Finished, Machine
@@ -87,6 +89,34 @@ async def test_doctor_asks_the_model(machine: Machine) -> None:
         assert "-key" not in done.stdout + done.stderr
 
 
+def test_doctor_embeds_a_question_in_this_process(machine: Machine) -> None:
+    done = machine.run("doctor")
+    [line] = [line for line in done.stdout.splitlines() if line.startswith("embeddings")]
+    assert re.search(r" local, 384 dimensions, \d+ ms a query\b.*OK$", line), line
+
+
+async def test_doctor_asks_the_endpoint_of_the_embeddings(machine: Machine) -> None:
+    async with FakeOpenAI(api_key="sk-right-key") as model:
+        there = machine.with_variables(
+            EMBEDDING_MODEL="openai:fake-embeddings",
+            LLM_MODEL="offline",
+            OPENAI_BASE_URL=model.url,
+            OPENAI_API_KEY="sk-right-key",
+        )
+        right = await there.run_beside("doctor")
+        wrong = await there.with_variables(OPENAI_API_KEY="sk-wrong-key").run_beside("doctor")
+        model.embeddings_error = Reply(status=503)
+        busy = await there.run_beside("doctor")
+        assert model.request_count == 0 and model.embedding_requests
+    assert right.status == 0
+    assert f"openai:fake-embeddings, {model.embedding_dimension} dimensions, " in right.stdout
+    for done, status in ((wrong, "HTTP 401"), (busy, "HTTP 503")):
+        assert done.status == 1 and list(to_mend(done)) == ["embeddings"]
+        line = to_mend(done)["embeddings"]
+        assert status in line and "EMBEDDING_MODEL" in line
+        assert "-key" not in done.stdout + done.stderr and "Traceback" not in done.stderr
+
+
 def test_doctor_without_a_token_and_without_the_console_asks_for_one(machine: Machine) -> None:
     done = machine.with_variables(CONSOLE_FALLBACK="false").run("doctor")
     assert done.status == 1 and "TELEGRAM_BOT_TOKEN" in to_mend(done)["telegram"]
@@ -122,9 +152,12 @@ def test_migrate_says_from_where_to_where(empty_dsn: str, tmp_path: Path) -> Non
 def test_the_command_line_explains_itself(machine: Machine) -> None:
     done = machine.run("--help")
     assert done.status == 0
-    for command in ("run", "console", "worker", "migrate", "doctor"):
+    for command in COMMANDS:
         assert f"    {command} " in done.stdout
     assert "--user-id" in machine.run("console", "--help").stdout
     unknown = machine.run("launch")
     assert unknown.status == 2 and "launch" in unknown.stderr
     assert "Traceback" not in machine.run("console", "--user-id", "x").stderr
+    for command, argument in (("erase", "--user-id"), ("eval", "file")):
+        missing = machine.run(command)
+        assert missing.status == 2 and argument in missing.stderr

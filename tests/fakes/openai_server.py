@@ -244,6 +244,7 @@ class FakeOpenAI(LoopbackServer):
         self, request: web.Request, chat: ChatRequest, reply: Reply
     ) -> web.StreamResponse:
         response = web.StreamResponse(headers=reply.headers)
+        response.force_close()  # as after embeddings: nobody closes the client of a model
         response.content_type = "text/event-stream"
         await response.prepare(request)
         await response.write(event(chunk(chat, {"role": "assistant", "content": ""})))
@@ -353,7 +354,9 @@ def error_response(reply: Reply) -> web.Response:
         code = "invalid_api_key" if status == 401 else None
         message = error or f"error {status}"
         error = {"message": message, "type": "fake_error", "param": None, "code": code}
-    return web.json_response({"error": error}, status=status, headers=reply.headers)
+    response = web.json_response({"error": error}, status=status, headers=reply.headers)
+    response.force_close()
+    return response
 
 
 def completion(chat: ChatRequest, reply: Reply) -> Json:

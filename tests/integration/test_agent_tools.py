@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncIterator
+from datetime import timedelta
 
 import pytest
 from langchain_core.tools import BaseTool, tool
@@ -21,7 +22,7 @@ from src.storage.pg_client import PgClient
 from src.storage.tool_result_repo import ToolResult, ToolResultRepository
 from src.texts import Language, say
 from tests.fakes.openai_server import ChatRequest, Reply
-from tests.integration.agent_rig import USER, Rig, incoming, open_rig
+from tests.integration.agent_rig import NOON, USER, Rig, incoming, open_rig
 
 TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d, \w+ \(%s, UTC[+-]\d{4}\)"
 
@@ -125,6 +126,22 @@ async def test_a_saved_fact_is_in_the_prompt_of_the_very_next_model_call(rig: Ri
     assert (text, owner) == ("Меня зовут Анна", USER)
     assert rig.rows("SELECT uid, quote FROM memory_sources") == [
         (f"msg-{rig.rows('SELECT min(id) FROM messages')[0][0]}", "меня зовут Анна")
+    ]
+
+
+async def test_a_fact_is_as_old_as_its_message_and_not_as_old_as_the_minute(rig: Rig) -> None:
+    """So what is said later in the same minute is not taken for something older."""
+    home = {"relation": "lives_in", "importance": 7}
+    old = {"text": "Я живу в Омске", "quote": "Я живу в Омске", "object": "Омске", **home}
+    rig.model.queue(Reply(tool_calls=[("Understanding", {"intent": "teach", "facts": [old]})]))
+    await rig.ask("Я живу в Омске", mode="strict", moment=NOON + timedelta(seconds=10))
+    new = {"text": "Я живу в Томске", "quote": "Я живу в Томске", "object": "Томске", **home}
+    rig.model.queue(Reply(tool_calls=[("save_user_fact", new)]), "Запомнил.")
+    await rig.ask("Я живу в Томске", moment=NOON + timedelta(seconds=40))
+    assert json.loads(results(rig)[0])["outcome"] == "update"
+    living = "SELECT f.text, s.said_at FROM memories f JOIN memory_sources s ON s.memory_id = f.id"
+    assert rig.rows(f"{living} WHERE f.retired_at IS NULL") == [
+        ("Я живу в Томске", NOON + timedelta(seconds=40))
     ]
 
 

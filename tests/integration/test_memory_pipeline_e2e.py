@@ -275,7 +275,7 @@ def known(text: str, uid: str = "msg-1") -> Memory:
 async def load(person: Person, messages: list[AnyMessage], *facts: str) -> list[AnyMessage]:
     """The prompt after ``load_facts``, without the order to replace the old one."""
     state: ConversationState = {"messages": messages, "pending_facts": [*map(known, facts)]}
-    update = await load_facts(state, counter=person.rig.core.counter)
+    update = await load_facts(state, runtime_of(person), counter=person.rig.core.counter)
     assert update["facts_loaded"] is True
     return update["messages"][1:] if "messages" in update else messages
 
@@ -289,6 +289,14 @@ async def test_the_facts_stand_right_after_the_system_prompt(person: Person) -> 
     assert isinstance(block, SystemMessage) and block.name == "user_facts"
     record = json.loads(str(block.text).splitlines()[2])
     assert record == {"uid": "msg-1", "said_on": "2026-11-20", "text": "Меня зовут Анна"}
+
+
+async def test_the_day_on_which_a_fact_was_said_is_the_user_s_own(person: Person) -> None:
+    person.moment = MORNING.replace(hour=21, minute=30)  # half past midnight in Moscow
+    await person.say(NAME["text"], saved(NAME), "Приятно!")
+    await person.say("привет", "привет!")
+    record = json.loads(dict(named(person.requests[-1]))["user_facts"].splitlines()[2])
+    assert (record["text"], record["said_on"]) == (NAME["text"], "2026-11-21")
 
 
 async def test_new_facts_take_the_place_of_the_old_ones(person: Person) -> None:
@@ -483,7 +491,9 @@ async def test_facts_that_are_in_the_prompt_survive_a_failure_to_fetch_them_anew
     failing = memories_of(FailingMemories, person)
     update = await check_facts(state, runtime_of(person), memories=failing)
     assert update == {"pending_facts": [], "fact_added_in_last_run": False}
-    after = await load_facts({**state, **update}, counter=person.rig.core.counter)
+    after = await load_facts(
+        {**state, **update}, runtime_of(person), counter=person.rig.core.counter
+    )
     assert after == {"facts_loaded": True}, "the messages stay"
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from src.storage.conversation_repo import TelegramOrigin
 from src.storage.pg_client import PgClient
-from tests.fakes.openai_server import ChatRequest, Reply
+from src.texts import say
+from tests.fakes.openai_server import ChatRequest
 from tests.integration.memory_rig import (
     MORNING,
     Json,
@@ -238,42 +239,49 @@ async def test_the_message_that_asks_is_not_found(person: Person) -> None:
 ADVICE = "Посмотрите «Сталкер», это лучший фильм о желаниях"
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
+ABOUT_THE_BOT = {
+    "ru": (
         "Что ты говорил про фильм?", "Какой фильм ты мне посоветовал?", "Что вы вчера сказали?",
         "Какой фильм ты мне тогда порекомендовала?", "О чём вы рассказывали, о фильме?",
+    ),
+    "uk": (
         "Який фільм ти мені радив?", "Що ти вчора сказала про фільм?", "Що ви мені порадили?",
-        "Який фільм ти запропонував?", "Що ти мені розповіла?",
+        "Який фільм ти запропонував?", "Що ти мені розповіла?", "Що ви відповіли?",
+    ),
+    "en": (
         "What film did you recommend?", "Which film have you told me about?",
         "You just suggested a film, which one?", "What had you said about the film?",
-    ],
+        "Which film is it that you've mentioned?",
+    ),
+}  # fmt: skip
+ABOUT_OTHERS = (
+    "Какой фильм посмотреть?", "Что ты посоветуешь?", "Что мне говорил брат о фильме?",
+    "Який фільм порадиш?", "Що казав мій брат?",
+    "What film would you recommend?", "What did my brother say?",
 )  # fmt: skip
+
+
+@pytest.mark.parametrize("questions", ABOUT_THE_BOT.values(), ids=ABOUT_THE_BOT)
 async def test_the_bot_s_own_words_are_found_when_they_are_asked_for(
-    person: Person, question: str
+    person: Person, questions: tuple[str, ...]
 ) -> None:
     await person.say("Скучно", ADVICE)
     await person.index()
-    await person.say(question, called("search_memory", query="Сталкер фильм", limit=20), "[1]")
-    [memory] = [memory for memory in found(person.requests[-1]) if memory["text"] == ADVICE]
-    assert memory["note"] == "your own words"
+    for question in questions:
+        await person.say(question, called("search_memory", query="Сталкер фильм", limit=20))
+        notes = {memory["text"]: memory.get("note") for memory in found(person.requests[-1])}
+        assert notes.get(ADVICE) == "your own words", question
+        assert notes.get("Скучно") is None
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
-        "Какой фильм посмотреть?", "Что ты посоветуешь?", "Что мне говорил брат о фильме?",
-        "Який фільм порадиш?", "Що казав мій брат?",
-        "What film would you recommend?", "What did my brother say?",
-    ],
-)  # fmt: skip
-async def test_otherwise_only_the_user_s_words_are_found(person: Person, question: str) -> None:
+async def test_otherwise_only_the_user_s_words_are_found(person: Person) -> None:
     await person.say("Скучно", ADVICE)
     await person.say("Брат хвалил фильм Сталкер")
     await person.index()
-    await person.say(question, called("search_memory", query="Сталкер фильм", limit=20))
-    texts = [memory["text"] for memory in found(person.requests[-1])]
-    assert "Брат хвалил фильм Сталкер" in texts and ADVICE not in texts
+    for question in ABOUT_OTHERS:
+        await person.say(question, called("search_memory", query="Сталкер фильм", limit=20))
+        texts = [memory["text"] for memory in found(person.requests[-1])]
+        assert "Брат хвалил фильм Сталкер" in texts and ADVICE not in texts, question
 
 
 async def test_the_bot_s_own_words_are_no_source(person: Person) -> None:
@@ -352,30 +360,17 @@ async def test_another_person_s_memories_are_out_of_reach(
     assert hidden(person) == [], "a request that forgot nothing stays"
 
 
-@pytest.mark.parametrize(
-    "uids",
-    [
-        [],
-        [""],
-        ["msg-"],
-        ["msg-abc"],
-        ["MSG-%s"],
-        ["%s"],
-        ["msg--%s"],
-        ["msg-%s "],
-        ["msg-%s'; DELETE FROM messages; --"],
-        ["msg-" + "9" * 40],
-        ["msg-٣"],
-        ["teach_msg-%s"],
-        ["msg-0", "sum-1", "mem-1", "\x00"],
-    ],
-)
-async def test_references_that_are_none_forget_nothing(person: Person, uids: list[str]) -> None:
+async def test_references_that_are_none_forget_nothing(person: Person) -> None:
     await person.say(CAT["text"], saved(CAT))
-    message = str(said(person)[CAT["text"]])
-    named_uids = [uid.replace("%s", message) for uid in uids]
-    await person.say("Забудь", called("forget_fact", uids=named_uids), "Нечего.")
-    assert results(person.requests[-1]) == ['{"forgotten": []}']
+    number = said(person)[CAT["text"]]
+    for uids in (
+        [],
+        ["", "msg-", "msg-abc", "msg-0", "sum-1", "mem-1", "msg-٣", "\x00", "msg-" + "9" * 40],
+        [f"MSG-{number}", str(number), f"msg--{number}", f"msg-{number} ", f" msg-{number}"],
+        [f"teach_msg-{number}", f"msg-{number}'; DELETE FROM messages; --", f"msg-{number}\x00"],
+    ):
+        await person.say("Забудь", called("forget_fact", uids=uids), "Нечего.")
+        assert results(person.requests[-1])[-1] == '{"forgotten": []}'
     assert person.facts() == [CAT["text"]] and hidden(person) == []
 
 
@@ -419,6 +414,13 @@ async def test_a_number_without_a_source_is_dropped(person: Person) -> None:
     ) == [(1, CAT["text"])]
 
 
+async def test_an_answer_of_nothing_but_references_to_nothing_becomes_a_sentence(
+    person: Person,
+) -> None:
+    assert (await person.say("?", "[7] [8, 9]")).text == say("empty_answer", "ru")
+    assert (await person.say("?", "[7] Привет [8]")).text == "Привет"
+
+
 async def test_what_was_shown_and_not_cited_is_no_source(person: Person) -> None:
     _, answer = await ask_about_the_cat(person, "Барсик.")
     assert shown(person.requests[-1]) != [] and answer.sources == ()
@@ -460,10 +462,3 @@ async def test_a_cited_message_is_found_again_on_a_retry_too(person: Person) -> 
     retried = await person.rig.core.agent.begin_turn(turn.incoming)
     assert retried.answer is not None and retried.answer.sources == answer.sources
     assert source.said_at == MORNING + timedelta(minutes=1)
-
-
-async def test_a_stopped_or_failed_model_stores_no_source(person: Person) -> None:
-    await person.remember(CAT)
-    person.rig.core.conversations.create_new_conversation(person.user)
-    answer = await person.say("Как зовут кота?", Reply(text=""))
-    assert answer.sources == () and answer.text != ""

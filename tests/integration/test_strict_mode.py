@@ -11,12 +11,11 @@ import pytest
 
 from src.application import build_core
 from src.config import Settings
-from src.graph.nodes.react_loop import MAX_ITERATIONS
 from src.llm.prompts.reasoning import ANSWER_PROMPT
 from src.storage.conversation_repo import set_conversation_repo_factory
 from src.storage.memory_shelf_repo import MemoryShelfRepository
 from src.storage.pg_client import PgClient
-from src.texts import LANGUAGES, Language, detect_language, say
+from src.texts import LANGUAGES, detect_language, say
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.memory_rig import (
     Json,
@@ -310,31 +309,29 @@ async def test_another_person_s_message_is_no_reference(person: Person, shared: 
     assert "Київ" not in prompts
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("reply", ["Київ.", "Київ [msg-999999999].", "UNKNOWN", "UNKNOWN [%s]"])
 async def test_an_answer_without_a_reference_that_holds_becomes_i_do_not_know(
-    person: Person, language: Language, reply: str
+    person: Person, reply: str
 ) -> None:
     await person.say(CAPITAL["text"], taught(CAPITAL))
-    [message] = messages(person)
-    text = reply.replace("%s", f"msg-{message}")
-    answer = await person.say(QUESTION, asked("столиця"), thought(), text, language=language)
-    assert answer.text == say("strict_unknown", language)
-    assert answer.sources == () and detect_language(answer.text, "en") == language
+    text = reply.replace("%s", f"msg-{messages(person)[0]}")
+    for language in LANGUAGES:
+        answer = await person.say(QUESTION, asked("столиця"), thought(), text, language=language)
+        assert answer.text == say("strict_unknown", language)
+        assert answer.sources == () and detect_language(answer.text) == language
+    assert forms(person.requests).count("text") == len(LANGUAGES)
     assert person.rows(
         "SELECT count(*) FROM answer_sources s JOIN messages m ON m.id = s.answer_id"
         " JOIN conversations c ON c.id = m.conversation_id WHERE c.telegram_user_id = %(user)s"
     ) == [(0,)]
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-async def test_without_any_context_nothing_is_generated(
-    person: Person, language: Language
-) -> None:
+async def test_without_any_context_nothing_is_generated(person: Person) -> None:
     person.rig.model.reply = lambda _request: thought("ще щось")
-    answer = await person.say(QUESTION, asked("столиця України"), language=language)
-    assert answer.text == say("strict_unknown", language)
-    assert (answer.sources, answer.intent) == ((), "solve")
+    for language in LANGUAGES:
+        answer = await person.say(QUESTION, asked("столиця України"), language=language)
+        assert answer.text == say("strict_unknown", language)
+        assert (answer.sources, answer.intent) == ((), "solve")
     assert "text" not in forms(person.requests)
 
 
@@ -414,7 +411,8 @@ async def test_the_loop_searches_three_times_at_most(person: Person) -> None:
     )
     await person.say("Аргос?", asked("Бефор"))
     turn = person.requests[before:]
-    assert forms(turn) == ["Understanding", *["ReasoningStep"] * (MAX_ITERATIONS - 1), "text"]
+    # The first search was the one that the first call proposed.
+    assert forms(turn) == ["Understanding", "ReasoningStep", "ReasoningStep", "text"]
     searched = [json.loads(task_of(request))["searched"] for request in turn[1:-1]]
     assert searched == [["Аргос?", "Бефор"], ["Аргос?", "Бефор", f"ще {before + 2}"]]
 
@@ -458,7 +456,6 @@ async def test_a_loop_that_breaks_off_answers_from_what_it_has(person: Person) -
 # What is not learned
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize(
     ("text", "key"),
     [
@@ -469,16 +466,16 @@ async def test_a_loop_that_breaks_off_answers_from_what_it_has(person: Person) -
     ],
 )
 async def test_secrets_and_instructions_are_refused_with_sentences_of_their_own(
-    person: Person, text: str, key: str, language: Language
+    person: Person, text: str, key: str
 ) -> None:
-    answer = await person.say(text, taught(fact(text)), language=language)
-    assert answer.text == say(key, language)
+    for language in LANGUAGES:
+        answer = await person.say(text, taught(fact(text)), language=language)
+        assert answer.text == say(key, language)
     assert sources(person) == []
-    [(reason, kept)] = person.rows(
+    kept = None if key == "refused_secret" else text
+    assert person.rows(
         "SELECT reason, text FROM rejected_facts WHERE telegram_user_id = %(user)s"
-    )
-    assert f"refused_{reason}" == key
-    assert kept == (None if reason == "secret" else text)
+    ) == [(key.removeprefix("refused_"), kept)] * len(LANGUAGES)
 
 
 async def test_each_fact_of_a_message_gets_its_own_line(person: Person) -> None:
@@ -510,22 +507,18 @@ async def test_what_postgresql_cannot_hold_does_not_fail_a_strict_turn(person: P
 # /mode
 
 
-@pytest.mark.parametrize(
-    ("argument", "mode"),
-    [
-        ("strict", "strict"), ("STRICT", "strict"), ("строгий", "strict"), ("суворий", "strict"),
-        ("assistant", "assistant"), ("обычный", "assistant"), ("звичайний", "assistant"),
-    ],
-)  # fmt: skip
-async def test_the_command_switches_the_mode(person: Person, argument: str, mode: str) -> None:
+async def test_the_command_switches_the_mode_in_every_language(person: Person) -> None:
     commands = person.rig.core.commands
-    before = "strict" if mode == "assistant" else "assistant"
-    await commands.run("mode", person.user, language="uk", argument=before)
-    reply = await commands.run("mode", person.user, language="uk", argument=argument)
-    assert reply == say(f"mode_set_{mode}", "uk")
-    assert await commands.get_mode(person.user) == mode
-    now = await commands.run("mode", person.user, language="uk")
-    assert now == say(f"mode_is_{mode}", "uk")
+    for argument, mode in (
+        ("strict", "strict"), ("обычный", "assistant"), ("строгий", "strict"),
+        ("звичайний", "assistant"), ("суворий", "strict"), ("ASSISTANT", "assistant"),
+        ("STRICT", "strict"),
+    ):  # fmt: skip
+        reply = await commands.run("mode", person.user, language="uk", argument=argument)
+        assert reply == say(f"mode_set_{mode}", "uk")
+        assert await commands.get_mode(person.user) == mode
+        now = await commands.run("mode", person.user, language="uk")
+        assert now == say(f"mode_is_{mode}", "uk")
 
 
 async def test_the_mode_is_assistant_until_somebody_chooses_and_each_has_his_own(

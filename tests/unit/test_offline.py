@@ -1,9 +1,10 @@
-"""The offline model: it stores, asks the tools, quotes, and never pretends to be more."""
+"""The offline model: it calls the tools, quotes, fills forms, and never pretends to be more."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from langchain_core.messages import (
@@ -13,33 +14,74 @@ from langchain_core.messages import (
     SystemMessage,
     ToolMessage,
 )
+from pydantic import BaseModel
 
+from src.graph.nodes.generate_confirmation import REFUSALS
 from src.graph.tools.current_time import build_current_time
 from src.llm.chat import ModelCaller
-from src.llm.offline import OfflineChatModel, answer, is_question
+from src.llm.offline import MAX_FACTS, OfflineChatModel, answer
+from src.llm.offline_facts import parse_facts
+from src.llm.prompts.assistant import SYSTEM_PROMPT
+from src.llm.prompts.conflicts import Conflict, Conflicts, conflict_messages
+from src.llm.prompts.extraction import ExtractedFact, ExtractedFacts, extraction_messages
+from src.llm.prompts.reasoning import (
+    UNKNOWN,
+    ReasoningStep,
+    answer_messages,
+    reasoning_messages,
+)
+from src.llm.prompts.summary import merge_messages, summary_messages
+from src.llm.prompts.teaching import Understanding, understanding_messages
 from src.storage.turn_repo import ModelUsage
-from src.texts import Language, say
+from src.texts import LANGUAGES, Language, say
 
-TOOLS = ("search_messages", "current_time")
+TOOLS = ("save_user_fact", "search_memory", "forget_fact", "current_time")
 LABEL = "[Текущее время: 2026-11-21 14:05] "
+UNKNOWN_RU = f"{say('offline_unknown', 'ru')} {say('offline_note', 'ru')}"
 
 
 def prompt(text: str, *more: BaseMessage) -> list[BaseMessage]:
     earlier = [HumanMessage(f"{LABEL}Где мои ключи?"), AIMessage("Не знаю.")]
-    return [SystemMessage("static"), *earlier, HumanMessage(LABEL + text), *more]
+    facts = SystemMessage("<key_facts>\n</key_facts>", name="user_facts")
+    return [SystemMessage(SYSTEM_PROMPT), facts, *earlier, HumanMessage(LABEL + text), *more]
 
 
-def found(*texts: str) -> ToolMessage:
-    messages = [
-        {"uid": f"msg-{number}", "said_at": "2026-11-20T09:07:00+03:00", "text": text}
-        for number, text in enumerate(texts)
-    ]
-    return tool_result(json.dumps({"messages": messages}), "search_messages")
-
-
-def tool_result(text: str, name: str, *, failed: bool = False) -> ToolMessage:
+def result(record: object, name: str, *, failed: bool = False) -> ToolMessage:
+    """What a tool returned: an object as JSON, or a text."""
+    text = record if isinstance(record, str) else json.dumps(record, ensure_ascii=False)
     status = "error" if failed else "success"
     return ToolMessage(text, name=name, tool_call_id="1", status=status)
+
+
+def found(*memories: str | dict[str, Any]) -> ToolMessage:
+    """The result of a search: texts, or records with what is not as usual."""
+    records = [
+        {
+            "n": number,
+            "uid": f"msg-{number}",
+            "said_at": "2026-11-20 09:07",
+            "score": 1.0,
+            "similarity": 0.8,
+            "lexical": 1.5,
+            **(memory if isinstance(memory, dict) else {"text": memory}),
+        }
+        for number, memory in enumerate(memories, start=1)
+    ]
+    return result({"memories": records}, "search_memory")
+
+
+def saved(outcome: str, text: str = "Меня зовут Анна", **more: Any) -> ToolMessage:
+    record = {"saved": outcome != "refused", "outcome": outcome, "text": text, "replaced": []}
+    return result({**record, "reason": None, **more}, "save_user_fact")
+
+
+def calls(messages: Sequence[BaseMessage]) -> list[tuple[str, dict[str, Any]]]:
+    """The names and arguments of the tool calls; nothing is said besides."""
+    message = answer(messages, TOOLS)
+    assert message.text == ""
+    ids = [call["id"] for call in message.tool_calls]
+    assert len(set(ids)) == len(ids) and None not in ids
+    return [(call["name"], call["args"]) for call in message.tool_calls]
 
 
 def reply(messages: Sequence[BaseMessage], tools: Sequence[str] = TOOLS) -> str:
@@ -49,115 +91,408 @@ def reply(messages: Sequence[BaseMessage], tools: Sequence[str] = TOOLS) -> str:
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "statement", "name"),
     [
-        "Как меня зовут?",
-        "как меня зовут",
-        "— Где я живу",
-        "Напомни, что я говорил",
-        "Меня зовут Анна, да?",
-        "Як мене звати",
-        "Коли мій день народження",
-        "What is my name",
-        "tell me about my cat",
+        ("Привет! Меня зовут Анна.", "Меня зовут Анна", "Анна"),
+        ("Запам'ятай, будь ласка: мене звати Олена", "мене звати Олена", "Олена"),
+        ("Hi, my name is Ann!", "my name is Ann", "Ann"),
     ],
 )
-def test_questions_are_known_by_their_mark_or_first_word(text: str) -> None:
-    assert is_question(text)
+def test_what_the_user_tells_is_saved_with_his_own_words_as_the_quote(
+    text: str, statement: str, name: str
+) -> None:
+    fact = {
+        "text": statement, "quote": statement, "memory_type": "user_fact", "importance": 9,
+        "subject": "user", "relation": "name", "object": name,
+    }  # fmt: skip
+    assert calls(prompt(text)) == [("save_user_fact", fact)]
+
+
+@pytest.mark.xfail(reason="one question mark makes the whole message a question")
+@pytest.mark.parametrize("text", ["Меня зовут Анна, а тебя?", "My name is Ann. What's yours?"])
+def test_a_fact_is_saved_also_when_a_question_follows_it(text: str) -> None:
+    assert parse_facts(text)
+    understood = filled(understanding_messages(text, "msg-7", []), Understanding)
+    assert isinstance(understood, Understanding) and understood.intent == "teach"
+    [(name, arguments)] = calls(prompt(text))
+    assert (name, arguments["relation"]) == ("save_user_fact", "name")
+
+
+def test_each_fact_of_a_message_is_a_call_of_its_own_and_eight_are_enough() -> None:
+    told = calls(prompt("Я живу в Омске. Моего брата зовут Олег, и я люблю чай."))
+    assert [(name, fact["subject"], fact["relation"], fact["object"]) for name, fact in told] == [
+        ("save_user_fact", "user", "lives_in", "Омске"),
+        ("save_user_fact", "брат", "name", "Олег"),
+        ("save_user_fact", "user", "likes", "чай"),
+    ]
+    many = " ".join(f"Я люблю чай номер {number}." for number in range(20))
+    assert len(calls(prompt(many))) == MAX_FACTS == 8
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(("outcome", "key"), [("new", "offline_saved"), ("same", "offline_known")])
+def test_what_was_saved_or_known_already_is_told(
+    language: Language, outcome: str, key: str
+) -> None:
+    text = {"ru": "Меня зовут Анна", "uk": "Мене звати Олена", "en": "My name is Ann"}[language]
+    assert reply(prompt(text, saved(outcome, text))) == say(key, language, text=text)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_was_replaced_is_told_with_what_it_was_before(language: Language) -> None:
+    now, before = {
+        "ru": ("Я живу в Томске", "Я живу в Омске"),
+        "uk": ("Я живу у Львові", "Я живу в Києві"),
+        "en": ("I live in Leeds", "I live in York"),
+    }[language]
+    told = reply(prompt(now, saved("update", now, replaced=[before, "?"])))
+    assert told == say("offline_replaced", language, text=now, old=f"{before}; ?")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("reason", ["secret", "instruction", "unclear_date", "quote_not_said"])
+def test_a_refusal_says_why_in_a_sentence_of_its_own(language: Language, reason: str) -> None:
+    text = {"ru": "Мой пароль тут", "uk": "Мій пароль тут", "en": "My password is here"}[language]
+    key = f"refused_{reason}"
+    expected = say(key if key in REFUSALS else "refused_other", language)
+    assert reply(prompt(text, saved("refused", text, reason=reason))) == expected
+
+
+def test_the_outcomes_of_several_facts_are_lines_in_the_order_in_which_they_were_told() -> None:
+    results = (
+        saved("new", "Я люблю чай"),
+        result("The tool failed (StorageError).", "save_user_fact", failed=True),
+        saved("refused", "Пароль 1", reason="secret"),
+        saved("same", "Я живу в Омске"),
+    )
+    assert reply(prompt("Я люблю чай …", *results)).split("\n") == [
+        say("offline_saved", "ru", text="Я люблю чай"),
+        say("refused_secret", "ru"),
+        say("offline_known", "ru", text="Я живу в Омске"),
+    ]
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "Меня зовут Анна",
-        "Какао я не люблю",
-        "Что-то я устал",
-        "Как-то раз я был в Омске.",
-        "Мене звати Олена",
-        "Island life suits me",
-        "My name is Ann",
-        "",
-    ],
+    ("text", "language"), [("Спасибо!", "ru"), ("Дякую", "uk"), ("Thanks", "en")]
 )
-def test_statements_are_no_questions(text: str) -> None:
-    assert not is_question(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "language"),
-    [("Меня зовут Анна", "ru"), ("Мене звати Олена", "uk"), ("My name is Ann", "en")],
-)
-def test_a_statement_is_stored_and_the_reply_says_what_this_model_is(
+def test_where_there_is_nothing_to_remember_it_says_what_this_model_is(
     text: str, language: Language
 ) -> None:
-    expected = f"{say('offline_stored', language)} {say('offline_note', language)}"
-    assert reply(prompt(text)) == expected
+    assert reply(prompt(text)) == say("offline_note", language)
+
+
+def test_without_the_tool_nothing_is_said_to_be_saved() -> None:
+    failed = result("The tool failed.", "save_user_fact", failed=True)
+    for messages, tools in (
+        (prompt("Меня зовут Анна"), ()),
+        (prompt("Меня зовут Анна", failed), TOOLS),
+    ):
+        assert reply(messages, tools) == say("offline_note", "ru")
 
 
 @pytest.mark.parametrize("text", ["Как меня зовут?", "Як мене звати?", "What is my name?"])
 def test_a_question_calls_the_search_with_the_user_s_words(text: str) -> None:
-    [call] = answer(prompt(text), TOOLS).tool_calls
-    assert (call["name"], call["args"]) == ("search_messages", {"query": text, "limit": 10})
-    assert call["id"] != answer(prompt(text), TOOLS).tool_calls[0]["id"]
+    assert calls(prompt(text)) == [("search_memory", {"query": text, "limit": 8})]
 
 
 @pytest.mark.parametrize("text", ["Который час?", "котра година", "What time is it?"])
 def test_a_question_about_the_time_calls_the_clock(text: str) -> None:
-    [call] = answer(prompt(text), TOOLS).tool_calls
-    assert (call["name"], call["args"]) == ("current_time", {})
+    assert calls(prompt(text)) == [("current_time", {})]
+
+
+def test_the_time_is_told() -> None:
+    time = "2026-11-21 14:05, Saturday"
+    told = reply(prompt("Который час?", result(time, "current_time")))
+    assert told == say("offline_time", "ru", time=time)
 
 
 @pytest.mark.parametrize(
     ("question", "language", "quoted"),
     [
-        ("Как меня зовут?", "ru", "• 20.11.2026 09:07: «Меня зовут Анна»"),
-        ("Як мене звати?", "uk", "• 20.11.2026 09:07: «Меня зовут Анна»"),
-        ("What is my name?", "en", "• 20.11.2026 09:07: “Меня зовут Анна”"),
+        ("Как меня зовут?", "ru", "• 20.11.2026 09:07: «Меня зовут Анна» [1]"),
+        ("Як мене звати?", "uk", "• 20.11.2026 09:07: «Меня зовут Анна» [1]"),
+        ("What is my name?", "en", "• 20.11.2026 09:07: “Меня зовут Анна” [1]"),
     ],
 )
-def test_what_the_search_found_is_quoted_with_its_date(
+def test_what_the_search_found_is_quoted_with_its_date_and_number(
     question: str, language: Language, quoted: str
 ) -> None:
     text = reply(prompt(question, found("Меня зовут Анна")))
     assert text == f"{say('offline_quote_one', language)}\n\n{quoted}"
 
 
+def numbers_quoted(question: str, *memories: str | dict[str, Any]) -> list[str]:
+    """The numbers of the memories that are quoted, as they stand in the reply."""
+    text = reply(prompt(question, found(*memories)))
+    return [line.rpartition(" ")[2] for line in text.splitlines() if line.startswith("•")]
+
+
 def test_questions_are_never_quoted_and_three_quotes_are_enough() -> None:
-    text = reply(prompt("Где кот?", found("Где мой кот?", "кот дома", "кот спит", "к", "о")))
-    assert text.count("•") == 3 and "кот дома" in text and "Где мой" not in text
-    only_questions = reply(prompt("Где кот?", found("Где мой кот?", "как кот")))
-    assert only_questions.startswith(say("offline_unknown", "ru"))
+    memories = ("Где мой кот?", "кот дома", "кот спит", "кот ест", "кот мурчит")
+    assert numbers_quoted("Где кот?", *memories) == ["[2]", "[3]", "[4]"]
+    assert reply(prompt("Где кот?", found("Где мой кот?", "как кот"))) == UNKNOWN_RU
 
 
-def test_the_time_is_told() -> None:
-    result = tool_result("2026-11-21 14:05, Saturday", "current_time")
-    expected = say("offline_time", "ru", time="2026-11-21 14:05, Saturday")
-    assert reply(prompt("Который час?", result)) == expected
+def test_what_shares_no_word_is_quoted_only_when_it_is_close_in_meaning() -> None:
+    far = {"text": "я люблю чай", "lexical": 0.0, "similarity": 0.66}
+    near = {"text": "мурлыка дома", "lexical": 0.0, "similarity": 0.67}
+    word = {"text": "кот дома", "lexical": 0.1, "similarity": 0.1}
+    assert numbers_quoted("Где кот?", far, near, word) == ["[2]", "[3]"]
+    assert reply(prompt("Где кот?", found(far))) == UNKNOWN_RU
+
+
+def test_what_scores_far_below_the_best_one_is_not_quoted() -> None:
+    scores = (1.0, 0.7, 0.6)
+    memories = [{"text": "кот дома", "score": score} for score in scores]
+    assert numbers_quoted("Где кот?", *memories) == ["[1]", "[2]"]
 
 
 @pytest.mark.parametrize(
-    "result",
+    ("question", "quoted"),
     [
-        found(),
-        tool_result("not json", "search_messages"),
-        tool_result("The tool failed.", "search_messages", failed=True),
-        tool_result("The tool failed.", "current_time", failed=True),
+        ("Где я живу?", ["[2]"]),
+        ("Где я жил раньше?", ["[1]", "[2]"]),
+        ("Де я жив раніше?", ["[1]", "[2]"]),
+        ("Where did I live before?", ["[1]", "[2]"]),
     ],
 )
-def test_without_anything_found_it_says_that_it_does_not_know(result: ToolMessage) -> None:
-    expected = f"{say('offline_unknown', 'ru')} {say('offline_note', 'ru')}"
-    assert reply(prompt("Где кот?", result)) == expected
+def test_what_is_no_longer_true_is_quoted_only_when_the_question_asks_for_the_past(
+    question: str, quoted: list[str]
+) -> None:
+    old = {"text": "Я живу в Омске", "note": "no longer true"}
+    assert numbers_quoted(question, old, "Я живу в Томске") == quoted
+
+
+@pytest.mark.parametrize(
+    "nothing",
+    [
+        found(),
+        result("not json", "search_memory"),
+        result("[1, 2]", "search_memory"),
+        result({"memories": None}, "search_memory"),
+        result("The tool failed.", "search_memory", failed=True),
+        result("The tool failed.", "current_time", failed=True),
+    ],
+)
+def test_without_anything_found_it_says_that_it_does_not_know(nothing: ToolMessage) -> None:
+    assert reply(prompt("Где кот?", nothing)) == UNKNOWN_RU
 
 
 def test_without_tools_it_does_not_know() -> None:
     for question in ("Где кот?", "Который час?"):
-        assert reply(prompt(question), ()).startswith(say("offline_unknown", "ru"))
+        assert reply(prompt(question), ()) == UNKNOWN_RU
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("Забудь, что у меня есть кот", "у меня есть кот"),
+        ("забудь про мого кота", "мого кота"),
+        ("Please forget about my cat", "my cat"),
+    ],
+)
+def test_before_anything_is_forgotten_it_is_searched_for(text: str, query: str) -> None:
+    assert calls(prompt(text)) == [("search_memory", {"query": query, "limit": 8})]
+
+
+def test_what_shares_a_word_with_the_request_is_forgotten_else_the_best_only() -> None:
+    cat, tea = "У меня есть собака Рекс", "Я люблю чай"
+    both = found(tea, cat)
+    assert calls(prompt("Забудь про собаку", both)) == [("forget_fact", {"uids": ["msg-2"]})]
+    twice = found(cat, tea, "Собаке пять лет")
+    assert calls(prompt("Забудь про собаку", twice)) == [
+        ("forget_fact", {"uids": ["msg-1", "msg-3"]})
+    ]
+    assert calls(prompt("Забудь про пса", both)) == [("forget_fact", {"uids": ["msg-1"]})]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_is_forgotten_is_told_also_when_it_is_nothing(language: Language) -> None:
+    text = {"ru": "Забудь про чай", "uk": "Забудь про мій чай", "en": "Forget about my tea"}[
+        language
+    ]
+    gone = result({"forgotten": ["Я люблю чай", "чай"]}, "forget_fact")
+    assert reply(prompt(text, gone)).split("\n") == [
+        say("offline_forgot", language, text="Я люблю чай"),
+        say("offline_forgot", language, text="чай"),
+    ]
+    unrelated = {"text": "Я живу в Омске", "lexical": 0.0, "similarity": 0.5}
+    for nothing in (
+        result({"forgotten": []}, "forget_fact"),
+        result("The tool failed.", "forget_fact", failed=True),
+        found(),
+        found(unrelated),
+    ):
+        assert reply(prompt(text, nothing)) == say("offline_forgot_nothing", language)
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("Забудь всё", "ru"),
+        ("Забудь усе, що ти знаєш про мене", "uk"),
+        ("Forget everything", "en"),
+    ],
+)
+def test_everything_is_forgotten_by_a_command_alone(text: str, language: Language) -> None:
+    assert reply(prompt(text)) == say("offline_forget_what", language)
 
 
 def test_results_of_an_earlier_turn_are_not_quoted_again() -> None:
     earlier = [HumanMessage("Где кот?"), found("кот дома"), AIMessage("дома")]
     assert answer([*earlier, HumanMessage("Где пёс?")], TOOLS).tool_calls
-    assert "кот" not in reply([*earlier, HumanMessage("Пёс во дворе")])
+    assert reply([*earlier, HumanMessage("Спасибо!")]) == say("offline_note", "ru")
+
+
+def filled(messages: Sequence[BaseMessage], schema: type[BaseModel]) -> BaseModel:
+    """The form as the graph gets it."""
+    message = answer(messages, [], form=schema.__name__)
+    [call] = message.tool_calls
+    assert (call["name"], message.text) == (schema.__name__, "")
+    return schema.model_validate(call["args"], strict=True)
+
+
+def fact(text: str, message: str = "msg-7", **fields: Any) -> ExtractedFact:
+    values = {"text": text, "quote": text, "message": message, **fields}
+    return ExtractedFact.model_validate(values)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "Меня зовут Анна",
+            fact("Меня зовут Анна", importance=9, relation="name", object="Анна"),
+        ),
+        (
+            "Мене звати Олена",
+            fact("Мене звати Олена", importance=9, relation="name", object="Олена"),
+        ),
+        ("My name is Ann", fact("My name is Ann", importance=9, relation="name", object="Ann")),
+        (
+            "Париж — столица Франции",
+            fact(
+                "Париж — столица Франции", importance=4, subject="Париж", relation="столица",
+                object="Франции",
+            ),
+        ),
+    ],
+)  # fmt: skip
+def test_a_message_that_tells_something_is_understood_as_teaching(
+    text: str, expected: ExtractedFact
+) -> None:
+    recent = [{"role": "user", "text": "Меня зовут Борис"}, {"role": "assistant", "text": "Ок"}]
+    understood = filled(understanding_messages(text, "msg-7", recent), Understanding)
+    assert understood == Understanding(intent="teach", facts=[expected])
+
+
+@pytest.mark.parametrize("text", ["Как меня зовут?", "Де я живу", "Tell me a joke", "Спасибо", ""])
+def test_a_message_that_tells_nothing_is_understood_as_a_task(text: str) -> None:
+    understood = filled(understanding_messages(text, "msg-7", []), Understanding)
+    assert understood == Understanding(intent="solve")
+
+
+def test_facts_are_extracted_from_what_the_user_said_and_from_nothing_else() -> None:
+    messages = [
+        {"uid": "msg-1", "role": "user", "said_at": "x", "text": "Меня зовут Анна"},
+        {"uid": "msg-2", "role": "assistant", "said_at": "x", "text": "Я живу в Омске"},
+        {"uid": "msg-3", "role": "user", "said_at": "x", "text": "Где я живу?"},
+        {"uid": "msg-4", "role": "user", "said_at": "x", "text": "Я люблю чай. </messages>"},
+        {"uid": "msg-5", "role": "user", "said_at": "x", "text": "I live\u2028in Leeds\x85"},
+    ]
+    extracted = filled(extraction_messages(messages, ["Я живу в Туле"]), ExtractedFacts)
+    assert isinstance(extracted, ExtractedFacts)
+    assert [(fact.message, fact.relation, fact.object) for fact in extracted.facts] == [
+        ("msg-1", "name", "Анна"),
+        ("msg-4", "likes", "чай"),
+        ("msg-5", "lives_in", "Leeds"),
+    ]
+    assert filled(extraction_messages([], []), ExtractedFacts) == ExtractedFacts()
+
+
+@pytest.mark.parametrize(
+    ("new", "known", "contradict"),
+    [
+        ("Я живу в Томске", "Я живу в Омске", True),
+        ("Я живу у Львові", "Живу в Києві", True),
+        ("I live in Leeds", "I live in York", True),
+        ("мой любимый цвет — синий", "Мой любимый цвет — красный", True),
+        ("Я живу в Омске", "я живу в омске", False),
+        ("Я люблю чай", "Я люблю кофе", False),
+        ("У меня есть сын Пётр", "У меня есть сын Иван", False),
+        ("Моего брата зовут Олег", "Меня зовут Анна", False),
+        ("Мой брат живёт в Туле", "Я живу в Омске", False),
+        ("бла", "бла-бла", False),
+    ],
+)
+def test_two_values_of_what_has_one_contradict_each_other(
+    new: str, known: str, contradict: bool
+) -> None:
+    prompted = conflict_messages(["Спасибо", new], {40: "Я люблю музыку", 41: known})
+    expected = [Conflict(new=1, known=41, confidence=1.0)] if contradict else []
+    assert filled(prompted, Conflicts) == Conflicts(conflicts=expected)
+
+
+def test_it_never_asks_for_another_search() -> None:
+    context = [{"uid": "msg-1", "said_at": "x", "text": "Я живу в Омске"}]
+    step = filled(reasoning_messages("Где я живу?", context, ["живу"]), ReasoningStep)
+    assert step == ReasoningStep(action="answer")
+
+
+def test_a_form_that_nobody_knows_stays_empty() -> None:
+    [call] = answer(prompt("Меня зовут Анна"), TOOLS, form="Nonsense").tool_calls
+    assert (call["name"], call["args"]) == ("Nonsense", {})
+
+
+def strictly(task: str, *texts: str) -> str:
+    """The answer from these quotes."""
+    context = [
+        {"uid": f"msg-{number}", "said_at": "x", "text": text}
+        for number, text in enumerate(texts, start=1)
+    ]
+    return reply(answer_messages(task, context), ())
+
+
+def test_a_strict_answer_is_the_quotes_that_share_a_word_with_the_task() -> None:
+    texts = ("Я люблю чай", "Мою собаку зовут Рекс", "Где моя собака?", "Собаке пять лет")
+    expected = "Мою собаку зовут Рекс [msg-2]\nСобаке пять лет [msg-4]"
+    assert strictly("Расскажи о собаке", *texts) == expected
+    assert strictly("Что я пью", *texts) == "Я люблю чай [msg-1]", "else the best one"
+    many = [f"Собака номер {number}" for number in range(5)]
+    assert strictly("Расскажи о собаке", *many).count("[msg-") == 3
+
+
+def test_a_strict_answer_without_anything_that_tells_something_is_unknown() -> None:
+    assert strictly("Где мой кот?") == UNKNOWN
+    assert strictly("Где мой кот?", "Где мой кот?", "Як звати кота") == UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("language", "texts"),
+    [
+        ("ru", ("Меня зовут Анна", "Я ищу жильё")),
+        ("uk", ("Мене звати Олена", "Шукаю житло")),
+        ("en", ("My name is Ann", "I want a flat")),
+    ],
+)
+def test_a_summary_quotes_the_beginnings_of_what_the_user_said(
+    language: Language, texts: tuple[str, str]
+) -> None:
+    long = f"{texts[1]} {'и ещё ' if language == 'ru' else ''}{'ok ' * 40}"
+    messages = [
+        {"role": "user", "text": texts[0]},
+        {"role": "assistant", "text": "Тайна помощника"},
+        {"role": "user", "text": long},
+        {"role": "user", "text": "  "},
+    ]
+    quotes = f"«{texts[0]}»; «{long[:70].strip()}»"
+    assert reply(summary_messages(messages), ()) == say("offline_summary", language, quotes=quotes)
+
+
+def test_a_summary_of_nothing_said_and_a_merged_one() -> None:
+    silent = [{"role": "assistant", "text": "Привет"}]
+    assert reply(summary_messages(silent), ()) == say("offline_summary", "ru", quotes="—")
+    assert reply(merge_messages(["Первое.", "Второе."]), ()) == "Первое. Второе."
 
 
 async def test_it_works_through_the_interface_of_a_real_model() -> None:
@@ -176,8 +511,23 @@ async def test_it_works_through_the_interface_of_a_real_model() -> None:
 
     assert (await ask("Который час?")).tool_calls[0]["name"] == "current_time"
     assert shown == []
-    stored = await ask("Меня зовут Анна")
-    assert shown == [stored.text] and stored.text.startswith("Запомнил.")
+    told = await ask("Спасибо!")
+    assert shown == [told.text] and told.text == say("offline_note", "ru")
     assert [(u.purpose, u.model, u.prompt_tokens) for u in usage] == [("answer", "offline", 0)] * 2
     plain = await OfflineChatModel().ainvoke([HumanMessage("Где кот?")])
-    assert plain.text.startswith(say("offline_unknown", "ru")), "no tools were bound"
+    assert plain.text == UNKNOWN_RU, "no tools were bound"
+
+
+async def test_forms_and_tasks_work_through_the_interface_of_a_real_model() -> None:
+    caller = ModelCaller(OfflineChatModel(), "offline", timeout=5)
+    usage: list[ModelUsage] = []
+    understood = await caller.structured(
+        understanding_messages("Где я живу?", "msg-7", []),
+        Understanding,
+        purpose="classify",
+        on_usage=usage.append,
+    )
+    assert understood == Understanding(intent="solve")
+    text = await caller.text(merge_messages(["Первое."]), purpose="summary", on_usage=usage.append)
+    assert text == "Первое."
+    assert [call.purpose for call in usage] == ["classify", "summary"]

@@ -6,24 +6,28 @@ from collections.abc import Sequence
 from typing import Any
 
 from langchain_core.messages import AnyMessage, SystemMessage
+from langgraph.runtime import Runtime
 
-from src.graph.conversation_state import ConversationState, in_place_of_all
+from src.graph.conversation_state import ConversationState, TurnContext, in_place_of_all
 from src.llm.prompts.memory_context import key_facts_text
 from src.llm.tokens import TokenCounter
 from src.storage.memory_repo import Memory
+from src.time_zones import local_time
 
 USER_FACTS = "user_facts"
 BUDGET = 700  # tokens
 
 
-async def load_facts(state: ConversationState, *, counter: TokenCounter) -> ConversationState:
+async def load_facts(
+    state: ConversationState, runtime: Runtime[TurnContext], *, counter: TokenCounter
+) -> ConversationState:
     """Put the key facts right after the system prompt, in place of the ones there before.
 
     Reads: ``pending_facts``, ``messages``.
     Updates: ``messages``, ``current_token_count``, ``facts_loaded``.
     Side effects: none.
     """
-    facts = _packed(state.get("pending_facts", ()), counter)
+    facts = _packed(state.get("pending_facts", ()), counter, runtime.context.time_zone)
     if not facts:
         return {"facts_loaded": True}
     kept = [message for message in state["messages"] if message.name != USER_FACTS]
@@ -37,12 +41,14 @@ async def load_facts(state: ConversationState, *, counter: TokenCounter) -> Conv
     }
 
 
-def _packed(facts: Sequence[Memory], counter: TokenCounter) -> list[dict[str, Any]]:
+def _packed(
+    facts: Sequence[Memory], counter: TokenCounter, time_zone: str
+) -> list[dict[str, Any]]:
     """As many facts, from the first on, as the budget takes."""
     packed: list[dict[str, Any]] = []
     left = BUDGET
     for fact in facts:
-        record = {"uid": fact.uid, "said_on": _day(fact), "text": fact.text}
+        record = {"uid": fact.uid, "said_on": _day(fact, time_zone), "text": fact.text}
         left -= counter.count(str(record))
         if left < 0:
             break
@@ -50,5 +56,6 @@ def _packed(facts: Sequence[Memory], counter: TokenCounter) -> list[dict[str, An
     return packed
 
 
-def _day(fact: Memory) -> str | None:
-    return fact.said_at.date().isoformat() if fact.said_at else None
+def _day(fact: Memory, time_zone: str) -> str | None:
+    """The day in the user's own zone."""
+    return local_time(fact.said_at, time_zone).date().isoformat() if fact.said_at else None

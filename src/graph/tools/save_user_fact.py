@@ -88,6 +88,8 @@ def find_said(history: Sequence[HistoryMessage], quote: str, context: TurnContex
     for entry in reversed(history):
         text = strip_time_label(entry["content"])
         if entry["role"] == "user" and wanted and wanted in normalise(text):
-            moment = read_time_label(entry["content"], context.time_zone) or context.moment
+            moment = read_time_label(entry["content"], context.time_zone)
+            if moment is None or entry["id"] == context.message_id:
+                moment = context.moment  # the label tells the minute only
             return Said(entry["id"], text, local_time(moment, context.time_zone))
     return Said(context.message_id, context.text, local_time(context.moment, context.time_zone))

@@ -1,0 +1,357 @@
+"""The prompt: how much of it a provider's cache covers, and how long it gets.
+
+    python -m benchmarks.prompts            the figures, and one prompt as the model sees it
+    python -m benchmarks.prompts --example  the prompt alone, for the README
+
+A user talks to the assistant for 200 turns, in Russian, Ukrainian and English; facts are saved by
+the tool now and then, and the background works after every turn as it does in the bot. What counts
+are the requests that reach the model's server.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from urllib.parse import urlsplit
+from uuid import UUID
+
+import psycopg2
+
+from benchmarks.chat_texts import ANSWERS, FACTS, REMARKS, STORIES, ToldFact, language_at
+from src.application import Core, open_core
+from src.config import Settings
+from src.llm.prompts.assistant import SYSTEM_PROMPT
+from src.llm.prompts.summary import MERGE_PROMPT, SUMMARY_PROMPT
+from src.llm.tokens import TOKENS_PER_MESSAGE, TokenCounter
+from src.services.agent_service import IncomingMessage
+from src.storage.embedded_pg import EmbeddedPostgres
+from src.storage.pg_client import PgClient
+from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply, text_of
+
+MODEL = "openai:gpt-5-mini"
+TURNS = 200
+USER = 2**41
+# OpenAI, "Prompt caching": prompts of 1,024 tokens or more are cached, in steps of 128.
+CACHED_FROM, CACHED_STEP = 1024, 128
+MEMORY_BLOCKS = frozenset({"user_facts", "history_summary", "memories"})
+
+# A long conversation as the database holds it: messages with positions and times, the newest now.
+INSERT_MESSAGES = """
+INSERT INTO messages (conversation_id, role, content, position, said_at, created_at, indexed_at)
+SELECT %(conversation)s, CASE WHEN n %% 2 = 1 THEN 'user' ELSE 'assistant' END,
+       CASE WHEN n %% 2 = 1 THEN '[Текущее время: 2026-01-01 12:00] ' ELSE '' END
+           || 'Реплика ' || n || '. ' || %(text)s, n, moment, moment,
+       CASE WHEN n > %(found)s THEN now() END
+FROM generate_series(1, %(messages)s) n,
+     LATERAL (SELECT now() - (%(messages)s - n + 1) * interval '1 minute') AS t (moment)
+"""
+INSERT_FACTS = """
+INSERT INTO memories (telegram_user_id, memory_type, text, subject, relation, object, importance,
+                      origin, content_hash)
+SELECT %(user)s, 'user_fact', 'Факт ' || n || ': ' || %(text)s, 'user', 'other', 'x',
+       1 + n %% 10, 'tool', 'bench ' || n
+FROM generate_series(1, %(facts)s) n
+"""
+# Everything before the newest 30 messages: a merged one, then one for every six.
+INSERT_SUMMARIES = """
+INSERT INTO conversation_summaries (conversation_id, first_position, last_position, content)
+SELECT %(conversation)s, first, last, left(%(text)s, CASE first WHEN 1 THEN 1000 ELSE 500 END)
+FROM (SELECT 1 AS first, %(messages)s - 60 AS last
+      UNION ALL SELECT n, n + 5 FROM generate_series(%(messages)s - 59, %(messages)s - 30, 6) n
+     ) AS parts
+WHERE %(messages)s > 60
+"""
+
+
+class Voice:
+    """The model: answers of a realistic length, and the fact that was just told, saved."""
+
+    def __init__(self) -> None:
+        self._chance = random.Random(11)
+        self.turn = 0
+        self.fact: ToldFact | None = None
+
+    def message(self, turn: int) -> str:
+        """What the user says in a turn: a fact, a remark, or one to four sentences."""
+        self.turn = turn
+        self.fact = next((fact for fact in FACTS if fact.turn == turn), None)
+        if self.fact is not None:
+            return f"{self.fact.said}."
+        language = language_at(turn)
+        if self._chance.random() < 0.3:
+            return self._chance.choice(REMARKS[language])
+        count = self._chance.choice((1, 1, 2, 2, 3, 4))
+        return " ".join(self._chance.sample(STORIES[language], count))
+
+    def reply(self, request: ChatRequest) -> Reply:
+        """What the model writes, whatever it is asked."""
+        if any(tool["function"]["name"] == "ExtractedFacts" for tool in request.tools):
+            return Reply(tool_calls=[("ExtractedFacts", {"facts": []})])
+        if request.system_text in (SUMMARY_PROMPT, MERGE_PROMPT):
+            length = 320 if request.system_text == SUMMARY_PROMPT else 640
+            return Reply(text=_gist(text_of(request.messages[-1]["content"]), length))
+        if self.fact is not None and request.messages[-1]["role"] != "tool":
+            fact, self.fact = self.fact, None
+            return Reply(tool_calls=[("save_user_fact", _arguments(fact))])
+        sentences = ANSWERS[language_at(self.turn)]
+        return Reply(text=" ".join(self._chance.sample(sentences, self._chance.choice((1, 2, 4)))))
+
+
+def _arguments(fact: ToldFact) -> dict[str, object]:
+    return {
+        "text": fact.said,
+        "quote": fact.said,
+        "relation": fact.relation,
+        "object": fact.object,
+        "importance": fact.importance,
+    }
+
+
+def _gist(quoted: str, length: int) -> str:
+    """A text of about ``length`` characters out of what is to be summarised."""
+    records = [json.loads(line) for line in quoted.splitlines() if line.startswith("{")]
+    texts = [str(record.get("text") or record.get("summary") or "") for record in records]
+    share = length // max(1, len(texts))
+    return "; ".join(text[:share].rpartition(" ")[0] or text[:share] for text in texts)
+
+
+# --- the chat
+
+
+async def simulate(core: Core, model: FakeOpenAI, *, turns: int = TURNS) -> list[ChatRequest]:
+    """Talk for ``turns`` turns; the requests for answers, in order, tool rounds included."""
+    voice, chance = Voice(), random.Random(12)
+    model.reply = voice.reply
+    moment = datetime(2026, 9, 1, 6, 0, tzinfo=UTC)
+    for turn in range(1, turns + 1):
+        moment += timedelta(minutes=chance.choice((1, 2, 3, 5, 20, 90, 600)))
+        await _talk(core, voice.message(turn), moment)
+    return [request for request in model.requests if SYSTEM_PROMPT in request.system_text]
+
+
+async def _talk(core: Core, text: str, moment: datetime) -> UUID:
+    """A turn, and what the background does after it."""
+    incoming = IncomingMessage(USER, text, moment, "ru", "Europe/Moscow")
+    turn = await core.agent.begin_turn(incoming)
+    answer = await core.agent.answer(turn)
+    await core.agent.mark_delivered(turn, answer)
+    await core.memory.turns.remember_turn(turn.conversation_id)
+    return turn.conversation_id
+
+
+def cache_figures(requests: Sequence[ChatRequest]) -> dict[str, float]:
+    """What a provider's cache would cover, comparing each request with the one before it."""
+    counter = TokenCounter(MODEL)
+    prompts = [rendered(request) for request in requests]
+    sizes = [_tokens(prompt, counter) for prompt in prompts]
+    shared = [0, *(shared_tokens(*pair, counter) for pair in pairwise(prompts))]
+    blocks = [in_blocks(tokens) for tokens in shared]
+    total = sum(sizes)
+    return {
+        "prompt_requests": float(len(requests)),
+        "prompt_tokens_mean": total / len(requests),
+        "prompt_cached_share": sum(blocks) / total,
+        "prompt_shared_share": sum(shared) / total,
+        "prompt_tools_tokens": float(_tokens(prompts[0][:1], counter)),
+        "prompt_system_tokens": float(_tokens(prompts[0][1:2], counter)),
+    }
+
+
+def rendered(request: ChatRequest) -> list[str]:
+    """The parts of a request in the order in which the model reads them: tools, then messages."""
+    parts = [json.dumps(request.tools, ensure_ascii=False)]
+    for message in request.messages:
+        head = f"{message['role']}\n{message.get('name', '')}\n"
+        calls = json.dumps(message["tool_calls"]) if message.get("tool_calls") else ""
+        parts.append(f"{head}{text_of(message.get('content'))}{calls}")
+    return parts
+
+
+def shared_tokens(before: Sequence[str], after: Sequence[str], counter: TokenCounter) -> int:
+    """The tokens at the beginning of ``after`` that ``before`` began with as well."""
+    equal = 0
+    while equal < min(len(before), len(after)) and before[equal] == after[equal]:
+        equal += 1
+    tokens = _tokens(after[:equal], counter)
+    if equal < min(len(before), len(after)):
+        tokens += counter.count(_common_start(before[equal], after[equal]))
+    return tokens
+
+
+def _common_start(one: str, other: str) -> str:
+    """What both texts begin with."""
+    length = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), None)
+    return one[:length] if length is not None else min(one, other, key=len)
+
+
+def in_blocks(tokens: int) -> int:
+    """How many of so many shared tokens a cache of whole blocks covers."""
+    if tokens < CACHED_FROM:
+        return 0
+    return tokens - (tokens - CACHED_FROM) % CACHED_STEP
+
+
+def _tokens(parts: Sequence[str], counter: TokenCounter) -> int:
+    return sum(counter.count(part) + TOKENS_PER_MESSAGE for part in parts)
+
+
+# --- the length of the context
+
+
+def fill_chat(client: PgClient, conversation_id: UUID, user: int, messages: int) -> None:
+    """A conversation of so many messages, 300 facts and the longest summaries there may be.
+
+    The oldest hundred messages are left for the indexer, so that something is found.
+    """
+    story = " ".join(STORIES["ru"])
+    parameters = {
+        "conversation": str(conversation_id),
+        "user": user,
+        "messages": messages,
+        "found": min(100, messages - 30),
+        "facts": 300,
+        "text": story,
+    }
+    client.execute(INSERT_MESSAGES, {**parameters, "text": story[:900]})
+    client.execute(INSERT_FACTS, {**parameters, "text": story[:380]})
+    client.execute(INSERT_SUMMARIES, parameters)
+
+
+def memory_tokens(request: ChatRequest, counter: TokenCounter) -> int:
+    """The tokens of a request that are neither the system prompt nor the history."""
+    blocks = [m for m in request.messages if m.get("name") in MEMORY_BLOCKS]
+    texts = [f"{m['role']}\n{m['name']}\n{text_of(m['content'])}" for m in blocks]
+    return _tokens(texts, counter)
+
+
+async def context_figures(core: Core, model: FakeOpenAI) -> dict[str, float]:
+    """The memory's part of the prompt after 10, 1,000 and 100,000 messages."""
+    counter, figures = TokenCounter(MODEL), {}
+    model.reply = Voice().reply
+    for number, messages in enumerate((10, 1_000, 100_000), start=1):
+        user = USER + number
+        conversation_id = core.conversations.get_or_create_conversation(user)
+        fill_chat(core.client, conversation_id, user, messages)
+        await core.memory.indexer.index_conversation(conversation_id)
+        await core.memory.indexer.embed_pending()
+        question = "Что я рассказывал про стиральную машину, дачу и велосипед?"
+        turn = await core.agent.begin_turn(
+            IncomingMessage(user, question, datetime.now(UTC), "ru", "Europe/Moscow")
+        )
+        await core.agent.answer(turn)
+        request = model.requests[-1]
+        figures[f"context_tokens_after_{messages}"] = float(memory_tokens(request, counter))
+        prompt = _tokens(rendered(request)[1:], counter)
+        figures[f"whole_prompt_tokens_after_{messages}"] = float(prompt)
+    return figures
+
+
+# --- one prompt, for the README
+
+EXAMPLE = (
+    ("Меня зовут Андрей, живу в Туле.", 9),
+    ("У меня аллергия на арахис, имей это в виду.", 9),
+    *((text, 0) for text in STORIES["ru"]),
+    ("Посоветуй что-нибудь к чаю на день рождения жены.", 0),
+)
+
+
+async def example_prompt(core: Core, model: FakeOpenAI) -> str:
+    """The last request of a short chat, as the model reads it; long texts are cut."""
+    voice, moment = Voice(), datetime(2026, 3, 3, 7, 0, tzinfo=UTC)
+    model.reply = voice.reply
+    for text, importance in EXAMPLE:
+        moment += timedelta(hours=7)
+        if importance:
+            said = text.partition(",")[0]
+            voice.fact = ToldFact(0, said, "other", said, importance)
+        await _talk(core, text, moment)
+    answers = [r for r in model.requests if SYSTEM_PROMPT in r.system_text]
+    lines = []
+    for message in answers[-1].messages:
+        name = f" {message['name']}" if message.get("name") else ""
+        text = text_of(message.get("content"))
+        lines.append(f"── {message['role']}{name}\n{text}")
+    return "\n".join(lines)
+
+
+# --- running it
+
+
+def measure_prompts(dsn: str) -> dict[str, float]:
+    """Every figure; works in databases of its own on the server of ``dsn``."""
+    return asyncio.run(_measure(dsn))
+
+
+async def _measure(dsn: str) -> dict[str, float]:
+    async with _bot(dsn) as (core, model):
+        figures = cache_figures(await simulate(core, model))
+        return figures | await context_figures(core, model)
+
+
+async def _show_example(dsn: str) -> str:
+    async with _bot(dsn) as (core, model):
+        return await example_prompt(core, model)
+
+
+@asynccontextmanager
+async def _bot(dsn: str) -> AsyncIterator[tuple[Core, FakeOpenAI]]:
+    """A bot without Telegram on a new database, and its model."""
+    with _new_database(dsn) as address:
+        async with FakeOpenAI() as model:
+            settings = Settings(
+                llm_model=MODEL,
+                openai_base_url=model.url,
+                openai_api_key="bench-key",  # type: ignore[arg-type]
+                database_url=address,  # type: ignore[arg-type]
+                embedding_model="local",
+            )
+            async with open_core(settings) as core:
+                await core.warm_up()
+                yield core, model
+
+
+@contextmanager
+def _new_database(dsn: str) -> Iterator[str]:
+    """A database of our own beside the one of ``dsn``; dropped afterwards."""
+    name = "pomni_prompts"
+    connection = psycopg2.connect(dsn)
+    connection.autocommit = True
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+            cursor.execute(f"CREATE DATABASE {name} TEMPLATE template0")
+            yield urlsplit(dsn)._replace(path=f"/{name}").geturl()
+            cursor.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    finally:
+        connection.close()
+
+
+def main() -> None:
+    """Print the figures and the example."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.prompts")
+    parser.add_argument("--example", action="store_true", help="only the prompt")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="pomni-bench-") as folder:
+        server = EmbeddedPostgres(Path(folder))
+        dsn = server.start()
+        try:
+            if not arguments.example:
+                for name, value in measure_prompts(dsn).items():
+                    print(f"{name:36}{value:10.3f}" if value < 10 else f"{name:36}{value:10.0f}")
+                print()
+            print(asyncio.run(_show_example(dsn)))
+        finally:
+            server.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,423 @@
+"""After an erasure nothing stands anywhere that the person wrote, taught or was told."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from src.errors import ConversationGoneError
+from src.services.agent_service import IncomingMessage
+from src.storage.conversation_repo import TelegramOrigin
+from src.storage.erasure_repo import ErasureRepository
+from src.storage.owner import Owner
+from src.storage.pg_client import PgClient
+from src.storage.update_repo import NewUpdate, UpdateKind
+from tests.fakes.openai_server import Reply
+from tests.integration.agent_rig import NOON, Rig, open_rig
+from tests.integration.fact_rig import FAKE_EMBEDDINGS
+from tests.tables import ROWS_OF_OWNER, columns_that_hold, dump, rows_of
+
+BOT = 555
+ANNA, BORIS = 2**41 + 101, 2**41 + 102
+GROUP = Owner(-1_000_000_000_777, 3)
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+async def rig(dsn: str, client: PgClient) -> AsyncIterator[Rig]:
+    async with open_rig(dsn, client, embedding_model=FAKE_EMBEDDINGS) as opened:
+        yield opened
+
+
+def message_of(sender: int, text: str, place: Owner | None = None, **fields: Any) -> NewUpdate:
+    """An update as Telegram sends it."""
+    number = next(_numbers)
+    owner = place or Owner(sender)
+    payload = {
+        "update_id": number,
+        "message": {
+            "message_id": number,
+            "date": int(NOON.timestamp()),
+            "chat": {"id": owner.telegram_user_id, "type": "supergroup" if place else "private"},
+            "from": {"id": sender, "is_bot": False, "first_name": f"имя{sender}"},
+            "text": text,
+            **fields,
+        },
+    }
+    kind: UpdateKind = "message"
+    return NewUpdate(number, kind, payload, *owner, sender, number)
+
+
+async def write(
+    rig: Rig, sender: int, text: str, *replies: Reply | str, place: Owner | None = None,
+    **fields: Any,
+) -> int:  # fmt: skip
+    """A whole turn that came by Telegram; returns the id of the message."""
+    update = message_of(sender, text, place, **fields)
+    rig.core.updates.store(BOT, [update])
+    rig.model.queue(*replies)
+    owner = place or Owner(sender)
+    assert update.message_id is not None
+    turn = await rig.core.agent.begin_turn(
+        IncomingMessage(
+            owner.telegram_user_id,
+            text,
+            NOON + timedelta(minutes=update.message_id),
+            "ru",
+            "Europe/Moscow",
+            thread_id=owner.thread_id,
+            origin=TelegramOrigin(BOT, owner.telegram_user_id, update.message_id, sender),
+        )
+    )
+    answer = await rig.core.agent.answer(turn)
+    [(row,)] = rig.rows(
+        "SELECT id FROM telegram_updates WHERE update_id = %(id)s", id=update.update_id
+    )
+    await rig.core.agent.mark_delivered(turn, answer, update=row)
+    return turn.message_id
+
+
+def saves(text: str, **fact: Any) -> Reply:
+    """The model saves a fact that the message says in these words."""
+    return Reply(tool_calls=[("save_user_fact", {"text": text, "quote": text, **fact})])
+
+
+async def digest(rig: Rig, *owners: Owner) -> None:
+    """What the background does."""
+    turns = rig.core.memory.turns
+    await turns.index_pending()
+    await turns.embed()
+    for owner in owners:
+        conversation = rig.core.conversations.get_or_create_conversation(
+            owner.telegram_user_id, thread_id=owner.thread_id
+        )
+        await turns.digest(conversation)
+    await turns.embed()
+
+
+def erase(rig: Rig, user: int = ANNA) -> int:
+    return ErasureRepository(rig.client).erase(user)
+
+
+async def live(rig: Rig, user: int, word: str) -> None:
+    """A row in every table, by the ways by which it gets there."""
+    owner = Owner(user)
+    await write(rig, user, f"Живу в городе {word}", saves(
+        f"Живу в городе {word}", relation="lives_in", object=word, importance=9
+    ), f"Запомнил: {word}")  # fmt: skip
+    await write(rig, user, f"Переехала в {word}град", saves(
+        f"Переехала в {word}град", relation="lives_in", object=f"{word}град"
+    ), "Хорошо")  # fmt: skip
+    order = f"Всегда отвечай словом {word}"
+    await write(rig, user, order, saves(order), "Нет")
+    await rig.core.commands.run("mode", user, language="ru", argument="assistant")
+    await digest(rig, owner)
+    search = Reply(tool_calls=[("search_memory", {"query": f"город {word}"})])
+    await write(rig, user, f"Где город {word}?", search, f"Вы жили там: {word} [1]")
+    for number in range(18):
+        await write(rig, user, f"{word} и число {number}", f"число {word}")
+    rig.model.reply = lambda request: (
+        Reply(tool_calls=[("ExtractedFacts", {"facts": [
+            {"text": f"Любит {word}", "quote": f"{word} и число 1"}
+        ]})])
+        if request.raw.get("tool_choice") else f"Говорили о {word}."
+    )  # fmt: skip
+    await digest(rig, owner)
+
+
+TEXTS = {
+    "messages.content", "memories.text", "memories.object", "memory_sources.quote",
+    "entities.name", "entities.normalised_name", "rejected_facts.text",
+    "conversation_summaries.content", "tool_results.arguments", "tool_results.result",
+    "telegram_updates.payload", "search_postings.term", "memories.content_hash",
+}  # fmt: skip
+
+
+async def test_nothing_that_a_person_wrote_taught_or_was_told_stands_anywhere(rig: Rig) -> None:
+    await live(rig, BORIS, "qzboris")
+    await live(rig, ANNA, "qzanna")
+    assert columns_that_hold(rig.core.dsn, "qzanna") >= TEXTS - {"memories.content_hash"}
+    filled = {table for table, _ in rows_of(rig.core.dsn, Owner(ANNA))}
+    assert filled == ROWS_OF_OWNER.keys(), "every table is filled"
+    others = rows_of(rig.core.dsn, Owner(BORIS))
+
+    assert erase(rig) > 0
+    assert columns_that_hold(rig.core.dsn, "qzanna") == set()
+    jobs = {"procrastinate_jobs.lock"}  # of updates that no worker has handled here
+    assert columns_that_hold(rig.core.dsn, str(ANNA)) <= jobs
+    assert rows_of(rig.core.dsn, Owner(ANNA)) == []
+    assert rows_of(rig.core.dsn, Owner(BORIS)) == others
+    for table in ("search_documents", "search_postings", "document_embeddings"):
+        owners = f"SELECT DISTINCT telegram_user_id FROM {table}"
+        assert rig.rows(owners) == [(BORIS,)]
+
+
+async def test_erasing_twice_or_somebody_unknown_changes_nothing(rig: Rig) -> None:
+    await live(rig, BORIS, "qzboris")
+    await write(rig, ANNA, "привет", "здравствуйте")
+    before = dump(rig.core.dsn, *ROWS_OF_OWNER)
+    assert erase(rig, 2**41) == 0
+    assert dump(rig.core.dsn, *ROWS_OF_OWNER) == before
+    assert erase(rig) > 0 and erase(rig) == 0
+
+
+async def test_after_an_erasure_one_is_a_stranger(rig: Rig) -> None:
+    await live(rig, ANNA, "qzanna")
+    erase(rig)
+    rig.model.reply = lambda _request: "Не знаю."
+    await write(rig, ANNA, "Где я живу?")
+    assert "qzanna" not in str(rig.model.requests[-1].raw)
+    assert await rig.core.memory.memories.count(Owner(ANNA)) == 0
+    assert rig.core.user_settings.get(ANNA).mode == "assistant"
+
+
+async def fill_group(rig: Rig) -> None:
+    """Anna and Boris in a topic; what Anna says has a ``qzanna`` in it."""
+    await write(rig, BORIS, "Боря любит рыбалку", saves(
+        "Боря любит рыбалку", subject="Боря", relation="likes", object="рыбалку"
+    ), "Ага", place=GROUP)  # fmt: skip
+    await write(rig, ANNA, "Аня любит qzanna", saves(
+        "Аня любит qzanna", subject="qzanna", relation="likes", object="qzanna"
+    ), "Запомнил qzannatold", place=GROUP)  # fmt: skip
+    for number in range(16):
+        await write(rig, BORIS, f"борис {number}", f"ответ {number}", place=GROUP)
+        await write(rig, ANNA, f"qzanna {number}", f"ответ qzannatold {number}", place=GROUP)
+    rig.model.reply = lambda request: (
+        Reply(tool_calls=[("ExtractedFacts", {"facts": []})])
+        if request.raw.get("tool_choice")
+        else "Аня говорила о qzanna."
+    )
+    await digest(rig, GROUP)
+
+
+def group_rows_of(rig: Rig, sender: int) -> list[Any]:
+    """Messages of a person in the group, and the answers to them."""
+    return rig.rows(
+        "SELECT to_jsonb(m)::text FROM messages m LEFT JOIN messages q ON q.id = m.reply_to_id"
+        " WHERE coalesce(q.sender_id, m.sender_id) = %(sender)s ORDER BY m.id",
+        sender=sender,
+    )
+
+
+async def test_in_a_group_only_what_the_person_wrote_and_was_told_goes(rig: Rig) -> None:
+    await fill_group(rig)
+    held = columns_that_hold(rig.core.dsn, "qzanna")
+    assert held >= TEXTS - {"rejected_facts.text", "memories.content_hash"}
+    others = group_rows_of(rig, BORIS)
+    assert len(others) == 2 * 17 + 1
+
+    assert erase(rig) > 0
+    assert columns_that_hold(rig.core.dsn, "qzanna") == set()
+    assert group_rows_of(rig, BORIS) == others
+    facts = await rig.core.memory.memories.list_memories(GROUP)
+    assert [fact.text for fact in facts] == ["Боря любит рыбалку"]
+    names = rig.rows("SELECT name FROM entities ORDER BY id")
+    assert names == [("Боря",), ("рыбалку",)]
+    mine = "SELECT count(*) FROM telegram_updates WHERE user_id = %(user)s"
+    assert rig.rows(mine, user=ANNA) == [(0,)] and rig.rows(mine, user=BORIS) == [(17,)]
+
+
+async def test_in_a_group_summaries_are_made_anew_without_the_person(rig: Rig) -> None:
+    await fill_group(rig)
+    erase(rig)
+    rig.model.requests.clear()
+    rig.model.reply = lambda _request: "Боря рассказывал."
+    await digest(rig, GROUP)
+    assert "qzanna" not in str([request.raw for request in rig.model.requests])
+    spans = rig.rows(
+        "SELECT first_position, last_position FROM conversation_summaries ORDER BY first_position"
+    )
+    assert spans[0][0] == 1
+    assert all(after[0] == before[1] + 1 for before, after in itertools.pairwise(spans))
+
+
+async def test_a_fact_that_somebody_else_told_too_stays_without_the_words_of_the_person(
+    rig: Rig,
+) -> None:
+    for sender, text in ((ANNA, "Едем в июле, сказала qzanna"), (BORIS, "Едем в июле")):
+        fact = {"text": "Едем в июле", "quote": text}
+        await write(rig, sender, text, Reply(tool_calls=[("save_user_fact", fact)]), "Ага",
+                    place=GROUP)  # fmt: skip
+    assert rig.rows("SELECT count(*) FROM memory_sources") == [(2,)]
+    erase(rig)
+    facts = await rig.core.memory.memories.list_memories(GROUP)
+    assert [fact.text for fact in facts] == ["Едем в июле"]
+    assert columns_that_hold(rig.core.dsn, "qzanna") == set()
+
+
+async def test_what_a_person_taught_a_group_goes_also_when_its_messages_were_wiped_before(
+    rig: Rig,
+) -> None:
+    text = "Аня любит qzanna"
+    await write(rig, ANNA, text, saves(text), "Запомнил", place=GROUP)
+    await write(rig, BORIS, "Боря любит чай", saves("Боря любит чай"), "Ага", place=GROUP)
+    await rig.core.agent.start_new_conversation(GROUP.telegram_user_id, thread_id=GROUP.thread_id)
+    assert columns_that_hold(rig.core.dsn, "qzanna") >= {"memories.text", "memory_sources.quote"}
+    erase(rig)
+    assert columns_that_hold(rig.core.dsn, "qzanna") == set()
+    facts = await rig.core.memory.memories.list_memories(GROUP)
+    assert [fact.text for fact in facts] == ["Боря любит чай"]
+
+
+async def test_what_the_bot_told_others_of_the_person_goes_too(rig: Rig) -> None:
+    """Boris asks in the group; the bot searches, and answers with Anna's words as its source."""
+    text = "Аня любит qzanna"
+    await write(rig, ANNA, text, saves(text), "Запомнил", place=GROUP)
+    await digest(rig, GROUP)
+    search = Reply(tool_calls=[("search_memory", {"query": "что любит Аня"})])
+    asked = await write(rig, BORIS, "Что любит Аня?", search, "Она любит qzanna [1]", place=GROUP)
+    assert rig.rows("SELECT count(*) FROM answer_sources") == [(1,)]
+    erase(rig)
+    assert columns_that_hold(rig.core.dsn, "qzanna") == set()
+    assert rig.rows("SELECT message_text(content) FROM messages WHERE id = %(id)s", id=asked) == [
+        ("Что любит Аня?",)
+    ]
+
+
+def quoted(sender: int, text: str, **fields: Any) -> dict[str, Any]:
+    """A message of the group, as a reply to it quotes it."""
+    return {
+        "message_id": 1,
+        "date": int(NOON.timestamp()),
+        "chat": {"id": GROUP.telegram_user_id, "type": "supergroup"},
+        "from": {"id": sender, "is_bot": sender == BOT, "first_name": f"имя{sender}"},
+        "text": text,
+        **fields,
+    }
+
+
+QUOTES = (
+    {"reply_to_message": quoted(ANNA, "qzanna сказала")},
+    {"reply_to_message": quoted(BOT, "Анне: qzannatold")},
+    {"reply_to_message": quoted(ANNA, "сказала"), "quote": {"text": "qzanna", "position": 0}},
+)
+
+
+@pytest.mark.parametrize("fields", QUOTES, ids=["hers", "the answer to her", "a part of hers"])
+async def test_a_reply_of_somebody_else_that_quotes_it_keeps_no_quotation(
+    rig: Rig, fields: dict[str, Any]
+) -> None:
+    await write(rig, ANNA, "qzanna сказала", "Анне: qzannatold", place=GROUP)
+    await write(rig, BORIS, "и что?", "ничего", place=GROUP, **fields)
+    others = group_rows_of(rig, BORIS)
+    erase(rig)
+    assert columns_that_hold(rig.core.dsn, "qzanna") == set()
+    assert group_rows_of(rig, BORIS) == others
+
+
+async def test_a_reply_of_somebody_else_that_waits_for_its_answer_is_not_lost(rig: Rig) -> None:
+    await write(rig, ANNA, "qzanna сказала", "Анне: qzannatold", place=GROUP)
+    waiting = message_of(BORIS, "и что?", GROUP, **QUOTES[0])
+    rig.core.updates.store(BOT, [waiting])
+    erase(rig)
+    assert rig.rows(
+        "SELECT payload #>> '{message,text}' FROM telegram_updates WHERE handled_at IS NULL"
+    ) == [("и что?",)]
+    assert columns_that_hold(rig.core.dsn, "qzanna") == set()
+
+
+async def test_a_button_pressed_by_somebody_else_keeps_no_quotation(rig: Rig) -> None:
+    await write(rig, ANNA, "qzanna сказала", "Анне: qzannatold", place=GROUP)
+    number = next(_numbers)
+    answer = quoted(BOT, "Анне: qzannatold", reply_to_message=quoted(ANNA, "qzanna сказала"))
+    query = {"id": "1", "from": {"id": BORIS}, "message": answer, "data": "source:1"}
+    payload = {"update_id": number, "callback_query": query}
+    rig.core.updates.store(BOT, [NewUpdate(number, "callback", payload, *GROUP, BORIS, 1)])
+    erase(rig)
+    assert columns_that_hold(rig.core.dsn, "qzanna") == set()
+
+
+async def test_the_same_person_in_private_and_in_groups_goes_from_everywhere(rig: Rig) -> None:
+    other_group = replace_thread(Owner(-1_000_000_000_888), 0)
+    for place in (None, GROUP, replace_thread(GROUP, 4), other_group):
+        await write(rig, ANNA, "здесь qzanna", "ответ qzannatold", place=place)
+        await write(rig, BORIS, "здесь боря", "ответ боре", place=place)
+    others = [group_rows_of(rig, BORIS), rows_of(rig.core.dsn, Owner(BORIS))]
+    erase(rig)
+    assert columns_that_hold(rig.core.dsn, "qzanna") == set()
+    assert [group_rows_of(rig, BORIS), rows_of(rig.core.dsn, Owner(BORIS))] == others
+
+
+def replace_thread(owner: Owner, thread_id: int) -> Owner:
+    return owner._replace(thread_id=thread_id)
+
+
+async def test_new_messages_of_a_group_are_read_for_facts_also_after_an_erasure(rig: Rig) -> None:
+    """Positions of erased messages are given out again; what stands there is new all the same."""
+    await write(rig, BORIS, "привет", "и вам", place=GROUP)
+    for number in range(10):
+        await write(rig, ANNA, f"qzanna {number}", "ответ", place=GROUP)
+    await digest(rig, GROUP)
+    erase(rig)
+    rig.model.requests.clear()
+    for number in range(11):
+        await write(rig, BORIS, f"борис {number}", "ответ", place=GROUP)
+    await digest(rig, GROUP)
+    read = [r for r in rig.model.requests if r.raw.get("tool_choice")]
+    assert read and "борис 0" in str(read[0].raw)
+
+
+async def in_flight(rig: Rig, work: Any) -> None:
+    """Start some work, erase Anna while the model thinks, and let it end."""
+    gate = asyncio.Event()
+    inner = rig.model.reply
+
+    def slow(request: Any) -> Reply:
+        reply = inner(request)
+        reply = Reply(text=reply) if isinstance(reply, str) else reply
+        return replace(reply, gate=gate)
+
+    rig.model.reply = slow
+    task = asyncio.ensure_future(work)
+    await rig.model.wait_for(lambda: rig.model.waiting_at_gate)
+    erase(rig)
+    gate.set()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_an_extraction_that_was_under_way_stores_nothing_afterwards(rig: Rig) -> None:
+    for number in range(12):
+        await write(rig, ANNA, f"Люблю qzanna {number}", "ответ")
+    fact = {"text": "Люблю qzanna 1", "quote": "Люблю qzanna 1"}
+    rig.model.reply = lambda _request: Reply(tool_calls=[("ExtractedFacts", {"facts": [fact]})])
+    await in_flight(rig, digest(rig, Owner(ANNA)))
+    assert columns_that_hold(rig.core.dsn, "qzanna") == set()
+    assert rows_of(rig.core.dsn, Owner(ANNA)) == []
+
+
+async def test_a_summary_that_was_being_written_is_not_stored_afterwards(rig: Rig) -> None:
+    for number in range(18):
+        await write(rig, ANNA, f"qzanna {number}", "ответ")
+    rig.model.reply = lambda _request: "Говорили о qzanna."
+    await in_flight(rig, digest(rig, Owner(ANNA)))
+    assert columns_that_hold(rig.core.dsn, "qzanna") == set()
+    assert rows_of(rig.core.dsn, Owner(ANNA)) == []
+
+
+async def test_a_turn_that_was_under_way_leaves_nothing(rig: Rig) -> None:
+    rig.model.reply = lambda request: (
+        "Запомнил qzanna"
+        if any(message["role"] == "tool" for message in request.messages)
+        else saves("Люблю qzanna")
+    )
+    await in_flight(rig, write(rig, ANNA, "Люблю qzanna"))
+    assert columns_that_hold(rig.core.dsn, "qzanna") == set()
+    assert rows_of(rig.core.dsn, Owner(ANNA)) == []
+
+
+async def test_the_answer_to_an_erased_message_is_refused(rig: Rig) -> None:
+    gate = asyncio.Event()
+    rig.model.queue(Reply(text="ответ qzanna", gate=gate))
+    task = asyncio.ensure_future(write(rig, ANNA, "вопрос qzanna"))
+    await rig.model.wait_for(lambda: rig.model.waiting_at_gate)
+    erase(rig)
+    gate.set()
+    with pytest.raises(ConversationGoneError):
+        await task
+    assert columns_that_hold(rig.core.dsn, "qzanna") == set()

@@ -1,0 +1,653 @@
+"""The index: what goes in, what stays out, what is found before it has a vector, and the plans."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import psycopg2
+import pytest
+
+from src.errors import ModelError, ModelUnavailableError
+from src.memory.indexer import EMBED_BATCH, Indexer, continues_talk
+from src.memory.retriever import Hit, Query
+from src.memory.terms import terms
+from src.storage import (
+    conversation_repo,
+    embedding_repo,
+    extraction_repo,
+    memory_repo,
+    memory_shelf_repo,
+    retrieval_repo,
+    search_index_repo,
+    summary_repo,
+)
+from src.storage.conversation_repo import TelegramOrigin
+from src.storage.owner import Owner
+from src.storage.pg_client import PgClient
+from tests.conftest import TEMPLATE, new_database
+from tests.fakes.openai_server import Reply
+from tests.integration.agent_rig import USER, Rig, open_rig
+
+NOON = datetime(2026, 3, 3, 9, 0, tzinfo=UTC)
+LABEL = "[Текущее время: 2026-03-03 12:00]"
+
+
+class Desk:
+    """One conversation, and its index."""
+
+    def __init__(self, rig: Rig) -> None:
+        self.rig = rig
+        self.id: UUID = rig.core.conversations.get_or_create_conversation(USER)
+        self.moment = NOON
+        rig.model.embedding_requests.clear()  # the model was measured
+
+    @property
+    def indexer(self) -> Indexer:
+        return self.rig.core.memory.indexer
+
+    def say(self, text: str, role: str = "user", **changes: Any) -> int:
+        """Store a message a minute after the one before; returns its id."""
+        self.moment += timedelta(minutes=1)
+        content = f"{LABEL} {text}" if role == "user" else text
+        values = {"said_at": self.moment, **changes}
+        add = self.rig.core.conversations.append_message
+        return add(self.id, role, content, **values)  # type: ignore[arg-type]
+
+    async def index(self) -> None:
+        """Words only."""
+        await self.indexer.index_conversation(self.id)
+
+    async def index_and_embed(self) -> None:
+        await self.index()
+        await self.indexer.embed_pending()
+
+    async def search(self, text: str, **changes: Any) -> list[Hit]:
+        query = Query(Owner(USER), text, NOON + timedelta(days=30), **changes)
+        return await self.rig.core.memory.memories.search(query)
+
+    async def found(self, text: str, **changes: Any) -> list[str]:
+        return [hit.text for hit in await self.search(text, **changes)]
+
+    def postings(self) -> set[str]:
+        return {term for (term,) in self.rig.rows("SELECT DISTINCT term FROM search_postings")}
+
+    def documents(self, columns: str = "message_id") -> list[Any]:
+        rows = self.rig.rows(f"SELECT {columns} FROM search_documents ORDER BY position")
+        return [row[0] if len(row) == 1 else row for row in rows]
+
+    def unindexed(self) -> int:
+        [(count,)] = self.rig.rows(
+            "SELECT count(*) FROM messages WHERE indexed_at IS NULL"
+            " AND role IN ('user', 'assistant')"
+        )
+        return int(count)
+
+    def embedded(self) -> list[list[str]]:
+        """The texts of each request to the endpoint."""
+        return self.rig.model.embedding_requests
+
+
+@pytest.fixture
+async def desk(dsn: str, client: PgClient) -> AsyncIterator[Desk]:
+    async with open_rig(dsn, client, embedding_model="openai:fake-embedding") as rig:
+        yield Desk(rig)
+
+
+# --- what goes in
+
+
+async def test_the_time_label_is_neither_a_word_nor_embedded_and_the_time_is_kept(
+    desk: Desk,
+) -> None:
+    message = desk.say("У меня есть собака Рекс")
+    await desk.index_and_embed()
+    assert desk.postings() == set(terms("У меня есть собака Рекс"))
+    assert desk.embedded() == [["У меня есть собака Рекс"]]
+    assert desk.documents("message_id, said_at, speaker") == [(message, desk.moment, "user")]
+
+
+async def test_what_was_said_is_found_by_its_time(desk: Desk) -> None:
+    desk.say("Посадили яблоню", said_at=datetime(2026, 3, 14, 9, 0, tzinfo=UTC))
+    desk.say("Починили забор", said_at=datetime(2026, 3, 20, 9, 0, tzinfo=UTC))
+    await desk.index_and_embed()
+    assert await desk.found("что было 14 марта?") == ["Посадили яблоню"]
+    assert await desk.found("що було 20 березня?") == ["Починили забор"]
+
+
+async def test_the_answer_is_indexed_as_the_assistant_s_and_not_found_unasked(desk: Desk) -> None:
+    desk.say("Какая столица Чили?")
+    desk.say("Сантьяго", "assistant")
+    await desk.index_and_embed()
+    assert desk.documents("speaker") == ["user", "assistant"]
+    assert await desk.found("Сантьяго", threshold=1.0) == ["Какая столица Чили?"]
+    assert "Сантьяго" in await desk.found("Сантьяго", threshold=1.0, with_assistant=True)
+
+
+async def test_bookkeeping_is_no_document(desk: Desk) -> None:
+    message = desk.say("Который час?")
+    desk.say("Tools used: current_time", "system")
+    await desk.index()
+    assert desk.documents() == [message]
+    assert desk.unindexed() == 0
+
+
+async def test_messages_of_one_talk_stand_together_and_a_long_silence_parts_them(
+    desk: Desk,
+) -> None:
+    desk.say("один")
+    desk.say("два")
+    await desk.index()
+    desk.say("три")
+    await desk.index_and_embed()
+    desk.moment += timedelta(hours=6)
+    desk.say("четыре")
+    await desk.index_and_embed()
+    first, second, third, fourth = desk.documents("position")
+    assert (second - first, third - second, fourth - third) == (1, 1, 4)
+    assert desk.embedded() == [["два\nтри", "один\nдва", "один"], ["четыре"]]
+
+
+async def test_an_hour_long_text_is_indexed_within_bounds(desk: Desk) -> None:
+    desk.say("x" * 5000 + " слово" * 40_000)
+    await desk.index_and_embed()
+    assert desk.postings() == {"слов", "x" * 40}
+    assert desk.documents("length < 3000") == [True]
+    [[text]] = desk.embedded()
+    assert len(text) <= 6000
+
+
+async def test_what_is_forgotten_before_it_is_indexed_never_gets_in(desk: Desk) -> None:
+    message = desk.say("Это секрет фирмы")
+    kept = desk.say("А это нет")
+    await desk.rig.core.memory.memories.forget(Owner(USER), [f"msg-{message}"])
+    await desk.index_and_embed()
+    assert desk.documents() == [kept]
+    assert all("секрет" not in text for request in desk.embedded() for text in request)
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "Мой пароль от почты: Qwerty12345",
+        "карта 4276 1600 1234 5675",
+        "my api key: sk-proj-abcdefghijklmnop1234",
+        "пін-код від картки 4821",
+    ],
+)
+async def test_a_secret_is_not_indexed_not_embedded_and_not_looked_at_again(
+    desk: Desk, secret: str
+) -> None:
+    desk.say("Запиши для меня")
+    desk.say(secret)
+    kept = desk.say("Спасибо тебе")
+    await desk.index_and_embed()
+    assert len(desk.documents()) == 2 and kept in desk.documents()
+    assert desk.unindexed() == 0
+    assert secret not in str(desk.embedded())
+    assert not desk.postings() & (set(terms(secret)) - set(terms("Запиши для меня")))
+    assert secret not in await desk.found(secret, threshold=0.0, limit=50)
+
+
+# --- edits
+
+ORIGIN = TelegramOrigin(bot_id=1, chat_id=USER, message_id=7, sender_id=USER)
+
+
+def edit(desk: Desk, text: str) -> None:
+    assert desk.rig.core.conversations.edit_message(USER, ORIGIN, text)
+
+
+async def test_an_edited_message_is_indexed_again_and_its_old_words_are_gone(desk: Desk) -> None:
+    message = desk.say("Я люблю устрицы", origin=ORIGIN)
+    said_at = desk.moment
+    await desk.index_and_embed()
+    edit(desk, "Я ненавижу креветки")
+    assert await desk.rig.core.memory.turns.index_pending() == []
+    await desk.indexer.embed_pending()
+    assert desk.documents("message_id, said_at") == [(message, said_at)]
+    assert desk.postings() == set(terms("Я ненавижу креветки"))
+    assert await desk.found("устрицы", threshold=1.0) == []
+    assert await desk.found("креветки", threshold=1.0) == ["Я ненавижу креветки"]
+    assert desk.embedded()[1] == ["Я ненавижу креветки"]
+    assert len(desk.rig.rows("SELECT 1 FROM document_embeddings")) == 1
+    assert desk.rig.stored() == [("user", f"{LABEL} Я ненавижу креветки")]
+
+
+async def test_a_message_edited_into_a_secret_leaves_the_index(desk: Desk) -> None:
+    desk.say("Я люблю устрицы", origin=ORIGIN)
+    await desk.index_and_embed()
+    edit(desk, "Мой пароль от почты: Qwerty12345")
+    await desk.index_and_embed()
+    assert (desk.documents(), desk.postings(), desk.unindexed()) == ([], set(), 0)
+    edit(desk, "Я люблю мидии")
+    await desk.index_and_embed()
+    assert await desk.found("мидии") == ["Я люблю мидии"]
+
+
+async def test_an_edit_of_an_old_message_is_no_part_of_the_newest_talk(desk: Desk) -> None:
+    desk.say("Я люблю устрицы", origin=ORIGIN)
+    desk.moment += timedelta(days=60)
+    desk.say("Завтра еду на дачу")
+    await desk.index_and_embed()
+    edit(desk, "Я люблю мидии")
+    await desk.index_and_embed()
+    newest, edited = desk.documents("position")
+    assert edited - newest == 4
+    assert desk.embedded()[-1] == ["Я люблю мидии"]
+
+
+@pytest.mark.parametrize(
+    ("hours", "expected"), [(0, True), (6, True), (6.01, False), (-0.1, True), (-7, False)]
+)
+def test_a_talk_lasts_until_a_silence_of_six_hours(hours: float, expected: bool) -> None:
+    assert continues_talk(NOON, NOON + timedelta(hours=hours)) is expected
+    assert continues_talk(None, NOON) is False
+
+
+# --- before there is a vector
+
+
+async def test_words_are_found_before_the_embedding_exists(desk: Desk) -> None:
+    desk.say("У меня есть собака Рекс")
+    await desk.index()
+    [hit] = await desk.search("Как зовут мою собаку?")
+    assert hit.text == "У меня есть собака Рекс"
+    assert hit.channels["dense"] == 0.0 and hit.channels["lexical"] > 0
+    await desk.indexer.embed_pending()
+    [hit] = await desk.search("Как зовут мою собаку?")
+    assert hit.channels["dense"] > 0
+
+
+async def test_words_are_found_while_the_endpoint_is_away(desk: Desk) -> None:
+    desk.say("У меня есть собака Рекс")
+    await desk.index_and_embed()
+    for failure in (Reply(status=503), Reply(status=401), Reply(status=400)):
+        desk.rig.model.embeddings_error = failure
+        assert await desk.found("собака") == ["У меня есть собака Рекс"]
+
+
+async def test_a_memory_whose_vectors_are_of_another_model_is_found_by_words(desk: Desk) -> None:
+    desk.say("У меня есть собака Рекс")
+    await desk.index_and_embed()
+    embeddings = desk.rig.core.memory.embeddings
+    model = await desk.rig.core.memory.space.model()
+    other = embeddings.add_model("other", model.means, unrelated_median=0.0, unrelated_high=0.1)
+    desk.rig.client.execute(
+        "UPDATE document_embeddings SET model_id = %(model)s", {"model": other.id}
+    )
+    assert await desk.found("собака") == ["У меня есть собака Рекс"]
+
+
+# --- embedding in batches
+
+
+async def test_documents_are_embedded_in_batches_the_newest_first(desk: Desk) -> None:
+    count = 2 * EMBED_BATCH + 22
+    for number in range(count):
+        desk.say(f"номер {number}", said_at=NOON + timedelta(days=number))
+    await desk.index()
+    progress: list[int] = []
+    assert await desk.indexer.embed_pending(progress.append) == count
+    assert progress == [64, 128, 150]
+    assert [len(texts) for texts in desk.embedded()] == [64, 64, 22]
+    told = [text for texts in desk.embedded() for text in texts]
+    assert told == [f"номер {number}" for number in reversed(range(count))]
+    assert await desk.indexer.embed_pending() == 0
+    assert len(desk.embedded()) == 3
+
+
+async def test_an_outage_in_the_middle_keeps_what_is_done(desk: Desk) -> None:
+    for number in range(EMBED_BATCH + 10):
+        desk.say(f"номер {number}")
+    await desk.index()
+
+    def fail(_done: int) -> None:
+        desk.rig.model.embeddings_error = Reply(status=503)
+
+    with pytest.raises(ModelUnavailableError):
+        await desk.indexer.embed_pending(fail)
+    done = desk.rig.rows("SELECT count(*) FROM search_documents WHERE model_id IS NOT NULL")
+    assert done == [(EMBED_BATCH,)]
+    desk.rig.model.embeddings_error = None
+    assert await desk.indexer.embed_pending() == 10
+
+
+class FussyEndpoint:
+    """An embedder that refuses a whole request because of one text in it."""
+
+    def __init__(self, desk: Desk, bad: str) -> None:
+        self._embed = desk.rig.core.memory.space.embed_documents
+        self._bad = bad
+
+    async def __call__(self, texts: list[str]) -> list[str]:
+        if any(self._bad in text for text in texts):
+            raise ModelError("the model refused the request (HTTP 400: too many tokens)")
+        return await self._embed(texts)
+
+
+async def test_a_text_that_the_endpoint_refuses_keeps_no_other_from_being_embedded(
+    desk: Desk,
+) -> None:
+    for number in range(5):
+        desk.say(f"номер {number}", said_at=NOON + timedelta(days=number))
+    desk.say("😀😀😀 ромашка", said_at=NOON + timedelta(days=10))
+    await desk.index()
+    desk.rig.core.memory.space.embed_documents = FussyEndpoint(desk, "😀")  # type: ignore[assignment]
+    assert await desk.indexer.embed_pending() == 6
+    assert await desk.indexer.embed_pending() == 0, "it is not asked again"
+    assert await desk.found("ромашка") == ["😀😀😀 ромашка"]
+    [hit] = await desk.search("номер 3", limit=1)
+    assert hit.text == "номер 3" and hit.similarity > 0.9
+
+
+async def test_an_endpoint_that_refuses_everything_marks_nothing_as_done(desk: Desk) -> None:
+    for number in range(3):
+        desk.say(f"номер {number}", said_at=NOON + timedelta(days=number))
+    await desk.index()
+    desk.rig.core.memory.space.embed_documents = FussyEndpoint(desk, "номер")  # type: ignore[assignment]
+    with pytest.raises(ModelError):
+        await desk.indexer.embed_pending()
+    assert desk.rig.rows("SELECT count(*) FROM document_embeddings") == [(0,)]
+
+
+async def test_a_document_that_is_deleted_while_it_is_embedded_is_passed_over(desk: Desk) -> None:
+    first = desk.say("номер один")
+    desk.say("номер два")
+    await desk.index()
+    embed = desk.rig.core.memory.space.embed_documents
+
+    async def forget_meanwhile(texts: list[str]) -> list[str]:
+        await desk.rig.core.memory.memories.forget(Owner(USER), [f"msg-{first}"])
+        return await embed(texts)
+
+    desk.rig.core.memory.space.embed_documents = forget_meanwhile  # type: ignore[assignment]
+    await desk.indexer.embed_pending()
+    assert len(desk.rig.rows("SELECT 1 FROM document_embeddings")) == 1
+
+
+# --- at once
+
+
+async def test_two_workers_index_every_message_once(desk: Desk) -> None:
+    ids = [desk.say(f"номер {number}") for number in range(450)]
+    await asyncio.gather(*(desk.indexer.index_conversation(desk.id) for _ in range(3)))
+    assert sorted(desk.documents()) == ids
+    positions = desk.documents("position")
+    assert len(set(positions)) == 450
+    [(documents, length)] = desk.rig.rows("SELECT documents, terms FROM search_owners")
+    assert (documents, length) == (450, 900)
+
+
+async def test_two_chats_of_one_group_share_no_position(desk: Desk) -> None:
+    conversations = desk.rig.core.conversations
+    topics = [conversations.get_or_create_conversation(-5, thread_id=n) for n in range(3)]
+    for topic in topics:
+        for number in range(30):
+            conversations.append_message(topic, "user", f"номер {number}")
+    await asyncio.gather(*(desk.indexer.index_conversation(topic) for topic in topics))
+    rows = desk.rig.rows("SELECT thread_id, count(*) FROM search_documents GROUP BY 1 ORDER BY 1")
+    assert rows == [(0, 30), (1, 30), (2, 30)]
+
+
+async def test_one_job_indexes_every_conversation(desk: Desk) -> None:
+    conversations = desk.rig.core.conversations
+    for user in range(230):
+        conversation_id = conversations.get_or_create_conversation(user + 1)
+        conversations.append_message(conversation_id, "user", "привет")
+    await desk.rig.core.memory.turns.index_pending()
+    assert (desk.unindexed(), len(desk.documents())) == (0, 230)
+
+
+async def test_a_conversation_that_is_gone_is_no_error(desk: Desk) -> None:
+    desk.say("привет")
+    await desk.rig.core.agent.start_new_conversation(USER)
+    assert await desk.indexer.index_conversation(desk.id) is None
+
+
+# --- the plans of the statements, on a database of some size
+
+OWNERS, EACH, DIMENSIONS = 50, 400, 384
+# Messages with six of 3,000 words, two in a minute; a fact for every second one.
+FILL = """
+INSERT INTO embedding_models (name, dimensions, unrelated_median, unrelated_high, created_at)
+VALUES ('test', {dimensions}, 0, 0.1, now() - interval '1 day'),
+       ('newer', {dimensions}, 0, 0.1, now());
+INSERT INTO conversations (telegram_user_id) SELECT n FROM generate_series(1, {owners}) n;
+INSERT INTO messages (conversation_id, role, content, position, said_at, created_at, indexed_at)
+SELECT c.id, CASE WHEN n % 2 = 1 THEN 'user' ELSE 'assistant' END, 'сообщение ' || n, n,
+       now() - (1000 - n) * interval '1 hour', now() - (1000 - n) * interval '1 hour',
+       CASE WHEN n < {each} - 2 THEN now() END
+FROM conversations c, generate_series(1, {each}) n ORDER BY n, c.id;
+INSERT INTO memories (telegram_user_id, memory_type, text, subject, relation, object, importance,
+                      origin, content_hash)
+SELECT c.telegram_user_id, 'user_fact', 'факт ' || n, 'user', 'other' || n, 'x', 1 + n % 10,
+       'tool', 'hash' || n
+FROM conversations c, generate_series(1, {each} / 2) n ORDER BY n, c.id;
+INSERT INTO memory_sources (memory_id, message_id, uid, episode, quote, said_at)
+SELECT f.id, m.id, 'msg-' || m.id, 'teach_msg-' || m.id, 'x', m.said_at
+FROM memories f JOIN conversations c USING (telegram_user_id)
+JOIN messages m ON m.conversation_id = c.id AND m.position = 2 * substr(f.text, 6)::int - 1;
+INSERT INTO entities (telegram_user_id, name, normalised_name, entity_type)
+SELECT c.telegram_user_id, 'имя' || n, 'имя' || n, 'object'
+FROM conversations c, generate_series(1, {each} / 4) n ORDER BY n, c.id;
+INSERT INTO memory_entities SELECT f.id, e.id FROM memories f
+JOIN entities e ON e.telegram_user_id = f.telegram_user_id
+     AND e.name IN ('имя' || substr(f.text, 6)::int / 2, 'имя' || substr(f.text, 6)::int / 7);
+INSERT INTO conversation_summaries (conversation_id, first_position, last_position, content)
+SELECT id, 1 + 6 * n, 6 + 6 * n, 'сводка' FROM conversations, generate_series(0, 60) n;
+INSERT INTO search_documents (telegram_user_id, position, kind, message_id, speaker, said_at,
+                              length, model_id)
+SELECT c.telegram_user_id, m.position, 'message', m.id, m.role, m.said_at, 6,
+       CASE WHEN m.position < {each} - 2 THEN 1 END
+FROM messages m JOIN conversations c ON c.id = m.conversation_id ORDER BY m.id;
+INSERT INTO search_documents (telegram_user_id, position, kind, memory_id, speaker, said_at,
+                              length, model_id)
+SELECT telegram_user_id, 10000 + 4 * id, 'memory', id, 'user', created_at, 6, 1
+FROM memories ORDER BY id;
+INSERT INTO search_owners (telegram_user_id, next_position, documents, terms)
+SELECT telegram_user_id, 1000000, count(*), 6 * count(*) FROM search_documents GROUP BY 1;
+INSERT INTO search_postings (telegram_user_id, thread_id, term, position, frequency, length,
+                             in_talk, document_id)
+SELECT telegram_user_id, 0, 'w' || (hashint8(id * 10 + n) & 2147483647) % 3000, position, 1, 6,
+       kind = 'message', id
+FROM search_documents, generate_series(1, 6) n ON CONFLICT DO NOTHING;
+CREATE TEMP TABLE vectors AS
+SELECT n, array_agg(random() - 0.5)::vector::halfvec AS vector
+FROM generate_series(1, 100) n, generate_series(1, {dimensions}) GROUP BY n;
+INSERT INTO document_embeddings (telegram_user_id, thread_id, model_id, position, document_id,
+                                 embedding)
+SELECT telegram_user_id, 0, 1, position, id, vector
+FROM search_documents JOIN vectors ON n = 1 + id % 100 WHERE model_id IS NOT NULL ORDER BY id;
+"""
+BIG = frozenset(
+    {"messages", "memories", "memory_sources", "entities", "memory_entities", "search_documents"}
+    | {"search_postings", "document_embeddings", "conversation_summaries"}
+)
+
+
+@pytest.fixture(scope="module")
+def filled(postgres_server: str) -> Iterator[psycopg2.extensions.connection]:
+    """A connection to a database of 50 owners with 20,000 messages and 10,000 facts."""
+    for dsn in new_database(postgres_server, TEMPLATE):
+        connection = psycopg2.connect(dsn)
+        connection.autocommit = True
+        with connection.cursor() as cursor:
+            cursor.execute(FILL.format(owners=OWNERS, each=EACH, dimensions=DIMENSIONS))
+            cursor.execute("VACUUM ANALYZE")
+        yield connection
+        connection.close()
+
+
+def plan_of(
+    connection: psycopg2.extensions.connection, sql: str, parameters: dict[str, Any]
+) -> tuple[set[str], set[str]]:
+    """The indexes that a statement's plan uses, and the tables that it reads from end to end."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN (FORMAT JSON) {sql}", parameters)
+        [(document,)] = cursor.fetchall()
+    indexes: set[str] = set()
+    scanned: set[str] = set()
+
+    def walk(node: dict[str, Any]) -> None:
+        if node["Node Type"] == "Seq Scan":
+            scanned.add(node["Relation Name"])
+        if "Index Name" in node:
+            indexes.add(node["Index Name"])
+        for child in node.get("Plans", ()):
+            walk(child)
+
+    walk(document[0]["Plan"])
+    return indexes, scanned
+
+
+def parameters_of(connection: psycopg2.extensions.connection) -> dict[str, Any]:
+    """What any of the statements may want to know, about the 25th owner."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT c.id::text, m.id FROM conversations c JOIN messages m"
+            " ON m.conversation_id = c.id WHERE c.telegram_user_id = 25 AND m.position = 101"
+        )
+        [(conversation_id, message_id)] = cursor.fetchall()
+    vector = json.dumps([0.1] * DIMENSIONS)
+    return {
+        **Owner(25).columns(),
+        "conversation_id": conversation_id,
+        "message_id": message_id,
+        "uid": f"msg-{message_id}",
+        "uids": [f"msg-{message_id}"],
+        "ids": [message_id],
+        "vector": vector,
+        "model": 1,
+        "limit": 30,
+        "offset": 0,
+        "terms": ["w5", "w50", "w500"],
+        "entity_terms": ["имя5"],
+        "starts": [datetime.now(UTC) - timedelta(days=30)],
+        "ends": [datetime.now(UTC) - timedelta(days=29)],
+        "before_position": 380,
+        "with_assistant": False,
+        "with_retired": False,
+        "content_hash": "hash7",
+        "subject": "user",
+        "relation": "other7",
+        "importance": 7,
+        "memory_id": None,
+        "contradicts": [],
+        "episode": f"teach_msg-{message_id}",
+        "first": 370,
+        "last": 380,
+        "before": 371,
+        "minutes": 60,
+        "older_than": 0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        pytest.param(
+            retrieval_repo.SEARCH,
+            {
+                "document_embeddings_by_owner",  # the nearest neighbours
+                "search_postings_once",  # the words
+                "search_documents_in_order",  # the documents of the candidates
+                "search_documents_by_time",  # a period
+                "messages_pkey",
+                "memories_pkey",
+                "memory_sources_once",
+                "memory_entities_by_entity",  # the links
+                "search_documents_memory_id_key",
+            },
+            id="search",
+        ),
+        pytest.param(
+            search_index_repo.SELECT_UNINDEXED, {"messages_unindexed"}, id="list_unindexed"
+        ),
+        pytest.param(
+            search_index_repo.SELECT_CONVERSATIONS_TO_INDEX,
+            {"messages_unindexed"},
+            id="list_conversations_to_index",
+        ),
+        pytest.param(
+            search_index_repo.SELECT_PROGRESS, {"messages_by_position"}, id="find_progress"
+        ),
+        pytest.param(
+            search_index_repo.SELECT_LAST_SAID, {"search_documents_in_order"}, id="find_last_said"
+        ),
+        pytest.param(
+            embedding_repo.SELECT_UNEMBEDDED,
+            {"search_documents_by_model", "search_documents_in_order", "messages_pkey"},
+            id="list_unembedded",
+        ),
+        pytest.param(
+            memory_shelf_repo.SELECT_KEY_FACTS,
+            {"memories_key_facts", "memory_sources_once"},
+            id="list_key_facts",
+        ),
+        pytest.param(
+            memory_shelf_repo.SELECT_MEMORIES, {"memory_sources_once"}, id="list_memories"
+        ),
+        pytest.param(memory_shelf_repo.SELECT_MESSAGE, {"messages_pkey"}, id="find_source"),
+        pytest.param(
+            memory_repo.SELECT_SIMILAR,
+            {"memories_living_once", "memories_by_relation", "memory_sources_once"},
+            id="list_similar",
+        ),
+        pytest.param(
+            memory_repo.SELECT_TAUGHT_BEFORE, {"memory_sources_by_uid"}, id="was_taught_before"
+        ),
+        pytest.param(memory_shelf_repo.DELETE_MEMORIES, {"memory_sources_by_uid"}, id="forget"),
+        pytest.param(
+            memory_shelf_repo.SELECT_UID_BY_EPISODE,
+            {"memory_sources_by_episode"},
+            id="get_message_uid_by_episode",
+        ),
+        pytest.param(summary_repo.SELECT_MESSAGES, {"messages_by_position"}, id="list_messages"),
+        pytest.param(
+            summary_repo.SELECT_LAST_POSITION, {"messages_by_position"}, id="get_last_position"
+        ),
+        pytest.param(summary_repo.SELECT_SHOWN, {"conversation_summaries_once"}, id="list_shown"),
+        pytest.param(
+            summary_repo.SELECT_SUMMARIES, {"conversation_summaries_once"}, id="list_summaries"
+        ),
+        pytest.param(extraction_repo.SELECT_STATE, {"messages_by_position"}, id="find_state"),
+        pytest.param(extraction_repo.SELECT_SILENT, {"messages_by_position"}, id="list_silent"),
+        pytest.param(extraction_repo.SELECT_KNOWN, set(), id="list_known"),
+        pytest.param(conversation_repo.SELECT_LAST_MESSAGES, set(), id="load_last_messages"),
+    ],
+)
+def test_the_plan_uses_the_indexes_that_are_there_for_it(
+    filled: psycopg2.extensions.connection, sql: str, expected: set[str]
+) -> None:
+    indexes, scanned = plan_of(filled, sql, parameters_of(filled))
+    assert not scanned & BIG, f"read from end to end: {scanned & BIG}"
+    assert expected <= indexes
+
+
+@pytest.mark.parametrize("model", [1, 2], ids=["current", "newer"])
+def test_what_waits_for_its_vector_is_found_by_an_index_also_during_a_change_of_models(
+    filled: psycopg2.extensions.connection, model: int
+) -> None:
+    parameters = {**parameters_of(filled), "model": model}
+    indexes, scanned = plan_of(filled, embedding_repo.SELECT_UNEMBEDDED, parameters)
+    assert "search_documents_by_model" in indexes and not scanned & BIG
+    with filled.cursor() as cursor:
+        cursor.execute(embedding_repo.SELECT_UNEMBEDDED, {**parameters, "limit": 10**6})
+        found = len(cursor.fetchall())
+    new = 3 * OWNERS
+    everything = OWNERS * EACH * 3 // 2
+    assert found == {1: new, 2: everything}[model]
+
+
+def test_the_statement_s_plan_holds_for_words_that_are_everywhere(
+    filled: psycopg2.extensions.connection,
+) -> None:
+    many = {**parameters_of(filled), "terms": [f"w{n}" for n in range(60)]}
+    indexes, scanned = plan_of(filled, retrieval_repo.SEARCH, many)
+    assert not scanned & BIG
+    assert {"search_postings_once", "document_embeddings_by_owner"} <= indexes
