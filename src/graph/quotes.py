@@ -34,6 +34,8 @@ def context_records(hits: list[Hit], context: TurnContext) -> list[dict[str, Any
             "uid": hit.uid,
             "said_at": f"{local_time(hit.said_at, context.time_zone):%Y-%m-%d %H:%M}",
             "text": hit.text[:MAX_MEMORY],
+            "similarity": round(hit.similarity, 2),
+            "lexical": round(hit.channels["lexical"], 1),
         }
         for hit in hits
     ]

@@ -84,16 +84,23 @@ def _describe_one(result: dict[str, Any], language: Language) -> str:
     return say("offline_known" if outcome == "same" else "offline_saved", language, text=text)
 
 
-def _relevant(found: dict[str, Any]) -> list[dict[str, Any]]:
-    """The memories that share words with the query, or are close to it in meaning."""
-    memories = [m for m in found.get("memories") or () if isinstance(m, dict)]
+def related(memories: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What shares words with the query or is close to it in meaning, and not far from the best."""
     fitting = [
         memory
         for memory in memories
         if memory.get("lexical", 0.0) > 0 or memory.get("similarity", 0.0) >= SIMILAR
     ]
-    best = max((memory.get("score", 0.0) for memory in fitting), default=0.0)
-    return [memory for memory in fitting if memory.get("score", 0.0) >= best - NEAR_BEST]
+    best = max((_score(memory) for memory in fitting), default=0.0)
+    return [memory for memory in fitting if _score(memory) >= best - NEAR_BEST]
+
+
+def _relevant(found: dict[str, Any]) -> list[dict[str, Any]]:
+    return related([m for m in found.get("memories") or () if isinstance(m, dict)])
+
+
+def _score(memory: dict[str, Any]) -> float:
+    return float(memory.get("score", memory.get("similarity", 0.0)))
 
 
 def stems(text: str) -> set[str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from src.llm.offline_facts import OfflineFact, is_question, parse_facts
-from src.llm.offline_replies import stems
+from src.llm.offline_replies import related
 from src.llm.prompts.reasoning import ANSWER_PROMPT, UNKNOWN
 from src.llm.prompts.summary import MERGE_PROMPT, SUMMARY_PROMPT
 from src.texts import detect_language, say
@@ -77,12 +77,13 @@ def _reasoning_step(_prompt: str) -> dict[str, Any]:
 
 
 def _strict_answer(prompt: str) -> str:
-    """The quotes that share a word with the task, or else the best one, with references."""
-    task = str(_last_record(prompt, "messages").get("task", ""))
-    quotes = [r for r in _records(prompt, "context") if not is_question(str(r.get("text", "")))]
-    sharing = [quote for quote in quotes if stems(task) & stems(str(quote["text"]))]
-    chosen = (sharing or quotes[:1])[:QUOTED]
-    lines = [f"{quote['text']} [{quote['uid']}]" for quote in chosen]
+    """The quotes that have to do with the task, as they are, each with its reference."""
+    quotes = [
+        record
+        for record in related(list(_records(prompt, "context")))
+        if not is_question(str(record.get("text", "")))
+    ]
+    lines = [f"{quote['text']} [{quote['uid']}]" for quote in quotes[:QUOTED]]
     return "\n".join(lines) or UNKNOWN
 
 

@@ -103,7 +103,8 @@ WITH query AS MATERIALIZED (
     ORDER BY embedding <#> (SELECT vector FROM query) LIMIT %(limit)s
 ), own AS MATERIALIZED (
     SELECT term, position, in_talk,
-           frequency / (0.8::float + 0.2::float * p.length / sizes.length) AS frequency, sizes.documents
+           frequency / (0.8::float + 0.2::float * p.length / sizes.length) AS frequency,
+           sizes.documents
     FROM search_postings p, sizes
     WHERE p.telegram_user_id = %(owner)s AND p.thread_id = %(thread_id)s
       AND p.term = ANY(%(terms)s)

@@ -81,6 +81,8 @@ async def filled(world: World) -> AsyncIterator[World]:
     await world.telegram.send_text(ANNA, f"Найди: {WORDS['taught']}", first_name=WORDS["name"])
     await world.telegram.send_text(BORIS, f"Найди: {BORING}")
     await digested(world)
+    unembedded = "SELECT 1 FROM search_documents WHERE model_id IS NULL"
+    await eventually(lambda: not world.query(unembedded), "the vectors", 90)
     yield world
 
 
@@ -124,7 +126,8 @@ async def talk_in_group(world: World) -> None:
 
 
 async def digested(world: World) -> None:
-    """Return once the background has done everything."""
+    """Return once every message is answered, and the background has done its work."""
+    await world.telegram.wait_for(lambda: not world.telegram.pending_updates)
     await world.settled()
     waiting = """
     SELECT 'job' FROM procrastinate_jobs
