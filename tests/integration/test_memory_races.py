@@ -14,10 +14,13 @@ from uuid import UUID
 
 import pytest
 
+from src.memory.window import window_start
+from src.services.compaction_service import NEXT_TURN
 from src.storage.pg_client import PgClient
 from src.storage.search_index_repo import NewDocument, SearchIndexRepository
 from tests.fakes.openai_server import ChatRequest, Reply, text_of
 from tests.integration.fact_rig import FAKE_EMBEDDINGS, ME, Teller, open_teller
+from tests.integration.polling import eventually
 from tests.tables import dump
 
 FACTS = [f"Купила вещь номер {number}" for number in range(100)]
@@ -104,8 +107,8 @@ async def test_two_owners_are_not_kept_waiting_for_each_other(
         async with asyncio.timeout(5):
             assert (await other.tell("Люблю чай")).kind == "new"
         waiting = asyncio.create_task(second.tell("Люблю чай"))
-        await asyncio.wait([waiting], timeout=0.2)
-        assert not waiting.done(), "the owner who is locked waits"
+        locked = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        await eventually(lambda: first.rows(locked), "the owner who is locked to wait")
     assert (await waiting).kind == "new"
 
 
@@ -131,20 +134,20 @@ async def test_two_workers_compacting_one_conversation_leave_no_gap_and_no_overl
 ) -> None:
     first, second = workers
     conversation = fill(first, 150)
+    left = window_start(150 + NEXT_TURN) - 1
     rounds = 0
-    while not rounds or covered(first)[-1][1] < 120:
+    while not rounds or covered(first)[-1][1] < left:
         turns = [worker.rig.core.memory.turns for worker in workers]
         await asyncio.gather(*(turn.digest(conversation) for turn in turns))
         rounds += 1
         assert rounds < 50, covered(first)
     spans = covered(first)
-    assert spans[0][0] == 1
+    assert (spans[0][0], spans[-1][1]) == (1, left)
     assert all(after[0] == before[1] + 1 for before, after in itertools.pairwise(spans))
     documents = "SELECT count(*) FROM search_documents WHERE kind = 'summary'"
     assert first.rows(documents) == [(len(spans),)]
     asked = first.rig.model.request_count + second.rig.model.request_count
-    written = first.rows("SELECT max(id) FROM conversation_summaries")[0][0]
-    assert asked > len(spans) and written >= len(spans), "they did meet"
+    assert asked > len(spans), "they did meet"
 
 
 async def test_two_workers_reading_one_conversation_for_facts_store_each_once(

@@ -345,6 +345,7 @@ async def test_replaying_every_message_after_an_undo_changes_nothing(teller: Tel
     assert "Живу в Москве" in await teller.texts()
 
 
+@pytest.mark.xfail(strict=True, reason="what a message has told is known by its hash alone")
 async def test_replaying_another_wording_of_a_replaced_fact_changes_nothing(
     teller: Teller,
 ) -> None:
@@ -676,11 +677,23 @@ async def test_a_fact_is_stored_with_all_that_belongs_to_it_or_not_at_all(
     assert (await teller.repeat(told)).kind == "update"
 
 
+@pytest.mark.xfail(strict=True, reason="nobody asks whether the message is still there")
 async def test_a_fact_of_a_message_that_was_erased_meanwhile_is_not_stored(
     teller: Teller, client: PgClient
 ) -> None:
     said = teller.say("Люблю чай")
     client.execute("DELETE FROM messages")
+    outcome = await teller.tell("Люблю чай", said=said)
+    assert outcome.kind == "refused"
+    assert teller.written() == []
+
+
+@pytest.mark.xfail(strict=True, reason="nobody asks whether the message is still there")
+async def test_a_fact_of_a_message_that_was_forgotten_meanwhile_is_not_stored(
+    teller: Teller,
+) -> None:
+    said = teller.say("Люблю чай")
+    assert await teller.rig.core.memory.memories.forget(ME, [f"msg-{said.message_id}"])
     outcome = await teller.tell("Люблю чай", said=said)
     assert outcome.kind == "refused"
     assert teller.written() == []

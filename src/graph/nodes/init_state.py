@@ -9,9 +9,13 @@ from langgraph.runtime import Runtime
 
 from src.graph.conversation_state import ConversationState, TurnContext
 from src.llm.prompts.memory_context import summary_text
-from src.llm.prompts.quoting import without_own_tags
+from src.llm.prompts.quoting import quoted, without_own_tags
 from src.llm.tokens import TokenCounter
 from src.storage.conversation_repo import HistoryMessage
+
+# Tokens. With the budgets of ``load_facts`` and ``retrieve_memories``, and the 200 to 300 tokens
+# of the words around them, the memory takes 2,500 at most.
+BUDGET = 500
 
 
 async def init_state(
@@ -33,7 +37,7 @@ async def init_state(
     start = runtime.context.window_start
     shown = [entry for entry in state["history"] if entry["position"] >= start]
     messages: list[AnyMessage] = [SystemMessage(system_prompt)]
-    if summaries := state.get("summaries"):
+    if summaries := _packed(state.get("summaries", ()), counter):
         messages.append(SystemMessage(summary_text(summaries), name="history_summary"))
     messages += _render_history(shown, system_in_history=system_in_history)
     return {
@@ -44,6 +48,18 @@ async def init_state(
         "facts_loaded": False,
         "fact_added_in_last_run": False,
     }
+
+
+def _packed(summaries: Sequence[str], counter: TokenCounter) -> list[str]:
+    """As many summaries, from the newest on, as the budget takes; oldest first."""
+    packed: list[str] = []
+    left = BUDGET
+    for summary in reversed(summaries):
+        left -= counter.count(quoted({"summary": summary}))
+        if left < 0:
+            break
+        packed.insert(0, summary)
+    return packed
 
 
 def _render_history(

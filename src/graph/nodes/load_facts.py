@@ -10,12 +10,13 @@ from langgraph.runtime import Runtime
 
 from src.graph.conversation_state import ConversationState, TurnContext, in_place_of_all
 from src.llm.prompts.memory_context import key_facts_text
+from src.llm.prompts.quoting import quoted
 from src.llm.tokens import TokenCounter
 from src.storage.memory_repo import Memory
 from src.time_zones import local_time
 
 USER_FACTS = "user_facts"
-BUDGET = 700  # tokens
+BUDGET = 650  # tokens; see ``init_state``
 
 
 async def load_facts(
@@ -49,7 +50,7 @@ def _packed(
     left = BUDGET
     for fact in facts:
         record = {"uid": fact.uid, "said_on": _day(fact, time_zone), "text": fact.text}
-        left -= counter.count(str(record))
+        left -= counter.count(quoted(record))
         if left < 0:
             break
         packed.append(record)

@@ -11,13 +11,14 @@ from langgraph.runtime import Runtime
 from src.graph.conversation_state import ConversationState, TurnContext, in_place_of_all
 from src.graph.quotes import memory_record
 from src.llm.prompts.memory_context import memories_text
+from src.llm.prompts.quoting import quoted
 from src.llm.tokens import TokenCounter
 from src.memory.memories import Memories
 from src.memory.retriever import Hit, Query
 from src.time_zones import local_time
 
 MEMORIES = "memories"
-BUDGET = 1200  # tokens
+BUDGET = 1050  # tokens; see ``init_state``
 
 
 async def retrieve_memories(
@@ -74,7 +75,7 @@ def _packed(
     left = BUDGET
     for hit in hits:
         record = memory_record(0, hit, context.time_zone)
-        left -= counter.count(str(record))
+        left -= counter.count(quoted(record))
         if left < 0:
             break
         records.append({**record, "n": context.number(hit)})

@@ -1,0 +1,203 @@
+"""What the memory adds to a prompt stays within 2,500 tokens, however long the chat has run."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime
+from itertools import count
+from typing import Any
+from uuid import UUID
+
+import pytest
+from langchain_core.messages import SystemMessage
+
+from src.llm.prompts.assistant import SYSTEM_PROMPT
+from src.llm.prompts.summary import MAX_SUMMARY
+from src.llm.tokens import TOKENS_OF_PRIMING, TokenCounter
+from src.memory.terms import terms
+from src.storage.owner import Owner
+from src.storage.pg_client import PgClient, Transaction
+from src.storage.search_index_repo import NewDocument, add_documents
+from tests.conftest import TEMPLATE, new_database
+from tests.fakes.openai_server import ChatRequest
+from tests.integration.agent_rig import Rig, incoming, open_rig
+
+BUDGET = 2500  # tokens, without the system prompt and the history
+MEMORY_BLOCKS = ("user_facts", "history_summary", "memories")
+FACTS = 300
+new_user = count(2**41).__next__
+
+# Texts of the user's longest stories; each is repeated until it is as long as it may be.
+STORIES = {
+    "ru": "Велосипед стоит в подъезде, а каретка скрипит после каждого дождя, надо бы смазать. ",
+    "uk": "Велосипед стоїть у під'їзді, а каретка рипить після кожного дощу, треба б змастити. ",
+    "en": "The bicycle stands in the hallway and the bottom bracket creaks after every rain. ",
+}
+# Messages with positions, half of them the user's, the newest now.
+INSERT_MESSAGES = """
+INSERT INTO messages (conversation_id, role, content, position, said_at, created_at, indexed_at)
+SELECT %(conversation)s, CASE WHEN n %% 2 = 1 THEN 'user' ELSE 'assistant' END,
+       CASE WHEN n %% 2 = 1 THEN '[Текущее время: 2026-01-01 12:00] ' ELSE '' END
+           || n || '. ' || %(text)s, n, moment, moment, now()
+FROM generate_series(1, %(messages)s) n,
+     LATERAL (SELECT now() - (%(messages)s - n + 1) * interval '1 minute') AS t (moment)
+"""
+INSERT_FACTS = """
+INSERT INTO memories (telegram_user_id, memory_type, text, subject, relation, object, importance,
+                      pinned, origin, content_hash)
+SELECT %(user)s, 'user_fact', left(n || '. ' || %(text)s, 400), 'user', 'other', 'x', 1 + n %% 10,
+       n %% 7 = 0, 'tool', n::text
+FROM generate_series(1, %(facts)s) n
+"""
+# The messages before the newest 31, in summaries of six and one merged one before them.
+INSERT_SUMMARIES = """
+INSERT INTO conversation_summaries (conversation_id, first_position, last_position, content)
+SELECT %(conversation)s, first, last,
+       left(first || '. ' || %(text)s, CASE first WHEN 1 THEN 2 ELSE 1 END * %(longest)s)
+FROM (SELECT 1 AS first, %(messages)s - 67 AS last
+      UNION ALL
+      SELECT n, n + 5 FROM generate_series(%(messages)s - 66, %(messages)s - 31, 6) n) AS parts
+WHERE %(messages)s > 67
+"""
+
+
+@pytest.fixture(scope="module")
+def client(postgres_server: str) -> Iterator[PgClient]:
+    """One database for the whole file; every test is another person's."""
+    for dsn in new_database(postgres_server, TEMPLATE):
+        opened = PgClient(dsn)
+        opened.open()
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+async def rig(client: PgClient) -> AsyncIterator[Rig]:
+    async with open_rig(client.dsn, client, embedding_model="openai:fake-embedding") as opened:
+        yield opened
+
+
+def fill(rig: Rig, user: int, messages: int, text: str) -> UUID:
+    """A person with so many messages, hundreds of facts, and a hundred things to be found."""
+    conversation_id = rig.core.conversations.get_or_create_conversation(user)
+    long = text * (2000 // len(text) + 1)
+    parameters: dict[str, Any] = {
+        "conversation": str(conversation_id),
+        "user": user,
+        "messages": messages,
+        "facts": FACTS,
+        "text": long,
+        "longest": MAX_SUMMARY,
+    }
+    rig.client.execute(INSERT_MESSAGES, {**parameters, "text": long[:900]})
+    rig.client.execute(INSERT_FACTS, parameters)
+    rig.client.execute(INSERT_SUMMARIES, parameters)
+    index_oldest(rig, Owner(user), conversation_id, long)
+    return conversation_id
+
+
+def index_oldest(rig: Rig, owner: Owner, conversation_id: UUID, text: str) -> None:
+    """Index the first hundred messages and facts, and the summaries, by their words."""
+    sources = [
+        ("message", "SELECT id FROM messages WHERE conversation_id = %(id)s AND role = 'user'"),
+        ("memory", "SELECT id FROM memories WHERE telegram_user_id = %(owner)s"),
+        ("summary", "SELECT id FROM conversation_summaries WHERE conversation_id = %(id)s"),
+    ]
+    parameters = {"id": str(conversation_id), **owner.columns()}
+    words = terms(text)[:80]
+
+    def add(transaction: Transaction) -> None:
+        for kind, sql in sources:
+            rows = transaction.fetch_all(f"{sql} ORDER BY id LIMIT 100", parameters)
+            moment = datetime(2026, 1, 1, tzinfo=UTC)
+            documents = [NewDocument(kind, i, "user", moment, words) for (i,) in rows]  # type: ignore[arg-type]
+            if documents:
+                add_documents(transaction, owner, documents)
+
+    rig.client.in_transaction(add)
+
+
+async def ask(rig: Rig, user: int, question: str) -> ChatRequest:
+    """The request that reaches the model."""
+    now = datetime.now(UTC)
+    turn = await rig.core.agent.begin_turn(incoming(question, user, moment=now))
+    await rig.core.agent.answer(turn)
+    return rig.model.requests[-1]
+
+
+def tokens_by_block(request: ChatRequest, counter: TokenCounter) -> dict[str, int]:
+    """The tokens of each block of the memory, its frame included."""
+    blocks = {}
+    for message in request.messages:
+        if message.get("name") in MEMORY_BLOCKS:
+            counted = SystemMessage(message["content"], name=message["name"])
+            blocks[message["name"]] = counter.count_messages([counted]) - TOKENS_OF_PRIMING
+    return blocks
+
+
+@pytest.mark.parametrize("messages", [10, 1_000, 100_000])
+async def test_the_memory_s_part_stays_within_its_budget(rig: Rig, messages: int) -> None:
+    user = new_user()
+    fill(rig, user, messages, STORIES["ru"])
+    request = await ask(rig, user, "Что там с велосипедом в подъезде и кареткой?")
+    blocks = tokens_by_block(request, rig.core.counter)
+    assert sum(blocks.values()) <= BUDGET
+    expected = {"user_facts", "memories"} | ({"history_summary"} if messages > 100 else set())
+    assert set(blocks) == expected, "every tier is there and counted"
+    assert all(tokens > 300 for tokens in blocks.values())
+
+
+@pytest.mark.parametrize("language", sorted(STORIES))
+@pytest.mark.parametrize(
+    "model",
+    ["gpt-5-mini", "gpt-4", "claude-sonnet-4-5", "claude-opus-5", "gemini-2.5-flash", "a-llama"],
+)
+async def test_it_stays_within_it_in_every_language_and_for_every_tokenizer(
+    client: PgClient, language: str, model: str
+) -> None:
+    name = f"openai:{model}"  # the name behind the provider decides how tokens are counted
+    embeddings = "openai:fake-embedding"
+    async with open_rig(client.dsn, client, llm_model=name, embedding_model=embeddings) as rig:
+        user = new_user()
+        fill(rig, user, 400, STORIES[language])
+        request = await ask(rig, user, STORIES[language])
+        blocks = tokens_by_block(request, TokenCounter(name))
+        assert set(blocks) == set(MEMORY_BLOCKS)
+        assert sum(blocks.values()) <= BUDGET, blocks
+
+
+@pytest.mark.parametrize(
+    "text", ["😀🚲🌧️🔧 велосипед ", "自行车停在走廊里，下雨后总是响 велосипед ", '\\"<>{}[] ']
+)
+async def test_texts_that_take_many_tokens_make_it_no_longer(rig: Rig, text: str) -> None:
+    user = new_user()
+    fill(rig, user, 400, text)
+    request = await ask(rig, user, text)
+    blocks = tokens_by_block(request, rig.core.counter)
+    assert "user_facts" in blocks
+    assert sum(blocks.values()) <= BUDGET, blocks
+
+
+async def test_it_holds_when_the_operator_shows_as_much_as_he_may(client: PgClient) -> None:
+    client.execute("UPDATE global_settings SET memory_retrieve_limit = 50, summaries_shown = 20")
+    try:
+        async with open_rig(client.dsn, client, embedding_model="openai:fake-embedding") as rig:
+            user = new_user()
+            fill(rig, user, 400, STORIES["ru"])
+            request = await ask(rig, user, STORIES["ru"])
+            blocks = tokens_by_block(request, rig.core.counter)
+            assert set(blocks) == set(MEMORY_BLOCKS)
+            assert sum(blocks.values()) <= BUDGET, blocks
+    finally:
+        client.execute("UPDATE global_settings SET memory_retrieve_limit = 5, summaries_shown = 3")
+
+
+async def test_the_whole_prompt_grows_no_more_once_the_window_is_full(rig: Rig) -> None:
+    sizes = []
+    for messages in (1_000, 100_000):
+        user = new_user()
+        fill(rig, user, messages, STORIES["ru"])
+        request = await ask(rig, user, "Что там с велосипедом?")
+        assert request.system_text.startswith(SYSTEM_PROMPT)
+        sizes.append(len(request.messages))
+    assert sizes[0] == sizes[1] <= 34

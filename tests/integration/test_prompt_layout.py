@@ -1,0 +1,282 @@
+"""The prompt as it reaches the model: its order, and that it only grows between two steps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from src.application import Core
+from src.graph.main_graph import Models, build_graph
+from src.graph.tools.current_time import build_current_time
+from src.graph.tools.save_user_fact import build_save_user_fact
+from src.llm.prompts.assistant import SYSTEM_PROMPT
+from src.memory.facts import CandidateFact
+from src.memory.window import window_start
+from src.memory.writer import Said
+from src.memory_core import build_caller
+from src.services.agent_service import AgentService, TurnStores
+from src.services.tool_history_service import ToolHistoryService
+from src.storage.memory_job_repo import MemoryJobRepository
+from src.storage.owner import Owner
+from src.storage.pg_client import PgClient
+from src.storage.tool_result_repo import ToolResultRepository
+from tests.fakes.openai_server import ChatRequest, Reply, text_of
+from tests.integration.agent_rig import USER, Rig, incoming, open_rig
+
+Json = dict[str, Any]
+
+START = datetime(2026, 9, 1, 6, 0, tzinfo=UTC)
+TURNS = 60
+TOPICS = ("отчёт", "велосипед", "дача", "испанский", "щенок", "ремонт", "отпуск", "книга", "поход")
+# In these turns the model uses a tool: it looks at the clock, or saves a fact of little weight.
+CLOCK_TURNS, FACT_TURNS = range(7, TURNS, 11), range(5, TURNS, 13)
+
+
+class Chat:
+    """A long chat; the first request of every turn is kept."""
+
+    def __init__(self, rig: Rig, agent: AgentService) -> None:
+        self.rig = rig
+        self.agent = agent
+        self.moment = START
+        self.first: list[ChatRequest] = []
+        self.last_positions: list[int] = []
+        rig.model.reply = reply
+
+    async def remember(self, text: str, importance: int) -> None:
+        """Know a fact, said in a message of its own."""
+        said = self.rig.core.conversations.append_message(
+            self.rig.core.conversations.get_or_create_conversation(USER), "user", text
+        )
+        fact = CandidateFact(text, "user_fact", importance, text, "user", "other", text)
+        await self.rig.core.memory.memories.remember(
+            Owner(USER), fact, Said(said, text, self.moment), origin="tool"
+        )
+
+    async def turn(self, text: str, *replies: Reply | str) -> None:
+        """A message, its answer, and what the background does with it."""
+        self.moment += timedelta(minutes=37)
+        self.rig.model.queue(*replies)
+        turn = await self.agent.begin_turn(incoming(text, moment=self.moment))
+        before = len(self.rig.model.requests)
+        answer = await self.agent.answer(turn)
+        self.first.append(self.rig.model.requests[before])
+        self.last_positions.append(turn.history[-1]["position"])
+        await self.agent.mark_delivered(turn, answer)
+        await self.rig.core.memory.turns.remember_turn(turn.conversation_id)
+
+    async def run(self, turns: int = TURNS) -> None:
+        """Talk about everything in turn, so that there is always something to be reminded of."""
+        for number in range(turns):
+            topic, other = TOPICS[number % len(TOPICS)], TOPICS[(number * 5 + 2) % len(TOPICS)]
+            text = f"Поговорим про {topic}, это важно. А что там {other}? Пункт {number}."
+            if number in CLOCK_TURNS:
+                await self.turn(text, Reply(tool_calls=[("current_time", {})]), "Уже поздно.")
+            elif number in FACT_TURNS:
+                fact = {"text": f"Люблю {topic}", "quote": f"Поговорим про {topic}"}
+                saved = Reply(tool_calls=[("save_user_fact", {**fact, "importance": 3})])
+                await self.turn(text, saved, "Запомнил.")
+            else:
+                await self.turn(text)
+
+    def steps(self) -> list[bool]:
+        """Whether the window moved between one turn and the next."""
+        starts = [window_start(last) for last in self.last_positions]
+        return [before != after for before, after in pairwise(starts)]
+
+
+def reply(request: ChatRequest) -> Reply:
+    """An answer of some length, a summary, or no facts."""
+    if any(tool["function"]["name"] == "ExtractedFacts" for tool in request.tools):
+        return Reply(tool_calls=[("ExtractedFacts", {"facts": []})])
+    if SYSTEM_PROMPT not in request.system_text:
+        return Reply(text=f"Пользователь говорил о разном, {len(request.raw['messages'])}.")
+    return Reply(text=f"Отвечаю на {len(request.last_user_text)} букв. " * 3)
+
+
+@pytest.fixture
+async def rig(dsn: str, client: PgClient) -> AsyncIterator[Rig]:
+    async with open_rig(dsn, client, embedding_model="openai:fake-embedding") as opened:
+        yield opened
+
+
+@pytest.fixture(params=[True, False], ids=["system in history", "no system in history"])
+async def chat(rig: Rig, request: pytest.FixtureRequest) -> Chat:
+    """A chat with a provider that takes system messages anywhere, and with one that does not."""
+    return Chat(rig, build_agent(rig.core, system_in_history=request.param))
+
+
+def build_agent(core: Core, *, system_in_history: bool) -> AgentService:
+    """The agent as for a provider of this kind."""
+    tool_history = ToolHistoryService(core.client, ToolResultRepository(core.client))
+    models = Models(
+        caller=build_caller(core.settings),
+        summary_llm=core.memory.summary_llm,
+        counter=core.counter,
+        context_size=core.settings.llm_context_size,
+        system_in_history=system_in_history,
+    )
+    memories = core.memory.memories
+    tools = [build_current_time(), build_save_user_fact(memories)]
+    graph = build_graph(models, tools, memories, wrap_tool_call=tool_history.record)
+    stores = TurnStores(
+        core.conversations, core.turns, core.memory.history, MemoryJobRepository(core.client)
+    )
+    return AgentService(
+        core.client, stores, graph, tool_history=tool_history, metrics=core.metrics
+    )
+
+
+def kinds(request: ChatRequest) -> list[str]:
+    """The name of each message, else its role."""
+    return [message.get("name") or message["role"] for message in request.messages]
+
+
+def up_to_the_history(request: ChatRequest) -> str:
+    """The request's bytes up to the end of the history: without memories and the new message."""
+    messages = request.raw["messages"][:-1]
+    if messages and messages[-1].get("name") == "memories":
+        messages = messages[:-1]
+    return as_bytes(messages).removesuffix("]")
+
+
+def as_bytes(messages: list[Json]) -> str:
+    return json.dumps(messages, ensure_ascii=False, separators=(",", ":"))
+
+
+# --- the order
+
+
+async def test_everything_stands_in_its_place(rig: Rig) -> None:
+    chat = Chat(rig, rig.core.agent)
+    await chat.remember("Меня зовут Анна", 9)
+    await chat.run(18)
+    request = chat.first[-1]
+    assert kinds(request)[:3] == ["system", "user_facts", "history_summary"]
+    assert kinds(request)[-2:] == ["memories", "user"]
+    history = kinds(request)[3:-2]
+    assert set(history) == {"user", "assistant", "system"} and len(history) >= 20
+    texts = [text_of(message["content"]) for message in request.messages]
+    assert texts[0] == SYSTEM_PROMPT
+    assert '"text": "Меня зовут Анна"' in texts[1]
+    assert texts[2].count('{"summary": ') in (2, 3)
+    assert "Tools used: save_user_fact" in history_notes(request)
+    assert '"n": 1' in texts[-2] and "Поговорим про" in texts[-2]
+    assert texts[-1].startswith("[Текущее время: ") and texts[-1].endswith("Пункт 17.")
+
+
+def history_notes(request: ChatRequest) -> list[str]:
+    """The system messages between those of user and assistant."""
+    messages = request.messages[3:-2]
+    return [text_of(m["content"]) for m in messages if m["role"] == "system"]
+
+
+async def test_without_memories_nothing_stands_in_their_place(rig: Rig) -> None:
+    chat = Chat(rig, rig.core.agent)
+    await chat.turn("Привет")
+    assert kinds(chat.first[0]) == ["system", "user"]
+    await chat.turn("Как дела?")
+    assert kinds(chat.first[1]) == ["system", "user", "assistant", "user"]
+
+
+async def test_nothing_above_the_history_tells_the_time_or_the_question(rig: Rig) -> None:
+    chat = Chat(rig, rig.core.agent)
+    await chat.remember("Меня зовут Анна", 9)
+    await chat.run(18)
+    above = {as_bytes(request.raw["messages"][:2]) for request in chat.first}
+    assert len(above) == 1, "system prompt and key facts are the same in every turn"
+    for request in chat.first:
+        last = text_of(request.messages[-1]["content"])
+        clock = last.partition("] ")[0].rpartition(" ")[2]
+        summaries = [text_of(m["content"]) for m in request.messages[:3] if m["role"] == "system"]
+        assert all(clock not in text for text in summaries)
+
+
+# --- between two steps
+
+
+async def test_between_two_steps_the_prompt_only_grows_at_its_end(chat: Chat) -> None:
+    await chat.remember("Меня зовут Анна", 9)
+    await chat.remember("У меня аллергия на арахис", 8)
+    await chat.run()
+    steps = chat.steps()
+    assert 8 <= sum(steps) <= 13, "the window moved every few turns"
+    reminded = sum("memories" in json.dumps(request.raw["messages"][1:]) for request in chat.first)
+    assert reminded > TURNS / 2, "there was something volatile in most prompts"
+    for number, (before, after) in enumerate(pairwise(chat.first)):
+        shared = up_to_the_history(before)
+        if not steps[number]:
+            assert as_bytes(after.raw["messages"]).startswith(shared), f"turn {number + 1}"
+    longest = max(len(up_to_the_history(request)) for request in chat.first)
+    assert longest > 5000
+
+
+async def test_the_tools_are_described_in_the_same_words_every_time(chat: Chat) -> None:
+    await chat.run(12)
+    assert len({json.dumps(request.raw["tools"]) for request in chat.first}) == 1
+
+
+async def test_at_a_step_the_system_prompt_and_the_facts_are_still_shared(rig: Rig) -> None:
+    chat = Chat(rig, rig.core.agent)
+    await chat.remember("Меня зовут Анна", 9)
+    await chat.run(18)
+    moved = [number for number, step in enumerate(chat.steps()) if step]
+    assert moved
+    for number in moved:
+        before, after = (as_bytes(chat.first[n].raw["messages"][:2]) for n in (number, number + 1))
+        assert before == after
+        assert kinds(chat.first[number + 1])[1:3] == ["user_facts", "history_summary"]
+
+
+async def test_a_new_key_fact_changes_the_prompt_once(rig: Rig) -> None:
+    chat = Chat(rig, rig.core.agent)
+    for number in range(6):
+        await chat.turn(f"Пункт {number}")
+    fact = {"text": "Меня зовут Анна", "quote": "Меня зовут Анна", "importance": 9}
+    await chat.turn("Меня зовут Анна", Reply(tool_calls=[("save_user_fact", fact)]), "Запомнил.")
+    answered = chat.rig.model.requests[-1]
+    assert kinds(answered)[:2] == ["system", "user_facts"], "in force within the turn"
+    for number in range(3):
+        await chat.turn(f"Пункт {number}")
+    assert [kinds(request)[1] for request in chat.first] == ["user"] * 7 + ["user_facts"] * 3
+    before, after = chat.first[-2:]
+    assert as_bytes(after.raw["messages"]).startswith(up_to_the_history(before))
+
+
+# --- providers without system messages in mid-history
+
+
+async def test_no_system_message_stands_after_the_first_other_one(rig: Rig) -> None:
+    chat = Chat(rig, build_agent(rig.core, system_in_history=False))
+    await chat.remember("Меня зовут Анна", 9)
+    await chat.run(20)
+    notes = reminders = 0
+    for request in rig.model.requests:
+        roles = [message["role"] for message in request.messages]
+        first = next(n for n, role in enumerate(roles) if role != "system")
+        assert "system" not in roles[first:]
+        answers = [m for m in request.messages if m["role"] == "assistant"]
+        assert all("Tools used" not in text_of(m.get("content")) for m in answers)
+    for request in chat.first:
+        last = text_of(request.messages[-1]["content"])
+        assert request.messages[-1]["role"] == "user" and "Пункт" in last
+        reminders += "<memories>" in last
+        notes += "[Tools used: current_time]\n[Текущее время: " in last
+        assert "<memories>" not in str(request.messages[first:-1]), "it goes with its message"
+    assert reminders > 3 and notes == len([n for n in CLOCK_TURNS if n < 19])
+
+
+async def test_a_note_at_the_window_s_edge_is_not_lost_between_two_messages(rig: Rig) -> None:
+    """What follows bookkeeping in the history carries it, in every later prompt as well."""
+    chat = Chat(rig, build_agent(rig.core, system_in_history=False))
+    await chat.turn("Который час?", Reply(tool_calls=[("current_time", {})]), "Полдень.")
+    await chat.turn("Спасибо")
+    await chat.turn("Пока")
+    texts = [text_of(message["content"]) for message in chat.first[-1].messages]
+    assert texts[3].startswith("[Tools used: current_time]\n[Текущее время: ")
+    assert texts[3].endswith("Спасибо") and "Tools used" not in texts[5]
