@@ -43,10 +43,14 @@ CREATE INDEX memories_key_facts ON memories
 CREATE INDEX memories_by_relation ON memories (telegram_user_id, thread_id, subject, relation)
     WHERE retired_at IS NULL;
 CREATE INDEX memories_by_successor ON memories (superseded_by) WHERE superseded_by IS NOT NULL;
-COMMENT ON TABLE memories IS 'Facts that a user told; only ever what he said, never what the bot did.';
-COMMENT ON COLUMN memories.subject IS 'Whom it is about, in its canonical form: user, brother, ...';
-COMMENT ON COLUMN memories.valid_from IS 'When it holds in the world, as far as that is known.';
-COMMENT ON COLUMN memories.retired_at IS 'Since when it is not believed any more; kept for undo.';
+COMMENT ON TABLE memories IS
+    'Facts that a user told; only ever what he said, never what the bot did.';
+COMMENT ON COLUMN memories.subject IS
+    'Whom it is about, in its canonical form: user, brother, ...';
+COMMENT ON COLUMN memories.valid_from IS
+    'When it holds in the world, as far as that is known.';
+COMMENT ON COLUMN memories.retired_at IS
+    'Since when it is not believed any more; kept for undo.';
 COMMENT ON COLUMN memories.content_hash IS 'sha256 of the normalised text.';
 
 CREATE TABLE memory_sources (
@@ -62,7 +66,8 @@ CREATE TABLE memory_sources (
 CREATE INDEX memory_sources_by_message ON memory_sources (message_id);
 CREATE INDEX memory_sources_by_uid ON memory_sources (uid);
 CREATE INDEX memory_sources_by_episode ON memory_sources (episode);
-COMMENT ON COLUMN memory_sources.uid IS 'msg-<message id>; it stays when /new deletes the message.';
+COMMENT ON COLUMN memory_sources.uid IS
+    'msg-<message id>; it stays when /new deletes the message.';
 COMMENT ON COLUMN memory_sources.episode IS 'teach_msg-<message id> (seed 003).';
 
 CREATE TABLE entities (

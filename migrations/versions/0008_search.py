@@ -76,9 +76,11 @@ CREATE TABLE search_documents (
 );
 CREATE INDEX search_documents_by_time ON search_documents (telegram_user_id, thread_id, said_at);
 CREATE INDEX search_documents_by_model ON search_documents (model_id, id);
-COMMENT ON COLUMN search_documents.speaker IS 'user, assistant, or a name where several people talk.';
+COMMENT ON COLUMN search_documents.speaker IS
+    'user, assistant, or a name where several people talk.';
 COMMENT ON COLUMN search_documents.length IS 'Its number of search terms.';
-COMMENT ON COLUMN search_documents.model_id IS 'The newest model that embedded it; null: none has.';
+COMMENT ON COLUMN search_documents.model_id IS
+    'The newest model that embedded it; null: none has.';
 
 CREATE TABLE search_postings (
     telegram_user_id bigint NOT NULL,
