@@ -322,14 +322,17 @@ def _shown(message: dict[str, Any]) -> str:
 # --- running it
 
 
-def measure_prompts(dsn: str) -> dict[str, float]:
-    """Every figure; works in databases of its own on the server of ``dsn``."""
-    return asyncio.run(_measure(dsn))
+def measure_prompts(dsn: str, *, turns: int = TURNS) -> dict[str, float]:
+    """Every figure, in a database of its own on the server of ``dsn``; two minutes for 200 turns.
+
+    Most of that is the local embedder, which decides what is found and so what a prompt holds.
+    """
+    return asyncio.run(_measure(dsn, turns))
 
 
-async def _measure(dsn: str) -> dict[str, float]:
+async def _measure(dsn: str, turns: int) -> dict[str, float]:
     async with _bot(dsn) as (core, model):
-        figures = cache_figures(await simulate(core, model))
+        figures = cache_figures(await simulate(core, model, turns=turns))
         return figures | await context_figures(core, model)
 
 

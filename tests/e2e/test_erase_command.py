@@ -194,18 +194,10 @@ def of_boris_in_group(world: World) -> list[Any]:
     )
 
 
-@pytest.mark.parametrize("wrong", ["", "anna", "-5", "0", str(2**52)])
+@pytest.mark.parametrize("wrong", ["", "anna", str(2**52)])
 async def test_a_user_id_that_is_none_erases_nothing(
     world: World, tmp_path: Path, wrong: str
 ) -> None:
     arguments = ["--user-id", wrong] if wrong else []
     done = await erase(world, tmp_path, *arguments)
     assert done.status == 2 and "--user-id" in done.stderr
-
-
-async def test_erasing_somebody_unknown_says_that_there_was_nothing(
-    world: World, tmp_path: Path
-) -> None:
-    done = await erase(world, tmp_path, "--user-id", str(ANNA))
-    assert (done.status, done.stderr) == (0, "")
-    assert done.stdout.startswith(f"Erased user {ANNA}: 0 rows")

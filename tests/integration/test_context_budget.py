@@ -148,10 +148,7 @@ async def test_the_memory_s_part_stays_within_its_budget(rig: Rig, messages: int
 
 
 @pytest.mark.parametrize("language", sorted(STORIES))
-@pytest.mark.parametrize(
-    "model",
-    ["gpt-5-mini", "gpt-4", "claude-sonnet-4-5", "claude-opus-5", "gemini-2.5-flash", "a-llama"],
-)
+@pytest.mark.parametrize("model", ["gpt-4", "claude-sonnet-4-5", "claude-opus-5", "a-llama"])
 async def test_it_stays_within_it_in_every_language_and_for_every_tokenizer(
     client: PgClient, language: str, model: str
 ) -> None:
@@ -194,7 +191,7 @@ async def test_it_holds_when_the_operator_shows_as_much_as_he_may(client: PgClie
 
 async def test_the_whole_prompt_grows_no_more_once_the_window_is_full(rig: Rig) -> None:
     sizes = []
-    for messages in (1_000, 100_000):
+    for messages in (1_000, 20_000):
         user = new_user()
         fill(rig, user, messages, STORIES["ru"])
         request = await ask(rig, user, "Что там с велосипедом?")

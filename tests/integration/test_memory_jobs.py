@@ -173,18 +173,18 @@ async def test_a_conversation_is_digested_when_messages_leave_the_window(works: 
     assert works.count(f"{summaries} WHERE d.kind = 'summary'") == 2, "they are searched as well"
 
 
-async def test_over_sixty_turns_the_jobs_fold_and_merge_everything(works: Works) -> None:
-    for number in range(60):
+async def test_over_forty_turns_the_jobs_fold_and_merge_everything(works: Works) -> None:
+    for number in range(40):
         await works.turn(f"реплика {number}")
         await works.work_off()
     ranges = works.rig.rows(
         "SELECT first_position, last_position FROM conversation_summaries ORDER BY 1"
     )
     assert [first for first, _ in ranges] == [1, *(last + 1 for _, last in ranges[:-1])]
-    assert ranges[-1][1] == 100 and ranges[0][1] > 10, "the first ones were merged"
-    assert works.rig.rows("SELECT extracted_position FROM conversations") == [(120,)]
+    assert ranges[-1][1] == 60 and ranges[0][1] > 10, "the first ones were merged"
+    assert works.rig.rows("SELECT extracted_position FROM conversations") == [(80,)]
     extractions = [request for request in works.digests if is_extraction(request)]
-    assert len(extractions) == 6, "one call for twenty messages"
+    assert len(extractions) == 4, "one call for twenty messages"
 
 
 async def test_messages_that_lost_their_job_are_picked_up(works: Works) -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from src.errors import ModelUnavailableError, StorageError
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
+from tests.conftest import TEMPLATE, new_database
 from tests.fakes.openai_server import Reply
 from tests.integration.fact_rig import (
     FAKE_EMBEDDINGS,
@@ -27,18 +29,63 @@ from tests.tables import columns_that_hold
 HABIT, MOVED_HABIT = "По понедельникам хожу в бассейн", "Хожу в бассейн по понедельникам"
 
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+EMPTY = """
+TRUNCATE conversations, memories, entities, rejected_facts, search_owners, model_usage,
+    user_settings RESTART IDENTITY CASCADE
+"""
+
+
+@pytest.fixture(scope="module")
+def shared(postgres_server: str) -> Iterator[PgClient]:
+    """One database for the whole file, emptied before each test."""
+    yield from open_shared(postgres_server)
+
+
+@pytest.fixture(scope="module")
+def shared_of_local(postgres_server: str) -> Iterator[PgClient]:
+    """Another one, with the vectors of the local model."""
+    yield from open_shared(postgres_server)
+
+
+def open_shared(server: str) -> Iterator[PgClient]:
+    for dsn in new_database(server, TEMPLATE):
+        client = PgClient(dsn)
+        client.open()
+        yield client
+        client.close()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_teller(shared: PgClient) -> AsyncIterator[Teller]:
+    async with open_teller(shared, embedding_model=FAKE_EMBEDDINGS) as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_understood(shared_of_local: PgClient) -> AsyncIterator[Teller]:
+    async with open_teller(shared_of_local) as opened:
+        yield opened
+
+
 @pytest.fixture
-async def teller(client: PgClient) -> AsyncIterator[Teller]:
+def teller(shared_teller: Teller) -> Teller:
     """Where words are enough."""
-    async with open_teller(client, embedding_model=FAKE_EMBEDDINGS) as opened:
-        yield opened
+    return anew(shared_teller)
 
 
 @pytest.fixture
-async def understood(client: PgClient) -> AsyncIterator[Teller]:
+def understood(shared_understood: Teller) -> Teller:
     """Where meaning counts: the local model."""
-    async with open_teller(client) as opened:
-        yield opened
+    return anew(shared_understood)
+
+
+def anew(teller: Teller) -> Teller:
+    """Somebody whom an empty database has never met."""
+    teller.rig.client.execute(EMPTY)
+    teller.rig.model.embeddings_error = None
+    return Teller(teller.rig)
 
 
 def lives_in(city: str) -> dict[str, Any]:
@@ -664,14 +711,16 @@ async def test_without_its_embedder_a_contradiction_that_a_model_found_still_cou
 
 
 async def test_a_fact_is_stored_with_all_that_belongs_to_it_or_not_at_all(
-    teller: Teller, client: PgClient
+    teller: Teller,
 ) -> None:
     await teller.tell("Живу в Москве", **lives_in("Москве"))
     before = teller.written()
-    client.execute("ALTER TABLE search_postings RENAME TO elsewhere")
-    with pytest.raises(StorageError):
-        await teller.tell("Живу в Омске", **lives_in("Омске"))
-    client.execute("ALTER TABLE elsewhere RENAME TO search_postings")
+    teller.rig.client.execute("ALTER TABLE search_postings RENAME TO elsewhere")
+    try:
+        with pytest.raises(StorageError):
+            await teller.tell("Живу в Омске", **lives_in("Омске"))
+    finally:
+        teller.rig.client.execute("ALTER TABLE elsewhere RENAME TO search_postings")
     assert teller.written() == before
     told = teller.told[-1]
     assert (await teller.repeat(told)).kind == "update"
@@ -679,10 +728,10 @@ async def test_a_fact_is_stored_with_all_that_belongs_to_it_or_not_at_all(
 
 @pytest.mark.xfail(strict=True, reason="nobody asks whether the message is still there")
 async def test_a_fact_of_a_message_that_was_erased_meanwhile_is_not_stored(
-    teller: Teller, client: PgClient
+    teller: Teller,
 ) -> None:
     said = teller.say("Люблю чай")
-    client.execute("DELETE FROM messages")
+    teller.rig.client.execute("DELETE FROM messages")
     outcome = await teller.tell("Люблю чай", said=said)
     assert outcome.kind == "refused"
     assert teller.written() == []

@@ -444,20 +444,30 @@ def test_a_form_that_nobody_knows_stays_empty() -> None:
     assert (call["name"], call["args"]) == ("Nonsense", {})
 
 
-def strictly(task: str, *texts: str) -> str:
-    """The answer from these quotes."""
+def strictly(task: str, *quotes: str | dict[str, Any]) -> str:
+    """The answer from these quotes: texts, or records with what is not as usual."""
     context = [
-        {"uid": f"msg-{number}", "said_at": "x", "text": text}
-        for number, text in enumerate(texts, start=1)
+        {
+            "uid": f"msg-{number}",
+            "said_at": "x",
+            "score": 1.0,
+            "similarity": 0.8,
+            "lexical": 1.5,
+            **(quote if isinstance(quote, dict) else {"text": quote}),
+        }
+        for number, quote in enumerate(quotes, start=1)
     ]
     return reply(answer_messages(task, context), ())
 
 
-def test_a_strict_answer_is_the_quotes_that_share_a_word_with_the_task() -> None:
-    texts = ("Я люблю чай", "Мою собаку зовут Рекс", "Где моя собака?", "Собаке пять лет")
-    expected = "Мою собаку зовут Рекс [msg-2]\nСобаке пять лет [msg-4]"
-    assert strictly("Расскажи о собаке", *texts) == expected
-    assert strictly("Что я пью", *texts) == "Я люблю чай [msg-1]", "else the best one"
+def test_a_strict_answer_is_the_quotes_that_have_to_do_with_the_task() -> None:
+    far = {"text": "Я люблю чай", "lexical": 0.0, "similarity": 0.66}
+    near = {"text": "Рексу пять лет", "lexical": 0.0, "similarity": 0.67}
+    weak = {"text": "Собаки лают", "score": 0.6}
+    quotes = (far, "Мою собаку зовут Рекс", "Где моя собака?", near, weak)
+    expected = "Мою собаку зовут Рекс [msg-2]\nРексу пять лет [msg-4]"
+    assert strictly("Расскажи о собаке", *quotes) == expected
+    assert strictly("Расскажи о собаке", far) == UNKNOWN
     many = [f"Собака номер {number}" for number in range(5)]
     assert strictly("Расскажи о собаке", *many).count("[msg-") == 3
 
