@@ -38,7 +38,7 @@ from src.texts import Language, say
 
 logger = logging.getLogger(__name__)
 
-MAX_STEPS = 24  # of the graph: eight model calls with tools between them
+MAX_STEPS = 42  # of the graph: six rounds of tools that each save a fact (six steps a round)
 
 
 @dataclass(frozen=True)

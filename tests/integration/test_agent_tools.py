@@ -265,16 +265,7 @@ async def test_a_model_that_never_stops_calling_tools_is_ended_with_a_polite_sen
     assert (await rig.ask("а теперь?", language=language)).text == "снова здесь"
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "current_time",
-        pytest.param(
-            "save_user_fact",
-            marks=pytest.mark.xfail(reason="each saved fact costs six of the graph's 24 steps"),
-        ),
-    ],
-)
+@pytest.mark.parametrize("name", ["current_time", "save_user_fact"])
 async def test_six_rounds_of_tools_fit_into_a_turn(rig: Rig, name: str) -> None:
     """As when somebody introduces himself, and the model saves one fact after the other."""
     people = ("брат Олег", "сестра Вера", "кот Барсик", "друг Иван", "сын Пётр", "дочь Анна")
