@@ -170,7 +170,8 @@ def _slavic_month(span: Span, prep: str, first: date, language: Language) -> str
     noun = span.words.get("unit", "")
     if language == "uk" and not prep and noun in ("місяця", ""):
         return f"{at} {_month(first, 'locative', language)} {first.year}"
-    name = _month(first, CASES[noun], language) if noun else span.words["month"]
+    case = CASES.get(noun, "nominative")  # a unit of another language has no case here
+    name = span.words.get("month") or _month(first, case, language)
     return f"{prep} {name} {first.year}"
 
 

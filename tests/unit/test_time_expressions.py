@@ -824,3 +824,8 @@ def test_nothing_warns() -> None:
         warnings.simplefilter("error")
         for text, _ in DAYS:
             read_time(text, NOW)
+
+
+def test_a_unit_of_another_language_is_resolved_all_the_same() -> None:
+    said_at = datetime(2026, 11, 22, 12, tzinfo=ZoneInfo("Europe/Kyiv"))
+    assert resolve_dates("прошлый month", said_at) == "октябрь 2026"
