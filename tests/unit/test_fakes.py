@@ -112,7 +112,7 @@ async def test_offset_confirms_older_updates(fake: FakeTelegram, bot: Bot) -> No
     assert [update.update_id for update in await bot.get_updates()] == ids
     assert [update.update_id for update in await bot.get_updates(offset=ids[2])] == ids[2:]
     assert len(fake.pending_updates) == 2 and fake.confirmed_offset == ids[2]
-    await fake.wait_confirmed(ids[1], timeout=1)
+    await fake.wait_confirmed(ids[1], timeout=10)
     assert [update.update_id for update in await bot.get_updates(offset=-1)] == ids[3:]
     with pytest.raises(AssertionError, match="confirmation of update"):
         await fake.wait_confirmed(ids[3], timeout=0.01)
@@ -150,7 +150,7 @@ async def test_a_poll_of_a_killed_client_leaves_nothing_waiting(
     poll = asyncio.create_task(bot.get_updates(timeout=30))
     await fake.wait_polling()
     poll.cancel()
-    await fake.wait_for(lambda: not fake.polling, timeout=2)
+    await fake.wait_for(lambda: not fake.polling, timeout=10)
 
 
 async def test_only_allowed_kinds_of_updates_come(fake: FakeTelegram, bot: Bot) -> None:
@@ -221,7 +221,7 @@ async def test_a_webhook_gets_each_update_until_2xx(fake: FakeTelegram, bot: Bot
     port = runner.addresses[0][1]
     ids = [fake.update_id_of(await fake.send_text(USER, str(number))) for number in range(2)]
     await bot.set_webhook(f"http://127.0.0.1:{port}/hook", secret_token="secret")
-    await fake.wait_confirmed(ids[1], timeout=3)
+    await fake.wait_confirmed(ids[1], timeout=10)
 
     assert seen == [("secret", ids[0]), ("secret", ids[0]), ("secret", ids[1])]
     assert [delivery.status for delivery in fake.webhook.deliveries] == statuses
@@ -247,7 +247,7 @@ async def test_sent_messages_are_recorded_with_their_edits(fake: FakeTelegram, b
     with pytest.raises(TelegramBadRequest, match="message to be replied not found"):
         await bot.send_message(USER, "x", reply_parameters=ReplyParameters(message_id=999))
 
-    [message] = await fake.wait_sent(USER, 1, timeout=1)
+    [message] = await fake.wait_sent(USER, 1, timeout=10)
     assert (message.text, message.edits, message.reply_to) == ("раз", ["раз"], question)
     assert fake.calls_of("sendMessage")[0].params["text"] == "[1]"
     assert [call.ok for call in fake.calls_of("editMessageText")] == [True, False, False, False]
@@ -461,14 +461,14 @@ async def test_a_gate_holds_the_stream_and_a_leaving_client_is_seen(model: FakeO
     )
     client = chat_model(model)
     answer = asyncio.create_task(client.ainvoke("?", stream=True))
-    await model.wait_for(lambda: model.waiting_at_gate == 1, timeout=2)
+    await model.wait_for(lambda: model.waiting_at_gate == 1, timeout=10)
     assert not answer.done()
     gate.set()
     assert (await asyncio.wait_for(answer, 2)).content == "первая вторая"
     hung = asyncio.create_task(client.ainvoke("?"))
-    await model.wait_requests(2, timeout=2)
+    await model.wait_requests(2, timeout=10)
     hung.cancel()
-    await model.wait_for(lambda: model.abandoned == 1 and model.active == 0, timeout=2)
+    await model.wait_for(lambda: model.abandoned == 1 and model.active == 0, timeout=10)
 
 
 async def test_embeddings_are_stable_unit_vectors(model: FakeOpenAI) -> None:

