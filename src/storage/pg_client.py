@@ -16,14 +16,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import psycopg2
 import psycopg2.extras
+from psycopg2 import errors as pg_errors
 from psycopg2.extensions import connection as Connection
 from psycopg2.extensions import cursor as Cursor
 from psycopg2.pool import PoolError, ThreadedConnectionPool
 
 from src.errors import StorageRejectedError, StorageUnavailableError
+from src.storage.prepared import PreparedStatement
 
 T = TypeVar("T")
 Params = Mapping[str, Any] | None
@@ -61,7 +64,8 @@ class PgClient:
     """A pool of PostgreSQL connections for threads, with a bridge for coroutines.
 
     Attributes:
-        statements: How many statements went to the server, for tests and benchmarks.
+        statements: How many statements went to the server, for tests and benchmarks; that one
+            is prepared, once per connection, is not counted.
         transactions: How many transactions these were (a statement alone is one).
     """
 
@@ -88,6 +92,7 @@ class PgClient:
         self._max = max_connections
         self._wait_timeout = wait_timeout
         self._slots = threading.BoundedSemaphore(max_connections)
+        self._prepared: WeakKeyDictionary[Connection, set[str]] = WeakKeyDictionary()
         self._pool: ThreadedConnectionPool | None = None
         self._threads: ThreadPoolExecutor | None = None
         self._open_lock = threading.Lock()
@@ -150,6 +155,10 @@ class PgClient:
         """
         return self._repeat_once(lambda: self._fetch(sql, params))
 
+    def fetch_prepared(self, statement: PreparedStatement, params: Params) -> list[Row]:
+        """Like ``fetch_all``, without planning the statement anew each time."""
+        return self._repeat_once(lambda: self._fetch_prepared(statement, params))
+
     def fetch_one(self, sql: str, params: Params = None) -> Row | None:
         """Like ``fetch_all``, for the first row or None."""
         rows = self.fetch_all(sql, params)
@@ -181,6 +190,18 @@ class PgClient:
         with self._autocommit() as cursor:
             cursor.execute(sql, params)
             return cursor.fetchall() if cursor.description else []
+
+    def _fetch_prepared(self, statement: PreparedStatement, params: Params) -> list[Row]:
+        with self._autocommit() as cursor:
+            known = self._prepared.setdefault(cursor.connection, set())
+            try:
+                if statement.name not in known:
+                    cursor.execute(statement.prepare)
+                    known.add(statement.name)
+                cursor.execute(statement.execute, params)
+            except (pg_errors.InvalidSqlStatementName, pg_errors.DuplicatePreparedStatement):
+                cursor.execute(statement.sql, params)  # a pooler gave us another connection
+            return cursor.fetchall()
 
     def _execute(self, sql: str, params: Params) -> int:
         with self._autocommit() as cursor:

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
+from src.storage.prepared import PreparedStatement
 from src.storage.search_index_repo import Kind
 
 
@@ -41,7 +42,7 @@ class SearchRequest:
     before_position: int = 0
     with_assistant: bool = False
     with_retired: bool = False
-    limit: int = 100
+    limit: int = 60
 
 
 @dataclass(frozen=True)
@@ -87,8 +88,10 @@ class CandidateDocument:
 # own words (weight 1), those of the message before it (0.5), of the one before that (0.3) and of
 # the next one (0.3); a word counts as found in a message when one of its fields holds it. The sum
 # is multiplied by the share of the query's idf that the message covers: one common word is no
-# match. Dense: the exact nearest neighbours among the owner's vectors. Entities: the facts that
-# hang on an entity whom the query names, and on the entities of those facts.
+# match. A word that stands in more than a 25th of the messages tells next to nothing and costs
+# most of the time, so it counts only when the query has no rarer one. Dense: the exact nearest
+# neighbours among the owner's vectors. Entities: the facts that hang on an entity whom the query
+# names, and on the entities of those facts.
 SEARCH = """
 WITH query AS MATERIALIZED (
     SELECT %(vector)s::halfvec AS vector
@@ -101,34 +104,38 @@ WITH query AS MATERIALIZED (
     FROM document_embeddings
     WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s AND model_id = %(model)s
     ORDER BY embedding <#> (SELECT vector FROM query) LIMIT %(limit)s
+), asked AS MATERIALIZED (
+    SELECT number::int, term
+    FROM unnest(%(terms)s::text[]) WITH ORDINALITY AS asked (term, number)
 ), own AS MATERIALIZED (
-    SELECT term, position, in_talk,
-           frequency / (0.8::float + 0.2::float * p.length / sizes.length) AS frequency,
-           sizes.documents
-    FROM search_postings p, sizes
+    SELECT asked.number AS term, p.position, p.in_talk,
+           frequency / (0.8::float + 0.2::float * p.length / sizes.length) AS frequency
+    FROM sizes, asked JOIN search_postings p ON p.term = asked.term
     WHERE p.telegram_user_id = %(owner)s AND p.thread_id = %(thread_id)s
-      AND p.term = ANY(%(terms)s)
-), fields AS (
-    SELECT term, position + distance AS position, documents,
-           sum(frequency * weight) AS frequency,
-           (count(*) OVER (PARTITION BY term))::float AS found
-    FROM own JOIN (VALUES (0, 1::float), (1, 0.5), (2, 0.3), (-1, 0.3)) AS field (distance, weight)
+), chosen AS MATERIALIZED (
+    SELECT term
+    FROM (SELECT term, count(*) AS postings, min(count(*)) OVER () AS fewest
+          FROM own GROUP BY term) AS counted, sizes
+    WHERE postings <= greatest(200, documents / 25, fewest)
+), fields AS MATERIALIZED (
+    SELECT term, position + distance AS position, sum(frequency * weight) AS frequency
+    FROM own JOIN chosen USING (term)
+    JOIN (VALUES (0, 1::float), (1, 0.5), (2, 0.3), (-1, 0.3)) AS field (distance, weight)
          ON in_talk OR distance = 0
-    GROUP BY term, position + distance, documents
-), weighted AS MATERIALIZED (
-    SELECT term, position, frequency,
-           ln(1 + greatest(documents - found, 0.5::float) / (found + 0.5::float)) AS idf
-    FROM fields
+    GROUP BY term, position + distance
+), weights AS MATERIALIZED (
+    SELECT term, ln(1 + greatest(documents - found, 0.5::float) / (found + 0.5::float)) AS idf
+    FROM (SELECT term, count(*)::float AS found FROM fields GROUP BY term) AS counted, sizes
 ), whole AS MATERIALIZED (
-    SELECT coalesce((SELECT sum(idf) FROM (SELECT DISTINCT term, idf FROM weighted) AS known), 0)
-           + (SELECT count(*) FROM unnest(%(terms)s::text[]) AS asked
-              WHERE asked NOT LIKE '=%%' AND asked NOT IN (SELECT term FROM own))
+    SELECT coalesce((SELECT sum(idf) FROM weights), 0)
+           + (SELECT count(*) FROM asked
+              WHERE term NOT LIKE '=%%' AND number NOT IN (SELECT term FROM own))
              * (SELECT ln(1 + documents / 0.5::float) FROM sizes) AS idf
 ), lexical AS MATERIALIZED (
     SELECT position,
            sum(idf * 1.9::float * frequency / (frequency + 0.9::float))
            * sum(idf) / nullif((SELECT idf FROM whole), 0) AS bm25
-    FROM weighted GROUP BY position
+    FROM fields JOIN weights USING (term) GROUP BY position
 ), named AS (
     SELECT id FROM entities
     WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
@@ -165,16 +172,16 @@ WITH query AS MATERIALIZED (
              ORDER BY e.embedding <#> (SELECT vector FROM query), d.said_at DESC, d.id
              LIMIT %(limit)s
          ) AS d
-), found AS (
-    SELECT position, cosine, NULL::float AS bm25, NULL::int AS hops, true AS is_chosen FROM dense
-    UNION ALL
-    SELECT position, NULL, bm25, NULL,
-           row_number() OVER (ORDER BY bm25 DESC, position) <= %(limit)s FROM lexical
-    UNION ALL SELECT position, NULL, NULL, hops, true FROM linked
-    UNION ALL SELECT position, NULL, NULL, NULL, true FROM timed
 ), candidates AS MATERIALIZED (
-    SELECT position, max(cosine) AS cosine, max(bm25) AS bm25, min(hops) AS hops
-    FROM found GROUP BY position HAVING bool_or(is_chosen)
+    SELECT position, cosine, bm25, hops
+    FROM (
+        SELECT position FROM dense
+        UNION (SELECT position FROM lexical ORDER BY bm25 DESC, position LIMIT %(limit)s)
+        UNION SELECT position FROM linked
+        UNION SELECT position FROM timed
+    ) AS chosen
+    LEFT JOIN dense USING (position) LEFT JOIN lexical USING (position)
+    LEFT JOIN linked USING (position)
 )
 SELECT d.kind, coalesce(d.message_id, d.memory_id, d.summary_id),
        coalesce(d.message_id, source.message_id),
@@ -214,6 +221,18 @@ WHERE (%(with_assistant)s OR d.speaker <> 'assistant')
 """
 
 
+SEARCH_PREPARED = PreparedStatement(
+    "search_memory",
+    SEARCH,
+    {
+        "owner": "bigint", "thread_id": "bigint", "terms": "text[]", "entity_terms": "text[]",
+        "vector": "halfvec", "model": "smallint", "starts": "timestamptz[]",
+        "ends": "timestamptz[]", "conversation_id": "uuid", "before_position": "integer",
+        "with_assistant": "boolean", "with_retired": "boolean", "limit": "integer",
+    },
+)  # fmt: skip
+
+
 class RetrievalRepository:
     """Searches one owner's documents; the method blocks (see ``PgClient.run``)."""
 
@@ -223,11 +242,11 @@ class RetrievalRepository:
 
     def search(self, request: SearchRequest) -> list[CandidateDocument]:
         """What the channels found, in no particular order; a few hundred documents at most."""
-        rows = self._client.fetch_all(
-            SEARCH,
+        rows = self._client.fetch_prepared(
+            SEARCH_PREPARED,
             {
                 **request.owner.columns(),
-                "terms": list(request.terms),
+                "terms": list(dict.fromkeys(request.terms)),
                 "entity_terms": list(request.entity_terms),
                 "vector": request.vector,
                 "model": request.model_id,
