@@ -73,10 +73,7 @@ def dsn(postgres_server: str) -> Iterator[str]:
 @pytest.fixture
 def client(dsn: str) -> Iterator[PgClient]:
     """An open client on a new, migrated database."""
-    opened = PgClient(dsn)
-    opened.open()
-    yield opened
-    opened.close()
+    yield from open_client(dsn)
 
 
 @pytest.fixture(scope="session")
@@ -107,6 +104,20 @@ def add_embeddings(address: str, model: EmbeddingModel) -> None:
         unrelated_high=model.unrelated_high,
     )
     client.close()
+
+
+def open_client(dsn: str) -> Iterator[PgClient]:
+    """A client, closed afterwards."""
+    opened = PgClient(dsn)
+    opened.open()
+    yield opened
+    opened.close()
+
+
+def new_client(server: str) -> Iterator[PgClient]:
+    """A client on a new, migrated database; for a fixture with the scope of a module."""
+    for dsn in new_database(server, TEMPLATE):
+        yield from open_client(dsn)
 
 
 def new_database(server: str, template: str) -> Iterator[str]:

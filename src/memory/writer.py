@@ -133,13 +133,14 @@ class MemoryWriter:
     ) -> Outcome:
         self._memories.lock(transaction, owner)
         uid = memory.source.uid
-        if self._memories.was_taught_before(transaction, owner, memory):
-            return Outcome("same", memory.text, uid)
+        if not self._memories.is_there(transaction, owner, memory.source.message_id):
+            return Outcome("refused", memory.text, uid, reason="message_gone")
         similar = self._memories.list_similar(transaction, owner, memory, model_id, contradicts)
         for known in similar:
             if self._is_same(memory, known):
-                self._memories.add_source(transaction, owner, known.memory.id, memory.source)
-                self._memories.touch(transaction, owner, known.memory.id, memory.importance)
+                if known.memory.retired_at is None:  # else the message is read once more
+                    self._memories.add_source(transaction, owner, known.memory.id, memory.source)
+                    self._memories.touch(transaction, owner, known.memory.id, memory.importance)
                 return Outcome("same", known.memory.text, uid, known.memory.id)
         rivals = [k for k in similar if _is_rival(memory, k, contradicts)]
         newer = [k for k in rivals if _said_later(k, memory)]
@@ -249,6 +250,8 @@ def _entities(subject: str, candidate: CandidateFact) -> list[tuple[str, str, st
 
 def _is_rival(memory: NewMemory, known: Similar, contradicts: Collection[int]) -> bool:
     """Whether both cannot hold: by a relation with one value, or because a model says so."""
+    if known.memory.retired_at is not None:
+        return False
     if known.memory.id in contradicts:
         return True
     if not _overlap(memory, known):

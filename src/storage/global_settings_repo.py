@@ -33,7 +33,7 @@ class GlobalSettings:
     memory_extraction_enabled: bool = True
     memory_extraction_window: int = 20
     memory_extraction_silence_minutes: int = 60
-    memory_dedup_threshold: float = 0.85
+    memory_dedup_threshold: float = 0.6
     memory_update_threshold: float = 0.95
     memory_retrieve_limit: int = 5
     memory_retrieve_threshold: float = 0.6

@@ -50,7 +50,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class Similar:
-    """A living fact that a new one might repeat or replace."""
+    """A fact that a new one might repeat or replace."""
 
     memory: Memory
     content_hash: str
@@ -102,14 +102,28 @@ LOCK_OWNER = """
 SELECT pg_advisory_xact_lock(hashtextextended('memories:' || %(owner)s || ':' || %(thread_id)s, 0))
 """
 
+# Nothing of the conversation is forgotten or erased until then (both lock the same row).
+LOCK_CONVERSATION = """
+SELECT id FROM conversations
+WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s FOR SHARE
+"""
+
+# Whether a message of the owner is still there to be remembered.
+SELECT_MESSAGE = """
+SELECT 1 FROM messages m JOIN conversations c ON c.id = m.conversation_id
+WHERE m.id = %(message_id)s AND NOT m.is_forgotten
+  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+"""
+
 # Living facts that a new one might repeat or replace: the same words, the same subject and
-# relation, those that a model names, or the nearest by meaning.
+# relation, those that a model names, or the nearest by meaning; and what its message has told
+# before, living or not.
 SELECT_SIMILAR = """
 WITH living AS (
     SELECT f.id, -(e.embedding <#> %(vector)s::halfvec) AS cosine
     FROM memories f
-    LEFT JOIN search_documents d ON d.memory_id = f.id
-    LEFT JOIN document_embeddings e ON e.document_id = d.id AND e.model_id = %(model)s
+    JOIN search_documents d ON d.memory_id = f.id
+    JOIN document_embeddings e ON e.document_id = d.id AND e.model_id = %(model)s
     WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
       AND f.retired_at IS NULL
 ), chosen AS (
@@ -118,25 +132,19 @@ WITH living AS (
       AND (content_hash = %(content_hash)s
            OR (subject = %(subject)s AND relation = %(relation)s) OR id = ANY(%(contradicts)s))
     UNION (SELECT id FROM living WHERE cosine IS NOT NULL ORDER BY cosine DESC, id LIMIT 5)
+    UNION SELECT memory_id FROM memory_sources WHERE episode = %(episode)s
 )
 SELECT f.id, f.text, f.memory_type, f.subject, f.relation, f.object, f.importance, f.pinned,
        f.valid_from, f.valid_until, f.retired_at, s.uid, s.said_at, s.message_id,
-       f.content_hash, living.cosine
+       f.content_hash, -(e.embedding <#> %(vector)s::halfvec) AS cosine
 FROM chosen
 JOIN memories f ON f.id = chosen.id AND f.telegram_user_id = %(owner)s
      AND f.thread_id = %(thread_id)s
-JOIN living ON living.id = f.id
+LEFT JOIN search_documents d ON d.memory_id = f.id
+LEFT JOIN document_embeddings e ON e.document_id = d.id AND e.model_id = %(model)s
 LEFT JOIN LATERAL (SELECT uid, said_at, message_id FROM memory_sources
                    WHERE memory_id = f.id ORDER BY said_at DESC, id DESC LIMIT 1) AS s ON true
-ORDER BY f.content_hash = %(content_hash)s DESC, living.cosine DESC NULLS LAST, f.id
-"""
-
-# Whether this very message has taught this very fact before, living or not.
-SELECT_TAUGHT_BEFORE = """
-SELECT f.id FROM memories f JOIN memory_sources s ON s.memory_id = f.id
-WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
-  AND f.content_hash = %(content_hash)s AND s.uid = %(uid)s
-LIMIT 1
+ORDER BY f.retired_at IS NULL, f.content_hash = %(content_hash)s DESC, cosine DESC NULLS LAST, f.id
 """
 
 # A new fact.
@@ -151,13 +159,12 @@ RETURNING id
 
 # Where it was said, once per message.
 INSERT_SOURCE = """
-INSERT INTO memory_sources (memory_id, message_id, uid, episode, quote, said_at)
-SELECT f.id,
-       (SELECT m.id FROM messages m JOIN conversations c ON c.id = m.conversation_id
-        WHERE m.id = %(message_id)s AND c.telegram_user_id = %(owner)s
-          AND c.thread_id = %(thread_id)s),
-       %(uid)s, %(episode)s, %(quote)s, %(said_at)s
+INSERT INTO memory_sources (memory_id, message_id, sender_id, uid, episode, quote, said_at)
+SELECT f.id, m.id, m.sender_id, %(uid)s, %(episode)s, %(quote)s, %(said_at)s
 FROM memories f
+LEFT JOIN (messages m JOIN conversations c ON c.id = m.conversation_id
+           AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s)
+     ON m.id = %(message_id)s
 WHERE f.id = %(memory_id)s AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
 ON CONFLICT ON CONSTRAINT memory_sources_once DO NOTHING
 """
@@ -231,17 +238,14 @@ class MemoryRepository:
         self._client = client
 
     def lock(self, transaction: Transaction, owner: Owner) -> None:
-        """Let no one else write facts of this owner until the transaction ends."""
+        """Let no one else write, forget or erase this owner's facts until the transaction ends."""
         transaction.execute(LOCK_OWNER, owner.columns())
+        transaction.execute(LOCK_CONVERSATION, owner.columns())
 
-    def was_taught_before(self, transaction: Transaction, owner: Owner, memory: NewMemory) -> bool:
-        """Whether the same message taught the same fact earlier, even if it is retired now."""
-        parameters = {
-            **owner.columns(),
-            "content_hash": memory.content_hash,
-            "uid": memory.source.uid,
-        }
-        return transaction.fetch_one(SELECT_TAUGHT_BEFORE, parameters) is not None
+    def is_there(self, transaction: Transaction, owner: Owner, message_id: int) -> bool:
+        """Whether a message of the owner is neither erased nor forgotten; ask after ``lock``."""
+        parameters = {**owner.columns(), "message_id": message_id}
+        return transaction.fetch_one(SELECT_MESSAGE, parameters) is not None
 
     def list_similar(
         self,
@@ -251,8 +255,9 @@ class MemoryRepository:
         model_id: int | None,
         contradicts: Collection[int] = (),
     ) -> list[Similar]:
-        """Living facts that ``memory`` might repeat or replace, equal words first.
+        """Facts that ``memory`` might repeat or replace, equal words first.
 
+        Retired ones, which come before the living, are those that its message has told earlier.
         Those whose ids are in ``contradicts`` are among them, however far away they are.
         """
         rows = transaction.fetch_all(
@@ -265,6 +270,7 @@ class MemoryRepository:
                 "subject": memory.subject,
                 "relation": memory.relation,
                 "contradicts": list(contradicts),
+                "episode": memory.source.episode,
             },
         )
         return [Similar(Memory(*row[:14]), row[14], row[15]) for row in rows]

@@ -25,7 +25,7 @@ from src.storage.turn_repo import StoredAnswer
 from src.storage.user_settings_repo import Mode
 from src.texts import Language
 from src.time_zones import local_time
-from tests.conftest import TEMPLATE, database_url, execute
+from tests.conftest import TEMPLATE, database_url, execute, open_client
 from tests.fakes.openai_server import ChatRequest, Reply, text_of
 from tests.integration.agent_rig import Rig, open_rig
 
@@ -121,10 +121,7 @@ async def open_person(client: PgClient, **settings: Any) -> AsyncIterator[Person
 
 def open_shared(server: str) -> Iterator[PgClient]:
     """A client on the database of these tests; for a fixture with the scope of a module."""
-    client = PgClient(shared_database(server))
-    client.open()
-    yield client
-    client.close()
+    yield from open_client(shared_database(server))
 
 
 @cache

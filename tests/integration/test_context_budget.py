@@ -18,7 +18,7 @@ from src.memory.terms import terms
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, Transaction
 from src.storage.search_index_repo import NewDocument, add_documents
-from tests.conftest import TEMPLATE, new_database
+from tests.conftest import new_client
 from tests.fakes.openai_server import ChatRequest
 from tests.integration.agent_rig import Rig, incoming, open_rig
 
@@ -64,11 +64,7 @@ WHERE %(messages)s > 67
 @pytest.fixture(scope="module")
 def client(postgres_server: str) -> Iterator[PgClient]:
     """One database for the whole file; every test is another person's."""
-    for dsn in new_database(postgres_server, TEMPLATE):
-        opened = PgClient(dsn)
-        opened.open()
-        yield opened
-        opened.close()
+    yield from new_client(postgres_server)
 
 
 @pytest.fixture

@@ -9,9 +9,11 @@ from uuid import UUID
 
 import pytest
 
+from src.memory.terms import terms
 from src.storage.conversation_repo import ConversationRepository, TelegramOrigin
 from src.storage.erasure_repo import ErasureRepository
 from src.storage.extraction_repo import ExtractionRepository
+from src.storage.forgetting_repo import ForgettingRepository
 from src.storage.memory_repo import MemoryRepository, NewMemory, Source
 from src.storage.memory_shelf_repo import MemoryShelfRepository
 from src.storage.owner import Owner
@@ -216,8 +218,12 @@ def test_every_method_of_the_memory_leaves_the_rows_of_another_owner_byte_identi
     assert index(client, me, mine) == 1
     assert ExtractionRepository(client).advance(mine, first=1, last=3)
     uids = [f"msg-{id_}" for (id_,) in client.fetch_all("SELECT id FROM messages")]
-    assert shelf.forget(me, uids) == ["cats of " + str(ME), "the cat is Tom now"]
-    assert shelf.forget_all_facts(me) == 0
+    forgetting = ForgettingRepository(client, terms)
+    assert forgetting.forget(me, uids) == [
+        "cats of " + str(ME),
+        "the cat is Tom now",
+    ]
+    assert forgetting.forget_all_facts(me) == 0
     UserSettingsRepository(client).set_mode(ME, "assistant")
     assert ErasureRepository(client).erase(ME) > 0
     assert rows_of(client.dsn, me) == []
@@ -257,7 +263,7 @@ def test_the_conversation_of_another_owner_protects_his_rows(
     assert repo.edit_message(ME, TelegramOrigin(BOT, OTHER, 1, OTHER), "hacked") is False
     assert turns.find_answer(mine, question[0]) is None
     assert turns.find_stream_message(mine, question[0]) is None
-    assert MemoryShelfRepository(client).forget(Owner(ME), [f"msg-{question[0]}"]) == []
+    assert ForgettingRepository(client, terms).forget(Owner(ME), [f"msg-{question[0]}"]) == []
     assert MemoryShelfRepository(client).find_source(Owner(ME), f"msg-{question[0]}") is None
     assert rows_of(client.dsn, Owner(OTHER)) == before
 

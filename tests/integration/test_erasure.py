@@ -253,9 +253,6 @@ async def test_a_fact_that_somebody_else_told_too_stays_without_the_words_of_the
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a source does not know who said it once its message is gone"
-)
 async def test_what_a_person_taught_a_group_goes_also_when_its_messages_were_wiped_before(
     rig: Rig,
 ) -> None:
@@ -270,7 +267,6 @@ async def test_what_a_person_taught_a_group_goes_also_when_its_messages_were_wip
     assert [fact.text for fact in facts] == ["Боря любит чай"]
 
 
-@pytest.mark.xfail(strict=True, reason="answers to others, and what their tools read, stay")
 async def test_what_the_bot_told_others_of_the_person_goes_too(rig: Rig) -> None:
     """Boris asks in the group; the bot searches, and answers with Anna's words as its source."""
     text = "Аня любит qzanna"
@@ -284,6 +280,17 @@ async def test_what_the_bot_told_others_of_the_person_goes_too(rig: Rig) -> None
     assert rig.rows("SELECT message_text(content) FROM messages WHERE id = %(id)s", id=asked) == [
         ("Что любит Аня?",)
     ]
+
+
+async def test_an_answer_to_others_in_words_that_only_the_person_used_goes_too(rig: Rig) -> None:
+    text = "Аня любит qzannas"
+    await write(rig, ANNA, text, saves(text), "Запомнил", place=GROUP)
+    await write(rig, BORIS, "Что с рыбалкой?", "Погода хорошая, а Аня любит qzannam", place=GROUP)
+    kept = await write(rig, BORIS, "Когда едем?", "В субботу, если погода хорошая", place=GROUP)
+    erase(rig)
+    assert columns_that_hold(rig.core.dsn, "qzanna") == set()
+    answers = rig.rows("SELECT reply_to_id FROM messages WHERE role = 'assistant'")
+    assert answers == [(kept,)]
 
 
 def quoted(sender: int, text: str, **fields: Any) -> dict[str, Any]:
@@ -402,7 +409,6 @@ async def test_a_summary_that_was_being_written_is_not_stored_afterwards(rig: Ri
     assert rows_of(rig.core.dsn, Owner(ANNA)) == []
 
 
-@pytest.mark.xfail(strict=True, reason="nobody asks whether the message is still there")
 async def test_a_turn_that_was_under_way_leaves_nothing(rig: Rig) -> None:
     rig.model.reply = lambda request: (
         "Запомнил qzanna"
@@ -414,7 +420,6 @@ async def test_a_turn_that_was_under_way_leaves_nothing(rig: Rig) -> None:
     assert rows_of(rig.core.dsn, Owner(ANNA)) == []
 
 
-@pytest.mark.xfail(strict=True, reason="it takes no lock")
 async def test_an_erasure_waits_for_a_fact_that_is_being_stored_and_takes_it_along(
     rig: Rig,
 ) -> None:

@@ -18,6 +18,7 @@ from src.memory.window import window_start
 from src.services.compaction_service import NEXT_TURN
 from src.storage.pg_client import PgClient
 from src.storage.search_index_repo import NewDocument, SearchIndexRepository
+from tests.conftest import open_client
 from tests.fakes.openai_server import ChatRequest, Reply, text_of
 from tests.integration.fact_rig import FAKE_EMBEDDINGS, ME, Teller, open_teller
 from tests.integration.polling import eventually
@@ -29,10 +30,7 @@ FACTS = [f"Купила вещь номер {number}" for number in range(100)]
 @pytest.fixture
 def second_client(dsn: str) -> Iterator[PgClient]:
     """Another process's connections to the same database."""
-    opened = PgClient(dsn)
-    opened.open()
-    yield opened
-    opened.close()
+    yield from open_client(dsn)
 
 
 @pytest.fixture

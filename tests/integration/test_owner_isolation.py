@@ -27,6 +27,7 @@ from src.storage.conversation_repo import ConversationRepository, TelegramOrigin
 from src.storage.embedding_repo import EmbeddingRepository
 from src.storage.erasure_repo import ErasureRepository
 from src.storage.extraction_repo import ExtractionRepository
+from src.storage.forgetting_repo import ForgettingRepository
 from src.storage.memory_repo import MemoryRepository, NewMemory, Source
 from src.storage.memory_shelf_repo import MemoryShelfRepository
 from src.storage.owner import Owner
@@ -38,7 +39,7 @@ from src.storage.tool_result_repo import ToolResult, ToolResultRepository
 from src.storage.turn_repo import AnswerSource, ModelUsage, NewAnswer, TurnRepository
 from src.storage.update_repo import NewUpdate, UpdateRepository
 from src.storage.user_settings_repo import UserSettingsRepository
-from tests.conftest import TEMPLATE, new_database
+from tests.conftest import new_client
 from tests.integration.agent_rig import open_rig
 from tests.integration.fact_rig import FAKE_EMBEDDINGS, Teller
 from tests.tables import NOBODYS, OF_ALL_TOPICS, ROWS_OF_OWNER, rows_of, tables
@@ -53,9 +54,7 @@ _numbers = itertools.count(1)
 @pytest.fixture(scope="module")
 def shared(postgres_server: str) -> Iterator[PgClient]:
     """One database for the whole file; every test has owners of its own."""
-    for dsn in new_database(postgres_server, TEMPLATE):
-        opened = PgClient(dsn)
-        opened.open()
+    for opened in new_client(postgres_server):
         means = {
             (language, form): (0.0, 0.0, 0.0)
             for language in ("ru", "uk", "en")
@@ -65,7 +64,6 @@ def shared(postgres_server: str) -> Iterator[PgClient]:
             "three numbers", means, unrelated_median=0.0, unrelated_high=0.3
         )  # type: ignore[arg-type]
         yield opened
-        opened.close()
 
 
 @dataclass
@@ -109,6 +107,7 @@ class Repositories:
         self.turns = TurnRepository(client)
         self.memories = MemoryRepository(client)
         self.shelf = MemoryShelfRepository(client)
+        self.forgetting = ForgettingRepository(client, terms)
         self.index = SearchIndexRepository(client)
         self.retrieval = RetrievalRepository(client)
         self.embeddings = EmbeddingRepository(client)
@@ -289,12 +288,8 @@ def similar(s: Stage) -> Any:
 
 CASES: dict[str, Callable[[Stage], Any]] = {
     "MemoryRepository.lock": lambda s: s.write(lambda t: s.do.memories.lock(t, s.me.owner)),
-    "MemoryRepository.was_taught_before": lambda s: s.write(
-        lambda t: s.both(
-            lambda who: s.do.memories.was_taught_before(
-                t, s.me.owner, new_memory(s.them.word, "has", who.asked[0])
-            )
-        )
+    "MemoryRepository.is_there": lambda s: s.write(
+        lambda t: s.both(lambda who: s.do.memories.is_there(t, s.me.owner, who.asked[0]))
     ),
     "MemoryRepository.list_similar": similar,
     "MemoryRepository.add": lambda s: s.write(
@@ -336,13 +331,15 @@ CASES: dict[str, Callable[[Stage], Any]] = {
         s.me.owner, limit=1000
     ),
     "MemoryShelfRepository.count": lambda s: s.do.shelf.count(s.me.owner),
-    "MemoryShelfRepository.forget": lambda s: [
-        s.do.shelf.forget(s.me.owner, s.them.uids, request_id=s.them.asked[1]),
-        s.do.shelf.forget(
+    "ForgettingRepository.forget": lambda s: [
+        s.do.forgetting.forget(s.me.owner, s.them.uids, request_id=s.them.asked[1]),
+        s.do.forgetting.forget(
             s.me.owner, [*s.me.uids[:1], *s.them.uids], request_id=s.them.asked[2]
         ),
     ],
-    "MemoryShelfRepository.forget_all_facts": lambda s: s.do.shelf.forget_all_facts(s.me.owner),
+    "ForgettingRepository.forget_all_facts": lambda s: s.do.forgetting.forget_all_facts(
+        s.me.owner
+    ),
     "MemoryShelfRepository.undo_replacement": lambda s: [
         s.do.shelf.undo_replacement(s.me.owner, s.them.facts[1]),
         s.do.shelf.undo_replacement(s.me.owner, s.me.facts[1]),
@@ -485,7 +482,7 @@ CHAT_WIDE = frozenset(
 SAY_LITTLE = frozenset(
     {
         "MemoryRepository.lock",
-        "MemoryRepository.was_taught_before",
+        "MemoryRepository.is_there",
         "MemoryShelfRepository.count",
         "MemoryShelfRepository.get_message_uid_by_episode",
         "SearchIndexRepository.find_progress",
@@ -501,7 +498,8 @@ SAY_LITTLE = frozenset(
     }
 )
 REPOSITORIES = (
-    MemoryRepository, MemoryShelfRepository, SearchIndexRepository, RetrievalRepository,
+    MemoryRepository, MemoryShelfRepository, ForgettingRepository, SearchIndexRepository,
+    RetrievalRepository,
     EmbeddingRepository, SummaryRepository, ExtractionRepository, ErasureRepository,
     TurnRepository, ConversationRepository,
 )  # fmt: skip
