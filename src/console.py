@@ -143,17 +143,17 @@ class Console:
             self._write(json.dumps(record, ensure_ascii=False) + "\n")
             return
         lines = [reply]
-        if sources:
+        if answer and sources:
             lines += ["", say("sources_title", self._language)]
-            lines += [self._source_line(source) for source in sources]
+            lines += [self._source_line(answer, source) for source in sources]
         end = "\n\n" if self._streams.is_terminal else "\n"
         self._write("\n".join(lines) + end)
 
-    def _source_line(self, source: AnswerSource) -> str:
+    def _source_line(self, answer: StoredAnswer, source: AnswerSource) -> str:
         return say(
             "source_line",
             self._language,
-            number=source.number,
+            number=answer.reference_to(source),
             said_at=f"{self._local(source):%d.%m.%Y %H:%M}",
             text=source.text,
         )

@@ -13,6 +13,7 @@ from src.memory.embedding_space import EmbeddingSpace
 from src.memory.indexer import Indexer
 from src.memory.memories import Memories
 from src.memory.retriever import Retriever
+from src.memory.terms import terms
 from src.memory.time_expressions import read_time
 from src.memory.writer import MemoryWriter
 from src.services.compaction_service import CompactionService
@@ -24,6 +25,7 @@ from src.services.turn_memory import TurnMemory
 from src.storage.conversation_repo import ConversationRepository
 from src.storage.embedding_repo import EmbeddingRepository
 from src.storage.extraction_repo import ExtractionRepository
+from src.storage.forgetting_repo import ForgettingRepository
 from src.storage.global_settings_repo import GlobalSettingsRepository
 from src.storage.memory_repo import MemoryRepository
 from src.storage.memory_shelf_repo import MemoryShelfRepository
@@ -95,6 +97,7 @@ def build_memory(
     memories = Memories(
         client,
         MemoryShelfRepository(client),
+        ForgettingRepository(client, terms),
         retriever,
         MemoryWriter(client, MemoryRepository(client), space, stored),
         stored,

@@ -45,7 +45,7 @@ class ConversationState(TypedDict, total=False):
         pending_facts: Key facts on their way into ``messages`` (seed 000). Owned by
             ``check_facts``.
         facts_loaded: Whether the key facts are in ``messages``. Owned by ``load_facts``.
-        fact_added_in_last_run: Whether a tool has just saved a fact. Owned by
+        fact_added_in_last_run: Whether a tool has just saved a fact, or forgotten one. Owned by
             ``update_state_after_tool``, reset by ``check_facts``.
         current_token_count: Tokens of ``messages``. Kept by every node that changes them.
         llm_context_size: Tokens that the model takes. Owned by ``init_state``.

@@ -153,7 +153,9 @@ def _add_assistant(
         "tools",
         ToolNode(tools, handle_tool_errors=describe_tool_error, awrap_tool_call=wrap_tool_call),
     )
-    builder.add_node("update_state_after_tool", update_state_after_tool)
+    builder.add_node(
+        "update_state_after_tool", partial(update_state_after_tool, counter=models.counter)
+    )
     builder.add_conditional_edges("assistant", route_tools, {"tools": "tools", END: END})
     builder.add_edge("tools", "update_state_after_tool")
     builder.add_conditional_edges(
@@ -215,7 +217,7 @@ async def route_tools(state: ConversationState) -> Literal["tools", "__end__"]:
 
 
 async def route_after_tool(state: ConversationState) -> Literal["check_facts", "assistant"]:
-    """A saved fact belongs into the prompt at once."""
+    """A saved fact belongs into the prompt at once, a forgotten one out of it."""
     return "check_facts" if state["fact_added_in_last_run"] else "assistant"
 
 

@@ -9,6 +9,7 @@ from src.errors import StorageError
 from src.memory.facts import CandidateFact, Origin
 from src.memory.retriever import Hit, Query, Retriever
 from src.memory.writer import MemoryWriter, Outcome, Said
+from src.storage.forgetting_repo import ForgettingRepository
 from src.storage.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.storage.memory_repo import Memory
 from src.storage.memory_shelf_repo import MemoryShelfRepository, SourceMessage
@@ -28,6 +29,7 @@ class Memories:
         self,
         client: PgClient,
         shelf: MemoryShelfRepository,
+        forgetting: ForgettingRepository,
         retriever: Retriever,
         writer: MemoryWriter,
         settings: GlobalSettingsRepository,
@@ -35,6 +37,7 @@ class Memories:
         """Bring together what ``src/application.py`` built."""
         self._client = client
         self._shelf = shelf
+        self._forgetting = forgetting
         self._retriever = retriever
         self._writer = writer
         self._settings = settings
@@ -56,6 +59,10 @@ class Memories:
         return await self._client.run(
             self._shelf.list_key_facts, owner, importance=KEY_FACT_IMPORTANCE, limit=MAX_KEY_FACTS
         )
+
+    def prepare_search(self, text: str) -> None:
+        """Begin what a search for this text will need; see ``Retriever.prepare``."""
+        self._retriever.prepare(text)
 
     async def search(self, query: Query) -> list[Hit]:
         """What was said that fits the query; never fails."""
@@ -79,11 +86,11 @@ class Memories:
         self, owner: Owner, uids: Sequence[str], *, request_id: int | None = None
     ) -> list[str]:
         """Forget what was said in these messages; the texts of what is gone."""
-        return await self._client.run(self._shelf.forget, owner, uids, request_id=request_id)
+        return await self._client.run(self._forgetting.forget, owner, uids, request_id=request_id)
 
     async def forget_all_facts(self, owner: Owner) -> int:
         """Forget every fact; how many held."""
-        return await self._client.run(self._shelf.forget_all_facts, owner)
+        return await self._client.run(self._forgetting.forget_all_facts, owner)
 
     async def list_memories(
         self, owner: Owner, *, limit: int = 10, offset: int = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import UUID
@@ -106,6 +107,22 @@ class Retriever:
         self._repository = repository
         self._space = space
         self._reranker = reranker
+        self._ahead: set[asyncio.Task[None]] = set()
+
+    async def close(self) -> None:
+        """Close the reranker's connections."""
+        if self._reranker is not None:
+            await self._reranker.close()
+
+    def prepare(self, text: str) -> None:
+        """Begin to embed a text that is about to be searched for, while other work is done."""
+        task = asyncio.create_task(self._embed_ahead(_searched(text)))
+        self._ahead.add(task)
+        task.add_done_callback(self._ahead.discard)
+
+    async def _embed_ahead(self, text: str) -> None:
+        with suppress(AppError):  # the search itself meets it again, and tells
+            await self._space.embed_query(text)
 
     async def search(self, query: Query) -> list[Hit]:
         """The best hits, best first; never fails: what is broken is logged and left out."""
@@ -123,7 +140,7 @@ class Retriever:
         Raises:
             StorageError: The database is away.
         """
-        text = query.text[-MAX_QUERY:].strip()
+        text = _searched(query.text)
         time = read_time(text, query.now)
         periods = [(period.start, period.end) for period in time.periods]
         vector, model_id = await self._embed(text)
@@ -151,7 +168,7 @@ class Retriever:
         candidates, ranked_query, time = await self.find_candidates(query)
         ranked = rank(candidates, ranked_query)
         shown = [r for r in ranked if self._is_shown(r, query, time)]
-        return await self._best(query, query.text[-MAX_QUERY:].strip(), shown)
+        return await self._best(query, _searched(query.text), shown)
 
     async def _embed(self, text: str) -> tuple[str | None, int | None]:
         """The query's vector and its model; nothing when there is none in time."""
@@ -208,6 +225,11 @@ class Retriever:
             memory_type=document.memory_type,
             retired=document.retired_at is not None,
         )
+
+
+def _searched(text: str) -> str:
+    """What is searched for: of a long message its end, where the question stands."""
+    return text[-MAX_QUERY:].strip()
 
 
 def entity_terms(text: str) -> list[str]:

@@ -1,14 +1,13 @@
-"""Facts as the user and the prompt see them: listing, forgetting, undoing, looking up sources."""
+"""Facts as the user and the prompt see them: listing, undoing, looking up sources."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from src.storage.memory_repo import Memory
 from src.storage.owner import Owner
-from src.storage.pg_client import PgClient, Transaction, storable
+from src.storage.pg_client import PgClient, Transaction
 
 
 @dataclass(frozen=True)
@@ -61,72 +60,6 @@ LIMIT %(limit)s OFFSET %(offset)s
 COUNT_MEMORIES = """
 SELECT count(*) FROM memories
 WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s AND retired_at IS NULL
-"""
-
-
-# The user wants to forget what he said there: the facts that these messages told go, with those
-# that they had replaced and with their other sources.
-DELETE_MEMORIES = """
-WITH RECURSIVE gone AS (
-    SELECT f.id FROM memories f JOIN memory_sources s ON s.memory_id = f.id
-    WHERE s.uid = ANY(%(uids)s) AND f.telegram_user_id = %(owner)s
-      AND f.thread_id = %(thread_id)s
-    UNION
-    SELECT f.id FROM memories f JOIN gone ON f.superseded_by = gone.id
-    WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
-), told AS (
-    SELECT array_agg(DISTINCT s.uid) AS uids
-    FROM memory_sources s JOIN gone ON gone.id = s.memory_id
-), deleted AS (
-    DELETE FROM memories f USING gone
-    WHERE f.id = gone.id AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
-    RETURNING f.text, f.retired_at IS NULL AS was_living
-)
-SELECT coalesce((SELECT array_agg(text) FROM deleted WHERE was_living), '{}'),
-       coalesce((SELECT uids FROM told), '{}')
-"""
-
-# All of the owner's facts.
-DELETE_ALL_MEMORIES = """
-DELETE FROM memories WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
-RETURNING retired_at IS NULL
-"""
-
-# No summary is written of them meanwhile (``SummaryRepository`` locks the same row).
-LOCK_CONVERSATION = """
-SELECT id FROM conversations
-WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s FOR NO KEY UPDATE
-"""
-
-# The messages themselves: neither shown to the model nor searched any more.
-FORGET_MESSAGES = """
-UPDATE messages m SET is_forgotten = true
-FROM conversations c
-WHERE m.id = ANY(%(ids)s) AND c.id = m.conversation_id AND c.telegram_user_id = %(owner)s
-  AND c.thread_id = %(thread_id)s AND m.role = 'user'
-RETURNING m.id, m.conversation_id, m.position, message_text(m.content)
-"""
-
-# They leave the search.
-DELETE_DOCUMENTS = """
-DELETE FROM search_documents
-WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s AND message_id = ANY(%(ids)s)
-"""
-
-# Summaries that told of them; the compaction writes them anew.
-DELETE_SUMMARIES = """
-DELETE FROM conversation_summaries s USING messages m, conversations c
-WHERE m.id = ANY(%(ids)s) AND s.conversation_id = m.conversation_id
-  AND m.position BETWEEN s.first_position AND s.last_position
-  AND c.id = s.conversation_id AND c.telegram_user_id = %(owner)s
-  AND c.thread_id = %(thread_id)s
-"""
-
-# Names that no fact mentions any more.
-DELETE_ORPHANED_ENTITIES = """
-DELETE FROM entities e
-WHERE e.telegram_user_id = %(owner)s AND e.thread_id = %(thread_id)s
-  AND NOT EXISTS (SELECT 1 FROM memory_entities l WHERE l.entity_id = e.id)
 """
 
 # The newest fact of the owner that replaced another one, unless a certain one is meant.
@@ -187,7 +120,7 @@ LIMIT 1
 
 
 class MemoryShelfRepository:
-    """Reads, forgets and restores facts; every method blocks (see ``PgClient.run``)."""
+    """Reads and restores facts; every method blocks (see ``PgClient.run``)."""
 
     def __init__(self, client: PgClient) -> None:
         """Use ``client``, which someone else opens and closes."""
@@ -213,48 +146,6 @@ class MemoryShelfRepository:
         """How many facts hold."""
         row = self._client.fetch_one(COUNT_MEMORIES, owner.columns())
         return int(row[0]) if row else 0
-
-    def forget(
-        self, owner: Owner, uids: Sequence[str], *, request_id: int | None = None
-    ) -> list[str]:
-        """Forget what was said in these messages, for good: the facts and the messages.
-
-        Args:
-            owner: Whose they are; those of others are left alone.
-            uids: ``msg-<id>``.
-            request_id: The message in which the user asks for it; it names what to forget.
-
-        Returns:
-            The texts of the facts that held, or of the messages where no fact was made of them.
-        """
-
-        def work(transaction: Transaction) -> list[str]:
-            transaction.fetch_all(LOCK_CONVERSATION, owner.columns())
-            told_in = {**owner.columns(), "uids": [storable(uid) for uid in uids]}
-            row = transaction.fetch_one(DELETE_MEMORIES, told_in)
-            texts, told = (list(row[0]), list(row[1])) if row else ([], [])
-            named = [number for uid in [*uids, *told] if (number := message_number(uid))]
-            hidden = {**owner.columns(), "ids": named}
-            messages = transaction.fetch_all(FORGET_MESSAGES, hidden)
-            if request_id is not None and (texts or messages):
-                hidden["ids"] = [*named, request_id]
-                transaction.fetch_all(FORGET_MESSAGES, hidden)
-            transaction.execute(DELETE_DOCUMENTS, hidden)
-            transaction.execute(DELETE_SUMMARIES, hidden)
-            transaction.execute(DELETE_ORPHANED_ENTITIES, owner.columns())
-            return texts or [str(message[3]) for message in messages]
-
-        return self._client.in_transaction(work)
-
-    def forget_all_facts(self, owner: Owner) -> int:
-        """Delete every fact of the owner for good; returns how many held."""
-
-        def work(transaction: Transaction) -> int:
-            rows = transaction.fetch_all(DELETE_ALL_MEMORIES, owner.columns())
-            transaction.execute(DELETE_ORPHANED_ENTITIES, owner.columns())
-            return sum(was_living for (was_living,) in rows)
-
-        return self._client.in_transaction(work)
 
     def undo_replacement(
         self, owner: Owner, memory_id: int | None = None

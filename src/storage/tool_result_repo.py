@@ -25,7 +25,8 @@ class ToolResult:
     error: str | None = None
 
 
-# One tool call, and away with those beyond the newest KEEP of the conversation.
+# One tool call, without its words when its message is to be forgotten, and away with those beyond
+# the newest KEEP of the conversation.
 INSERT_RESULT = """
 WITH old AS (
     DELETE FROM tool_results WHERE conversation_id = %(conversation_id)s AND id <= (
@@ -33,8 +34,10 @@ WITH old AS (
         ORDER BY id DESC OFFSET %(keep)s - 1 LIMIT 1)
 )
 INSERT INTO tool_results (conversation_id, message_id, name, arguments, result, error, duration_ms)
-VALUES (%(conversation_id)s, %(message_id)s, %(name)s, %(arguments)s::jsonb, %(result)s,
-        %(error)s, %(duration_ms)s)
+SELECT m.conversation_id, m.id, %(name)s,
+       CASE WHEN m.is_forgotten THEN '{}' ELSE %(arguments)s::jsonb END,
+       CASE WHEN m.is_forgotten THEN '' ELSE %(result)s END, %(error)s, %(duration_ms)s
+FROM messages m WHERE m.id = %(message_id)s AND m.conversation_id = %(conversation_id)s
 """
 
 # The newest tool calls of a conversation, oldest of them first.

@@ -58,6 +58,10 @@ class StoredAnswer:
     intent: str | None = None
     replaced_by: tuple[int, ...] = ()
 
+    def reference_to(self, source: AnswerSource) -> str:
+        """What the text calls the source: its uid in strict mode, else its number."""
+        return source.uid if f"[{source.uid}]" in self.text else str(source.number)
+
 
 @dataclass(frozen=True)
 class ModelUsage:
@@ -102,10 +106,11 @@ WHERE a.conversation_id = %(conversation_id)s AND a.reply_to_id = %(message_id)s
   AND a.role = 'assistant'
 """
 
-# The answer; a message has one, so a second attempt finds the first one's row.
+# The answer; a message has one, so a second attempt finds the first one's row. A message that is
+# to be forgotten is answered, and so is the answer.
 INSERT_ANSWER = """
-INSERT INTO messages (conversation_id, role, content, reply_to_id, position)
-SELECT m.conversation_id, 'assistant', %(content)s, m.id,
+INSERT INTO messages (conversation_id, role, content, reply_to_id, is_forgotten, position)
+SELECT m.conversation_id, 'assistant', %(content)s, m.id, m.is_forgotten,
        (SELECT coalesce(max(position), 0) + 1 FROM messages
         WHERE conversation_id = %(conversation_id)s)
 FROM messages m WHERE m.id = %(message_id)s AND m.conversation_id = %(conversation_id)s

@@ -49,7 +49,7 @@ def build_keyboard(
     """
     sources = [
         InlineKeyboardButton(
-            text=f"[{_reference(source, answer)}] "
+            text=f"[{answer.reference_to(source)}] "
             f"{day_text(source.said_at, now, language, time_zone)}",
             callback_data=SourceButton(uid=source.uid).pack(),
         )
@@ -58,11 +58,6 @@ def build_keyboard(
     rows = [sources[start : start + PER_ROW] for start in range(0, len(sources), PER_ROW)]
     rows += [[button] for button in _undo_buttons(answer, language)]
     return InlineKeyboardMarkup(inline_keyboard=rows) if rows else None
-
-
-def _reference(source: AnswerSource, answer: StoredAnswer) -> str:
-    """What the answer calls the source: its uid in strict mode, else its number."""
-    return source.uid if f"[{source.uid}]" in answer.text else str(source.number)
 
 
 def day_text(moment: datetime, now: datetime, language: Language, time_zone: str) -> str:

@@ -74,12 +74,14 @@ def said(person: Person) -> dict[str, int]:
     return dict(rows)
 
 
-def hidden(person: Person) -> list[str]:
-    """What was forgotten of the messages."""
+def hidden(person: Person, role: str = "user") -> list[str]:
+    """What was forgotten of the user's messages, or of the answers."""
     rows = person.rows(
         "SELECT message_text(m.content) FROM messages m"
         " JOIN conversations c ON c.id = m.conversation_id"
-        " WHERE c.telegram_user_id = %(user)s AND m.is_forgotten ORDER BY m.id"
+        " WHERE c.telegram_user_id = %(user)s AND m.is_forgotten AND m.role = %(role)s"
+        " ORDER BY m.id",
+        role=role,
     )
     return [text for (text,) in rows]
 
@@ -341,6 +343,23 @@ async def test_forgetting_a_fact_takes_all_that_told_it_and_all_that_it_replaced
     assert await forget(person, again) == [KYIV["text"]]
     assert hidden(person) == [OMSK["text"], KYIV["text"], again, "Забудь это"]
     assert person.rows("SELECT count(*) FROM memories WHERE telegram_user_id = %(user)s") == [(0,)]
+
+
+async def test_the_answers_that_repeat_what_is_forgotten_go_too(person: Person) -> None:
+    known = {**CAT, "importance": 9}
+    await person.say(CAT["text"], saved(known), "Запомнила: Барсик.")
+    await person.say("Привет", "Здравствуйте! Как там Барсику живётся?")
+    await person.say("Какая погода?", "Солнечно.")
+    await person.say("Кто у меня живёт?", called("search_memory", query="кот"), "Он [1]")
+    assert await forget(person, CAT["text"]) == [CAT["text"]]
+    assert hidden(person, "assistant") == [
+        "Запомнила: Барсик.", "Здравствуйте! Как там Барсику живётся?", "Он [1]", "Готово.",
+    ]  # fmt: skip
+    kept = person.rows(
+        "SELECT t.name, t.arguments, t.result FROM tool_results t"
+        " JOIN conversations c ON c.id = t.conversation_id WHERE c.telegram_user_id = %(user)s"
+    )
+    assert kept == [("forget_fact", {}, "")]
 
 
 async def test_a_message_of_which_no_fact_was_made_can_be_forgotten_too(person: Person) -> None:

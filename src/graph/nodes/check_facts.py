@@ -16,10 +16,12 @@ logger = logging.getLogger(__name__)
 async def check_facts(
     state: ConversationState, runtime: Runtime[TurnContext], *, memories: Memories
 ) -> ConversationState:
-    """Fetch the key facts, at first and after one was saved; a failure costs only them.
+    """Fetch the key facts, at first and after one was saved or forgotten.
+
+    A failure costs only them: those that are in the prompt stay there.
 
     Reads: ``facts_loaded``, ``fact_added_in_last_run``.
-    Updates: ``pending_facts``, ``fact_added_in_last_run``.
+    Updates: ``pending_facts``, ``facts_loaded``, ``fact_added_in_last_run``.
     Side effects: one query, when the facts may have changed.
     """
     is_current = state.get("facts_loaded", False) and not state.get("fact_added_in_last_run")
@@ -29,5 +31,5 @@ async def check_facts(
         facts = await memories.get_user_facts(runtime.context.owner)
     except StorageError as error:
         logger.warning("the key facts could not be fetched", exc_info=error)
-        facts = []
-    return {"pending_facts": facts, "fact_added_in_last_run": False}
+        return {"pending_facts": [], "fact_added_in_last_run": False}
+    return {"pending_facts": facts, "facts_loaded": False, "fact_added_in_last_run": False}

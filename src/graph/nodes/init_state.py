@@ -8,8 +8,9 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 from langgraph.runtime import Runtime
 
 from src.graph.conversation_state import ConversationState, TurnContext
+from src.graph.packing import within_budget
 from src.llm.prompts.memory_context import summary_text
-from src.llm.prompts.quoting import quoted, without_own_tags
+from src.llm.prompts.quoting import without_own_tags
 from src.llm.tokens import TokenCounter
 from src.storage.conversation_repo import HistoryMessage
 
@@ -52,14 +53,9 @@ async def init_state(
 
 def _packed(summaries: Sequence[str], counter: TokenCounter) -> list[str]:
     """As many summaries, from the newest on, as the budget takes; oldest first."""
-    packed: list[str] = []
-    left = BUDGET
-    for summary in reversed(summaries):
-        left -= counter.count(quoted({"summary": summary}))
-        if left < 0:
-            break
-        packed.insert(0, summary)
-    return packed
+    newest_first = ({"summary": summary} for summary in reversed(summaries))
+    packed = within_budget(newest_first, counter, BUDGET)
+    return [record["summary"] for record in reversed(packed)]
 
 
 def _render_history(

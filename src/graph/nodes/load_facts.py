@@ -9,8 +9,8 @@ from langchain_core.messages import AnyMessage, SystemMessage
 from langgraph.runtime import Runtime
 
 from src.graph.conversation_state import ConversationState, TurnContext, in_place_of_all
+from src.graph.packing import within_budget
 from src.llm.prompts.memory_context import key_facts_text
-from src.llm.prompts.quoting import quoted
 from src.llm.tokens import TokenCounter
 from src.storage.memory_repo import Memory
 from src.time_zones import local_time
@@ -24,17 +24,20 @@ async def load_facts(
 ) -> ConversationState:
     """Put the key facts right after the system prompt, in place of the ones there before.
 
-    Reads: ``pending_facts``, ``messages``.
+    Reads: ``pending_facts``, ``facts_loaded``, ``messages``.
     Updates: ``messages``, ``current_token_count``, ``facts_loaded``.
     Side effects: none.
     """
     facts = _packed(state.get("pending_facts", ()), counter, runtime.context.time_zone)
-    if not facts:
-        return {"facts_loaded": True}
     kept = [message for message in state["messages"] if message.name != USER_FACTS]
+    are_there = len(kept) < len(state["messages"])
+    if not facts and (state.get("facts_loaded", False) or not are_there):
+        return {"facts_loaded": True}
     prompt = 1 if kept and isinstance(kept[0], SystemMessage) and kept[0].name is None else 0
-    block: AnyMessage = SystemMessage(key_facts_text(facts), name=USER_FACTS)
-    messages = [*kept[:prompt], block, *kept[prompt:]]
+    block: list[AnyMessage] = (
+        [SystemMessage(key_facts_text(facts), name=USER_FACTS)] if facts else []
+    )
+    messages = [*kept[:prompt], *block, *kept[prompt:]]
     return {
         "messages": in_place_of_all(messages),
         "current_token_count": counter.count_messages(messages),
@@ -46,15 +49,10 @@ def _packed(
     facts: Sequence[Memory], counter: TokenCounter, time_zone: str
 ) -> list[dict[str, Any]]:
     """As many facts, from the first on, as the budget takes."""
-    packed: list[dict[str, Any]] = []
-    left = BUDGET
-    for fact in facts:
-        record = {"uid": fact.uid, "said_on": _day(fact, time_zone), "text": fact.text}
-        left -= counter.count(quoted(record))
-        if left < 0:
-            break
-        packed.append(record)
-    return packed
+    records = (
+        {"uid": fact.uid, "said_on": _day(fact, time_zone), "text": fact.text} for fact in facts
+    )
+    return within_budget(records, counter, BUDGET)
 
 
 def _day(fact: Memory, time_zone: str) -> str | None:

@@ -9,9 +9,9 @@ from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 from langgraph.runtime import Runtime
 
 from src.graph.conversation_state import ConversationState, TurnContext, in_place_of_all
+from src.graph.packing import within_budget
 from src.graph.quotes import memory_record
 from src.llm.prompts.memory_context import memories_text
-from src.llm.prompts.quoting import quoted
 from src.llm.tokens import TokenCounter
 from src.memory.memories import Memories
 from src.memory.retriever import Hit, Query
@@ -71,15 +71,11 @@ def _packed(
     hits: Sequence[Hit], context: TurnContext, counter: TokenCounter
 ) -> list[dict[str, Any]]:
     """As many hits, from the best on, as the budget takes; each with its number."""
-    records: list[dict[str, Any]] = []
-    left = BUDGET
-    for hit in hits:
-        record = memory_record(0, hit, context.time_zone)
-        left -= counter.count(quoted(record))
-        if left < 0:
-            break
-        records.append({**record, "n": context.number(hit)})
-    return records
+    unnumbered = (memory_record(0, hit, context.time_zone) for hit in hits)
+    packed = within_budget(unnumbered, counter, BUDGET)
+    return [
+        {**record, "n": context.number(hit)} for hit, record in zip(hits, packed, strict=False)
+    ]
 
 
 def _insert(

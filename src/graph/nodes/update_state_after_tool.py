@@ -5,26 +5,31 @@ from __future__ import annotations
 from langchain_core.messages import ToolMessage
 
 from src.graph.conversation_state import ConversationState
+from src.llm.tokens import TokenCounter
 
-SAVE_TOOL = "save_user_fact"
-FACT_SAVED = '"saved": true'  # in the tool's result
+# What stands in a tool's result when it changed the key facts.
+CHANGED = {"save_user_fact": '"saved": true', "forget_fact": '"forgotten": ["'}
 
 
-async def update_state_after_tool(state: ConversationState) -> ConversationState:
-    """Note which tools ran in the round that just ended, and whether one saved a fact.
+async def update_state_after_tool(
+    state: ConversationState, *, counter: TokenCounter
+) -> ConversationState:
+    """Note which tools ran in the round that just ended, and whether one changed the facts.
 
     Reads: ``messages``, ``tools_used``.
-    Updates: ``tools_used``, ``fact_added_in_last_run``.
+    Updates: ``tools_used``, ``fact_added_in_last_run``, ``current_token_count``.
     Side effects: none.
     """
     names: list[str] = []
-    saved = False
+    changed = False
     for message in reversed(state["messages"]):
         if not isinstance(message, ToolMessage):
             break
         names.append(message.name or "unknown")
-        saved = saved or (message.name == SAVE_TOOL and FACT_SAVED in str(message.text))
+        sign = CHANGED.get(message.name or "")
+        changed = changed or (sign is not None and sign in str(message.text))
     return {
         "tools_used": [*state["tools_used"], *reversed(names)],
-        "fact_added_in_last_run": saved,
+        "fact_added_in_last_run": changed,
+        "current_token_count": counter.count_messages(state["messages"]),
     }
