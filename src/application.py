@@ -100,9 +100,11 @@ async def open_core(settings: Settings) -> AsyncIterator[Core]:
             dsn, min_connections=settings.pg_pool_min, max_connections=settings.pg_pool_max
         )
         await asyncio.to_thread(client.open)
+        core = build_core(settings, dsn, client)
         try:
-            yield build_core(settings, dsn, client)
+            yield core
         finally:
+            await core.memory.close()
             set_conversation_repo_factory(None)
             await asyncio.to_thread(client.close)
 
@@ -121,6 +123,7 @@ def build_core(settings: Settings, dsn: str, client: PgClient) -> Core:
         client,
         TurnStores(conversations, turns, memory.history, MemoryJobRepository(client)),
         _build_graph(settings, memory, tool_history, counter),
+        memory.memories,
         tool_history=tool_history,
         metrics=metrics,
     )

@@ -163,6 +163,7 @@ class Settings(BaseSettings):
     embedding_model: Annotated[str, AfterValidator(_check_embedding_model)] = LOCAL_EMBEDDINGS
     rerank_url: HttpUrl | None = None
     rerank_model: str | None = None
+    rerank_api_key: SecretStr | None = None
 
     timezone: Annotated[str, AfterValidator(_check_time_zone)] = "Europe/Moscow"
     http_host: str = "127.0.0.1"

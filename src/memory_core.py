@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from src.config import Settings
 from src.llm.chat import ModelCaller, build_chat_model
+from src.llm.embedding_cache import CachingEmbedder
 from src.llm.embeddings import build_embedder
 from src.llm.rerank import build_reranker
 from src.memory.embedding_space import EmbeddingSpace
@@ -76,6 +77,11 @@ class MemoryCore:
         await self.space.model()
         await self.space.embed_query("?")
 
+    async def close(self) -> None:
+        """Close the connections to the embedder and the reranker."""
+        await self.space.close()
+        await self.retriever.close()
+
 
 def build_memory(
     settings: Settings,
@@ -90,7 +96,7 @@ def build_memory(
     stores = DigestStores(
         client, SummaryRepository(client), ExtractionRepository(client), turns, stored
     )
-    space = EmbeddingSpace(build_embedder(settings), client, embeddings)
+    space = EmbeddingSpace(CachingEmbedder(build_embedder(settings)), client, embeddings)
     retriever = Retriever(
         client, RetrievalRepository(client), space, reranker=build_reranker(settings)
     )

@@ -52,6 +52,10 @@ class Embedder(Protocol):
         """
         ...
 
+    async def close(self) -> None:
+        """Close its connections, if it has any."""
+        ...
+
 
 def build_embedder(settings: Settings) -> Embedder:
     """The embedder that ``EMBEDDING_MODEL`` names; nothing loads or connects yet."""
@@ -89,6 +93,9 @@ class LocalEmbedder:
         """See ``Embedder``; text by text, so that a shutdown does not wait for all of them."""
         rows = [await self._documents.run([text[:MAX_DOCUMENT]]) for text in texts]
         return np.vstack(rows) if rows else np.zeros((0, 0), dtype=np.float32)
+
+    async def close(self) -> None:
+        """See ``Embedder``; the process's lanes stay for the next one."""
 
 
 class _Lane:
@@ -146,6 +153,10 @@ class OpenAIEmbedder:
     async def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """See ``Embedder``; one request for all of them."""
         return await self._embed([text[: 4 * MAX_DOCUMENT] for text in texts])
+
+    async def close(self) -> None:
+        """See ``Embedder``."""
+        await self._client.close()
 
     async def _embed(self, texts: Sequence[str]) -> Vectors:
         try:

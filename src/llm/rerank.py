@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 import httpx
@@ -31,7 +32,8 @@ class Reranker:
     ) -> None:  # fmt: skip
         """Ask ``url`` for ``model``, within ``deadline`` seconds."""
         headers = {"Authorization": f"Bearer {key.get_secret_value()}"} if key else {}
-        self._client = httpx.AsyncClient(timeout=deadline, headers=headers)
+        self._client = httpx.AsyncClient(timeout=None, headers=headers)
+        self._deadline = deadline
         self._url = url
         self._model = model
 
@@ -46,10 +48,11 @@ class Reranker:
         if self._model:
             body["model"] = self._model
         try:
-            response = await self._client.post(self._url, json=body)
+            async with asyncio.timeout(self._deadline):  # httpx has none for the whole exchange
+                response = await self._client.post(self._url, json=body)
             response.raise_for_status()
             results = _Reply.model_validate_json(response.content).results
-        except httpx.TransportError as error:
+        except (httpx.TransportError, TimeoutError) as error:
             raise ModelUnavailableError(
                 f"the reranker did not answer ({type(error).__name__})"
             ) from error
@@ -68,4 +71,4 @@ def build_reranker(settings: Settings) -> Reranker | None:
     """The reranker of ``RERANK_URL``, or None."""
     if settings.rerank_url is None:
         return None
-    return Reranker(settings.rerank_url, settings.rerank_model)
+    return Reranker(settings.rerank_url, settings.rerank_model, key=settings.rerank_api_key)

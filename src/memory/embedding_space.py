@@ -81,6 +81,10 @@ class EmbeddingSpace:
         vectors = await self._embedder.embed_documents(texts)
         return [as_literal(vector) for vector in self._centre(vectors, texts, "statement")]
 
+    async def close(self) -> None:
+        """Close the embedder's connections."""
+        await self._embedder.close()
+
     def similarity(self, cosine: float) -> float:
         """A centred cosine on the model's own scale, 0 to 1; 0 before the model is known.
 

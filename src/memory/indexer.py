@@ -28,6 +28,11 @@ logger = logging.getLogger(__name__)
 TALK_GAP = timedelta(hours=6)  # a longer silence ends a talk
 INDEX_BATCH = 200  # messages of one transaction
 EMBED_BATCH = 64  # documents of one request to the embedder
+# Characters that are embedded of the message before, which is often a long answer of the bot's: it
+# must not crowd out the message itself. 100 find as much as all of it (recall@10 of dense search
+# alone, development half of LoCoMo: 65.7, with all of it 65.2, without it 57.7).
+MAX_BEFORE = 100
+MAX_ANSWER = 600  # of what the bot said
 UNNAMED_SPEAKERS = frozenset({"user", "assistant"})
 
 
@@ -164,11 +169,16 @@ def continues_talk(previous: datetime | None, said_at: datetime) -> bool:
 
 
 def embedded_text(document: UnembeddedDocument) -> str:
-    """What is embedded: the message before, and its own text; names where several talk."""
+    """What is embedded: the end of the message before, and its own text; names where several talk.
+
+    Of what the bot said only the beginning, alone: it is read by nobody but its own questioner.
+    """
+    if document.speaker == "assistant":
+        return document.text[:MAX_ANSWER]
     own = _spoken(document.speaker, document.text)
     if not document.before:
         return own
-    return f"{_spoken(document.before_speaker, document.before)}\n{own}"
+    return f"{_spoken(document.before_speaker, document.before[-MAX_BEFORE:])}\n{own}"
 
 
 def _spoken(speaker: str, text: str) -> str:

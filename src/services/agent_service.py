@@ -19,6 +19,7 @@ from src.errors import ConversationGoneError, StorageError
 from src.graph.conversation_state import ConversationState, TurnContext
 from src.graph.main_graph import Graph
 from src.llm.prompts.time_label import add_time_label
+from src.memory.memories import Memories
 from src.metrics import Metrics
 from src.services.history_reader import HistoryReader
 from src.services.sources import cited_sources
@@ -114,6 +115,7 @@ class AgentService:
         client: PgClient,
         stores: TurnStores,
         graph: Graph,
+        memories: Memories,
         *,
         tool_history: ToolHistoryService,
         metrics: Metrics,
@@ -125,6 +127,7 @@ class AgentService:
         self._history = stores.history
         self._memory_jobs = stores.memory_jobs
         self._graph = graph
+        self._memories = memories
         self._tool_history = tool_history
         self._metrics = metrics
 
@@ -134,6 +137,8 @@ class AgentService:
         A message that is stored already (the turn was interrupted) is found, with its answer
         if it has one.
         """
+        if incoming.mode == "assistant" and incoming.text.strip():
+            self._memories.prepare_search(incoming.text)  # it takes as long as all the rest
         with self._metrics.stage("store"):
             return await self._client.run(self._store_message, incoming)
 

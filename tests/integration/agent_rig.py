@@ -127,6 +127,7 @@ async def open_rig(dsn: str, client: PgClient, **settings: Any) -> AsyncIterator
         await core.warm_up()
         _measured[core.settings.embedding_model] = await core.memory.space.model()
         yield Rig(core, model, client)
+        await core.memory.close()
         set_conversation_repo_factory(None)
 
 

@@ -13,13 +13,14 @@ import psycopg2
 import pytest
 
 from src.errors import ModelError, ModelUnavailableError
-from src.memory.indexer import EMBED_BATCH, Indexer, continues_talk
+from src.memory.indexer import EMBED_BATCH, MAX_ANSWER, MAX_BEFORE, Indexer, continues_talk
 from src.memory.retriever import Hit, Query
 from src.memory.terms import terms
 from src.storage import (
     conversation_repo,
     embedding_repo,
     extraction_repo,
+    forgetting_repo,
     memory_repo,
     memory_shelf_repo,
     retrieval_repo,
@@ -152,6 +153,19 @@ async def test_messages_of_one_talk_stand_together_and_a_long_silence_parts_them
     assert desk.embedded() == [["два\nтри", "один\nдва", "один"], ["четыре"]]
 
 
+async def test_a_long_answer_before_it_does_not_crowd_out_the_message(desk: Desk) -> None:
+    answer = "Вот что я думаю о вашем отпуске. " * 100 + "А сколько вам лет?"
+    desk.say("Посоветуй отпуск")
+    desk.say(answer, role="assistant")
+    desk.say("Мне сорок два")
+    await desk.index_and_embed()
+    [[own, answered, asked]] = desk.embedded()
+    assert asked == "Посоветуй отпуск"
+    assert answer.startswith(answered) and len(answered) == MAX_ANSWER
+    assert own.endswith(" А сколько вам лет?\nМне сорок два")
+    assert len(own) <= MAX_BEFORE + len("\nМне сорок два")
+
+
 async def test_an_hour_long_text_is_indexed_within_bounds(desk: Desk) -> None:
     desk.say("x" * 5000 + " слово" * 40_000)
     await desk.index_and_embed()
@@ -261,6 +275,19 @@ async def test_words_are_found_before_the_embedding_exists(desk: Desk) -> None:
     await desk.indexer.embed_pending()
     [hit] = await desk.search("Как зовут мою собаку?")
     assert hit.channels["dense"] > 0
+
+
+async def test_a_word_that_is_everywhere_counts_only_without_a_rarer_one(desk: Desk) -> None:
+    for number in range(210):
+        desk.say(f"Отчёт номер {number}: работа идёт")
+    key = "Запасной ключ отдал соседке"
+    desk.say(key)
+    await desk.index()
+    [first, *_] = await desk.search("ключ от работы")
+    alone = await desk.search("ключ")
+    assert first.text == alone[0].text == key
+    assert first.channels["lexical"] == alone[0].channels["lexical"]
+    assert "работа идёт" in (await desk.found("работа"))[0]
 
 
 async def test_words_are_found_while_the_endpoint_is_away(desk: Desk) -> None:
@@ -521,6 +548,8 @@ def parameters_of(connection: psycopg2.extensions.connection) -> dict[str, Any]:
         "uid": f"msg-{message_id}",
         "uids": [f"msg-{message_id}"],
         "ids": [message_id],
+        "answers": [],
+        "names": '[["барс"]]',
         "vector": vector,
         "model": 1,
         "limit": 30,
@@ -598,10 +627,11 @@ def parameters_of(connection: psycopg2.extensions.connection) -> dict[str, Any]:
             {"memories_living_once", "memories_by_relation", "memory_sources_once"},
             id="list_similar",
         ),
+        pytest.param(memory_repo.SELECT_MESSAGE, {"messages_pkey"}, id="is_there"),
+        pytest.param(forgetting_repo.DELETE_MEMORIES, {"memory_sources_by_uid"}, id="forget"),
         pytest.param(
-            memory_repo.SELECT_TAUGHT_BEFORE, {"memory_sources_by_uid"}, id="was_taught_before"
+            forgetting_repo.FORGET_ANSWERS, {"messages_by_position"}, id="forget_answers"
         ),
-        pytest.param(memory_shelf_repo.DELETE_MEMORIES, {"memory_sources_by_uid"}, id="forget"),
         pytest.param(
             memory_shelf_repo.SELECT_UID_BY_EPISODE,
             {"memory_sources_by_episode"},
@@ -642,6 +672,18 @@ def test_what_waits_for_its_vector_is_found_by_an_index_also_during_a_change_of_
     new = 3 * OWNERS
     everything = OWNERS * EACH * 3 // 2
     assert found == {1: new, 2: everything}[model]
+
+
+def test_the_plan_that_the_server_keeps_uses_them_too(
+    filled: psycopg2.extensions.connection,
+) -> None:
+    statement = retrieval_repo.SEARCH_PREPARED
+    with filled.cursor() as cursor:
+        cursor.execute("SET plan_cache_mode = force_generic_plan")
+        cursor.execute(statement.prepare)
+    indexes, scanned = plan_of(filled, statement.execute, parameters_of(filled))
+    assert not scanned & BIG
+    assert {"search_postings_once", "document_embeddings_by_owner"} <= indexes
 
 
 def test_the_statement_s_plan_holds_for_words_that_are_everywhere(

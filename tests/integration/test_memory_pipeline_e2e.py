@@ -24,9 +24,11 @@ from src.graph.tools.save_user_fact import build_save_user_fact
 from src.llm.prompts.assistant import SYSTEM_PROMPT
 from src.memory.memories import Memories
 from src.memory.retriever import Retriever
+from src.memory.terms import terms
 from src.memory.writer import MemoryWriter
 from src.memory_core import build_caller
 from src.services.agent_service import Turn
+from src.storage.forgetting_repo import ForgettingRepository
 from src.storage.memory_repo import Memory, MemoryRepository
 from src.storage.memory_shelf_repo import MemoryShelfRepository
 from src.storage.owner import Owner
@@ -101,6 +103,7 @@ def memories_of(kind: type[M], person: Person, client: PgClient | None = None) -
     return kind(
         client,
         MemoryShelfRepository(client),
+        ForgettingRepository(client, terms),
         Retriever(client, RetrievalRepository(client), core.space),
         MemoryWriter(client, MemoryRepository(client), core.space, core.settings),
         core.settings,
@@ -263,6 +266,31 @@ async def test_a_saved_fact_is_in_the_prompt_of_the_same_turn(
     assert [name for name, _ in named(person.requests[1])].count("user_facts") == 1
 
 
+async def test_a_forgotten_fact_leaves_the_prompt_at_once(person: Person) -> None:
+    await person.remember(HOME)
+    [(message,)] = person.rows(
+        "SELECT s.message_id FROM memory_sources s JOIN memories f ON f.id = s.memory_id"
+        " WHERE f.telegram_user_id = %(user)s"
+    )
+    forget = called("forget_fact", uids=[f"msg-{message}"])
+    await person.say("забудь, где я живу", forget, "Забыл.")
+    before, after = (named(request) for request in person.requests)
+    before, after = (named(request) for request in person.requests)
+    assert before[1][0] == "user_facts" and HOME["text"] in before[1][1]
+    assert [name for name, _ in after].count("user_facts") == 0
+
+
+async def test_facts_that_cannot_be_fetched_anew_stay_in_the_prompt(person: Person) -> None:
+    prompt, question = SystemMessage(SYSTEM_PROMPT), HumanMessage("кто я?")
+    messages = await load(person, [prompt, question], "Меня зовут Анна")
+    state: ConversationState = {
+        "messages": messages, "pending_facts": [], "facts_loaded": True,
+    }  # fmt: skip
+    counter = person.rig.core.counter
+    update = await load_facts(state, runtime_of(person), counter=counter)
+    assert update == {"facts_loaded": True}
+
+
 # inserted and replaced by load_facts
 
 
@@ -337,7 +365,9 @@ def round_of(*results: tuple[str, str]) -> list[AnyMessage]:
 SAVED = ("save_user_fact", '{"saved": true, "outcome": "new", "text": "Живу в Омске"}')
 REFUSED = ("save_user_fact", '{"saved": false, "outcome": "refused", "text": "\\"saved\\": true"}')
 BROKEN = ("save_user_fact", "The tool failed (StorageError). Answer without it, and say so.")
-OTHER = ("search_memory", '{"memories": [], "saved": true}')
+OTHER = ("search_memory", '{"memories": [], "saved": true, "forgotten": ["x"]}')
+FORGOTTEN = ("forget_fact", '{"forgotten": ["Живу в Омске"]}')
+NOTHING = ("forget_fact", '{"forgotten": []}')
 
 
 @pytest.mark.parametrize(
@@ -346,6 +376,8 @@ OTHER = ("search_memory", '{"memories": [], "saved": true}')
         (round_of(SAVED), True),
         (round_of(REFUSED, SAVED), True),
         (round_of(SAVED, OTHER), True),
+        (round_of(FORGOTTEN), True),
+        (round_of(NOTHING), False),
         (round_of(REFUSED), False),
         (round_of(BROKEN), False),
         (round_of(OTHER), False),
@@ -354,11 +386,13 @@ OTHER = ("search_memory", '{"memories": [], "saved": true}')
     ],
 )
 async def test_a_fact_counts_as_added_when_the_last_round_of_tools_saved_one(
-    messages: list[AnyMessage], expected: bool
+    person: Person, messages: list[AnyMessage], expected: bool
 ) -> None:
+    counter = person.rig.core.counter
     state: ConversationState = {"messages": messages, "tools_used": []}
-    update = await update_state_after_tool(state)
+    update = await update_state_after_tool(state, counter=counter)
     assert update["fact_added_in_last_run"] is expected
+    assert update["current_token_count"] == counter.count_messages(messages)
     following = await route_after_tool({**state, **update})
     assert following == ("check_facts" if expected else "assistant")
 
@@ -381,7 +415,7 @@ async def test_what_the_tools_really_answer_is_understood(
     text = f"{NAME['text']}. {SECRET['text']}"
     steps = await run_graph(person, counting, text, reply, "готово")
     [update] = [step.update for step in steps if step.node == "update_state_after_tool"]
-    assert update == {"fact_added_in_last_run": expected, "tools_used": tools}
+    assert (update["fact_added_in_last_run"], update["tools_used"]) == (expected, tools)
     assert steps[-1].state["fact_added_in_last_run"] is False
 
 

@@ -122,11 +122,11 @@ async def test_conflict_candidates_take_one_call_more_for_all_of_them(pupil: Per
     both = [fact(f"По субботам {what}", relation="habit") for what in ("сплю", "гуляю")]
     text = f"{both[0]['text']}. {both[1]['text']}. {LESSONS[1]}"
     await pupil.say(LESSONS[0], taught(FACTS[0]))
-    await pupil.say(both[0]["text"], taught(both[0]))
+    await pupil.say(both[0]["text"], taught(both[0]), denied())
     before = len(pupil.requests)
     await pupil.say(text, taught(), called("ExtractedFacts", facts=[*both, FACTS[1]]), denied())
     assert forms(pupil.requests[before:]) == ["Understanding", "ExtractedFacts", "Conflicts"]
-    assert purposes(pupil) == {"classify": 3, "extract": 1, "conflicts": 1}
+    assert purposes(pupil) == {"classify": 3, "extract": 1, "conflicts": 2}
 
 
 async def test_a_fact_that_is_known_word_for_word_needs_no_call_about_conflicts(

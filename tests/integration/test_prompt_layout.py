@@ -128,7 +128,12 @@ def build_agent(core: Core, *, system_in_history: bool) -> AgentService:
         core.conversations, core.turns, core.memory.history, MemoryJobRepository(core.client)
     )
     return AgentService(
-        core.client, stores, graph, tool_history=tool_history, metrics=core.metrics
+        core.client,
+        stores,
+        graph,
+        core.memory.memories,
+        tool_history=tool_history,
+        metrics=core.metrics,
     )
 
 
