@@ -133,9 +133,9 @@ def _first_step(text: str, language: Language, tool_names: Sequence[str]) -> AIM
         return AIMessage(content=say("offline_forget_what", language))
     if wanted is not None and "forget_fact" in tool_names:
         return _calls([("search_memory", {"query": wanted, "limit": SEARCHED})])
-    if is_question(text):
-        return _find(text, language, tool_names)
     facts = parse_facts(text)[:MAX_FACTS]
+    if not facts and is_question(text):
+        return _find(text, language, tool_names)
     if facts and "save_user_fact" in tool_names:
         return _calls(
             [

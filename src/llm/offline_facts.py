@@ -37,7 +37,6 @@ __all__ = [
     "OfflineFact",
     "forget_request",
     "is_question",
-    "is_teaching",
     "parse_facts",
 ]
 
@@ -58,6 +57,7 @@ HEALTH_IMPORTANCE = 8
 _EVENTS = frozenset({"event", "plans", "visited"})
 # With a date these are events: "I have a meeting on Friday".
 _DATED = frozenset({"plans", "owns"})
+_UNDERSTOOD_BY_NO_RULE = frozenset({"other", "event", "habit"})
 _PREFERENCES = frozenset({"likes", "dislikes", "favourite", "hobby"})
 # Kinds of people in the grammar for whom the vocabulary has no relation of its own.
 _UNNAMED = frozenset({"family", "acquaintance"})
@@ -126,18 +126,17 @@ class OfflineFact:
     object: str
 
 
-def is_teaching(text: str) -> bool:
-    """Whether a text tells something that is worth keeping."""
-    return next(_Listener(text).facts(), None) is not None
-
-
 def parse_facts(text: str) -> list[OfflineFact]:
     """What a message tells: one fact for every clause that the rules understand.
 
     Sentences that no rule understands become one fact each under the relation ``other``.
-    Never raises; at most MAX_FACTS.
+    Of a message that also asks something only what the rules understand is a fact: "Where are my
+    keys? I looked everywhere." Never raises; at most MAX_FACTS.
     """
-    return list(islice(_Listener(text).facts(), MAX_FACTS))
+    facts = _Listener(text).facts()
+    if is_question(text):
+        facts = (fact for fact in facts if fact.relation not in _UNDERSTOOD_BY_NO_RULE)
+    return list(islice(facts, MAX_FACTS))
 
 
 @dataclass(frozen=True)

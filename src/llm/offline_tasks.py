@@ -39,8 +39,7 @@ def do_task(system: str, prompt: str) -> str | None:
 
 def _understanding(prompt: str) -> dict[str, Any]:
     record = _last_record(prompt, "messages")
-    text = str(record.get("text", ""))
-    facts = [] if is_question(text) else parse_facts(text)
+    facts = parse_facts(str(record.get("text", "")))
     return {
         "intent": "teach" if facts else "solve",
         "facts": [_form(fact, str(record.get("uid", ""))) for fact in facts],

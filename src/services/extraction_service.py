@@ -6,7 +6,12 @@ import logging
 from collections.abc import Iterable, Sequence
 from uuid import UUID
 
-from src.errors import ModelError, ModelSetupError, ModelUnavailableError
+from src.errors import (
+    ModelError,
+    ModelSetupError,
+    ModelUnavailableError,
+    StorageRejectedError,
+)
 from src.llm.chat import ModelCaller
 from src.llm.prompts.extraction import ExtractedFacts, extraction_messages
 from src.memory.candidates import as_candidate
@@ -101,15 +106,19 @@ class ExtractionService:
         said = {f"msg-{m.id}": m for m in left if m.role == "user"}  # none forgotten meanwhile
         for fact in extracted.facts:
             candidate = as_candidate(fact)
-            source = said.get(fact.message.strip()) or _source_of(candidate.quote, said.values())
+            source = _source_of(candidate.quote, said.get(fact.message.strip()), said.values())
             if source is None or not candidate.text:
                 continue  # the model quotes nobody, or the assistant: it is no fact of the user's
-            await self._memories.remember(
-                state.owner,
-                candidate,
-                Said(source.id, source.text, local_time(source.said_at, zone)),
-                origin="extraction",
-            )
+            moment = local_time(source.said_at, zone)
+            try:
+                await self._memories.remember(
+                    state.owner,
+                    candidate,
+                    Said(source.id, source.text, moment),
+                    origin="extraction",
+                )
+            except StorageRejectedError as error:  # as it would be the next time
+                logger.warning("an extracted fact could not be stored", exc_info=error)
 
 
 def _record(message: PastMessage, zone: str) -> dict[str, str]:
@@ -121,8 +130,11 @@ def _record(message: PastMessage, zone: str) -> dict[str, str]:
     }
 
 
-def _source_of(quote: str, messages: Iterable[PastMessage]) -> PastMessage | None:
-    """The user's message that holds the quote."""
+def _source_of(
+    quote: str, named: PastMessage | None, messages: Iterable[PastMessage]
+) -> PastMessage | None:
+    """The user's message that holds the quote, first of all the one that the model names."""
     wanted = normalise(quote)
-    holders = (m for m in messages if wanted and wanted in normalise(m.text))
-    return next(holders, None)
+    candidates = [*([named] if named else []), *messages]
+    holders = (m for m in candidates if wanted and wanted in normalise(m.text))
+    return next(holders, named)

@@ -41,13 +41,18 @@ class PastMessage:
     said_at: datetime
 
 
-# The newest summaries of what lies before the rendered window, oldest of them first.
+# The newest summaries of what lies before the rendered window, and before them the oldest, into
+# which the others are merged in time: without it all but the last twenty messages would be lost.
 SELECT_SHOWN = """
 SELECT id, first_position, last_position, content FROM (
-    SELECT id, first_position, last_position, content FROM conversation_summaries
+    SELECT id, first_position, last_position, content,
+           row_number() OVER (ORDER BY first_position) AS from_oldest,
+           row_number() OVER (ORDER BY first_position DESC) AS from_newest
+    FROM conversation_summaries
     WHERE conversation_id = %(conversation_id)s AND last_position < %(before)s AND content <> ''
-    ORDER BY first_position DESC LIMIT %(limit)s
-) AS newest ORDER BY first_position
+) AS all_of_them
+WHERE %(limit)s > 0 AND (from_oldest = 1 OR from_newest < %(limit)s)
+ORDER BY first_position
 """
 
 # All summaries of a conversation: there are never many, since they are merged.
@@ -108,7 +113,7 @@ class SummaryRepository:
         self._client = client
 
     def list_shown(self, conversation_id: UUID, before: int, *, limit: int = 3) -> list[Summary]:
-        """The newest summaries of messages before position ``before``, oldest first."""
+        """The oldest and the newest summaries of messages before ``before``, in their order."""
         rows = self._client.fetch_all(
             SELECT_SHOWN,
             {"conversation_id": str(conversation_id), "before": before, "limit": limit},

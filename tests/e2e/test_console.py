@@ -69,7 +69,7 @@ async def test_two_consoles_share_one_data_folder(bare_machine: Machine) -> None
     assert await say_to(second, "/stop") == say("stop_nothing", "ru"), "the server is still there"
     out, err = await second.communicate("Как меня зовут?\n".encode())
     assert "Борис" in out.decode() and "Анна" not in out.decode() + err.decode()
-    assert (first.returncode, second.returncode) == (0, 0)
+    assert (first.returncode, second.returncode) == (0, 0), err.decode()
 
 
 def json_replies(done: Finished) -> list[dict[str, Any]]:

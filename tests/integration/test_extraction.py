@@ -11,13 +11,21 @@ from uuid import UUID
 
 import pytest
 
-from src.errors import AppError, ModelSetupError, ModelUnavailableError, StorageError
+from src.errors import (
+    AppError,
+    ModelSetupError,
+    ModelUnavailableError,
+    StorageError,
+    StorageUnavailableError,
+)
 from src.memory.memories import Memories
+from src.memory.terms import terms
 from src.memory.writer import MemoryWriter
 from src.memory_core import build_caller
 from src.services.digest_stores import DigestStores
 from src.services.extraction_service import MAX_WINDOWS, ExtractionService
 from src.storage.extraction_repo import ExtractionRepository
+from src.storage.forgetting_repo import ForgettingRepository
 from src.storage.global_settings_repo import GlobalSettingsRepository
 from src.storage.memory_repo import MemoryRepository
 from src.storage.memory_shelf_repo import MemoryShelfRepository
@@ -66,7 +74,12 @@ class Talk:
         )
         writer = MemoryWriter(client, MemoryRepository(client), core.memory.space, settings)
         memories = Memories(
-            client, MemoryShelfRepository(client), core.memory.retriever, writer, settings
+            client,
+            MemoryShelfRepository(client),
+            ForgettingRepository(client, terms),
+            core.memory.retriever,
+            writer,
+            settings,
         )
         caller = build_caller(core.settings)
         return ExtractionService(stores, memories, caller, time_zone="Europe/Moscow")
@@ -314,10 +327,14 @@ async def test_a_quote_that_nobody_said_is_refused(talk: Talk) -> None:
     assert talk.refused() == [("quote_not_said", "Люблю море")]
 
 
-async def test_a_quote_without_a_uid_finds_its_message(talk: Talk) -> None:
-    talk.say("Люблю горы")
+@pytest.mark.parametrize("named", ["nothing", "another message", "made up"])
+async def test_a_quote_finds_its_message_whatever_uid_the_model_writes(
+    talk: Talk, named: str
+) -> None:
+    other = talk.say("Люблю горы")
     message = talk.say("А ещё у меня есть собака Рекс")
-    assert await extract_from(talk, fact("У меня есть собака Рекс", "")) == [
+    uid: int | str = {"nothing": "", "another message": other, "made up": "msg-999999"}[named]
+    assert await extract_from(talk, fact("У меня есть собака Рекс", uid)) == [
         "У меня есть собака Рекс"
     ]
     assert talk.rig.rows("SELECT message_id FROM memory_sources") == [(message,)]
@@ -435,19 +452,32 @@ async def test_a_death_before_the_progress_is_noted_repeats_the_window_without_a
     assert (talk.position(), len(talk.calls)) == (20, 2)
 
 
+# What happens to a fact about the cat.
+ON_CAT = """
+CREATE FUNCTION happen() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {what} END $$;
+CREATE TRIGGER happens BEFORE INSERT ON memories FOR EACH ROW
+    WHEN (NEW.text LIKE '%%кот%%') EXECUTE FUNCTION happen()
+"""
+
+
+async def test_a_fact_that_the_database_refuses_holds_up_nothing(talk: Talk) -> None:
+    facts = rich_window(talk)
+    talk.rig.client.execute(ON_CAT.format(what="RAISE EXCEPTION 'a strange value';"))
+    cat_first = sorted(facts, key=lambda fact: "кот" not in fact["text"])
+    talk.rig.model.queue(found(*cat_first))
+    await talk.service.extract(talk.id)
+    assert (talk.position(), talk.facts()) == (20, ["Я теперь живу в Казани"])
+
+
 async def test_a_death_between_two_facts_loses_neither(talk: Talk) -> None:
     facts = rich_window(talk)
-    talk.rig.client.execute(
-        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql"
-        " AS $$ BEGIN RAISE EXCEPTION 'the process died'; END $$;"
-        "CREATE TRIGGER refuse BEFORE INSERT ON memories FOR EACH ROW"
-        " WHEN (NEW.text LIKE '%%кот%%') EXECUTE FUNCTION refuse()"
-    )
+    die = "PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NEW;"
+    talk.rig.client.execute(ON_CAT.format(what=die))
     talk.rig.model.queue(found(*facts), found(*facts))
-    with pytest.raises(StorageError):
+    with pytest.raises(StorageUnavailableError):
         await talk.service.extract(talk.id)
     assert (talk.position(), talk.facts()) == (0, ["Я теперь живу в Казани"])
-    talk.rig.client.execute("DROP TRIGGER refuse ON memories")
+    talk.rig.client.execute("DROP TRIGGER happens ON memories")
     await talk.service.extract(talk.id)
     assert talk.facts() == ["Я теперь живу в Казани", "У меня есть кот Барсик"]
     assert talk.position() == 20

@@ -108,7 +108,6 @@ def test_what_the_user_tells_is_saved_with_his_own_words_as_the_quote(
     assert calls(prompt(text)) == [("save_user_fact", fact)]
 
 
-@pytest.mark.xfail(reason="one question mark makes the whole message a question")
 @pytest.mark.parametrize("text", ["Меня зовут Анна, а тебя?", "My name is Ann. What's yours?"])
 def test_a_fact_is_saved_also_when_a_question_follows_it(text: str) -> None:
     assert parse_facts(text)
