@@ -208,7 +208,8 @@ def _is_orphan(process: psutil.Process, pgdata: Path) -> bool:
         if not process.name().startswith("postgres") or process.cwd() != str(pgdata):
             return False
         parent = process.parent()
-        is_child = parent is not None and parent.name().startswith("postgres")
+        # While a killed server is ending it is still its children's parent, without a command line.
+        is_child = parent is not None and str(pgdata) in parent.cmdline()
         return process.cmdline()[0].startswith("postgres:") and not is_child
     except (OSError, IndexError, psutil.Error):
         return False
