@@ -208,7 +208,7 @@ def _is_orphan(process: psutil.Process, pgdata: Path) -> bool:
         if not process.name().startswith("postgres") or process.cwd() != str(pgdata):
             return False
         parent = process.parent()
-        # While a killed server is ending it is still its children's parent, without a command line.
+        # A killed server that is just ending is still their parent, without a command line.
         is_child = parent is not None and str(pgdata) in parent.cmdline()
         return process.cmdline()[0].startswith("postgres:") and not is_child
     except (OSError, IndexError, psutil.Error):
