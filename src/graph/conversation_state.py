@@ -21,7 +21,7 @@ from src.storage.turn_repo import ModelUsage
 from src.storage.user_settings_repo import Mode
 from src.texts import Language
 
-Intent = Literal["teach", "solve"]
+Intent = Literal["teach", "solve", "forget"]
 
 
 class Conflict(TypedDict):
@@ -67,8 +67,8 @@ class ConversationState(TypedDict, total=False):
             ``retrieve_context`` and ``react_loop``.
         references: Strict mode: uids that the answer cites, verified. Owned by
             ``generate_answer``.
-        answer: The final text. Owned by ``assistant``, ``generate_confirmation`` and
-            ``generate_answer``, read by the service.
+        answer: The final text. Owned by ``assistant``, ``generate_confirmation``,
+            ``generate_answer`` and ``forget_knowledge``, read by the service.
     """
 
     history: list[HistoryMessage]

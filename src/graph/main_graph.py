@@ -6,6 +6,7 @@ assistant: assistant ⇄ tools → update_state_after_tool → (fact saved: chec
 strict: classify_intent → teach: extract_facts → check_conflicts → [auto_resolve]
                                  → store_knowledge → generate_confirmation → END
                         → solve: retrieve_context → react_loop → generate_answer → END
+                        → forget: forget_knowledge → END
 """
 
 from __future__ import annotations
@@ -23,13 +24,14 @@ from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.prebuilt.tool_node import AsyncToolCallWrapper, ToolInvocationError
 from langgraph.runtime import Runtime
 
-from src.graph.conversation_state import ConversationState, TurnContext
+from src.graph.conversation_state import ConversationState, Intent, TurnContext
 from src.graph.nodes.assistant import assistant
 from src.graph.nodes.auto_resolve import auto_resolve
 from src.graph.nodes.check_conflicts import check_conflicts
 from src.graph.nodes.check_facts import check_facts
 from src.graph.nodes.classify_intent import classify_intent
 from src.graph.nodes.extract_facts import extract_facts
+from src.graph.nodes.forget_knowledge import forget_knowledge
 from src.graph.nodes.generate_answer import generate_answer
 from src.graph.nodes.generate_confirmation import generate_confirmation
 from src.graph.nodes.init_state import init_state
@@ -175,11 +177,18 @@ def _add_strict(builder: Builder, models: Models, memories: Memories) -> None:
     builder.add_node("retrieve_context", partial(retrieve_context, memories=memories))
     builder.add_node("react_loop", partial(react_loop, memories=memories, caller=caller))
     builder.add_node("generate_answer", partial(generate_answer, caller=caller))
+    builder.add_node(
+        "forget_knowledge", partial(forget_knowledge, memories=memories, caller=caller)
+    )
 
     builder.add_conditional_edges(
         "classify_intent",
         route_intent,
-        {"teach": "extract_facts", "solve": "retrieve_context"},
+        {
+            "teach": "extract_facts",
+            "solve": "retrieve_context",
+            "forget": "forget_knowledge",
+        },
     )
     builder.add_edge("extract_facts", "check_conflicts")
     builder.add_conditional_edges(
@@ -191,6 +200,7 @@ def _add_strict(builder: Builder, models: Models, memories: Memories) -> None:
     builder.add_edge("retrieve_context", "react_loop")
     builder.add_edge("react_loop", "generate_answer")
     builder.add_edge("generate_answer", END)
+    builder.add_edge("forget_knowledge", END)
 
 
 # Like the nodes that only compute, the routes are coroutines: LangGraph sends plain functions to
@@ -221,7 +231,7 @@ async def route_after_tool(state: ConversationState) -> Literal["check_facts", "
     return "check_facts" if state["fact_added_in_last_run"] else "assistant"
 
 
-async def route_intent(state: ConversationState) -> Literal["teach", "solve"]:
+async def route_intent(state: ConversationState) -> Intent:
     """What the message does."""
     return state["intent"]
 

@@ -13,7 +13,13 @@ MIN_TEXT = 5  # characters; shorter ones say nothing (seed 003)
 
 
 async def search_taught(
-    memories: Memories, context: TurnContext, text: str, *, position: int, limit: int
+    memories: Memories,
+    context: TurnContext,
+    text: str,
+    *,
+    position: int,
+    limit: int,
+    with_retired: bool = False,
 ) -> list[Hit]:
     """Facts and statements of the user that fit ``text``.
 
@@ -23,6 +29,7 @@ async def search_taught(
         text: What to look for.
         position: Of the message that is answered.
         limit: How many at most.
+        with_retired: Also what was replaced, if the text asks for what was before.
     """
     settings = await memories.settings()
     hits = await memories.search(
@@ -37,10 +44,10 @@ async def search_taught(
             kinds=TAUGHT,
         )
     )
-    return [hit for hit in hits if _tells(hit)][:limit]
+    return [hit for hit in hits if _tells(hit) and (with_retired or not hit.retired)][:limit]
 
 
 def _tells(hit: Hit) -> bool:
-    """A question tells nothing, neither does a word; what was replaced is not known any more."""
+    """A question tells nothing, neither does a word."""
     text = hit.text.strip()
-    return len(text) >= MIN_TEXT and not text.endswith("?") and not hit.retired
+    return len(text) >= MIN_TEXT and not text.endswith("?")

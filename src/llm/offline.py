@@ -130,7 +130,7 @@ def _first_step(text: str, language: Language, tool_names: Sequence[str]) -> AIM
     """A user's message: forget, find, or remember."""
     wanted = forget_request(text)
     if wanted == "":
-        return AIMessage(content=say("offline_forget_what", language))
+        return AIMessage(content=say("forget_what", language))
     if wanted is not None and "forget_fact" in tool_names:
         return _calls([("search_memory", {"query": wanted, "limit": SEARCHED})])
     facts = parse_facts(text)[:MAX_FACTS]
@@ -185,7 +185,7 @@ def _after_tools(
         uids = relevant_uids(found[0], wanted)
         if uids:
             return _calls([("forget_fact", {"uids": uids})])
-        return AIMessage(content=say("offline_forgot_nothing", language))
+        return AIMessage(content=say("forgot_nothing", language))
     return AIMessage(content=quote_found(found[0], text, language) or _unknown(language))
 
 

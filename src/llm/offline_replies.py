@@ -68,8 +68,8 @@ def describe_forgotten(result: dict[str, Any], language: Language) -> str:
     """What is forgotten now."""
     texts = result.get("forgotten") or []
     if not texts:
-        return say("offline_forgot_nothing", language)
-    return "\n".join(say("offline_forgot", language, text=text) for text in texts)
+        return say("forgot_nothing", language)
+    return "\n".join(say("forgot", language, text=text) for text in texts)
 
 
 def _describe_one(result: dict[str, Any], language: Language) -> str:

@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from src.llm.offline_facts import OfflineFact, is_question, parse_facts
-from src.llm.offline_replies import related
+from src.llm.offline_facts import OfflineFact, forget_request, is_question, parse_facts
+from src.llm.offline_replies import related, relevant_uids
 from src.llm.prompts.reasoning import ANSWER_PROMPT, UNKNOWN
 from src.llm.prompts.summary import MERGE_PROMPT, SUMMARY_PROMPT
 from src.texts import detect_language, say
@@ -39,7 +39,11 @@ def do_task(system: str, prompt: str) -> str | None:
 
 def _understanding(prompt: str) -> dict[str, Any]:
     record = _last_record(prompt, "messages")
-    facts = parse_facts(str(record.get("text", "")))
+    text = str(record.get("text", ""))
+    wanted = forget_request(text)
+    if wanted is not None:
+        return {"intent": "forget", "facts": [], "query": wanted}
+    facts = parse_facts(text)
     return {
         "intent": "teach" if facts else "solve",
         "facts": [_form(fact, str(record.get("uid", ""))) for fact in facts],
@@ -73,6 +77,11 @@ def _conflicts(prompt: str) -> dict[str, Any]:
 
 def _reasoning_step(_prompt: str) -> dict[str, Any]:
     return {"thought": "", "action": "answer", "query": ""}
+
+
+def _forgetting(prompt: str) -> dict[str, Any]:
+    wanted = forget_request(str(_last_record(prompt, "messages").get("task", "")))
+    return {"uids": relevant_uids({"memories": list(_records(prompt, "context"))}, wanted or "")}
 
 
 def _strict_answer(prompt: str) -> str:
@@ -151,6 +160,7 @@ _FORMS: dict[str, Callable[[str], dict[str, Any]]] = {
     "ExtractedFacts": _extracted_facts,
     "Conflicts": _conflicts,
     "ReasoningStep": _reasoning_step,
+    "Forgetting": _forgetting,
 }
 _TASKS: dict[str, Callable[[str], str]] = {
     ANSWER_PROMPT: _strict_answer,

@@ -100,8 +100,9 @@ def test_json_replies_have_exactly_the_documented_keys(machine: Machine) -> None
 
 
 def test_in_strict_mode_json_replies_say_what_a_message_was_taken_for(machine: Machine) -> None:
-    stdin = "/mode strict\nМеня зовут Анна\nКак меня зовут?\nГде живёт Борис?\n/mode assistant\n"
-    mode, taught, solved, unknown, back = json_replies(
+    stdin = "/mode strict\nМеня зовут Анна\nКак меня зовут?\nГде живёт Борис?\n"
+    stdin += "Забудь, как меня зовут\n/mode assistant\n"
+    mode, taught, solved, unknown, forgot, back = json_replies(
         machine.run("console", "--json", stdin=stdin)
     )
     plain = {"reply": "", "sources": [], "tools": [], "intent": None, "mode": "strict"}
@@ -111,6 +112,8 @@ def test_in_strict_mode_json_replies_say_what_a_message_was_taken_for(machine: M
     assert solved["reply"] == "Меня зовут Анна [msg-1]" and solved["intent"] == "solve"
     assert [(s["uid"], s["text"]) for s in solved["sources"]] == [("msg-1", "Меня зовут Анна")]
     assert unknown == {**plain, "reply": say("strict_unknown", "ru"), "intent": "solve"}
+    text = say("forgot", "ru", text="Меня зовут Анна")
+    assert forgot == {**plain, "reply": text, "intent": "forget"}
     assert back == {**plain, "reply": say("mode_set_assistant", "ru"), "mode": "assistant"}
 
 
@@ -133,7 +136,7 @@ def test_a_fact_is_replaced_brought_back_and_forgotten(machine: Machine) -> None
         say("offline_known", "ru", text=omsk),
         say("offline_replaced", "ru", text=tomsk, old=omsk),
         say("undo_done", "ru", text=tomsk, restored=omsk),
-        say("offline_forgot", "ru", text=omsk),
+        say("forgot", "ru", text=omsk),
         UNKNOWN,
     ]
 

@@ -157,6 +157,16 @@ def asked(query: str = "") -> Reply:
     return called("Understanding", intent="solve", query=query)
 
 
+def forgetting(query: str = "") -> Reply:
+    """Strict mode: the message wants something forgotten."""
+    return called("Understanding", intent="forget", query=query)
+
+
+def chosen(*uids: str) -> Reply:
+    """Strict mode: the quotes that are meant."""
+    return called("Forgetting", uids=list(uids))
+
+
 def denied(*pairs: tuple[int, int], confidence: float = 0.9) -> Reply:
     """Strict mode: new facts, by number, that deny known ones, by id."""
     conflicts = [{"new": new, "known": known, "confidence": confidence} for new, known in pairs]

@@ -15,15 +15,17 @@ from src.llm.prompts.reasoning import ANSWER_PROMPT
 from src.storage.conversation_repo import set_conversation_repo_factory
 from src.storage.memory_shelf_repo import MemoryShelfRepository
 from src.storage.pg_client import PgClient
-from src.texts import LANGUAGES, detect_language, say
+from src.texts import LANGUAGES, Language, detect_language, say
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.memory_rig import (
     Json,
     Person,
     asked,
     called,
+    chosen,
     denied,
     fact,
+    forgetting,
     forms,
     named,
     open_person,
@@ -510,6 +512,71 @@ async def test_what_postgresql_cannot_hold_does_not_fail_a_strict_turn(person: P
     assert answer.text == say("strict_unknown", "uk")
 
 
+# Forgetting
+
+
+async def test_what_the_user_wants_forgotten_is_gone_for_good(person: Person) -> None:
+    await person.say(CAPITAL["text"], taught(CAPITAL))
+    await person.say(KHARKIV["text"], taught(KHARKIV))
+    capital, city = messages(person)
+    calls = len(person.requests)
+    answer = await person.say(
+        "Забудь про столицю", forgetting("столиця України"), chosen(f"msg-{capital}")
+    )
+    assert answer.text == say("forgot", "uk", text=CAPITAL["text"])
+    assert (answer.intent, answer.sources) == ("forget", ())
+    assert forms(person.requests[calls:]) == ["Understanding", "Forgetting"]
+    assert person.facts() == [KHARKIV["text"]]
+    shown = person.rows(
+        "SELECT m.id FROM messages m JOIN conversations c ON c.id = m.conversation_id"
+        " WHERE c.telegram_user_id = %(user)s AND m.role = 'user' AND NOT m.is_forgotten"
+    )
+    assert shown == [(city,)]
+    assert (await person.say(QUESTION, asked())).text == say("strict_unknown", "uk")
+
+
+async def test_only_what_was_shown_can_be_forgotten(person: Person, shared: PgClient) -> None:
+    await person.say(KHARKIV["text"], taught(KHARKIV))
+    async with open_pupil(shared) as other:
+        await other.say(CAPITAL["text"], taught(CAPITAL))
+        [theirs] = messages(person)
+        answer = await other.say(
+            "Забудь столицю",
+            forgetting("столиця України"),
+            chosen(f"msg-{theirs}", f"msg-{theirs + 1}0", "'; --", ""),
+        )
+        assert answer.text == say("forgot_nothing", "uk")
+        assert context_of(other.requests[-1]), "there was something to choose from"
+        assert other.facts() == [CAPITAL["text"]]
+    assert person.facts() == [KHARKIV["text"]]
+
+
+async def test_what_was_replaced_is_forgotten_when_it_is_meant(person: Person) -> None:
+    await teach_both_cities(person)
+    old, _ = messages(person)
+    answer = await person.say(
+        "Забудь, яке місто було улюбленим раніше",
+        forgetting("яке місто було улюбленим раніше"),
+        chosen(f"msg-{old}"),
+    )
+    assert answer.text == say("forgot", "uk", text=KHARKIV["text"])
+    assert lives(person) == {LVIV["text"]: (True, None, None)}
+
+
+async def test_what_nobody_told_cannot_be_forgotten_and_costs_one_call(person: Person) -> None:
+    answer = await person.say("Забудь про кота", forgetting("кіт"))
+    assert answer.text == say("forgot_nothing", "uk")
+    assert forms(person.requests) == ["Understanding"]
+
+
+async def test_who_does_not_say_what_is_asked(person: Person) -> None:
+    await person.say(CAPITAL["text"], taught(CAPITAL))
+    for language in LANGUAGES:
+        answer = await person.say("Забудь усе", forgetting(), language=language)
+        assert answer.text == say("forget_what", language)
+    assert person.facts() == [CAPITAL["text"]]
+
+
 # /mode
 
 
@@ -595,3 +662,24 @@ async def test_the_offline_model_replaces_what_is_denied_and_undo_restores_it(
     await offline.rig.core.commands.run("undo", offline.user, language="uk")
     assert (await offline.say(question)).text == f"{KHARKIV['text']} [msg-{old}]"
     assert offline.facts() == [KHARKIV["text"]]
+
+
+@pytest.mark.parametrize(
+    ("language", "tea", "request_", "question"),
+    [
+        ("ru", "Я люблю чай", "Забудь, что я люблю чай", "Что я люблю пить?"),
+        ("uk", "Я люблю чай", "Забудь, що я люблю чай", "Що я люблю пити?"),
+        ("en", "I love tea", "Forget that I love tea", "What do I love to drink?"),
+    ],
+)
+async def test_the_offline_model_forgets(
+    offline: Person, language: Language, tea: str, request_: str, question: str
+) -> None:
+    offline.language = language
+    await offline.say(CAPITAL["text"])
+    await offline.say(tea)
+    answer = await offline.say(request_)
+    assert (answer.text, answer.intent) == (say("forgot", language, text=tea), "forget")
+    assert offline.facts() == [CAPITAL["text"]]
+    assert (await offline.say(question)).text == say("strict_unknown", language)
+    assert (await offline.say(request_)).text == say("forgot_nothing", language)

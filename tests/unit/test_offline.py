@@ -312,8 +312,8 @@ def test_what_is_forgotten_is_told_also_when_it_is_nothing(language: Language) -
     ]
     gone = result({"forgotten": ["Я люблю чай", "чай"]}, "forget_fact")
     assert reply(prompt(text, gone)).split("\n") == [
-        say("offline_forgot", language, text="Я люблю чай"),
-        say("offline_forgot", language, text="чай"),
+        say("forgot", language, text="Я люблю чай"),
+        say("forgot", language, text="чай"),
     ]
     unrelated = {"text": "Я живу в Омске", "lexical": 0.0, "similarity": 0.5}
     for nothing in (
@@ -322,7 +322,7 @@ def test_what_is_forgotten_is_told_also_when_it_is_nothing(language: Language) -
         found(),
         found(unrelated),
     ):
-        assert reply(prompt(text, nothing)) == say("offline_forgot_nothing", language)
+        assert reply(prompt(text, nothing)) == say("forgot_nothing", language)
 
 
 @pytest.mark.parametrize(
@@ -334,7 +334,7 @@ def test_what_is_forgotten_is_told_also_when_it_is_nothing(language: Language) -
     ],
 )
 def test_everything_is_forgotten_by_a_command_alone(text: str, language: Language) -> None:
-    assert reply(prompt(text)) == say("offline_forget_what", language)
+    assert reply(prompt(text)) == say("forget_what", language)
 
 
 def test_results_of_an_earlier_turn_are_not_quoted_again() -> None:

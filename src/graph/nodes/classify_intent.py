@@ -16,7 +16,7 @@ RECENT = 4  # messages before the newest one, so that "he" can be understood
 async def classify_intent(
     state: ConversationState, runtime: Runtime[TurnContext], *, caller: ModelCaller
 ) -> ConversationState:
-    """Tell teaching from asking, and take out the facts or the search query, in one call.
+    """Tell teaching, asking and forgetting apart; the facts or the query come with the same call.
 
     Reads: ``history``.
     Updates: ``intent``, ``extracted_facts``, ``search_query``.

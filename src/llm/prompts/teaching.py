@@ -18,6 +18,8 @@ list its facts.
 - intent "solve": it asks something or wants something done. Then facts is empty, and query is \
 what to search the memory for: a few words in the user's language, with what the conversation \
 makes clear ("he" replaced by who it is).
+- intent "forget": it asks to forget what the user told. Then facts is empty, and query says what \
+in the same way; empty when it does not say what, or asks to forget everything.
 
 {RULES}"""
 
@@ -25,7 +27,7 @@ makes clear ("he" replaced by who it is).
 class Understanding(BaseModel):
     """What the newest message does."""
 
-    intent: Literal["teach", "solve"]
+    intent: Literal["teach", "solve", "forget"]
     facts: list[ExtractedFact] = Field(default_factory=list)
     query: str = ""
 

@@ -1,0 +1,70 @@
+"""Strict mode, forgetting: what the user does not want known any more."""
+
+from __future__ import annotations
+
+from langgraph.runtime import Runtime
+
+from src.graph.conversation_state import ConversationState, TurnContext
+from src.graph.quotes import context_records
+from src.graph.taught import search_taught
+from src.llm.chat import ModelCaller
+from src.llm.prompts.forgetting import Forgetting, forgetting_messages
+from src.memory.memories import Memories
+from src.texts import say
+
+LIMIT = 10  # quotes
+
+
+async def forget_knowledge(
+    state: ConversationState,
+    runtime: Runtime[TurnContext],
+    *,
+    memories: Memories,
+    caller: ModelCaller,
+) -> ConversationState:
+    """Search what the user means, let the model choose among the quotes, forget these for good.
+
+    The confirmation names what is gone, and no model writes it. A chosen uid that was not among
+    the quotes is dropped.
+
+    Reads: ``history``, ``search_query``.
+    Updates: ``answer``, ``references``.
+    Side effects: one search; one model call when it finds anything; what is chosen is forgotten,
+    in one transaction; the text goes to the turn's ``on_text``.
+    """
+    context = runtime.context
+    query = state.get("search_query", "")
+    if query:
+        texts = await _forget(state, context, query, memories=memories, caller=caller)
+        lines = [say("forgot", context.language, text=text) for text in texts]
+        answer = "\n".join(lines) or say("forgot_nothing", context.language)
+    else:
+        answer = say("forget_what", context.language)
+    context.on_text(answer)
+    return {"answer": answer, "references": []}
+
+
+async def _forget(
+    state: ConversationState,
+    context: TurnContext,
+    query: str,
+    *,
+    memories: Memories,
+    caller: ModelCaller,
+) -> list[str]:
+    """The texts of what is forgotten now."""
+    position = state["history"][-1]["position"] if state["history"] else 0
+    hits = await search_taught(
+        memories, context, query, position=position, limit=LIMIT, with_retired=True
+    )
+    if not hits:
+        return []
+    chosen = await caller.structured(
+        forgetting_messages(context.text, context_records(hits, context)),
+        Forgetting,
+        purpose="forget",
+        on_usage=context.usage.append,
+    )
+    shown = {hit.uid for hit in hits}
+    uids = [uid for uid in dict.fromkeys(chosen.uids) if uid in shown]
+    return await memories.forget(context.owner, uids, request_id=context.message_id)
