@@ -14,18 +14,16 @@ UID = re.compile(r"(?<![ \t])[ \t]*\[\s*((?:msg|sum|mem)-[\w-]{1,40})\s*\](?!\()
 UID_LIST = re.compile(r"\[((?:msg|sum|mem)-\w+(?:\s*[,;]\s*(?:msg|sum|mem)-\w+)+)\](?!\()")
 
 
-def verify_numbers(answer: str, count: int) -> tuple[str, list[int]]:
-    """Drop ``[n]`` beyond ``count``; the answer without them, and the numbers that stay.
+def verify_numbers(answer: str, known: Collection[int]) -> tuple[str, list[int]]:
+    """Drop ``[n]`` that are not among ``known``; the answer, and the numbers that stay.
 
-    Args:
-        answer: The answer, in which ``[1, 2]`` counts as ``[1][2]``; code in it stays as it is.
-        count: How many sources the model was given; they are numbered from 1.
+    In the answer ``[1, 2]`` counts as ``[1][2]``; code in it stays as it is.
     """
     cited: list[int] = []
 
     def check(match: re.Match[str]) -> str:
         number = int(match[1])
-        if not 1 <= number <= count:
+        if number not in known:
             return ""
         cited.append(number)
         return match[0]

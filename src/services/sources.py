@@ -9,15 +9,20 @@ from src.storage.turn_repo import AnswerSource
 
 
 def cited_sources(text: str, context: TurnContext) -> tuple[str, tuple[AnswerSource, ...]]:
-    """The answer without references to nothing, and what of the user's the others stand for.
+    """The answer without references that lead nowhere, and what the others stand for.
 
+    A reference leads to a message of the user's; neither a summary nor what the bot said is one.
     In strict mode the references are uids, which ``generate_answer`` has verified.
     """
     if context.mode == "strict":
         return text, tuple(_source(n, hit) for n, hit in enumerate(context.sources, start=1))
-    verified, numbers = verify_numbers(text, len(context.sources))
-    hits = [(n, context.sources[n - 1]) for n in numbers]
-    return verified, tuple(_source(n, hit) for n, hit in hits if hit.speaker != "assistant")
+    told = {
+        number: hit
+        for number, hit in enumerate(context.sources, start=1)
+        if hit.kind != "summary" and hit.speaker != "assistant"
+    }
+    verified, numbers = verify_numbers(text, told)
+    return verified, tuple(_source(number, told[number]) for number in numbers)
 
 
 def _source(number: int, hit: Hit) -> AnswerSource:

@@ -28,7 +28,7 @@ KNOWN = {"msg-1", "msg-12", "mem-3", "sum-4"}
 def test_a_number_beyond_the_sources_goes_with_the_space_before_it(
     answer: str, expected: str, numbers: list[int]
 ) -> None:
-    assert verify_numbers(answer, 3) == (expected, numbers)
+    assert verify_numbers(answer, range(1, 4)) == (expected, numbers)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_a_number_beyond_the_sources_goes_with_the_space_before_it(
     ],
 )
 def test_a_list_of_numbers_is_taken_apart(answer: str, expected: str, numbers: list[int]) -> None:
-    assert verify_numbers(answer, 3) == (expected, numbers)
+    assert verify_numbers(answer, range(1, 4)) == (expected, numbers)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_list_of_numbers_is_taken_apart(answer: str, expected: str, numbers: l
     ],
 )
 def test_other_brackets_are_no_references(answer: str) -> None:
-    assert verify_numbers(answer, 3) == (answer, [])
+    assert verify_numbers(answer, range(1, 4)) == (answer, [])
 
 
 @pytest.mark.parametrize(
@@ -69,15 +69,15 @@ def test_other_brackets_are_no_references(answer: str) -> None:
     ],
 )
 def test_code_stays_as_it_is(code: str) -> None:
-    assert verify_numbers(code, 3) == (code, [])
-    checked, numbers = verify_numbers(f"Вот [1][9]: {code}", 3)
+    assert verify_numbers(code, range(1, 4)) == (code, [])
+    checked, numbers = verify_numbers(f"Вот [1][9]: {code}", range(1, 4))
     assert (checked, numbers) == (f"Вот [1]: {code}", [1])
 
 
 def test_references_around_code_are_checked() -> None:
     answer = "Кот [1] `a[0]` пёс [9] ```b[9]``` рыба [2, 8] `c[7]`"
     expected = "Кот [1] `a[0]` пёс ```b[9]``` рыба [2] `c[7]`"
-    assert verify_numbers(answer, 3) == (expected, [1, 2])
+    assert verify_numbers(answer, range(1, 4)) == (expected, [1, 2])
 
 
 @pytest.mark.parametrize(
@@ -91,17 +91,17 @@ def test_references_around_code_are_checked() -> None:
 def test_a_backtick_that_is_an_apostrophe_or_alone_hides_no_reference(
     answer: str, expected: str, numbers: list[int]
 ) -> None:
-    assert verify_numbers(answer, 3) == (expected, numbers)
+    assert verify_numbers(answer, range(1, 4)) == (expected, numbers)
 
 
 def test_without_sources_no_number_stays() -> None:
-    assert verify_numbers("Кот [1], пёс [2, 3].", 0) == ("Кот, пёс.", [])
+    assert verify_numbers("Кот [1], пёс [2, 3].", range(1, 1)) == ("Кот, пёс.", [])
 
 
 @pytest.mark.parametrize("answer", ["Кот [1].", "Кот [1, 9] `x[7]` [8]", "Кот [9] [2][3, 1]"])
 def test_checking_twice_changes_nothing_more(answer: str) -> None:
-    checked = verify_numbers(answer, 2)
-    assert verify_numbers(checked[0], 2) == checked
+    checked = verify_numbers(answer, range(1, 3))
+    assert verify_numbers(checked[0], range(1, 3)) == checked
 
 
 @pytest.mark.parametrize(
@@ -149,5 +149,5 @@ def test_without_a_context_no_uid_stays() -> None:
     ids=lambda text: text[:6],
 )
 def test_hostile_answers_are_read(text: str) -> None:
-    assert verify_numbers(text, 0)[1] == []
+    assert verify_numbers(text, range(1, 1))[1] == []
     assert verify_uids(text, ())[1] == []
