@@ -199,7 +199,7 @@ async def test_the_embedded_database_keeps_everything_over_restarts(
         bot = await world.start(**settings)
         await world.telegram.send_text(USER, text)
         await world.telegram.wait_sent(USER, number)
-        assert await bot.terminate() == 0
+        assert await bot.terminate() == 0, bot.logs()
     assert "раз" in str(world.model.requests[-1].messages)
     assert not (tmp_path / "postgres" / "postmaster.pid").exists(), "the server has stopped"
 
