@@ -123,7 +123,8 @@ def new_client(server: str) -> Iterator[PgClient]:
 def new_database(server: str, template: str) -> Iterator[str]:
     """Make a database, and drop it afterwards."""
     name = f"test_{uuid.uuid4().hex}"
-    execute(server, f"CREATE DATABASE {name} TEMPLATE {template}")
+    # Without fsync the copying of files takes half as long as the usual way through the log.
+    execute(server, f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")
     yield database_url(server, name)
     execute(server, f"DROP DATABASE {name} WITH (FORCE)")
 

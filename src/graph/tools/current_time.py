@@ -16,14 +16,15 @@ def build_current_time() -> BaseTool:
     """The tool ``current_time``."""
 
     @tool
-    def current_time(runtime: ToolRuntime[TurnContext, Any], time_zone: str = "") -> str:
+    def current_time(runtime: ToolRuntime[Any, Any], time_zone: str = "") -> str:
         """Tell the current date, time and weekday in a time zone.
 
         Args:
             time_zone: A name of the tz database, such as Europe/Kyiv or Asia/Tokyo; empty
                 for the user's own time zone.
         """
-        name = time_zone.strip() or runtime.context.time_zone
+        context: TurnContext = runtime.context
+        name = time_zone.strip() or context.time_zone
         try:
             zone = pytz.timezone(name)
         except pytz.UnknownTimeZoneError:

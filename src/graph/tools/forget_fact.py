@@ -18,7 +18,7 @@ def build_forget_fact(memories: Memories) -> BaseTool:
     """The tool ``forget_fact``."""
 
     @tool
-    async def forget_fact(uids: list[str], runtime: ToolRuntime[TurnContext, Any]) -> str:
+    async def forget_fact(uids: list[str], runtime: ToolRuntime[Any, Any]) -> str:
         """Forget for good what the user said in certain messages. Only when he asks for it.
 
         Args:
@@ -28,7 +28,7 @@ def build_forget_fact(memories: Memories) -> BaseTool:
         Returns:
             JSON: {"forgotten": [texts]}; empty when nothing of his has these references.
         """
-        context = runtime.context
+        context: TurnContext = runtime.context
         forgotten = await memories.forget(
             context.owner, uids[:MAX_UIDS], request_id=context.message_id
         )

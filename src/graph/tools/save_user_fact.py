@@ -27,7 +27,7 @@ def build_save_user_fact(memories: Memories) -> BaseTool:
     async def save_user_fact(  # noqa: PLR0913  (these are what a fact consists of)
         text: str,
         quote: str,
-        runtime: ToolRuntime[TurnContext, Any],
+        runtime: ToolRuntime[Any, Any],
         memory_type: str = "user_fact",
         importance: int = 5,
         subject: str = "user",
@@ -52,7 +52,7 @@ def build_save_user_fact(memories: Memories) -> BaseTool:
         Returns:
             JSON: whether it is saved, what it replaced, or why it was refused.
         """
-        context = runtime.context
+        context: TurnContext = runtime.context
         fact = ExtractedFact.model_validate(
             {
                 "text": text,
