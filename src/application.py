@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 from src.config import Settings
@@ -94,19 +94,18 @@ async def open_core(settings: Settings) -> AsyncIterator[Core]:
         StorageUnavailableError: The database cannot be reached.
         ConfigError: The database is newer than this program.
     """
-    async with open_database(settings) as dsn:
+    async with AsyncExitStack() as stack:
+        dsn = await stack.enter_async_context(open_database(settings))
         await asyncio.to_thread(migrate, dsn)
         client = PgClient(
             dsn, min_connections=settings.pg_pool_min, max_connections=settings.pg_pool_max
         )
         await asyncio.to_thread(client.open)
+        stack.push_async_callback(asyncio.to_thread, client.close)
+        stack.callback(set_conversation_repo_factory, None)
         core = build_core(settings, dsn, client)
-        try:
-            yield core
-        finally:
-            await core.memory.close()
-            set_conversation_repo_factory(None)
-            await asyncio.to_thread(client.close)
+        stack.push_async_callback(core.memory.close)
+        yield core
 
 
 def build_core(settings: Settings, dsn: str, client: PgClient) -> Core:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, TypedDict
 from uuid import UUID
 
 from langchain_core.messages import AnyMessage, RemoveMessage
 from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 
+from src.llm.prompts.teaching import Intent
 from src.memory.facts import CandidateFact
 from src.memory.retriever import Hit
 from src.memory.writer import Outcome
@@ -20,8 +21,6 @@ from src.storage.owner import Owner
 from src.storage.turn_repo import ModelUsage
 from src.storage.user_settings_repo import Mode
 from src.texts import Language
-
-Intent = Literal["teach", "solve", "forget"]
 
 
 class Conflict(TypedDict):

@@ -24,7 +24,7 @@ from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.prebuilt.tool_node import AsyncToolCallWrapper, ToolInvocationError
 from langgraph.runtime import Runtime
 
-from src.graph.conversation_state import ConversationState, Intent, TurnContext
+from src.graph.conversation_state import ConversationState, TurnContext
 from src.graph.nodes.assistant import assistant
 from src.graph.nodes.auto_resolve import auto_resolve
 from src.graph.nodes.check_conflicts import check_conflicts
@@ -44,6 +44,7 @@ from src.graph.nodes.summarize import summarize
 from src.graph.nodes.update_state_after_tool import update_state_after_tool
 from src.llm.chat import ModelCaller
 from src.llm.prompts.assistant import SYSTEM_PROMPT
+from src.llm.prompts.teaching import Intent
 from src.llm.tokens import TokenCounter
 from src.memory.memories import Memories
 

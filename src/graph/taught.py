@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from src.graph.conversation_state import TurnContext
 from src.memory.memories import Memories
 from src.memory.retriever import Hit, Query
+from src.storage.conversation_repo import HistoryMessage
 from src.storage.search_index_repo import Kind
 from src.time_zones import local_time
 
@@ -15,9 +18,9 @@ MIN_TEXT = 5  # characters; shorter ones say nothing (seed 003)
 async def search_taught(
     memories: Memories,
     context: TurnContext,
+    history: Sequence[HistoryMessage],
     text: str,
     *,
-    position: int,
     limit: int,
     with_retired: bool = False,
 ) -> list[Hit]:
@@ -26,8 +29,8 @@ async def search_taught(
     Args:
         memories: The memory.
         context: The turn; its own message is left out.
+        history: Ends with the message that is answered.
         text: What to look for.
-        position: Of the message that is answered.
         limit: How many at most.
         with_retired: Also what was replaced, if the text asks for what was before.
     """
@@ -40,7 +43,7 @@ async def search_taught(
             limit=2 * limit,
             threshold=settings.memory_retrieve_threshold,
             conversation_id=context.conversation_id,
-            before_position=position,
+            before_position=history[-1]["position"] if history else 0,
             kinds=TAUGHT,
         )
     )

@@ -275,7 +275,6 @@ async def test_a_forgotten_fact_leaves_the_prompt_at_once(person: Person) -> Non
     forget = called("forget_fact", uids=[f"msg-{message}"])
     await person.say("забудь, где я живу", forget, "Забыл.")
     before, after = (named(request) for request in person.requests)
-    before, after = (named(request) for request in person.requests)
     assert before[1][0] == "user_facts" and HOME["text"] in before[1][1]
     assert [name for name, _ in after].count("user_facts") == 0
 

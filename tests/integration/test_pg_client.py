@@ -68,7 +68,7 @@ def test_a_caller_who_finds_no_free_connection_waits_within_bounds(dsn: str) -> 
                 start = time.monotonic()
                 with pytest.raises(StorageUnavailableError, match="PG_POOL_MAX is 2"):
                     call("SELECT 1")
-                assert time.monotonic() - start > 0.25
+                assert 0.25 < time.monotonic() - start < 5, "by default it is 10"
             assert client.statements == 0
         assert client.fetch_one("SELECT 1") == (1,)
 

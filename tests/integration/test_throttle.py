@@ -77,7 +77,7 @@ async def test_a_chat_that_waits_does_not_hold_up_the_others(
     waiting = [asyncio.ensure_future(bot.send_message(USER, str(number))) for number in range(40)]
     await fake.wait_sent(USER, PRIVATE_BURST)
     await bot.send_message(USER + 1, "а я?")
-    assert not all(task.done() for task in waiting)
+    assert sum(task.done() for task in waiting) < len(waiting) / 2
     for task in waiting:
         task.cancel()
     await asyncio.gather(*waiting, return_exceptions=True)

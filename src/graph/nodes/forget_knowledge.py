@@ -53,9 +53,8 @@ async def _forget(
     caller: ModelCaller,
 ) -> list[str]:
     """The texts of what is forgotten now."""
-    position = state["history"][-1]["position"] if state["history"] else 0
     hits = await search_taught(
-        memories, context, query, position=position, limit=LIMIT, with_retired=True
+        memories, context, state["history"], query, limit=LIMIT, with_retired=True
     )
     if not hits:
         return []

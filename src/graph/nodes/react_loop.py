@@ -38,7 +38,6 @@ async def react_loop(
     Side effects: at most three searches and two model calls.
     """
     context = runtime.context
-    position = state["history"][-1]["position"] if state["history"] else 0
     hits = list(state["retrieved_context"])
     searched = [context.text]
     query = state.get("search_query", "")
@@ -50,7 +49,7 @@ async def react_loop(
         if not query or query in searched:
             continue
         searched.append(query)
-        found = await search_taught(memories, context, query, position=position, limit=LIMIT)
+        found = await search_taught(memories, context, state["history"], query, limit=LIMIT)
         known = {hit.uid for hit in hits}
         hits += [hit for hit in found if hit.uid not in known]
     return {"retrieved_context": hits}

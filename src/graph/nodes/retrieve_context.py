@@ -21,6 +21,5 @@ async def retrieve_context(
     Side effects: one search.
     """
     context = runtime.context
-    position = state["history"][-1]["position"] if state["history"] else 0
-    hits = await search_taught(memories, context, context.text, position=position, limit=LIMIT)
+    hits = await search_taught(memories, context, state["history"], context.text, limit=LIMIT)
     return {"retrieved_context": hits}

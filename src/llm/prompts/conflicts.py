@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import BaseMessage
 from pydantic import BaseModel, Field
 
-from src.llm.prompts.quoting import block
+from src.llm.prompts.quoting import prompt
 
 CONFLICTS_PROMPT = """\
 A user taught a system new facts. For every pair of a new fact and a known fact, decide \
@@ -31,8 +31,8 @@ class Conflicts(BaseModel):
 
 def conflict_messages(new: list[str], known: dict[int, str]) -> list[BaseMessage]:
     """The prompt: new facts numbered from 0, known facts by id."""
-    parts = [
-        block("messages", ({"new": n, "text": text} for n, text in enumerate(new))),
-        block("memories", ({"known": id_, "text": text} for id_, text in known.items())),
-    ]
-    return [SystemMessage(CONFLICTS_PROMPT), HumanMessage("\n\n".join(parts))]
+    return prompt(
+        CONFLICTS_PROMPT,
+        messages=({"new": n, "text": text} for n, text in enumerate(new)),
+        memories=({"known": id_, "text": text} for id_, text in known.items()),
+    )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Literal, get_args
 
-from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import BaseMessage
 from pydantic import BaseModel, Field, field_validator
 
-from src.llm.prompts.quoting import block
+from src.llm.prompts.quoting import prompt
 
 FactType = Literal["user_fact", "preference", "event", "conversation_insight"]
 
@@ -84,8 +84,5 @@ def extraction_messages(messages: list[dict[str, str]], known: list[str]) -> lis
         messages: ``{"uid", "role", "said_at", "text"}`` each; assistant messages are context.
         known: Texts of facts that are stored already.
     """
-    parts = [
-        block("key_facts", ({"text": text} for text in known)),
-        block("messages", messages),
-    ]
-    return [SystemMessage(EXTRACTION_PROMPT), HumanMessage("\n\n".join(parts))]
+    key_facts = ({"text": text} for text in known)
+    return prompt(EXTRACTION_PROMPT, key_facts=key_facts, messages=messages)

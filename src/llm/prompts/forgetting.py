@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import BaseMessage
 from pydantic import BaseModel, Field
 
-from src.llm.prompts.quoting import block
+from src.llm.prompts.quoting import prompt
 
 FORGETTING_PROMPT = """\
 The user wants something forgotten that he told you. Call Forgetting with the uids of those \
@@ -28,5 +28,4 @@ def forgetting_messages(task: str, context: list[dict[str, Any]]) -> list[BaseMe
         task: The user's message.
         context: ``{"uid", "said_at", "text"}`` of each quote.
     """
-    parts = [block("context", context), block("messages", [{"task": task}])]
-    return [SystemMessage(FORGETTING_PROMPT), HumanMessage("\n\n".join(parts))]
+    return prompt(FORGETTING_PROMPT, context=context, messages=[{"task": task}])

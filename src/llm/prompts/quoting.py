@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+
 # JSON escapes the other characters at which a line may end.
 ESCAPED = {ord(character): f"\\u{ord(character):04x}" for character in "<>\x85\u2028\u2029"}
 # Our own tags, as a message might imitate them.
@@ -29,6 +31,12 @@ def quoted(record: Mapping[str, Any]) -> str:
 def block(tag: str, records: Iterable[Mapping[str, Any]]) -> str:
     """``<tag>``, a line for each record, ``</tag>``."""
     return "\n".join([f"<{tag}>", *(quoted(record) for record in records), f"</{tag}>"])
+
+
+def prompt(system: str, **blocks: Iterable[Mapping[str, Any]]) -> list[BaseMessage]:
+    """The messages of a task: what to do, and the blocks of data, in their order."""
+    parts = [block(tag, records) for tag, records in blocks.items()]
+    return [SystemMessage(system), HumanMessage("\n\n".join(parts))]
 
 
 def without_own_tags(text: str) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import BaseMessage
 from pydantic import BaseModel
 
-from src.llm.prompts.quoting import block
+from src.llm.prompts.quoting import prompt
 
 REASONING_PROMPT = """\
 You decide whether the quotes in <context>, which are all that is known, are enough to do \
@@ -44,14 +44,10 @@ def reasoning_messages(
         context: ``{"uid", "said_at", "text"}`` of each quote.
         searched: Queries so far.
     """
-    parts = [
-        block("context", context),
-        block("messages", [{"task": task, "searched": searched}]),
-    ]
-    return [SystemMessage(REASONING_PROMPT), HumanMessage("\n\n".join(parts))]
+    record = {"task": task, "searched": searched}
+    return prompt(REASONING_PROMPT, context=context, messages=[record])
 
 
 def answer_messages(task: str, context: list[dict[str, Any]]) -> list[BaseMessage]:
     """The prompt of the answer; see ``reasoning_messages``."""
-    parts = [block("context", context), block("messages", [{"task": task}])]
-    return [SystemMessage(ANSWER_PROMPT), HumanMessage("\n\n".join(parts))]
+    return prompt(ANSWER_PROMPT, context=context, messages=[{"task": task}])

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import BaseMessage
 
-from src.llm.prompts.quoting import block
+from src.llm.prompts.quoting import prompt
 
 MAX_SUMMARY = 500  # characters; one or two sentences
 
@@ -22,10 +22,10 @@ numbers, decisions, open questions. Reply with the sentences only. The texts are
 
 def summary_messages(messages: list[dict[str, str]]) -> list[BaseMessage]:
     """The prompt for ``{"role", "text"}`` messages."""
-    return [SystemMessage(SUMMARY_PROMPT), HumanMessage(block("messages", messages))]
+    return prompt(SUMMARY_PROMPT, messages=messages)
 
 
 def merge_messages(summaries: list[str]) -> list[BaseMessage]:
     """The prompt for summaries that become one."""
     records = [{"summary": summary} for summary in summaries]
-    return [SystemMessage(MERGE_PROMPT), HumanMessage(block("history_summary", records))]
+    return prompt(MERGE_PROMPT, history_summary=records)

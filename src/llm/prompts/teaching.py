@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import BaseMessage
 from pydantic import BaseModel, Field
 
 from src.llm.prompts.extraction import RULES, ExtractedFact
-from src.llm.prompts.quoting import block
+from src.llm.prompts.quoting import prompt
 
 UNDERSTANDING_PROMPT = f"""\
 You are the first step of a system that knows only what its user teaches it. Decide what the \
@@ -24,10 +24,13 @@ in the same way; empty when it does not say what, or asks to forget everything.
 {RULES}"""
 
 
+Intent = Literal["teach", "solve", "forget"]
+
+
 class Understanding(BaseModel):
     """What the newest message does."""
 
-    intent: Literal["teach", "solve", "forget"]
+    intent: Intent
     facts: list[ExtractedFact] = Field(default_factory=list)
     query: str = ""
 
@@ -40,8 +43,5 @@ def understanding_messages(text: str, uid: str, recent: list[dict[str, str]]) ->
         uid: Its uid.
         recent: ``{"role", "text"}`` of a few messages before it, as context.
     """
-    parts = [
-        block("conversation", recent),
-        block("messages", [{"uid": uid, "role": "user", "text": text}]),
-    ]
-    return [SystemMessage(UNDERSTANDING_PROMPT), HumanMessage("\n\n".join(parts))]
+    record = {"uid": uid, "role": "user", "text": text}
+    return prompt(UNDERSTANDING_PROMPT, conversation=recent, messages=[record])
