@@ -114,7 +114,7 @@ def build_core(settings: Settings, dsn: str, client: PgClient) -> Core:
     conversations = ConversationRepository(client)
     set_conversation_repo_factory(lambda: conversations)
     turns = TurnRepository(client)
-    memory = build_memory(settings, client, conversations, turns)
+    memory = build_memory(settings, client, conversations, turns, metrics)
     tool_history = ToolHistoryService(client, ToolResultRepository(client))
     counter = TokenCounter(settings.chat_model_name)
     user_settings = UserSettingsRepository(client)

@@ -15,6 +15,7 @@ from src.config import OFFLINE_MODEL, Settings
 from src.errors import AppError, ConfigError
 from src.llm.chat import ModelCaller, build_chat_model
 from src.llm.embeddings import build_embedder
+from src.metrics import Metrics
 from src.storage.migrations import find_version, newest_version
 from src.storage.pg_client import connect
 from src.time_zones import local_time
@@ -132,7 +133,7 @@ async def _check_model(settings: Settings) -> Finding:
 
 
 async def _check_embeddings(settings: Settings) -> Finding:
-    embedder = build_embedder(settings)
+    embedder = build_embedder(settings, Metrics())
     try:
         await embedder.embed_query("warm-up")
         start = time.perf_counter()
@@ -140,6 +141,8 @@ async def _check_embeddings(settings: Settings) -> Finding:
     except AppError as error:
         mend = "check EMBEDDING_MODEL, OPENAI_API_KEY and OPENAI_BASE_URL"
         return Finding("embeddings", f"{embedder.name}: {error}", mend)
+    finally:
+        await embedder.close()
     milliseconds = 1000 * (time.perf_counter() - start)
     return Finding(
         "embeddings", f"{embedder.name}, {len(vector)} dimensions, {milliseconds:.0f} ms a query"

@@ -83,8 +83,16 @@ class ModelSetupError(ModelError):
     text_key = "error_model_setup"
 
 
+class PoisonTextError(ModelError):
+    """The local embedding engine dies of this text: it never gets a vector."""
+
+
 class ModelUnavailableError(TransientError):
     """The language model timed out, is overloaded, or could not be reached."""
+
+
+class BadVectorsError(ModelUnavailableError):
+    """The embeddings endpoint answered, but not with a vector for each text."""
 
 
 class DeliveryError(TransientError):

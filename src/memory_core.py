@@ -17,6 +17,7 @@ from src.memory.retriever import Retriever
 from src.memory.terms import terms
 from src.memory.time_expressions import read_time
 from src.memory.writer import MemoryWriter
+from src.metrics import Metrics
 from src.services.compaction_service import CompactionService
 from src.services.digest_stores import DigestStores
 from src.services.evaluation import Evaluation
@@ -88,15 +89,16 @@ def build_memory(
     client: PgClient,
     conversations: ConversationRepository,
     turns: TurnRepository,
+    metrics: Metrics,
 ) -> MemoryCore:
-    """Wire the memory; nothing here connects to anything or loads a model."""
+    """Wire the memory; nothing here connects to anything or starts a model."""
     stored = GlobalSettingsRepository(client)
     embeddings = EmbeddingRepository(client)
     index = SearchIndexRepository(client)
     stores = DigestStores(
         client, SummaryRepository(client), ExtractionRepository(client), turns, stored
     )
-    space = EmbeddingSpace(CachingEmbedder(build_embedder(settings)), client, embeddings)
+    space = EmbeddingSpace(CachingEmbedder(build_embedder(settings, metrics)), client, embeddings)
     retriever = Retriever(
         client, RetrievalRepository(client), space, reranker=build_reranker(settings)
     )

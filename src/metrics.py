@@ -59,6 +59,17 @@ class Metrics:
             registry=self.registry,
         )
 
+        self.engine_deaths = Counter(
+            "pomni_embedding_engine_deaths_total",
+            "How often the local embedding engine died or hung with a text in hand",
+            registry=self.registry,
+        )
+        self.poison_texts = Counter(
+            "pomni_poison_texts_total",
+            "Texts that the local embedding engine dies of; they are found by words alone",
+            registry=self.registry,
+        )
+
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Time a stage of a turn, also when it fails."""

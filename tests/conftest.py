@@ -18,6 +18,7 @@ import pytest
 from src.config import Settings
 from src.llm.embeddings import LocalEmbedder
 from src.memory.embedding_space import EmbeddingSpace
+from src.metrics import Metrics
 from src.storage.embedded_pg import EmbeddedPostgres
 from src.storage.embedding_repo import EmbeddingModel, EmbeddingRepository
 from src.storage.migrations import migrate
@@ -84,10 +85,16 @@ def measured_embeddings(postgres_server: str) -> EmbeddingModel:
         for address in new_database(postgres_server, TEMPLATE):
             client = PgClient(address)
             client.open()
-            space = EmbeddingSpace(LocalEmbedder(), client, EmbeddingRepository(client))
-            model = asyncio.run(space.model())
+            model = asyncio.run(opened(client))
             client.close()
         return model
+
+    async def opened(client: PgClient) -> EmbeddingModel:
+        space = EmbeddingSpace(LocalEmbedder(Metrics()), client, EmbeddingRepository(client))
+        try:
+            return await space.model()
+        finally:
+            await space.close()
 
     with ThreadPoolExecutor(1) as threads:  # away from the tests' event loops
         return threads.submit(measure).result()

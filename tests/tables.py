@@ -26,6 +26,7 @@ ROWS_OF_OWNER = {
     "search_documents": _OWN,
     "search_postings": _OWN,
     "document_embeddings": _OWN,
+    "embedding_failures": f"document_id IN (SELECT id FROM search_documents WHERE {_OWN})",
     "telegram_updates": "chat_id = %(owner)s AND thread_id = %(thread)s",
     "model_usage": "telegram_user_id = %(owner)s",
     "user_settings": "telegram_user_id = %(owner)s",

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from src.llm.embeddings import MAX_QUERY, Embedder, Vectors
+from src.llm.embeddings import MAX_QUERY, Embedder
+from src.llm.vectors import Vectors
 
 KEPT = 500  # texts; 1.5 KB each
 
@@ -54,6 +55,10 @@ class CachingEmbedder:
             vectors = await self._embedder.embed_documents(missing)
             known |= dict(zip(missing, vectors, strict=True))
         return np.vstack([known[text] for text in texts])
+
+    def expect(self, dimensions: int) -> None:
+        """See ``Embedder``."""
+        self._embedder.expect(dimensions)
 
     async def close(self) -> None:
         """See ``Embedder``."""

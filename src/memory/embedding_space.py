@@ -14,13 +14,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from src.errors import ModelError
-from src.llm.embeddings import Embedder, Vectors, unit
+from src.errors import BadVectorsError, ModelError
+from src.llm.embeddings import Embedder
+from src.llm.vectors import Vectors, unit
 from src.memory.generic_texts import GENERIC_TEXTS
 from src.storage.embedding_repo import EmbeddingModel, EmbeddingRepository, Form
 from src.storage.pg_client import PgClient
 from src.texts import detect_language
 
+PROBE = "Проверка связи, connection check"  # what no user asks: that would be in the cache
 RELATED = 0.6  # seed 002's threshold of retrieval
 
 
@@ -50,6 +52,7 @@ class EmbeddingSpace:
                 name = self._embedder.name
                 model = await self._client.run(self._repository.find_model, name)
                 model = model or await self._measure()
+                self._embedder.expect(model.dimensions)
                 self._means = {
                     key: np.array(mean, dtype=np.float32) for key, mean in model.means.items()
                 }
@@ -81,8 +84,18 @@ class EmbeddingSpace:
         vectors = await self._embedder.embed_documents(texts)
         return [as_literal(vector) for vector in self._centre(vectors, texts, "statement")]
 
+    async def probe(self) -> None:
+        """Embed a text that no embedder refuses, to tell a bad text from a bad embedder.
+
+        Raises:
+            ModelError: The endpoint refuses anything.
+            ModelUnavailableError: It is away, or returns no vectors; the local model does not
+                start.
+        """
+        await self._embedder.embed_documents([PROBE])
+
     async def close(self) -> None:
-        """Close the embedder's connections."""
+        """Close the embedder's connections, or end its processes."""
         await self._embedder.close()
 
     def similarity(self, cosine: float) -> float:
@@ -108,12 +121,16 @@ class EmbeddingSpace:
     async def _measure(self) -> EmbeddingModel:
         means: dict[tuple[str, Form], tuple[float, ...]] = {}
         cosines: list[float] = []
+        dimensions: set[int] = set()
         for key, texts in GENERIC_TEXTS.items():
             vectors = await self._embedder.embed_documents(texts)
+            dimensions.add(vectors.shape[1])
             mean = vectors.mean(axis=0)
             means[key] = tuple(mean.tolist())
             centred = unit(vectors - mean)
             cosines += (centred @ centred.T)[np.triu_indices(len(texts), 1)].tolist()
+        if len(dimensions) > 1:
+            raise BadVectorsError(f"{self._embedder.name} returned vectors of many lengths")
         return await self._client.run(
             self._repository.add_model,
             self._embedder.name,

@@ -7,10 +7,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
-import numpy as np
-
-from src.errors import ModelError, ModelSetupError
-from src.memory.embedding_space import EmbeddingSpace, as_literal
+from src.errors import BadVectorsError, ModelError, ModelSetupError, PoisonTextError
+from src.memory.embedding_space import EmbeddingSpace
 from src.memory.sensitive_text import holds_secret
 from src.memory.terms import terms
 from src.storage.embedding_repo import EmbeddingRepository, UnembeddedDocument
@@ -68,11 +66,14 @@ class Indexer:
     async def embed_pending(self, on_progress: Callable[[int], None] = lambda _done: None) -> int:
         """Embed every document without a vector of the current model; returns how many.
 
+        What the model does not take is set aside, and tried again later.
+
         Args:
             on_progress: Called after each batch with the number done so far.
 
         Raises:
-            ModelError: The endpoint is away; what is done stays done.
+            ModelError: The endpoint refuses everything; what is done stays done.
+            ModelUnavailableError: It is away, or the local model does not start.
             StorageError: The database is away.
         """
         model = await self._space.model()
@@ -80,44 +81,47 @@ class Indexer:
         while batch := await self._client.run(
             self._embeddings.list_unembedded, model.id, EMBED_BATCH
         ):
-            vectors = await self._embed(batch)
-            if len(vectors) < len(batch):
-                nowhere = as_literal(np.zeros(model.dimensions, dtype=np.float32))
-                vectors = {document.id: nowhere for document in batch} | vectors
-            await self._client.run(self._embeddings.add_vectors, model.id, vectors)
-            done += len(batch)
+            done += await self._embed(model.id, batch)
             on_progress(done)
         return done
 
-    async def _embed(self, batch: Sequence[UnembeddedDocument]) -> dict[int, str]:
-        """The vectors by document, without those that the endpoint refuses, unless it takes none.
+    async def _embed(self, model_id: int, batch: Sequence[UnembeddedDocument]) -> int:
+        """Store the vectors of a batch; returns how many there were.
 
-        A text of too many tokens must not keep those beside it from being found.
+        A text that the model does not take must not keep those beside it from being found.
         """
-        texts = [embedded_text(document) for document in batch]
         try:
-            vectors = await self._space.embed_documents(texts)
+            vectors = await self._space.embed_documents([embedded_text(d) for d in batch])
         except ModelSetupError:
             raise
-        except ModelError as error:
-            taken = await self._embed_one_by_one(batch) if len(batch) > 1 else {}
-            if not taken:
-                raise
-            refused = len(batch) - len(taken)
-            logger.warning("found by words alone", extra={"documents": refused}, exc_info=error)
-            return taken
-        return dict(zip((document.id for document in batch), vectors, strict=True))
+        except (ModelError, BadVectorsError) as error:
+            await self._space.probe()  # when it takes nothing at all, no document is to blame
+            done = await self._embed_one_by_one(model_id, batch)
+            log = {"documents": len(batch) - done}
+            logger.warning("found by words alone for now", extra=log, exc_info=error)
+            return done
+        by_id = dict(zip((document.id for document in batch), vectors, strict=True))
+        await self._client.run(self._embeddings.add_vectors, model_id, by_id)
+        return len(batch)
 
-    async def _embed_one_by_one(self, batch: Sequence[UnembeddedDocument]) -> dict[int, str]:
-        taken: dict[int, str] = {}
+    async def _embed_one_by_one(self, model_id: int, batch: Sequence[UnembeddedDocument]) -> int:
+        done = 0
         for document in batch:
             try:
-                taken |= await self._embed([document])
+                [vector] = await self._space.embed_documents([embedded_text(document)])
             except ModelSetupError:
                 raise
-            except ModelError:
-                continue
-        return taken
+            except (ModelError, BadVectorsError) as error:
+                is_hopeless = isinstance(error, PoisonTextError)
+                await self._client.run(
+                    self._embeddings.add_failure, model_id, document.id, is_hopeless=is_hopeless
+                )
+            else:
+                await self._client.run(
+                    self._embeddings.add_vectors, model_id, {document.id: vector}
+                )
+                done += 1
+        return done
 
     async def delete_unused_vectors(self) -> int:
         """Delete the models that no document refers to any more; returns how many.

@@ -82,7 +82,8 @@ CHOOSE_MODEL = "UPDATE embedding_models SET created_at = now() WHERE id = %(mode
 
 # Documents without a vector, or with one of a model that was chosen earlier; newest first, since a
 # person asks about today sooner than about last year. A bot that still runs with the model before
-# leaves alone what ``reembed`` has done, or they would undo each other's work for ever.
+# leaves alone what ``reembed`` has done, or they would undo each other's work for ever. Those that
+# the model did not take wait for their time.
 SELECT_UNEMBEDDED = """
 SELECT d.id,
        coalesce(message_text(m.content), f.text, s.content),
@@ -90,10 +91,18 @@ SELECT d.id,
        coalesce(message_text(b.content), ''),
        coalesce(n.speaker, '')
 FROM (
-    (SELECT id FROM search_documents WHERE model_id IS NULL ORDER BY id DESC LIMIT %(limit)s)
+    (SELECT id FROM search_documents d
+     WHERE model_id IS NULL AND NOT EXISTS (
+         SELECT 1 FROM embedding_failures f
+         WHERE f.document_id = d.id AND f.model_id = %(model)s AND f.retry_at > now())
+     ORDER BY id DESC LIMIT %(limit)s)
     UNION ALL
     (SELECT d.id FROM embedding_models old, LATERAL (
-         SELECT id FROM search_documents WHERE model_id = old.id ORDER BY id DESC LIMIT %(limit)s
+         SELECT id FROM search_documents d
+         WHERE model_id = old.id AND NOT EXISTS (
+             SELECT 1 FROM embedding_failures f
+             WHERE f.document_id = d.id AND f.model_id = %(model)s AND f.retry_at > now())
+         ORDER BY id DESC LIMIT %(limit)s
      ) AS d
      WHERE old.created_at < (SELECT created_at FROM embedding_models WHERE id = %(model)s))
     LIMIT %(limit)s
@@ -108,7 +117,8 @@ LEFT JOIN messages b ON b.id = n.message_id
 ORDER BY d.id DESC
 """
 
-# Vectors of one model; a document that was deleted meanwhile is passed over.
+# Vectors of one model; a document that was deleted meanwhile is passed over. What failed before
+# has not failed any more.
 INSERT_VECTORS = """
 WITH added AS (
     INSERT INTO document_embeddings (telegram_user_id, thread_id, model_id, position, document_id,
@@ -119,8 +129,25 @@ WITH added AS (
     ORDER BY d.id FOR UPDATE OF d
     ON CONFLICT (document_id, model_id) DO UPDATE SET embedding = EXCLUDED.embedding
     RETURNING document_id
+), mended AS (
+    DELETE FROM embedding_failures f USING added
+    WHERE f.document_id = added.document_id AND f.model_id = %(model)s
 )
 UPDATE search_documents SET model_id = %(model)s FROM added WHERE id = added.document_id
+"""
+
+# A model did not take a document: it is tried again after a minute, and then after twice as long
+# as the last time, at most a day; or never by this model. A deleted document is passed over.
+UPSERT_FAILURE = """
+INSERT INTO embedding_failures AS f (document_id, model_id, failures, retry_at)
+SELECT id, %(model)s, 1,
+       CASE WHEN %(is_hopeless)s THEN 'infinity' ELSE now() + interval '1 minute' END
+FROM search_documents WHERE id = %(document)s FOR KEY SHARE
+ON CONFLICT (document_id, model_id) DO UPDATE
+SET failures = f.failures + 1,
+    retry_at = CASE WHEN %(is_hopeless)s THEN 'infinity'
+                    ELSE now() + least(interval '1 minute' * 2 ^ least(f.failures, 20),
+                                       interval '1 day') END
 """
 
 # How many documents have a vector of the model, and how many there are.
@@ -204,6 +231,13 @@ class EmbeddingRepository:
                 "documents": list(vectors),
                 "vectors": list(vectors.values()),
             },
+        )
+
+    def add_failure(self, model_id: int, document_id: int, *, is_hopeless: bool) -> None:
+        """The model did not take this document: try it later, or when hopeless never again."""
+        self._client.execute(
+            UPSERT_FAILURE,
+            {"model": model_id, "document": document_id, "is_hopeless": is_hopeless},
         )
 
     def count_embedded(self, model_id: int) -> tuple[int, int]:

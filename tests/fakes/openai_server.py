@@ -122,6 +122,8 @@ class FakeOpenAI(LoopbackServer):
         abandoned: Answers that their client left or the server's stop cut.
         embedding_requests: The inputs of each embeddings request.
         embeddings_error: When set, what every embeddings request is answered.
+        spoil_embeddings: When set, makes what is sent of a right reply to these texts; a string
+            is sent as it is, anything else as JSON.
     """
 
     def __init__(
@@ -146,6 +148,7 @@ class FakeOpenAI(LoopbackServer):
         self.abandoned = 0
         self.embedding_requests: list[list[str]] = []
         self.embeddings_error: Reply | None = None
+        self.spoil_embeddings: Callable[[Json, list[str]], Any] | None = None
         self._queued: deque[Reply] = deque()
 
     @property
@@ -295,14 +298,16 @@ class FakeOpenAI(LoopbackServer):
             )
         ]
         tokens = sum(map(count_tokens, inputs))
-        response = web.json_response(
-            {
-                "object": "list",
-                "model": body.get("model"),
-                "data": data,
-                "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
-            }
-        )
+        reply: Any = {
+            "object": "list",
+            "model": body.get("model"),
+            "data": data,
+            "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
+        }
+        if self.spoil_embeddings is not None:
+            reply = self.spoil_embeddings(reply, inputs)
+        text = reply if isinstance(reply, str) else json.dumps(reply)
+        response = web.Response(text=text, content_type="application/json")
         response.force_close()  # the embedder, which nobody closes, keeps no open socket
         return response
 

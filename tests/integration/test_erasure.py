@@ -116,6 +116,7 @@ async def live(rig: Rig, user: int, word: str) -> None:
     await write(rig, user, f"Переехала в {word}град", saves(
         f"Переехала в {word}град", relation="lives_in", object=f"{word}град"
     ), "Хорошо")  # fmt: skip
+    await fail_to_embed(rig, user)
     order = f"Всегда отвечай словом {word}"
     await write(rig, user, order, saves(order), "Нет")
     await rig.core.commands.run("mode", user, language="ru", argument="assistant")
@@ -131,6 +132,15 @@ async def live(rig: Rig, user: int, word: str) -> None:
         if request.raw.get("tool_choice") else f"Говорили о {word}."
     )  # fmt: skip
     await digest(rig, owner)
+
+
+async def fail_to_embed(rig: Rig, user: int) -> None:
+    """The embedder does not take the newest message."""
+    await rig.core.memory.turns.index_pending()
+    newest = "SELECT max(id) FROM search_documents WHERE telegram_user_id = %(user)s"
+    [(document,)] = rig.rows(newest, user=user)
+    model = await rig.core.memory.space.model()
+    rig.core.memory.embeddings.add_failure(model.id, document, is_hopeless=True)
 
 
 TEXTS = {

@@ -365,8 +365,8 @@ async def test_a_text_that_the_endpoint_refuses_keeps_no_other_from_being_embedd
     desk.say("😀😀😀 ромашка", said_at=NOON + timedelta(days=10))
     await desk.index()
     desk.rig.core.memory.space.embed_documents = FussyEndpoint(desk, "😀")  # type: ignore[assignment]
-    assert await desk.indexer.embed_pending() == 6
-    assert await desk.indexer.embed_pending() == 0, "it is not asked again"
+    assert await desk.indexer.embed_pending() == 5
+    assert await desk.indexer.embed_pending() == 0, "it is not asked again for a minute"
     assert await desk.found("ромашка") == ["😀😀😀 ромашка"]
     [hit] = await desk.search("номер 3", limit=1)
     assert hit.text == "номер 3" and hit.similarity > 0.9
@@ -376,10 +376,11 @@ async def test_an_endpoint_that_refuses_everything_marks_nothing_as_done(desk: D
     for number in range(3):
         desk.say(f"номер {number}", said_at=NOON + timedelta(days=number))
     await desk.index()
-    desk.rig.core.memory.space.embed_documents = FussyEndpoint(desk, "номер")  # type: ignore[assignment]
+    desk.rig.model.embeddings_error = Reply(status=400)
     with pytest.raises(ModelError):
         await desk.indexer.embed_pending()
     assert desk.rig.rows("SELECT count(*) FROM document_embeddings") == [(0,)]
+    assert desk.rig.rows("SELECT count(*) FROM embedding_failures") == [(0,)]
 
 
 async def test_a_document_that_is_deleted_while_it_is_embedded_is_passed_over(desk: Desk) -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from src.errors import ModelUnavailableError
 from src.llm.embedding_cache import KEPT, CachingEmbedder
-from src.llm.embeddings import MAX_QUERY, Vectors
+from src.llm.embeddings import MAX_QUERY
+from src.llm.vectors import Vectors
 
 
 class Recorder:

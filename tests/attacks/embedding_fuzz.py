@@ -1,0 +1,159 @@
+"""Texts from all of Unicode for the local embedder, whose engine runs under a checking malloc.
+
+    python -m tests.attacks.embedding_fuzz --n 20000
+
+Prints one JSON line: how many texts, deaths of the engine, queries answered, poison, seconds; and
+ends with status 1 when the engine died or a text got no vector.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import sys
+import time
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from src.errors import AppError
+from src.llm.embedding_lane import ENVIRONMENT
+from src.llm.embeddings import DOCUMENTS, QUERIES, LocalEmbedder
+from src.metrics import Metrics
+
+LONGEST, SHORT = 5000, 64  # characters
+LONG = 0.05  # of all texts may be of any length: a text of 1,500 characters computes for half a second
+SEED = 8
+# Since glibc 2.34 MALLOC_CHECK_ is deaf without this library (mallopt(3)). With it, each free and
+# realloc checks the block's last byte; MALLOC_PERTURB_ overwrites what is freed or not yet filled.
+CHECKER = "libc_malloc_debug.so.0"
+CHECKED = {"MALLOC_CHECK_": "3", "MALLOC_PERTURB_": "165", "LD_PRELOAD": CHECKER}
+LIBRARIES = (Path("/lib"), Path("/usr/lib"), Path("/lib64"), Path("/usr/lib64"))
+
+Draw = Callable[[random.Random], str]
+
+
+def is_checked() -> bool:
+    """Whether this system has the library that checks each block of memory."""
+    folders = [folder for base in LIBRARIES for folder in (base, *base.glob("*-linux-gnu*"))]
+    return any((folder / CHECKER).exists() for folder in folders)
+
+
+@cache
+def characters(kind: str) -> str:
+    """All characters of a kind: expanding, or a general category such as ``Mn`` or ``M``."""
+    every = map(chr, range(sys.maxunicode + 1))
+    if kind == "expanding":  # to at least three
+        return "".join(c for c in every if len(unicodedata.normalize("NFKC", c)) >= 3)
+    if kind == "compatible":
+        return "".join(c for c in every if unicodedata.decomposition(c))
+    if kind == "right to left":
+        return "".join(c for c in every if unicodedata.bidirectional(c) in ("R", "AL"))
+    return "".join(c for c in every if unicodedata.category(c).startswith(kind))
+
+
+def one_of(kind: str) -> Draw:
+    """Draws any character of a kind."""
+    return lambda dice: dice.choice(characters(kind))
+
+
+def any_character(dice: random.Random) -> str:
+    """Draws any code point, surrogates among them."""
+    return chr(dice.randrange(sys.maxunicode + 1))
+
+
+def emoji(dice: random.Random) -> str:
+    """Draws people, skin tones and flags, joined."""
+    parts = [chr(dice.randrange(0x1F1E6, 0x1FAFF)) for _ in range(dice.randrange(1, 7))]
+    return dice.choice(("\u200d", "\ufe0f\u200d", "\ufe0f", "")).join(parts)
+
+
+def word(dice: random.Random) -> str:
+    """Draws an ordinary word."""
+    return dice.choice(("Привет ", "hello ", "їжак ", "где? ", "42 ", "\n"))
+
+
+DRAWS: Sequence[Draw] = (
+    any_character, emoji, word, lambda _dice: "\ufdfa", lambda _dice: "\x00",
+    *map(one_of, ("expanding", "compatible", "right to left", "M", "Mn", "Cs", "Co", "Cn", "Cc",
+                  "Cf", "L", "N", "S", "Z")),
+)  # fmt: skip
+
+
+def draw_text(dice: random.Random) -> str:
+    """A text of 1 to 5,000 characters, mostly a short one: one kind only, or a mixture."""
+    length = round((LONGEST if dice.random() < LONG else SHORT) ** dice.random())
+    kinds = dice.choices(DRAWS, k=dice.choice((1, 1, 2, 3, 8)))
+    if dice.random() < 0.1:  # one character over and over
+        return (dice.choice(kinds)(dice) * length)[:length]
+    return "".join(dice.choice(kinds)(dice) for _ in range(length))[:length]
+
+
+async def attack(count: int, *, seed: int = SEED) -> dict[str, Any]:
+    """Embed ``count`` texts, one half as queries and one half as documents, side by side."""
+    metrics, dice = Metrics(), random.Random(seed)
+    environment = ENVIRONMENT | (CHECKED if is_checked() else {"MALLOC_PERTURB_": "165"})
+    embedder = LocalEmbedder(
+        metrics,
+        queries=replace(QUERIES, deadline=60.0, environment=environment),  # checking takes longer
+        documents=replace(DOCUMENTS, niceness=0, environment=environment),
+    )
+    texts = [draw_text(dice) for _ in range(count)]
+    start = time.monotonic()
+    half = count // 2
+    answers = await asyncio.gather(
+        _embed_all(texts[:half], embedder.embed_query),
+        _embed_all(texts[half:], lambda text: embedder.embed_documents([text])),
+    )
+    await embedder.close()
+    return {
+        "texts": count,
+        "characters": sum(map(len, texts)),
+        "checked_malloc": is_checked(),
+        "deaths": int(metrics.engine_deaths._value.get()),
+        "queries": half,
+        "queries_answered": answers[0],
+        "documents_answered": answers[1],
+        "poison": int(metrics.poison_texts._value.get()),
+        "seconds": round(time.monotonic() - start, 1),
+    }
+
+
+async def _embed_all(texts: Sequence[str], embed: Callable[[str], Any]) -> int:
+    """How many of the texts got a vector of finite numbers."""
+    answered = 0
+    for text in texts:
+        try:
+            vector = await embed(text)
+        except AppError:
+            continue
+        answered += bool(np.isfinite(vector).all())
+    return answered
+
+
+def is_unharmed(figures: dict[str, Any]) -> bool:
+    """Whether the engine lived, and every text got its vector."""
+    answered = figures["queries_answered"] + figures["documents_answered"]
+    return not figures["deaths"] and not figures["poison"] and answered == figures["texts"]
+
+
+def main() -> int:
+    """Attack, and say how it went."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--n", type=int, default=20_000, help="how many texts")
+    parser.add_argument("--seed", type=int, default=SEED, help="of the dice")
+    arguments = parser.parse_args()
+    figures = asyncio.run(attack(arguments.n, seed=arguments.seed))
+    print(json.dumps(figures))
+    return 0 if is_unharmed(figures) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
