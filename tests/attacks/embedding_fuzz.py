@@ -29,7 +29,7 @@ from src.llm.embeddings import DOCUMENTS, QUERIES, LocalEmbedder
 from src.metrics import Metrics
 
 LONGEST, SHORT = 5000, 64  # characters
-LONG = 0.05  # of all texts may be of any length: a text of 1,500 characters computes for half a second
+LONG = 0.05  # of the texts are of any length; 1,500 characters take half a second
 SEED = 8
 # Since glibc 2.34 MALLOC_CHECK_ is deaf without this library (mallopt(3)). With it, each free and
 # realloc checks the block's last byte; MALLOC_PERTURB_ overwrites what is freed or not yet filled.

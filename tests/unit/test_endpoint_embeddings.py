@@ -1,0 +1,142 @@
+"""Whatever an embeddings endpoint replies is a vector for each text, or one kind of error."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import SecretStr
+
+from src.errors import BadVectorsError, ModelSetupError, ModelUnavailableError
+from src.llm.embedding_cache import CachingEmbedder
+from src.llm.embeddings import OpenAIEmbedder
+from tests.fakes.openai_server import FakeOpenAI, Reply
+
+Json = dict[str, Any]
+TEXTS = ["кот", "собака", "ёж"]
+
+
+def rows(change: Callable[[list[Any]], Any]) -> Callable[[Json, list[str]], Any]:
+    """Spoil the list of vectors."""
+    return lambda reply, _texts: reply | {"data": change(reply["data"])}
+
+
+def each(change: Callable[[Json], Any]) -> Callable[[Json, list[str]], Any]:
+    """Spoil each of them."""
+    return rows(lambda data: [change(row) for row in data])
+
+
+def numbers(change: Callable[[list[float]], Any]) -> Callable[[Json, list[str]], Any]:
+    """Spoil the numbers of each."""
+    return each(lambda row: row | {"embedding": change(row["embedding"])})
+
+
+BAD: dict[str, Callable[[Json, list[str]], Any]] = {
+    "no vectors": rows(lambda data: None),
+    "an empty list": rows(lambda data: []),
+    "another thing": rows(lambda data: "vectors"),
+    "rows of nothing": rows(lambda data: [None] * len(data)),
+    "one too few": rows(lambda data: data[1:]),
+    "one too many": rows(lambda data: [*data, data[0]]),
+    "one more, numbered on": rows(lambda data: [*data, data[0] | {"index": len(data)}]),
+    "all of one number": each(lambda row: row | {"index": 0} if row["index"] else {"index": 0}),
+    "numbered from one": each(lambda row: row | {"index": row["index"] + 1}),
+    "without numbers": each(lambda row: {"embedding": row["embedding"]}),
+    "odd numbers": each(lambda row: row | {"index": [row["index"]]}),
+    "null": numbers(lambda vector: None),
+    "a null in it": numbers(lambda vector: [*vector[1:], None]),
+    "nothing in it": numbers(lambda vector: []),
+    "another length": numbers(lambda vector: vector[:100]),
+    "a longer one": numbers(lambda vector: vector * 2),
+    "lengths that differ": each(
+        lambda row: row | {"embedding": row["embedding"][row["index"] + 1 :]}
+    ),
+    "NaN": numbers(lambda vector: [float("nan"), *vector[1:]]),
+    "infinity": numbers(lambda vector: [*vector[1:], float("-inf")]),
+    "more than a number holds": numbers(lambda vector: [10**400, *vector[1:]]),
+    "zeros": numbers(lambda vector: [0.0] * len(vector)),
+    "words": numbers(lambda vector: ["a"] * len(vector)),
+    "lists": numbers(lambda vector: [[number] for number in vector]),
+    "one number": numbers(lambda vector: 1.0),
+    "base64": numbers(lambda vector: "AACAPwAAgD8="),
+    "a list": lambda reply, _texts: [reply],
+    "no object": lambda reply, _texts: None,
+    "an error, with 200": lambda reply, _texts: {"error": {"message": "busy"}},
+    "no JSON": lambda reply, _texts: "<html>502 Bad Gateway</html>",
+    "half of it": lambda reply, _texts: json.dumps(reply)[:200],
+    "nothing": lambda reply, _texts: "",
+}
+
+
+@pytest.fixture
+async def fake() -> AsyncIterator[FakeOpenAI]:
+    async with FakeOpenAI() as server:
+        yield server
+
+
+@pytest.fixture
+async def embedder(fake: FakeOpenAI) -> AsyncIterator[CachingEmbedder]:
+    """It knows what its model's vectors are like."""
+    made = CachingEmbedder(
+        OpenAIEmbedder("openai:m", api_key=SecretStr("k"), base_url=fake.url, timeout=10)
+    )
+    made.expect(fake.embedding_dimension)
+    yield made
+    await made.close()
+
+
+@pytest.mark.parametrize("kind", BAD)
+async def test_a_bad_reply_is_one_kind_of_error_and_not_kept(
+    fake: FakeOpenAI, embedder: CachingEmbedder, kind: str
+) -> None:
+    fake.spoil_embeddings = BAD[kind]
+    for _ in range(2):
+        with pytest.raises(BadVectorsError):
+            await embedder.embed_documents(TEXTS)
+        with pytest.raises(BadVectorsError):
+            await embedder.embed_query("кот")
+    fake.spoil_embeddings = None
+    query = await embedder.embed_query("кот")
+    documents = await embedder.embed_documents(TEXTS)
+    assert documents.shape == (3, fake.embedding_dimension)
+    assert np.array_equal(query, documents[0])
+    assert np.linalg.norm(documents, axis=1) == pytest.approx(1, abs=1e-6)
+
+
+async def test_vectors_come_in_the_order_of_the_texts(
+    fake: FakeOpenAI, embedder: CachingEmbedder
+) -> None:
+    expected = await embedder.embed_documents(TEXTS)
+    fake.spoil_embeddings = rows(lambda data: data[::-1])
+    assert np.array_equal(await embedder.embed_documents(TEXTS), expected)
+
+
+async def test_vectors_of_any_scale_become_one_long(
+    fake: FakeOpenAI, embedder: CachingEmbedder
+) -> None:
+    expected = await embedder.embed_documents(TEXTS)
+    for scale in (1e-300, 7, 1e300):
+        fake.spoil_embeddings = numbers(lambda v, scale=scale: [scale * n for n in v])  # type: ignore[misc]
+        assert np.allclose(await embedder.embed_documents(TEXTS), expected, atol=1e-6)
+
+
+async def test_a_text_that_json_cannot_carry_is_embedded_all_the_same(
+    fake: FakeOpenAI, embedder: CachingEmbedder
+) -> None:
+    assert (await embedder.embed_query("кот \ud800 \x00")).shape == (256,)
+    assert (await embedder.embed_documents([" \n", "a\udfff"])).shape == (2, 256)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), [(401, ModelSetupError), (503, ModelUnavailableError)]
+)
+async def test_a_refusal_is_told_from_a_bad_reply(
+    fake: FakeOpenAI, embedder: CachingEmbedder, status: int, kind: type[Exception]
+) -> None:
+    fake.embeddings_error = Reply(status=status)
+    with pytest.raises(kind) as caught:
+        await embedder.embed_query("кот")
+    assert not isinstance(caught.value, BadVectorsError)
