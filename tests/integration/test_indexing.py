@@ -9,10 +9,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+import numpy as np
 import psycopg2
 import pytest
 
-from src.errors import ModelError, ModelUnavailableError
+from src.errors import AppError, ModelError, ModelUnavailableError, PoisonTextError
+from src.memory.embedding_space import as_literal
 from src.memory.indexer import EMBED_BATCH, MAX_ANSWER, MAX_BEFORE, Indexer, continues_talk
 from src.memory.retriever import Hit, Query
 from src.memory.terms import terms
@@ -347,13 +349,14 @@ async def test_an_outage_in_the_middle_keeps_what_is_done(desk: Desk) -> None:
 class FussyEndpoint:
     """An embedder that refuses a whole request because of one text in it."""
 
-    def __init__(self, desk: Desk, bad: str) -> None:
+    def __init__(self, desk: Desk, bad: str, error: type[AppError] = ModelError) -> None:
         self._embed = desk.rig.core.memory.space.embed_documents
         self._bad = bad
+        self._error = error
 
     async def __call__(self, texts: list[str]) -> list[str]:
         if any(self._bad in text for text in texts):
-            raise ModelError("the model refused the request (HTTP 400: too many tokens)")
+            raise self._error("the model refused the request (HTTP 400: too many tokens)")
         return await self._embed(texts)
 
 
@@ -370,6 +373,117 @@ async def test_a_text_that_the_endpoint_refuses_keeps_no_other_from_being_embedd
     assert await desk.found("ромашка") == ["😀😀😀 ромашка"]
     [hit] = await desk.search("номер 3", limit=1)
     assert hit.text == "номер 3" and hit.similarity > 0.9
+
+
+async def test_a_text_that_fails_is_tried_again_after_pauses_that_grow_to_a_day(
+    desk: Desk,
+) -> None:
+    """The endpoint returns no number in the vector of one text, and is well otherwise."""
+    desk.say("номер один")
+    desk.moment += timedelta(days=1)
+    desk.say("😀 ромашка")
+    await desk.index()
+    desk.rig.model.spoil_embeddings = lambda reply, texts: (
+        reply | {"data": [row | {"embedding": [None] * 256} for row in reply["data"]]}
+        if any("😀" in text for text in texts)
+        else reply
+    )
+    assert await desk.indexer.embed_pending() == 1
+    pauses = []
+    for _ in range(14):
+        requests = len(desk.embedded())
+        assert await desk.indexer.embed_pending() == 0
+        assert len(desk.embedded()) == requests, "not before its time"
+        pauses += desk.rig.rows(
+            "SELECT round(extract(epoch FROM retry_at - now()) / 60) FROM embedding_failures"
+        )
+        desk.rig.client.execute("UPDATE embedding_failures SET retry_at = now()")
+        await desk.indexer.embed_pending()
+    minutes = [int(pause) for (pause,) in pauses]
+    assert minutes == [min(2**number, 24 * 60) for number in range(14)]
+    desk.rig.model.spoil_embeddings = None
+    desk.rig.client.execute("UPDATE embedding_failures SET retry_at = now()")
+    assert await desk.indexer.embed_pending() == 1
+    assert desk.rig.rows("SELECT count(*) FROM embedding_failures") == [(0,)]
+    [hit] = await desk.search("ромашка", limit=1)
+    assert hit.similarity > 0.5
+
+
+async def test_a_text_that_kills_the_model_is_tried_again_only_by_another_model(
+    desk: Desk,
+) -> None:
+    message = desk.say("яд")
+    desk.moment += timedelta(days=1)
+    desk.say("номер один")
+    await desk.index()
+    space = desk.rig.core.memory.space
+    space.embed_documents = FussyEndpoint(desk, "яд", PoisonTextError)  # type: ignore[assignment]
+    assert await desk.indexer.embed_pending() == 1
+    assert desk.rig.rows("SELECT retry_at::text FROM embedding_failures") == [("infinity",)]
+    assert await desk.indexer.embed_pending() == 0
+    assert await desk.found("яд") == ["яд"]
+    embeddings, model = desk.rig.core.memory.embeddings, await space.model()
+    other = embeddings.add_model("other", model.means, unrelated_median=0.0, unrelated_high=0.1)
+    waiting = embeddings.list_unembedded(other.id)
+    assert [document.text for document in waiting] == ["номер один", "яд"]
+    embeddings.add_vectors(other.id, {waiting[1].id: as_literal(np.ones(256, np.float32))})
+    assert desk.rig.rows("SELECT message_id FROM search_documents d JOIN document_embeddings e"
+                         " ON e.document_id = d.id AND e.model_id = %(model)s",
+                         model=other.id) == [(message,)]  # fmt: skip
+
+
+def lengths_that_differ(reply: Any, _texts: list[str]) -> Any:
+    rows = [row | {"embedding": row["embedding"][: 10 + row["index"]]} for row in reply["data"]]
+    return reply | {"data": rows}
+
+
+SPOILT = {
+    "null": lambda reply, _texts: reply | {"data": None},
+    "no rows": lambda reply, _texts: reply | {"data": []},
+    "one row": lambda reply, _texts: reply | {"data": reply["data"][:1] * 2},
+    "null vectors": lambda reply, _texts: (
+        reply | {"data": [row | {"embedding": None} for row in reply["data"]]}
+    ),
+    "lengths that differ": lengths_that_differ,
+    "NaN": lambda reply, _texts: (
+        reply | {"data": [row | {"embedding": [float("nan")] * 256} for row in reply["data"]]}
+    ),
+    "other numbers": lambda reply, _texts: (
+        reply | {"data": [row | {"index": row["index"] + 7} for row in reply["data"]]}
+    ),
+    "no JSON": lambda _reply, _texts: "<html>",
+}
+
+
+async def test_what_a_bad_endpoint_left_over_is_embedded_when_it_is_well_again(desk: Desk) -> None:
+    """No bad reply fails a search, marks a document, or stays in the cache."""
+    for number, spoil in enumerate(SPOILT.values()):
+        for part in "abc":
+            desk.say(f"Реплика {number}{part} про ромашки")
+        await desk.index()
+        desk.rig.model.spoil_embeddings = spoil
+        with pytest.raises(ModelUnavailableError):
+            await desk.indexer.embed_pending()
+        assert len(await desk.search("ромашки")) == min(5, 3 * (number + 1))
+        assert len(await desk.search(f"Реплика {number}b", limit=1)) == 1
+    assert desk.rig.rows("SELECT count(*) FROM document_embeddings") == [(0,)]
+    assert desk.rig.rows("SELECT count(*) FROM embedding_failures") == [(0,)]
+    desk.rig.model.spoil_embeddings = None
+    total = 3 * len(SPOILT)
+    assert await desk.indexer.embed_pending() == total
+    unit = (
+        "SELECT count(*) FROM document_embeddings WHERE l2_norm(embedding) BETWEEN 0.99 AND 1.01"
+    )
+    assert desk.rig.rows(unit) == [(total,)]
+    [hit] = await desk.search("ромашки", limit=1)
+    assert hit.channels["dense"] > 0, "the query was not kept as it came"
+
+
+async def test_an_answer_is_given_whatever_the_endpoint_returns(desk: Desk) -> None:
+    for number, spoil in enumerate(SPOILT.values()):
+        desk.rig.model.spoil_embeddings = spoil
+        answer = await desk.rig.ask(f"Вопрос {number}: где ромашки?")
+        assert answer.text == f"эхо: Вопрос {number}: где ромашки?"
 
 
 async def test_an_endpoint_that_refuses_everything_marks_nothing_as_done(desk: Desk) -> None:

@@ -99,6 +99,36 @@ def test_stored_messages_get_their_positions_and_times_in_the_order_of_the_histo
         migrate(empty_dsn, "0006")
 
 
+def test_documents_with_a_vector_of_zeros_are_embedded_anew(empty_dsn: str) -> None:
+    migrate(empty_dsn, "0009")
+    execute(
+        empty_dsn,
+        "INSERT INTO embedding_models (name, dimensions, unrelated_median, unrelated_high)"
+        " VALUES ('old', 2, 0, 1), ('new', 2, 0, 1)",
+        "INSERT INTO conversations (telegram_user_id) VALUES (1)",
+        "INSERT INTO messages (conversation_id, role, content, position, said_at)"
+        " SELECT id, 'user', n::text, n, now() FROM conversations, generate_series(1, 3) n",
+        "INSERT INTO search_documents"
+        " (telegram_user_id, position, kind, message_id, speaker, said_at, length, model_id)"
+        " SELECT 1, position, 'message', id, 'user', said_at, 1, 2 FROM messages",
+        # By number of the document: refused by the old model, refused by the new one, by none.
+        "INSERT INTO document_embeddings"
+        " (telegram_user_id, thread_id, model_id, position, document_id, embedding)"
+        " SELECT 1, 0, m.id, d.position, d.id,"
+        " CASE WHEN d.position = m.id THEN '[0,0]' ELSE '[0.6,0.8]' END::halfvec"
+        " FROM search_documents d, embedding_models m",
+    )
+    look = (
+        "SELECT d.position, d.model_id, array_agg(e.model_id ORDER BY e.model_id)"
+        " FROM search_documents d JOIN document_embeddings e ON e.document_id = d.id"
+        " GROUP BY 1, 2 ORDER BY 1"
+    )
+    for _ in range(2):
+        migrate(empty_dsn)
+        assert query(empty_dsn, look) == [(1, 2, [2]), (2, None, [1]), (3, 2, [1, 2])]
+        migrate(empty_dsn, "0009")
+
+
 def test_the_operator_s_settings_begin_as_the_program_s_own_defaults(client: PgClient) -> None:
     columns = [field.name for field in fields(GlobalSettings)]
     [row] = client.fetch_all("SELECT * FROM global_settings")

@@ -193,6 +193,7 @@ def fill(client: PgClient, owner: Owner) -> Filled:
         if not do.ids("SELECT 1 FROM document_embeddings WHERE document_id = %(id)s", id=number)
     ]
     do.embeddings.add_vectors(do.model, dict.fromkeys(unembedded, VECTOR))
+    do.embeddings.add_failure(do.model, documents[0], is_hopeless=True)
     [summary] = do.summaries.list_summaries(conversation)
     return Filled(owner, word, conversation, asked, answer.id, facts, documents, summary.id)
 
@@ -374,6 +375,9 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     ),
     "EmbeddingRepository.add_vectors": lambda s: s.do.embeddings.add_vectors(
         s.do.model, dict.fromkeys(s.me.documents, "[0,1,0]")
+    ),
+    "EmbeddingRepository.add_failure": lambda s: s.do.embeddings.add_failure(
+        s.do.model, s.me.documents[1], is_hopeless=False
     ),
     "EmbeddingRepository.count_embedded": lambda s: s.do.embeddings.count_embedded(s.do.model),
     "SummaryRepository.list_shown": lambda s: s.do.summaries.list_shown(
@@ -593,6 +597,7 @@ def test_a_document_is_embedded_with_a_message_of_its_own_owner_before_it(
         "UPDATE search_documents SET model_id = NULL WHERE id = ANY(%(ids)s)",
         {"ids": [number for one in filled for number in one.documents]},
     )
+    shared.execute("DELETE FROM embedding_failures")
     of_document = {number: one for one in filled for number in one.documents}
     waiting = [d for d in do.embeddings.list_unembedded(do.model, 1000) if d.id in of_document]
     assert len(waiting) == len(of_document)
