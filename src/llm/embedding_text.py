@@ -10,7 +10,7 @@ from __future__ import annotations
 import unicodedata
 
 # Characters read of a text, for each that the model may get: text in form NFD becomes shorter.
-READ_FACTOR = 4
+READ_FACTOR = 2
 # In a row; no script writes as many on one letter, and putting n in order takes n * n steps.
 MAX_MARKS = 8
 # Surrogates, private, unassigned: no text that anybody embeds.

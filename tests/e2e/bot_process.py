@@ -104,6 +104,12 @@ class BotProcess:
         return f"http://127.0.0.1:{port}"
 
     @property
+    def pid(self) -> int:
+        """Its number, while it runs."""
+        assert self._process is not None and self._process.returncode is None, "it has ended"
+        return self._process.pid
+
+    @property
     def running(self) -> bool:
         """Whether it was started and not ended by us."""
         return self._process is not None

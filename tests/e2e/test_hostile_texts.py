@@ -1,0 +1,106 @@
+"""Texts that the embedding engine would die of, and an engine that dies: the bot stays."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.bot_process import BotProcess, World, eventually
+from tests.fakes.openai_server import Reply
+
+USER, OTHER = 2**41 + 1, 2**41 + 2
+SALUTATION = "\ufdfa"  # eight of them ended the bot
+HOSTILE = [
+    SALUTATION * 8,
+    SALUTATION * 3000,
+    "\U0001f469\u200d" * 900,
+    "Z" + "\u0316\u0301" * 1500,
+    "\U000e0fff\ue000\u0378" * 800,
+    "\u202e\u05d0\u0627\u2066" * 700,
+    "\ufdfb\u33a6\U0001f19b\u3316" * 700,
+]
+UNEMBEDDED = "SELECT 1 FROM search_documents WHERE model_id IS NULL"
+UNINDEXED = (
+    "SELECT 1 FROM messages WHERE indexed_at IS NULL AND role IN ('user', 'assistant') LIMIT 1"
+)
+
+
+def engines(bot: BotProcess) -> list[int]:
+    """The processes of its embedding engine that live, oldest first."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            command = (folder / "cmdline").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if parent == bot.pid and "embedding_child.py" in command:
+            found.append(int(folder.name))
+    return sorted(found)
+
+
+async def embedded(world: World) -> None:
+    """Everything that was said is in the index, with a vector."""
+    await eventually(lambda: not world.query(UNINDEXED), "the index", 60)
+    await eventually(lambda: not world.query(UNEMBEDDED), "the vectors", 60)
+    assert world.query("SELECT 1 FROM embedding_failures") == []
+
+
+async def test_texts_that_ended_the_engine_are_answered_and_embedded(world: World) -> None:
+    bot = await world.start()
+    pid = bot.pid
+    for number, text in enumerate(HOSTILE):
+        await world.telegram.send_text(USER + 10 * number, text)
+    world.model.queue(Reply(text=SALUTATION * 8))
+    await world.telegram.send_text(OTHER, "привет")
+    for number in range(len(HOSTILE)):
+        await world.telegram.wait_sent(USER + 10 * number, timeout=60)
+    await world.telegram.wait_sent(OTHER, timeout=60)
+    await world.settled(60)
+    await embedded(world)
+    assert bot.pid == pid and len(engines(bot)) == 2
+    assert not [line for line in bot.lines if "engine" in str(line.get("event"))]
+
+    assert await bot.terminate() == 0
+    again = await world.start()
+    await world.telegram.send_text(OTHER, "как дела?")
+    await world.telegram.wait_sent(OTHER, 2, timeout=60)
+    assert world.answers(OTHER)[1] == "эхо: как дела?"
+    await embedded(world)
+    assert again.pid
+
+
+async def test_the_bot_outlives_its_engines_and_they_do_not_outlive_the_bot(world: World) -> None:
+    bot = await world.start()
+    await world.telegram.send_text(USER, "раз")
+    await world.telegram.wait_sent(USER)
+    await embedded(world)
+    first = engines(bot)
+    assert len(first) == 2
+    for engine in first:
+        os.kill(engine, signal.SIGKILL)
+    await world.telegram.send_text(USER, "два")
+    await world.telegram.wait_sent(USER, 2)
+    await embedded(world)
+    second = engines(bot)
+    assert len(second) == 2 and not set(first) & set(second)
+    await bot.kill()
+    await eventually(lambda: not any(Path(f"/proc/{e}").exists() for e in second), "their end")
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["one", "the other"])
+async def test_an_answer_does_not_wait_for_an_engine_that_hangs(world: World, which: int) -> None:
+    bot = await world.start()
+    await world.telegram.send_text(USER, "раз")
+    await world.telegram.wait_sent(USER)
+    await embedded(world)
+    hanging = engines(bot)[which]
+    os.kill(hanging, signal.SIGSTOP)
+    await world.telegram.send_text(USER, "два")
+    await world.telegram.wait_sent(USER, 2)
+    assert world.answers(USER) == ["эхо: раз", "эхо: два"]
+    assert await bot.terminate() == 0, "nor does the end"
+    await eventually(lambda: not Path(f"/proc/{hanging}").exists(), "its end")
