@@ -114,6 +114,9 @@ async def reembed(settings: Settings, _arguments: argparse.Namespace) -> int:
         await memory.indexer.embed_pending(
             lambda now: print(f"{done + now} of {total}", flush=True)
         )
+        done, total = await core.client.run(memory.embeddings.count_embedded, model.id)
+        if done < total:
+            print(f"The model did not take {total - done} documents; the bot tries them again.")
         print(
             f"Done. Restart the bot with EMBEDDING_MODEL={model.name}; it deletes the vectors of "
             "other models within an hour."
