@@ -64,7 +64,7 @@ def test_no_more_is_read_than_could_be_needed() -> None:
         ("a\ue000b\U000f0000c", "a b c"),
         ("a\u0378b\U000e0fffc", "a b c"),
         ("и\u0306", "й"),
-        ("x" + "\u0301" * 5000 + "y", "x\u0301".join(("", "\u0301" * (MAX_MARKS - 1) + "y"))),
+        ("x" + "\u0301" * 2000 + "y", "x\u0301".join(("", "\u0301" * (MAX_MARKS - 1) + "y"))),
     ],
 )
 def test_what_means_nothing_is_no_part_of_it(text: str, cleaned: str) -> None:
