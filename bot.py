@@ -12,19 +12,23 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvloop
 
-from src.config import Settings, load_settings
+from src.config import Settings, is_quarantine, load_settings
 from src.errors import AppError, ConfigError
 from src.logs import configure_logging
+
+if TYPE_CHECKING:
+    from langchain_core.tools import BaseTool
 
 # A turn makes some 20,000 objects that are gone when it ends; looking through them every 700, as
 # Python does by default, costs a tenth of a turn.
 GC_THRESHOLD = (20_000, 20, 20)
+ALL = "all"  # of ``jobs --retry``
 
 Command = Callable[[Settings, argparse.Namespace], Coroutine[Any, Any, int]]
 
@@ -41,12 +45,12 @@ async def run(settings: Settings, arguments: argparse.Namespace) -> int:
             )
         print("TELEGRAM_BOT_TOKEN is not set, so this is the console.", file=sys.stderr)
         return await console(settings, arguments)
-    return await _work(settings, receive=True)
+    return await _work(settings, arguments, receive=True)
 
 
-async def worker(settings: Settings, _arguments: argparse.Namespace) -> int:
+async def worker(settings: Settings, arguments: argparse.Namespace) -> int:
     """Handle queued updates beside a receiving process, on this or another machine."""
-    return await _work(settings, receive=False)
+    return await _work(settings, arguments, receive=False)
 
 
 async def console(settings: Settings, arguments: argparse.Namespace) -> int:
@@ -54,7 +58,7 @@ async def console(settings: Settings, arguments: argparse.Namespace) -> int:
     from src.application import open_core
     from src.console import CONSOLE_USER_ID, Console, ConsoleUser
 
-    async with open_core(settings) as core:
+    async with open_core(settings, extra_tools=arguments.extra_tools) as core:
         await core.warm_up()
         _keep_imports()
         user_id = getattr(arguments, "user_id", CONSOLE_USER_ID)
@@ -135,17 +139,64 @@ async def erase(settings: Settings, arguments: argparse.Namespace) -> int:
     return 0
 
 
-async def _work(settings: Settings, *, receive: bool) -> int:
+async def jobs(settings: Settings, arguments: argparse.Namespace) -> int:
+    """List the jobs that were put aside because they kill their process, or retry them."""
+    from src.application import open_core
+    from src.doctor import describe
+
+    async with open_core(settings) as core:
+        if arguments.retry is None:
+            put_aside = await core.client.run(core.deaths.list_put_aside)
+            print(*map(describe, put_aside) if put_aside else ["Nothing is put aside."], sep="\n")
+            return 0
+        retried = await core.client.run(
+            core.deaths.retry, None if arguments.retry == ALL else arguments.retry
+        )
+    print(f"Given back to the queue: {retried}.")
+    return 0 if retried or arguments.retry == ALL else 1
+
+
+async def _work(settings: Settings, arguments: argparse.Namespace, *, receive: bool) -> int:
     from src.application import open_core
     from src.telegram.bot_process import run_bot_process
 
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with open_core(settings) as core:
+    stop = _stop_signal()
+    if is_quarantine():
+        return await _quarantine(settings, arguments, stop)
+    async with open_core(settings, extra_tools=arguments.extra_tools) as core:
         _keep_imports()
         await run_bot_process(core, stop, receive=receive)
     return 0
+
+
+async def _quarantine(
+    settings: Settings, arguments: argparse.Namespace, stop: asyncio.Event
+) -> int:
+    """Another process of this program started us to try the jobs that it suspects."""
+    from pydantic import SecretStr
+
+    from src.application import open_core
+    from src.jobs.quarantine import follow_parent, tell_end
+    from src.telegram.bot_process import run_quarantine
+
+    orders = follow_parent()
+    its = settings.model_copy(update={"database_url": SecretStr(orders.dsn)})
+    try:
+        async with open_core(its, extra_tools=arguments.extra_tools) as core:
+            _keep_imports()
+            await run_quarantine(core, stop, orders)
+    except AppError as error:
+        print(f"Pomni stopped: {error}", file=sys.stderr)
+    tell_end()
+    return 0
+
+
+def _stop_signal() -> asyncio.Event:
+    """An event that is set when we are asked to stop."""
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    return stop
 
 
 def _keep_imports() -> None:
@@ -165,6 +216,7 @@ COMMANDS: dict[str, Command] = {
     "eval": evaluate,
     "reembed": reembed,
     "erase": erase,
+    "jobs": jobs,
 }
 
 
@@ -176,15 +228,22 @@ def _user_id(text: str) -> int:
     return number
 
 
+def _put_aside(text: str) -> int | str:
+    """What ``jobs`` lists in its first column, or all of it."""
+    return ALL if text == ALL else int(text)
+
+
 def _log_level(settings: Settings, arguments: argparse.Namespace) -> str:
     """In the console, only what needs attention: the person there reads the answers."""
-    is_console = arguments.command in ("console", "eval", "reembed", "erase") or (
+    is_console = arguments.command in ("console", "eval", "reembed", "erase", "jobs") or (
         arguments.command in (None, "run") and settings.telegram_bot_token is None
     )
     return "WARNING" if is_console and settings.log_level == "INFO" else settings.log_level
 
 
-def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
+def parse_arguments(
+    argv: list[str] | None, extra_tools: Sequence[BaseTool] = ()
+) -> argparse.Namespace:
     """The command line; no command means ``run``."""
     parser = argparse.ArgumentParser(prog="bot.py", description=__doc__.partition("\n")[0])
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
@@ -202,18 +261,30 @@ def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
             )
         elif name == "eval":
             command.add_argument("file", type=Path, help="a JSON file in LoCoMo's format")
-    return parser.parse_args(argv)
+        elif name == "jobs":
+            command.add_argument(
+                "--retry", type=_put_aside, metavar="ID", help="an id of the list, or all"
+            )
+    return parser.parse_args(argv, argparse.Namespace(extra_tools=tuple(extra_tools)))
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run one command; returns the exit status: 0, 1 for a failure, 2 for bad settings."""
-    arguments = parse_arguments(argv)
+def main(argv: list[str] | None = None, *, extra_tools: Sequence[BaseTool] = ()) -> int:
+    """Run one command; returns the exit status: 0, 1 for a failure, 2 for bad settings.
+
+    Args:
+        argv: The command line; None for the process's own.
+        extra_tools: What the model may call beside our own tools.
+    """
+    arguments = parse_arguments(argv, extra_tools)
     gc.disable()  # while importing, nothing is garbage, and looking for it doubles the time
     try:
         settings = load_settings()
         configure_logging(_log_level(settings, arguments), settings.secrets())
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(COMMANDS[arguments.command or "run"](settings, arguments))
+            try:
+                return runner.run(COMMANDS[arguments.command or "run"](settings, arguments))
+            except SystemExit:  # a job called sys.exit: a death as any other, and not a good-bye
+                os._exit(1)
     except ConfigError as error:
         print(*error.problems, sep="\n", file=sys.stderr)
         return 2

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+
+from langchain_core.tools import BaseTool
 
 from src.config import Settings
 from src.errors import AppError
@@ -26,6 +28,7 @@ from src.storage.conversation_repo import (
     set_conversation_repo_factory,
 )
 from src.storage.embedded_pg import EmbeddedPostgres
+from src.storage.job_death_repo import JobDeathRepository
 from src.storage.memory_job_repo import MemoryJobRepository
 from src.storage.migrations import migrate
 from src.storage.pg_client import PgClient
@@ -51,6 +54,7 @@ class Core:
     conversations: ConversationRepository
     turns: TurnRepository
     updates: UpdateRepository
+    deaths: JobDeathRepository
     user_settings: UserSettingsRepository
     memory: MemoryCore
     agent: AgentService
@@ -87,8 +91,14 @@ async def open_database(settings: Settings) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def open_core(settings: Settings) -> AsyncIterator[Core]:
+async def open_core(
+    settings: Settings, *, extra_tools: Sequence[BaseTool] = ()
+) -> AsyncIterator[Core]:
     """Open the database, bring it to the newest schema, and build what stands on it.
+
+    Args:
+        settings: The settings.
+        extra_tools: What the model may call beside our own tools.
 
     Raises:
         StorageUnavailableError: The database cannot be reached.
@@ -103,12 +113,14 @@ async def open_core(settings: Settings) -> AsyncIterator[Core]:
         await asyncio.to_thread(client.open)
         stack.push_async_callback(asyncio.to_thread, client.close)
         stack.callback(set_conversation_repo_factory, None)
-        core = build_core(settings, dsn, client)
+        core = build_core(settings, dsn, client, extra_tools=extra_tools)
         stack.push_async_callback(core.memory.close)
         yield core
 
 
-def build_core(settings: Settings, dsn: str, client: PgClient) -> Core:
+def build_core(
+    settings: Settings, dsn: str, client: PgClient, *, extra_tools: Sequence[BaseTool] = ()
+) -> Core:
     """Wire the objects; nothing here connects to anything."""
     metrics = Metrics()
     conversations = ConversationRepository(client)
@@ -121,7 +133,7 @@ def build_core(settings: Settings, dsn: str, client: PgClient) -> Core:
     agent = AgentService(
         client,
         TurnStores(conversations, turns, memory.history, MemoryJobRepository(client)),
-        _build_graph(settings, memory, tool_history, counter),
+        _build_graph(settings, memory, tool_history, counter, extra_tools),
         memory.memories,
         tool_history=tool_history,
         metrics=metrics,
@@ -134,6 +146,7 @@ def build_core(settings: Settings, dsn: str, client: PgClient) -> Core:
         conversations=conversations,
         turns=turns,
         updates=UpdateRepository(client),
+        deaths=JobDeathRepository(client),
         user_settings=user_settings,
         memory=memory,
         agent=agent,
@@ -147,6 +160,7 @@ def _build_graph(
     memory: MemoryCore,
     tool_history: ToolHistoryService,
     counter: TokenCounter,
+    extra_tools: Sequence[BaseTool],
 ) -> Graph:
     """The graph with its models and tools."""
     name = settings.chat_model_name
@@ -163,5 +177,6 @@ def _build_graph(
         build_save_user_fact(memories),
         build_search_memory(memories),
         build_forget_fact(memories),
+        *extra_tools,
     ]
     return build_graph(models, tools, memories, wrap_tool_call=tool_history.record)

@@ -6,6 +6,7 @@ one line for every variable that is missing or malformed, all of them at once.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
@@ -37,6 +38,8 @@ PROVIDERS: Mapping[str, Provider] = {
     "google_genai": Provider("GOOGLE_API_KEY", "GOOGLE_BASE_URL", "langchain_google_genai"),
 }
 
+
+QUARANTINE_VARIABLE = "POMNI_QUARANTINE"  # set by one process of ours for another; no setting
 
 BAD_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 HOST = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(:\d*)?")  # one of libpq's hosts, with its port
@@ -271,6 +274,16 @@ def load_settings(env_file: str | None = ".env") -> Settings:
     if problems:
         raise ConfigError(_first_of_each(problems))
     return settings
+
+
+def quarantine_environment() -> dict[str, str]:
+    """Our environment, for a process of this program that tries suspected jobs."""
+    return {**os.environ, QUARANTINE_VARIABLE: "1"}
+
+
+def is_quarantine() -> bool:
+    """Whether this process was started to try suspected jobs."""
+    return QUARANTINE_VARIABLE in os.environ
 
 
 def _first_of_each(problems: list[str]) -> list[str]:

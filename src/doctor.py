@@ -16,8 +16,9 @@ from src.errors import AppError, ConfigError
 from src.llm.chat import ModelCaller, build_chat_model
 from src.llm.embeddings import build_embedder
 from src.metrics import Metrics
+from src.storage.job_death_repo import JobDeathRepository, PutAside
 from src.storage.migrations import find_version, newest_version
-from src.storage.pg_client import connect
+from src.storage.pg_client import PgClient, connect
 from src.time_zones import local_time
 
 MAX_CLOCK_SKEW = 5.0  # seconds between our clock and PostgreSQL's
@@ -72,15 +73,41 @@ def _examine_database(settings: Settings, dsn: str) -> list[Finding]:
     kind = "embedded" if settings.uses_embedded_database else "configured"
     schema, newest = find_version(dsn), newest_version()
     skew = abs(time.time() - float(server_time))
+    jobs = [_examine_jobs(PgClient(dsn, max_connections=1))] if schema == newest else []
     return [
         Finding("database", f"PostgreSQL {version}, {kind}"),
         _examine_schema(schema, newest),
+        *jobs,
         Finding(
             "clock",
             f"{skew:.1f} s from the database's",
             None if skew <= MAX_CLOCK_SKEW else "set the clock of this machine or of PostgreSQL's",
         ),
     ]
+
+
+def _examine_jobs(client: PgClient) -> Finding:
+    client.open()
+    try:
+        count = JobDeathRepository(client).count_put_aside()
+    finally:
+        client.close()
+    mend = "python bot.py jobs lists what kills its process; --retry gives it back to the queue"
+    return Finding("jobs", f"{count or 'none'} put aside", mend if count else None)
+
+
+def describe(job: PutAside) -> str:
+    """A line about what is put aside: ids and times, no text of anybody's."""
+    where = [
+        f"job {job.job_id}" if job.job_id else "",
+        f"chat {job.chat_id}" if job.chat_id else "",
+        f"conversation {job.conversation_id}" if job.conversation_id else "",
+        " ".join(map(str, job.step or ())),
+    ]
+    return (
+        f"{job.id:<6} {job.task:<20} {', '.join(filter(None, where))}; "
+        f"{job.deaths} deaths, put aside since {job.since.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    )
 
 
 def _examine_schema(schema: str | None, newest: str) -> Finding:

@@ -71,6 +71,12 @@ class ConversationGoneError(AppError):
     """The conversation was wiped (/new) while its turn was running."""
 
 
+class PutAsideError(AppError):
+    """Handling an update killed its process again and again: it is not tried any more."""
+
+    text_key = "error_put_aside"
+
+
 class ModelError(AppError):
     """The language model gave no answer, and asking again would not help."""
 

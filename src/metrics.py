@@ -53,6 +53,16 @@ class Metrics:
         self.oldest = Gauge(
             "pomni_queue_oldest_seconds", "Age of the oldest of them", registry=self.registry
         )
+        self.deaths = Counter(
+            "pomni_job_deaths_total",
+            "Jobs whose process died while they ran",
+            registry=self.registry,
+        )
+        self.put_aside = Gauge(
+            "pomni_jobs_put_aside",
+            "Jobs, messages and documents that are not tried any more: bot.py jobs",
+            registry=self.registry,
+        )
         self.last_poll = Gauge(
             "pomni_last_receive_timestamp_seconds",
             "When Telegram last answered getUpdates or called the webhook",

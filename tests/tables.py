@@ -28,6 +28,11 @@ ROWS_OF_OWNER = {
     "document_embeddings": _OWN,
     "embedding_failures": f"document_id IN (SELECT id FROM search_documents WHERE {_OWN})",
     "telegram_updates": "chat_id = %(owner)s AND thread_id = %(thread)s",
+    "job_deaths": (
+        "update_id IN (SELECT id FROM telegram_updates"
+        " WHERE chat_id = %(owner)s AND thread_id = %(thread)s)"
+        f" OR {_CONVERSATIONS}"
+    ),
     "model_usage": "telegram_user_id = %(owner)s",
     "user_settings": "telegram_user_id = %(owner)s",
 }

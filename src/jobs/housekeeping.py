@@ -5,10 +5,8 @@ from __future__ import annotations
 import logging
 
 from procrastinate import App, JobContext
-from procrastinate.exceptions import UniqueViolation
-from procrastinate.jobs import Job, Status
-from procrastinate.utils import utcnow
 
+from src.jobs.dead_jobs import DeadJobs
 from src.storage.pg_client import PgClient
 from src.storage.update_repo import UpdateRepository
 
@@ -24,10 +22,11 @@ KEEP_JOBS_HOURS = 24 * 7  # of failed and aborted jobs; finished ones go at once
 class Housekeeping:
     """What has to be done every minute or hour, by whichever worker comes first."""
 
-    def __init__(self, client: PgClient, updates: UpdateRepository) -> None:
-        """Prune through ``updates``."""
+    def __init__(self, client: PgClient, updates: UpdateRepository, dead_jobs: DeadJobs) -> None:
+        """Prune through ``updates``; recover through ``dead_jobs``."""
         self._client = client
         self._updates = updates
+        self._dead_jobs = dead_jobs
 
     def register(self, app: App) -> None:
         """Tell the queue about the tasks and their times."""
@@ -45,7 +44,8 @@ class Housekeeping:
 
     async def recover_jobs(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
         """Give the jobs of workers without a heartbeat back; see that no update is forgotten."""
-        await recover(context.app, dead_after=DEAD_AFTER)
+        await self._dead_jobs.recover(dead_after=DEAD_AFTER)
+        await self._dead_jobs.revive()
         forgotten = await self._client.run(
             self._updates.defer_forgotten, older_than=FORGOTTEN_AFTER
         )
@@ -62,23 +62,3 @@ class Housekeeping:
             include_aborted=True,
         )
         logger.info("pruned", extra={"updates": gone})
-
-
-async def recover(app: App, *, dead_after: float) -> int:
-    """Retry the jobs of dead workers; returns how many there were.
-
-    Args:
-        app: The queue.
-        dead_after: Seconds without a heartbeat; 0 when no other worker lives.
-    """
-    stalled: list[Job] = list(
-        await app.job_manager.get_stalled_jobs(seconds_since_heartbeat=dead_after)
-    )
-    for job in sorted(stalled, key=lambda job: job.id or 0):
-        try:
-            await app.job_manager.retry_job(job, retry_at=utcnow())
-        except UniqueViolation:  # another job waits under its queueing lock and does its work
-            await app.job_manager.finish_job(job, status=Status.ABORTED, delete_job=True)
-    if stalled:
-        logger.info("recovered jobs of dead workers", extra={"jobs": len(stalled)})
-    return len(stalled)

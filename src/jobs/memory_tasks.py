@@ -13,6 +13,7 @@ from procrastinate.exceptions import AlreadyEnqueued
 
 from src.errors import TransientError
 from src.jobs.retry import BackOff, pause
+from src.memory.indexer import OnStep
 from src.services.turn_memory import TurnMemory
 from src.storage.memory_job_repo import INDEX_MESSAGES, MEMORY_QUEUE
 
@@ -20,6 +21,7 @@ logger = logging.getLogger(__name__)
 
 EMBED_DOCUMENTS = "embed_documents"
 DIGEST_CONVERSATION = "digest_conversation"
+ON_STEP = "on_step"  # of a worker's additional context: an ``OnStep``
 
 
 class MemoryTasks:
@@ -47,14 +49,14 @@ class MemoryTasks:
     async def index_messages(self, context: JobContext, attempts: int = 0) -> None:
         """Index what was said since the last time; a turn asks for it, at most once a second."""
         async with _again_if_away(context, attempts):
-            for conversation_id in await self._memory.index_pending():
+            for conversation_id in await self._memory.index_pending(_on_step(context)):
                 await _defer_digest(context.app, conversation_id)
             await _defer(context.app, EMBED_DOCUMENTS)
 
     async def embed_documents(self, context: JobContext, attempts: int = 0) -> None:
         """Embed everything that has no vector yet, of all users, in batches."""
         async with _again_if_away(context, attempts):
-            done = await self._memory.embed()
+            done = await self._memory.embed(_on_step(context))
             if done:
                 logger.info("embedded", extra={"documents": done})
 
@@ -82,6 +84,12 @@ class MemoryTasks:
             logger.info("deleted the vectors of unused models", extra={"models": models})
 
 
+def _on_step(context: JobContext) -> OnStep | None:
+    """Whom to tell each message and document, where suspects are tried: it may be the last."""
+    on_step: OnStep | None = context.additional_context.get(ON_STEP)
+    return on_step
+
+
 @asynccontextmanager
 async def _again_if_away(context: JobContext, attempts: int) -> AsyncIterator[None]:
     """When the database, a model or an endpoint is away, do the job again after a pause.
@@ -103,6 +111,7 @@ async def _again_if_away(context: JobContext, attempts: int) -> AsyncIterator[No
             None if conversation is None else str(conversation),
             after=seconds,
             attempts=attempts + 1,
+            queue=job.queue,
         )
 
 
@@ -117,6 +126,7 @@ async def _defer(
     *,
     after: float = 0.0,
     attempts: int = 0,
+    queue: str = MEMORY_QUEUE,
 ) -> None:
     """Have a task run ``after`` seconds; one job of it (for a conversation) waits at a time."""
     lock, arguments = task, dict[str, Any]()
@@ -126,7 +136,7 @@ async def _defer(
         arguments["attempts"] = attempts
     job = app.configure_task(
         task,
-        queue=MEMORY_QUEUE,
+        queue=queue,
         lock=lock,
         queueing_lock=lock,
         schedule_in={"milliseconds": round(1000 * after)} if after else None,

@@ -18,12 +18,13 @@ from src.errors import (
     ChatUnavailableError,
     ConversationGoneError,
     DeliveryError,
+    PutAsideError,
     StorageError,
     TransientError,
 )
 from src.jobs.retry import BackOff
 from src.services.turn_control import TurnControl
-from src.storage.update_repo import WaitingUpdate
+from src.storage.update_repo import UpdateKind, WaitingUpdate
 from src.telegram.delivery import Address, Delivery
 from src.texts import choose_language, say
 
@@ -31,6 +32,7 @@ logger = logging.getLogger(__name__)
 
 TURNS_QUEUE, CONTROL_QUEUE = "turns", "control"
 MODEL_ATTEMPTS = 6  # then the bot apologises: 1 + 2 + 4 + 8 + 16 s of waiting in all
+APOLOGY_KINDS: tuple[UpdateKind, ...] = ("message", "command", "new", "stop")
 DELIVERY_DAYS = 1.0  # how long an answer is offered to a Telegram that does not take it
 
 
@@ -55,6 +57,9 @@ class UpdateTasks:
         )
         app.task(name="interrupt_turn", queue=CONTROL_QUEUE, pass_context=True, retry=BackOff())(
             self.interrupt_turn
+        )
+        app.task(name="apologise", queue=CONTROL_QUEUE, pass_context=True, retry=BackOff())(
+            self.apologise
         )
 
     async def handle_update(
@@ -117,6 +122,26 @@ class UpdateTasks:
                 await manager.cancel_job_by_id_async(job.id, abort=True)
             elif waits_for_retry and await manager.cancel_job_by_id_async(job.id):
                 await self._client.run(self._updates.mark_handled, arguments["update"], "stopped")
+
+    async def apologise(self, context: JobContext, update: int) -> None:  # noqa: ARG002
+        """Tell the sender of an update that it is put aside.
+
+        Args:
+            context: The queue's.
+            update: Row id in ``telegram_updates``.
+        """
+        stored = await self._client.run(self._updates.find_put_aside, update)
+        if stored is None:
+            return  # it was given back meanwhile
+        if stored.kind not in (*APOLOGY_KINDS, "callback"):
+            return
+        try:
+            await self._apologise(stored, PutAsideError.text_key)
+        except ChatUnavailableError:
+            await self._leave_chat(stored)
+        except DeliveryError:
+            if stored.age_days < DELIVERY_DAYS:
+                raise
 
     async def _handle(self, stored: WaitingUpdate, control: TurnControl, attempts: int) -> None:
         start = time.monotonic()
@@ -186,15 +211,27 @@ class UpdateTasks:
             await self._client.run(
                 self._turns.mark_failed, stored.bot_id, stored.chat_id, stored.message_id
             )
-        if stored.kind in ("message", "command", "new", "stop") and stored.chat_id is not None:
-            key = error.text_key if isinstance(error, AppError) else "error_internal"
-            language = choose_language(stored.language, stored.sender_language)
-            address = Address(stored.chat_id, stored.thread_id)
-            try:
-                await self._delivery.send_text(address, say(key, language))
-            except ChatUnavailableError:
-                return await self._leave_chat(stored)
+        if stored.kind not in APOLOGY_KINDS:
+            return "failed"
+        key = error.text_key if isinstance(error, AppError) else "error_internal"
+        try:
+            await self._apologise(stored, key)
+        except ChatUnavailableError:
+            return await self._leave_chat(stored)
         return "failed"
+
+    async def _apologise(self, stored: WaitingUpdate, key: str) -> None:
+        """Say what went wrong to whoever waits for an answer.
+
+        Raises:
+            ChatUnavailableError: The user blocked the bot.
+            DeliveryError: It did not go out; worth another try.
+        """
+        if stored.chat_id is None:
+            return
+        language = choose_language(stored.language, stored.sender_language)
+        sentence = say(key, language)
+        await self._delivery.send_text(Address(stored.chat_id, stored.thread_id), sentence)
 
     async def _leave_chat(self, stored: WaitingUpdate) -> str:
         """The user blocked the bot: nothing of what waits there can be answered."""

@@ -6,11 +6,11 @@ import asyncio
 import logging
 
 from procrastinate import App, PsycopgConnector
-from procrastinate.exceptions import ConnectorException
-from psycopg import OperationalError
 
 from src.errors import StorageError
-from src.jobs.housekeeping import HOUSEKEEPING_QUEUE, recover
+from src.jobs.dead_jobs import DeadJobs
+from src.jobs.housekeeping import HOUSEKEEPING_QUEUE
+from src.jobs.quarantine import Quarantine
 from src.jobs.update_tasks import CONTROL_QUEUE, TURNS_QUEUE
 from src.storage.advisory_lock import AdvisoryLock
 from src.storage.memory_job_repo import MEMORY_QUEUE
@@ -26,6 +26,8 @@ MEMORY_POLL_SECONDS = 0.5
 MEMORY_CONCURRENCY = 3  # jobs behind the turns: indexing, embedding, digesting a conversation
 CONTROL_CONCURRENCY = 4  # jobs that cut in, and the housekeeping, have places of their own
 HEARTBEAT_SECONDS = 10.0
+# Procrastinate forgets a dead worker then; until it does, its jobs are known to have died.
+FORGET_WORKER_SECONDS = 86_400.0
 RESTART_PAUSE = 1.0
 QUEUE_CONNECTIONS = 8
 
@@ -46,7 +48,14 @@ class Workers:
     """Runs jobs until told to stop; a lost database costs a pause, not the process."""
 
     def __init__(
-        self, app: App, alive: AdvisoryLock, *, concurrency: int, shutdown_timeout: float
+        self,
+        app: App,
+        alive: AdvisoryLock,
+        dead_jobs: DeadJobs,
+        quarantine: Quarantine,
+        *,
+        concurrency: int,
+        shutdown_timeout: float,
     ) -> None:
         """Run the jobs of ``app``.
 
@@ -54,11 +63,15 @@ class Workers:
             app: The queue, opened.
             alive: Held together with the other workers' while this one lives: who gets it alone
                 knows that every running job is an orphan.
+            dead_jobs: Gives orphans back.
+            quarantine: Tries those that may have killed their process.
             concurrency: How many turns run side by side.
             shutdown_timeout: Seconds that running jobs get to finish.
         """
         self._app = app
         self._alive = alive
+        self._dead_jobs = dead_jobs
+        self._quarantine = quarantine
         self._concurrency = concurrency
         self._shutdown_timeout = shutdown_timeout
         self._stopping = asyncio.Event()
@@ -73,6 +86,7 @@ class Workers:
             self._supervise([TURNS_QUEUE], self._concurrency),
             self._supervise([CONTROL_QUEUE, HOUSEKEEPING_QUEUE], CONTROL_CONCURRENCY),
             self._supervise([MEMORY_QUEUE], MEMORY_CONCURRENCY),
+            self._quarantine.run(self._stopping),
             self._hold_presence(),
         )
         await asyncio.to_thread(self._alive.release)
@@ -85,7 +99,7 @@ class Workers:
         """
         alone = await asyncio.to_thread(self._alive.try_exclusive)
         if alone:
-            await recover(self._app, dead_after=0)
+            await self._dead_jobs.recover(dead_after=0)
         await asyncio.to_thread(self._alive.take_shared)
         if alone:
             await asyncio.to_thread(self._alive.leave_exclusive)
@@ -130,6 +144,8 @@ class Workers:
             fetch_job_polling_interval=poll,
             shutdown_graceful_timeout=self._shutdown_timeout,
             update_heartbeat_interval=HEARTBEAT_SECONDS,
+            stalled_worker_timeout=FORGET_WORKER_SECONDS,
+            worker_middleware=[self._dead_jobs.guard],
             delete_jobs="successful",
             install_signal_handlers=False,
         )
@@ -137,8 +153,8 @@ class Workers:
     async def _recover_own(self) -> None:
         """Jobs that a worker left without unregistering them have no worker any more."""
         try:
-            await recover(self._app, dead_after=3 * HEARTBEAT_SECONDS)
-        except (ConnectorException, OperationalError):
+            await self._dead_jobs.recover(dead_after=3 * HEARTBEAT_SECONDS, counts=False)
+        except StorageError:
             return  # the next worker's failure says why
 
     async def _pause(self, seconds: float) -> None:

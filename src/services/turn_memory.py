@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from src.errors import AppError, ModelError, ModelUnavailableError
-from src.memory.indexer import Indexer
+from src.memory.indexer import Indexer, OnStep
 from src.memory.window import window_start
 from src.services.compaction_service import NEXT_TURN, CompactionService
 from src.services.digest_stores import DigestStores
@@ -34,8 +34,11 @@ class TurnMemory:
         self._compaction = compaction
         self._extraction = extraction
 
-    async def index_pending(self) -> list[UUID]:
+    async def index_pending(self, on_step: OnStep | None = None) -> list[UUID]:
         """Index the new messages of every conversation.
+
+        Args:
+            on_step: Told each message before it is looked at; they go in one by one then.
 
         Returns:
             The conversations that have something to digest.
@@ -53,7 +56,7 @@ class TurnMemory:
         ]:
             for conversation_id in pending:
                 done.add(conversation_id)
-                progress = await self._indexer.index_conversation(conversation_id)
+                progress = await self._indexer.index_conversation(conversation_id, on_step=on_step)
                 if progress is not None and needs_digest(progress, settings):
                     to_digest.append(conversation_id)
         return to_digest
@@ -76,13 +79,16 @@ class TurnMemory:
         if failures:
             raise failures[0]
 
-    async def embed(self) -> int:
+    async def embed(self, on_step: OnStep | None = None) -> int:
         """Embed what has no vector yet; returns how many documents.
+
+        Args:
+            on_step: Told each document before it is embedded; one by one then.
 
         Raises:
             TransientError: The database or the endpoint is away.
         """
-        return await self._indexer.embed_pending()
+        return await self._indexer.embed_pending(on_step=on_step)
 
     async def delete_unused_vectors(self) -> int:
         """Delete the vectors of replaced models; returns how many models there were.

@@ -83,7 +83,8 @@ CHOOSE_MODEL = "UPDATE embedding_models SET created_at = now() WHERE id = %(mode
 # Documents without a vector, or with one of a model that was chosen earlier; newest first, since a
 # person asks about today sooner than about last year. A bot that still runs with the model before
 # leaves alone what ``reembed`` has done, or they would undo each other's work for ever. Those that
-# the model did not take wait for their time.
+# the model did not take wait for their time; those that killed the process that embedded them are
+# left out.
 SELECT_UNEMBEDDED = """
 SELECT d.id,
        coalesce(message_text(m.content), f.text, s.content),
@@ -95,6 +96,7 @@ FROM (
      WHERE model_id IS NULL AND NOT EXISTS (
          SELECT 1 FROM embedding_failures f
          WHERE f.document_id = d.id AND f.model_id = %(model)s AND f.retry_at > now())
+       AND NOT EXISTS (SELECT 1 FROM job_deaths j WHERE j.document_id = d.id)
      ORDER BY id DESC LIMIT %(limit)s)
     UNION ALL
     (SELECT d.id FROM embedding_models old, LATERAL (
@@ -102,6 +104,7 @@ FROM (
          WHERE model_id = old.id AND NOT EXISTS (
              SELECT 1 FROM embedding_failures f
              WHERE f.document_id = d.id AND f.model_id = %(model)s AND f.retry_at > now())
+           AND NOT EXISTS (SELECT 1 FROM job_deaths j WHERE j.document_id = d.id)
          ORDER BY id DESC LIMIT %(limit)s
      ) AS d
      WHERE old.created_at < (SELECT created_at FROM embedding_models WHERE id = %(model)s))

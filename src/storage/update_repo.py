@@ -71,7 +71,8 @@ class WaitingUpdate:
     @property
     def sender_language(self) -> str | None:
         """The language of the sender's Telegram."""
-        sender = self.payload.get("message", {}).get("from", {})
+        sent = self.payload.get("message") or self.payload.get("callback_query") or {}
+        sender = sent.get("from", {})
         return sender.get("language_code") if isinstance(sender, dict) else None
 
 
@@ -123,6 +124,9 @@ FROM telegram_updates u
 LEFT JOIN user_settings s ON s.telegram_user_id = u.chat_id
 WHERE u.id = %(update)s AND u.handled_at IS NULL
 """
+
+# One that was put aside because its job killed its process.
+SELECT_PUT_ASIDE = SELECT_WAITING.replace("u.handled_at IS NULL", "u.outcome = 'put aside'")
 
 # Whether something newer of the same chat waits that will be answered (or wipes it all).
 SELECT_NEWER = """
@@ -186,9 +190,12 @@ WITH forgotten AS (
 SELECT (SELECT count(*) FROM forgotten), (SELECT count(*) FROM deferred)
 """
 
-# Handled updates are kept for a while: Telegram may deliver one again for a day.
+# Handled updates are kept for a while: Telegram may deliver one again for a day. One that is put
+# aside is kept as long as its job, with which it can be given back.
 DELETE_OLD = """
 DELETE FROM telegram_updates WHERE handled_at < now() - make_interval(hours => %(hours)s)
+  AND id NOT IN (SELECT update_id FROM job_deaths
+                 WHERE update_id IS NOT NULL AND put_aside_at IS NOT NULL)
 """
 
 # Updates that wait, and seconds that the oldest has waited.
@@ -226,6 +233,11 @@ class UpdateRepository:
     def find_waiting(self, update: int) -> WaitingUpdate | None:
         """The update with row id ``update``, or None when it is handled (or pruned)."""
         row = self._client.fetch_one(SELECT_WAITING, {"update": update})
+        return WaitingUpdate(*row) if row else None
+
+    def find_put_aside(self, update: int) -> WaitingUpdate | None:
+        """The update with row id ``update`` if it is put aside, else None."""
+        row = self._client.fetch_one(SELECT_PUT_ASIDE, {"update": update})
         return WaitingUpdate(*row) if row else None
 
     def find_newer(

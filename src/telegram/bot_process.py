@@ -13,12 +13,15 @@ from typing import Any
 from aiogram import Bot
 from aiogram.exceptions import AiogramError
 from aiogram.types import Message, User
+from procrastinate import App
 
 from src.application import Core
 from src.errors import AppError, ConfigError, DeliveryError
 from src.http_server import HttpServer, ReadinessChecks, build_http_app
+from src.jobs.dead_jobs import DeadJobs
 from src.jobs.housekeeping import Housekeeping
 from src.jobs.memory_tasks import MemoryTasks
+from src.jobs.quarantine import Orders, Quarantine, QuarantineWorker
 from src.jobs.update_tasks import UpdateTasks
 from src.jobs.workers import Workers, build_queue
 from src.storage.advisory_lock import POLLER_LOCK, WORKER_LOCK, AdvisoryLock
@@ -59,12 +62,17 @@ async def run_bot_process(core: Core, stop: asyncio.Event, *, receive: bool) -> 
             return
         queue = build_queue(core.dsn)
         await stack.enter_async_context(queue.open_async())
-        _build_tasks(core, bot, identity).register(queue)
-        Housekeeping(core.client, core.updates).register(queue)
-        MemoryTasks(core.memory.turns).register(queue)
+        dead_jobs = _register_tasks(core, bot, identity, queue)
         workers = Workers(
             queue,
             AdvisoryLock(core.dsn, WORKER_LOCK),
+            dead_jobs,
+            Quarantine(
+                core.client,
+                core.deaths,
+                dead_jobs,
+                shutdown_timeout=core.settings.shutdown_timeout,
+            ),
             concurrency=core.settings.worker_concurrency,
             shutdown_timeout=core.settings.shutdown_timeout,
         )
@@ -81,6 +89,26 @@ async def run_bot_process(core: Core, stop: asyncio.Event, *, receive: bool) -> 
             extra={"bot": identity.username, "receives": receive, "http_port": http.port},
         )
         await _run_until(stop, jobs, workers, http)
+
+
+async def run_quarantine(core: Core, stop: asyncio.Event, orders: Orders) -> None:
+    """Work off the suspected jobs, in a process of their own; nothing else is done here.
+
+    Raises:
+        ConfigError: The token is wrong.
+    """
+    build_models(Message, Message | bool, bool, User, list[Any])
+    async with AsyncExitStack() as stack:
+        bot = build_bot(core.settings, core.metrics)
+        stack.push_async_callback(bot.session.close)
+        identity = await _until_reached(bot, stop)
+        if identity is None:
+            return
+        queue = build_queue(core.dsn)
+        await stack.enter_async_context(queue.open_async())
+        _register_tasks(core, bot, identity, queue)
+        timeout = core.settings.shutdown_timeout
+        await QuarantineWorker(queue, orders, shutdown_timeout=timeout).run(stop)
 
 
 class HttpRunner:
@@ -107,6 +135,15 @@ class HttpRunner:
     def stop(self) -> None:
         """Finish the requests that are under way, then end."""
         self._server.should_exit = True
+
+
+def _register_tasks(core: Core, bot: Bot, identity: BotIdentity, queue: App) -> DeadJobs:
+    """Tell the queue about every task; returns what one of them recovers with."""
+    dead_jobs = DeadJobs(core.client, core.deaths, core.metrics)
+    _build_tasks(core, bot, identity).register(queue)
+    Housekeeping(core.client, core.updates, dead_jobs).register(queue)
+    MemoryTasks(core.memory.turns).register(queue)
+    return dead_jobs
 
 
 def _build_tasks(core: Core, bot: Bot, identity: BotIdentity) -> UpdateTasks:
@@ -155,6 +192,7 @@ def _build_http(core: Core, receiving: Receiving, *, required: bool) -> HttpRunn
         metrics=core.metrics,
         client=core.client,
         updates=core.updates,
+        deaths=core.deaths,
         webhook=receiving.webhook,
     )
     server = HttpServer(app, core.settings.http_host, core.settings.http_port)

@@ -31,16 +31,20 @@ class BotProcess:
         lines: Its log so far, one object a line; what is no JSON is ``{"event": line}``.
     """
 
-    def __init__(self, settings: Mapping[str, str], command: str = "run") -> None:
+    def __init__(
+        self, settings: Mapping[str, str], command: str = "run", program: Path = PROGRAM
+    ) -> None:
         """Nothing starts yet.
 
         Args:
             settings: Its whole environment, but for PATH.
             command: Of ``bot.py``.
+            program: ``bot.py``, or a script that wraps it.
         """
         self.lines: list[Json] = []
         self._settings = dict(settings)
         self._command = command
+        self._program = program
         self._changes = Changes()
         self._process: asyncio.subprocess.Process | None = None
         self._reader: asyncio.Task[None] | None = None
@@ -59,7 +63,7 @@ class BotProcess:
         self._folder = tempfile.TemporaryDirectory(prefix="pomni-e2e-")  # one without a .env
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
-            str(PROGRAM),
+            str(self._program),
             self._command,
             cwd=self._folder.name,
             env={"PATH": os.defpath, "HOME": self._folder.name, **self._settings},
@@ -135,14 +139,14 @@ class BotProcess:
         assert self._process is not None
         self._process.terminate()
 
-    async def wait_end(self) -> int:
+    async def wait_end(self, timeout: float | None = STOP_SECONDS) -> int:
         """Return the exit status once it has ended."""
-        return await self._ended()
+        return await self._ended(timeout)
 
-    async def _ended(self) -> int:
+    async def _ended(self, timeout: float | None = STOP_SECONDS) -> int:
         process, reader = self._process, self._reader
         assert process is not None and reader is not None
-        async with asyncio.timeout(STOP_SECONDS):
+        async with asyncio.timeout(timeout):
             status = await process.wait()
             await reader
         self._process = None
@@ -183,9 +187,11 @@ class World:
             "LOG_LEVEL": "INFO",
         }
 
-    def process(self, command: str = "run", **settings: str) -> BotProcess:
+    def process(
+        self, command: str = "run", *, program: Path = PROGRAM, **settings: str
+    ) -> BotProcess:
         """A process that is not started yet."""
-        made = BotProcess({**self.settings(), **settings}, command)
+        made = BotProcess({**self.settings(), **settings}, command, program)
         self.processes.append(made)
         return made
 

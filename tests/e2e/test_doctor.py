@@ -14,7 +14,7 @@ from tests.e2e.bot_command import Finished, Machine
 from tests.fakes.openai_server import FakeOpenAI, Reply
 from tests.fakes.telegram_server import FakeTelegram
 
-SUBJECTS = ["database", "schema", "clock", "telegram", "model", "embeddings", "time zone"]
+SUBJECTS = ["database", "schema", "jobs", "clock", "telegram", "model", "embeddings", "time zone"]
 
 
 @pytest.fixture

@@ -1,0 +1,119 @@
+"""A tool that kills its own process: what called it is put aside, and everybody is answered."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from src.texts import say
+from tests.e2e.bot_command import Finished, Machine
+from tests.e2e.bot_process import BotProcess, World
+from tests.fakes.openai_server import ChatRequest, Reply
+
+LETHAL_BOT = Path(__file__).with_name("lethal_bot.py")
+POISONER, FIRST = 2**41 + 700, 2**41 + 701
+SORRY = {say("error_put_aside", language) for language in ("ru", "uk", "en")}
+DEADLINE = 90.0  # seconds until all are answered; a start takes three of them on a busy machine
+
+
+class Service:
+    """A bot that is started again whenever it ends, as systemd would."""
+
+    def __init__(self, world: World, order: Path) -> None:
+        self.world = world
+        self.starts = 0
+        self.bot: BotProcess | None = None
+        self._order = order
+        self._running: asyncio.Task[None] | None = None
+
+    def dies_by(self, way: str) -> None:
+        self._order.write_text(way)
+
+    @property
+    def calls(self) -> list[str]:
+        """How the tool was called so far."""
+        log = self._order.with_suffix(".log")
+        return log.read_text().splitlines() if log.exists() else []
+
+    def start(self) -> None:
+        self._running = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
+        while True:
+            self.bot = self.world.process(program=LETHAL_BOT, LETHAL=str(self._order))
+            self.starts += 1
+            await self.bot.spawn()
+            await self.bot.wait_end(timeout=None)
+
+    async def stop(self) -> None:
+        assert self._running is not None
+        self._running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._running
+
+
+@pytest.fixture
+async def service(world: World, tmp_path: Path) -> AsyncIterator[Service]:
+    made = Service(world, tmp_path / "order")
+    yield made
+    await made.stop()
+
+
+def reply(request: ChatRequest) -> Reply:
+    """Whoever writes "poison" calls the tool; others get an echo that takes a while."""
+    text = request.last_user_text
+    if not text.startswith("poison"):
+        return Reply(text=f"эхо: {text}", chunk_size=3, chunk_delay=0.5)
+    if request.messages[-1]["role"] == "tool":
+        return Reply(text=f"{text}: {request.messages[-1]['content']}")
+    return Reply(tool_calls=[("lethal_soon" if "soon" in text else "lethal", {})], delay=0.3)
+
+
+async def bot_command(world: World, folder: Path, *arguments: str) -> Finished:
+    return await Machine(folder, world.settings()).run_beside(*arguments)
+
+
+@pytest.mark.parametrize("way", ["kill", "exit", "abort", "segv", "sys.exit"])
+async def test_a_tool_that_kills_its_process(
+    world: World, service: Service, way: str, tmp_path: Path
+) -> None:
+    world.model.reply = reply
+    service.dies_by(way)
+    service.start()
+    others = range(FIRST, FIRST + 3)
+    for other in others:
+        await world.telegram.send_text(other, "долгий вопрос")
+    await world.telegram.send_text(POISONER, "poison soon" if way == "sys.exit" else "poison")
+    await world.telegram.wait_sent(POISONER, timeout=DEADLINE)
+    for other in others:
+        await world.telegram.wait_sent(other, timeout=DEADLINE)
+    assert world.answers(POISONER)[0] in SORRY
+    assert len(service.calls) == 3 and service.starts == 3, "it died twice, a third time elsewhere"
+    assert [world.answers(other) for other in others] == [["эхо: долгий вопрос"]] * 3
+
+    await world.telegram.send_text(POISONER, "и ещё вопрос")
+    await world.telegram.wait_sent(POISONER, 2, timeout=DEADLINE)
+    await world.settled()
+    assert world.answers(POISONER)[1] == "эхо: и ещё вопрос"
+    outcomes = "SELECT outcome, payload -> 'message' ->> 'text' FROM telegram_updates ORDER BY id"
+    assert world.query(outcomes)[3][0] == "put aside"
+    assert service.starts == 3, "its process lives"
+    if way != "kill":
+        return
+
+    doctor = await bot_command(world, tmp_path, "doctor")
+    assert doctor.status == 1 and "1 put aside" in doctor.stdout
+    listed = await bot_command(world, tmp_path, "jobs")
+    assert f"chat {POISONER}; 3 deaths" in listed.stdout and "poison" not in listed.stdout
+    assert (await bot_command(world, tmp_path, "jobs", "--retry", "4711")).status == 1
+    service.dies_by("not at all")
+    number = listed.stdout.split()[0]
+    assert (await bot_command(world, tmp_path, "jobs", "--retry", number)).status == 0
+    await world.telegram.wait_sent(POISONER, 3, timeout=DEADLINE)
+    await world.settled()
+    assert world.answers(POISONER)[2] == "poison: harmless"
+    assert world.query("SELECT count(*) FROM job_deaths") == [(0,)]
