@@ -176,18 +176,20 @@ async def _quarantine(
     from pydantic import SecretStr
 
     from src.application import open_core
-    from src.jobs.quarantine import follow_parent, tell_end
+    from src.jobs.quarantine import Parent
     from src.telegram.bot_process import run_quarantine
 
-    orders = follow_parent()
-    its = settings.model_copy(update={"database_url": SecretStr(orders.dsn)})
+    parent = Parent()
+    its = settings.model_copy(update={"database_url": SecretStr(parent.orders.dsn)})
+    alive = asyncio.ensure_future(parent.tell_alive())
     try:
         async with open_core(its, extra_tools=arguments.extra_tools) as core:
             _keep_imports()
-            await run_quarantine(core, stop, orders)
+            await run_quarantine(core, stop, parent)
     except AppError as error:
         print(f"Pomni stopped: {error}", file=sys.stderr)
-    tell_end()
+    alive.cancel()
+    parent.tell_end()
     return 0
 
 

@@ -19,7 +19,7 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -73,8 +73,8 @@ class Report:
 
     Attributes:
         jobs: Ids of the jobs that it took.
-        step: The message or document at which its last job is, in a job for all.
-        ended: Whether it came to an end by itself.
+        step: The message or document at which its last job is, when that is one for all.
+        ended: Whether it came to an orderly end.
     """
 
     jobs: list[int] = field(default_factory=list)
@@ -82,7 +82,7 @@ class Report:
     ended: bool = False
 
     def hear(self, line: str) -> None:
-        """Take in one line; what a job may have printed there is passed over."""
+        """Take in one line."""
         word, _, number = line.strip().partition(" ")
         if word == END:
             self.ended = True
@@ -121,33 +121,33 @@ class Quarantine:
         self._shutdown_timeout = shutdown_timeout
 
     async def run(self, stopping: asyncio.Event) -> None:
-        """Look for suspects until ``stopping``."""
+        """Look for suspects until ``stopping``; less often while nothing comes of it."""
         pause = POLL_SECONDS
         while not stopping.is_set():
             try:
-                is_idle = await self._try_suspects(stopping)
+                is_well = await self._try_suspects(stopping)
             except (StorageError, OSError) as error:
                 logger.warning("suspects have to wait", exc_info=error)
-                is_idle = True
-            pause = POLL_SECONDS if is_idle is None else min(MAX_PAUSE, 2 * pause)
+                is_well = False
+            pause = POLL_SECONDS if is_well else min(MAX_PAUSE, 2 * pause)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await stopping.wait()
 
-    async def _try_suspects(self, stopping: asyncio.Event) -> bool | None:
-        """Have the suspects tried, if there are any; True when nothing came of it."""
+    async def _try_suspects(self, stopping: asyncio.Event) -> bool:
+        """Have the suspects tried, if there are any; False when the child took none of them."""
         suspects = await self._client.run(self._deaths.count_suspects)
         if not suspects.waiting:
-            return None
+            return True
         concurrency = how_many_at_once(suspects)
         logger.info(
             "trying suspected jobs in a process of their own",
             extra={"jobs": suspects.waiting, "at_once": concurrency},
         )
         report = await self._run_child(Orders(self._client.dsn, concurrency), stopping)
-        if not report.ended and not stopping.is_set():
+        if report.jobs and not report.ended and not stopping.is_set():
             await self._dead_jobs.judge(report.jobs, report.step)
-        return None if report.jobs else True
+        return bool(report.jobs)
 
     async def _run_child(self, orders: Orders, stopping: asyncio.Event) -> Report:
         """Start a child and listen to it until it ends, or has to."""
@@ -201,81 +201,79 @@ async def _listen(stream: asyncio.StreamReader, report: Report) -> None:
             report.hear(line.decode(errors="replace"))
 
 
+class Parent:
+    """The child's line to its parent; dies with it."""
+
+    def __init__(self) -> None:
+        """Read the orders. What jobs print goes to stderr from now on."""
+        self.orders = Orders(**json.loads(sys.stdin.readline()))
+        self._line = os.dup(sys.stdout.fileno())
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+        threading.Thread(target=_die_with_parent, name="parent", daemon=True).start()
+
+    def tell(self, kind: str, number: int | None = None) -> None:
+        """Write one line in one piece, at once: it outlives this process."""
+        line = kind if number is None else f"{kind} {number}"
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self._line, f"{line}\n".encode())
+
+    def tell_end(self) -> None:
+        """The child comes to its end: nothing has killed it."""
+        self.tell(END)
+
+    async def tell_alive(self) -> None:
+        """Show again and again that the event loop runs."""
+        while True:
+            self.tell(ALIVE)
+            await asyncio.sleep(ALIVE_SECONDS)
+
+    async def tell_job(
+        self,
+        call_next: Callable[[], Awaitable[Any]],
+        context: JobContext,
+        _worker: Worker,
+    ) -> Any:
+        """Procrastinate's middleware: the parent knows of a job before it begins."""
+        self.tell(JOB, context.job.id)
+        return await call_next()
+
+
 class QuarantineWorker:
     """The child's side: works off the suspects, and tells its parent what it is at."""
 
-    def __init__(self, app: App, orders: Orders, *, shutdown_timeout: float) -> None:
+    def __init__(self, app: App, parent: Parent, *, shutdown_timeout: float) -> None:
         """Run the jobs of ``app``, whose tasks are registered."""
         self._app = app
-        self._orders = orders
+        self._parent = parent
         self._shutdown_timeout = shutdown_timeout
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until no suspect is left, or ``stop``."""
         self._app.periodic_registry.periodic_tasks.clear()  # the parent is the clock
-        showing = asyncio.ensure_future(_show_alive())
         stopped = asyncio.ensure_future(stop.wait())
         working = asyncio.ensure_future(self._work())
         await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)
-        working.cancel()  # procrastinate finishes the running jobs first
-        await asyncio.gather(working, return_exceptions=True)
         stopped.cancel()
-        showing.cancel()
-        if working.cancelled() or working.exception() is None:
-            return
-        logger.warning("the suspects' worker ended", exc_info=working.exception())
+        working.cancel()  # procrastinate finishes the running jobs first
+        [ended] = await asyncio.gather(working, return_exceptions=True)
+        if isinstance(ended, Exception):
+            logger.warning("the suspects' worker ended", exc_info=ended)
 
-    def _work(self) -> Coroutine[Any, Any, None]:
-        return self._app.run_worker_async(
+    async def _work(self) -> None:
+        await self._app.run_worker_async(
             queues=[QUARANTINE_QUEUE],
             name="pomni-quarantine",
             wait=False,
-            concurrency=self._orders.concurrency,
+            concurrency=self._parent.orders.concurrency,
             shutdown_graceful_timeout=self._shutdown_timeout,
             delete_jobs="successful",
             install_signal_handlers=False,
-            worker_middleware=[_tell_job],
-            additional_context={ON_STEP: _tell},
+            worker_middleware=[self._parent.tell_job],
+            additional_context={ON_STEP: self._parent.tell},
         )
-
-
-def follow_parent() -> Orders:
-    """Read the parent's orders, and die with it from now on."""
-    orders = Orders(**json.loads(sys.stdin.readline()))
-    threading.Thread(target=_die_with_parent, name="parent", daemon=True).start()
-    return orders
-
-
-def tell_end() -> None:
-    """The child comes to its end: nothing has killed it."""
-    _write(END)
 
 
 def _die_with_parent() -> None:
     while os.read(sys.stdin.fileno(), 1024):
         pass
     os._exit(1)
-
-
-async def _show_alive() -> None:
-    while True:
-        _write(ALIVE)
-        await asyncio.sleep(ALIVE_SECONDS)
-
-
-async def _tell_job(
-    call_next: Callable[[], Awaitable[Any]], context: JobContext, _worker: Worker
-) -> Any:
-    """Procrastinate's middleware: the parent knows of a job before it begins."""
-    _tell(JOB, context.job.id or 0)
-    return await call_next()
-
-
-def _tell(kind: str, number: int) -> None:
-    _write(f"{kind} {number}")
-
-
-def _write(line: str) -> None:
-    """One line in one piece, at once: it outlives this process."""
-    with contextlib.suppress(BrokenPipeError):
-        os.write(sys.stdout.fileno(), f"{line}\n".encode())

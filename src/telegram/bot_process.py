@@ -21,7 +21,7 @@ from src.http_server import HttpServer, ReadinessChecks, build_http_app
 from src.jobs.dead_jobs import DeadJobs
 from src.jobs.housekeeping import Housekeeping
 from src.jobs.memory_tasks import MemoryTasks
-from src.jobs.quarantine import Orders, Quarantine, QuarantineWorker
+from src.jobs.quarantine import Parent, Quarantine, QuarantineWorker
 from src.jobs.update_tasks import UpdateTasks
 from src.jobs.workers import Workers, build_queue
 from src.storage.advisory_lock import POLLER_LOCK, WORKER_LOCK, AdvisoryLock
@@ -91,7 +91,7 @@ async def run_bot_process(core: Core, stop: asyncio.Event, *, receive: bool) -> 
         await _run_until(stop, jobs, workers, http)
 
 
-async def run_quarantine(core: Core, stop: asyncio.Event, orders: Orders) -> None:
+async def run_quarantine(core: Core, stop: asyncio.Event, parent: Parent) -> None:
     """Work off the suspected jobs, in a process of their own; nothing else is done here.
 
     Raises:
@@ -108,7 +108,7 @@ async def run_quarantine(core: Core, stop: asyncio.Event, orders: Orders) -> Non
         await stack.enter_async_context(queue.open_async())
         _register_tasks(core, bot, identity, queue)
         timeout = core.settings.shutdown_timeout
-        await QuarantineWorker(queue, orders, shutdown_timeout=timeout).run(stop)
+        await QuarantineWorker(queue, parent, shutdown_timeout=timeout).run(stop)
 
 
 class HttpRunner:

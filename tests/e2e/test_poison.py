@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from src.texts import say
 from tests.e2e.bot_command import Finished, Machine
-from tests.e2e.bot_process import BotProcess, World
+from tests.e2e.bot_process import BotProcess, World, eventually
 from tests.fakes.openai_server import ChatRequest, Reply
+
+Json = dict[str, Any]
+
+pytestmark = pytest.mark.timeout(600)  # it starts three processes, one after the other
 
 LETHAL_BOT = Path(__file__).with_name("lethal_bot.py")
 POISONER, FIRST = 2**41 + 700, 2**41 + 701
 SORRY = {say("error_put_aside", language) for language in ("ru", "uk", "en")}
-DEADLINE = 90.0  # seconds until all are answered; a start takes three of them on a busy machine
+ROWS = "SELECT to_jsonb(d)::text FROM job_deaths d"
+DEADLINE = 170.0  # seconds until all are answered; on a quiet machine it takes fifteen
 
 
 class Service:
@@ -39,12 +45,13 @@ class Service:
         log = self._order.with_suffix(".log")
         return log.read_text().splitlines() if log.exists() else []
 
-    def start(self) -> None:
-        self._running = asyncio.create_task(self._run())
+    def start(self, **settings: str) -> None:
+        self._running = asyncio.create_task(self._run(settings))
 
-    async def _run(self) -> None:
+    async def _run(self, settings: dict[str, str]) -> None:
         while True:
-            self.bot = self.world.process(program=LETHAL_BOT, LETHAL=str(self._order))
+            settings["LETHAL"] = str(self._order)
+            self.bot = self.world.process(program=LETHAL_BOT, **settings)
             self.starts += 1
             await self.bot.spawn()
             await self.bot.wait_end(timeout=None)
@@ -117,3 +124,63 @@ async def test_a_tool_that_kills_its_process(
     await world.settled()
     assert world.answers(POISONER)[2] == "poison: harmless"
     assert world.query("SELECT count(*) FROM job_deaths") == [(0,)]
+
+
+def is_poisoned_document(body: Json) -> bool:
+    return POISON in body.get("input", ())
+
+
+def is_poisoned_digest(body: Json) -> bool:
+    return "ExtractedFacts" in str(body.get("tools")) and POISON in str(body)
+
+
+POISON = "эхо: яд"  # the bot's own words, which no search asks for
+
+
+@pytest.mark.parametrize("kills", [is_poisoned_document, is_poisoned_digest])
+async def test_a_text_that_kills_whoever_works_on_the_memory(
+    world: World, service: Service, kills: Callable[[Json], bool], tmp_path: Path
+) -> None:
+    is_document = kills is is_poisoned_document
+    world.query("UPDATE global_settings SET memory_extraction_window = 2")
+    world.model.kills = kills
+    service.start(EMBEDDING_MODEL="openai:fake-embedding")
+    people = {POISONER: "яд", FIRST: "мир", FIRST + 1: "труд"}
+    for person, text in people.items():
+        await world.telegram.send_text(person, text)
+    put_aside = (
+        "SELECT task, message_id, document_id, deaths FROM job_deaths"
+        " WHERE put_aside_at IS NOT NULL"
+    )
+    [(task, message, document, deaths)] = await eventually(
+        lambda: world.query(put_aside),
+        lambda: (
+            f"the poison to be put aside: {service.starts} starts, {world.query(ROWS)},"
+            f" {service.bot.logs() if service.bot else ''}"
+        ),
+        DEADLINE,
+    )
+    assert deaths == 3 and service.starts == 3 and message is None
+    assert task == ("embed_documents" if is_document else "digest_conversation")
+    left = (
+        "SELECT count(*) FROM search_documents WHERE model_id IS NULL"
+        if is_document
+        else "SELECT count(*) FROM conversations WHERE extracted_position = 0"
+    )
+    await world.telegram.send_text(POISONER, "ещё")
+    await eventually(lambda: world.query(left) == [(1,)], "all others to be done", DEADLINE)
+    assert (document is not None) == is_document
+    assert [world.answers(person)[0] for person in people] == [
+        f"эхо: {t}" for t in people.values()
+    ]
+    await world.telegram.wait_sent(POISONER, 2, timeout=DEADLINE)
+    await world.settled()
+    assert service.starts == 3, "its process lives"
+
+    world.model.kills = None
+    listed = await bot_command(world, tmp_path, "jobs")
+    assert ("document " in listed.stdout) == is_document and "яд" not in listed.stdout
+    assert (await bot_command(world, tmp_path, "jobs", "--retry", "all")).status == 0
+    await world.telegram.send_text(FIRST, "и ещё")
+    await eventually(lambda: world.query(left) == [(0,)], "the rest to be done", DEADLINE)
+    await eventually(lambda: world.query("SELECT count(*) FROM job_deaths") == [(0,)], "no deaths")

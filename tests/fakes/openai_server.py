@@ -7,7 +7,9 @@ import base64
 import hashlib
 import json
 import math
+import os
 import re
+import signal
 import struct
 import time
 from collections import deque
@@ -16,6 +18,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import psutil
 from aiohttp import web
 
 from tests.fakes import LoopbackServer, drop_connection, wait_for_client_to_leave
@@ -124,6 +127,7 @@ class FakeOpenAI(LoopbackServer):
         embeddings_error: When set, what every embeddings request is answered.
         spoil_embeddings: When set, makes what is sent of a right reply to these texts; a string
             is sent as it is, anything else as JSON.
+        kills: When it accepts a request's body, the process that sent it is killed.
     """
 
     def __init__(
@@ -149,6 +153,7 @@ class FakeOpenAI(LoopbackServer):
         self.embedding_requests: list[list[str]] = []
         self.embeddings_error: Reply | None = None
         self.spoil_embeddings: Callable[[Json, list[str]], Any] | None = None
+        self.kills: Callable[[Json], bool] | None = None
         self._queued: deque[Reply] = deque()
 
     @property
@@ -199,6 +204,8 @@ class FakeOpenAI(LoopbackServer):
         if refusal := self._check_key(request):
             return refusal
         chat = parse_chat(await request.json())
+        if self.kills is not None and self.kills(chat.raw):
+            kill_sender(request)
         self.request_count += 1
         if self.keep_requests:
             self.requests.append(chat)
@@ -281,6 +288,8 @@ class FakeOpenAI(LoopbackServer):
         if refusal := self._check_key(request):
             return refusal
         body = await request.json()
+        if self.kills is not None and self.kills(body):
+            kill_sender(request)
         inputs = texts_to_embed(body["input"])
         self.embedding_requests.append(inputs)
         self.changes.notify()
@@ -325,6 +334,16 @@ class FakeOpenAI(LoopbackServer):
         if self.api_key is None or given == f"Bearer {self.api_key}":
             return None
         return error_response(Reply(status=401, error="Incorrect API key provided"))
+
+
+def kill_sender(request: web.Request) -> None:
+    """SIGKILL to the process at the other end of the connection."""
+    peer = request.transport.get_extra_info("peername")[1] if request.transport else None
+    for connection in psutil.net_connections("tcp"):
+        if connection.laddr and connection.laddr.port == peer and connection.pid:
+            os.kill(connection.pid, signal.SIGKILL)
+            return
+    raise AssertionError(f"nobody has port {peer}")
 
 
 def as_reply(reply: Reply | str) -> Reply:
