@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from procrastinate import App
 
+from src.jobs.dead_jobs import DeadJobs
 from src.jobs.memory_tasks import MemoryTasks
 from src.jobs.workers import build_queue
+from src.metrics import Metrics
 from src.storage.job_death_repo import JobDeathRepository
 from src.storage.memory_job_repo import MEMORY_QUEUE, MemoryJobRepository
 from src.storage.pg_client import PgClient
@@ -37,7 +39,7 @@ class Works:
         answer = await self.rig.core.agent.answer(turn)
         await self.rig.core.agent.mark_delivered(turn, answer, update=self.update)
 
-    async def work(self) -> None:
+    async def work(self, **options: Any) -> None:
         """Do every job that is due, and those that they lead to."""
         while self.rig.rows(DUE):
             await self.app.run_worker_async(
@@ -46,6 +48,7 @@ class Works:
                 concurrency=3,
                 delete_jobs="successful",
                 install_signal_handlers=False,
+                **options,
             )
 
     def skip_pauses(self) -> None:
@@ -330,6 +333,68 @@ async def test_jobs_of_a_killed_worker_are_given_back_also_when_others_wait(work
     assert works.recover() == 1
     assert works.jobs() == [("index_messages", "todo")]
     await works.work_off()
+    assert works.unindexed() == 0
+
+
+async def test_in_quarantine_every_message_and_document_is_named_before_its_turn(
+    works: Works,
+) -> None:
+    """What was named last is what the process died of."""
+    for user in (USER, USER + 1):
+        await works.turn("у меня есть кот", user)
+    works.skip_pauses()
+    steps: list[tuple[str, int, int, int]] = []
+
+    def on_step(kind: str, number: int) -> None:
+        steps.append((kind, number, works.unindexed(), works.count("document_embeddings")))
+
+    await works.work(additional_context={"on_step": on_step})
+    messages = {n for (n,) in works.rig.rows("SELECT id FROM messages WHERE role <> 'system'")}
+    documents = {n for (n,) in works.rig.rows("SELECT id FROM search_documents")}
+    assert {number for kind, number, *_ in steps if kind == "message"} == messages
+    assert {number for kind, number, *_ in steps if kind == "document"} == documents
+    assert [left for kind, _, left, _ in steps if kind == "message"] == [4, 3, 2, 1]
+    assert works.count("document_embeddings") == 4
+
+
+async def test_a_document_that_is_put_aside_keeps_no_other_from_its_vector(works: Works) -> None:
+    await works.turn("у меня есть кот")
+    works.skip_pauses()
+    works.rig.model.embeddings_error = Reply(status=503)
+    await works.work()
+    [(document,)] = works.rig.rows("SELECT min(id) FROM search_documents")
+    deaths = JobDeathRepository(works.rig.client)
+    works.rig.client.execute(
+        "UPDATE procrastinate_jobs SET status = 'doing', queue_name = 'quarantine'"
+    )
+    [(job,)] = works.rig.rows("SELECT id FROM procrastinate_jobs")
+    assert deaths.judge([job], ("document", document)) is not None
+    works.rig.client.execute("UPDATE procrastinate_jobs SET queue_name = 'memory'")
+    works.rig.model.embeddings_error = None
+    await works.work_off()
+    assert works.rig.rows("SELECT document_id <> %(d)s FROM document_embeddings", d=document) == [
+        (True,)
+    ]
+    assert deaths.retry() == 1
+    await works.defer("embed_documents")
+    await works.work_off()
+    assert works.count("document_embeddings") == 2
+
+
+async def test_recurring_work_rests_while_a_job_of_it_is_suspected(works: Works) -> None:
+    await works.turn("привет")
+    works.rig.client.execute(
+        "INSERT INTO job_deaths (work, task, queue, deaths)"
+        " VALUES ('index_messages', 'index_messages', 'memory', 2)"
+    )
+    works.skip_pauses()
+    deaths = JobDeathRepository(works.rig.client)
+    guard = DeadJobs(works.rig.client, deaths, Metrics()).guard
+    await works.work(worker_middleware=[guard])
+    assert (works.unindexed(), works.jobs()) == (2, [])
+    works.rig.client.execute("DELETE FROM job_deaths")
+    await works.defer("remember_missed", timestamp=0)
+    await works.work(worker_middleware=[guard])
     assert works.unindexed() == 0
 
 
