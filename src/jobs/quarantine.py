@@ -3,8 +3,8 @@
 That somebody's job ran when the process died proves little: others ran beside it, and an operator
 may have killed the process. So suspects leave the bot's process. It starts another one, which runs
 the same program, works off the suspects and ends. When *that* one dies while its parent lives, one
-of the jobs in its hands did it: the only one, or else they are tried one by one. When both die
-nothing is proven.
+of the jobs in its hands did it: the only one, or else they are tried one by one. When both die it
+was none of them, since they were not in the parent: they get another chance beside the others.
 
 The child tells the parent on its stdout, line by line, what it takes into its hands; it ends at
 once when its stdin does, since its parent is dead then.

@@ -65,12 +65,13 @@ class PutAside:
 
 # Jobs in the hands of workers that are dead (no heartbeat), or that went without giving them back
 # (no worker: that is no death). A death is counted for each, or for the work that comes again
-# under its queueing lock; two make a suspect, and more prove nothing, since others ran beside it.
+# under its queueing lock; two make a suspect. A suspect in quarantine has not run in the process
+# that died here, or it would be its parent that says so.
 COUNT_DEATHS = """
 WITH stalled AS (
     SELECT j.id, j.task_name, j.queue_name, j.queueing_lock, j.args,
            coalesce(j.queueing_lock, 'job ' || j.id) AS work,
-           j.worker_id IS NOT NULL AND %(counts)s AS is_death
+           j.worker_id IS NOT NULL AND j.queue_name <> %(quarantine)s AND %(counts)s AS is_death
     FROM procrastinate_jobs j LEFT JOIN procrastinate_workers w ON w.id = j.worker_id
     WHERE j.status = 'doing'
       AND (j.worker_id IS NULL
@@ -85,7 +86,7 @@ WITH stalled AS (
     FROM stalled s WHERE s.is_death
     ORDER BY s.work, s.id DESC
     ON CONFLICT (work) DO UPDATE
-    SET deaths = greatest(d.deaths, 2), job_id = EXCLUDED.job_id, last_at = now()
+    SET deaths = greatest(d.deaths, %(suspect)s), job_id = EXCLUDED.job_id, last_at = now()
     RETURNING job_id, deaths
 )
 SELECT s.id, s.queueing_lock, s.is_death, coalesce(c.deaths, 0)
@@ -104,6 +105,23 @@ WHERE queueing_lock = ANY(%(locks)s) AND (status = 'todo' OR id = ANY(%(jobs)s))
 GIVE_BACK = """
 SELECT procrastinate_retry_job_v2(j.id, now(), NULL, j.queue, NULL)
 FROM unnest(%(jobs)s::bigint[], %(queues)s::text[]) AS j (id, queue)
+"""
+
+# The workers of processes that died; none of them lives any more.
+DELETE_WORKERS = "DELETE FROM procrastinate_workers"
+
+# Their process died although these did not run in it: something else kills, such as an operator.
+# They lose a death and go back to their queue, or they would wait for a process that is killed
+# again and again before it has tried them.
+ACQUIT = """
+WITH acquitted AS (
+    UPDATE job_deaths d SET deaths = %(suspect)s - 1
+    FROM procrastinate_jobs j
+    WHERE j.id = d.job_id AND j.queue_name = %(quarantine)s AND j.status = 'todo'
+      AND d.deaths = %(suspect)s AND d.put_aside_at IS NULL AND d.last_at < now()
+    RETURNING d.job_id, d.queue
+)
+UPDATE procrastinate_jobs j SET queue_name = a.queue FROM acquitted a WHERE j.id = a.job_id
 """
 
 # Whether the work under a queueing lock is suspected or put aside, so that only its own job, which
@@ -130,6 +148,12 @@ LOCK_IN_HAND = """
 SELECT id FROM procrastinate_jobs
 WHERE id = ANY(%(jobs)s) AND queue_name = %(queue)s AND status = 'doing'
 ORDER BY id FOR UPDATE
+"""
+
+# The worker in whose hands they were.
+DELETE_THEIR_WORKER = """
+DELETE FROM procrastinate_workers
+WHERE id IN (SELECT worker_id FROM procrastinate_jobs WHERE id = ANY(%(jobs)s))
 """
 
 # They died away from all others: alone, or (none is put aside then) among suspects.
@@ -276,8 +300,9 @@ class JobDeathRepository:
         """
 
         def work(transaction: Transaction) -> Recovered:
+            quarantine = {"quarantine": QUARANTINE_QUEUE, "suspect": SUSPECT_DEATHS}
             times = {"dead_after": dead_after, "counts": counts}
-            rows = transaction.fetch_all(COUNT_DEATHS, times)
+            rows = transaction.fetch_all(COUNT_DEATHS, {**quarantine, **times})
             newest = {lock: job for job, lock, _, _ in rows if lock is not None}
             kept = {job: deaths for job, lock, _, deaths in rows if newest.get(lock, job) == job}
             jobs = [row[0] for row in rows]
@@ -286,6 +311,8 @@ class JobDeathRepository:
                 transaction.execute(DELETE_TWINS, locks)
             suspects = {job for job, deaths in kept.items() if deaths >= SUSPECT_DEATHS}
             _give_back(transaction, list(kept), suspects)
+            if dead_after == 0 and transaction.execute(DELETE_WORKERS):
+                transaction.execute(ACQUIT, quarantine)
             deaths = sum(is_death for _, _, is_death, _ in rows)
             return Recovered(len(rows), deaths, len(suspects))
 
@@ -318,6 +345,7 @@ class JobDeathRepository:
         def work(transaction: Transaction) -> PutAside | None:
             taken = {"jobs": list(jobs), "queue": QUARANTINE_QUEUE}
             unfinished = [row[0] for row in transaction.fetch_all(LOCK_IN_HAND, taken)]
+            transaction.execute(DELETE_THEIR_WORKER, {"jobs": unfinished})
             if len(unfinished) == 1:
                 return _put_aside(transaction, unfinished[0], step)
             counted = {"jobs": unfinished, "put_aside": False}

@@ -89,9 +89,33 @@ def test_a_job_that_died_twice_leaves_for_the_quarantine_and_its_count_stays(que
     assert queue.jobs() == [("turns", "handle_update", "todo")] * 2
     assert queue.die(job) == Recovered(jobs=1, deaths=1, suspects=1)
     assert [row[0] for row in queue.jobs()] == ["quarantine", "turns"]
-    assert queue.die(job, times=5).suspects == 1
-    assert queue.counts() == {job: 2, other: 1}, "nobody knows whether it did it"
+    assert queue.counts() == {job: 2, other: 1}
     assert queue.outcomes() == [None, None]
+
+
+@pytest.mark.parametrize("in_hand", [True, False])
+def test_a_suspect_is_acquitted_when_its_parent_dies_without_it(
+    queue: Queue, in_hand: bool
+) -> None:
+    """An operator's kills must not keep it from ever being tried."""
+    job, other = queue.message(1), queue.message(2, USER + 1)
+    queue.die(job, times=2)
+    assert queue.jobs()[0][0] == "quarantine"
+    assert queue.deaths.recover(dead_after=0).deaths == 0
+    assert queue.counts() == {job: 2}, "an orderly restart proves nothing"
+    assert queue.die(*([job, other] if in_hand else [other])).deaths == 1
+    assert [row[0] for row in queue.jobs()] == ["turns", "turns"]
+    assert queue.counts() == {job: 1, other: 1}
+    assert queue.die(job, other).suspects == 2
+
+
+def test_other_processes_keep_a_suspect_whose_parent_died(queue: Queue) -> None:
+    job = queue.message(1)
+    queue.die(job, times=2)
+    queue.take(job)
+    assert queue.deaths.recover(dead_after=30) == Recovered(jobs=1)
+    assert queue.jobs() == [("quarantine", "handle_update", "todo")]
+    assert queue.counts() == {job: 2}
 
 
 def test_jobs_of_a_worker_that_said_good_bye_or_lost_its_database_have_not_died(

@@ -13,6 +13,7 @@ from procrastinate import App
 from src.jobs.dead_jobs import DeadJobs
 from src.jobs.memory_tasks import MemoryTasks
 from src.jobs.workers import build_queue
+from src.memory.indexer import OnStep
 from src.metrics import Metrics
 from src.storage.job_death_repo import JobDeathRepository
 from src.storage.memory_job_repo import MEMORY_QUEUE, MemoryJobRepository
@@ -264,13 +265,13 @@ async def test_turns_during_an_outage_do_not_stop_the_embedding_for_ever(works: 
     gate = asyncio.Event()
     embed, calls = works.rig.core.memory.turns.embed, 0
 
-    async def embed_slowly() -> int:
+    async def embed_slowly(on_step: OnStep | None = None) -> int:
         nonlocal calls
         calls += 1
         if calls == 1:
             gate.set()
             await second.wait()
-        return await embed()
+        return await embed(on_step)
 
     second = asyncio.Event()
     works.rig.core.memory.turns.embed = embed_slowly  # type: ignore[method-assign]
