@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -41,13 +42,31 @@ class TelegramOrigin:
         bot_id: The bot that received it.
         chat_id: The chat in which it was written.
         message_id: Telegram's number of it within that chat.
-        sender_id: Who wrote it.
+        sender_id: Who sent it.
+        author_id: Who wrote it, when it is forwarded: a person, a group or a channel.
+        mentions: Ids of people whom the text mentions without a user name, and what it calls them.
+        update: The row id of the stored update that brought it. The message is stored only while
+            that one waits: an erasure that deletes it in the middle of a turn is final.
     """
 
     bot_id: int
     chat_id: int
     message_id: int
     sender_id: int
+    author_id: int | None = None
+    mentions: tuple[tuple[int, str], ...] = ()
+    update: int | None = None
+
+    def columns(self) -> dict[str, object]:
+        """The parameters of the statements that store a message."""
+        mentions = [{"id": user, "name": storable(name)} for user, name in self.mentions]
+        return {
+            **vars(self),
+            "mentions": json.dumps(mentions, ensure_ascii=False) if mentions else None,
+        }
+
+
+NO_ORIGIN = dict.fromkeys(TelegramOrigin.__dataclass_fields__)
 
 
 # The owner's current conversation.
@@ -70,14 +89,20 @@ DELETE FROM conversations
 WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
 """
 
-# A message, once per Telegram message: a second time no row comes back.
+# A message, once per Telegram message: a second time no row comes back, nor when its update does
+# not wait any more (an erasure deletes that first, so it waits here for the other's end).
 INSERT_MESSAGE = """
 INSERT INTO messages (conversation_id, role, content, position, said_at, bot_id, chat_id,
-                      telegram_message_id, sender_id)
-VALUES (%(conversation_id)s, %(role)s, %(content)s,
-        (SELECT coalesce(max(position), 0) + 1 FROM messages
-         WHERE conversation_id = %(conversation_id)s),
-        coalesce(%(said_at)s, now()), %(bot_id)s, %(chat_id)s, %(message_id)s, %(sender_id)s)
+                      telegram_message_id, sender_id, author_id, mentions)
+SELECT c.id, %(role)s, %(content)s,
+       1 + greatest(c.last_position, (SELECT max(position) FROM messages
+                                      WHERE conversation_id = %(conversation_id)s)),
+       coalesce(%(said_at)s, now()), %(bot_id)s, %(chat_id)s, %(message_id)s, %(sender_id)s,
+       %(author_id)s, %(mentions)s
+FROM conversations c
+WHERE c.id = %(conversation_id)s AND (%(update)s::bigint IS NULL OR EXISTS (
+    SELECT 1 FROM telegram_updates u
+    WHERE u.id = %(update)s AND u.handled_at IS NULL FOR KEY SHARE))
 ON CONFLICT ON CONSTRAINT messages_one_per_telegram_message DO NOTHING
 RETURNING id
 """
@@ -93,7 +118,7 @@ WHERE m.bot_id = %(bot_id)s AND m.chat_id = %(chat_id)s
 UPDATE_EDITED = """
 UPDATE messages m
 SET content = left(m.content, length(m.content) - length(message_text(m.content))) || %(content)s,
-    indexed_at = NULL
+    mentions = %(mentions)s, indexed_at = NULL
 FROM conversations c
 WHERE c.id = m.conversation_id AND c.telegram_user_id = %(owner)s AND m.role = 'user'
   AND m.bot_id = %(bot_id)s AND m.chat_id = %(chat_id)s
@@ -113,7 +138,8 @@ ORDER BY created_at ASC, id ASC
 # Empties a conversation and keeps it; positions start again, so nothing of them is digested.
 DELETE_MESSAGES = """
 WITH digested AS (
-    UPDATE conversations SET extracted_position = 0 WHERE id = %(conversation_id)s
+    UPDATE conversations SET extracted_position = 0, last_position = 0
+    WHERE id = %(conversation_id)s
 ), summarised AS (
     DELETE FROM conversation_summaries WHERE conversation_id = %(conversation_id)s
 )
@@ -193,17 +219,15 @@ class ConversationRepository:
         was written, by default now.
 
         Raises:
-            ConversationGoneError: There is no such conversation (any more).
+            ConversationGoneError: There is no such conversation (any more), or the update that
+                brought the message was erased.
         """
         parameters = {
             "conversation_id": str(conversation_id),
             "role": role,
             "content": storable(content),
             "said_at": said_at,
-            "bot_id": origin.bot_id if origin else None,
-            "chat_id": origin.chat_id if origin else None,
-            "message_id": origin.message_id if origin else None,
-            "sender_id": origin.sender_id if origin else None,
+            **(origin.columns() if origin else NO_ORIGIN),
         }
         try:
             if row := self._client.fetch_one(INSERT_MESSAGE, parameters):
@@ -221,10 +245,8 @@ class ConversationRepository:
         """Replace what the user wrote by the edited text; whether the message was there."""
         parameters = {
             "owner": telegram_user_id,
-            "bot_id": origin.bot_id,
-            "chat_id": origin.chat_id,
-            "message_id": origin.message_id,
             "content": storable(content),
+            **origin.columns(),
         }
         return self._client.execute(UPDATE_EDITED, parameters) > 0
 

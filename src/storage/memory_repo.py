@@ -159,8 +159,9 @@ RETURNING id
 
 # Where it was said, once per message.
 INSERT_SOURCE = """
-INSERT INTO memory_sources (memory_id, message_id, sender_id, uid, episode, quote, said_at)
-SELECT f.id, m.id, m.sender_id, %(uid)s, %(episode)s, %(quote)s, %(said_at)s
+INSERT INTO memory_sources (memory_id, message_id, sender_id, author_id, uid, episode, quote,
+                            said_at)
+SELECT f.id, m.id, m.sender_id, m.author_id, %(uid)s, %(episode)s, %(quote)s, %(said_at)s
 FROM memories f
 LEFT JOIN (messages m JOIN conversations c ON c.id = m.conversation_id
            AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s)

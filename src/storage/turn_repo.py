@@ -109,11 +109,13 @@ WHERE a.conversation_id = %(conversation_id)s AND a.reply_to_id = %(message_id)s
 # The answer; a message has one, so a second attempt finds the first one's row. A message that is
 # to be forgotten is answered, and so is the answer.
 INSERT_ANSWER = """
-INSERT INTO messages (conversation_id, role, content, reply_to_id, is_forgotten, position)
-SELECT m.conversation_id, 'assistant', %(content)s, m.id, m.is_forgotten,
-       (SELECT coalesce(max(position), 0) + 1 FROM messages
-        WHERE conversation_id = %(conversation_id)s)
-FROM messages m WHERE m.id = %(message_id)s AND m.conversation_id = %(conversation_id)s
+INSERT INTO messages (conversation_id, role, content, reply_to_id, is_forgotten, forgotten_at,
+                      position)
+SELECT m.conversation_id, 'assistant', %(content)s, m.id, m.is_forgotten, m.forgotten_at,
+       1 + greatest(c.last_position, (SELECT max(position) FROM messages
+                                      WHERE conversation_id = %(conversation_id)s))
+FROM messages m JOIN conversations c ON c.id = m.conversation_id
+WHERE m.id = %(message_id)s AND m.conversation_id = %(conversation_id)s
 ON CONFLICT (reply_to_id) WHERE role = 'assistant' DO NOTHING
 RETURNING id
 """
@@ -122,8 +124,7 @@ RETURNING id
 INSERT_TOOLS_USED = """
 INSERT INTO messages (conversation_id, role, content, reply_to_id, position)
 VALUES (%(conversation_id)s, 'system', %(content)s, %(message_id)s,
-        (SELECT coalesce(max(position), 0) + 1 FROM messages
-         WHERE conversation_id = %(conversation_id)s))
+        (SELECT max(position) + 1 FROM messages WHERE conversation_id = %(conversation_id)s))
 """
 
 # What the references of an answer stand for; a message or fact that is gone by now stays out.
@@ -195,7 +196,7 @@ WITH delivered AS (
     UPDATE messages SET delivered_at = now(), delivered_parts = %(parts)s
     WHERE id = %(answer_id)s AND conversation_id = %(conversation_id)s
 )
-UPDATE telegram_updates SET handled_at = now(), outcome = 'done'
+UPDATE telegram_updates SET handled_at = now(), outcome = 'done', payload = '{}'
 FROM (SELECT set_config('synchronous_commit', 'off', true)) AS without_waiting
 WHERE id = %(update)s
 """

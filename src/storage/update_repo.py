@@ -26,7 +26,7 @@ class NewUpdate:
     Attributes:
         update_id: Telegram's number of it.
         kind: What it is; decides how it is queued.
-        payload: The update as Telegram sent it.
+        payload: The update as Telegram sent it; emptied when it is handled.
         interrupts: Whether it stops the running answer of its chat at once.
         draft_id: The draft whose Stop button was pressed, if that is what it is.
     """
@@ -137,15 +137,15 @@ WHERE u.bot_id = %(bot_id)s AND u.chat_id = %(chat_id)s AND u.thread_id = %(thre
 ORDER BY u.id LIMIT 1
 """
 
-# The update is done.
+# The update is done; its words are in ``messages`` now, or nowhere.
 UPDATE_HANDLED = """
-UPDATE telegram_updates SET handled_at = now(), outcome = %(outcome)s
+UPDATE telegram_updates SET handled_at = now(), outcome = %(outcome)s, payload = '{}'
 WHERE id = %(update)s AND handled_at IS NULL
 """
 
 # Nothing that waits in this chat can be answered: the user blocked the bot.
 UPDATE_CHAT_HANDLED = """
-UPDATE telegram_updates SET handled_at = now(), outcome = %(outcome)s
+UPDATE telegram_updates SET handled_at = now(), outcome = %(outcome)s, payload = '{}'
 WHERE bot_id = %(bot_id)s AND chat_id = %(chat_id)s AND handled_at IS NULL
   AND kind NOT IN ('member', 'refused')
 """

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from src.errors import StorageRejectedError
+from src.storage.conversation_repo import ConversationRepository
 from src.storage.pg_client import PgClient
+from src.storage.turn_repo import TurnRepository
 from src.storage.update_repo import NewUpdate, UpdateKind, UpdateRepository, WaitingUpdate
 from src.storage.user_settings_repo import UserSettingsRepository
 
@@ -196,3 +199,37 @@ def test_what_waits_is_counted_with_the_age_of_the_oldest(
     count, seconds = updates.count_waiting()
     assert count == 2
     assert 180 <= seconds < 240
+
+
+WORDS = {"update_id": 1, "message": {"text": "слова"}}
+
+
+def words_left(client: PgClient) -> list[tuple[object, ...]]:
+    return client.fetch_all("SELECT id, payload FROM telegram_updates WHERE payload <> '{}'")
+
+
+def test_a_handled_update_keeps_its_numbers_and_none_of_its_words(
+    inbox: Inbox, updates: UpdateRepository, client: PgClient
+) -> None:
+    for number in (1, 2, 3, 4):
+        updates.store(BOT, [NewUpdate(number, "message", WORDS, chat_id=CHAT, message_id=number)])
+    rows = [row for row, _ in words_left(client)]
+    updates.mark_handled(rows[0], "failed")
+    conversation = ConversationRepository(client).get_or_create_conversation(CHAT)
+    TurnRepository(client).mark_delivered(conversation, 1, update=rows[1])
+    assert words_left(client) == [(rows[2], WORDS), (rows[3], WORDS)], "those that wait keep them"
+    assert updates.mark_chat_handled(BOT, CHAT, "blocked") == 2
+    assert words_left(client) == []
+    kept = client.fetch_all("SELECT update_id, kind, message_id FROM telegram_updates ORDER BY id")
+    assert kept == [(number, "message", number) for number in (1, 2, 3, 4)]
+    assert updates.store(BOT, [NewUpdate(1, "message", WORDS, chat_id=CHAT)]) == 0
+
+
+def test_no_statement_can_forget_to_forget_the_words(inbox: Inbox, client: PgClient) -> None:
+    updates = inbox.updates
+    updates.store(BOT, [NewUpdate(1, "message", WORDS)])
+    for outcome_ in ("'done'", "NULL"):
+        with pytest.raises(StorageRejectedError):
+            client.execute(f"UPDATE telegram_updates SET handled_at = now(), outcome = {outcome_}")
+    client.execute("UPDATE telegram_updates SET handled_at = now(), outcome = 'put aside'")
+    assert len(words_left(client)) == 1, "an operator may try it again"

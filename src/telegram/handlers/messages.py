@@ -8,7 +8,12 @@ from datetime import UTC
 from functools import partial
 
 from aiogram import Bot, F, Router
-from aiogram.types import Message
+from aiogram.types import (
+    Message,
+    MessageOriginChannel,
+    MessageOriginChat,
+    MessageOriginUser,
+)
 
 from src.application import Core
 from src.services.agent_service import IncomingMessage, Turn
@@ -83,7 +88,6 @@ class TurnHandler:
         self, message: Message, text: str, stored: WaitingUpdate, language: Language
     ) -> IncomingMessage:
         """The message as the service takes it."""
-        sender = message.from_user
         return IncomingMessage(
             telegram_user_id=message.chat.id,
             text=text,
@@ -92,9 +96,7 @@ class TurnHandler:
             time_zone=stored.time_zone or self._time_zone,
             mode=stored.mode,
             thread_id=stored.thread_id,
-            origin=TelegramOrigin(
-                stored.bot_id, message.chat.id, message.message_id, sender.id if sender else 0
-            ),
+            origin=_origin(message, stored),
         )
 
     async def _generate(
@@ -218,13 +220,41 @@ async def take_edit(
     identity: BotIdentity,
 ) -> str:
     """Keep what the user made of the message; it is not answered again."""
-    sender = message.from_user
-    origin = TelegramOrigin(
-        stored.bot_id, message.chat.id, message.message_id, sender.id if sender else 0
-    )
+    origin = _origin(message, stored)
     text = _without_mention(message.text or "", identity.username)
     found = await core.client.run(core.conversations.edit_message, message.chat.id, origin, text)
     return "done" if found else "ignored"
+
+
+def _origin(message: Message, stored: WaitingUpdate) -> TelegramOrigin:
+    """Where the message comes from, and of whom else its words are."""
+    sender = message.from_user
+    entities = message.entities or ()
+    return TelegramOrigin(
+        stored.bot_id,
+        message.chat.id,
+        message.message_id,
+        sender.id if sender else 0,
+        author_id=_author(message),
+        mentions=tuple(
+            (entity.user.id, entity.extract_from(message.text or ""))
+            for entity in entities
+            if entity.user is not None
+        ),
+        update=stored.id,
+    )
+
+
+def _author(message: Message) -> int | None:
+    """Who wrote a forwarded message, unless he hides it."""
+    origin = message.forward_origin
+    if isinstance(origin, MessageOriginUser):
+        return origin.sender_user.id
+    if isinstance(origin, MessageOriginChat):
+        return origin.sender_chat.id
+    if isinstance(origin, MessageOriginChannel):
+        return origin.chat.id
+    return None
 
 
 def _without_mention(text: str, username: str) -> str:
