@@ -8,6 +8,7 @@ from procrastinate import App, JobContext
 
 from src.jobs.dead_jobs import DeadJobs
 from src.storage.pg_client import PgClient
+from src.storage.purge_repo import PurgeRepository
 from src.storage.update_repo import UpdateRepository
 
 logger = logging.getLogger(__name__)
@@ -27,6 +28,7 @@ class Housekeeping:
         self._client = client
         self._updates = updates
         self._dead_jobs = dead_jobs
+        self._forgotten = PurgeRepository(client)
 
     def register(self, app: App) -> None:
         """Tell the queue about the tasks and their times."""
@@ -41,6 +43,13 @@ class Housekeeping:
             name="prune", queue=HOUSEKEEPING_QUEUE, queueing_lock="prune", pass_context=True
         )(self.prune)
         app.periodic(cron="17 * * * *")(prune)
+        purge = app.task(
+            name="purge_forgotten",
+            queue=HOUSEKEEPING_QUEUE,
+            queueing_lock="purge_forgotten",
+            pass_context=True,
+        )(self.purge_forgotten)
+        app.periodic(cron="* * * * *")(purge)
 
     async def recover_jobs(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
         """Give the jobs of workers without a heartbeat back; see that no update is forgotten."""
@@ -51,6 +60,11 @@ class Housekeeping:
         )
         if forgotten:
             logger.warning("updates had lost their jobs", extra={"updates": forgotten})
+
+    async def purge_forgotten(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
+        """Delete for good what users asked to forget some minutes ago."""
+        if gone := await self._client.run(self._forgotten.purge_forgotten):
+            logger.info("purged what was forgotten", extra={"messages": gone})
 
     async def prune(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
         """Delete handled updates and finished jobs that have served their time."""

@@ -11,6 +11,7 @@ from src.services.compaction_service import NEXT_TURN, CompactionService
 from src.services.digest_stores import DigestStores
 from src.services.extraction_service import ExtractionService
 from src.storage.global_settings_repo import GlobalSettings
+from src.storage.purge_repo import PurgeRepository
 from src.storage.search_index_repo import Progress, SearchIndexRepository
 
 
@@ -109,6 +110,7 @@ class TurnMemory:
         settings = await self._client.run(self._settings.get)
         if progress is not None and needs_digest(progress, settings):
             await self.digest(conversation_id)
+        await self._client.run(PurgeRepository(self._client).purge_forgotten)
 
     async def list_silent(self) -> list[UUID]:
         """Conversations that fell silent before their last messages were read for facts."""

@@ -47,9 +47,10 @@ DELETE FROM memories WHERE telegram_user_id = %(owner)s AND thread_id = %(thread
 RETURNING retired_at IS NULL
 """
 
-# The messages themselves: neither shown to the model nor searched any more.
+# The messages themselves: neither shown to the model nor searched any more, and deleted for good
+# by a job (``PurgeRepository``).
 FORGET_MESSAGES = """
-UPDATE messages m SET is_forgotten = true
+UPDATE messages m SET is_forgotten = true, forgotten_at = coalesce(m.forgotten_at, now())
 FROM conversations c
 WHERE m.id = ANY(%(ids)s) AND c.id = m.conversation_id AND c.telegram_user_id = %(owner)s
   AND c.thread_id = %(thread_id)s AND m.role = 'user'
@@ -58,7 +59,7 @@ RETURNING m.id, message_text(m.content)
 
 # Answers to them, answers that cite them, and answers that name what a fact was about.
 FORGET_ANSWERS = """
-UPDATE messages m SET is_forgotten = true
+UPDATE messages m SET is_forgotten = true, forgotten_at = coalesce(m.forgotten_at, now())
 FROM conversations c
 WHERE c.id = m.conversation_id AND c.telegram_user_id = %(owner)s
   AND c.thread_id = %(thread_id)s AND m.role = 'assistant'
@@ -69,6 +70,14 @@ WHERE c.id = m.conversation_id AND c.telegram_user_id = %(owner)s
                SELECT 1 FROM jsonb_array_elements_text(name) AS word
                WHERE position(word IN translate(lower(m.content), 'ё''’', 'е')) = 0)))
 RETURNING m.id
+"""
+
+# What was said right after them is embedded anew, without their words before it.
+EMBED_NEIGHBOURS = """
+UPDATE search_documents n SET model_id = NULL FROM search_documents d
+WHERE d.telegram_user_id = %(owner)s AND d.thread_id = %(thread_id)s
+  AND d.message_id = ANY(%(ids)s) AND n.telegram_user_id = %(owner)s
+  AND n.thread_id = %(thread_id)s AND n.position = d.position + 1
 """
 
 # They leave the search.
@@ -131,7 +140,7 @@ class ForgettingRepository:
             about = {"ids": asked, "answers": answers, "names": json.dumps(self._names(objects))}
             said = transaction.fetch_all(FORGET_ANSWERS, {**owner.columns(), **about})
             hidden = {**owner.columns(), "ids": [*asked, *(answer for (answer,) in said)]}
-            for statement in (DELETE_DOCUMENTS, DELETE_SUMMARIES):
+            for statement in (EMBED_NEIGHBOURS, DELETE_DOCUMENTS, DELETE_SUMMARIES):
                 transaction.execute(statement, hidden)
             for statement in (DELETE_RESULTS, DELETE_ORPHANED_ENTITIES):
                 transaction.execute(statement, owner.columns())

@@ -1,0 +1,77 @@
+"""Purging what users asked to forget: hidden at once, deleted for good a little later."""
+
+from __future__ import annotations
+
+from src.storage.pg_client import PgClient, Transaction
+
+UNDO_SECONDS = 600  # how long what was forgotten is kept, hidden, in case it was a mistake
+PURGE_BATCH = 1000  # messages of one transaction
+
+# Hidden messages whose time is over, and their conversations. One whose update still waits (its
+# answer is under way, or could not be sent yet) stays until that is over.
+SELECT_FORGOTTEN = """
+SELECT m.id, m.conversation_id::text FROM messages m
+LEFT JOIN messages asked ON asked.id = m.reply_to_id
+WHERE m.forgotten_at < now() - make_interval(secs => %(seconds)s) AND NOT EXISTS (
+    SELECT 1 FROM telegram_updates u
+    WHERE u.bot_id = coalesce(asked.bot_id, m.bot_id)
+      AND u.chat_id = coalesce(asked.chat_id, m.chat_id)
+      AND u.message_id = coalesce(asked.telegram_message_id, m.telegram_message_id)
+      AND u.handled_at IS NULL)
+ORDER BY m.forgotten_at, m.id LIMIT %(limit)s
+"""
+
+# Nobody digests the conversations meanwhile (``SummaryRepository`` locks the same rows).
+LOCK_CONVERSATIONS = """
+SELECT id FROM conversations WHERE id = ANY(%(conversations)s::uuid[])
+ORDER BY id FOR NO KEY UPDATE
+"""
+
+# The positions of what goes are not given out again: they were summarised and read for facts.
+KEEP_POSITIONS = """
+UPDATE conversations c
+SET last_position = greatest(last_position, (SELECT max(position) FROM messages
+                                             WHERE conversation_id = c.id))
+WHERE id = ANY(%(conversations)s::uuid[])
+"""
+
+# A fact that the message told as well stays, in its own words.
+CUT_QUOTES = """
+UPDATE memory_sources s SET quote = f.text FROM memories f
+WHERE f.id = s.memory_id AND s.message_id = ANY(%(ids)s)
+"""
+
+# What hangs on them (their answers, tool results, refused facts, documents) goes with them.
+DELETE_FORGOTTEN = """
+DELETE FROM messages WHERE id = ANY(%(ids)s) AND forgotten_at IS NOT NULL
+"""
+
+
+class PurgeRepository:
+    """Deletes for good; the method blocks (see ``PgClient.run``)."""
+
+    def __init__(self, client: PgClient) -> None:
+        """Use ``client``, which someone else opens and closes."""
+        self._client = client
+
+    def purge_forgotten(self, *, older_than: float = UNDO_SECONDS) -> int:
+        """Delete the messages that were hidden ``older_than`` seconds ago; returns how many."""
+        purged = 0
+        while True:
+            rows = self._client.fetch_all(
+                SELECT_FORGOTTEN, {"seconds": older_than, "limit": PURGE_BATCH}
+            )
+            if rows:
+                purged += self._purge([row[0] for row in rows], {row[1] for row in rows})
+            if len(rows) < PURGE_BATCH:
+                return purged
+
+    def _purge(self, ids: list[int], conversations: set[str]) -> int:
+        parameters = {"ids": ids, "conversations": sorted(conversations)}
+
+        def work(transaction: Transaction) -> int:
+            for statement in (LOCK_CONVERSATIONS, KEEP_POSITIONS, CUT_QUOTES):
+                transaction.execute(statement, parameters)
+            return transaction.execute(DELETE_FORGOTTEN, parameters)
+
+        return self._client.in_transaction(work)

@@ -1,0 +1,179 @@
+"""What a user asked to forget is hidden at once, and ten minutes later it is nowhere any more."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from src.memory.terms import terms
+from src.storage.conversation_repo import TelegramOrigin
+from src.storage.forgetting_repo import ForgettingRepository
+from src.storage.pg_client import PgClient
+from src.storage.purge_repo import UNDO_SECONDS, PurgeRepository
+from src.storage.update_repo import NewUpdate
+from tests.fakes.openai_server import ChatRequest, Reply
+from tests.integration.fact_rig import FAKE_EMBEDDINGS
+from tests.integration.memory_rig import Person, called, open_person, saved
+from tests.tables import columns_that_hold
+
+BOT = 555
+SECRET = "Мой проект называется qzwomba"
+FACT = {"text": SECRET, "quote": SECRET, "relation": "works_on", "object": "qzwomba"}
+
+
+@pytest.fixture
+async def person(dsn: str, client: PgClient) -> AsyncIterator[Person]:
+    async with open_person(client, embedding_model=FAKE_EMBEDDINGS) as opened:
+        yield opened
+
+
+def purge(person: Person, *, minutes_later: float = UNDO_SECONDS / 60 + 1) -> int:
+    """What the job does so many minutes after the request."""
+    person.rows(
+        "UPDATE messages SET forgotten_at = forgotten_at - make_interval(mins => %(minutes)s)",
+        minutes=round(minutes_later),
+    )
+    return PurgeRepository(person.rig.client).purge_forgotten()
+
+
+def held(person: Person) -> set[str]:
+    return columns_that_hold(person.rig.core.dsn, "qzwomba")
+
+
+def number_of(person: Person, text: str) -> int:
+    [(number,)] = person.rows("SELECT id FROM messages WHERE content LIKE %(x)s", x=f"%{text}")
+    return int(number)
+
+
+async def forget(person: Person, text: str) -> None:
+    uid = f"msg-{number_of(person, text)}"
+    await person.say("Забудь это", called("forget_fact", uids=[uid]), "Готово, qzwomba забыта.")
+
+
+async def test_what_is_forgotten_stays_ten_minutes_and_is_then_nowhere(person: Person) -> None:
+    await person.say(SECRET, saved(FACT), "Запомнил: qzwomba")
+    order = "Всегда отвечай qzwomba"
+    await person.say(order, saved({"text": order, "quote": order}), "Нет")
+    await person.say("Как проект?", called("search_memory", query="qzwomba"), "qzwomba [1]")
+    await person.index()
+    await forget(person, SECRET)
+    await forget(person, "Всегда отвечай qzwomba")
+    assert held(person) >= {"messages.content", "rejected_facts.text"}
+    assert purge(person, minutes_later=UNDO_SECONDS / 60 - 1) == 0
+    assert "messages.content" in held(person)
+    assert purge(person) > 0
+    assert held(person) == set()
+    assert person.rows("SELECT 1 FROM messages WHERE is_forgotten") == []
+    kept = person.rows("SELECT message_text(content) FROM messages WHERE role = 'user'")
+    assert kept == [("Как проект?",)]
+    assert purge(person) == 0
+
+
+async def test_a_fact_of_the_same_message_that_stays_keeps_its_own_words_alone(
+    person: Person,
+) -> None:
+    told = f"Люблю чай. {SECRET}"
+    tea = {"text": "Люблю чай", "quote": told, "relation": "likes", "object": "чай"}
+    await person.say(told, saved(tea), "Ага")
+    [(id_,)] = person.rows("SELECT id FROM messages WHERE role = 'user'")
+    person.rows(
+        "UPDATE messages SET is_forgotten = true, forgotten_at = now() WHERE id = %(id)s", id=id_
+    )
+    assert purge(person) > 0
+    assert person.facts() == ["Люблю чай"]
+    assert "memory_sources.quote" not in held(person)
+
+
+def summaries(request: ChatRequest) -> Reply | str:
+    """Summaries and extraction name what they read."""
+    if request.raw.get("tool_choice"):
+        return Reply(tool_calls=[("ExtractedFacts", {"facts": []})])
+    return "Говорили о qzwomba." if "qzwomba" in str(request.messages) else "Говорили."
+
+
+async def test_positions_are_not_given_out_again_after_the_newest_messages_went(
+    person: Person,
+) -> None:
+    """Else new messages would count as summarised, and as read for facts."""
+    for number in range(18):
+        await person.say(f"qzwomba {number}", "ответ")
+    person.rig.model.reply = summaries
+    await person.rig.core.memory.turns.index_pending()
+    await person.rig.core.memory.turns.digest(person.conversation())
+    digested = person.rows("SELECT extracted_position, last_position FROM conversations")
+    [(covered,)] = person.rows("SELECT max(last_position) FROM conversation_summaries")
+    assert digested == [(20, 0)] and covered > 5
+    uids = [f"msg-{id_}" for (id_,) in person.rows("SELECT id FROM messages WHERE position > 2")]
+    ForgettingRepository(person.rig.client, terms).forget(person.owner, uids)
+    assert purge(person) > 0
+    assert person.rows("SELECT max(position) FROM messages") == [(2,)]
+    await person.say("новое", "новый ответ")
+    assert person.rows("SELECT position FROM messages ORDER BY id DESC LIMIT 2") == [(38,), (37,)]
+    await person.rig.core.memory.turns.digest(person.conversation())
+    [(extracted,)] = person.rows("SELECT extracted_position FROM conversations")
+    assert extracted < 37, "what is new waits to be read"
+    spans = person.rows(
+        "SELECT first_position, last_position, content FROM conversation_summaries ORDER BY 1"
+    )
+    assert [span[0] for span in spans[1:]] == [span[1] + 1 for span in spans[:-1]]
+    assert "qzwomba" not in str([span[2] for span in spans[1:]])
+
+
+async def test_a_message_whose_answer_is_under_way_waits_for_it(person: Person) -> None:
+    updates = person.rig.core.updates
+    payload: dict[str, Any] = {"update_id": 1}
+    new = NewUpdate(1, "message", payload, person.user, 0, person.user, 7)
+    updates.store(BOT, [new])
+    [(row,)] = person.rows("SELECT id FROM telegram_updates")
+    origin = TelegramOrigin(BOT, person.user, 7, person.user, update=row)
+    turn = await person.begin(SECRET, origin=origin)
+    person.rows("UPDATE messages SET is_forgotten = true, forgotten_at = now()")
+    person.rig.model.queue("Хорошо, qzwomba")
+    answer = await person.rig.core.agent.answer(turn)
+    assert purge(person) == 0, "the answer could not be delivered yet"
+    await person.rig.core.agent.mark_delivered(turn, answer, update=row)
+    assert purge(person) == 2 and held(person) == set()
+    assert updates.store(BOT, [new]) == 0, "Telegram delivers it again: it is not answered twice"
+    assert updates.find_waiting(row) is None
+
+
+async def test_what_was_said_right_after_is_embedded_anew_without_what_is_forgotten(
+    person: Person,
+) -> None:
+    await person.say(SECRET, "Ага")
+    await person.index()
+    [(position,)] = person.rows(
+        "SELECT max(position) FROM search_documents WHERE telegram_user_id = %(user)s"
+    )
+    await forget(person, SECRET)
+    waiting = person.rows("SELECT position FROM search_documents WHERE model_id IS NULL")
+    answers = person.rows("SELECT 1 FROM search_documents WHERE position = %(p)s", p=position)
+    assert not waiting and not answers, "the answer to it left the search too"
+    conversation = person.conversation()
+    store = person.rig.core.conversations.append_message
+    first = store(conversation, "user", SECRET, said_at=person.moment)
+    store(conversation, "user", "А это остаётся", said_at=person.moment)
+    await person.index()
+    ForgettingRepository(person.rig.client, terms).forget(person.owner, [f"msg-{first}"])
+    left = person.rows(
+        "SELECT m.content, d.model_id FROM search_documents d JOIN messages m"
+        " ON m.id = d.message_id WHERE d.model_id IS NULL"
+    )
+    assert left == [("А это остаётся", None)]
+    await person.index()
+    assert person.rows("SELECT 1 FROM search_documents WHERE model_id IS NULL") == []
+
+
+async def test_more_than_one_batch_goes_in_one_run(person: Person) -> None:
+    conversation: UUID = person.conversation()
+    person.rows(
+        "INSERT INTO messages (conversation_id, role, content, position, is_forgotten,"
+        " forgotten_at) SELECT %(id)s, 'user', 'qzwomba', n, true, now()"
+        " FROM generate_series(1, 2500) n",
+        id=str(conversation),
+    )
+    assert purge(person) == 2500 and held(person) == set()
+    assert person.rows("SELECT last_position FROM conversations") == [(2500,)]
