@@ -77,6 +77,13 @@ class PutAsideError(AppError):
     text_key = "error_put_aside"
 
 
+class QuestionMovedError(ConversationGoneError, TransientError):
+    """The message lost its place while it was answered: it is to be answered anew.
+
+    Its group became a supergroup, or somebody there was erased, whose words the turn has read.
+    """
+
+
 class ModelError(AppError):
     """The language model gave no answer, and asking again would not help."""
 

@@ -39,7 +39,9 @@ ROWS_OF_OWNER = {
 # What the topics of a group have in common.
 OF_ALL_TOPICS = frozenset({"model_usage", "user_settings"})
 # Tables that hold nothing of anybody's.
-NOBODYS = frozenset({"alembic_version", "embedding_models", "embedding_means", "global_settings"})
+NOBODYS = frozenset(
+    {"alembic_version", "embedding_models", "embedding_means", "global_settings", "chat_moves"}
+)
 
 TABLES = """
 SELECT table_name FROM information_schema.tables

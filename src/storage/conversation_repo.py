@@ -11,6 +11,7 @@ from typing import Literal, TypedDict
 from uuid import UUID
 
 from src.errors import AppError, ConversationGoneError, StorageRejectedError
+from src.storage.group_moves import move_owner
 from src.storage.pg_client import PgClient, Row, Transaction, storable
 
 Role = Literal["user", "assistant", "tool", "system"]
@@ -146,26 +147,6 @@ WITH digested AS (
 DELETE FROM messages WHERE conversation_id = %(conversation_id)s
 """
 
-# A group became a supergroup: what it said and told follows it to the new chat id, unless the new
-# one has begun a memory of its own.
-UPDATE_OWNER = """
-UPDATE conversations SET telegram_user_id = %(new)s
-WHERE telegram_user_id = %(old)s
-  AND NOT EXISTS (SELECT 1 FROM conversations WHERE telegram_user_id = %(new)s)
-"""
-UPDATE_OWNER_OF_MEMORY = (
-    "UPDATE memories SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s",
-    "UPDATE entities SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s",
-    "UPDATE rejected_facts SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s",
-    "UPDATE search_owners SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s",
-    "UPDATE search_documents SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s",
-    "UPDATE search_postings SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s",
-    "UPDATE document_embeddings SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s",
-    "UPDATE user_settings SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s"
-    " AND NOT EXISTS (SELECT 1 FROM user_settings WHERE telegram_user_id = %(new)s)",
-)
-SELECT_OWNER_HAS_MEMORY = "SELECT 1 FROM search_owners WHERE telegram_user_id = %(new)s LIMIT 1"
-
 
 class ConversationRepository:
     """Stores conversations and messages; every method blocks (see ``PgClient.run``)."""
@@ -285,17 +266,11 @@ class ConversationRepository:
         return self._client.execute(DELETE_MESSAGES, {"conversation_id": str(conversation_id)})
 
     def migrate_owner(self, old_chat_id: int, new_chat_id: int) -> int:
-        """Hand a group's conversations and memory to the supergroup that it became."""
-        chats = {"old": old_chat_id, "new": new_chat_id}
+        """Hand a group's conversations and memory to the supergroup that it became.
 
-        def move(transaction: Transaction) -> int:
-            moved = transaction.execute(UPDATE_OWNER, chats)
-            if transaction.fetch_one(SELECT_OWNER_HAS_MEMORY, chats) is None:
-                for statement in UPDATE_OWNER_OF_MEMORY:
-                    transaction.execute(statement, chats)
-            return moved
-
-        return self._client.in_transaction(move)
+        What the supergroup has already is merged with it. Returns how many conversations moved.
+        """
+        return self._client.in_transaction(lambda t: move_owner(t, old_chat_id, new_chat_id))
 
 
 _lock = threading.Lock()

@@ -145,6 +145,12 @@ WHERE o.telegram_user_id = %(owner)s AND o.thread_id = %(thread_id)s AND d.kind 
 ORDER BY d.position DESC LIMIT 1
 """
 
+# Whose a conversation is does not change meanwhile (a group that moves, an erasure).
+LOCK_CONVERSATION = """
+SELECT id FROM conversations WHERE id = %(conversation_id)s
+  AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s FOR KEY SHARE
+"""
+
 # Messages that this transaction indexes: locked, and still not indexed by another worker.
 LOCK_UNINDEXED = """
 SELECT m.id FROM messages m JOIN conversations c ON c.id = m.conversation_id
@@ -225,6 +231,7 @@ class SearchIndexRepository:
         }
 
         def add(transaction: Transaction) -> int:
+            transaction.execute(LOCK_CONVERSATION, ids)
             waiting = {row[0] for row in transaction.fetch_all(LOCK_UNINDEXED, ids)}
             new = [document for document in documents if document.source_id in waiting]
             ids["ids"] = sorted(waiting)  # the others are in the index, by another worker

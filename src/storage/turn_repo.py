@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
-from src.errors import ConversationGoneError, StorageRejectedError
+from src.errors import AppError, ConversationGoneError, QuestionMovedError, StorageRejectedError
 from src.storage.conversation_repo import FOREIGN_KEY_VIOLATION
 from src.storage.pg_client import PgClient, Transaction, storable
 
@@ -118,6 +118,12 @@ FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE m.id = %(message_id)s AND m.conversation_id = %(conversation_id)s
 ON CONFLICT (reply_to_id) WHERE role = 'assistant' DO NOTHING
 RETURNING id
+"""
+
+# Whether a message that left its conversation is elsewhere, or the conversation is still there.
+SELECT_MOVED = """
+SELECT 1 FROM conversations WHERE id = %(conversation_id)s
+UNION ALL SELECT 1 FROM messages WHERE id = %(message_id)s
 """
 
 # Which tools the answer used (seed 001).
@@ -252,13 +258,24 @@ class TurnRepository:
 
         Raises:
             ConversationGoneError: /new wiped the conversation meanwhile.
+            QuestionMovedError: The message is to be answered anew.
         """
         try:
-            return self._client.in_transaction(lambda t: _save_answer(t, answer))
+            stored = self._client.in_transaction(lambda t: _save_answer(t, answer))
         except StorageRejectedError as error:
             if error.sqlstate == FOREIGN_KEY_VIOLATION:
-                raise ConversationGoneError("the conversation was deleted") from error
+                raise self._gone(answer) from error
             raise
+        if stored is None:
+            raise self._gone(answer)
+        return stored
+
+    def _gone(self, answer: NewAnswer) -> AppError:
+        """Why there is no place for the answer."""
+        ids = _ids(answer.conversation_id, answer.message_id)
+        if self._client.fetch_one(SELECT_MOVED, ids) is None:
+            return ConversationGoneError("the conversation was deleted")
+        return QuestionMovedError("the message has another place by now")
 
     def add_usage(self, conversation_id: UUID, usage: tuple[ModelUsage, ...]) -> None:
         """Record model calls that led to no answer."""
@@ -319,15 +336,14 @@ class TurnRepository:
         return bool(row and row[0])
 
 
-def _save_answer(transaction: Transaction, answer: NewAnswer) -> StoredAnswer:
+def _save_answer(transaction: Transaction, answer: NewAnswer) -> StoredAnswer | None:
+    """See ``TurnRepository.save_answer``; None when the message is not there any more."""
     ids = _ids(answer.conversation_id, answer.message_id)
     text = storable(answer.text)
     row = transaction.fetch_one(INSERT_ANSWER, {**ids, "content": text})
     if row is None:
         earlier = transaction.fetch_one(SELECT_ANSWER, ids)
-        if earlier is None:
-            raise ConversationGoneError("the conversation was deleted")
-        return StoredAnswer(*earlier)
+        return StoredAnswer(*earlier) if earlier else None
     if answer.tools:
         tools = f"Tools used: {', '.join(answer.tools)}"
         transaction.execute(INSERT_TOOLS_USED, {**ids, "content": storable(tools)})

@@ -45,7 +45,11 @@ class NewUpdate:
 
 @dataclass(frozen=True)
 class WaitingUpdate:
-    """A stored update that is not handled yet, with what is known of its owner."""
+    """A stored update that is not handled yet, with what is known of its owner.
+
+    Attributes:
+        owner_id: Whose memory it belongs to: the chat, or the supergroup that the chat became.
+    """
 
     id: int
     bot_id: int
@@ -62,6 +66,7 @@ class WaitingUpdate:
     time_zone: str | None
     is_inactive: bool
     mode: Mode = "assistant"
+    owner_id: int | None = None
 
     @property
     def age_days(self) -> float:
@@ -119,9 +124,11 @@ SELECT (SELECT count(*) FROM stored), (SELECT count(*) FROM deferred)
 SELECT_WAITING = """
 SELECT u.id, u.bot_id, u.update_id, u.kind, u.chat_id, u.thread_id, u.user_id, u.message_id,
        u.media_group_id, u.payload, u.received_at, s.language, s.time_zone,
-       s.inactive_since IS NOT NULL, coalesce(s.mode, 'assistant')
+       s.inactive_since IS NOT NULL, coalesce(s.mode, 'assistant'),
+       coalesce(v.new_chat_id, u.chat_id)
 FROM telegram_updates u
-LEFT JOIN user_settings s ON s.telegram_user_id = u.chat_id
+LEFT JOIN chat_moves v ON v.old_chat_id = u.chat_id
+LEFT JOIN user_settings s ON s.telegram_user_id = coalesce(v.new_chat_id, u.chat_id)
 WHERE u.id = %(update)s AND u.handled_at IS NULL
 """
 

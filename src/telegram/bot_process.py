@@ -8,6 +8,7 @@ import random
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from aiogram import Bot
@@ -27,6 +28,7 @@ from src.jobs.workers import Workers, build_queue
 from src.storage.advisory_lock import POLLER_LOCK, WORKER_LOCK, AdvisoryLock
 from src.storage.worker_repo import WorkerRepository
 from src.telegram.delivery import Delivery
+from src.telegram.group_moves import move_group
 from src.telegram.handlers.messages import TurnHandler
 from src.telegram.lazy_models import build_models
 from src.telegram.receiver import Poller, UpdateIntake, WebhookRoute
@@ -147,10 +149,7 @@ def _register_tasks(core: Core, bot: Bot, identity: BotIdentity, queue: App) -> 
 
 
 def _build_tasks(core: Core, bot: Bot, identity: BotIdentity) -> UpdateTasks:
-    async def move_group(old: int, new: int) -> None:
-        await core.client.run(core.conversations.migrate_owner, old, new)
-
-    delivery = Delivery(bot, move_group)
+    delivery = Delivery(bot, partial(move_group, core))
     dispatcher = build_dispatcher(
         core=core,
         identity=identity,

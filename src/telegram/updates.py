@@ -36,6 +36,7 @@ MEDIA = (
     "photo", "voice", "audio", "video", "video_note", "document", "sticker", "animation",
     "location", "venue", "contact", "poll", "dice", "story", "paid_media", "game", "checklist",
 )  # fmt: skip
+MIGRATION = ("migrate_to_chat_id", "migrate_from_chat_id")
 ESSENTIAL = ("message_id", "date", "chat", "from", "text", "message_thread_id", "is_topic_message")
 
 
@@ -78,6 +79,8 @@ def update_id_of(raw: Any) -> int | None:
 
 
 def _read_message(update_id: int, message: Json, bot: BotIdentity) -> NewUpdate | None:
+    if _is_migration(message):
+        return _read_migration(update_id, message)
     place = _place(message)
     if place is None or _is_bot(message):
         return None
@@ -101,9 +104,29 @@ def _message_kind(message: Json, bot: BotIdentity) -> UpdateKind | None:
         return _text_kind(message, text, bot)
     if any(message.get(field) for field in MEDIA):
         return "media" if _is_private(message) or _answers(message, bot) else None
-    if _integer(message.get("migrate_to_chat_id"), MAX_ID) is not None:
-        return "member"
     return None
+
+
+def _is_migration(message: Any) -> bool:
+    """Whether it says that a group became a supergroup; Telegram itself writes such a message."""
+    return isinstance(message, dict) and any(
+        _integer(message.get(field), MAX_ID) is not None for field in MIGRATION
+    )
+
+
+def _read_migration(update_id: int, message: Json) -> NewUpdate | None:
+    """Which chat became which; who caused it does not matter, and is not kept."""
+    chat = message.get("chat")
+    chat_id = _person(chat)
+    if not isinstance(chat, dict) or chat_id is None or chat_id > 0:
+        return None
+    moved = _only(message, MIGRATION)
+    if any(_integer(other, MAX_ID) is None or other >= 0 for other in moved.values()):
+        return None
+    message_id = _integer(message.get("message_id"), MAX_ID) or 0
+    kept = {"message_id": message_id, "date": 0, "chat": {"id": chat_id, "type": "supergroup"}}
+    payload = {"update_id": update_id, "message": kept | moved}
+    return NewUpdate(update_id, "member", payload, chat_id=chat_id, message_id=message_id or None)
 
 
 def _text_kind(message: Json, text: str, bot: BotIdentity) -> UpdateKind | None:
@@ -191,7 +214,8 @@ _READERS = {
 
 def _validated(raw: Json, update: NewUpdate, access: Access) -> NewUpdate | None:
     """The update, if aiogram can read it; else its essence; strangers' without content."""
-    if not access.permits(update.user_id, update.chat_id):
+    is_strangers = not access.permits(update.user_id, update.chat_id)
+    if is_strangers and not _is_migration(update.payload.get("message")):
         return _refused(raw, update)
     if _is_readable(update.payload):
         return update

@@ -299,12 +299,3 @@ def test_a_group_takes_its_memory_along_when_it_becomes_a_supergroup(
             for table, row in rows
         ]
     assert rows_of(client.dsn, Owner(OTHER)) == others
-
-
-def test_a_supergroup_that_has_a_conversation_already_keeps_it(
-    repo: ConversationRepository,
-) -> None:
-    old, new = repo.get_or_create_conversation(-5), repo.get_or_create_conversation(-7)
-    assert repo.migrate_owner(-5, -7) == 0
-    assert repo.get_or_create_conversation(-5) == old
-    assert repo.get_or_create_conversation(-7) == new

@@ -66,7 +66,8 @@ def test_every_valid_update_has_its_kind() -> None:
 def test_what_is_kept_is_what_telegram_sent() -> None:
     for raw in VALID:
         found = kept(raw)
-        assert found.payload == raw
+        if "migrate_to_chat_id" not in raw.get("message", {}):
+            assert found.payload == raw
         assert found.update_id == raw["update_id"]
 
 
@@ -150,6 +151,34 @@ def test_channels_and_messages_without_a_sender_are_ignored() -> None:
 def test_a_group_that_moves_is_kept_as_a_change_of_the_chat() -> None:
     found = kept(update(message=message(chat=group(-17, "group"), migrate_to_chat_id=GROUP)))
     assert (found.kind, found.chat_id, found.interrupts) == ("member", -17, False)
+
+
+ANONYMOUS_ADMIN = {"id": 1087968824, "is_bot": True, "first_name": "Group"}
+CHANNEL_BOT = {"id": 136817688, "is_bot": True, "first_name": "Channel"}
+
+
+@pytest.mark.parametrize("cause", [person(), person(3), ANONYMOUS_ADMIN, CHANNEL_BOT, None])
+@pytest.mark.parametrize(
+    ("chat", "field", "other"),
+    [(-17, "migrate_to_chat_id", GROUP), (GROUP, "migrate_from_chat_id", -17)],
+)
+def test_a_move_is_followed_whoever_caused_it_and_nothing_is_kept_of_him(
+    cause: dict[str, Any] | None, chat: int, field: str, other: int
+) -> None:
+    raw = update(message=message(chat=group(chat, "group"), **{field: other, "from": cause}))
+    if cause is None:
+        del raw["message"]["from"]
+    found = kept(raw, OWNER)
+    where = {"message_id": 5, "date": 0, "chat": {"id": chat, "type": "supergroup"}}
+    assert found.payload == {"update_id": 1000, "message": where | {field: other}}
+    assert (found.kind, found.chat_id, found.user_id) == ("member", chat, None)
+
+
+def test_what_is_no_move_of_a_group_moves_nothing() -> None:
+    for chat, other in ((USER, GROUP), (-17, USER), (0, GROUP), (-17, 2**60), (-17, "-100")):
+        place = {"id": chat, "type": "group"}
+        found = read(update(message=message(chat=place, migrate_to_chat_id=other)))
+        assert found is None, (chat, other)
 
 
 def test_an_album_is_known_by_its_id() -> None:
@@ -237,7 +266,7 @@ def test_nothing_that_a_stranger_wrote_is_kept() -> None:
     )
     refusals = [read(with_secret(raw), OWNER) for raw in (*VALID, extra)]
     found = [refusal for refusal in refusals if refusal is not None]
-    assert {refusal.kind for refusal in found} == {"refused"} and len(found) >= 4
+    assert {refusal.kind for refusal in found} == {"refused", "member"} and len(found) >= 5
     assert all(SECRET not in json.dumps(asdict(one), ensure_ascii=False) for one in found)
     assert all(Update.model_validate(refusal.payload).message for refusal in found)
     assert not any(refusal.interrupts for refusal in found)

@@ -14,6 +14,7 @@ from aiogram.types import (
 from src.application import Core
 from src.storage.update_repo import WaitingUpdate
 from src.telegram.delivery import Address, Delivery
+from src.telegram.group_moves import move_group
 from src.telegram.keyboards import stop_waiting
 from src.texts import Language, say
 
@@ -28,7 +29,7 @@ def build_refusal_router() -> Router:
 def build_router() -> Router:
     """The router of what is not a message to answer."""
     router = Router(name="chats")
-    router.message.register(follow_migration, F.migrate_to_chat_id)
+    router.message.register(follow_migration, F.migrate_to_chat_id | F.migrate_from_chat_id)
     router.my_chat_member.register(note_membership)
     router.callback_query.register(answer_button)
     router.stopped_message_generation.register(note_stop_button)
@@ -51,16 +52,18 @@ async def refuse(
     if await core.client.run(core.updates.was_refused_lately, stored):
         return "refused silently"
     sentence = say("not_allowed", language, user_id=stored.user_id)
-    await delivery.send_text(Address(message.chat.id, stored.thread_id), sentence)
+    await delivery.send_text(
+        Address(stored.owner_id or message.chat.id, stored.thread_id), sentence
+    )
     return "refused"
 
 
 async def follow_migration(message: Message, core: Core) -> str:
-    """A group became a supergroup: its conversations go with it."""
+    """A group became a supergroup, as the old chat or the new one tells: its memory goes along."""
     if message.migrate_to_chat_id is not None:
-        await core.client.run(
-            core.conversations.migrate_owner, message.chat.id, message.migrate_to_chat_id
-        )
+        await move_group(core, message.chat.id, message.migrate_to_chat_id)
+    elif message.migrate_from_chat_id is not None:
+        await move_group(core, message.migrate_from_chat_id, message.chat.id)
     return "done"
 
 

@@ -40,12 +40,13 @@ async def run_command(
     delivery: Delivery,
 ) -> str:
     """Run a command and say what came of it."""
+    owner = stored.owner_id or message.chat.id
     reply = await commands.run(
         command.name,
-        message.chat.id,
+        owner,
         thread_id=stored.thread_id,
         language=language,
         argument=command.argument,
     )
-    await delivery.send_text(Address(message.chat.id, stored.thread_id), reply)
+    await delivery.send_text(Address(owner, stored.thread_id), reply)
     return "done"

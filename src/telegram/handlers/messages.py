@@ -76,7 +76,7 @@ class TurnHandler:
         address = Address(
             incoming.telegram_user_id,
             incoming.thread_id,
-            stored.message_id if incoming.telegram_user_id < 0 else None,
+            stored.message_id if _is_reply_possible(incoming, stored) else None,
         )
         answer, edit = await self._generate(turn, stored, control, address)
         if control.stopped and await self._is_wiped_next(stored):
@@ -89,7 +89,7 @@ class TurnHandler:
     ) -> IncomingMessage:
         """The message as the service takes it."""
         return IncomingMessage(
-            telegram_user_id=message.chat.id,
+            telegram_user_id=stored.owner_id or message.chat.id,
             text=text,
             moment=message.date.astimezone(UTC),
             language=language,
@@ -209,7 +209,8 @@ async def explain_text_only(
         if rest is not None or await core.client.run(core.updates.was_album_answered, stored):
             return "left to another of the album"
     sentence = say("only_text", language)
-    await delivery.send_text(Address(message.chat.id, stored.thread_id), sentence)
+    address = Address(stored.owner_id or message.chat.id, stored.thread_id)
+    await delivery.send_text(address, sentence)
     return "done"
 
 
@@ -222,8 +223,14 @@ async def take_edit(
     """Keep what the user made of the message; it is not answered again."""
     origin = _origin(message, stored)
     text = _without_mention(message.text or "", identity.username)
-    found = await core.client.run(core.conversations.edit_message, message.chat.id, origin, text)
+    owner = stored.owner_id or message.chat.id
+    found = await core.client.run(core.conversations.edit_message, owner, origin, text)
     return "done" if found else "ignored"
+
+
+def _is_reply_possible(incoming: IncomingMessage, stored: WaitingUpdate) -> bool:
+    """Whether the answer quotes the message: in groups, unless it stayed in the old chat."""
+    return incoming.telegram_user_id < 0 and incoming.telegram_user_id == stored.chat_id
 
 
 def _origin(message: Message, stored: WaitingUpdate) -> TelegramOrigin:

@@ -84,7 +84,7 @@ def _owner(stored: WaitingUpdate) -> Owner:
 
     The receiver takes no callback without a chat; nobody owns chat 0.
     """
-    return Owner(stored.chat_id or 0, stored.thread_id)
+    return Owner(stored.owner_id or 0, stored.thread_id)
 
 
 def _there(address: Address, source: SourceMessage, bot_id: int) -> Address | None:
