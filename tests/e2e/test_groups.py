@@ -114,6 +114,33 @@ async def test_a_group_that_becomes_a_supergroup_keeps_its_history(
     await shared_world.settled()
 
 
+async def test_a_message_that_waits_in_the_old_chat_is_answered_in_the_new_one(
+    shared_world: World, place: Sender
+) -> None:
+    """The new chat is told of first; what was asked in the old one is answered with its memory."""
+    telegram, model = shared_world.telegram, shared_world.model
+    old, new = Sender(chat_id=-779, chat_type="group"), chat_of(place)
+    await telegram.send_text(ANNA, f"{NAME} старое", **old)
+    await telegram.wait_sent(-779)
+    gate = asyncio.Event()
+    model.queue(Reply(text="первый", gate=gate))
+    await telegram.send_text(ANNA, f"{NAME} первый вопрос", **old)
+    await model.wait_for(lambda: model.waiting_at_gate)
+    await telegram.send_text(BORIS, f"{NAME} второй вопрос", **old)
+    await telegram.send_message(ANNA, **place, migrate_from_chat_id=-779)
+    moves = "SELECT 1 FROM chat_moves WHERE old_chat_id = -779"
+    await eventually(lambda: shared_world.query(moves), "the move")
+    gate.set()
+    await telegram.wait_sent(new)
+    await shared_world.settled()
+    assert shared_world.answers(new)[-1] == "эхо: второй вопрос"
+    assert "старое" in str(model.requests[-1].messages)
+    assert [text for role, text in shared_world.history(new) if role == "user"] == [
+        "старое", "первый вопрос", "второй вопрос",
+    ]  # fmt: skip
+    assert shared_world.history(-779) == []
+
+
 async def test_a_sentence_for_an_unknown_command_comes_only_when_it_is_ours(
     shared_world: World, place: Sender
 ) -> None:
