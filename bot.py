@@ -129,13 +129,16 @@ async def reembed(settings: Settings, _arguments: argparse.Namespace) -> int:
 
 
 async def erase(settings: Settings, arguments: argparse.Namespace) -> int:
-    """Delete everything of a user from every table, and say how much it was."""
+    """Delete everything of a user, or of a group, from every table; say how much it was."""
     from src.application import open_core
     from src.storage.erasure_repo import ErasureRepository
 
     async with open_core(settings) as core:
-        rows = await core.client.run(ErasureRepository(core.client).erase, arguments.user_id)
-    print(f"Erased user {arguments.user_id}: {rows} rows, and what hung on them.")
+        erasure = ErasureRepository(core.client)
+        rows = await core.client.run(erasure.erase, arguments.user_id)
+        await core.client.run(erasure.vacuum)
+    who = "user" if arguments.user_id > 0 else "group"
+    print(f"Erased {who} {arguments.user_id}: {rows} rows, and what hung on them.")
     return 0
 
 
@@ -230,6 +233,14 @@ def _user_id(text: str) -> int:
     return number
 
 
+def _owner_id(text: str) -> int:
+    """A Telegram user id, or the negative id of a group."""
+    number = int(text)
+    if number == 0 or abs(number) >= 2**52:
+        raise argparse.ArgumentTypeError(f"{text} is not the id of a Telegram user or group")
+    return number
+
+
 def _put_aside(text: str) -> int | str:
     """What ``jobs`` lists in its first column, or all of it."""
     return ALL if text == ALL else int(text)
@@ -259,7 +270,10 @@ def parse_arguments(
             command.add_argument("--json", action="store_true", help="one JSON object a reply")
         elif name == "erase":
             command.add_argument(
-                "--user-id", type=_user_id, required=True, help="whose data to delete"
+                "--user-id",
+                type=_owner_id,
+                required=True,
+                help="whose data to delete; the negative id of a group: all of its topics",
             )
         elif name == "eval":
             command.add_argument("file", type=Path, help="a JSON file in LoCoMo's format")

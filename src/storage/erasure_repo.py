@@ -1,61 +1,160 @@
-"""Erasing everything of one owner: every table, every column."""
+"""Erasing everything of one owner, a person or a group: every table, every column."""
 
 from __future__ import annotations
 
+import json
+import logging
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from src.errors import StorageError
+from src.storage.payload_words import names_in, without_person
 from src.storage.pg_client import PgClient, Transaction
 
-# Nobody stores a fact, a summary or an answer meanwhile.
+logger = logging.getLogger(__name__)
+
+# Every id of the owner: a group that moved had another one before.
+SELECT_IDS = """
+SELECT v.new_chat_id, array(SELECT old_chat_id FROM chat_moves WHERE new_chat_id = v.new_chat_id)
+FROM chat_moves v WHERE %(owner)s IN (v.old_chat_id, v.new_chat_id) LIMIT 1
+"""
+
+# Chats of others in which he takes part, as far as is known.
+SELECT_CHATS = """
+SELECT chat_id FROM messages
+WHERE chat_id IS NOT NULL AND %(owner)s IN (sender_id, author_id)
+UNION SELECT chat_id FROM telegram_updates WHERE chat_id IS NOT NULL AND user_id = %(owner)s
+"""
+
+# His own updates, first of all: a turn of his that is only beginning stores no message any more
+# (``INSERT_MESSAGE``). What they call him is looked for in those of others.
+DELETE_JOBS = r"""
+DELETE FROM procrastinate_jobs
+WHERE status <> 'doing' AND (
+    (task_name = 'handle_update' AND (args ->> 'update')::bigint IN (
+        SELECT id FROM telegram_updates WHERE user_id = %(owner)s OR chat_id = ANY(%(ids)s)))
+    OR substring(coalesce(lock, args ->> 'lock') FROM '^chat:-?\d+:(-?\d+):')::bigint
+       = ANY(%(ids)s))
+"""
+DELETE_UPDATES = """
+DELETE FROM telegram_updates WHERE user_id = %(owner)s OR chat_id = ANY(%(ids)s)
+RETURNING payload
+"""
+
+# Updates of others, from where he takes part or with his number in them.
+SELECT_PAYLOADS = """
+SELECT id, payload, coalesce(chat_id = ANY(%(chats)s), false) FROM telegram_updates
+WHERE payload <> '{}' AND (chat_id = ANY(%(chats)s)
+                           OR position((%(owner)s)::text IN payload::text) > 0)
+ORDER BY id FOR UPDATE
+"""
+UPDATE_PAYLOAD = "UPDATE telegram_updates SET payload = %(payload)s WHERE id = %(update)s"
+UPDATE_EMPTIED = """
+UPDATE telegram_updates SET payload = '{}', handled_at = now(), outcome = 'erased'
+WHERE id = %(update)s
+"""
+
+# Nobody stores a fact, a summary or an answer meanwhile. It returns the conversations of others
+# in which he wrote, taught, is mentioned, or is forwarded.
 LOCK_CONVERSATIONS = """
-SELECT id FROM conversations
+SELECT id::text, telegram_user_id <> %(owner)s FROM conversations
 WHERE telegram_user_id = %(owner)s
-   OR id IN (SELECT conversation_id FROM messages WHERE sender_id = %(owner)s)
+   OR id IN (SELECT conversation_id FROM messages
+             WHERE %(owner)s IN (sender_id, author_id)
+                OR mentions @> jsonb_build_array(jsonb_build_object('id', %(owner)s)))
+   OR (telegram_user_id, thread_id) IN (
+       SELECT f.telegram_user_id, f.thread_id
+       FROM memories f JOIN memory_sources s ON s.memory_id = f.id
+       WHERE %(owner)s IN (s.sender_id, s.author_id))
 ORDER BY id FOR UPDATE
 """
 
-# What the bot told others in groups with the person's words as its source, or in words that nobody
+# Messages of others there that mention him without a user name.
+SELECT_MENTIONING = """
+SELECT id, content, mentions FROM messages
+WHERE conversation_id = ANY(%(rooms)s::uuid[])
+  AND mentions @> jsonb_build_array(jsonb_build_object('id', %(owner)s))
+"""
+UPDATE_MENTIONING = """
+UPDATE messages SET content = %(content)s, mentions = %(mentions)s, indexed_at = NULL
+WHERE id = %(id)s
+"""
+
+# Summaries of these conversations from the first message of his, or about him, on; they are made
+# anew without it.
+DELETE_SUMMARIES = """
+DELETE FROM conversation_summaries s
+USING (SELECT conversation_id, min(position) AS first FROM messages
+       WHERE conversation_id = ANY(%(rooms)s::uuid[])
+         AND (%(owner)s IN (sender_id, author_id) OR id = ANY(%(mentioning)s))
+       GROUP BY conversation_id) AS written
+WHERE s.conversation_id = written.conversation_id AND s.last_position >= written.first
+"""
+
+# Facts of others there that call him by a name by which he was mentioned, and answers that do.
+DELETE_FACTS_ABOUT = """
+DELETE FROM memories f USING conversations c
+WHERE c.id = ANY(%(rooms)s::uuid[]) AND f.telegram_user_id = c.telegram_user_id
+  AND f.thread_id = c.thread_id AND EXISTS (
+    SELECT 1 FROM unnest(%(names)s::text[]) AS name
+    WHERE position(lower(name) IN lower(f.text || ' ' || f.subject || ' ' || f.object)) > 0
+       OR EXISTS (SELECT 1 FROM memory_sources s WHERE s.memory_id = f.id
+                  AND position(lower(name) IN lower(s.quote)) > 0))
+"""
+DELETE_ANSWERS_ABOUT = """
+DELETE FROM messages
+WHERE conversation_id = ANY(%(rooms)s::uuid[]) AND role = 'assistant' AND EXISTS (
+    SELECT 1 FROM unnest(%(names)s::text[]) AS name
+    WHERE position(lower(name) IN lower(content)) > 0)
+"""
+
+# What the bot told others there with the person's words as its source, or in words that nobody
 # else used there (by their first five letters, since words are inflected).
 DELETE_ANSWERS_TO_OTHERS = """
 DELETE FROM messages a USING answer_sources s
 LEFT JOIN messages m ON m.id = s.message_id
 LEFT JOIN memory_sources q ON q.memory_id = s.memory_id
-WHERE a.id = s.answer_id AND %(owner)s IN (m.sender_id, q.sender_id)
+WHERE a.id = s.answer_id
+  AND %(owner)s IN (m.sender_id, m.author_id, q.sender_id, q.author_id)
 """
 DELETE_ANSWERS_IN_THEIR_WORDS = r"""
 WITH rooms AS MATERIALIZED (
-    SELECT c.id, c.telegram_user_id, c.thread_id FROM conversations c
-    WHERE c.telegram_user_id <> %(owner)s
-      AND (c.id IN (SELECT conversation_id FROM messages WHERE sender_id = %(owner)s)
-           OR (c.telegram_user_id, c.thread_id) IN (
-               SELECT f.telegram_user_id, f.thread_id
-               FROM memories f JOIN memory_sources s ON s.memory_id = f.id
-               WHERE s.sender_id = %(owner)s))
+    SELECT id, telegram_user_id, thread_id FROM conversations
+    WHERE id = ANY(%(rooms)s::uuid[])
 ), told AS (
-    SELECT rooms.id AS conversation_id, f.text || ' ' || s.quote AS text, s.sender_id
+    SELECT rooms.id AS conversation_id, f.text || ' ' || s.quote AS text,
+           coalesce(%(owner)s IN (s.sender_id, s.author_id), false) AS is_theirs
     FROM rooms JOIN memories f ON f.telegram_user_id = rooms.telegram_user_id
          AND f.thread_id = rooms.thread_id
     JOIN memory_sources s ON s.memory_id = f.id
     UNION ALL
-    SELECT rooms.id, message_text(m.content), m.sender_id
+    SELECT rooms.id, message_text(m.content),
+           coalesce(%(owner)s IN (m.sender_id, m.author_id), false)
     FROM rooms JOIN messages m ON m.conversation_id = rooms.id WHERE m.role = 'user'
 ), their_words AS (
     SELECT conversation_id, left(word, 5) AS word
     FROM told, regexp_split_to_table(lower(text), '\W+') AS word
     WHERE length(word) >= 5
     GROUP BY conversation_id, left(word, 5)
-    HAVING bool_and(sender_id IS NOT DISTINCT FROM %(owner)s)
+    HAVING bool_and(is_theirs)
 )
 DELETE FROM messages a
 WHERE a.role = 'assistant' AND EXISTS (
     SELECT 1 FROM regexp_split_to_table(lower(a.content), '\W+') AS said
     JOIN their_words t ON t.word = left(said, 5)
     WHERE t.conversation_id = a.conversation_id AND length(said) >= 5)
-  AND a.conversation_id IN (SELECT id FROM rooms)
+  AND a.conversation_id = ANY(%(rooms)s::uuid[])
 """
 
-# What tools read to the model there.
+# What tools read to the model there, and what models proposed there in vain.
 DELETE_TOOL_RESULTS = """
-DELETE FROM tool_results
-WHERE conversation_id IN (SELECT conversation_id FROM messages WHERE sender_id = %(owner)s)
+DELETE FROM tool_results WHERE conversation_id = ANY(%(rooms)s::uuid[])
+"""
+DELETE_REJECTED = """
+DELETE FROM rejected_facts r USING conversations c
+WHERE c.id = ANY(%(rooms)s::uuid[]) AND r.telegram_user_id = c.telegram_user_id
+  AND r.thread_id = c.thread_id
 """
 
 # Where a person writes in groups, the group's memory holds facts that only he told, names that
@@ -63,48 +162,82 @@ WHERE conversation_id IN (SELECT conversation_id FROM messages WHERE sender_id =
 DELETE_ENTITIES_IN_GROUPS = """
 DELETE FROM entities e
 USING memory_entities l JOIN memory_sources s ON s.memory_id = l.memory_id
-WHERE l.entity_id = e.id AND s.sender_id = %(owner)s AND NOT EXISTS (
+WHERE l.entity_id = e.id AND %(owner)s IN (s.sender_id, s.author_id) AND NOT EXISTS (
     SELECT 1 FROM memory_entities o JOIN memory_sources other ON other.memory_id = o.memory_id
-    WHERE o.entity_id = e.id AND other.sender_id IS DISTINCT FROM %(owner)s)
+    WHERE o.entity_id = e.id
+      AND (%(owner)s IN (other.sender_id, other.author_id)) IS NOT TRUE)
 """
 DELETE_FACTS_TOLD_IN_GROUPS = """
 DELETE FROM memories f USING memory_sources s
-WHERE s.memory_id = f.id AND s.sender_id = %(owner)s AND NOT EXISTS (
+WHERE s.memory_id = f.id AND %(owner)s IN (s.sender_id, s.author_id) AND NOT EXISTS (
     SELECT 1 FROM memory_sources other
-    WHERE other.memory_id = f.id AND other.sender_id IS DISTINCT FROM %(owner)s)
+    WHERE other.memory_id = f.id
+      AND (%(owner)s IN (other.sender_id, other.author_id)) IS NOT TRUE)
 """
-DELETE_QUOTES_IN_GROUPS = "DELETE FROM memory_sources WHERE sender_id = %(owner)s"
-
-# Summaries of groups from the first message of this person on; they are made anew without it.
-DELETE_SUMMARIES_OF_GROUPS = """
-DELETE FROM conversation_summaries s
-USING (SELECT conversation_id, min(position) AS first FROM messages
-       WHERE sender_id = %(owner)s GROUP BY conversation_id) AS written
-WHERE s.conversation_id = written.conversation_id AND s.last_position >= written.first
+DELETE_QUOTES_IN_GROUPS = """
+DELETE FROM memory_sources WHERE %(owner)s IN (sender_id, author_id)
 """
-
-# The positions of what goes are given out again; what will stand there was not read for facts.
-UPDATE_EXTRACTED = """
-UPDATE conversations c SET extracted_position = least(extracted_position, (
-    SELECT coalesce(max(m.position), 0)
-    FROM messages m LEFT JOIN messages asked ON asked.id = m.reply_to_id
-    WHERE m.conversation_id = c.id
-      AND coalesce(asked.sender_id, m.sender_id) IS DISTINCT FROM %(owner)s))
-WHERE c.id IN (SELECT conversation_id FROM messages WHERE sender_id = %(owner)s)
+DELETE_ORPHANED_ENTITIES = """
+DELETE FROM entities e USING conversations c
+WHERE c.id = ANY(%(rooms)s::uuid[]) AND e.telegram_user_id = c.telegram_user_id
+  AND e.thread_id = c.thread_id
+  AND NOT EXISTS (SELECT 1 FROM memory_entities l WHERE l.entity_id = e.id)
 """
 
-# Updates of others, where the person wrote, without what a reply or a button quotes of it.
-UPDATE_QUOTING = """
-UPDATE telegram_updates
-SET payload = payload #- '{message,reply_to_message}' #- '{message,quote}'
-    #- '{edited_message,reply_to_message}' #- '{edited_message,quote}'
-    #- '{callback_query,message,reply_to_message}' #- '{callback_query,message,text}'
-WHERE chat_id IN (SELECT chat_id FROM messages WHERE sender_id = %(owner)s
-                  UNION SELECT chat_id FROM telegram_updates WHERE user_id = %(owner)s)
+# The positions of what goes are not given out again: what stands there was read for facts.
+KEEP_POSITIONS = """
+UPDATE conversations c
+SET last_position = greatest(last_position, (SELECT max(position) FROM messages
+                                             WHERE conversation_id = c.id))
+WHERE id = ANY(%(rooms)s::uuid[])
 """
 
-# What the person wrote in groups, with the answers to it.
-DELETE_MESSAGES_IN_GROUPS = "DELETE FROM messages WHERE sender_id = %(owner)s"
+# What was said right after his words is embedded anew, without them before it; what mentions him
+# leaves the search, and comes back in its new words.
+EMBED_NEIGHBOURS = """
+UPDATE search_documents n SET model_id = NULL
+FROM search_documents d JOIN messages m ON m.id = d.message_id
+WHERE m.conversation_id = ANY(%(rooms)s::uuid[])
+  AND (%(owner)s IN (m.sender_id, m.author_id) OR m.id = ANY(%(mentioning)s))
+  AND n.telegram_user_id = d.telegram_user_id AND n.thread_id = d.thread_id
+  AND n.position = d.position + 1
+"""
+DELETE_DOCUMENTS = "DELETE FROM search_documents WHERE message_id = ANY(%(mentioning)s)"
+
+# What he wrote there, or others forwarded of him, with the answers to it.
+DELETE_MESSAGES_IN_GROUPS = """
+DELETE FROM messages WHERE %(owner)s IN (sender_id, author_id)
+"""
+
+# Questions of others there that are being answered now, by a turn that has read his words. They
+# get new numbers: its answer finds no place (``QuestionMovedError``), and they are answered anew.
+SELECT_UNDER_WAY = """
+SELECT m.id FROM messages m
+JOIN telegram_updates u ON u.bot_id = m.bot_id AND u.chat_id = m.chat_id
+     AND u.message_id = m.telegram_message_id AND u.handled_at IS NULL
+WHERE m.conversation_id = ANY(%(rooms)s::uuid[]) AND m.role = 'user'
+  AND NOT EXISTS (SELECT 1 FROM messages a WHERE a.reply_to_id = m.id AND a.role = 'assistant')
+"""
+RENUMBER = """
+WITH gone AS (
+    DELETE FROM messages WHERE id = %(id)s
+    RETURNING conversation_id, role, content, created_at, said_at, position, bot_id, chat_id,
+              telegram_message_id, sender_id, author_id, mentions, stream_message_id,
+              is_forgotten, forgotten_at
+)
+INSERT INTO messages (conversation_id, role, content, created_at, said_at, position, bot_id,
+                      chat_id, telegram_message_id, sender_id, author_id, mentions,
+                      stream_message_id, is_forgotten, forgotten_at)
+SELECT conversation_id, role, content, created_at, said_at, position, bot_id, chat_id,
+       telegram_message_id, sender_id, author_id, mentions, stream_message_id, is_forgotten,
+       forgotten_at
+FROM gone RETURNING id
+"""
+UPDATE_SOURCES = """
+UPDATE memory_sources
+SET message_id = %(new)s, uid = 'msg-' || %(new)s, episode = 'teach_msg-' || %(new)s
+WHERE uid = 'msg-' || %(id)s
+"""
 
 # The owner's own rows; what hangs on them goes by its foreign key.
 DELETE_OWN = (
@@ -116,12 +249,19 @@ DELETE_OWN = (
     "DELETE FROM search_owners WHERE telegram_user_id = %(owner)s",
     "DELETE FROM model_usage WHERE telegram_user_id = %(owner)s",
     "DELETE FROM user_settings WHERE telegram_user_id = %(owner)s",
-    "DELETE FROM telegram_updates WHERE user_id = %(owner)s OR chat_id = %(owner)s",
+    "DELETE FROM chat_moves WHERE new_chat_id = %(owner)s",
 )
+
+# The server gives the places of the deleted rows out again.
+VACUUM = """
+VACUUM messages, telegram_updates, memories, memory_sources, entities, rejected_facts,
+       conversation_summaries, tool_results, search_documents, search_postings,
+       document_embeddings
+"""
 
 
 class ErasureRepository:
-    """Erases; the method blocks (see ``PgClient.run``)."""
+    """Erases; the methods block (see ``PgClient.run``)."""
 
     def __init__(self, client: PgClient) -> None:
         """Use ``client``, which someone else opens and closes."""
@@ -132,24 +272,110 @@ class ErasureRepository:
 
         One transaction: all of it goes, or nothing does. Rows of others that lose a quotation are
         counted, those that go by a foreign key are not.
+
+        Args:
+            telegram_user_id: A person, or the negative id of a group: all of its topics.
         """
-        owner = {"owner": telegram_user_id}
+        return self._client.in_transaction(lambda t: _Erasure(t, telegram_user_id).run())
 
-        def work(transaction: Transaction) -> int:
-            transaction.execute(LOCK_CONVERSATIONS, owner)
-            statements = (
-                DELETE_ANSWERS_TO_OTHERS,
-                DELETE_ANSWERS_IN_THEIR_WORDS,
-                DELETE_TOOL_RESULTS,
-                DELETE_ENTITIES_IN_GROUPS,
-                DELETE_FACTS_TOLD_IN_GROUPS,
-                DELETE_QUOTES_IN_GROUPS,
-                DELETE_SUMMARIES_OF_GROUPS,
-                UPDATE_EXTRACTED,
-                UPDATE_QUOTING,
-                DELETE_MESSAGES_IN_GROUPS,
-                *DELETE_OWN,
-            )
-            return sum(transaction.execute(statement, owner) for statement in statements)
+    def vacuum(self) -> bool:
+        """Free the places of deleted rows; False when the server cannot do it now."""
+        try:
+            self._client.execute(VACUUM)
+        except StorageError as error:
+            logger.warning("the tables were not vacuumed", exc_info=error)
+            return False
+        return True
 
-        return self._client.in_transaction(work)
+
+class _Erasure:
+    """One erasure, within its transaction."""
+
+    def __init__(self, transaction: Transaction, owner: int) -> None:
+        self._transaction = transaction
+        moved = transaction.fetch_one(SELECT_IDS, {"owner": owner})
+        owner, earlier = moved if moved else (owner, [])
+        self._owner = owner
+        self._parameters: dict[str, Any] = {
+            "owner": owner, "ids": [owner, *earlier], "names": [], "mentioning": []
+        }  # fmt: skip
+
+    def run(self) -> int:
+        """All steps, in an order in which running turns take their locks too."""
+        rows = self._erase_updates()
+        conversations = self._transaction.fetch_all(LOCK_CONVERSATIONS, self._parameters)
+        self._parameters["rooms"] = [id_ for id_, is_room in conversations if is_room]
+        rows += self._erase_mentions()
+        rows += self._execute(
+            DELETE_SUMMARIES,
+            DELETE_FACTS_ABOUT,
+            DELETE_ANSWERS_ABOUT,
+            DELETE_ANSWERS_TO_OTHERS,
+            DELETE_ANSWERS_IN_THEIR_WORDS,
+            DELETE_TOOL_RESULTS,
+            DELETE_REJECTED,
+            DELETE_ENTITIES_IN_GROUPS,
+            DELETE_FACTS_TOLD_IN_GROUPS,
+            DELETE_QUOTES_IN_GROUPS,
+        )
+        self._execute(DELETE_ORPHANED_ENTITIES, KEEP_POSITIONS, EMBED_NEIGHBOURS, DELETE_DOCUMENTS)
+        rows += self._execute(DELETE_MESSAGES_IN_GROUPS)
+        self._renumber_questions()
+        return rows + self._execute(*DELETE_OWN)
+
+    def _execute(self, *statements: str) -> int:
+        return sum(
+            self._transaction.execute(statement, self._parameters) for statement in statements
+        )
+
+    def _erase_updates(self) -> int:
+        """Delete the owner's updates with their jobs, and take him out of those of others."""
+        chats = self._transaction.fetch_all(SELECT_CHATS, self._parameters)
+        self._parameters["chats"] = [chat for (chat,) in chats]
+        rows = self._execute(DELETE_JOBS)
+        own = self._transaction.fetch_all(DELETE_UPDATES, self._parameters)
+        others = self._transaction.fetch_all(SELECT_PAYLOADS, self._parameters)
+        payloads = [payload for payload, *_ in own] + [payload for _, payload, _ in others]
+        names = {name for name in names_in(payloads, self._owner) if len(name) > 1}
+        for update, payload, in_room in others:
+            rows += self._clean(update, payload, names, in_room=in_room)
+        return rows + len(own)
+
+    def _clean(self, update: int, payload: Any, names: set[str], *, in_room: bool) -> int:
+        left = without_person(payload, self._owner, names, in_room=in_room)
+        if left == payload:
+            return 0
+        if left is None:
+            return self._transaction.execute(UPDATE_EMPTIED, {"update": update})
+        changed = {"update": update, "payload": json.dumps(left)}
+        return self._transaction.execute(UPDATE_PAYLOAD, changed)
+
+    def _erase_mentions(self) -> int:
+        """Take the names by which he is mentioned out of the messages of others."""
+        found = self._transaction.fetch_all(SELECT_MENTIONING, self._parameters)
+        names: set[str] = set()
+        for id_, content, mentions in found:
+            called = {one["name"] for one in mentions if one["id"] == self._owner}
+            names |= called
+            left = [one for one in mentions if one["id"] != self._owner]
+            changed = {
+                "id": id_,
+                "content": _without_names(content, called),
+                "mentions": json.dumps(left, ensure_ascii=False) if left else None,
+            }
+            self._transaction.execute(UPDATE_MENTIONING, changed)
+        self._parameters["mentioning"] = [id_ for id_, *_ in found]
+        self._parameters["names"] = sorted(name for name in names if len(name) > 1)
+        return len(found)
+
+    def _renumber_questions(self) -> None:
+        for (id_,) in self._transaction.fetch_all(SELECT_UNDER_WAY, self._parameters):
+            row = self._transaction.fetch_one(RENUMBER, {"id": id_})
+            if row is not None:
+                self._transaction.execute(UPDATE_SOURCES, {"id": id_, "new": row[0]})
+
+
+def _without_names(text: str, names: Sequence[str] | set[str]) -> str:
+    """The text with a hole where one of the names stands, long ones first."""
+    found = sorted((re.escape(name) for name in names if name), key=len, reverse=True)
+    return re.sub("|".join(found), "…", text, flags=re.IGNORECASE) if found else text

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from src.errors import ConversationGoneError
+from src.errors import ConversationGoneError, QuestionMovedError
 from src.services.agent_service import IncomingMessage
 from src.storage.conversation_repo import TelegramOrigin
 from src.storage.erasure_repo import ErasureRepository
@@ -58,7 +58,7 @@ def message_of(sender: int, text: str, place: Owner | None = None, **fields: Any
 
 async def write(
     rig: Rig, sender: int, text: str, *replies: Reply | str, place: Owner | None = None,
-    **fields: Any,
+    origin: TelegramOrigin | None = None, **fields: Any,
 ) -> int:  # fmt: skip
     """A whole turn that came by Telegram; returns the id of the message."""
     update = message_of(sender, text, place, **fields)
@@ -74,7 +74,8 @@ async def write(
             "ru",
             "Europe/Moscow",
             thread_id=owner.thread_id,
-            origin=TelegramOrigin(BOT, owner.telegram_user_id, update.message_id, sender),
+            origin=origin
+            or TelegramOrigin(BOT, owner.telegram_user_id, update.message_id, sender),
         )
     )
     answer = await rig.core.agent.answer(turn)
@@ -147,22 +148,21 @@ TEXTS = {
     "messages.content", "memories.text", "memories.object", "memory_sources.quote",
     "entities.name", "entities.normalised_name", "rejected_facts.text",
     "conversation_summaries.content", "tool_results.arguments", "tool_results.result",
-    "telegram_updates.payload", "search_postings.term", "memories.content_hash",
+    "search_postings.term",
 }  # fmt: skip
 
 
 async def test_nothing_that_a_person_wrote_taught_or_was_told_stands_anywhere(rig: Rig) -> None:
     await live(rig, BORIS, "qzboris")
     await live(rig, ANNA, "qzanna")
-    assert columns_that_hold(rig.core.dsn, "qzanna") >= TEXTS - {"memories.content_hash"}
+    assert columns_that_hold(rig.core.dsn, "qzanna") >= TEXTS
     filled = {table for table, _ in rows_of(rig.core.dsn, Owner(ANNA))}
     assert filled == ROWS_OF_OWNER.keys(), "every table is filled"
     others = rows_of(rig.core.dsn, Owner(BORIS))
 
     assert erase(rig) > 0
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
-    jobs = {"procrastinate_jobs.lock"}  # of updates that no worker has handled here
-    assert columns_that_hold(rig.core.dsn, str(ANNA)) <= jobs
+    assert columns_that_hold(rig.core.dsn, str(ANNA)) == set()
     assert rows_of(rig.core.dsn, Owner(ANNA)) == []
     assert rows_of(rig.core.dsn, Owner(BORIS)) == others
     for table in ("search_documents", "search_postings", "document_embeddings"):
@@ -220,7 +220,7 @@ def group_rows_of(rig: Rig, sender: int) -> list[Any]:
 async def test_in_a_group_only_what_the_person_wrote_and_was_told_goes(rig: Rig) -> None:
     await fill_group(rig)
     held = columns_that_hold(rig.core.dsn, "qzanna")
-    assert held >= TEXTS - {"rejected_facts.text", "memories.content_hash"}
+    assert held >= TEXTS - {"rejected_facts.text"}
     others = group_rows_of(rig, BORIS)
     assert len(others) == 2 * 17 + 1
 
@@ -356,6 +356,179 @@ async def test_a_button_pressed_by_somebody_else_keeps_no_quotation(rig: Rig) ->
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
 
 
+async def test_what_others_forwarded_of_a_person_goes_and_what_they_say_themselves_stays(
+    rig: Rig,
+) -> None:
+    """In the private chat of somebody else, where the person never was."""
+    forward = TelegramOrigin(BOT, BORIS, 1, BORIS, author_id=ANNA)
+    text = "Аня любит qzanna"
+    await write(rig, BORIS, text, saves(text), "Запомнил qzannatold", origin=forward)
+    await write(rig, BORIS, "Боря любит чай", saves("Боря любит чай"), "Ага")
+    search = Reply(tool_calls=[("search_memory", {"query": "что любит Аня"})])
+    await write(rig, BORIS, "Что она любит?", search, "Она любит qzanna [1]")
+    await digest(rig, Owner(BORIS))
+    assert columns_that_hold(rig.core.dsn, "qzanna") >= {"memories.text", "messages.content"}
+    erase(rig)
+    assert columns_that_hold(rig.core.dsn, "qzanna") == set()
+    kept = rig.rows("SELECT message_text(content) FROM messages WHERE role = 'user' ORDER BY id")
+    assert kept == [("Боря любит чай",), ("Что она любит?",)]
+    facts = await rig.core.memory.memories.list_memories(Owner(BORIS))
+    assert [fact.text for fact in facts] == ["Боря любит чай"]
+
+
+async def test_what_a_person_forwarded_in_a_group_goes_with_him(rig: Rig) -> None:
+    number = next(_numbers)
+    forward = TelegramOrigin(BOT, GROUP.telegram_user_id, number, ANNA, author_id=BORIS)
+    await write(rig, ANNA, "Боря писал qzanna", "Вот как: qzanna", place=GROUP, origin=forward)
+    await rig.core.agent.start_new_conversation(GROUP.telegram_user_id, thread_id=GROUP.thread_id)
+    await write(rig, ANNA, "Ещё qzanna", saves("Ещё qzanna"), "Ага", place=GROUP, origin=forward)
+    erase(rig)
+    assert columns_that_hold(rig.core.dsn, "qzanna") == set()
+
+
+async def test_where_others_mention_a_person_his_name_goes_and_their_words_stay(rig: Rig) -> None:
+    number = next(_numbers)
+    mention = TelegramOrigin(
+        BOT, GROUP.telegram_user_id, number, BORIS, mentions=((ANNA, "qzAnna"), (7, "Олег"))
+    )
+    text = "Спросим qzAnna и Олега про рыбалку"
+    await write(rig, BORIS, text, saves("Спросим qzAnna", quote=text), "Спросите qzAnna",
+                place=GROUP, origin=mention)  # fmt: skip
+    for number in range(17):
+        await write(rig, BORIS, f"рыбалка {number}", "ответ", place=GROUP)
+    rig.model.reply = lambda request: (
+        Reply(tool_calls=[("ExtractedFacts", {"facts": []})])
+        if request.raw.get("tool_choice")
+        else "Говорили о qzAnna."
+    )
+    await digest(rig, GROUP)
+    held = columns_that_hold(rig.core.dsn, "qzanna")
+    assert held >= {"messages.content", "memories.text", "conversation_summaries.content"}
+    assert erase(rig) > 0
+    assert columns_that_hold(rig.core.dsn, "qzanna", str(ANNA)) == set()
+    [(content, mentions)] = rig.rows(
+        "SELECT message_text(content), mentions FROM messages WHERE content LIKE '%%Спросим%%'"
+    )
+    assert content == "Спросим … и Олега про рыбалку" and mentions == [{"id": 7, "name": "Олег"}]
+    await rig.core.memory.turns.index_pending()
+    found = "SELECT count(*) FROM search_documents d JOIN messages m ON m.id = d.message_id"
+    assert rig.rows(f"{found} WHERE m.mentions IS NOT NULL") == [(1,)], "in its new words"
+
+
+async def test_a_whole_group_goes_with_all_its_topics_under_each_of_its_ids(rig: Rig) -> None:
+    old = -4711
+    for place in (Owner(old), GROUP._replace(thread_id=0), GROUP):
+        await write(rig, ANNA, "здесь qzanna", saves("здесь qzanna"), "qzanna", place=place)
+    await digest(rig, GROUP)
+    await write(rig, BORIS, "моё", "ответ")
+    rig.core.conversations.migrate_owner(old, GROUP.telegram_user_id)
+    rig.core.updates.store(BOT, [message_of(BORIS, "ждёт qzanna", GROUP)])
+    forward = {"forward_origin": {"type": "chat", "date": 1, "sender_chat": {
+        "id": GROUP.telegram_user_id, "type": "supergroup", "title": "qzannas"}}}  # fmt: skip
+    rig.core.updates.store(BOT, [message_of(BORIS, "qzanna", None, **forward)])
+    others = rows_of(rig.core.dsn, Owner(BORIS), without={"telegram_updates"})
+    assert erase(rig, old) > 0
+    ids = (str(old), str(GROUP.telegram_user_id), "qzanna")
+    assert columns_that_hold(rig.core.dsn, *ids) == set()
+    assert rows_of(rig.core.dsn, Owner(BORIS), without={"telegram_updates"}) == others
+    assert rig.rows("SELECT outcome FROM telegram_updates WHERE handled_at IS NULL") == []
+
+
+async def test_an_update_of_the_person_that_waits_goes_with_its_job(rig: Rig) -> None:
+    for place in (None, GROUP):
+        rig.core.updates.store(BOT, [message_of(ANNA, "qzanna", place)])
+        rig.core.updates.store(BOT, [message_of(BORIS, "моё", place)])
+    erase(rig)
+    assert columns_that_hold(rig.core.dsn, "qzanna", str(ANNA)) == set()
+    left = rig.rows("SELECT (args ->> 'update')::bigint FROM procrastinate_jobs ORDER BY id")
+    assert left == rig.rows("SELECT id FROM telegram_updates ORDER BY id") and len(left) == 2
+
+
+@pytest.mark.parametrize("place", [None, GROUP], ids=["private", "group"])
+async def test_a_turn_that_was_only_beginning_does_not_write_the_person_back(
+    rig: Rig, place: Owner | None
+) -> None:
+    """A worker has read the update, and stores its message when the erasure is over."""
+    update = message_of(ANNA, "qzanna", place)
+    rig.core.updates.store(BOT, [update])
+    [(row,)] = rig.rows("SELECT id FROM telegram_updates")
+    owner = place or Owner(ANNA)
+    assert update.message_id is not None
+    origin = TelegramOrigin(BOT, owner.telegram_user_id, update.message_id, ANNA, update=row)
+    incoming = IncomingMessage(
+        owner.telegram_user_id, "qzanna", NOON, "ru", "UTC", thread_id=owner.thread_id,
+        origin=origin,
+    )  # fmt: skip
+    erase(rig)
+    with pytest.raises(ConversationGoneError):
+        await rig.core.agent.begin_turn(incoming)
+    assert columns_that_hold(rig.core.dsn, "qzanna") == set()
+
+
+async def test_a_message_and_an_erasure_at_once_leave_nothing(rig: Rig) -> None:
+    """Whichever comes first: the erasure takes the message along, or the message is refused."""
+    for number in range(20):
+        person = ANNA + 1000 + number
+        update = message_of(person, f"qzanna {number}")
+        rig.core.updates.store(BOT, [update])
+        [(row,)] = rig.rows(
+            "SELECT id FROM telegram_updates WHERE update_id = %(id)s", id=update.update_id
+        )
+        origin = TelegramOrigin(BOT, person, number + 1, person, update=row)
+        incoming = IncomingMessage(person, "qzanna", NOON, "ru", "UTC", origin=origin)
+        beginning = asyncio.ensure_future(rig.core.agent.begin_turn(incoming))
+        await asyncio.to_thread(erase, rig, person)
+        await asyncio.gather(beginning, return_exceptions=True)
+        assert columns_that_hold(rig.core.dsn, "qzanna") == set()
+
+
+async def test_an_answer_to_others_that_was_under_way_is_made_anew_without_the_person(
+    rig: Rig,
+) -> None:
+    """The model had read what the person said in the group, and a tool had found it."""
+    text = "Аня любит qzanna"
+    await write(rig, ANNA, text, saves(text), "Запомнил", place=GROUP)
+    await digest(rig, GROUP)
+    update = message_of(BORIS, "Что нового?", GROUP)
+    rig.core.updates.store(BOT, [update])
+    [(row,)] = rig.rows("SELECT max(id) FROM telegram_updates")
+    assert update.message_id is not None
+    origin = TelegramOrigin(BOT, GROUP.telegram_user_id, update.message_id, BORIS, update=row)
+    incoming = IncomingMessage(
+        GROUP.telegram_user_id, "Что нового?", NOON, "ru", "UTC", thread_id=GROUP.thread_id,
+        origin=origin,
+    )  # fmt: skip
+    fact = saves("Боря спросил qzanna", quote="Что нового?")
+    search = Reply(tool_calls=[("search_memory", {"query": "qzanna"})])
+    rig.model.queue(saves("Что нового?"), fact, search)
+    rig.model.reply = lambda _request: "Аня любит qzanna"
+    turn = await rig.core.agent.begin_turn(incoming)
+    await in_flight(rig, rig.core.agent.answer(turn))
+    assert columns_that_hold(rig.core.dsn, "qzanna") == set()
+    again = await rig.core.agent.begin_turn(incoming)
+    assert again.answer is None and again.message_id != turn.message_id
+    assert "qzanna" not in str(again.history)
+    rig.model.reply = lambda _request: "Ничего."
+    assert (await rig.core.agent.answer(again)).text == "Ничего."
+    with pytest.raises(QuestionMovedError):
+        await rig.core.agent.answer(turn)
+
+
+async def test_vectors_of_others_that_were_made_with_the_person_s_words_are_made_anew(
+    rig: Rig,
+) -> None:
+    await write(rig, ANNA, "qzanna", "ответ", place=GROUP)
+    rig.rows("DELETE FROM messages WHERE role = 'assistant'")
+    await write(rig, BORIS, "сразу после", "ответ", place=GROUP)
+    await digest(rig, GROUP)
+    erase(rig)
+    waiting = rig.rows(
+        "SELECT message_text(m.content) FROM search_documents d"
+        " JOIN messages m ON m.id = d.message_id WHERE d.model_id IS NULL"
+    )
+    assert waiting == [("сразу после",)]
+
+
 async def test_the_same_person_in_private_and_in_groups_goes_from_everywhere(rig: Rig) -> None:
     other_group = Owner(-1_000_000_000_888)
     for place in (None, GROUP, GROUP._replace(thread_id=4), other_group):
@@ -475,8 +648,7 @@ async def test_a_cleared_conversation_keeps_no_summary_and_is_read_for_facts_aga
     await digest(rig, Owner(ANNA))
     conversation = rig.core.conversations.get_or_create_conversation(ANNA)
     assert rig.core.conversations.clear_conversation_messages(conversation) == 36
-    held = columns_that_hold(rig.core.dsn, "qzanna")
-    assert held == {"telegram_updates.payload"}, "as Telegram sent it, for three days"
+    assert columns_that_hold(rig.core.dsn, "qzanna") == set()
     assert rig.rows("SELECT extracted_position FROM conversations") == [(0,)]
 
 

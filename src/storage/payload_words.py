@@ -1,0 +1,160 @@
+"""Taking a person's words and names out of the updates of others: pure functions on their JSON.
+
+An update of somebody else's that waits may quote a person's message, forward it, mention him, or
+carry his name and his phone number. What is left can still be handled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+Json = dict[str, Any]
+
+BLANK = "-"  # in the place of a name; Telegram's types want some text
+HOLE = "…"  # in the place of each UTF-16 unit of a name, so that other entities keep their places
+NAMES = ("first_name", "last_name", "username", "title")
+MESSAGES = ("message", "edited_message")
+QUOTED = ("reply_to_message", "pinned_message", "external_reply")
+SAID = ("text", "caption", "rich_message", "entities", "caption_entities", "quote", *QUOTED)
+
+
+def names_in(payload: Any, person: int) -> Iterator[str]:
+    """What the objects that stand for the person call him; also first and last name together."""
+    if isinstance(payload, list):
+        for entry in payload:
+            yield from names_in(entry, person)
+    if not isinstance(payload, dict):
+        return
+    if _is_of(payload, person):
+        names = [payload[name] for name in NAMES if isinstance(payload.get(name), str)]
+        yield from names
+        if isinstance(payload.get("last_name"), str):
+            yield f"{payload.get('first_name', '')} {payload['last_name']}".strip()
+    for entry in payload.values():
+        yield from names_in(entry, person)
+
+
+def without_person(
+    payload: Json, person: int, names: Collection[str], *, in_room: bool
+) -> Json | None:
+    """The update of somebody else without a person's words and names.
+
+    Args:
+        payload: The update.
+        person: Whose words go; also a group or a channel.
+        names: What the person is called, as far as it is known.
+        in_room: Whether it comes from a chat in which the person takes part: there the bot's own
+            messages may tell of him, so they are not quoted either.
+
+    Returns:
+        None when all of it is the person's words: a message of his that somebody forwarded.
+    """
+    person_is = _Person(person, frozenset(names), in_room=in_room)
+    update = dict(payload)
+    for field in MESSAGES:
+        message = update.get(field)
+        if isinstance(message, dict):
+            if person_is.wrote_forwarded(message):
+                return None
+            update[field] = person_is.leaves(message)
+    query = update.get("callback_query")
+    if in_room and isinstance(query, dict) and isinstance(query.get("message"), dict):
+        shown = {key: value for key, value in query["message"].items() if key not in SAID}
+        update["callback_query"] = query | {"message": shown}
+    cleaned: Json = person_is.anonymised(update)
+    return cleaned
+
+
+class _Person:
+    """Who is taken out, and how."""
+
+    def __init__(self, person: int, names: frozenset[str], *, in_room: bool) -> None:
+        self._id = person
+        self._names = names
+        self._in_room = in_room
+
+    def wrote_forwarded(self, message: Mapping[str, Any]) -> bool:
+        """Whether the message is one of the person's that somebody forwarded."""
+        origin = message.get("forward_origin")
+        if not isinstance(origin, dict):
+            return False
+        return self._is_named(origin) or origin.get("sender_user_name") in self._names
+
+    def leaves(self, message: Json) -> Json:
+        """The message of somebody else without what it quotes, and how it calls the person."""
+        kept = {
+            key: value
+            for key, value in message.items()
+            if key not in QUOTED or not self._is_quoted_in(value)
+        }
+        if len(kept) < len(message):
+            kept.pop("quote", None)
+        for text, entities in (("text", "entities"), ("caption", "caption_entities")):
+            if isinstance(kept.get(text), str) and isinstance(kept.get(entities), list):
+                kept[text] = self._without_mentions(kept[text], kept[entities])
+        return kept
+
+    def anonymised(self, value: Any) -> Any:
+        """The value with every object that stands for the person emptied of what it tells."""
+        if isinstance(value, list):
+            return [self.anonymised(entry) for entry in value]
+        if isinstance(value, dict):
+            if _is_of(value, self._id):
+                return _blanked(value, self._id)
+            return {key: self.anonymised(entry) for key, entry in value.items()}
+        if isinstance(value, str) and value in self._names:
+            return BLANK
+        return 0 if value == self._id and not isinstance(value, bool) else value
+
+    def _is_quoted_in(self, quoted: Any) -> bool:
+        """Whether a quoted message is the person's, tells of him, or is the bot's to him."""
+        if not isinstance(quoted, dict):
+            return False
+        sender = quoted.get("from")
+        is_bots = isinstance(sender, dict) and sender.get("is_bot") is True
+        is_unknown = not isinstance(sender, dict)
+        return (self._in_room and (is_bots or is_unknown)) or self._is_named(quoted)
+
+    def _is_named(self, value: Any) -> bool:
+        """Whether the person stands anywhere within."""
+        if isinstance(value, dict):
+            return _is_of(value, self._id) or any(map(self._is_named, value.values()))
+        if isinstance(value, list):
+            return any(map(self._is_named, value))
+        return isinstance(value, str) and value in self._names
+
+    def _without_mentions(self, text: str, entities: list[Any]) -> str:
+        units = text.encode("utf-16-le", "surrogatepass")
+        for entity in entities:
+            if not isinstance(entity, dict):
+                continue
+            first, length = entity.get("offset"), entity.get("length")
+            if not isinstance(first, int) or not isinstance(length, int) or first < 0:
+                continue
+            part = units[2 * first : 2 * (first + length)]
+            called = part.decode("utf-16-le", "replace").removeprefix("@")
+            by_name = entity.get("type") == "mention" and called in self._names
+            if by_name or _is_of(entity.get("user"), self._id):
+                hole = (HOLE * (len(part) // 2)).encode("utf-16-le")
+                units = units[: 2 * first] + hole + units[2 * first + len(part) :]
+        return units.decode("utf-16-le", "replace")
+
+
+def _is_of(value: Any, person: int) -> bool:
+    """Whether a JSON object stands for the person: a user, a chat, a contact."""
+    return isinstance(value, dict) and person in (value.get("id"), value.get("user_id"))
+
+
+def _blanked(value: Any, person: int) -> Any:
+    """The same types with nothing in them; what Telegram's types need of a user or a chat."""
+    if isinstance(value, dict):
+        return {
+            key: entry if key == "type" else _blanked(entry, person)
+            for key, entry in value.items()
+        }
+    if isinstance(value, list):
+        return [_blanked(entry, person) for entry in value]
+    if isinstance(value, str):
+        return BLANK
+    return 0 if isinstance(value, int) and not isinstance(value, bool) else value
