@@ -47,10 +47,11 @@ TABLES = """
 SELECT table_name FROM information_schema.tables
 WHERE table_schema = 'public' AND table_type = 'BASE TABLE'
 """
+# Every column of every table that is not the server's own, in whatever schema.
 COLUMNS = """
-SELECT table_name, column_name FROM information_schema.columns
+SELECT table_schema, table_name, column_name, data_type FROM information_schema.columns
 JOIN information_schema.tables USING (table_schema, table_name)
-WHERE table_schema = 'public' AND table_type = 'BASE TABLE'
+WHERE table_schema NOT IN ('pg_catalog', 'information_schema') AND table_type = 'BASE TABLE'
 """
 
 
@@ -82,12 +83,15 @@ def dump(dsn: str, *names: str, without: Iterable[str] = ("updated_at",)) -> lis
 def columns_that_hold(dsn: str, *words: str) -> set[str]:
     """``table.column`` of every column in which one of the words stands, in any case.
 
-    All columns of all tables are cast to text, so also JSON, arrays and numbers.
+    All columns of all tables are cast to text, so also JSON, arrays, numbers and bytes.
     """
-    parts = [
-        f"SELECT '{table}.{column}' WHERE EXISTS (SELECT 1 FROM \"{table}\""
-        f' WHERE "{column}"::text ILIKE ANY (ARRAY(SELECT word FROM wanted)))'
-        for table, column in query(dsn, COLUMNS)
-    ]
+    parts = []
+    for schema, table, column, kind in query(dsn, COLUMNS):
+        name = table if schema == "public" else f"{schema}.{table}"
+        text = f"encode(\"{column}\", 'escape')" if kind == "bytea" else f'"{column}"::text'
+        parts.append(
+            f'SELECT \'{name}.{column}\' WHERE EXISTS (SELECT 1 FROM "{schema}"."{table}"'
+            f" WHERE {text} ILIKE ANY (ARRAY(SELECT word FROM wanted)))"
+        )
     sql = "WITH wanted AS (SELECT unnest(%s) AS word) " + " UNION ALL ".join(parts)
     return {name for (name,) in query(dsn, sql, [f"%{word}%" for word in words])}

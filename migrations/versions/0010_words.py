@@ -14,6 +14,9 @@ UPGRADE = """
 UPDATE telegram_updates SET payload = '{}' WHERE handled_at IS NOT NULL AND payload <> '{}';
 ALTER TABLE telegram_updates ADD CONSTRAINT telegram_updates_without_words
     CHECK (handled_at IS NULL OR payload = '{}' OR outcome IS NOT DISTINCT FROM 'put aside');
+ALTER TABLE telegram_updates ADD COLUMN revision integer NOT NULL DEFAULT 0;
+COMMENT ON COLUMN telegram_updates.revision IS
+    'How often an erasure has taken somebody''s words out of it.';
 COMMENT ON COLUMN telegram_updates.payload IS
     'The update as Telegram sent it, until it is handled; of refused users only who and where.';
 
@@ -52,7 +55,8 @@ DROP TABLE chat_moves;
 ALTER TABLE conversations DROP COLUMN last_position;
 ALTER TABLE memory_sources DROP COLUMN author_id;
 ALTER TABLE messages DROP COLUMN forgotten_at, DROP COLUMN author_id, DROP COLUMN mentions;
-ALTER TABLE telegram_updates DROP CONSTRAINT telegram_updates_without_words;
+ALTER TABLE telegram_updates DROP CONSTRAINT telegram_updates_without_words,
+    DROP COLUMN revision;
 """
 
 

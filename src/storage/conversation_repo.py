@@ -10,7 +10,12 @@ from datetime import datetime
 from typing import Literal, TypedDict
 from uuid import UUID
 
-from src.errors import AppError, ConversationGoneError, StorageRejectedError
+from src.errors import (
+    AppError,
+    ConversationGoneError,
+    QuestionMovedError,
+    StorageRejectedError,
+)
 from src.storage.group_moves import move_owner
 from src.storage.pg_client import PgClient, Row, Transaction, storable
 
@@ -48,6 +53,7 @@ class TelegramOrigin:
         mentions: Ids of people whom the text mentions without a user name, and what it calls them.
         update: The row id of the stored update that brought it. The message is stored only while
             that one waits: an erasure that deletes it in the middle of a turn is final.
+        revision: Of that update, as it was read: one that was changed since is to be read again.
     """
 
     bot_id: int
@@ -57,6 +63,7 @@ class TelegramOrigin:
     author_id: int | None = None
     mentions: tuple[tuple[int, str], ...] = ()
     update: int | None = None
+    revision: int = 0
 
     def columns(self) -> dict[str, object]:
         """The parameters of the statements that store a message."""
@@ -103,7 +110,8 @@ SELECT c.id, %(role)s, %(content)s,
 FROM conversations c
 WHERE c.id = %(conversation_id)s AND (%(update)s::bigint IS NULL OR EXISTS (
     SELECT 1 FROM telegram_updates u
-    WHERE u.id = %(update)s AND u.handled_at IS NULL FOR KEY SHARE))
+    WHERE u.id = %(update)s AND u.revision = %(revision)s AND u.handled_at IS NULL
+    FOR KEY SHARE))
 ON CONFLICT ON CONSTRAINT messages_one_per_telegram_message DO NOTHING
 RETURNING id
 """
@@ -113,6 +121,12 @@ SELECT_BY_ORIGIN = """
 SELECT m.id FROM messages m
 WHERE m.bot_id = %(bot_id)s AND m.chat_id = %(chat_id)s
   AND m.telegram_message_id = %(message_id)s AND m.conversation_id = %(conversation_id)s
+"""
+
+# Whether the update that brought a message waits, changed by an erasure since it was read.
+SELECT_CHANGED_UPDATE = """
+SELECT 1 FROM telegram_updates
+WHERE id = %(update)s AND revision <> %(revision)s AND handled_at IS NULL
 """
 
 # The user edited a message in Telegram; its time label stays, and the search reads it again.
@@ -202,6 +216,7 @@ class ConversationRepository:
         Raises:
             ConversationGoneError: There is no such conversation (any more), or the update that
                 brought the message was erased.
+            QuestionMovedError: That update is to be read again.
         """
         parameters = {
             "conversation_id": str(conversation_id),
@@ -218,6 +233,8 @@ class ConversationRepository:
             if error.sqlstate == FOREIGN_KEY_VIOLATION:
                 raise ConversationGoneError("the conversation was deleted") from error
             raise
+        if row is None and self._client.fetch_one(SELECT_CHANGED_UPDATE, parameters):
+            raise QuestionMovedError("the update was changed while it was handled")
         if row is None:
             raise ConversationGoneError("the message belongs to a conversation that is gone")
         return StoredMessage(int(row[0]), is_new=False)

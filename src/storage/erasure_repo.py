@@ -49,10 +49,20 @@ WHERE payload <> '{}' AND (chat_id = ANY(%(chats)s)
                            OR position((%(owner)s)::text IN payload::text) > 0)
 ORDER BY id FOR UPDATE
 """
-UPDATE_PAYLOAD = "UPDATE telegram_updates SET payload = %(payload)s WHERE id = %(update)s"
+UPDATE_PAYLOAD = """
+UPDATE telegram_updates SET payload = %(payload)s, revision = revision + 1
+WHERE id = %(update)s
+"""
 UPDATE_EMPTIED = """
 UPDATE telegram_updates SET payload = '{}', handled_at = now(), outcome = 'erased'
 WHERE id = %(update)s
+"""
+
+# What is stored of them already: the turn that is under way begins again, with what is left.
+DELETE_BEGUN = """
+DELETE FROM messages m USING telegram_updates u
+WHERE u.id = %(update)s AND m.bot_id = u.bot_id AND m.chat_id = u.chat_id
+  AND m.telegram_message_id = u.message_id AND u.kind NOT IN ('edit', 'callback')
 """
 
 # Nobody stores a fact, a summary or an answer meanwhile. It returns the conversations of others
@@ -296,6 +306,7 @@ class _Erasure:
         moved = transaction.fetch_one(SELECT_IDS, {"owner": owner})
         owner, earlier = moved if moved else (owner, [])
         self._owner = owner
+        self._changed: list[int] = []  # updates of others that wait
         self._parameters: dict[str, Any] = {
             "owner": owner, "ids": [owner, *earlier], "names": [], "mentioning": []
         }  # fmt: skip
@@ -320,6 +331,8 @@ class _Erasure:
         )
         self._execute(DELETE_ORPHANED_ENTITIES, KEEP_POSITIONS, EMBED_NEIGHBOURS, DELETE_DOCUMENTS)
         rows += self._execute(DELETE_MESSAGES_IN_GROUPS)
+        for update in self._changed:
+            self._transaction.execute(DELETE_BEGUN, {"update": update})
         self._renumber_questions()
         return rows + self._execute(*DELETE_OWN)
 
@@ -345,6 +358,7 @@ class _Erasure:
         left = without_person(payload, self._owner, names, in_room=in_room)
         if left == payload:
             return 0
+        self._changed.append(update)
         if left is None:
             return self._transaction.execute(UPDATE_EMPTIED, {"update": update})
         changed = {"update": update, "payload": json.dumps(left)}

@@ -49,6 +49,7 @@ class WaitingUpdate:
 
     Attributes:
         owner_id: Whose memory it belongs to: the chat, or the supergroup that the chat became.
+        revision: How often an erasure has taken somebody's words out of it.
     """
 
     id: int
@@ -67,6 +68,7 @@ class WaitingUpdate:
     is_inactive: bool
     mode: Mode = "assistant"
     owner_id: int | None = None
+    revision: int = 0
 
     @property
     def age_days(self) -> float:
@@ -125,7 +127,7 @@ SELECT_WAITING = """
 SELECT u.id, u.bot_id, u.update_id, u.kind, u.chat_id, u.thread_id, u.user_id, u.message_id,
        u.media_group_id, u.payload, u.received_at, s.language, s.time_zone,
        s.inactive_since IS NOT NULL, coalesce(s.mode, 'assistant'),
-       coalesce(v.new_chat_id, u.chat_id)
+       coalesce(v.new_chat_id, u.chat_id), u.revision
 FROM telegram_updates u
 LEFT JOIN chat_moves v ON v.old_chat_id = u.chat_id
 LEFT JOIN user_settings s ON s.telegram_user_id = coalesce(v.new_chat_id, u.chat_id)

@@ -205,7 +205,7 @@ async def test_erase_of_a_group_takes_all_its_topics_and_nobody_s_own_chat(
     done = await erase(world, tmp_path, "--user-id", str(TOPIC.telegram_user_id))
     assert (done.status, done.stderr) == (0, "")
     assert done.stdout.startswith(f"Erased group {TOPIC.telegram_user_id}: ")
-    held = columns_that_hold(world.dsn, WORDS["group"], WORDS["group_told"], "чай")
+    held = columns_that_hold(world.dsn, WORDS["group"], WORDS["group_told"], "Боря любит")
     assert held == set()
     assert columns_that_hold(world.dsn, str(TOPIC.telegram_user_id)) == set()
     assert [rows_of(world.dsn, Owner(person)) for person in (ANNA, BORIS)] == people

@@ -249,6 +249,7 @@ def _origin(message: Message, stored: WaitingUpdate) -> TelegramOrigin:
             if entity.user is not None
         ),
         update=stored.id,
+        revision=stored.revision,
     )
 
 
