@@ -7,8 +7,8 @@ erasure finds it. Positions are never given out twice, also when the newest mess
 
 from alembic import op
 
-revision = "0010"
-down_revision = "0009"
+revision = "0012"
+down_revision = "0011"
 
 UPGRADE = """
 UPDATE telegram_updates SET payload = '{}' WHERE handled_at IS NOT NULL AND payload <> '{}';
