@@ -108,6 +108,14 @@ class BadVectorsError(ModelUnavailableError):
     """The embeddings endpoint answered, but not with a vector for each text."""
 
 
+class ModelReplyError(ModelUnavailableError):
+    """The language model answered with something that is no reply, or broke off in the middle.
+
+    A turn asks again, as after every outage. What works in the background does so a few times
+    only: the same question may bring the same nonsense for ever.
+    """
+
+
 class DeliveryError(TransientError):
     """Telegram did not take a message; it did not reach the user."""
 

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import aclosing
 from typing import Any, TypeVar, cast
 
 from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolCall
+from langchain_core.messages.ai import UsageMetadata
 from langchain_core.runnables import Runnable
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from src.config import OFFLINE_MODEL, PROVIDERS, Settings
 from src.errors import ModelError
+from src.llm.completion_stream import MAX_TOKENS, CompletionStream
 from src.llm.errors import model_error
 from src.llm.offline import OfflineChatModel
+from src.llm.reply import Reply, ending_of
 from src.storage.turn_repo import ModelUsage
 
 Schema = TypeVar("Schema", bound=BaseModel)
 ChatRunnable = Runnable[LanguageModelInput, AIMessage]
+
+MAX_SECONDS = 900.0  # of one call, however steadily it drips
+GRACE_SECONDS = 5.0  # that a reply which is over is waited for: its usage may follow
 
 
 def build_chat_model(settings: Settings, name: str | None = None) -> BaseChatModel:
@@ -55,7 +62,7 @@ class PlainCompletions:
     The SDK matches every message against every kind of message parameter, to rename fields that
     have no other name there: 5 of the 12 ms of processor time that a turn with 30 messages took.
     LangChain's messages are in the API's own form already, so they go as ``extra_body``, which
-    the SDK merges into the request untouched.
+    the SDK merges into the request untouched. And the response is read by ``CompletionStream``.
     """
 
     def __init__(self, completions: Any) -> None:
@@ -68,10 +75,11 @@ class PlainCompletions:
 
     async def create(
         self, *, messages: list[Any], extra_body: dict[str, Any] | None = None, **payload: Any
-    ) -> Any:
-        """``AsyncCompletions.create`` with the same arguments and result."""
+    ) -> CompletionStream:
+        """``AsyncCompletions.create`` with the same arguments, which ask for a stream."""
         body = {**(extra_body or {}), "messages": messages}
-        return await self._completions.create(messages=[], extra_body=body, **payload)
+        stream = await self._completions.create(messages=[], extra_body=body, **payload)
+        return CompletionStream(stream)
 
 
 class ModelCaller:
@@ -87,9 +95,19 @@ class ModelCaller:
         self.name = name
         self._timeout = timeout
 
-    def with_tools(self, tools: Sequence[Any]) -> ChatRunnable:
-        """The model, told which tools it may call."""
-        return self._model.bind_tools(tools) if tools else self._model
+    def with_tools(self, tools: Sequence[Any], *, may_call: bool = True) -> ChatRunnable:
+        """The model, told which tools it may call; with ``may_call`` off, that it may not now.
+
+        It is told of the tools all the same: some providers want to know those whose calls are
+        in the prompt, and the prompt's beginning stays as it is cached.
+        """
+        if not tools:
+            return self._model
+        if may_call:
+            return self._model.bind_tools(tools)
+        # LangChain takes any other text for the name of a tool with Anthropic.
+        none: Any = {"type": "none"} if self.name.startswith("anthropic:") else "none"
+        return self._model.bind_tools(tools, tool_choice=none)
 
     async def stream(
         self,
@@ -102,36 +120,50 @@ class ModelCaller:
     ) -> AIMessage:
         """One call; text goes to ``on_text`` as it comes, the whole message comes back.
 
+        It is sound and within bounds, whatever the provider sent; see ``src.llm.reply``.
+
         Raises:
             ModelUnavailableError: Worth another try: a time-out, 429, 5xx, the network.
             ModelError: The request was refused, or makes no sense to the provider.
         """
         start = time.perf_counter()
-        whole: AIMessageChunk | None = None
+        reply = Reply()
         try:
-            pieces = runnable.astream(list(messages))
-            while True:
-                try:
-                    # Not wait_for: Python 3.11's can swallow a cancellation, and so a Stop.
-                    async with asyncio.timeout(self._timeout):
-                        piece = await anext(pieces)
-                except StopAsyncIteration:
-                    break
-                chunk = _as_chunk(piece)
-                whole = chunk if whole is None else whole + chunk
-                if text := chunk.text:
-                    on_text(str(text))
+            async with aclosing(cast("Any", runnable.astream(list(messages)))) as pieces:
+                while (piece := await self._next(pieces, reply, start + MAX_SECONDS)) is not None:
+                    if text := reply.feed(piece):
+                        on_text(text)
+            if text := reply.flush():
+                on_text(text)
         except Exception as error:
             raise model_error(error) from error
-        answer = whole or AIMessageChunk(content="")
         milliseconds = round((time.perf_counter() - start) * 1000)
-        on_usage(usage_of(answer, purpose, self.name, milliseconds))
-        return AIMessage(
-            content=answer.content,
-            tool_calls=answer.tool_calls,
-            invalid_tool_calls=answer.invalid_tool_calls,
-            id=answer.id,
-        )
+        on_usage(usage_of(reply.usage, purpose, self.name, milliseconds))
+        return reply.message()
+
+    async def _next(
+        self, pieces: AsyncIterator[Any], reply: Reply, deadline: float
+    ) -> AIMessage | None:
+        """The next piece; None at the end, and when a reply that is over or full goes on.
+
+        Raises:
+            TimeoutError: Nothing came in time.
+        """
+        if reply.is_full:
+            return None
+        patience = min(self._timeout, deadline - time.perf_counter())
+        if reply.is_finished:
+            patience = min(patience, GRACE_SECONDS)
+        try:
+            # Not wait_for: Python 3.11's can swallow a cancellation, and so a Stop.
+            async with asyncio.timeout(patience):
+                return cast("AIMessage", await anext(pieces))
+        except StopAsyncIteration:
+            return None
+        except TimeoutError:
+            if reply.is_finished:
+                return None
+            raise
 
     async def structured(
         self,
@@ -153,9 +185,10 @@ class ModelCaller:
         message = await self.stream(
             runnable, messages, purpose=purpose, on_text=lambda _text: None, on_usage=on_usage
         )
+        call = _call_of(message, schema.__name__)
         try:
-            if message.tool_calls:
-                return schema.model_validate(message.tool_calls[0]["args"])
+            if call is not None:
+                return schema.model_validate(call["args"])
             text = str(message.text)
             return schema.model_validate_json(text[text.find("{") : text.rfind("}") + 1])
         except ValidationError as error:
@@ -168,27 +201,37 @@ class ModelCaller:
         purpose: str,
         on_usage: Callable[[ModelUsage], None],
     ) -> str:
-        """One call whose reply is text, as a whole; raises what ``stream`` raises."""
+        """One call whose reply is text, as a whole.
+
+        Raises:
+            ModelUnavailableError: Worth another try.
+            ModelError: The request was refused, or a filter left nothing of the reply.
+        """
         message = await self.stream(
             self._model, messages, purpose=purpose, on_text=lambda _text: None, on_usage=on_usage
         )
-        return str(message.text).strip()
+        text = str(message.text).strip()
+        if not text and ending_of(message) == "filter":
+            raise ModelError("the provider's filter left nothing of the reply")
+        return text
 
 
-def usage_of(message: AIMessage, purpose: str, model: str, milliseconds: int) -> ModelUsage:
-    """The tokens that the provider reported, zeros where it reported none."""
-    usage = message.usage_metadata
+def usage_of(
+    usage: UsageMetadata | None, purpose: str, model: str, milliseconds: int
+) -> ModelUsage:
+    """The tokens that the provider reported: zeros if it reported none, None for nonsense."""
     if usage is None:
         return ModelUsage(purpose, model, 0, 0, 0, milliseconds)
     cached = (usage.get("input_token_details") or {}).get("cache_read") or 0
-    return ModelUsage(
-        purpose, model, usage["input_tokens"], cached, usage["output_tokens"], milliseconds
-    )
+    prompt, completion = _known(usage["input_tokens"]), _known(usage["output_tokens"])
+    return ModelUsage(purpose, model, prompt, _known(cached), completion, milliseconds)
 
 
-def _as_chunk(piece: Any) -> AIMessageChunk:
-    if isinstance(piece, AIMessageChunk):
-        return piece
-    return AIMessageChunk(
-        content=piece.content, tool_calls=piece.tool_calls, usage_metadata=piece.usage_metadata
-    )
+def _known(tokens: int) -> int | None:
+    return tokens if 0 <= tokens <= MAX_TOKENS else None
+
+
+def _call_of(message: AIMessage, name: str) -> ToolCall | None:
+    """The call of that name, else the first one."""
+    named = (call for call in message.tool_calls if call["name"] == name)
+    return next(named, message.tool_calls[0] if message.tool_calls else None)

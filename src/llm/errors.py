@@ -2,61 +2,124 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import httpx
 
-from src.errors import AppError, ModelError, ModelSetupError, ModelUnavailableError
+from src.errors import (
+    AppError,
+    ModelError,
+    ModelReplyError,
+    ModelSetupError,
+    ModelUnavailableError,
+)
 
 TRANSIENT_STATUS = frozenset({408, 409, 425, 429})
 SETUP_STATUS = frozenset({401, 402, 403, 404})
 # A quota that is used up answers 429 too, and no retry fills it.
 EXHAUSTED_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
+# What providers call a refusal in an error that has no HTTP status of its own.
+REFUSED_CODES = frozenset(
+    {"invalid_request_error", "invalid_prompt", "content_filter", "content_policy_violation"}
+    | {"context_length_exceeded", "request_too_large", "string_above_max_length"}
+)
+SETUP_CODES = EXHAUSTED_CODES | frozenset(
+    {"authentication_error", "permission_error", "not_found_error", "billing_error"}
+    | {"invalid_api_key", "model_not_found"}
+)
 MAX_RETRY_AFTER = 300.0  # seconds; a longer wait than this is not waited for
+# Parts of the names of errors below HTTP, in httpx, its successor, aiohttp and the SDKs.
+NETWORK_NAMES = ("Timeout", "Connection", "Transport", "Protocol", "RequestError")
 
 
 def model_error(error: Exception) -> AppError:
     """The error to raise instead of an SDK's own.
 
     The SDKs differ in their classes but agree on ``status_code`` (OpenAI, Anthropic) or ``code``
-    (Google) as HTTP's number, and build on httpx for everything below HTTP.
+    (Google) as HTTP's number, and build on httpx or aiohttp for everything below HTTP. LangChain
+    wraps some of them; the number is then that of the cause.
     """
     if isinstance(error, AppError):
         return error
-    status = _status(error)
     name = type(error).__name__
-    if status is None:
+    source = next((link for link in _chain(error) if _status(link) is not None), None)
+    if source is None:
         if _is_network(error):
             return ModelUnavailableError(f"the model could not be reached ({name})")
         return ModelError(f"the model call failed ({name})")
-    if status in SETUP_STATUS or getattr(error, "code", None) in EXHAUSTED_CODES:
+    status = _status(source) or 0
+    if status < 300:  # Anthropic's SDK: an error in the middle of a stream
+        body = getattr(source, "body", None)
+        return reported_error(body.get("error", body) if isinstance(body, dict) else body)
+    if status in SETUP_STATUS or status < 400 or _codes(source) & EXHAUSTED_CODES:
         return ModelSetupError(f"the provider refuses the bot (HTTP {status}, {name})")
     if status not in TRANSIENT_STATUS and status < 500:
         return ModelError(f"the model refused the request (HTTP {status}, {name})")
     unavailable = ModelUnavailableError(f"the model is unavailable (HTTP {status}, {name})")
-    unavailable.retry_after = _retry_after(error)
+    unavailable.retry_after = _retry_after(source)
     return unavailable
 
 
-def _status(error: Exception) -> int | None:
+def reported_error(problem: Any) -> AppError:
+    """The error to raise for what a provider reports inside a reply that began with 200.
+
+    Args:
+        problem: Its ``error``: an object with ``code``, ``type``, ``status`` of any type, a text.
+    """
+    fields = problem if isinstance(problem, dict) else {}
+    values = [fields.get(name) for name in ("code", "type", "status")]
+    codes = {value for value in values if isinstance(value, str)}
+    status = next((number for value in values if (number := _as_status(value))), 500)
+    if codes & SETUP_CODES or status in SETUP_STATUS:
+        return ModelSetupError("the provider refuses the bot in mid-reply")
+    if codes & REFUSED_CODES or (status < 500 and status not in TRANSIENT_STATUS):
+        return ModelError("the model refused the request in mid-reply")
+    return ModelReplyError("the provider reported an error in mid-reply")
+
+
+def _as_status(value: Any) -> int | None:
+    """An HTTP status of an error, also one that is written as text."""
+    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) == 3:
+        value = int(value)
+    return value if type(value) is int and 400 <= value < 600 else None
+
+
+def _status(error: BaseException) -> int | None:
     for attribute in ("status_code", "code"):
         value = getattr(error, attribute, None)
         if isinstance(value, int) and 100 <= value < 600:
-            return value
+            return int(value)
     return None
 
 
+def _codes(error: BaseException) -> set[str]:
+    """What the provider calls the error; its fields may be of any type."""
+    values = (getattr(error, "code", None), getattr(error, "type", None))
+    return {value for value in values if isinstance(value, str)}
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """The error, what caused it, what caused that."""
+    seen: list[BaseException] = []
+    link: BaseException | None = error
+    while link is not None and link not in seen:
+        seen.append(link)
+        yield link
+        link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
+
+
 def _is_network(error: BaseException) -> bool:
-    names = ("Timeout", "Connection", "RemoteProtocol")
-    seen: BaseException | None = error
-    while seen is not None:
-        if isinstance(seen, httpx.TransportError | TimeoutError | OSError):
+    for link in _chain(error):
+        if isinstance(link, httpx.TransportError | TimeoutError | OSError):
             return True
-        if any(part in type(seen).__name__ for part in names):
+        names = (base.__name__ for base in type(link).__mro__)
+        if any(part in name for name in names for part in NETWORK_NAMES):
             return True
-        seen = seen.__cause__
     return False
 
 
-def _retry_after(error: Exception) -> float | None:
+def _retry_after(error: BaseException) -> float | None:
     headers = getattr(getattr(error, "response", None), "headers", {})
     try:
         seconds = float(headers.get("retry-after", ""))

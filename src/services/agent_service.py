@@ -326,4 +326,4 @@ class AgentService:
             ("cached", call.cached_tokens),
             ("completion", call.completion_tokens),
         ):
-            self._metrics.tokens.labels(call.model, kind).inc(tokens)
+            self._metrics.tokens.labels(call.model, kind).inc(tokens or 0)

@@ -65,13 +65,13 @@ class StoredAnswer:
 
 @dataclass(frozen=True)
 class ModelUsage:
-    """One call of a model: token counts, and milliseconds."""
+    """One call of a model: milliseconds, and token counts (None where they make no sense)."""
 
     purpose: str
     model: str
-    prompt_tokens: int
-    cached_tokens: int
-    completion_tokens: int
+    prompt_tokens: int | None
+    cached_tokens: int | None
+    completion_tokens: int | None
     duration_ms: int
 
 

@@ -1,0 +1,225 @@
+"""A model's reply while it arrives: its text as it may be shown, its calls as they may be run.
+
+A model writes what it likes, and servers cut where they like: half a character at the end of a
+piece, arguments that are no JSON, two calls of one id, a call without a name. What leaves this
+module can be stored, sent, logged and put into the next prompt.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NoReturn
+
+from langchain_core.messages import AIMessage, AIMessageChunk, ToolCall
+from langchain_core.messages.ai import UsageMetadata, add_usage
+from langchain_core.messages.base import merge_content
+
+MAX_REPLY = 200_000  # characters of text and arguments; what follows is not read
+MAX_CALLS = 32  # of one reply; what follows is as if it had not been said
+MAX_ARGUMENTS = 20_000  # characters of JSON of one call; no tool of ours needs a tenth of it
+MAX_DEPTH = 20  # of lists and objects in arguments
+MAX_SHOWN = 200  # characters of unreadable arguments that the model gets to see again
+# Blocks of a reply that are told again elsewhere: its text and its calls.
+RETOLD = frozenset({"text", "tool_use", "tool_call", "function_call", "input_json_delta"})
+# The one argument of a call whose arguments nobody can read; no tool has one of this name.
+UNREADABLE = "unreadable arguments"
+
+Ending = Literal["", "length", "filter"]
+# Why a reply ended before its end, as OpenAI, Anthropic and Google put it.
+ENDINGS: dict[str, Ending] = {
+    **dict.fromkeys(("length", "max_tokens", "model_length"), "length"),
+    **dict.fromkeys(("content_filter", "refusal", "safety", "recitation", "blocklist"), "filter"),
+    **dict.fromkeys(("prohibited_content", "spii"), "filter"),
+}
+# Controls that are no space, noncharacters, and halves of characters.
+UNSOUND = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff"
+    + "".join(f"{chr(0x10000 * p + 0xFFFE)}{chr(0x10000 * p + 0xFFFF)}" for p in range(1, 17))
+    + "]"
+)
+NO_NAME = re.compile(r"[^A-Za-z0-9_-]")  # what providers admit in the name of a tool
+ID = re.compile(r"[A-Za-z0-9_-]{1,40}")  # and in the id of a call; OpenAI's have 40 at most
+
+
+def sound(text: str) -> str:
+    """The text without what no database, terminal or messenger can hold.
+
+    Two halves of a character next to each other are that character.
+    """
+    if UNSOUND.search(text) is None:
+        return text
+    joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return UNSOUND.sub("", joined)
+
+
+@dataclass
+class _Call:
+    """A call as far as it has arrived."""
+
+    index: Any
+    id: str | None
+    name: str
+    arguments: list[str] = field(default_factory=list)
+
+
+class Reply:
+    """Takes the pieces of one reply in; ``message`` is the whole.
+
+    Attributes:
+        is_finished: The provider has said that the reply is over.
+        usage: What the provider counted, if it did.
+    """
+
+    def __init__(self) -> None:
+        """Nothing has arrived yet."""
+        self.is_finished = False
+        self.usage: UsageMetadata | None = None
+        self._texts: list[str] = []
+        self._blocks: list[Any] = []
+        self._calls: list[_Call] = []
+        self._half = ""
+        self._room = MAX_REPLY
+        self._ending: Ending = ""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is as long as a reply may be, and the rest need not be read."""
+        return self._room <= 0
+
+    def feed(self, piece: AIMessage) -> str:
+        """Take the next piece; return its text as it may be shown."""
+        metadata = piece.response_metadata
+        reason = metadata.get("finish_reason") or metadata.get("stop_reason")
+        if reason:
+            self.is_finished = True
+            self._ending = ENDINGS.get(str(reason).lower(), self._ending)
+        if piece.usage_metadata:
+            self.usage = add_usage(self.usage, piece.usage_metadata)
+        if isinstance(piece.content, list):
+            self._blocks.append(piece.content)
+        chunks: Any = piece.tool_call_chunks if isinstance(piece, AIMessageChunk) else ()
+        for chunk in chunks or _as_chunks(piece):
+            self._add_call(chunk)
+        return self._add_text(str(piece.text))
+
+    def flush(self) -> str:
+        """The rest of the text at the end: half a character that stayed alone is none."""
+        rest, self._half = sound(self._half), ""
+        self._texts.append(rest)
+        return rest
+
+    def message(self) -> AIMessage:
+        """The whole reply: text, and calls with arguments that are objects and ids of their own.
+
+        The text stands in ``content``; blocks that are no text stay beside it (a provider wants
+        its model's thoughts back between two calls). See ``ending_of``.
+        """
+        text = "".join(self._texts)
+        merged = merge_content([], *self._blocks) if self._blocks else []
+        kept = [b for b in merged if isinstance(b, dict) and b.get("type") not in RETOLD]
+        content: Any = [*kept, {"type": "text", "text": text}] if kept else text
+        return AIMessage(
+            content=content,
+            tool_calls=list(self._tool_calls()),
+            response_metadata={"ending": "length" if self.is_full else self._ending},
+        )
+
+    def _add_text(self, text: str) -> str:
+        """The next piece of text, sound; half a character at its end waits for the other half."""
+        text = self._half + text[: max(0, self._room)]
+        self._room -= len(text) - len(self._half)
+        half = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
+        self._half = half
+        shown = sound(text[: len(text) - len(half)])
+        self._texts.append(shown)
+        return shown
+
+    def _add_call(self, chunk: Mapping[str, Any]) -> None:
+        """A piece of a call: of the one with this number, or a new one."""
+        name, arguments = str(chunk.get("name") or ""), str(chunk.get("args") or "")
+        index, id_ = chunk.get("index"), chunk.get("id") or None
+        known = next((c for c in reversed(self._calls) if _continues(c, index, id_, name)), None)
+        if known is None:
+            if len(self._calls) == MAX_CALLS:
+                return
+            known = _Call(index, id_, "")
+            self._calls.append(known)
+        known.id = known.id or id_
+        known.name = known.name or name
+        known.arguments.append(arguments)
+        self._room -= len(arguments)
+
+    def _tool_calls(self) -> Iterator[ToolCall]:
+        ids: set[str] = set()
+        for call in self._calls:
+            wanted = call.id if call.id and ID.fullmatch(call.id) else None
+            id_ = wanted if wanted and wanted not in ids else f"call_{uuid.uuid4().hex}"
+            ids.add(id_)
+            name = NO_NAME.sub("_", call.name)[:64] or "unnamed"
+            arguments = read_arguments("".join(call.arguments))
+            yield ToolCall(name=name, args=arguments, id=id_, type="tool_call")
+
+
+def ending_of(message: AIMessage) -> Ending:
+    """Why a reply ended before its end: no room left, or a filter; else empty."""
+    ending: Ending = message.response_metadata.get("ending", "")
+    return ending
+
+
+def read_arguments(written: str) -> dict[str, Any]:
+    """The arguments of a call; when they are no JSON object, their beginning as ``UNREADABLE``.
+
+    Nothing that is half there is completed: a call whose end is missing must not run.
+    """
+    try:
+        if len(written) > MAX_ARGUMENTS:
+            raise ValueError("too long")
+        read = json.loads(written or "{}", parse_constant=_refuse)
+        if not isinstance(read, dict):
+            raise TypeError
+        return {sound(name): _sound_value(value) for name, value in read.items()}
+    except (ValueError, TypeError, RecursionError):
+        return {UNREADABLE: sound(written[:MAX_SHOWN])}
+
+
+def _sound_value(value: Any, depth: int = 1) -> Any:
+    """A JSON value with sound texts.
+
+    Raises:
+        ValueError: It is nested too deeply, or a number is beyond all numbers.
+    """
+    if isinstance(value, str):
+        return sound(value)
+    if depth > MAX_DEPTH or (isinstance(value, float) and not math.isfinite(value)):
+        raise ValueError("no value")
+    if isinstance(value, dict):
+        return {sound(name): _sound_value(entry, depth + 1) for name, entry in value.items()}
+    if isinstance(value, list):
+        return [_sound_value(entry, depth + 1) for entry in value]
+    return value
+
+
+def _refuse(_constant: str) -> NoReturn:
+    raise ValueError("NaN and Infinity are no JSON")
+
+
+def _continues(call: _Call, index: Any, id_: str | None, name: str) -> bool:
+    """Whether a piece goes on with a call: by its number, by its id, or because it has neither."""
+    if id_ and call.id and id_ != call.id:
+        return False
+    if index is not None:
+        return bool(call.index == index)
+    return bool(id_ and id_ == call.id) or not (id_ or name)
+
+
+def _as_chunks(piece: AIMessage) -> list[dict[str, Any]]:
+    """The calls of a message that came as a whole, as its pieces would be."""
+    return [
+        {"name": call["name"], "args": json.dumps(call["args"]), "id": call["id"], "index": None}
+        for call in piece.tool_calls
+    ]
