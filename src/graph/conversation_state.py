@@ -53,6 +53,8 @@ class ConversationState(TypedDict, total=False):
             ``retrieve_memories``.
         tools_used: Names of the tools that ran, in order. Owned by
             ``update_state_after_tool``, read by the service.
+        tools_allowed: Whether the model may call tools now. Owned by
+            ``update_state_after_tool``, reset by ``init_state``.
         intent: Strict mode: what the message does (seed 003). Owned by ``classify_intent``.
         search_query: Strict mode: what to search first. Owned by ``classify_intent``.
         extracted_facts: Strict mode: what the message teaches. Owned by ``classify_intent``,
@@ -81,6 +83,7 @@ class ConversationState(TypedDict, total=False):
     last_summary_ts: datetime
     relevant_memories: list[Hit]
     tools_used: list[str]
+    tools_allowed: bool
     intent: Intent
     search_query: str
     extracted_facts: list[CandidateFact]

@@ -42,6 +42,7 @@ from src.graph.nodes.retrieve_memories import retrieve_memories
 from src.graph.nodes.store_knowledge import store_knowledge
 from src.graph.nodes.summarize import summarize
 from src.graph.nodes.update_state_after_tool import update_state_after_tool
+from src.graph.tool_calls import run_bounded
 from src.llm.chat import ModelCaller
 from src.llm.prompts.assistant import SYSTEM_PROMPT
 from src.llm.prompts.teaching import Intent
@@ -148,13 +149,18 @@ def _add_assistant(
         partial(
             assistant,
             caller=models.caller,
-            runnable=models.caller.with_tools(tools),
+            with_tools=models.caller.with_tools(tools),
+            without_tools=models.caller.with_tools(tools, may_call=False),
             counter=models.counter,
         ),
     )
     builder.add_node(
         "tools",
-        ToolNode(tools, handle_tool_errors=describe_tool_error, awrap_tool_call=wrap_tool_call),
+        ToolNode(
+            tools,
+            handle_tool_errors=describe_tool_error,
+            awrap_tool_call=partial(run_bounded, wrap=wrap_tool_call),
+        ),
     )
     builder.add_node(
         "update_state_after_tool", partial(update_state_after_tool, counter=models.counter)

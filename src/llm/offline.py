@@ -64,6 +64,8 @@ class OfflineChatModel(BaseChatModel):
         **kwargs: Any,
     ) -> Runnable[LanguageModelInput, AIMessage]:
         """Keep the names of the tools that may be called, and the one that must be."""
+        if tool_choice == "none":
+            return self.bind(**kwargs)
         names = [tool.name for tool in tools if isinstance(tool, BaseTool)]
         return self.bind(tool_names=names, form=tool_choice, **kwargs)
 

@@ -47,14 +47,14 @@ ID = re.compile(r"[A-Za-z0-9_-]{1,40}")  # and in the id of a call; OpenAI's hav
 
 
 def sound(text: str) -> str:
-    """The text without what no database, terminal or messenger can hold.
+    """The text with U+FFFD for what no database, terminal or messenger can hold.
 
     Two halves of a character next to each other are that character.
     """
     if UNSOUND.search(text) is None:
         return text
     joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return UNSOUND.sub("", joined)
+    return UNSOUND.sub("\ufffd", joined)
 
 
 @dataclass

@@ -39,7 +39,9 @@ from src.texts import Language, say
 
 logger = logging.getLogger(__name__)
 
-MAX_STEPS = 42  # of the graph: six rounds of tools that each save a fact (six steps a round)
+# Of the graph, as a net below ``tool_calls.MAX_ROUNDS``: eight rounds that each save a fact take
+# six steps each, and what comes before and after them ten.
+MAX_STEPS = 60
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,13 @@ from uuid import UUID
 
 from langchain_core.messages import BaseMessage
 
-from src.errors import ModelError, ModelSetupError, ModelUnavailableError
+from src.errors import ModelError, ModelReplyError, ModelSetupError, ModelUnavailableError
 from src.llm.chat import ModelCaller
 from src.llm.prompts.summary import MAX_SUMMARY, merge_messages, summary_messages
 from src.memory.terms import terms
 from src.memory.window import window_start
 from src.services.digest_stores import DigestStores
+from src.services.patience import Patience
 from src.storage.global_settings_repo import GlobalSettings
 from src.storage.summary_repo import PastMessage, Summary
 from src.storage.turn_repo import ModelUsage
@@ -36,6 +37,7 @@ class CompactionService:
         self._turns = stores.turns
         self._settings = stores.settings
         self._caller = caller
+        self._patience = Patience()
 
     async def compact(self, conversation_id: UUID) -> int:
         """Fold what the next turn's window will not show any more; merge when there are many.
@@ -66,7 +68,7 @@ class CompactionService:
             past = await self._summaries_to_merge(conversation_id, summaries, last, settings)
             return await self._merge(conversation_id, past)
         messages = await self._client.run(self._summaries.list_messages, conversation_id, *gap)
-        content = await self._summarise(conversation_id, messages)
+        content = await self._summarise(conversation_id, messages, gap)
         said_at = messages[-1].said_at if messages else datetime.now(UTC)
         return await self._client.run(
             self._summaries.replace,
@@ -105,9 +107,13 @@ class CompactionService:
         if len(run) < 2:
             return False
         texts = [summary.content for summary in run if summary.content]
-        content = texts[0] if len(texts) == 1 else ""
+        content: str | None = texts[0] if len(texts) == 1 else ""
         if len(texts) > 1:
-            content = await self._ask(conversation_id, merge_messages(texts), 2 * MAX_SUMMARY)
+            gap = run[0].first_position, run[-1].last_position
+            prompt = merge_messages(texts)
+            content = await self._ask_patiently(conversation_id, prompt, 2 * MAX_SUMMARY, gap)
+        if content is None:
+            return False  # they stay as they are, until there is one more of them
         last = await self._client.run(
             self._summaries.list_messages,
             conversation_id,
@@ -124,27 +130,48 @@ class CompactionService:
             merged=[summary.id for summary in run],
         )
 
-    async def _summarise(self, conversation_id: UUID, messages: Sequence[PastMessage]) -> str:
+    async def _summarise(
+        self, conversation_id: UUID, messages: Sequence[PastMessage], gap: tuple[int, int]
+    ) -> str:
         """A sentence or two; nothing for messages without text."""
         if not messages:
             return ""
         records = [{"role": m.role, "text": m.text[:MAX_TEXT]} for m in messages]
+        prompt = summary_messages(records)
+        return await self._ask_patiently(conversation_id, prompt, MAX_SUMMARY, gap) or ""
+
+    async def _ask_patiently(
+        self, conversation_id: UUID, prompt: list[BaseMessage], limit: int, gap: tuple[int, int]
+    ) -> str | None:
+        """The model's text; None when it refuses these texts, now and always.
+
+        Raises:
+            ModelUnavailableError: It is away, or its reply makes no sense so far.
+            ModelSetupError: It refuses everything.
+        """
         try:
-            return await self._ask(conversation_id, summary_messages(records), MAX_SUMMARY)
+            text = await self._ask(conversation_id, prompt, limit)
+        except ModelReplyError as error:
+            if not self._patience.is_over(conversation_id, *gap):
+                raise
+            logger.warning("messages were left without a summary", exc_info=error)
+            return None
         except (ModelUnavailableError, ModelSetupError):
             raise
-        except (
-            ModelError
-        ) as error:  # it refuses these texts and always will: they stay as they are
+        except ModelError as error:
             logger.warning("messages were left without a summary", exc_info=error)
-            return ""
+            return None
+        self._patience.forget(conversation_id, *gap)
+        return text
 
     async def _ask(self, conversation_id: UUID, prompt: list[BaseMessage], limit: int) -> str:
         usage: list[ModelUsage] = []
-        text = await self._caller.text(prompt, purpose="summary", on_usage=usage.append)
-        await self._client.run(self._turns.add_usage, conversation_id, tuple(usage))
+        try:
+            text = await self._caller.text(prompt, purpose="summary", on_usage=usage.append)
+        finally:
+            await self._client.run(self._turns.add_usage, conversation_id, tuple(usage))
         if not text:
-            raise ModelUnavailableError("the model returned an empty summary")
+            raise ModelReplyError("the model returned an empty summary")
         return shortened(text, limit)
 
 

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from src.errors import (
     ModelError,
+    ModelReplyError,
     ModelSetupError,
     ModelUnavailableError,
     StorageRejectedError,
@@ -19,6 +20,7 @@ from src.memory.memories import Memories
 from src.memory.sameness import normalise
 from src.memory.writer import Said
 from src.services.digest_stores import DigestStores
+from src.services.patience import Patience
 from src.storage.extraction_repo import ExtractionState
 from src.storage.summary_repo import PastMessage
 from src.storage.turn_repo import ModelUsage
@@ -27,6 +29,7 @@ from src.time_zones import local_time
 logger = logging.getLogger(__name__)
 
 MAX_WINDOWS = 10  # of one job; the rest waits for the next turn or the periodic job
+MAX_FACTS = 50  # of one window; nobody tells more in twenty messages
 MAX_TEXT = 2000  # characters of one message that the model reads
 
 
@@ -44,6 +47,7 @@ class ExtractionService:
         self._memories = memories
         self._caller = caller
         self._time_zone = time_zone
+        self._patience = Patience()
 
     async def extract(self, conversation_id: UUID) -> int:
         """Read every closed window: full ones, and a shorter one after a long silence.
@@ -82,6 +86,11 @@ class ExtractionService:
         if any(message.role == "user" for message in messages):
             try:
                 await self._remember(conversation_id, state, messages)
+                self._patience.forget(conversation_id, first, last)
+            except ModelReplyError as error:
+                if not self._patience.is_over(conversation_id, first, last):
+                    raise
+                logger.warning("a window was not understood", exc_info=error)
             except (ModelUnavailableError, ModelSetupError):
                 raise
             except ModelError as error:  # it refuses this text; the next window may be fine
@@ -94,17 +103,19 @@ class ExtractionService:
         zone = state.time_zone or self._time_zone
         known = await self._client.run(self._extraction.list_known, state.owner)
         usage: list[ModelUsage] = []
-        extracted = await self._caller.structured(
-            extraction_messages([_record(message, zone) for message in messages], known),
-            ExtractedFacts,
-            purpose="extract",
-            on_usage=usage.append,
-        )
-        await self._client.run(self._turns.add_usage, conversation_id, tuple(usage))
+        try:
+            extracted = await self._caller.structured(
+                extraction_messages([_record(message, zone) for message in messages], known),
+                ExtractedFacts,
+                purpose="extract",
+                on_usage=usage.append,
+            )
+        finally:
+            await self._client.run(self._turns.add_usage, conversation_id, tuple(usage))
         window = messages[0].position, messages[-1].position
         left = await self._client.run(self._summaries.list_messages, conversation_id, *window)
         said = {f"msg-{m.id}": m for m in left if m.role == "user"}  # none forgotten meanwhile
-        for fact in extracted.facts:
+        for fact in extracted.facts[:MAX_FACTS]:
             candidate = as_candidate(fact)
             source = _source_of(candidate.quote, said.get(fact.message.strip()), said.values())
             if source is None or not candidate.text:

@@ -51,7 +51,9 @@ class ToolHistoryService:
                 reply = await execute(request)
         except Exception as error:
             failure = type(error).__name__
-            logger.warning("tool failed", extra={"tool": call["name"]}, exc_info=error)
+            # The model may call a tool that there is none of, by any name: that is not logged.
+            known = call["name"] if request.tool is not None else "unknown"
+            logger.warning("tool failed", extra={"tool": known}, exc_info=error)
             reply = ToolMessage(
                 describe_tool_error(error),
                 name=call["name"],

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.runtime import Runtime
 
 from src.graph.conversation_state import ConversationState, TurnContext
 from src.llm.chat import ChatRunnable, ModelCaller
 from src.llm.prompts.time_label import LabelFilter, strip_time_label
+from src.llm.reply import ending_of
 from src.llm.tokens import TokenCounter
+from src.texts import Language, say
 
 
 async def assistant(
@@ -16,40 +20,68 @@ async def assistant(
     runtime: Runtime[TurnContext],
     *,
     caller: ModelCaller,
-    runnable: ChatRunnable,
+    with_tools: ChatRunnable,
+    without_tools: ChatRunnable,
     counter: TokenCounter,
 ) -> ConversationState:
-    """Ask the model once; it answers, or calls tools.
+    """Ask the model once; it answers, or calls tools while it may.
 
-    Reads: ``messages``.
+    Reads: ``messages``, ``tools_allowed``.
     Updates: ``messages``, ``current_token_count``, ``answer``.
     Side effects: one model call; its text streams to the turn's ``on_text``, its cost is added
     to the turn's ``usage``.
     """
     context = runtime.context
-    label_filter = LabelFilter()
-    separator = _separator(state)
-
-    def show(text: str) -> None:
-        nonlocal separator
-        if shown := label_filter.feed(text):
-            context.on_text(separator + shown)
-            separator = ""
-
+    allowed = state["tools_allowed"]
+    show = _Display(context.on_text, _separator(state))
     message = await caller.stream(
-        runnable,
+        with_tools if allowed else without_tools,
         state["messages"],
         purpose="answer",
         on_text=show,
         on_usage=context.usage.append,
     )
-    if rest := label_filter.flush():
-        context.on_text(separator + rest)
+    show.flush()
+    if not allowed:
+        message.tool_calls = []
     return {
         "messages": [message],
         "current_token_count": counter.count_messages([*state["messages"], message]),
-        "answer": strip_time_label(str(message.text)).strip(),
+        "answer": _answer(message, context.language, allowed=allowed),
     }
+
+
+class _Display:
+    """Shows the text as it comes, without a time label that the model copied."""
+
+    def __init__(self, on_text: Callable[[str], None], separator: str) -> None:
+        """``separator`` comes before the first text."""
+        self._on_text = on_text
+        self._separator = separator
+        self._filter = LabelFilter()
+
+    def __call__(self, text: str) -> None:
+        self._show(self._filter.feed(text))
+
+    def flush(self) -> None:
+        self._show(self._filter.flush())
+
+    def _show(self, text: str) -> None:
+        if text:
+            self._on_text(self._separator + text)
+            self._separator = ""
+
+
+def _answer(message: AIMessage, language: Language, *, allowed: bool) -> str:
+    """The text; with a sentence when it was cut short, or when there is none and must be one."""
+    text = strip_time_label(str(message.text)).strip()
+    ending = ending_of(message)
+    if message.tool_calls:
+        return text
+    if ending:
+        cut = say("answer_cut" if ending == "length" else "answer_filtered", language)
+        return f"{text}\n\n{cut}".strip()
+    return text if text or allowed else say("too_many_steps", language)
 
 
 def _separator(state: ConversationState) -> str:

@@ -32,7 +32,7 @@ async def init_state(
 
     Reads: ``history``, ``summaries``.
     Updates: ``messages``, ``current_token_count``, ``llm_context_size``, ``tools_used``,
-    ``facts_loaded``, ``fact_added_in_last_run``.
+    ``tools_allowed``, ``facts_loaded``, ``fact_added_in_last_run``.
     Side effects: none.
     """
     start = runtime.context.window_start
@@ -46,6 +46,7 @@ async def init_state(
         "current_token_count": counter.count_messages(messages),
         "llm_context_size": context_size,
         "tools_used": [],
+        "tools_allowed": True,
         "facts_loaded": False,
         "fact_added_in_last_run": False,
     }

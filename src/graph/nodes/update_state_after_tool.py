@@ -5,6 +5,7 @@ from __future__ import annotations
 from langchain_core.messages import ToolMessage
 
 from src.graph.conversation_state import ConversationState
+from src.graph.tool_calls import NOT_RUN, may_go_on
 from src.llm.tokens import TokenCounter
 
 # What stands in a tool's result when it changed the key facts.
@@ -17,7 +18,8 @@ async def update_state_after_tool(
     """Note which tools ran in the round that just ended, and whether one changed the facts.
 
     Reads: ``messages``, ``tools_used``.
-    Updates: ``tools_used``, ``fact_added_in_last_run``, ``current_token_count``.
+    Updates: ``tools_used``, ``tools_allowed``, ``fact_added_in_last_run``,
+    ``current_token_count``.
     Side effects: none.
     """
     names: list[str] = []
@@ -25,11 +27,13 @@ async def update_state_after_tool(
     for message in reversed(state["messages"]):
         if not isinstance(message, ToolMessage):
             break
-        names.append(message.name or "unknown")
+        if message.artifact != NOT_RUN:
+            names.append(message.name or "unknown")
         sign = CHANGED.get(message.name or "")
         changed = changed or (sign is not None and sign in str(message.text))
     return {
         "tools_used": [*state["tools_used"], *reversed(names)],
+        "tools_allowed": may_go_on(state["messages"]),
         "fact_added_in_last_run": changed,
         "current_token_count": counter.count_messages(state["messages"]),
     }
