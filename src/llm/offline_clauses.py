@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
+from itertools import islice
 from typing import Literal
 
 from src.llm.offline_grammar import Case, compile_pattern, rules
@@ -19,6 +20,7 @@ Span = tuple[int, int]
 Who = Literal["user", "role", "pronoun", "name", "nobody"]
 
 MAX_SENTENCE = 500  # characters; what is longer is no statement but a document
+MAX_SENTENCES = 200  # of one message; the longest message of Telegram has about a hundred
 MAX_CUTS = 24  # commas, conjunctions and such in a sentence; more of them is a list
 
 _LETTERS = str.maketrans("ёЁ’ʼ‘`´", "еЕ'''''")
@@ -26,7 +28,10 @@ _SMILEYS = re.compile(
     r"[\u2190-\u2bff\u200d\ufe0f\u20e3\U0001f000-\U0001faff]+|(?<=\s)[:;=xX]-?[()DpPрР]+(?!\w)"
 )
 _BRACKETS = re.compile(r"\){2,}|\({2,}")
-_SENTENCE_END = re.compile(r"[!?…]+|[\n;]+|\.+(?=\s|$|[А-ЯІЇЄҐ])")
+# A run of full stops is looked at from its beginning only, once. So much space is between two
+# things that are told, and the rules below would try each of its places.
+_SENTENCE_END = re.compile(r"[!?…]+|[\n;]+|\s{10,}+|(?<!\.)\.++(?=\s|$|[А-ЯІЇЄҐ])")
+_WORD = re.compile(r"\w")
 _ABBREVIATION = re.compile(
     r"\b(?:[A-ZА-ЯІЇЄҐ]|ул|г|д|кв|им|ім|св|просп|пр|пер|обл|вул|буд|бул|тел|т|стр|тыс|тис|"
     r"млн|руб|грн|эт|St|Mr|Mrs|Ms|Dr|Prof)$"
@@ -145,18 +150,28 @@ def narrow(text: str, start: int, end: int) -> Span:
 
 
 def sentences(text: str) -> Iterator[Span]:
-    """The spans of the sentences, question marks included, nothing over MAX_SENTENCE."""
+    """The spans of the first sentences, question marks included, nothing over MAX_SENTENCE.
+
+    What has no letter or digit is none.
+    """
+    return islice(filter(partial(_has_words, text), _between_marks(text)), MAX_SENTENCES)
+
+
+def _has_words(text: str, span: Span) -> bool:
+    return span[1] - span[0] <= MAX_SENTENCE and _WORD.search(text, *span) is not None
+
+
+def _between_marks(text: str) -> Iterator[Span]:
+    """The text, cut after each mark that ends a sentence."""
     start = 0
     for mark in _SENTENCE_END.finditer(text):
         if mark[0] == "." and _ABBREVIATION.search(
             text, max(start, mark.start() - 8), mark.start()
         ):
             continue
-        if mark.end() - start <= MAX_SENTENCE:
-            yield start, mark.end()
+        yield start, mark.start() if mark[0].isspace() else mark.end()
         start = mark.end()
-    if len(text) - start <= MAX_SENTENCE:
-        yield start, len(text)
+    yield start, len(text)
 
 
 def clauses(text: str, start: int, end: int) -> list[Clause]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from src.errors import (
@@ -115,9 +115,10 @@ class ExtractionService:
         window = messages[0].position, messages[-1].position
         left = await self._client.run(self._summaries.list_messages, conversation_id, *window)
         said = {f"msg-{m.id}": m for m in left if m.role == "user"}  # none forgotten meanwhile
+        words = {message.id: normalise(message.text) for message in said.values()}
         for fact in extracted.facts[:MAX_FACTS]:
             candidate = as_candidate(fact)
-            source = _source_of(candidate.quote, said.get(fact.message.strip()), said.values())
+            source = _source_of(candidate.quote, said.get(fact.message.strip()), said, words)
             if source is None or not candidate.text:
                 continue  # the model quotes nobody, or the assistant: it is no fact of the user's
             moment = local_time(source.said_at, zone)
@@ -142,10 +143,20 @@ def _record(message: PastMessage, zone: str) -> dict[str, str]:
 
 
 def _source_of(
-    quote: str, named: PastMessage | None, messages: Iterable[PastMessage]
+    quote: str,
+    named: PastMessage | None,
+    said: Mapping[str, PastMessage],
+    words: Mapping[int, str],
 ) -> PastMessage | None:
-    """The user's message that holds the quote, first of all the one that the model names."""
+    """The user's message that holds the quote, first of all the one that the model names.
+
+    Args:
+        quote: What the model copied.
+        named: The message that it names, if it is one.
+        said: The user's messages.
+        words: Their normalised texts, by id.
+    """
     wanted = normalise(quote)
-    candidates = [*([named] if named else []), *messages]
-    holders = (m for m in candidates if wanted and wanted in normalise(m.text))
+    candidates = [*([named] if named else []), *said.values()]
+    holders = (m for m in candidates if wanted and wanted in words[m.id])
     return next(holders, named)

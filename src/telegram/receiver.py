@@ -25,7 +25,7 @@ from aiogram.exceptions import (
     TelegramUnauthorizedError,
 )
 from aiogram.methods import TelegramMethod
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 
 from src.errors import ConfigError, StorageError
@@ -242,10 +242,13 @@ class WebhookRoute:
         if not hmac.compare_digest(token.encode(), self._secret):
             return PlainTextResponse("forbidden", 403)
         body = bytearray()
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > MAX_BODY:
-                return PlainTextResponse("too large", 413)
+        try:
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > MAX_BODY:
+                    return PlainTextResponse("too large", 413)
+        except ClientDisconnect:  # Telegram sends the update again; nobody reads this answer
+            return PlainTextResponse("incomplete", 400)
         try:
             raw = json.loads(bytes(body))
         except (ValueError, RecursionError):

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import psutil
 from aiohttp import web
@@ -65,6 +65,34 @@ class ChatRequest:
         return "\n".join(texts)
 
 
+@dataclass(frozen=True)
+class Raw:
+    """An HTTP response byte by byte, for what no library would send.
+
+    Attributes:
+        body: What follows the headers.
+        status: The number and the words of the first line.
+        headers: Content-Length is added unless it is here, or Transfer-Encoding is.
+        before: What is sent before the first line: a 1xx response.
+        abort: Cut the connection after it instead of closing it.
+    """
+
+    body: bytes = b""
+    status: str = "200 OK"
+    headers: tuple[tuple[str, str], ...] = (("Content-Type", "text/event-stream"),)
+    before: bytes = b""
+    abort: bool = False
+
+    def encoded(self) -> bytes:
+        """The response as it goes over the line."""
+        names = {name.lower() for name, _ in self.headers}
+        headers = [*self.headers, ("Connection", "close")]
+        if not names & {"content-length", "transfer-encoding"}:
+            headers.append(("Content-Length", str(len(self.body))))
+        lines = [f"HTTP/1.1 {self.status}", *(f"{name}: {value}" for name, value in headers)]
+        return self.before + "\r\n".join([*lines, "", ""]).encode() + self.body
+
+
 @dataclass
 class Reply:
     """What the model answers, and how badly.
@@ -81,6 +109,7 @@ class Reply:
         cut_after_chunks: Drop the connection after so many chunks.
         hang: Never answer.
         prompt_tokens: For usage; None estimates it from the text, as for completion_tokens.
+        raw: Sent as it stands, instead of everything else.
         gate: The answer pauses after `gate_after_chunks` chunks until this is set.
     """
 
@@ -100,6 +129,7 @@ class Reply:
     gate: asyncio.Event | None = None
     gate_after_chunks: int = 0
     finish_reason: str | None = None
+    raw: Raw | None = None
 
     @property
     def is_error(self) -> bool:
@@ -212,6 +242,8 @@ class FakeOpenAI(LoopbackServer):
         async with self._activity():
             reply = self._queued.popleft() if self._queued else as_reply(self.reply(chat))
             await self._before_answer(reply)
+            if reply.raw is not None:
+                await send_raw(request, reply.raw)
             if reply.is_error:
                 return error_response(reply)
             if chat.stream:
@@ -344,6 +376,18 @@ def kill_sender(request: web.Request) -> None:
             os.kill(connection.pid, signal.SIGKILL)
             return
     raise AssertionError(f"nobody has port {peer}")
+
+
+async def send_raw(request: web.Request, raw: Raw) -> NoReturn:
+    """Write a response to the bare connection, and end it."""
+    transport = request.transport
+    assert transport is not None
+    transport.write(raw.encoded())
+    if not raw.abort:
+        transport.close()  # when everything is written
+        await wait_for_client_to_leave()
+    transport.write_eof()  # a cut in mid-body: the other side sees the end too early
+    await drop_connection(request)
 
 
 def as_reply(reply: Reply | str) -> Reply:

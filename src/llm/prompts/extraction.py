@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 from langchain_core.messages import BaseMessage
 from pydantic import BaseModel, Field, field_validator
 
+from src.llm.prompts.form import Form
 from src.llm.prompts.quoting import prompt
 
 FactType = Literal["user_fact", "preference", "event", "conversation_insight"]
@@ -71,7 +72,7 @@ class ExtractedFact(BaseModel):
         return "" if value is None else str(value)
 
 
-class ExtractedFacts(BaseModel):
+class ExtractedFacts(Form):
     """The facts that a conversation holds."""
 
     facts: list[ExtractedFact] = Field(default_factory=list)

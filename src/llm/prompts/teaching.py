@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Literal
 
 from langchain_core.messages import BaseMessage
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from src.llm.prompts.extraction import RULES, ExtractedFact
+from src.llm.prompts.form import Form
 from src.llm.prompts.quoting import prompt
 
 UNDERSTANDING_PROMPT = f"""\
@@ -27,7 +28,7 @@ in the same way; empty when it does not say what, or asks to forget everything.
 Intent = Literal["teach", "solve", "forget"]
 
 
-class Understanding(BaseModel):
+class Understanding(Form):
     """What the newest message does."""
 
     intent: Intent

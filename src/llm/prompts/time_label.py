@@ -13,7 +13,7 @@ from datetime import datetime
 from src.time_zones import in_zone, local_time
 
 LABEL_START = "[Текущее время:"
-LABEL = re.compile(r"^\s*\[Текущее время:[^\]\n]{0,40}\]\s*")
+LABELS = re.compile(r"(?:\s*\[Текущее время:[^\]\n]{0,40}\]\s*+)+")
 MAX_LABEL = 64  # characters; a longer beginning is no label
 
 
@@ -37,9 +37,8 @@ def read_time_label(text: str, time_zone: str) -> datetime | None:
 
 def strip_time_label(text: str) -> str:
     """The text without the labels at its beginning."""
-    while (match := LABEL.match(text)) is not None:
-        text = text[match.end() :]
-    return text
+    labels = LABELS.match(text)
+    return text if labels is None else text[labels.end() :]
 
 
 class LabelFilter:

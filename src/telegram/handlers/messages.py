@@ -183,7 +183,7 @@ async def answer_message(
     turn_handler: TurnHandler,
 ) -> str:
     """Answer a text."""
-    text = _without_mention(message.text or "", identity.username)
+    text = without_mention(message.text or "", identity.username)
     if len(text) >= LONG_PASTE:
         await asyncio.sleep(SETTLE_SECONDS)
     incoming = turn_handler.incoming(message, text, stored, language)
@@ -222,7 +222,7 @@ async def take_edit(
 ) -> str:
     """Keep what the user made of the message; it is not answered again."""
     origin = _origin(message, stored)
-    text = _without_mention(message.text or "", identity.username)
+    text = without_mention(message.text or "", identity.username)
     owner = stored.owner_id or message.chat.id
     found = await core.client.run(core.conversations.edit_message, owner, origin, text)
     return "done" if found else "ignored"
@@ -265,7 +265,12 @@ def _author(message: Message) -> int | None:
     return None
 
 
-def _without_mention(text: str, username: str) -> str:
-    """The text without ``@name_of_the_bot``, which is an address and not content."""
-    pattern = rf"\s*@{re.escape(username)}\b[,:]?"
-    return re.sub(pattern, "", text, flags=re.IGNORECASE).strip() or text
+def without_mention(text: str, username: str) -> str:
+    """The text without ``@name_of_the_bot``, which is an address and not content.
+
+    The spaces before it go with it. They are taken away afterwards: an expression that begins
+    with them looks at a run of spaces once for each of them.
+    """
+    mention = rf"@{re.escape(username)}\b[,:]?"
+    *before, last = re.split(mention, text, flags=re.IGNORECASE)
+    return "".join([*(part.rstrip() for part in before), last]).strip() or text

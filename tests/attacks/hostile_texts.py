@@ -1,0 +1,65 @@
+"""Texts that make bad patterns slow: repetitions of what our patterns look for, of any length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+# Character classes, and the words and signs that the patterns of this project begin with.
+TOKENS = (
+    " ", "\t", "\n", "\r\n", "\u00a0", "\u200b", ".", ",", "!", "?", "-", "—", ":", ";", "'", '"',
+    "«", "(", ")", "[", "]", "{", "}", "<", ">", "/", "\\", "@", "#", "*", "_", "`", "~", "=", "+",
+    "|", "&", "%", "$", "0", "7", "a", "А", "я", "ї", "é", "и\u0306", "ﷺ", "😀", "ß", "İ",
+    "a ", "я ", "и ", " ,", ", ", ". ", ": ", " - ", "' ", "а'", "1 ", "1,", "1.", "1:", "1-",
+    "12.", "5 мая ", "05.03.", "2026-", "10:00 ", "двадцать ", "пять дней ", "в марте ",
+    "last week ", "since the end of ", "[1] ", "[1, 2]", "[msg-1]", "[msg-", "msg-1, ",
+    "<memories>", "[Текущее время: 2026-01-01 10:00] ", "[Текущее время:", "@pomni_bot ", "@pomni",
+    " @", "забудь ", "запомни ", "привет, ", "пожалуйста ", "меня зовут ", "я люблю ",
+    "я живу в ", "я! ", "я люблю чай. ",
+    "у меня есть ", "мой брат ", "my brother ", "i have a ", "и я ", "не ", "очень ", "теперь ",
+    "если ", "что ", "а ", "Анна ", "Ann ", "is ", "of ", "пароль ", "password ", "pin ", "код ",
+    "карта ", "4111 ", "sk-", "AA", "aB1", "всегда ", "always ", "ignore ", "ты ", "you ",
+    "отвечай ", "http://", "a@", "a.", "a-b ", "x_", "i g n ", "ы-", "(((", ")))", "/start ",
+    "двадцать пять тысяч ", "first ", "т.д. ", "г. ", "where ", "где ", "…", "—", "1 000 ", "C++",
+)  # fmt: skip
+# What a text may begin with before it repeats something.
+BEGINNINGS = (
+    "", "я ", "забудь ", "запомни, что ", "меня зовут ", "мой любимый ", "пароль от ",
+    "@pomni_bot", "[1", "[Текущее время:", "/start", "в марте ", "5", "у меня ", "always ",
+    "если ",    "Анна ", "`",
+)  # fmt: skip
+SENTENCE = 480  # characters; of longer ones a reader may say that they are none
+ENDINGS = ("", "x", "!", " мая", "]")
+
+
+def texts(length: int, *, thorough: bool = True) -> Iterator[tuple[str, str]]:
+    """Name and text, ``length`` characters each.
+
+    Args:
+        length: Characters.
+        thorough: Every beginning before every repetition; else the repetitions alone.
+    """
+    for token in TOKENS:
+        for beginning in BEGINNINGS if thorough else ("",):
+            yield f"{beginning!r} {token!r}*", repeated(length, token, beginning)
+        yield f"sentences of {token!r}*", repeated(length, f"{repeated(SENTENCE, token)}. ")
+        for beginning in BEGINNINGS[1:] if thorough else ():
+            sentence = repeated(SENTENCE, token, beginning)
+            yield f"sentences of {beginning!r} {token!r}*", repeated(length, f"{sentence}. ")
+        for ending in ENDINGS[1:] if thorough else ():
+            yield f"{token!r}* {ending!r}", repeated(length, token, "", ending)
+    for first, second in zip(TOKENS, (*TOKENS[7:], *TOKENS[:7]), strict=True):
+        yield f"{first!r}* {second!r}*", halves(length, first, second)
+        yield f"({first!r} {second!r})*", repeated(length, first + second)
+    yield "nested brackets", halves(length, "[", "]")
+    yield "nested quotes", halves(length, "«", "»")
+
+
+def repeated(length: int, token: str, beginning: str = "", ending: str = "") -> str:
+    """The token as often as there is room."""
+    room = length - len(beginning) - len(ending)
+    return beginning + (token * (room // len(token) + 1))[:room] + ending
+
+
+def halves(length: int, first: str, second: str) -> str:
+    """Half of the one, half of the other."""
+    return repeated(length // 2, first) + repeated(length - length // 2, second)

@@ -1,0 +1,257 @@
+"""How the cost of reading a text grows with its length, for everything that reads texts.
+
+    python -m tests.attacks.linear_texts
+
+prints one JSON line: for each reader its costliest text of 4,096 characters, its milliseconds of
+processor time, and by what power of the length its cost grows up to 100,000 characters (1 is
+linear, 2 quadratic). It ends with status 1 when one takes more than 20 ms or grows like more than
+LIMIT. Milliseconds depend on the machine, the power hardly: the test looks at the power alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from functools import partial
+
+from langchain_core.messages import AIMessageChunk, HumanMessage
+
+from src.graph.tools.save_user_fact import find_said
+from src.graph.tools.search_memory import ASKS_THE_BOT
+from src.llm import offline, offline_facts, offline_replies, offline_tasks
+from src.llm.prompts.quoting import block, quoted, without_own_tags
+from src.llm.prompts.summary import summary_messages
+from src.llm.prompts.time_label import (
+    LabelFilter,
+    add_time_label,
+    read_time_label,
+    strip_time_label,
+)
+from src.llm.reply import Reply, read_arguments, sound
+from src.llm.tokens import TokenCounter
+from src.memory import citations, plain_text, ranking, relations
+from src.memory.facts import CandidateFact
+from src.memory.gate import refuse
+from src.memory.instruction_text import reads_as_instruction
+from src.memory.relation_questions import asked_relations
+from src.memory.relative_dates import resolve_dates, when_valid
+from src.memory.retriever import entity_terms
+from src.memory.sameness import content_hash, is_same
+from src.memory.sensitive_text import holds_secret
+from src.memory.terms import terms
+from src.memory.time_expressions import read_time
+from src.services.command_service import parse_command
+from src.services.compaction_service import shortened
+from src.storage.pg_client import storable
+from src.telegram.handlers.messages import without_mention
+from src.telegram.updates import Access, BotIdentity, classify
+from src.texts import detect_language
+from tests.attacks.hostile_texts import texts
+
+NOW = datetime(2026, 11, 21, 9, 5, tzinfo=UTC)
+BOT = BotIdentity(42, "pomni_bot")
+MESSAGE = 4096  # characters, the longest of Telegram
+LONG = 100_000  # characters: a long paste, or a long answer
+BUDGET = 20.0  # milliseconds that a message may take in one reader
+LIMIT = 1.5  # the power of the length with which a cost may grow
+NOISE = 2.0  # milliseconds; what costs less at LONG tells nothing
+COUNTER = TokenCounter("openai:gpt-5-mini")
+
+Reader = Callable[[str], object]
+
+
+def received(text: str, kind: str = "group") -> object:
+    """The update as the receiver classifies it."""
+    sender = {"id": 1, "is_bot": False, "first_name": text[:60]}
+    message = {"message_id": 1, "date": 0, "chat": {"id": 1, "type": kind}, "from": sender}
+    return classify({"update_id": 1, "message": {**message, "text": text}}, BOT, Access())
+
+
+def gated(text: str) -> object:
+    """A fact of which the text is everything, at most as long as facts are."""
+    fact = CandidateFact(
+        text=text[:400], memory_type="user_fact", importance=5, quote=text[:1000],
+        subject=text[:100], relation=text[:60], object=text[:400],
+    )  # fmt: skip
+    return refuse(fact, text)
+
+
+def quoted_by_a_fact(text: str) -> object:
+    """A fact of which the message is long."""
+    fact = CandidateFact(
+        text="Люблю чай", memory_type="user_fact", importance=5, quote=text[:8],
+        subject="user", relation="likes", object="чай",
+    )  # fmt: skip
+    return refuse(fact, text)
+
+
+def streamed(text: str) -> object:
+    """An answer that comes in pieces of eight characters."""
+    reply, shown = Reply(), LabelFilter()
+    for start in range(0, len(text), 8):
+        shown.feed(reply.feed(AIMessageChunk(content=text[start : start + 8])))
+    reply.flush()
+    return reply.message()
+
+
+def summarised(text: str) -> object:
+    system, human = summary_messages([{"role": "user", "text": text}] * 3)
+    return offline_tasks.do_task(str(system.text), str(human.text))
+
+
+def extracted(text: str) -> object:
+    records = [{"uid": "msg-1", "role": "user", "text": text}]
+    return offline_tasks.fill_form("ExtractedFacts", block("messages", records))
+
+
+def said(text: str) -> object:
+    history = [{"id": 1, "role": "user", "content": text, "position": 1}]
+    context = type("Context", (), {"message_id": 1, "text": text, "moment": NOW})
+    context.time_zone = "Europe/Kyiv"  # type: ignore[attr-defined]
+    return find_said(history, text[:300], context)  # type: ignore[arg-type]
+
+
+READERS: dict[str, Reader] = {
+    "updates.classify": received,
+    "updates.classify private": partial(received, kind="private"),
+    "messages.without_mention": lambda text: without_mention(text, "pomni_bot"),
+    "command_service.parse_command": parse_command,
+    "texts.detect_language": detect_language,
+    "pg_client.storable": storable,
+    "time_label.add": lambda text: add_time_label(text, NOW, "Europe/Kyiv"),
+    "time_label.read": lambda text: read_time_label(text, "Europe/Kyiv"),
+    "time_label.strip": strip_time_label,
+    "quoting.without_own_tags": without_own_tags,
+    "quoting.quoted": lambda text: quoted({"text": text}),
+    "reply.streamed": streamed,
+    "reply.sound": sound,
+    "reply.read_arguments": read_arguments,
+    "tokens.count": lambda text: COUNTER.count(text + str(time.perf_counter_ns())),
+    "citations.verify_numbers": lambda text: citations.verify_numbers(text, {1, 2}),
+    "citations.verify_uids": lambda text: citations.verify_uids(text, {"msg-1"}),
+    "terms": terms,
+    "retriever.entity_terms": entity_terms,
+    "plain_text.plain": plain_text.plain,
+    "plain_text.normalise": plain_text.normalise,
+    "plain_text.readings": plain_text.readings,
+    "sameness.content_hash": content_hash,
+    "sameness.is_same": lambda text: is_same(text, f"{text} x", similarity=1.0),
+    "sensitive_text.holds_secret": holds_secret,
+    "instruction_text.reads_as_instruction": reads_as_instruction,
+    "instruction_text of a statement": partial(reads_as_instruction, is_statement=True),
+    "gate.refuse": gated,
+    "gate.refuse of a long message": quoted_by_a_fact,
+    "relations.canonical_subject": relations.canonical_subject,
+    "relations.canonical_relation": relations.canonical_relation,
+    "relation_questions": asked_relations,
+    "ranking.TIME_WORD": ranking.TIME_WORD.search,
+    "search_memory.ASKS_THE_BOT": ASKS_THE_BOT.search,
+    "save_user_fact.find_said": said,
+    "time_expressions.read_time": lambda text: read_time(text, NOW),
+    "relative_dates.resolve_dates": lambda text: resolve_dates(text, NOW),
+    "relative_dates.when_valid": lambda text: when_valid(text, NOW),
+    "compaction.shortened": lambda text: shortened(text, 500),
+    "offline_facts.parse_facts": offline_facts.parse_facts,
+    "offline_facts.forget_request": offline_facts.forget_request,
+    "offline_facts.is_question": offline_facts.is_question,
+    "offline_replies.stems": offline_replies.stems,
+    "offline_replies.HISTORY": offline_replies.HISTORY.search,
+    "offline.answer": lambda text: offline.answer([HumanMessage(text)], ["save_user_fact"]),
+    "offline_tasks summary": summarised,
+    "offline_tasks extraction": extracted,
+}
+
+
+@dataclass(frozen=True)
+class Growth:
+    """What a reader's costliest text costs.
+
+    Attributes:
+        text: What it consists of.
+        milliseconds: Of processor time, at MESSAGE characters.
+        power: Of the length, with which the cost grows up to LONG characters.
+        grows: The text for which it grows most.
+    """
+
+    text: str
+    milliseconds: float
+    power: float
+    grows: str
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether it grows no faster than it may."""
+        return self.power <= LIMIT
+
+
+def cost(reader: Reader, text: str, *, tries: int = 1) -> float:
+    """The least milliseconds of processor time that reading the text takes."""
+    least = math.inf
+    for _ in range(tries):
+        start = time.thread_time()
+        reader(text)
+        least = min(least, 1000 * (time.thread_time() - start))
+    return least
+
+
+def measure(reader: Reader, *, long: int, thorough: bool, suspects: int) -> Growth:
+    """Find the costliest text; then see how the costliest ones grow."""
+    reader("разогрев, 5 мая")
+    found = sorted(
+        ((cost(reader, text), name) for name, text in texts(MESSAGE, thorough=thorough)),
+        reverse=True,
+    )
+    named = dict(texts(long // 4, thorough=thorough))
+    longer = dict(texts(long, thorough=thorough))
+    growths = [(power(reader, named[name], longer[name]), name) for _, name in found[:suspects]]
+    worst, grows = max(growths)
+    message = dict(texts(MESSAGE, thorough=thorough))[found[0][1]]
+    return Growth(found[0][1], round(cost(reader, message, tries=3), 2), round(worst, 2), grows)
+
+
+def power(reader: Reader, text: str, longer: str) -> float:
+    """By what power of the length the cost grows, from one text to a longer one of its kind.
+
+    Another look is taken before a high figure is believed: a busy machine makes one, too.
+    """
+    figure = math.inf
+    for tries in (1, 2, 4):
+        after = cost(reader, longer, tries=tries)
+        if after < NOISE:
+            return 0.0
+        before = cost(reader, text, tries=tries + 1)
+        grown = math.log(after / max(before, 0.01)) / math.log(len(longer) / len(text))
+        figure = min(figure, grown)
+        if figure <= LIMIT:
+            break
+    return figure
+
+
+def main(only: str, long: int, suspects: int) -> Iterator[tuple[str, Growth]]:
+    """Measure every reader whose name has these words."""
+    for name, reader in READERS.items():
+        if only in name:
+            yield name, measure(reader, long=long, thorough=True, suspects=suspects)
+
+
+def violations(found: Sequence[tuple[str, Growth]]) -> list[str]:
+    """The readers that are too slow, or would be with longer texts."""
+    return [name for name, growth in found if not growth.is_linear or growth.milliseconds > BUDGET]
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--only", default="", help="readers whose names have these words")
+    parser.add_argument("--long", type=int, default=LONG, help="characters of the longest text")
+    parser.add_argument("--suspects", type=int, default=12, help="texts whose growth is measured")
+    figures = list(main(**vars(parser.parse_args())))
+    slow = violations(figures)
+    report = {name: asdict(growth) for name, growth in figures}
+    print(json.dumps({"readers": report, "violations": slow}, ensure_ascii=False))
+    sys.exit(bool(slow))

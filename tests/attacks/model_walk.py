@@ -1,0 +1,324 @@
+"""Every caller of a model meets every reply of the table: a stream, and one JSON object.
+
+    python -m tests.attacks.model_walk
+
+prints one JSON line, {"replies", "callers", "runs", "calls", "violations"}, and ends with status 1
+on a violation: an error that is none of ours, a turn without end, an answer that cannot be stored
+or sent, a good reply that was not understood, a log line with the model's words, a bot that does
+not go on afterwards.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import io
+import json
+import logging
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from src.errors import AppError, ModelReplyError, ModelSetupError, ModelUnavailableError
+from src.logs import configure_logging
+from src.storage.embedded_pg import EmbeddedPostgres
+from src.storage.migrations import migrate
+from src.storage.pg_client import PgClient
+from src.storage.user_settings_repo import Mode
+from src.texts import say
+from tests.attacks.model_replies import CANARY, Form, Row, rows
+from tests.conftest import execute
+from tests.fakes.openai_server import ChatRequest, Reply
+from tests.integration.agent_rig import Rig, open_rig
+from tests.integration.memory_rig import (
+    Person,
+    asked,
+    called,
+    chosen,
+    fact,
+    forgetting,
+    forms,
+    new_user,
+    taught,
+    thought,
+)
+
+KNOWN = "Каждую субботу я хожу на рынок за яблоками"
+MAX_CALLS = 9  # of one attempt at a turn: eight rounds of tools, and the answer without
+MAX_DIGESTS = 4  # then a window is digested, or the model counts as away
+BACKGROUND = {"summary_model": "openai:summaries", "extraction_model": "openai:extraction"}
+TALK = [("user" if number % 2 else "assistant", f"сообщение {number}") for number in range(1, 29)]
+
+Purpose = str
+Good = dict[Purpose, Reply | str]
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Somebody who asks the model.
+
+    Attributes:
+        text: What the user writes.
+        target: Which of the requests gets the odd reply.
+        good: What the model replies otherwise, by purpose.
+        mode: The user's.
+        tells: Whether a bad reply ends the turn; else it goes on without it.
+    """
+
+    text: str
+    target: Purpose
+    good: Good
+    mode: Mode = "assistant"
+    tells: bool = True
+
+
+SOLVE: Good = {"Understanding": asked("рынок"), "ReasoningStep": thought(), "answer": "Не знаю."}
+LEARN: Good = {
+    "Understanding": taught(fact("По субботам я хожу на рынок за грушами")),
+    "ExtractedFacts": called("ExtractedFacts", facts=[fact("Я люблю груши")]),
+    "Conflicts": called("Conflicts", conflicts=[]),
+}
+CALLERS = {
+    "answer": Caller("как дела?", "answer", {"answer": "Хорошо. " * 4}),
+    "call": Caller(
+        "где мой кот?",
+        "answer",
+        {"answer": called("search_memory", query="кот"), "round": "Дома."},
+    ),
+    "round": Caller(
+        "который час?", "round", {"answer": called("current_time"), "round": "Полдень."}
+    ),
+    "classify": Caller("куда я хожу по субботам?", "Understanding", SOLVE, "strict"),
+    "reason": Caller("куда я хожу по субботам?", "ReasoningStep", SOLVE, "strict", tells=False),
+    "solve": Caller("куда я хожу по субботам?", "answer", SOLVE, "strict"),
+    "extract": Caller(
+        "Я люблю груши", "ExtractedFacts", {**LEARN, "Understanding": taught()}, "strict"
+    ),
+    "conflicts": Caller(
+        "По субботам я хожу на рынок за грушами", "Conflicts", LEARN, "strict", tells=False
+    ),
+    "forget": Caller(
+        "забудь про рынок",
+        "Forgetting",
+        {"Understanding": forgetting("рынок"), "Forgetting": chosen()},
+        "strict",
+    ),
+    "summary": Caller("", "summaries", {"summaries": "Говорили о погоде."}),
+    "extraction": Caller("", "extraction", {"extraction": called("ExtractedFacts", facts=[])}),
+}
+
+
+def purpose_of(request: ChatRequest) -> Purpose:
+    """What a request is for."""
+    if request.model in ("summaries", "extraction"):
+        return request.model
+    [form] = forms([request])
+    if form != "text":
+        return form
+    return "round" if request.messages[-1]["role"] == "tool" else "answer"
+
+
+@dataclass
+class Result:
+    """What the walk saw."""
+
+    replies: int = 0
+    callers: int = 0
+    runs: int = 0
+    calls: int = 0
+    violations: list[str] = field(default_factory=list)
+
+
+class Walk:
+    """Goes through the table on one database."""
+
+    def __init__(self, rig: Rig) -> None:
+        self._rig = rig
+        self.result = Result()
+        self._where = ""
+
+    async def run(self, row: Row, name: str, form: Form) -> None:
+        """One caller meets one reply, again and again; afterwards all is well again."""
+        caller = CALLERS[name]
+        person = Person(self._rig, new_user(), mode=caller.mode)
+        self._where = f"{name} / {row.name} / {form}"
+        self.result.runs += 1
+        if caller.mode == "strict":
+            await person.remember(fact(KNOWN, relation="habit"))
+            await person.index()
+        background = not caller.text
+        with logged() as lines:
+            self._reply_with(caller, row, form)
+            work = self._digest(person) if background else self._turn(person, caller, row)
+            try:
+                await work
+            except Exception as error:  # noqa: BLE001  (whatever it is, it is a finding)
+                self._note(f"raised {type(error).__name__}: {error}"[:300])
+            self._reply_with(caller, None, form)
+            await self._afterwards(person, caller)
+        self._expect(CANARY not in lines(), "logged the model's words")
+
+    def _reply_with(self, caller: Caller, row: Row | None, form: Form) -> None:
+        def reply(request: ChatRequest) -> Reply:
+            self.result.calls += 1
+            purpose = purpose_of(request)
+            known = caller.good.get(purpose, "Хорошо.")
+            good = Reply(text=known) if isinstance(known, str) else known
+            if row is None or purpose != caller.target:
+                return good
+            return row.reply(request, good, form)
+
+        self._rig.model.reply = reply
+
+    async def _turn(self, person: Person, caller: Caller, row: Row) -> None:
+        """Two attempts, as the queue makes them: the first one's error may be a passing one."""
+        turn = await person.begin(caller.text)
+        shown: list[str] = []
+        for _attempt in range(2):
+            before = self._rig.model.request_count
+            try:
+                answer = await self._rig.core.agent.answer(turn, on_text=shown.append)
+            except AppError as error:
+                self._check_error(error, caller, row)
+            else:
+                self._check_answer(answer.text, "".join(shown), caller, row)
+                self._expect(usage_rows(person) > 0, "no usage is stored")
+            count = self._rig.model.request_count - before
+            self._expect(0 < count <= MAX_CALLS, f"{count} calls in one attempt")
+            if person.rows(ANSWERED):
+                break
+
+    def _check_error(self, error: AppError, caller: Caller, row: Row) -> None:
+        self._expect(bool(say(error.text_key, "ru")), "no sentence")
+        self._expect(CANARY not in str(error), "the error holds the model's words")
+        understood = row.outcome == "good" and (row.raw is None or caller.target == "answer")
+        self._expect(not understood, f"not understood: {error}")
+
+    def _check_answer(self, text: str, shown: str, caller: Caller, row: Row) -> None:
+        self._expect(bool(text.strip()), "an empty answer")
+        for kind, words in (("stored", text), ("shown", shown)):
+            words.encode()  # it could not be sent
+            self._expect("\x00" not in words, f"NUL was {kind}")
+        self._expect(row.outcome != "bad" or not caller.tells, f"took it for an answer: {text!r}")
+
+    async def _digest(self, person: Person) -> None:
+        """Digest a conversation until it is done, or the model counts as away."""
+        self._rig.fill(person.conversation(), *TALK)
+        for _attempt in range(MAX_DIGESTS):
+            before = self._rig.model.request_count
+            try:
+                await self._rig.core.memory.turns.digest(person.conversation())
+            except ModelReplyError:
+                continue
+            except (ModelUnavailableError, ModelSetupError):
+                return  # away: it is asked again for as long as it takes
+            finally:
+                count = self._rig.model.request_count - before
+                self._expect(count <= MAX_CALLS, f"{count} calls in one digest")
+            read = person.rows(DIGESTED)
+            self._expect(read == [(20, 10)], f"done without {read}")
+            return
+        self._note("asks for ever")
+
+    async def _afterwards(self, person: Person, caller: Caller) -> None:
+        """The model is well again: the next message is answered, what waited is digested."""
+        try:
+            if caller.text:
+                person.mode = "assistant"
+                caller.good.setdefault("answer", "Хорошо.")
+                answer = await person.say("а теперь?")
+                self._expect(bool(answer.text), "no answer afterwards")
+            else:
+                await self._rig.core.memory.turns.digest(person.conversation())
+                read = person.rows(DIGESTED)
+                self._expect(read == [(20, 10)], f"afterwards {read}")
+        except Exception as error:  # noqa: BLE001
+            self._note(f"afterwards {type(error).__name__}: {error}"[:300])
+
+    def _expect(self, holds: bool, problem: str) -> None:
+        if not holds:
+            self._note(problem)
+
+    def _note(self, problem: str) -> None:
+        self.result.violations.append(f"{self._where}: {problem}")
+        print(self.result.violations[-1][:300], file=sys.__stderr__, flush=True)
+
+
+ANSWERED = """
+SELECT 1 FROM messages a JOIN conversations c ON c.id = a.conversation_id
+WHERE c.telegram_user_id = %(user)s AND a.role = 'assistant'
+"""
+DIGESTED = """
+SELECT c.extracted_position, (SELECT coalesce(max(s.last_position), 0)
+                              FROM conversation_summaries s WHERE s.conversation_id = c.id)
+FROM conversations c WHERE c.telegram_user_id = %(user)s
+"""
+
+
+def usage_rows(person: Person) -> int:
+    """How many calls of the person's are on record."""
+    rows = person.rows("SELECT count(*) FROM model_usage WHERE telegram_user_id = %(user)s")
+    return int(rows[0][0])
+
+
+@contextmanager
+def logged() -> Iterator[Callable[[], str]]:
+    """What the bot logs meanwhile, as its operator reads it."""
+    root = logging.getLogger()
+    before, level = root.handlers, root.level
+    with redirect_stderr(io.StringIO()) as written:
+        configure_logging("INFO")
+        try:
+            yield written.getvalue
+        finally:
+            root.handlers = before
+            root.setLevel(level)
+
+
+async def walk(rig: Rig, chosen_rows: list[tuple[Row, str, Form]]) -> Result:
+    """Walk through these."""
+    going = Walk(rig)
+    for row, caller, form in chosen_rows:
+        await going.run(row, caller, form)
+    going.result.replies = len({row.name for row, _, _ in chosen_rows})
+    going.result.callers = len({caller for _, caller, _ in chosen_rows})
+    return going.result
+
+
+def everything() -> list[tuple[Row, str, Form]]:
+    """The whole table."""
+    return [
+        (row, caller, form)
+        for row in rows()
+        for caller in CALLERS
+        for form in (("stream",) if row.raw or row.stream_only else ("stream", "plain"))
+    ]  # type: ignore[misc]
+
+
+async def main(only: str) -> Result:
+    """Walk on a PostgreSQL of its own."""
+    chosen_rows = [entry for entry in everything() if only in f"{entry[1]} / {entry[0].name}"]
+    with tempfile.TemporaryDirectory(prefix="pomni-walk-") as folder:
+        server = EmbeddedPostgres(Path(folder))
+        dsn = await asyncio.to_thread(server.start)
+        client = PgClient(dsn)
+        try:
+            execute(dsn, "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
+            await asyncio.to_thread(migrate, dsn)
+            client.open()
+            async with open_rig(dsn, client, **BACKGROUND) as rig:
+                return await walk(rig, chosen_rows)
+        finally:
+            client.close()
+            await asyncio.to_thread(server.stop)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--only", default="", help="rows and callers with these words")
+    result = asyncio.run(main(**vars(parser.parse_args())))
+    print(json.dumps(asdict(result), ensure_ascii=False))
+    sys.exit(bool(result.violations))
