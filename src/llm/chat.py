@@ -26,6 +26,7 @@ from src.storage.turn_repo import ModelUsage
 Schema = TypeVar("Schema", bound=BaseModel)
 ChatRunnable = Runnable[LanguageModelInput, AIMessage]
 
+MAX_REDIRECTS = 2  # of one call; more are a loop
 MAX_SECONDS = 900.0  # of one call, however steadily it drips
 GRACE_SECONDS = 5.0  # that a reply which is over is waited for: its usage may follow
 
@@ -53,6 +54,8 @@ def build_chat_model(settings: Settings, name: str | None = None) -> BaseChatMod
     built: Any = init_chat_model(model, model_provider=provider_name, **options)
     if provider_name == "openai":
         built.async_client = PlainCompletions(built.async_client)
+        # The SDK follows twenty, and takes what was said along each time.
+        built.root_async_client._client.max_redirects = MAX_REDIRECTS
     return cast("BaseChatModel", built)
 
 

@@ -48,7 +48,7 @@ from tests.integration.memory_rig import (
 
 KNOWN = "Каждую субботу я хожу на рынок за яблоками"
 MAX_CALLS = 9  # of one attempt at a turn: eight rounds of tools, and the answer without
-MAX_DIGESTS = 4  # then a window is digested, or the model counts as away
+MAX_DIGESTS = 6  # then both windows are digested, or the model counts as away
 BACKGROUND = {"summary_model": "openai:summaries", "extraction_model": "openai:extraction"}
 TALK = [("user" if number % 2 else "assistant", f"сообщение {number}") for number in range(1, 29)]
 
@@ -296,6 +296,18 @@ def everything() -> list[tuple[Row, str, Form]]:
         for caller in CALLERS
         for form in (("stream",) if row.raw or row.stream_only else ("stream", "plain"))
     ]  # type: ignore[misc]
+
+
+def some(step: int) -> list[tuple[Row, str, Form]]:
+    """Every so many of the table's rows, each with the next caller and the other form."""
+    names, picked = list(CALLERS), list(rows())[::step]
+    forms_of: list[tuple[Form, ...]] = [
+        ("stream",) if row.raw or row.stream_only else ("stream", "plain") for row in picked
+    ]
+    return [
+        (row, names[n % len(names)], forms_of[n][n % len(forms_of[n])])
+        for n, row in enumerate(picked)
+    ]
 
 
 async def main(only: str) -> Result:

@@ -1,0 +1,267 @@
+"""Whatever a model replies, a turn ends, and the background does not ask for ever.
+
+``python -m tests.attacks.model_walk`` goes through the whole table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+
+from src.errors import ModelReplyError
+from src.graph.tool_calls import MAX_AT_ONCE, MAX_ROUNDS, NO_JSON, WAIT
+from src.storage.pg_client import PgClient
+from src.texts import LANGUAGES, Language, say
+from tests.attacks.model_replies import JSON, Script, delta
+from tests.attacks.model_walk import BACKGROUND, TALK, Walk, some, walk
+from tests.fakes.openai_server import ChatRequest, Raw, Reply, tool_call
+from tests.integration.agent_rig import Rig, open_rig
+from tests.integration.memory_rig import Person, new_user, open_shared, results
+
+USAGE = {"prompt_tokens": 3, "completion_tokens": 2}
+
+
+@pytest.fixture(scope="module")
+def shared(postgres_server: str) -> Iterator[PgClient]:
+    yield from open_shared(postgres_server)
+
+
+@pytest.fixture
+async def rig(shared: PgClient) -> AsyncIterator[Rig]:
+    async with open_rig(shared.dsn, shared, **BACKGROUND) as opened:
+        yield opened
+
+
+@pytest.fixture
+def person(rig: Rig) -> Person:
+    return Person(rig, new_user())
+
+
+def streamed(*texts: Any, calls: tuple[Any, ...] = (), usage: Any = None, **changes: Any) -> Reply:
+    """A reply as a stream that may be odd."""
+    script = Script(list(texts), list(calls), usage or dict(USAGE), "stop", **changes)
+    return Reply(raw=Raw(script.stream()))
+
+
+async def test_odd_replies_end_every_turn_and_leave_nothing_in_the_log(rig: Rig) -> None:
+    result = await walk(rig, some(4))
+    assert result.violations == []
+    assert result.runs > 80 and result.callers == 11
+
+
+async def test_the_walk_sees_what_is_wrong(rig: Rig) -> None:
+    going = Walk(rig)
+    [(row, _, form)] = some(10**6)
+    bad = type(row)("raises", lambda _script: None, outcome="bad")
+    await going.run(bad, "answer", form)
+    assert "took it for an answer" in going.result.violations[0]
+
+
+# Usage
+
+
+@pytest.mark.parametrize("number", [-1, 10**12, 1.5, "12", None, float("nan"), True])
+async def test_token_counts_that_make_no_sense_are_stored_as_unknown(
+    person: Person, number: object
+) -> None:
+    usage = {"prompt_tokens": number, "completion_tokens": 2, "total_tokens": number}
+    assert (await person.say("привет", streamed("да", usage=usage))).text == "да"
+    columns = "prompt_tokens, cached_tokens, completion_tokens"
+    stored = person.rows(f"SELECT {columns} FROM model_usage WHERE telegram_user_id = %(user)s")
+    assert stored == [(None, 0, 2)]
+    assert b'kind="prompt"' in person.rig.core.metrics.render()
+
+
+# Text
+
+
+@pytest.mark.parametrize(
+    ("texts", "stored"),
+    [
+        (["а\ud83d", "\ude00б"], "а😀б"),
+        (["а\ud83d", "б"], "а\ufffdб"),
+        (["а", "\ud83d"], "а\ufffd"),
+        (["а\x00\ufffe\x1bб"], "а\ufffd\ufffd\ufffdб"),
+    ],
+)
+async def test_what_is_shown_and_stored_consists_of_whole_characters(
+    person: Person, texts: list[str], stored: str
+) -> None:
+    shown: list[str] = []
+    person.rig.model.queue(streamed(*texts))
+    turn = await person.begin("?")
+    answer = await person.rig.core.agent.answer(turn, on_text=shown.append)
+    assert answer.text == "".join(shown) == stored
+    for piece in shown:
+        piece.encode()
+
+
+async def test_an_answer_that_never_ends_is_cut_and_says_so(person: Person) -> None:
+    answer = await person.say("?", streamed(*["слово " * 1000] * 60))
+    assert len(answer.text) < 201_000 and answer.text.endswith(say("answer_cut", "ru"))
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(
+    ("finish", "key"), [("length", "answer_cut"), ("content_filter", "answer_filtered")]
+)
+async def test_an_answer_that_was_cut_short_says_why(
+    person: Person, language: Language, finish: str, key: str
+) -> None:
+    cut = Reply(text="начало", finish_reason=finish)
+    answer = await person.say("?", cut, language=language)
+    assert answer.text == f"начало\n\n{say(key, language)}"
+    nothing = await person.say("?", Reply(text="", finish_reason=finish), language=language)
+    assert nothing.text == say(key, language)
+
+
+async def test_a_refusal_is_an_answer(person: Person) -> None:
+    refusal = streamed(extra={"refusal": "Этого я не скажу."})
+    assert (await person.say("?", refusal)).text == "Этого я не скажу."
+
+
+# The stream
+
+
+async def test_an_error_in_mid_reply_is_worth_another_try(person: Person) -> None:
+    turn = await person.begin("?")
+    failing = streamed("раз ", "два ", middle=[{"error": {"message": "внутри", "code": 503}}])
+    person.rig.model.queue(failing, "снова здесь")
+    with pytest.raises(ModelReplyError) as failed:
+        await person.rig.core.agent.answer(turn)
+    assert "внутри" not in str(failed.value)
+    assert (await person.rig.core.agent.answer(turn)).text == "снова здесь"
+
+
+async def test_an_error_after_the_end_of_a_reply_changes_nothing(person: Person) -> None:
+    late = streamed("готово", after=[{"error": {"code": 500}}])
+    assert (await person.say("?", late)).text == "готово"
+    assert person.rig.model.request_count == 1
+
+
+async def test_a_completion_that_comes_as_a_whole_is_understood(person: Person) -> None:
+    script = Script(["сразу всё"], [], USAGE, "stop")
+    answer = await person.say("?", Reply(raw=Raw(script.plain(), headers=JSON)))
+    assert answer.text == "сразу всё" and person.requests[-1].stream
+    stored = person.rows(
+        "SELECT completion_tokens FROM model_usage WHERE telegram_user_id = %(user)s"
+    )
+    assert stored == [(2,)]
+
+
+async def test_chunks_without_choices_or_content_are_passed_over(person: Person) -> None:
+    odd = [{}, {"choices": None}, {"choices": [None]}, delta(None), delta({"content": None}), 7]
+    assert (await person.say("?", streamed("раз ", "два", middle=odd))).text == "раз два"
+
+
+# Tools
+
+
+def call(name: str, arguments: str, id_: str = "call_1") -> dict[str, Any]:
+    return {**tool_call(0, name, arguments), "id": id_}
+
+
+def asks_for_tools(request: ChatRequest) -> bool:
+    """Whether the model is allowed to call them."""
+    return request.raw.get("tool_choice") != "none"
+
+
+async def test_the_same_call_is_not_tried_a_third_time(person: Person) -> None:
+    bad = Reply(tool_calls=[("search_memory", {"limit": "много"})])
+
+    def reply(request: ChatRequest) -> Reply:
+        return bad if asks_for_tools(request) else Reply(text="не нашёл")
+
+    person.rig.model.reply = reply
+    answer = await person.say("найди")
+    assert (answer.text, answer.tools) == ("не нашёл", ("search_memory",) * 2)
+    assert person.rig.model.request_count == 3
+    assert person.requests[-1].tools, "those whose calls are in the prompt are still described"
+
+
+async def test_calls_that_fail_one_way_after_the_other_end_too(person: Person) -> None:
+    person.rig.model.reply = lambda request: Reply(
+        tool_calls=[("search_memory", {"limit": f"много {len(request.messages)}"})]
+    )
+    answer = await person.say("найди")
+    assert answer.text == say("too_many_steps", "ru")
+    assert person.rig.model.request_count == 4
+
+
+async def test_tools_end_after_eight_rounds(person: Person) -> None:
+    person.rig.model.reply = lambda request: Reply(
+        text="думаю " if asks_for_tools(request) else "хватит",
+        tool_calls=[("search_memory", {"query": f"кот {len(request.messages)}"})],
+    )
+    assert (await person.say("найди")).text == "хватит"
+    assert person.rig.model.request_count == MAX_ROUNDS + 1
+
+
+async def test_of_thirty_calls_at_once_eight_run(person: Person) -> None:
+    calls = tuple(call("current_time", "{}", f"call_{n}") for n in range(30))
+    answer = await person.say("?", streamed(calls=calls), "полдень")
+    assert (answer.text, answer.tools) == ("полдень", ("current_time",) * MAX_AT_ONCE)
+    told = results(person.requests[-1])
+    assert len(told) == 30 and told.count(WAIT) == 30 - MAX_AT_ONCE
+
+
+@pytest.mark.parametrize("arguments", ["не JSON", "[1]", "null", '{"a": ', "[" * 5000, "{}{}"])
+async def test_arguments_that_are_no_object_go_back_to_the_model(
+    person: Person, arguments: str
+) -> None:
+    odd = streamed(calls=(call("current_time", arguments),))
+    assert (await person.say("?", odd, "ладно")).text == "ладно"
+    assert results(person.requests[-1]) == [NO_JSON]
+    [echoed] = person.requests[-1].messages[-2]["tool_calls"]
+    assert isinstance(json.loads(echoed["function"]["arguments"]), dict)
+
+
+async def test_calls_without_ids_or_with_equal_ones_get_their_own(person: Person) -> None:
+    calls = (
+        call("current_time", "{}"),
+        call("current_time", "{}"),
+        call("current_time", "{}", ""),
+    )
+    whole = Raw(Script([], list(calls), USAGE, "stop").plain(), headers=JSON)
+    answer = await person.say("?", Reply(raw=whole), "полдень")
+    assert answer.tools == ("current_time",) * 3
+    [*_, asked, _, _, _] = person.requests[-1].messages
+    ids = [one["id"] for one in asked["tool_calls"]]
+    assert len(set(ids)) == 3 and all(ids)
+
+
+async def test_a_name_that_no_tool_can_have_is_neither_logged_nor_sent_back(
+    person: Person, caplog: pytest.LogCaptureFixture
+) -> None:
+    odd = streamed(calls=(call("тайна \x00 <x>" * 50, "{}"),))
+    assert (await person.say("?", odd, "ладно")).text == "ладно"
+    [echoed] = person.requests[-1].messages[-2]["tool_calls"]
+    assert echoed["function"]["name"].strip("_x") == "" and "тайна" not in caplog.text
+
+
+# The background
+
+
+@pytest.mark.parametrize("model", ["summaries", "extraction"])
+async def test_nonsense_is_asked_for_three_times_and_then_left(person: Person, model: str) -> None:
+    nonsense = Reply(raw=Raw(b"<html>"))
+    asked: list[str] = []
+
+    def reply(request: ChatRequest) -> Reply:
+        asked.append(request.model)
+        good = Reply(text="Говорили.") if request.model == "summaries" else Reply(text="{}")
+        return nonsense if request.model == model else good
+
+    person.rig.model.reply = reply
+    person.rig.fill(person.conversation(), *TALK)
+    windows = 2 if model == "summaries" else 1
+    for _ in range(2 * windows):
+        with pytest.raises(ModelReplyError):
+            await person.rig.core.memory.turns.digest(person.conversation())
+    await person.rig.core.memory.turns.digest(person.conversation())
+    assert asked.count(model) == 3 * windows
+    stored = person.rows("SELECT count(*) FROM model_usage WHERE telegram_user_id = %(user)s")
+    assert stored[0][0] == len(asked) - asked.count(model)
