@@ -1,1 +1,1 @@
-"""Long attacks as commands; a short run of each is a test."""
+"""Attacks on the bot: long as commands, ``python -m tests.attacks.<name>``; short as tests."""
