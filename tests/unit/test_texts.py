@@ -19,7 +19,9 @@ from src.texts import LANGUAGES, LOCALES, Language, choose_language, detect_lang
 SRC = Path(__file__).resolve().parents[2] / "src"
 
 # Keys that the code builds: what stands in say(), and what it can become. Extend it with the code.
-TEXT_KEYS = {"error_internal", "error_busy", "error_model", "error_model_setup"}
+TEXT_KEYS = {
+    "error_internal", "error_busy", "error_model", "error_model_setup", "error_put_aside",
+}  # fmt: skip
 OUTCOMES = get_args(get_type_hints(Outcome)["kind"])
 BUILT = {
     "f'command_{name}'": {f"command_{name}" for name in COMMANDS},
