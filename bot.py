@@ -97,6 +97,7 @@ async def evaluate(settings: Settings, arguments: argparse.Namespace) -> int:
     from src.application import open_core
 
     async with open_core(settings) as core:
+        await core.warm_up()
         _keep_imports()
         figures = await core.memory.evaluation.run(
             arguments.file, say=lambda line: print(line, file=sys.stderr)
