@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
+from functools import partial
 
 # Character classes, and the words and signs that the patterns of this project begin with.
 TOKENS = (
@@ -28,30 +29,35 @@ BEGINNINGS = (
     "если ",    "Анна ", "`",
 )  # fmt: skip
 SENTENCE = 480  # characters; of longer ones a reader may say that they are none
-ENDINGS = ("", "x", "!", " мая", "]")
+ENDINGS = ("x", "!", " мая", "]")
+
+Kind = Callable[[int], str]
 
 
-def texts(length: int, *, thorough: bool = True) -> Iterator[tuple[str, str]]:
-    """Name and text, ``length`` characters each.
+def kinds(*, thorough: bool = True) -> dict[str, Kind]:
+    """Ways to fill a text of any length, by name.
 
     Args:
-        length: Characters.
         thorough: Every beginning before every repetition; else the repetitions alone.
     """
+    found: dict[str, Kind] = {}
     for token in TOKENS:
-        for beginning in BEGINNINGS if thorough else ("",):
-            yield f"{beginning!r} {token!r}*", repeated(length, token, beginning)
-        yield f"sentences of {token!r}*", repeated(length, f"{repeated(SENTENCE, token)}. ")
-        for beginning in BEGINNINGS[1:] if thorough else ():
-            sentence = repeated(SENTENCE, token, beginning)
-            yield f"sentences of {beginning!r} {token!r}*", repeated(length, f"{sentence}. ")
-        for ending in ENDINGS[1:] if thorough else ():
-            yield f"{token!r}* {ending!r}", repeated(length, token, "", ending)
-    for first, second in zip(TOKENS, (*TOKENS[7:], *TOKENS[:7]), strict=True):
-        yield f"{first!r}* {second!r}*", halves(length, first, second)
-        yield f"({first!r} {second!r})*", repeated(length, first + second)
-    yield "nested brackets", halves(length, "[", "]")
-    yield "nested quotes", halves(length, "«", "»")
+        found[f"{token!r}*"] = partial(repeated, token=token)
+        for beginning in BEGINNINGS if thorough else ("я ",):
+            sentence = f"{repeated(SENTENCE, token, beginning)}. "
+            found[f"sentences of {beginning!r} {token!r}*"] = partial(repeated, token=sentence)
+            if thorough:
+                found[f"{beginning!r} {token!r}*"] = partial(
+                    repeated, token=token, beginning=beginning
+                )
+        for ending in ENDINGS if thorough else ENDINGS[:1]:
+            found[f"{token!r}* {ending!r}"] = partial(repeated, token=token, ending=ending)
+    for first, second in zip(TOKENS, (*TOKENS[7:], *TOKENS[:7]), strict=True) if thorough else ():
+        found[f"{first!r}* {second!r}*"] = partial(halves, first=first, second=second)
+        found[f"({first!r} {second!r})*"] = partial(repeated, token=first + second)
+    found["nested brackets"] = partial(halves, first="[", second="]")
+    found["nested quotes"] = partial(halves, first="«", second="»")
+    return found
 
 
 def repeated(length: int, token: str, beginning: str = "", ending: str = "") -> str:

@@ -38,7 +38,6 @@ from src.llm.tokens import TokenCounter
 from src.memory import citations, plain_text, ranking, relations
 from src.memory.facts import CandidateFact
 from src.memory.gate import refuse
-from src.memory.instruction_text import reads_as_instruction
 from src.memory.relation_questions import asked_relations
 from src.memory.relative_dates import resolve_dates, when_valid
 from src.memory.retriever import entity_terms
@@ -52,7 +51,7 @@ from src.storage.pg_client import storable
 from src.telegram.handlers.messages import without_mention
 from src.telegram.updates import Access, BotIdentity, classify
 from src.texts import detect_language
-from tests.attacks.hostile_texts import texts
+from tests.attacks.hostile_texts import kinds
 
 NOW = datetime(2026, 11, 21, 9, 5, tzinfo=UTC)
 BOT = BotIdentity(42, "pomni_bot")
@@ -143,8 +142,6 @@ READERS: dict[str, Reader] = {
     "sameness.content_hash": content_hash,
     "sameness.is_same": lambda text: is_same(text, f"{text} x", similarity=1.0),
     "sensitive_text.holds_secret": holds_secret,
-    "instruction_text.reads_as_instruction": reads_as_instruction,
-    "instruction_text of a statement": partial(reads_as_instruction, is_statement=True),
     "gate.refuse": gated,
     "gate.refuse of a long message": quoted_by_a_fact,
     "relations.canonical_subject": relations.canonical_subject,
@@ -166,6 +163,11 @@ READERS: dict[str, Reader] = {
     "offline_tasks summary": summarised,
     "offline_tasks extraction": extracted,
 }
+
+
+# What reads no more than a fact has, and takes long for it: it cannot grow, so a test leaves it
+# out.
+BOUNDED = frozenset({"gate.refuse"})
 
 
 @dataclass(frozen=True)
@@ -200,19 +202,23 @@ def cost(reader: Reader, text: str, *, tries: int = 1) -> float:
     return least
 
 
-def measure(reader: Reader, *, long: int, thorough: bool, suspects: int) -> Growth:
-    """Find the costliest text; then see how the costliest ones grow."""
+def measure(
+    reader: Reader, *, long: int, suspects: int, thorough: bool = True, length: int = MESSAGE
+) -> Growth:
+    """Find the costliest texts of a length; then see how they grow up to ``long``."""
     reader("разогрев, 5 мая")
+    ways = kinds(thorough=thorough)
     found = sorted(
-        ((cost(reader, text), name) for name, text in texts(MESSAGE, thorough=thorough)),
-        reverse=True,
+        ((cost(reader, fill(length)), name) for name, fill in ways.items()), reverse=True
     )
-    named = dict(texts(long // 4, thorough=thorough))
-    longer = dict(texts(long, thorough=thorough))
-    growths = [(power(reader, named[name], longer[name]), name) for _, name in found[:suspects]]
+    growths = [
+        (power(reader, ways[name](long // 4), ways[name](long)), name)
+        for _, name in found[:suspects]
+    ]
     worst, grows = max(growths)
-    message = dict(texts(MESSAGE, thorough=thorough))[found[0][1]]
-    return Growth(found[0][1], round(cost(reader, message, tries=3), 2), round(worst, 2), grows)
+    costliest = found[0][1]
+    milliseconds = cost(reader, ways[costliest](length), tries=3)
+    return Growth(costliest, round(milliseconds, 2), round(worst, 2), grows)
 
 
 def power(reader: Reader, text: str, longer: str) -> float:
@@ -237,7 +243,7 @@ def main(only: str, long: int, suspects: int) -> Iterator[tuple[str, Growth]]:
     """Measure every reader whose name has these words."""
     for name, reader in READERS.items():
         if only in name:
-            yield name, measure(reader, long=long, thorough=True, suspects=suspects)
+            yield name, measure(reader, long=long, suspects=suspects)
 
 
 def violations(found: Sequence[tuple[str, Growth]]) -> list[str]:

@@ -1,0 +1,73 @@
+"""Reading a text takes a time in proportion to its length, whatever it consists of.
+
+``python -m tests.attacks.linear_texts`` tries more texts, and longer ones.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from src.llm.offline_facts import forget_request, parse_facts
+from src.telegram.handlers.messages import without_mention
+from tests.attacks.hostile_texts import kinds
+from tests.attacks.linear_texts import BOUNDED, LIMIT, LONG, MESSAGE, READERS, measure
+from tests.unit.test_time_expressions import calls_in
+
+# Nothing but the calls of functions is counted here, so it is the same on every machine.
+CALLS = {
+    "without_mention": (lambda text: without_mention(text, "pomni_bot"), 3),
+    "parse_facts": (parse_facts, 20),
+    "forget_request": (forget_request, 20),
+}
+
+SHORT: dict[str, Any] = {
+    "length": MESSAGE // 8, "long": 2 * MESSAGE, "suspects": 2, "thorough": False,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(READERS.keys() - BOUNDED))
+def test_a_reader_takes_a_time_in_proportion_to_the_length(name: str) -> None:
+    """By what power of the length it grows: two would be quadratic."""
+    growth = measure(READERS[name], **SHORT)
+    assert growth.power <= LIMIT, growth
+
+
+def test_a_quadratic_reader_is_found_out() -> None:
+    growth = measure(re.compile(r"\s*@pomni_bot\b").search, **SHORT)
+    assert growth.power > LIMIT
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_message_of_the_longest_kind_takes_few_steps(name: str) -> None:
+    reader, limit = CALLS[name]
+    reader("разогрев")
+    for kind, fill in kinds(thorough=False).items():
+        text = fill(MESSAGE)
+        assert calls_in(lambda text=text: reader(text)) < limit * MESSAGE, kind
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("token", [" ", ".", "\u00a0", "@pomni_bot ", "забудь ", "я люблю чай. "])
+def test_a_hundred_thousand_characters_are_read(name: str, token: str) -> None:
+    """As long as a paste may be; what is quadratic takes half a minute and more."""
+    reader, limit = CALLS[name]
+    text = token * (LONG // len(token)) + "x"
+    assert calls_in(lambda: reader(text)) < limit * LONG
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("привет @pomni_bot", "привет"),
+        ("@Pomni_Bot, привет", "привет"),
+        ("раз  @pomni_bot  @pomni_bot: два", "раз два"),
+        ("это @pomni_bots и a@pomni_bot.ru", "это @pomni_bots и a.ru"),
+        ("@pomni_bot", "@pomni_bot"),
+        ("  без него  ", "без него"),
+    ],
+)
+def test_the_bot_s_name_is_an_address_and_no_content(text: str, plain: str) -> None:
+    assert without_mention(text, "pomni_bot") == plain
