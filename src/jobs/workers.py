@@ -11,7 +11,7 @@ from src.errors import StorageError
 from src.jobs.dead_jobs import DeadJobs
 from src.jobs.housekeeping import HOUSEKEEPING_QUEUE
 from src.jobs.quarantine import Quarantine
-from src.jobs.update_tasks import CONTROL_QUEUE, TURNS_QUEUE
+from src.jobs.update_tasks import BESIDE_QUEUE, COMMANDS_QUEUE, CONTROL_QUEUE, TURNS_QUEUE
 from src.storage.advisory_lock import AdvisoryLock
 from src.storage.memory_job_repo import MEMORY_QUEUE
 
@@ -21,9 +21,11 @@ logger = logging.getLogger(__name__)
 # lost (procrastinate clears its flag after asking), and a job whose chat's lock becomes free sends
 # none. So the queue is also asked this often, in seconds; a question takes 0.3 ms.
 POLL_SECONDS = 0.03
-CONTROL_POLL_SECONDS = 0.1
+OTHER_POLL_SECONDS = 0.1  # commands, buttons, what cuts in
 MEMORY_POLL_SECONDS = 0.5
 MEMORY_CONCURRENCY = 3  # jobs behind the turns: indexing, embedding, digesting a conversation
+COMMAND_CONCURRENCY = 16  # commands and buttons, which wait for Telegram and never for a model
+BESIDE_SHARE = 4  # one place to so many turns, for all who want something in several chats at once
 CONTROL_CONCURRENCY = 4  # jobs that cut in, and the housekeeping, have places of their own
 HEARTBEAT_SECONDS = 10.0
 # Procrastinate forgets a dead worker then; until it does, its jobs are known to have died.
@@ -65,7 +67,7 @@ class Workers:
                 knows that every running job is an orphan.
             dead_jobs: Gives orphans back.
             quarantine: Tries those that may have killed their process.
-            concurrency: How many turns run side by side.
+            concurrency: How many turns run side by side; commands have places of their own.
             shutdown_timeout: Seconds that running jobs get to finish.
         """
         self._app = app
@@ -84,6 +86,8 @@ class Workers:
         """Recover orphans, then work."""
         await asyncio.gather(
             self._supervise([TURNS_QUEUE], self._concurrency),
+            self._supervise([BESIDE_QUEUE], max(1, self._concurrency // BESIDE_SHARE)),
+            self._supervise([COMMANDS_QUEUE], COMMAND_CONCURRENCY),
             self._supervise([CONTROL_QUEUE, HOUSEKEEPING_QUEUE], CONTROL_CONCURRENCY),
             self._supervise([MEMORY_QUEUE], MEMORY_CONCURRENCY),
             self._quarantine.run(self._stopping),
@@ -136,7 +140,7 @@ class Workers:
 
     async def _run_worker(self, queues: list[str], concurrency: int) -> None:
         polls = {TURNS_QUEUE: POLL_SECONDS, MEMORY_QUEUE: MEMORY_POLL_SECONDS}
-        poll = polls.get(queues[0], CONTROL_POLL_SECONDS)
+        poll = polls.get(queues[0], OTHER_POLL_SECONDS)
         await self._app.run_worker_async(
             queues=queues,
             name=f"pomni-{queues[0]}",

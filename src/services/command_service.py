@@ -15,6 +15,8 @@ from src.texts import Language, say
 
 # In the order of Telegram's menu.
 COMMANDS = ("start", "help", "mode", "undo", "new", "stop")
+# They change nothing: their reply may come while an answer is being written.
+AT_ONCE = ("start", "help")
 PATTERN = re.compile(r"/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{3,64}))?(?:\s+(.*))?$", re.DOTALL)
 # What a user may write after /mode.
 MODES: dict[str, Mode] = {

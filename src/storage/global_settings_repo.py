@@ -28,6 +28,7 @@ class GlobalSettings:
         summaries_shown: Summaries in the prompt.
         summaries_kept: More than these are merged into one.
         history_step: Messages by which the window's start moves.
+        background_calls_per_hour: Model calls for summaries and extraction that one owner gets.
     """
 
     memory_extraction_enabled: bool = True
@@ -42,6 +43,7 @@ class GlobalSettings:
     summaries_shown: int = 3
     summaries_kept: int = 6
     history_step: int = 10
+    background_calls_per_hour: int = 120
 
 
 # The one row.
@@ -49,7 +51,7 @@ SELECT_SETTINGS = """
 SELECT memory_extraction_enabled, memory_extraction_window, memory_extraction_silence_minutes,
        memory_dedup_threshold, memory_update_threshold, memory_retrieve_limit,
        memory_retrieve_threshold, max_memories_per_user, summary_messages, summaries_shown,
-       summaries_kept, history_step
+       summaries_kept, history_step, background_calls_per_hour
 FROM global_settings WHERE id = 1
 """
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from src.errors import StorageRejectedError
 from src.storage.pg_client import PgClient
+from src.storage.prepared import PreparedStatement
 from src.storage.user_settings_repo import Mode
 
 UpdateKind = Literal[
@@ -29,6 +30,8 @@ class NewUpdate:
         payload: The update as Telegram sent it; emptied when it is handled.
         interrupts: Whether it stops the running answer of its chat at once.
         draft_id: The draft whose Stop button was pressed, if that is what it is.
+        at_once: Whether it needs no order among what its chat wants: it does not wait for an
+            answer that is being written there.
     """
 
     update_id: int
@@ -41,6 +44,7 @@ class NewUpdate:
     media_group_id: str | None = None
     interrupts: bool = False
     draft_id: int | None = None
+    at_once: bool = False
 
 
 @dataclass(frozen=True)
@@ -84,14 +88,24 @@ class WaitingUpdate:
 
 
 # A batch of updates, each with its jobs, in one statement: either all of it is there or nothing.
-# Updates of one chat (and topic) share a lock, so they are handled in order of arrival; the job
-# that interrupts a running answer has none, and a queue of its own.
-INSERT_UPDATES = """
+# Updates of one chat (and topic) share a lock, so they are handled in order of arrival; those that
+# need no order share one of their sender's. The job that interrupts a running answer has none, and
+# a queue of its own.
+#
+# Commands, buttons and all that costs no model call have a queue and places of their own; a person
+# who waits in another chat already goes to a third one, so that nobody holds more than one place
+# of the first two. Each queue is served round by round: whoever comes while people wait joins the
+# next round, a person's n-th update that waits joins the n-th round from now. Every round ends, so
+# nobody starves. The round is the job's priority, and never less than that of an earlier job under
+# the same lock: procrastinate would take the later one first.
+INSERT_UPDATES = PreparedStatement(
+    "insert_updates",
+    """
 WITH incoming AS (
     SELECT * FROM jsonb_to_recordset(%(updates)s::jsonb) AS u (
         position int, update_id bigint, kind text, chat_id bigint, thread_id bigint,
         user_id bigint, message_id bigint, media_group_id text, payload jsonb,
-        interrupts boolean, draft_id bigint)
+        interrupts boolean, draft_id bigint, at_once boolean)
 ), stored AS (
     INSERT INTO telegram_updates (bot_id, update_id, kind, chat_id, thread_id, user_id,
                                   message_id, media_group_id, payload)
@@ -99,20 +113,66 @@ WITH incoming AS (
            media_group_id, payload
     FROM incoming ORDER BY position
     ON CONFLICT ON CONSTRAINT telegram_updates_once DO NOTHING
-    RETURNING id, update_id, chat_id, thread_id, message_id
-), jobs AS (
-    SELECT s.id, 1 AS part, 'turns' AS queue, 'handle_update' AS task, 0 AS priority,
-           CASE WHEN s.chat_id IS NOT NULL THEN
-               format('chat:%%s:%%s:%%s', %(bot_id)s, s.chat_id, s.thread_id) END AS lock,
-           jsonb_build_object('update', s.id, 'message_id', s.message_id) AS args
-    FROM stored s
-    UNION ALL
-    SELECT s.id, 0, 'control', 'interrupt_turn', 10, NULL,
-           jsonb_build_object(
-               'lock', format('chat:%%s:%%s:%%s', %(bot_id)s, s.chat_id, s.thread_id),
-               'before', s.id, 'draft_id', i.draft_id)
+    RETURNING id, update_id, kind = 'message' AS is_turn, served_as, chat_id, thread_id,
+              ARRAY[chat_id, thread_id] AS place, message_id
+), wanted AS (
+    SELECT s.*, i.at_once, i.interrupts, i.draft_id,
+           CASE WHEN s.chat_id IS NULL THEN NULL
+                WHEN i.at_once THEN format('person:%%s:%%s', %(bot_id)s, s.served_as)
+                ELSE format('chat:%%s:%%s:%%s', %(bot_id)s, s.chat_id, s.thread_id) END AS lock
     FROM stored s JOIN incoming i USING (update_id)
-    WHERE i.interrupts AND s.chat_id IS NOT NULL
+), people AS MATERIALIZED (
+    SELECT p.served_as, p.is_turn, w.waiting, w.first_place, w.last_place
+    FROM (SELECT DISTINCT served_as, is_turn FROM wanted) AS p CROSS JOIN LATERAL (
+        SELECT count(*) AS waiting, min(ARRAY[u.chat_id, u.thread_id]) AS first_place,
+               max(ARRAY[u.chat_id, u.thread_id]) AS last_place
+        FROM telegram_updates u
+        WHERE u.bot_id = %(bot_id)s AND u.served_as = p.served_as
+          AND (u.kind = 'message') = p.is_turn AND u.handled_at IS NULL
+          AND u.received_at > now() - interval '1 day') AS w
+), queued AS (
+    SELECT w.*, p.waiting + row_number() OVER person - 1 AS before,
+           CASE WHEN w.at_once THEN 'commands'
+                WHEN least(p.first_place, min(w.place) OVER person) < w.place
+                     OR greatest(p.last_place, max(w.place) OVER person) > w.place THEN 'beside'
+                WHEN w.is_turn THEN 'turns' ELSE 'commands' END AS queue
+    FROM wanted w
+    JOIN people p ON p.served_as IS NOT DISTINCT FROM w.served_as AND p.is_turn = w.is_turn
+    WINDOW person AS (PARTITION BY w.served_as, w.is_turn ORDER BY w.id)
+), clocks AS (
+    SELECT q.queue, coalesce(served.round, first.round, 0)
+                    + (first.round IS NOT NULL)::int AS next_round
+    FROM unnest(ARRAY['turns', 'commands', 'beside']) AS q (queue)
+    LEFT JOIN LATERAL (
+        SELECT -priority AS round FROM procrastinate_jobs
+        WHERE queue_name = q.queue AND status = 'doing' ORDER BY priority LIMIT 1
+    ) AS served ON true
+    LEFT JOIN LATERAL (
+        SELECT -priority AS round FROM procrastinate_jobs
+        WHERE queue_name = q.queue AND status = 'todo' ORDER BY priority DESC LIMIT 1
+    ) AS first ON true
+), rounds AS (
+    SELECT q.*, greatest(
+               max(c.next_round + q.before) OVER (PARTITION BY q.lock ORDER BY q.id),
+               last.round) AS round
+    FROM queued q JOIN clocks c USING (queue)
+    LEFT JOIN LATERAL (
+        SELECT -priority AS round FROM procrastinate_jobs j
+        WHERE j.lock = q.lock AND j.status IN ('todo', 'doing')
+        ORDER BY j.priority, j.id DESC LIMIT 1
+    ) AS last ON true
+), jobs AS (
+    SELECT r.id, 1 AS part, r.queue, 'handle_update' AS task,
+           -least(r.round, 2147483647)::int AS priority, r.lock,
+           jsonb_build_object('update', r.id, 'message_id', r.message_id) AS args
+    FROM rounds r
+    UNION ALL
+    SELECT w.id, 0, 'control', 'interrupt_turn', 10, NULL,
+           jsonb_build_object(
+               'lock', format('chat:%%s:%%s:%%s', %(bot_id)s, w.chat_id, w.thread_id),
+               'before', w.id, 'draft_id', w.draft_id)
+    FROM wanted w
+    WHERE w.interrupts AND w.chat_id IS NOT NULL
 ), deferred AS (
     SELECT procrastinate_defer_jobs_v1(
         array_agg(ROW(queue, task, priority, lock, NULL, args, NULL)
@@ -120,7 +180,9 @@ WITH incoming AS (
     FROM jobs
 )
 SELECT (SELECT count(*) FROM stored), (SELECT count(*) FROM deferred)
-"""
+""",
+    {"bot_id": "bigint", "updates": "jsonb"},
+)
 
 # A stored update that still waits to be handled, with its owner's settings.
 SELECT_WAITING = """
@@ -177,9 +239,10 @@ LIMIT 1
 
 # Updates that wait although no job will handle them (theirs failed, or was cancelled by a stop
 # that met a dead worker) get a new one; given up after a day, when Telegram would give up too.
+# They are older than whatever else waits in their chats, so they come before every round.
 DEFER_FORGOTTEN = """
 WITH forgotten AS (
-    SELECT u.id, u.bot_id, u.chat_id, u.thread_id, u.message_id FROM telegram_updates u
+    SELECT u.id, u.kind, u.bot_id, u.chat_id, u.thread_id, u.message_id FROM telegram_updates u
     WHERE u.handled_at IS NULL AND u.received_at < now() - make_interval(secs => %(seconds)s)
       AND u.received_at > now() - interval '1 day'
       AND NOT EXISTS (
@@ -189,7 +252,8 @@ WITH forgotten AS (
     ORDER BY u.id LIMIT 1000
 ), deferred AS (
     SELECT procrastinate_defer_jobs_v1(
-        array_agg(ROW('turns', 'handle_update', 0,
+        array_agg(ROW(CASE WHEN kind = 'message' THEN 'turns' ELSE 'commands' END,
+                      'handle_update', 1,
                       CASE WHEN chat_id IS NOT NULL THEN
                           format('chat:%%s:%%s:%%s', bot_id, chat_id, thread_id) END,
                       NULL, jsonb_build_object('update', id, 'message_id', message_id), NULL)
@@ -320,10 +384,10 @@ class UpdateRepository:
         records = [
             {**vars(update), "position": position} for position, update in enumerate(updates)
         ]
-        row = self._client.fetch_one(
+        [row] = self._client.fetch_prepared(
             INSERT_UPDATES, {"bot_id": bot_id, "updates": json.dumps(records)}
         )
-        return int(row[0]) if row else 0
+        return int(row[0])
 
 
 def _without_content(update: NewUpdate) -> NewUpdate:

@@ -14,7 +14,7 @@ from typing import Any
 from aiogram.types import Update
 from pydantic import ValidationError
 
-from src.services.command_service import COMMANDS, Command, parse_command
+from src.services.command_service import AT_ONCE, COMMANDS, Command, parse_command
 from src.storage.pg_client import storable
 from src.storage.update_repo import NewUpdate, UpdateKind
 
@@ -95,7 +95,14 @@ def _read_message(update_id: int, message: Json, bot: BotIdentity) -> NewUpdate 
         **place,
         media_group_id=album[:100] if isinstance(album, str) else None,
         interrupts=kind in ("new", "stop"),
+        at_once=kind == "media" or (kind == "command" and _is_at_once(message)),
     )
+
+
+def _is_at_once(message: Json) -> bool:
+    """Whether a command changes nothing, so that its reply need not wait for an answer."""
+    command = parse_command(message["text"])
+    return command is not None and (command.name in AT_ONCE or command.name not in COMMANDS)
 
 
 def _message_kind(message: Json, bot: BotIdentity) -> UpdateKind | None:
@@ -176,7 +183,7 @@ def _read_callback(update_id: int, query: Json, _bot: BotIdentity) -> NewUpdate 
     if place is None or user_id is None or not isinstance(query.get("id"), str):
         return None
     payload = {"update_id": update_id, "callback_query": query}
-    return NewUpdate(update_id, "callback", payload, **place)
+    return NewUpdate(update_id, "callback", payload, **place, at_once=True)
 
 
 def _read_member(update_id: int, change: Json, _bot: BotIdentity) -> NewUpdate | None:
@@ -200,6 +207,7 @@ def _read_stop(update_id: int, stopped: Json, _bot: BotIdentity) -> NewUpdate | 
         user_id=chat_id,  # drafts exist in private chats only
         interrupts=True,
         draft_id=draft_id,
+        at_once=True,
     )
 
 
@@ -256,6 +264,7 @@ def _refused(raw: Json, update: NewUpdate) -> NewUpdate | None:
         thread_id=update.thread_id,
         user_id=update.user_id,
         message_id=update.message_id,
+        at_once=True,
     )
 
 

@@ -236,7 +236,7 @@ class World:
         waiting = "SELECT kind, chat_id, update_id FROM telegram_updates WHERE handled_at IS NULL"
         jobs = (
             "SELECT task_name, status::text, args::text FROM procrastinate_jobs "
-            "WHERE queue_name IN ('turns', 'control')"
+            "WHERE queue_name IN ('turns', 'beside', 'commands', 'control')"
         )
         await eventually(
             lambda: not self.query(waiting) and not self.query(jobs),

@@ -1,0 +1,295 @@
+"""Floods of one person, and forty slow chats: how long the others wait, and what it costs.
+
+    python -m tests.attacks.flood --n 1000 --slow 40
+
+runs the bot as a process against loopback fakes, once for each kind of flood, and prints one JSON
+line: seconds (p50, p99, max) that other people, each writing to the bot for the first time, waited
+for the reply to a command and to a plain message meanwhile, and how many model calls the flood
+cost. It ends with status 1 when a command waited longer than a second, or the flood of messages
+cost more than MAX_CALLS.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import itertools
+import json
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from src.storage.embedded_pg import EmbeddedPostgres
+from src.storage.migrations import migrate
+from tests.conftest import execute, fast_folder
+from tests.e2e.bot_process import World, eventually
+from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply
+from tests.fakes.telegram_people import Sender
+from tests.fakes.telegram_server import FakeTelegram
+
+MAX_COMMAND_SECONDS = 1.0  # the bar: what others may wait for a command, 99 times of 100
+MAX_CALLS = 40  # model calls for a flood of a thousand messages; 223 before
+FLOODER = 2**41
+FIRST_SLOW = 2**41 + 1_000
+FIRST_OTHER = 2**41 + 100_000
+GROUP = -1_002_000_000_000
+SLOW = "медленно"  # what a slow answer is asked for with
+SLOW_SECONDS = 5.0  # such an answer takes
+SLOW_PIECES = 10
+PROBE_PAUSE = 0.15  # seconds between two probes of the same kind
+MIN_PROBES = 30
+WORK_LEFT = """
+SELECT count(*) FROM procrastinate_jobs
+WHERE task_name NOT IN ('recover_jobs', 'prune', 'remember_missed', 'delete_unused_vectors')
+  AND (scheduled_at IS NULL OR scheduled_at < now() + interval '1 minute')
+"""
+
+Flood = Callable[[World, int], Awaitable[None]]
+
+
+@dataclass
+class Waits:
+    """Seconds that people waited for a reply."""
+
+    seconds: list[float] = field(default_factory=list)
+
+    def share(self, share: float) -> float:
+        """The wait that so many of a hundred people stayed below."""
+        ordered = sorted(self.seconds)
+        return round(ordered[min(len(ordered) - 1, int(share * len(ordered)))], 3)
+
+    def summary(self) -> dict[str, float]:
+        """For the report."""
+        return {
+            "n": len(self.seconds),
+            "p50": self.share(0.5),
+            "p99": self.share(0.99),
+            "max": round(max(self.seconds), 3),
+        }
+
+
+class Others:
+    """People who write to the bot while somebody floods it, one after the other."""
+
+    def __init__(self, world: World) -> None:
+        """In ``world``; nobody has written yet."""
+        self._world = world
+        self._people = itertools.count(FIRST_OTHER)
+        self.waits = {"command": Waits(), "message": Waits()}
+
+    async def write(self, kind: str, text: str, over: asyncio.Event) -> None:
+        """Write ``text`` again and again, each time as somebody new, until it is ``over``."""
+        waits = self.waits[kind]
+        pending: set[asyncio.Task[None]] = set()
+        while not over.is_set() or len(waits.seconds) + len(pending) < MIN_PROBES:
+            task = asyncio.create_task(self._ask(next(self._people), text, waits))
+            pending.add(task)
+            task.add_done_callback(pending.discard)
+            await asyncio.sleep(PROBE_PAUSE)
+        await asyncio.gather(*pending)
+
+    async def _ask(self, person: int, text: str, waits: Waits) -> None:
+        start = time.monotonic()
+        await self._world.telegram.send_text(person, text)
+        await self._world.telegram.wait_sent(person, timeout=300)
+        waits.seconds.append(time.monotonic() - start)
+
+
+def purpose(request: ChatRequest) -> str:
+    """What a model call is for."""
+    if any(tool["function"]["name"] == "ExtractedFacts" for tool in request.tools):
+        return "extractions"
+    return "answers" if "You are Pomni" in request.system_text else "summaries"
+
+
+def reply(request: ChatRequest) -> Reply:
+    """An echo, slow where it was asked for; a summary; no facts."""
+    kind = purpose(request)
+    if kind == "extractions":
+        return Reply(tool_calls=[("ExtractedFacts", {"facts": []})])
+    if kind == "summaries":
+        return Reply(text="Сводка того, что было сказано.")
+    if request.last_user_text.startswith(SLOW):
+        text = "медленный ответ. " * 5
+        size = len(text) // SLOW_PIECES
+        return Reply(text=text, chunk_size=size, chunk_delay=SLOW_SECONDS / SLOW_PIECES)
+    return Reply(text=f"эхо: {request.last_user_text}")
+
+
+async def flood_messages(world: World, count: int) -> None:
+    """One person writes so many messages at once."""
+    for number in range(count):
+        await world.telegram.send_text(FLOODER, f"сообщение номер {number} о всяком разном")
+
+
+async def flood_commands(world: World, count: int) -> None:
+    """Commands: some keep their order, some need none."""
+    for _, text in zip(range(count), itertools.cycle(("/help", "/mode", "/stop", "/new"))):
+        await world.telegram.send_text(FLOODER, text)
+
+
+async def flood_buttons(world: World, count: int) -> None:
+    """Presses of a button under an old answer."""
+    await world.telegram.send_text(FLOODER, "/help")
+    [message] = await world.telegram.wait_sent(FLOODER)
+    for _ in range(count):
+        await world.telegram.press_button(FLOODER, message.message_id, "old:button")
+
+
+async def flood_edits(world: World, count: int) -> None:
+    """Edits of one message."""
+    message = await world.telegram.send_text(FLOODER, "черновик")
+    await world.telegram.wait_sent(FLOODER)
+    for number in range(count):
+        await world.telegram.edit_text(FLOODER, message, f"черновик {number}")
+
+
+async def flood_group(world: World, count: int) -> None:
+    """One member writes to the bot in a group."""
+    place = Sender(chat_id=GROUP, chat_type="supergroup")
+    for number in range(count):
+        await world.telegram.send_text(FLOODER, f"@pomni_test_bot вопрос {number}", **place)
+
+
+async def flood_groups(world: World, count: int) -> None:
+    """One person wants slow answers, and commands, in forty groups at once."""
+    for number in range(count):
+        place = Sender(chat_id=GROUP - 1 - number % 40, chat_type="supergroup")
+        text = f"/mode@{world.telegram.state.username}" if number % 2 else "@pomni_test_bot "
+        await world.telegram.send_text(FLOODER, text + SLOW * (1 - number % 2), **place)
+
+
+async def no_flood(_world: World, _count: int) -> None:
+    """Nobody floods."""
+
+
+@asynccontextmanager
+async def slow_chats(world: World, count: int) -> AsyncIterator[None]:
+    """So many people who ask for a slow answer, and for another when they have it."""
+
+    async def talk(person: int) -> None:
+        for number in itertools.count(1):
+            await world.telegram.send_text(person, f"{SLOW} {number}")
+            await world.telegram.wait_sent(person, number, timeout=300)
+
+    people = [asyncio.create_task(talk(FIRST_SLOW + number)) for number in range(count)]
+    if people:
+        await asyncio.sleep(1.0)  # until they hold every place
+    yield
+    for person in people:
+        person.cancel()
+    await asyncio.gather(*people, return_exceptions=True)
+
+
+async def attack(world: World, flood: Flood, *, count: int, slow: int) -> dict[str, Any]:
+    """One kind of flood, with so many slow chats beside it; what others noticed."""
+    start = time.monotonic()
+    before = Counter(map(purpose, world.model.requests))
+    others, over = Others(world), asyncio.Event()
+    async with slow_chats(world, slow):
+        probes = [
+            asyncio.create_task(others.write("command", "/help", over)),
+            asyncio.create_task(others.write("message", "привет", over)),
+        ]
+        await flood(world, count)
+        with contextlib.suppress(AssertionError):
+            await eventually(lambda: not waiting_of(world, FLOODER), "the flood's end", 240)
+        seconds = time.monotonic() - start
+        over.set()
+        await asyncio.gather(*probes)
+    await world.settled(120)
+    await eventually(lambda: world.query(WORK_LEFT) == [(0,)], "the background", 240)
+    calls = Counter(map(purpose, world.model.requests)) - before
+    return {
+        "seconds": round(seconds, 1),
+        "command": others.waits["command"].summary(),
+        "message": others.waits["message"].summary(),
+        "calls": dict(calls),
+    }
+
+
+def waiting_of(world: World, person: int) -> int:
+    """How many updates of a person are not handled yet; those at Telegram included."""
+    sql = "SELECT count(*) FROM telegram_updates WHERE handled_at IS NULL AND user_id = %s"
+    return len(world.telegram.pending_updates) + int(world.query(sql, person)[0][0])
+
+
+FLOODS: dict[str, tuple[Flood, bool]] = {
+    "messages": (flood_messages, False),
+    "slow": (no_flood, True),
+    "messages_slow": (flood_messages, True),
+    "commands": (flood_commands, False),
+    "buttons": (flood_buttons, False),
+    "edits": (flood_edits, False),
+    "group": (flood_group, False),
+    "groups": (flood_groups, False),
+}
+
+
+async def measure(world: World, kinds: list[str], *, count: int, slow: int) -> dict[str, Any]:
+    """Every kind of flood, each on a bot that has just started; what was seen."""
+    world.model.reply = reply
+    seen: dict[str, Any] = {}
+    for kind in kinds:
+        flood, beside_slow = FLOODS[kind]
+        bot = await world.start()
+        seen[kind] = await attack(world, flood, count=count, slow=slow if beside_slow else 0)
+        await bot.terminate()
+        world.processes.remove(bot)
+        clear(world)
+    return seen
+
+
+def clear(world: World) -> None:
+    """Nobody has ever written."""
+    world.query("TRUNCATE telegram_updates, conversations, model_usage, user_settings CASCADE")
+    world.model.requests.clear()
+    world.telegram.state.sent_by_chat.clear()
+
+
+def violations(seen: dict[str, Any]) -> Iterator[str]:
+    """What misses its bar."""
+    for kind, result in seen.items():
+        if result["command"]["p99"] >= MAX_COMMAND_SECONDS:
+            yield f"{kind}: a command waited {result['command']['p99']} s"
+    calls = sum(seen.get("messages", {}).get("calls", {}).values())
+    others = seen.get("messages", {}).get("message", {}).get("n", 0)
+    if calls - others > MAX_CALLS:
+        yield f"messages: {calls - others} model calls"
+
+
+async def main(n: int, slow: int, kinds: list[str]) -> dict[str, Any]:
+    """A world of its own, and every flood in it."""
+    with tempfile.TemporaryDirectory(prefix="pomni-flood-", dir=fast_folder()) as folder:
+        server = EmbeddedPostgres(Path(folder))
+        dsn = await asyncio.to_thread(server.start)
+        try:
+            execute(dsn, "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
+            await asyncio.to_thread(migrate, dsn)
+            async with FakeTelegram(keep_calls=False) as telegram, FakeOpenAI() as model:
+                world = World(dsn, telegram, model)
+                try:
+                    return await measure(world, kinds, count=n, slow=slow)
+                finally:
+                    await world.close()
+        finally:
+            await asyncio.to_thread(server.stop)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--n", type=int, default=1000, help="messages of a flood")
+    parser.add_argument("--slow", type=int, default=40, help="slow chats")
+    parser.add_argument("kinds", nargs="*", default=list(FLOODS), metavar="|".join(FLOODS))
+    arguments = parser.parse_args()
+    result = asyncio.run(main(**vars(arguments)))
+    failures = list(violations(result))
+    print(json.dumps({**result, "violations": failures}, ensure_ascii=False))
+    sys.exit(bool(failures))
