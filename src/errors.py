@@ -38,6 +38,15 @@ class TransientError(AppError):
     text_key = "error_busy"
 
 
+class PostponedError(TransientError):
+    """The work waits on purpose: until a chat is quiet, or its owner may cost more."""
+
+    def __init__(self, message: str, *, seconds: float) -> None:
+        """``seconds`` is how long it waits."""
+        super().__init__(message)
+        self.retry_after = seconds
+
+
 class StorageError(TransientError):
     """PostgreSQL did not answer, or refused a statement.
 

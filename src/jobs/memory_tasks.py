@@ -11,17 +11,18 @@ from uuid import UUID
 from procrastinate import App, JobContext
 from procrastinate.exceptions import AlreadyEnqueued
 
-from src.errors import TransientError
+from src.errors import PostponedError, TransientError
 from src.jobs.retry import BackOff, pause
 from src.memory.indexer import OnStep
 from src.services.turn_memory import TurnMemory
-from src.storage.memory_job_repo import INDEX_MESSAGES, MEMORY_QUEUE
+from src.storage.memory_job_repo import DIGEST_QUEUE, INDEX_MESSAGES, MEMORY_QUEUE
 
 logger = logging.getLogger(__name__)
 
 EMBED_DOCUMENTS = "embed_documents"
 DIGEST_CONVERSATION = "digest_conversation"
 ON_STEP = "on_step"  # of a worker's additional context: an ``OnStep``
+MAX_WAITS = 12  # times five seconds that a conversation waits for a flood to end
 
 
 class MemoryTasks:
@@ -33,12 +34,12 @@ class MemoryTasks:
 
     def register(self, app: App) -> None:
         """Tell the queue about the tasks and their times, under the names of the stored jobs."""
-        for name, work in (
-            (INDEX_MESSAGES, self.index_messages),
-            (EMBED_DOCUMENTS, self.embed_documents),
-            (DIGEST_CONVERSATION, self.digest_conversation),
+        for name, queue, work in (
+            (INDEX_MESSAGES, MEMORY_QUEUE, self.index_messages),
+            (EMBED_DOCUMENTS, MEMORY_QUEUE, self.embed_documents),
+            (DIGEST_CONVERSATION, DIGEST_QUEUE, self.digest_conversation),
         ):
-            app.task(name=name, queue=MEMORY_QUEUE, pass_context=True, retry=BackOff())(work)
+            app.task(name=name, queue=queue, pass_context=True, retry=BackOff())(work)
         for name, cron, periodic in (
             ("remember_missed", "* * * * *", self.remember_missed),
             ("delete_unused_vectors", "43 * * * *", self.delete_unused_vectors),
@@ -63,9 +64,16 @@ class MemoryTasks:
     async def digest_conversation(
         self, context: JobContext, conversation_id: str, attempts: int = 0
     ) -> None:
-        """Fold messages that left the window into summaries; read closed windows for facts."""
+        """Fold messages that left the window into summaries; read closed windows for facts.
+
+        A flood is waited out, for a while. What one job does is bounded, so that conversations
+        take turns.
+        """
         async with _again_if_away(context, attempts):
-            await self._memory.digest(UUID(conversation_id))
+            if attempts < MAX_WAITS:
+                await self._memory.wait_for_quiet(UUID(conversation_id))
+            if await self._memory.digest(UUID(conversation_id)):
+                await _defer_digest(context.app, UUID(conversation_id))
 
     async def remember_missed(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
         """Every minute: what lost its job, and conversations that fell silent."""
@@ -94,6 +102,8 @@ def _on_step(context: JobContext) -> OnStep | None:
 async def _again_if_away(context: JobContext, attempts: int) -> AsyncIterator[None]:
     """When the database, a model or an endpoint is away, do the job again after a pause.
 
+    So also when it is not the time for it.
+
     As a job of its own and not by the queue's retry: while this one runs, a turn may have put
     another one under the same queueing lock, of which only one may wait. The queue could not give
     this one back then, and it would block the other for ever.
@@ -103,7 +113,10 @@ async def _again_if_away(context: JobContext, attempts: int) -> AsyncIterator[No
     except TransientError as error:
         job, seconds = context.job, pause(error, attempts)
         log = {"task": job.task_name, "attempt": attempts, "seconds": round(seconds, 1)}
-        logger.warning("will try again", extra=log, exc_info=error)
+        if isinstance(error, PostponedError):
+            logger.info("postponed: %s", error, extra=log)
+        else:
+            logger.warning("will try again", extra=log, exc_info=error)
         conversation = job.task_kwargs.get("conversation_id")
         await _defer(
             context.app,
@@ -126,9 +139,12 @@ async def _defer(
     *,
     after: float = 0.0,
     attempts: int = 0,
-    queue: str = MEMORY_QUEUE,
+    queue: str | None = None,
 ) -> None:
-    """Have a task run ``after`` seconds; one job of it (for a conversation) waits at a time."""
+    """Have a task run ``after`` seconds; one job of it (for a conversation) waits at a time.
+
+    It stands in the task's own queue, unless a suspect's is given.
+    """
     lock, arguments = task, dict[str, Any]()
     if conversation_id is not None:
         lock, arguments = f"{task}:{conversation_id}", {"conversation_id": conversation_id}
@@ -136,7 +152,7 @@ async def _defer(
         arguments["attempts"] = attempts
     job = app.configure_task(
         task,
-        queue=queue,
+        queue=queue or (DIGEST_QUEUE if task == DIGEST_CONVERSATION else MEMORY_QUEUE),
         lock=lock,
         queueing_lock=lock,
         schedule_in={"milliseconds": round(1000 * after)} if after else None,

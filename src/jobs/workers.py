@@ -13,7 +13,7 @@ from src.jobs.housekeeping import HOUSEKEEPING_QUEUE
 from src.jobs.quarantine import Quarantine
 from src.jobs.update_tasks import BESIDE_QUEUE, COMMANDS_QUEUE, CONTROL_QUEUE, TURNS_QUEUE
 from src.storage.advisory_lock import AdvisoryLock
-from src.storage.memory_job_repo import MEMORY_QUEUE
+from src.storage.memory_job_repo import DIGEST_QUEUE, MEMORY_QUEUE
 
 logger = logging.getLogger(__name__)
 
@@ -23,7 +23,8 @@ logger = logging.getLogger(__name__)
 POLL_SECONDS = 0.03
 OTHER_POLL_SECONDS = 0.1  # commands, buttons, what cuts in
 MEMORY_POLL_SECONDS = 0.5
-MEMORY_CONCURRENCY = 3  # jobs behind the turns: indexing, embedding, digesting a conversation
+MEMORY_CONCURRENCY = 3  # jobs behind the turns: indexing, embedding
+DIGEST_CONCURRENCY = 3  # conversations that are digested side by side
 COMMAND_CONCURRENCY = 16  # commands and buttons, which wait for Telegram and never for a model
 BESIDE_SHARE = 4  # one place to so many turns, for all who want something in several chats at once
 CONTROL_CONCURRENCY = 4  # jobs that cut in, and the housekeeping, have places of their own
@@ -90,6 +91,7 @@ class Workers:
             self._supervise([COMMANDS_QUEUE], COMMAND_CONCURRENCY),
             self._supervise([CONTROL_QUEUE, HOUSEKEEPING_QUEUE], CONTROL_CONCURRENCY),
             self._supervise([MEMORY_QUEUE], MEMORY_CONCURRENCY),
+            self._supervise([DIGEST_QUEUE], DIGEST_CONCURRENCY),
             self._quarantine.run(self._stopping),
             self._hold_presence(),
         )
@@ -139,7 +141,11 @@ class Workers:
             await self._recover_own()
 
     async def _run_worker(self, queues: list[str], concurrency: int) -> None:
-        polls = {TURNS_QUEUE: POLL_SECONDS, MEMORY_QUEUE: MEMORY_POLL_SECONDS}
+        polls = {
+            TURNS_QUEUE: POLL_SECONDS,
+            MEMORY_QUEUE: MEMORY_POLL_SECONDS,
+            DIGEST_QUEUE: MEMORY_POLL_SECONDS,
+        }
         poll = polls.get(queues[0], OTHER_POLL_SECONDS)
         await self._app.run_worker_async(
             queues=queues,

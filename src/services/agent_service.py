@@ -133,16 +133,16 @@ class AgentService:
         self._tool_history = tool_history
         self._metrics = metrics
 
-    async def begin_turn(self, incoming: IncomingMessage) -> Turn:
+    async def begin_turn(self, incoming: IncomingMessage, *, is_answered: bool = True) -> Turn:
         """Get or create the conversation, store the message with its time before it, load 30.
 
         A message that is stored already (the turn was interrupted) is found, with its answer
-        if it has one.
+        if it has one. One whose answer is left to a later message is only stored.
         """
-        if incoming.mode == "assistant" and incoming.text.strip():
+        if is_answered and incoming.mode == "assistant" and incoming.text.strip():
             self._memories.prepare_search(incoming.text)  # it takes as long as all the rest
         with self._metrics.stage("store"):
-            return await self._client.run(self._store_message, incoming)
+            return await self._client.run(self._store_message, incoming, is_answered)
 
     async def answer(
         self,
@@ -217,7 +217,7 @@ class AgentService:
         """Whether the answer to the owner's newest message was stopped."""
         return await self._client.run(self._turns.was_newest_stopped, telegram_user_id, thread_id)
 
-    def _store_message(self, incoming: IncomingMessage) -> Turn:
+    def _store_message(self, incoming: IncomingMessage, is_answered: bool) -> Turn:
         content = add_time_label(incoming.text, incoming.moment, incoming.time_zone)
         for last_try in (False, True):
             conversation_id = self._conversations.get_or_create_conversation(
@@ -238,6 +238,8 @@ class AgentService:
         answer = None
         if not message.is_new:
             answer = self._turns.find_answer(conversation_id, message.id)
+        if not is_answered:
+            return Turn(incoming, conversation_id, message.id, message.is_new, answer=answer)
         with self._metrics.stage("load"):
             window = self._history.read(conversation_id)
         return Turn(

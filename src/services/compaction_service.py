@@ -14,8 +14,10 @@ from src.llm.chat import ModelCaller
 from src.llm.prompts.summary import MAX_SUMMARY, merge_messages, summary_messages
 from src.memory.terms import terms
 from src.memory.window import window_start
+from src.services.background_budget import BackgroundBudget
 from src.services.digest_stores import DigestStores
 from src.services.patience import Patience
+from src.services.portions import fitting, portion_size
 from src.storage.global_settings_repo import GlobalSettings
 from src.storage.summary_repo import PastMessage, Summary
 from src.storage.turn_repo import ModelUsage
@@ -23,6 +25,8 @@ from src.storage.turn_repo import ModelUsage
 logger = logging.getLogger(__name__)
 
 MAX_FOLDS = 20  # of one job; the rest waits for the next one
+FAR_BEHIND = 30  # messages; three steps of the window
+MAX_FOLD = 120  # messages that one summary takes in when it is far behind
 MAX_TEXT = 1500  # characters of one message that the model reads
 NEXT_TURN = 3  # messages that a turn adds at most: question, answer, tools used
 
@@ -38,6 +42,7 @@ class CompactionService:
         self._settings = stores.settings
         self._caller = caller
         self._patience = Patience()
+        self._budget = BackgroundBudget(stores)
 
     async def compact(self, conversation_id: UUID) -> int:
         """Fold what the next turn's window will not show any more; merge when there are many.
@@ -47,9 +52,10 @@ class CompactionService:
         is complete, and only if nothing covers its messages yet.
 
         Returns:
-            How many summaries were written.
+            How many summaries were written; with MAX_FOLDS there may be more to do.
 
         Raises:
+            PostponedError: The owner has no call left in this hour; the rest waits.
             ModelError: The model is away or refuses; what is done stays.
             StorageError: The database is away.
         """
@@ -63,19 +69,29 @@ class CompactionService:
         last = await self._client.run(self._summaries.get_last_position, conversation_id)
         left = window_start(last + NEXT_TURN, step=settings.history_step) - 1
         summaries = await self._client.run(self._summaries.list_summaries, conversation_id)
-        gap = first_gap(summaries, left, size=settings.summary_messages)
+        gap = first_gap(summaries, left, size=left)
         if gap is None:
             past = await self._summaries_to_merge(conversation_id, summaries, last, settings)
             return await self._merge(conversation_id, past)
-        messages = await self._client.run(self._summaries.list_messages, conversation_id, *gap)
-        content = await self._summarise(conversation_id, messages, gap)
+        return await self._fold(conversation_id, gap, settings.summary_messages)
+
+    async def _fold(self, conversation_id: UUID, gap: tuple[int, int], usual: int) -> bool:
+        """One summary of the first messages of a gap between the summaries."""
+        first, last = gap
+        size = portion_size(last - first + 1, usual, far=FAR_BEHIND, most=MAX_FOLD)
+        last = min(last, first + size - 1)
+        found = await self._client.run(self._summaries.list_messages, conversation_id, first, last)
+        messages = fitting(found, least=usual, longest=MAX_TEXT)
+        if len(messages) < len(found):
+            last = messages[-1].position
+        content = await self._summarise(conversation_id, messages, (first, last))
         said_at = messages[-1].said_at if messages else datetime.now(UTC)
         return await self._client.run(
             self._summaries.replace,
             conversation_id,
             (content, terms(content), said_at),
-            first=gap[0],
-            last=gap[1],
+            first=first,
+            last=last,
             made_of=len(messages),
         )
 
@@ -165,6 +181,7 @@ class CompactionService:
         return text
 
     async def _ask(self, conversation_id: UUID, prompt: list[BaseMessage], limit: int) -> str:
+        await self._budget.check(conversation_id)
         usage: list[ModelUsage] = []
         try:
             text = await self._caller.text(prompt, purpose="summary", on_usage=usage.append)

@@ -19,8 +19,10 @@ from src.memory.candidates import as_candidate
 from src.memory.memories import Memories
 from src.memory.sameness import normalise
 from src.memory.writer import Said
+from src.services.background_budget import BackgroundBudget
 from src.services.digest_stores import DigestStores
 from src.services.patience import Patience
+from src.services.portions import fitting, portion_size
 from src.storage.extraction_repo import ExtractionState
 from src.storage.summary_repo import PastMessage
 from src.storage.turn_repo import ModelUsage
@@ -30,6 +32,8 @@ logger = logging.getLogger(__name__)
 
 MAX_WINDOWS = 10  # of one job; the rest waits for the next turn or the periodic job
 MAX_FACTS = 50  # of one window; nobody tells more in twenty messages
+FAR_BEHIND = 60  # messages; three windows
+MAX_WINDOW = 200  # messages of one window when it is far behind
 MAX_TEXT = 2000  # characters of one message that the model reads
 
 
@@ -48,15 +52,18 @@ class ExtractionService:
         self._caller = caller
         self._time_zone = time_zone
         self._patience = Patience()
+        self._budget = BackgroundBudget(stores)
 
     async def extract(self, conversation_id: UUID) -> int:
         """Read every closed window: full ones, and a shorter one after a long silence.
 
         Returns:
             How many windows were read. A window is marked after its facts are stored: after a
-            crash it is read again, and the facts are found to be known.
+            crash it is read again, and the facts are found to be known. With MAX_WINDOWS there
+            may be more to read.
 
         Raises:
+            PostponedError: The owner has no call left in this hour; the rest waits.
             ModelUnavailableError: Worth another try later; nothing is skipped.
             StorageError: The database is away.
         """
@@ -72,17 +79,20 @@ class ExtractionService:
             is_closed = unread >= settings.memory_extraction_window
             if not is_closed and (unread < 1 or state.silent_seconds < silence):
                 return done
-            first = state.extracted_position + 1
-            last = min(state.last_position, first + settings.memory_extraction_window - 1)
-            await self._read_window(conversation_id, state, first, last)
+            await self._read_window(conversation_id, state, settings.memory_extraction_window)
         return MAX_WINDOWS
 
     async def _read_window(
-        self, conversation_id: UUID, state: ExtractionState, first: int, last: int
+        self, conversation_id: UUID, state: ExtractionState, usual: int
     ) -> None:
-        messages = await self._client.run(
-            self._summaries.list_messages, conversation_id, first, last
-        )
+        first = state.extracted_position + 1
+        unread = state.last_position - state.extracted_position
+        size = portion_size(unread, usual, far=FAR_BEHIND, most=MAX_WINDOW)
+        last = min(state.last_position, first + size - 1)
+        found = await self._client.run(self._summaries.list_messages, conversation_id, first, last)
+        messages = fitting(found, least=usual, longest=MAX_TEXT)
+        if len(messages) < len(found):
+            last = messages[-1].position
         if any(message.role == "user" for message in messages):
             try:
                 await self._remember(conversation_id, state, messages)
@@ -100,6 +110,7 @@ class ExtractionService:
     async def _remember(
         self, conversation_id: UUID, state: ExtractionState, messages: Sequence[PastMessage]
     ) -> None:
+        await self._budget.check(conversation_id)
         zone = state.time_zone or self._time_zone
         known = await self._client.run(self._extraction.list_known, state.owner)
         usage: list[ModelUsage] = []

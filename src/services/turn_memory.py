@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from uuid import UUID
 
-from src.errors import AppError, ModelError, ModelUnavailableError
+from src.errors import AppError, ModelError, ModelUnavailableError, PostponedError
 from src.memory.indexer import Indexer, OnStep
 from src.memory.window import window_start
-from src.services.compaction_service import NEXT_TURN, CompactionService
+from src.services.compaction_service import MAX_FOLDS, NEXT_TURN, CompactionService
 from src.services.digest_stores import DigestStores
-from src.services.extraction_service import ExtractionService
+from src.services.extraction_service import MAX_WINDOWS, ExtractionService
 from src.storage.global_settings_repo import GlobalSettings
 from src.storage.purge_repo import PurgeRepository
 from src.storage.search_index_repo import Progress, SearchIndexRepository
+
+QUIET_SECONDS = 5.0  # without a new message, after which a flood counts as over
 
 
 class TurnMemory:
@@ -62,23 +65,45 @@ class TurnMemory:
                     to_digest.append(conversation_id)
         return to_digest
 
-    async def digest(self, conversation_id: UUID) -> None:
+    async def wait_for_quiet(self, conversation_id: UUID) -> None:
+        """Return when nobody is writing one message after the other there.
+
+        What comes together meanwhile is read in fewer calls, and not while it is being answered.
+
+        Raises:
+            PostponedError: The newest message is a moment old, and not answered yet.
+            StorageError: The database is away.
+        """
+        state = await self._client.run(self._extraction_repo.find_state, conversation_id)
+        if state is not None and state.is_unanswered and state.silent_seconds < QUIET_SECONDS:
+            raise PostponedError("messages are still coming", seconds=QUIET_SECONDS)
+
+    async def digest(self, conversation_id: UUID) -> bool:
         """Compact a conversation, and read its closed windows for facts.
 
         The two may have different models: when one is away, the other does its work.
 
+        Returns:
+            Whether there may be more to do: one call of this method is bounded.
+
         Raises:
+            PostponedError: The owner's model calls of this hour are used up.
             TransientError: The database or a model is away; worth another try.
             ModelError: A provider refuses the bot.
         """
         failures: list[AppError] = []
-        for step in (self._compaction.compact, self._extraction.extract):
+        is_bounded = False
+        for step, most in (
+            (self._compaction.compact, MAX_FOLDS),
+            (self._extraction.extract, MAX_WINDOWS),
+        ):
             try:
-                await step(conversation_id)
-            except (ModelError, ModelUnavailableError) as error:
+                is_bounded |= await step(conversation_id) == most
+            except (ModelError, ModelUnavailableError, PostponedError) as error:
                 failures.append(error)
         if failures:
             raise failures[0]
+        return is_bounded
 
     async def embed(self, on_step: OnStep | None = None) -> int:
         """Embed what has no vector yet; returns how many documents.
@@ -109,7 +134,8 @@ class TurnMemory:
         await self.embed()
         settings = await self._client.run(self._settings.get)
         if progress is not None and needs_digest(progress, settings):
-            await self.digest(conversation_id)
+            with suppress(PostponedError):  # a later turn does it
+                await self.digest(conversation_id)
         await self._client.run(PurgeRepository(self._client).purge_forgotten)
 
     async def list_silent(self) -> list[UUID]:

@@ -81,10 +81,10 @@ VALUES (%(model)s, %(language)s, %(form)s, %(mean)s::real[])
 CHOOSE_MODEL = "UPDATE embedding_models SET created_at = now() WHERE id = %(model)s"
 
 # Documents without a vector, or with one of a model that was chosen earlier; newest first, since a
-# person asks about today sooner than about last year. A bot that still runs with the model before
-# leaves alone what ``reembed`` has done, or they would undo each other's work for ever. Those that
-# the model did not take wait for their time; those that killed the process that embedded them are
-# left out.
+# person asks about today sooner than about last year. Owners take turns: one's flood does not keep
+# the others' documents from being found. A bot that still runs with the model before leaves alone
+# what ``reembed`` has done, or they would undo each other's work for ever. Those that the model did
+# not take wait for their time; those that killed the process that embedded them are left out.
 SELECT_UNEMBEDDED = """
 SELECT d.id,
        coalesce(message_text(m.content), f.text, s.content),
@@ -92,12 +92,15 @@ SELECT d.id,
        coalesce(message_text(b.content), ''),
        coalesce(n.speaker, '')
 FROM (
-    (SELECT id FROM search_documents d
-     WHERE model_id IS NULL AND NOT EXISTS (
-         SELECT 1 FROM embedding_failures f
-         WHERE f.document_id = d.id AND f.model_id = %(model)s AND f.retry_at > now())
-       AND NOT EXISTS (SELECT 1 FROM job_deaths j WHERE j.document_id = d.id)
-     ORDER BY id DESC LIMIT %(limit)s)
+    (SELECT id FROM (
+         SELECT id, row_number() OVER (PARTITION BY telegram_user_id ORDER BY id DESC) AS nth
+         FROM search_documents d
+         WHERE model_id IS NULL AND NOT EXISTS (
+             SELECT 1 FROM embedding_failures f
+             WHERE f.document_id = d.id AND f.model_id = %(model)s AND f.retry_at > now())
+           AND NOT EXISTS (SELECT 1 FROM job_deaths j WHERE j.document_id = d.id)
+     ) AS new
+     ORDER BY nth, id DESC LIMIT %(limit)s)
     UNION ALL
     (SELECT d.id FROM embedding_models old, LATERAL (
          SELECT id FROM search_documents d

@@ -19,6 +19,7 @@ class ExtractionState:
         extracted_position: Messages up to here have been read.
         last_position: Of the newest message.
         silent_seconds: Since when nothing was written.
+        is_unanswered: Whether the newest message is one of the user's.
     """
 
     owner: Owner
@@ -26,15 +27,17 @@ class ExtractionState:
     extracted_position: int
     last_position: int
     silent_seconds: float
+    is_unanswered: bool = False
 
 
 # Where extraction stands.
 SELECT_STATE = """
 SELECT c.telegram_user_id, c.thread_id, s.time_zone, c.extracted_position,
-       coalesce(m.position, 0), coalesce(extract(epoch FROM now() - m.created_at), 0)::float
+       coalesce(m.position, 0), coalesce(extract(epoch FROM now() - m.created_at), 0)::float,
+       coalesce(m.role = 'user', false)
 FROM conversations c
 LEFT JOIN user_settings s ON s.telegram_user_id = c.telegram_user_id
-LEFT JOIN LATERAL (SELECT position, created_at FROM messages
+LEFT JOIN LATERAL (SELECT position, created_at, role FROM messages
                    WHERE conversation_id = c.id ORDER BY position DESC, id DESC LIMIT 1) AS m
      ON true
 WHERE c.id = %(conversation_id)s
@@ -77,8 +80,8 @@ class ExtractionRepository:
         row = self._client.fetch_one(SELECT_STATE, {"conversation_id": str(conversation_id)})
         if row is None:
             return None
-        user, thread, time_zone, extracted, last, silent = row
-        return ExtractionState(Owner(user, thread), time_zone, extracted, last, silent)
+        user, thread, *state = row
+        return ExtractionState(Owner(user, thread), *state)
 
     def advance(self, conversation_id: UUID, *, first: int, last: int) -> bool:
         """Positions ``first`` to ``last`` have been read; False when another worker did it."""

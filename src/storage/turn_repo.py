@@ -233,6 +233,15 @@ WHERE c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s AND m.role 
 ORDER BY m.created_at DESC, m.id DESC LIMIT 1
 """
 
+# Seconds until the owner has one of so many background calls an hour left; no row when he has.
+SELECT_BUDGET_PAUSE = """
+SELECT extract(epoch FROM u.created_at + interval '1 hour' - now())::float
+FROM conversations c JOIN model_usage u ON u.telegram_user_id = c.telegram_user_id
+WHERE c.id = %(conversation_id)s AND u.created_at > now() - interval '1 hour'
+  AND u.purpose IN ('summary', 'extract')
+ORDER BY u.created_at DESC, u.id DESC LIMIT 1 OFFSET %(calls)s - 1
+"""
+
 
 class TurnRepository:
     """Stores answers and their delivery; every method blocks (see ``PgClient.run``)."""
@@ -281,6 +290,12 @@ class TurnRepository:
         """Record model calls that led to no answer."""
         if usage:
             self._client.execute(INSERT_USAGE, _usage_columns(conversation_id, usage))
+
+    def find_budget_pause(self, conversation_id: UUID, calls: int) -> float | None:
+        """Seconds until the owner has one of ``calls`` background calls an hour; None: now."""
+        parameters = {"conversation_id": str(conversation_id), "calls": calls}
+        row = self._client.fetch_one(SELECT_BUDGET_PAUSE, parameters)
+        return float(row[0]) if row else None
 
     def mark_delivered(
         self, conversation_id: UUID, answer_id: int, *, parts: int = 1, update: int | None = None

@@ -54,6 +54,7 @@ class WaitingUpdate:
     Attributes:
         owner_id: Whose memory it belongs to: the chat, or the supergroup that the chat became.
         revision: How often an erasure has taken somebody's words out of it.
+        newer: What waited behind it in its chat that will be answered instead of it.
     """
 
     id: int
@@ -73,6 +74,7 @@ class WaitingUpdate:
     mode: Mode = "assistant"
     owner_id: int | None = None
     revision: int = 0
+    newer: UpdateKind | None = None
 
     @property
     def age_days(self) -> float:
@@ -184,12 +186,17 @@ SELECT (SELECT count(*) FROM stored), (SELECT count(*) FROM deferred)
     {"bot_id": "bigint", "updates": "jsonb"},
 )
 
-# A stored update that still waits to be handled, with its owner's settings.
+# A stored update that still waits to be handled, with its owner's settings, and what comes after
+# it in its chat: of a flood, only the last message is worth preparing an answer.
 SELECT_WAITING = """
 SELECT u.id, u.bot_id, u.update_id, u.kind, u.chat_id, u.thread_id, u.user_id, u.message_id,
        u.media_group_id, u.payload, u.received_at, s.language, s.time_zone,
        s.inactive_since IS NOT NULL, coalesce(s.mode, 'assistant'),
-       coalesce(v.new_chat_id, u.chat_id), u.revision
+       coalesce(v.new_chat_id, u.chat_id), u.revision,
+       (SELECT n.kind FROM telegram_updates n
+        WHERE n.bot_id = u.bot_id AND n.chat_id = u.chat_id AND n.thread_id = u.thread_id
+          AND n.id > u.id AND n.handled_at IS NULL AND n.kind = ANY(%(kinds)s)
+        ORDER BY n.id LIMIT 1)
 FROM telegram_updates u
 LEFT JOIN chat_moves v ON v.old_chat_id = u.chat_id
 LEFT JOIN user_settings s ON s.telegram_user_id = coalesce(v.new_chat_id, u.chat_id)
@@ -305,12 +312,14 @@ class UpdateRepository:
 
     def find_waiting(self, update: int) -> WaitingUpdate | None:
         """The update with row id ``update``, or None when it is handled (or pruned)."""
-        row = self._client.fetch_one(SELECT_WAITING, {"update": update})
+        parameters = {"update": update, "kinds": list(ANSWERED_LATER)}
+        row = self._client.fetch_one(SELECT_WAITING, parameters)
         return WaitingUpdate(*row) if row else None
 
     def find_put_aside(self, update: int) -> WaitingUpdate | None:
         """The update with row id ``update`` if it is put aside, else None."""
-        row = self._client.fetch_one(SELECT_PUT_ASIDE, {"update": update})
+        parameters = {"update": update, "kinds": list(ANSWERED_LATER)}
+        row = self._client.fetch_one(SELECT_PUT_ASIDE, parameters)
         return WaitingUpdate(*row) if row else None
 
     def find_newer(

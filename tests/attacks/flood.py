@@ -44,7 +44,7 @@ SLOW = "медленно"  # what a slow answer is asked for with
 SLOW_SECONDS = 5.0  # such an answer takes
 SLOW_PIECES = 10
 PROBE_PAUSE = 0.15  # seconds between two probes of the same kind
-MIN_PROBES = 30
+MIN_PROBES = 100
 WORK_LEFT = """
 SELECT count(*) FROM procrastinate_jobs
 WHERE task_name NOT IN ('recover_jobs', 'prune', 'remember_missed', 'delete_unused_vectors')
@@ -174,14 +174,16 @@ async def no_flood(_world: World, _count: int) -> None:
 async def slow_chats(world: World, count: int) -> AsyncIterator[None]:
     """So many people who ask for a slow answer, and for another when they have it."""
 
-    async def talk(person: int) -> None:
-        for number in itertools.count(1):
-            await world.telegram.send_text(person, f"{SLOW} {number}")
-            await world.telegram.wait_sent(person, number, timeout=300)
+    async def talk(number: int) -> None:
+        person = FIRST_SLOW + number
+        await asyncio.sleep(SLOW_SECONDS * number / count)  # people do not write in step
+        for asked in itertools.count(1):
+            await world.telegram.send_text(person, f"{SLOW} {asked}")
+            await world.telegram.wait_sent(person, asked, timeout=300)
 
-    people = [asyncio.create_task(talk(FIRST_SLOW + number)) for number in range(count)]
+    people = [asyncio.create_task(talk(number)) for number in range(count)]
     if people:
-        await asyncio.sleep(1.0)  # until they hold every place
+        await asyncio.sleep(SLOW_SECONDS)  # until they hold every place
     yield
     for person in people:
         person.cancel()
@@ -240,6 +242,8 @@ async def measure(world: World, kinds: list[str], *, count: int, slow: int) -> d
     for kind in kinds:
         flood, beside_slow = FLOODS[kind]
         bot = await world.start()
+        await world.telegram.send_text(FIRST_OTHER - 1, "привет")
+        await world.telegram.wait_sent(FIRST_OTHER - 1, timeout=60)  # it is warm
         seen[kind] = await attack(world, flood, count=count, slow=slow if beside_slow else 0)
         await bot.terminate()
         world.processes.remove(bot)

@@ -167,7 +167,8 @@ def left_over(world: World) -> int:
     """Updates and jobs that still wait, and answers that the tables say nobody got."""
     [(updates, jobs, undelivered)] = world.query(
         "SELECT (SELECT count(*) FROM telegram_updates WHERE handled_at IS NULL),"
-        "(SELECT count(*) FROM procrastinate_jobs WHERE queue_name IN ('turns', 'beside', 'commands', 'control')),"
+        "(SELECT count(*) FROM procrastinate_jobs"
+        " WHERE queue_name IN ('turns', 'beside', 'commands', 'control')),"
         "(SELECT count(*) FROM messages WHERE role = 'assistant' AND delivered_at IS NULL)"
     )
     return int(updates + jobs + undelivered)

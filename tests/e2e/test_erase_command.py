@@ -132,7 +132,7 @@ async def digested(world: World) -> None:
     await world.settled()
     waiting = """
     SELECT 'job' FROM procrastinate_jobs
-    WHERE queue_name = 'memory' AND status IN ('todo', 'doing')
+    WHERE queue_name IN ('memory', 'digests') AND status IN ('todo', 'doing')
     UNION ALL SELECT 'message' FROM messages
     WHERE indexed_at IS NULL AND role IN ('user', 'assistant')
     """

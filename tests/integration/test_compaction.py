@@ -246,16 +246,36 @@ async def test_between_two_steps_of_the_window_the_shown_summaries_stay(
         await talk.service.compact(talk.id)
 
 
-async def test_a_conversation_that_nobody_compacted_is_caught_up_with_bit_by_bit(
+async def test_a_conversation_that_nobody_compacted_is_caught_up_with_in_a_few_calls(
     talk: Talk,
 ) -> None:
     talk.add(400)
-    jobs = 0
-    while await talk.service.compact(talk.id):
-        jobs += 1
-        assert_sound(talk)
+    assert await talk.service.compact(talk.id) == 4
+    assert_sound(talk)
     assert talk.ranges()[-1][1] == window_start(403) - 1 == 380
-    assert 1 < jobs < 10
+    assert [len(numbers_asked(request)) for request in talk.rig.model.requests] == [95] * 4
+
+
+@pytest.mark.parametrize(("left", "calls"), [(30, 5), (31, 1), (120, 1), (121, 2)])
+async def test_only_what_is_far_behind_is_folded_in_larger_portions(
+    talk: Talk, left: int, calls: int
+) -> None:
+    talk.set(history_step=1)  # so that any number of messages may leave the window
+    talk.add(left + 27)
+    assert await talk.service.compact(talk.id) == calls
+    assert talk.ranges()[-1][1] == left
+    assert_sound(talk)
+
+
+async def test_a_portion_of_long_messages_is_bounded_in_characters(talk: Talk) -> None:
+    talk.rig.model.reply = lambda _request: "сводка"
+    talk.rig.fill(talk.id, *[("user", f"№{n} {'долго ' * 300}") for n in range(1, 121)])
+    await talk.service.compact(talk.id)
+    sizes = [len(records(request, "messages")) for request in talk.rig.model.requests]
+    folds = [size for size in sizes if size]
+    assert sum(folds) == 100 and set(folds[:3]) == {16}, "16 x 1,500 characters"
+    ranges = talk.ranges()
+    assert [first for first, _ in ranges] == [1, *(last + 1 for _, last in ranges[:-1])]
 
 
 # --- what dies in the middle

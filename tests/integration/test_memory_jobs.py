@@ -16,7 +16,7 @@ from src.jobs.workers import build_queue
 from src.memory.indexer import OnStep
 from src.metrics import Metrics
 from src.storage.job_death_repo import JobDeathRepository
-from src.storage.memory_job_repo import MEMORY_QUEUE, MemoryJobRepository
+from src.storage.memory_job_repo import DIGEST_QUEUE, MEMORY_QUEUE, MemoryJobRepository
 from src.storage.pg_client import PgClient
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.agent_rig import USER, Rig, open_rig
@@ -44,7 +44,7 @@ class Works:
         """Do every job that is due, and those that they lead to."""
         while self.rig.rows(DUE):
             await self.app.run_worker_async(
-                queues=[MEMORY_QUEUE],
+                queues=[MEMORY_QUEUE, DIGEST_QUEUE],
                 wait=False,
                 concurrency=3,
                 delete_jobs="successful",

@@ -38,13 +38,13 @@ def stored(client: PgClient) -> list[int]:
     return [row[0] for row in rows]
 
 
-def job(client: PgClient, update_id: int, **changes: object) -> Row:
+def job(client: PgClient, update_id: int, served_in: int = 0, queue: str = "turns") -> Row:
     (row_id,) = client.fetch_all(
         "SELECT id FROM telegram_updates WHERE update_id = %(u)s", {"u": update_id}
     )[0]
-    args = {"update": row_id, "message_id": update_id + 1000, **changes}
+    args = {"update": row_id, "message_id": update_id + 1000}
     lock = f"chat:{BOT}:{CHAT}:0"
-    return ("handle_update", "turns", 0, lock, None, args, "todo", None)
+    return ("handle_update", queue, -served_in, lock, None, args, "todo", None)
 
 
 def test_an_update_and_its_job_are_stored_together(
@@ -71,7 +71,7 @@ def test_a_hundred_updates_are_one_statement_and_keep_their_order(
     assert updates.store(BOT, [message(number) for number in numbers]) == 100
     assert (client.statements, client.transactions) == (before[0] + 1, before[1] + 1)
     assert stored(client) == numbers
-    assert client.fetch_all(JOBS) == [job(client, number) for number in numbers]
+    assert client.fetch_all(JOBS) == [job(client, n, place) for place, n in enumerate(numbers)]
 
 
 def test_no_updates_are_no_statement(updates: UpdateRepository, client: PgClient) -> None:
@@ -88,7 +88,7 @@ def test_an_update_that_comes_again_is_passed_over_without_a_job(
     assert updates.store(BOT, [message(1, interrupts=True)]) == 0
     assert client.fetch_all(JOBS) == before
     assert updates.store(BOT, [message(1), message(2), message(3)]) == 2
-    assert client.fetch_all(JOBS)[2:] == [job(client, 2), job(client, 3)]
+    assert client.fetch_all(JOBS)[2:] == [job(client, 2, 2), job(client, 3, 3)]
 
 
 def test_the_same_number_from_another_bot_is_another_update(
@@ -123,7 +123,7 @@ def test_an_interruption_gets_a_control_job_first_without_a_lock(
     row_id = job(client, 2)[5]["update"]
     args = {"lock": f"chat:{BOT}:{CHAT}:0", "before": row_id, "draft_id": 2**40}
     control = ("interrupt_turn", "control", 10, None, None, args, "todo", None)
-    assert jobs == [job(client, 1), control, job(client, 2)]
+    assert jobs == [job(client, 1), control, job(client, 2, queue="commands")]
 
 
 def test_an_interruption_without_a_chat_interrupts_nothing(
@@ -144,7 +144,7 @@ def test_when_the_job_cannot_be_stored_the_update_is_not_either(
     assert stored(client) == []
     execute(dsn, "ALTER TABLE away RENAME TO procrastinate_jobs")
     assert updates.store(BOT, batch) == size
-    assert client.fetch_all(JOBS) == [job(client, number) for number in range(size)]
+    assert client.fetch_all(JOBS) == [job(client, number, number) for number in range(size)]
 
 
 @pytest.mark.parametrize("bad", ["nul \x00 byte", "lone \ud800 surrogate"])

@@ -66,9 +66,10 @@ class TurnHandler:
         Raises:
             TransientError: Worth another try; nothing is done twice then.
         """
-        turn = await self._agent.begin_turn(incoming)
+        newer: str | None = stored.newer
+        turn = await self._agent.begin_turn(incoming, is_answered=newer is None)
         if turn.answer is None:
-            newer: str | None = await self._client.run(self._updates.find_newer, stored)
+            newer = newer or await self._client.run(self._updates.find_newer, stored)
             if newer in ("new", "stop"):
                 await self._agent.mark_stopped(turn)
             if newer is not None:

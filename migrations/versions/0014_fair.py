@@ -8,12 +8,13 @@ a lock, in place of 0006's index on it, for fetching a job uses that one as well
 
 from alembic import op
 
-revision = "0010"
-down_revision = "0009"
+revision = "0014"
+down_revision = "0013"
 
 UPGRADE = """
 ALTER TABLE telegram_updates ADD COLUMN served_as bigint GENERATED ALWAYS AS
-    (CASE WHEN user_id IN (1087968824, 777000) THEN chat_id ELSE user_id END) STORED;
+    (CASE WHEN user_id IN (1087968824, 777000) THEN chat_id
+          ELSE coalesce(user_id, chat_id) END) STORED;
 COMMENT ON COLUMN telegram_updates.served_as IS
     'Whom it is served as, round by round: the sender; the chat, where a chat writes as one.';
 CREATE INDEX telegram_updates_of_person ON telegram_updates
