@@ -1,0 +1,112 @@
+"""Forty slow chats, and floods: the others are served; nothing here is timed."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections import Counter
+
+import pytest
+
+from src.texts import say
+from tests.attacks.flood import FIRST_OTHER, FIRST_SLOW, FLOODER, FLOODS, GROUP, purpose, reply
+from tests.e2e.bot_process import World
+from tests.fakes.openai_server import ChatRequest, Reply
+from tests.fakes.telegram_people import Sender
+
+TURNS = 3  # places of the bot in these tests
+
+
+def held_by(gate: asyncio.Event) -> object:
+    """A model whose slow answers wait for the gate."""
+
+    def answer(request: ChatRequest) -> Reply:
+        if purpose(request) == "answers" and "медленно" in request.last_user_text:
+            return Reply(text=f"эхо: {request.last_user_text}", gate=gate)
+        return reply(request)
+
+    return answer
+
+
+async def test_commands_and_buttons_are_answered_while_every_place_is_held(world: World) -> None:
+    telegram, model, gate = world.telegram, world.model, asyncio.Event()
+    model.reply = held_by(gate)  # type: ignore[assignment]
+    await world.start(WORKER_CONCURRENCY=str(TURNS))
+    slow = range(FIRST_SLOW, FIRST_SLOW + 2 * TURNS)
+    for person in slow:
+        await telegram.send_text(person, "медленно")
+    await model.wait_for(lambda: model.waiting_at_gate == TURNS)
+    await telegram.send_text(FIRST_OTHER, "/help")
+    await telegram.send_text(FIRST_OTHER, "/mode")
+    [help_message, _] = await telegram.wait_sent(FIRST_OTHER, 2, timeout=60)
+    await telegram.press_button(FIRST_OTHER, help_message.message_id, "old:button")
+    await telegram.wait_for(lambda: telegram.calls_of("answerCallbackQuery"), timeout=60)
+    await telegram.send_text(slow[0], "/help")  # where an answer is being written
+    await telegram.wait_sent(slow[0], timeout=60)
+    assert world.answers(slow[0]) == [say("help", "ru")]
+    await telegram.send_text(slow[0], "/mode")  # it has an order
+    gate.set()
+    await world.settled(60)
+    assert world.answers(slow[0])[1:] == ["эхо: медленно", say("mode_is_assistant", "ru")]
+    assert model.waiting_at_gate == 0 and world.undelivered() == []
+
+
+async def test_places_of_turns_are_given_round_by_round(world: World) -> None:
+    """One place, held; a flood in many pieces, then others: each waits for a round at most."""
+    telegram, model, gate = world.telegram, world.model, asyncio.Event()
+    model.reply = held_by(gate)  # type: ignore[assignment]
+    await world.start(WORKER_CONCURRENCY="1")
+    await telegram.send_text(FIRST_SLOW, "медленно")
+    await model.wait_for(lambda: model.waiting_at_gate == 1)
+    for number in range(30):
+        await telegram.send_text(FLOODER, f"№{number}")
+    others = range(FIRST_OTHER, FIRST_OTHER + 4)
+    for person in others:
+        await telegram.send_text(person, "привет")
+    await world.telegram.wait_for(lambda: not telegram.pending_updates)
+    gate.set()
+    await world.settled(60)
+    order = "SELECT user_id FROM telegram_updates ORDER BY handled_at, id"
+    served = [person for (person,) in world.query(order)]
+    assert served[0] == FIRST_SLOW
+    assert served.index(others[-1]) <= len(others) + 3, "before the flood's fourth message"
+    assert [world.answers(person) for person in others] == [["эхо: привет"]] * 4
+    assert world.answers(FLOODER) == ["эхо: №29"]
+
+
+async def test_one_person_in_forty_chats_leaves_places_for_the_others(world: World) -> None:
+    telegram, model, gate = world.telegram, world.model, asyncio.Event()
+    model.reply = held_by(gate)  # type: ignore[assignment]
+    await world.start(WORKER_CONCURRENCY="4")
+    for number in range(40):
+        place = Sender(chat_id=GROUP - number, chat_type="supergroup")
+        await telegram.send_text(FLOODER, "@pomni_test_bot медленно", **place)
+    await model.wait_for(lambda: model.waiting_at_gate == 2)  # the first, and one of the others
+    await telegram.send_text(FIRST_OTHER, "привет")
+    await telegram.wait_sent(FIRST_OTHER, timeout=60)
+    assert model.waiting_at_gate == 2
+    gate.set()
+    await world.settled(120)
+    assert all(world.answers(GROUP - number) for number in range(40))
+
+
+@pytest.mark.parametrize(
+    "kind", [kind for kind in FLOODS if kind not in ("slow", "messages_slow")]
+)
+async def test_a_flood_of_any_kind_keeps_nobody_waiting_for_ever(world: World, kind: str) -> None:
+    """A short one of each; somebody else is served meanwhile, and all of it is handled."""
+    world.model.reply = reply
+    await world.start()
+    flood, _ = FLOODS[kind]
+    flooding = asyncio.create_task(flood(world, 24))
+    people = itertools.count(FIRST_OTHER)
+    for _ in range(3):
+        command, question = next(people), next(people)
+        await world.telegram.send_text(command, "/help")
+        await world.telegram.send_text(question, "привет")
+        await world.telegram.wait_sent(command, timeout=60)
+        await world.telegram.wait_sent(question, timeout=60)
+    await flooding
+    await world.settled(120)
+    calls = Counter(map(purpose, world.model.requests))
+    assert calls["answers"] >= 3 and world.undelivered() == []

@@ -1,0 +1,290 @@
+"""Who is served next: round by round between people, in order within each chat."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from itertools import pairwise
+
+import pytest
+
+from src.storage.pg_client import PgClient
+from src.storage.update_repo import NewUpdate, UpdateKind, UpdateRepository
+
+BOT, ANNA, BORIS, VERA, GROUP = 555, 2**41 + 1, 2**41 + 2, 2**41 + 3, -(10**12)
+FETCH = """
+SELECT id, (args ->> 'update')::bigint, lock, queue_name
+FROM procrastinate_fetch_job_v2(ARRAY[%(queue)s]::varchar[], %(worker)s)
+"""
+PRIORITIES = """
+SELECT lock, id, priority FROM procrastinate_jobs WHERE status IN ('todo', 'doing') ORDER BY id
+"""
+
+
+class Line:
+    """People who write, and a worker who serves them."""
+
+    def __init__(self, client: PgClient) -> None:
+        self.client = client
+        self.updates = UpdateRepository(client)
+        self.names: dict[int, str] = {}
+        [(self.worker,)] = client.fetch_all("SELECT * FROM procrastinate_register_worker_v1()")
+        self.running: dict[str, int] = {}
+
+    def write(self, *named: tuple[str, NewUpdate]) -> None:
+        """One batch of updates, each under a name of the test's."""
+        self.updates.store(BOT, [update for _, update in named])
+        rows = self.client.fetch_all("SELECT update_id, id FROM telegram_updates")
+        ids = dict(rows)
+        self.names |= {ids[update.update_id]: name for name, update in named}
+
+    def serve(self, queue: str = "turns") -> str | None:
+        """A place is free: who gets it."""
+        parameters = {"queue": queue, "worker": self.worker}
+        row = self.client.fetch_one(FETCH, parameters)
+        if row is None or row[0] is None:
+            return None
+        self.running[self.names[row[1]]] = row[0]
+        return self.names[row[1]]
+
+    def end(self, name: str) -> None:
+        """What was served is done."""
+        done = {"job": self.running.pop(name)}
+        self.client.execute(
+            "UPDATE telegram_updates SET handled_at = now() WHERE id = (SELECT"
+            " (args ->> 'update')::bigint FROM procrastinate_jobs WHERE id = %(job)s)",
+            done,
+        )
+        self.client.fetch_all(
+            "SELECT procrastinate_finish_job_v1(%(job)s, 'succeeded', true)", done
+        )
+
+    def again(self, name: str) -> None:
+        """What was served failed, and is tried again."""
+        self.client.fetch_all(
+            "SELECT procrastinate_retry_job_v2(%(job)s, now(), NULL, NULL, NULL)",
+            {"job": self.running.pop(name)},
+        )
+
+    def serve_all(self, queue: str = "turns") -> list[str]:
+        """One place: everybody in turn."""
+        served = []
+        while (name := self.serve(queue)) is not None:
+            served.append(name)
+            self.end(name)
+        return served
+
+    def queues(self) -> dict[str, str]:
+        """In which queue each one waits."""
+        rows = self.client.fetch_all(
+            "SELECT (args ->> 'update')::bigint, queue_name FROM procrastinate_jobs"
+            " WHERE task_name = 'handle_update'"
+        )
+        return {self.names[update]: queue for update, queue in rows}
+
+
+_numbers = iter(range(1, 10**9))
+
+
+def update(
+    user: int, chat: int | None = None, kind: UpdateKind = "message", **fields: object
+) -> NewUpdate:
+    number = next(_numbers)
+    return NewUpdate(
+        number, kind, {}, chat_id=chat or user, user_id=user, message_id=number, **fields
+    )  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def line(client: PgClient) -> Line:
+    return Line(client)
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_people_are_served_round_by_round(line: Line, at_once: bool) -> None:
+    arrivals = [
+        *((f"a{n}", update(ANNA)) for n in range(1, 6)),
+        *((f"b{n}", update(BORIS)) for n in range(1, 3)),
+        ("v1", update(VERA)),
+    ]
+    if at_once:
+        line.write(*arrivals)
+    else:
+        for arrival in arrivals:
+            line.write(arrival)
+    assert line.serve_all() == ["a1", "b1", "v1", "a2", "b2", "a3", "a4", "a5"]
+
+
+def test_who_comes_later_waits_for_a_round_and_not_for_the_flood(line: Line) -> None:
+    line.write(*((f"a{n}", update(ANNA)) for n in range(100)))
+    for number in range(50):
+        name = line.serve()
+        assert name == f"a{number}"
+        line.end(name)
+    line.write(*((f"b{n}", update(BORIS)) for n in range(3)))
+    assert line.serve_all()[:7] == ["a50", "a51", "b0", "a52", "b1", "a53", "b2"]
+
+
+def test_a_round_ends_although_new_people_keep_coming(line: Line) -> None:
+    line.write(*((f"a{n}", update(ANNA)) for n in range(20)))
+    served = []
+    for number in range(60):  # somebody new for each place that becomes free, twice
+        line.write((f"n{number}", update(10**9 + number)), (f"m{number}", update(10**10 + number)))
+        name = line.serve()
+        assert name is not None
+        served.append(name)
+        line.end(name)
+    own = [name for name in served if name.startswith("a")]
+    assert own == [f"a{n}" for n in range(len(own))] and len(own) >= 4, "nobody starves"
+
+
+def test_a_chat_has_one_running_turn_whatever_its_members_write(line: Line) -> None:
+    line.write(*((f"g{n}", update(ANNA + n, GROUP)) for n in range(5)))
+    assert line.serve() == "g0"
+    assert line.serve() is None and line.serve("beside") is None
+    line.end("g0")
+    assert line.serve_all() == ["g1", "g2", "g3", "g4"]
+
+
+def test_a_person_holds_one_place_of_the_turns_in_however_many_chats(line: Line) -> None:
+    line.write(*((f"g{n}", update(ANNA, GROUP - n)) for n in range(40)))
+    assert line.serve() == "g0"
+    assert line.serve() is None, "the others wait for the few places of the second chats"
+    for number in range(40, 50):
+        line.write((f"g{number}", update(ANNA, GROUP - number)))
+    line.write(("b", update(BORIS, GROUP)), ("v", update(VERA)))
+    assert (line.serve(), line.serve()) == ("v", None), "Boris' group is being answered"
+    line.end("g0")
+    assert line.serve() == "b"
+    for number in range(1, 50):
+        assert line.serve("beside") == f"g{number}"
+    line.write(("again", update(ANNA, GROUP - 5)))
+    assert line.queues()["again"] == "beside"
+
+
+def test_a_person_with_nothing_waiting_elsewhere_is_not_beside(line: Line) -> None:
+    line.write(
+        ("g", update(ANNA, GROUP)), ("own", update(ANNA)), ("mode", update(ANNA, kind="command"))
+    )
+    assert line.queues() == {"g": "turns", "own": "beside", "mode": "commands"}
+    line.serve(), line.serve("beside")
+    line.end("g"), line.end("own")
+    line.write(("next", update(ANNA)), ("after", update(ANNA)))
+    assert line.queues() == {"mode": "commands", "next": "turns", "after": "turns"}
+
+
+def test_anonymous_admins_of_two_groups_are_two_people(line: Line) -> None:
+    anonymous = 1087968824
+    line.write(("one", update(anonymous, GROUP)), ("other", update(anonymous, GROUP - 1)))
+    assert line.queues() == {"one": "turns", "other": "turns"}
+
+
+def test_what_needs_no_order_does_not_wait_for_the_answer_of_its_chat(line: Line) -> None:
+    line.write(("question", update(ANNA)))
+    assert line.serve() == "question"
+    line.write(
+        ("mode", update(ANNA, kind="command")),
+        ("help", update(ANNA, kind="command", at_once=True)),
+        ("button", update(ANNA, kind="callback", at_once=True)),
+        ("other", update(BORIS, kind="command")),
+    )
+    assert [line.serve("commands") for _ in range(3)] == ["other", "help", None]
+    line.end("help")
+    assert line.serve_all("commands") == ["button"]
+    line.end("question")
+    assert line.serve_all("commands") == ["mode"]
+
+
+def test_a_person_holds_one_place_with_what_needs_no_order(line: Line) -> None:
+    line.write(
+        *((f"h{n}", update(ANNA, GROUP - n, "command", at_once=True)) for n in range(40)),
+        ("b", update(BORIS, kind="command", at_once=True)),
+    )
+    assert [line.serve("commands") for _ in range(3)] == ["h0", "b", None]
+
+
+def test_a_retried_turn_keeps_its_place_before_its_chat(line: Line) -> None:
+    line.write(("a1", update(ANNA)), ("a2", update(ANNA)))
+    assert line.serve() == "a1"
+    line.write(("mode", update(ANNA, kind="command")), ("a3", update(ANNA)))
+    line.again("a1")
+    assert line.serve("commands") is None
+    assert line.serve() == "a1"
+    line.end("a1")
+    assert [line.serve(), line.serve("commands")] == ["a2", None]
+    line.end("a2")
+    assert (line.serve_all(), line.serve_all("commands"), line.serve_all()) == (
+        [],
+        ["mode"],
+        ["a3"],
+    )
+
+
+def test_an_update_that_lost_its_job_comes_before_what_its_chat_wrote_later(line: Line) -> None:
+    line.write(("lost", update(ANNA)), ("lost too", update(ANNA)))
+    line.client.execute("DELETE FROM procrastinate_jobs")
+    line.client.execute("UPDATE telegram_updates SET received_at = now() - interval '1 hour'")
+    line.write(("later", update(ANNA)), ("mode", update(BORIS, kind="command")))
+    line.client.execute("DELETE FROM procrastinate_jobs WHERE queue_name = 'commands'")
+    line.client.execute(
+        "UPDATE telegram_updates SET received_at = now() - interval '1 hour'"
+        " WHERE kind = 'command'"
+    )
+    assert line.updates.defer_forgotten(older_than=60) == 3
+    line.write(("last", update(ANNA)))
+    assert line.serve_all() == ["lost", "lost too", "later", "last"]
+    assert line.serve_all("commands") == ["mode"]
+
+
+class Walk:
+    """People write anywhere in batches, places open, turns end or are tried again."""
+
+    def __init__(self, line: Line, seed: int) -> None:
+        self.line = line
+        self.chance = random.Random(seed)
+        self.written: dict[str, list[str]] = defaultdict(list)
+        self.served: dict[str, list[str]] = defaultdict(list)
+
+    def write(self, step: int) -> None:
+        """A batch, or nothing."""
+        batch = []
+        kinds: list[UpdateKind] = ["message", "message", "command", "edit"]
+        for number in range(self.chance.choice([0, 1, 1, 7])):
+            person = ANNA + self.chance.randrange(3)
+            chat = self.chance.choice([person, GROUP, GROUP - 1])
+            name = f"{chat}#{step}.{number}"
+            self.written[str(chat)].append(name)
+            batch.append((name, update(person, chat, self.chance.choice(kinds))))
+        if batch:
+            self.line.write(*batch)
+
+    def serve(self) -> None:
+        """A place opens in some queue, and what it takes ends, or fails and comes back."""
+        name = self.line.serve(self.chance.choice(["turns", "commands", "beside"]))
+        if name is not None and self.chance.random() < 0.2:
+            self.line.again(name)
+        elif name is not None:
+            self.line.end(name)
+            self.served[name.partition("#")[0]].append(name)
+
+    def rounds(self) -> list[list[int]]:
+        """The priorities of what waits, chat by chat, in the order of arrival."""
+        rows: dict[str, list[int]] = defaultdict(list)
+        for lock, _, priority in self.line.client.fetch_all(PRIORITIES):
+            rows[lock].append(priority)
+        return list(rows.values())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_happens_each_chat_is_served_in_its_order(line: Line, seed: int) -> None:
+    walk = Walk(line, seed)
+    for step in range(60):
+        walk.write(step)
+        for _ in range(walk.chance.randrange(5)):
+            walk.serve()
+        assert all(a >= b for chat in walk.rounds() for a, b in pairwise(chat))
+    for _ in range(10_000):
+        if not walk.rounds():
+            break
+        walk.serve()
+    assert walk.served == walk.written
