@@ -83,8 +83,8 @@ CHOOSE_MODEL = "UPDATE embedding_models SET created_at = now() WHERE id = %(mode
 # Documents without a vector, or with one of a model that was chosen earlier; newest first, since a
 # person asks about today sooner than about last year. Owners take turns: one's flood does not keep
 # the others' documents from being found. A bot that still runs with the model before leaves alone
-# what ``reembed`` has done, or they would undo each other's work for ever. Those that the model did
-# not take wait for their time; those that killed the process that embedded them are left out.
+# what ``reembed`` has done, or they would undo each other's work for ever. Those that the model
+# did not take wait for their time; those that killed the process embedding them are left out.
 SELECT_UNEMBEDDED = """
 SELECT d.id,
        coalesce(message_text(m.content), f.text, s.content),

@@ -1,0 +1,142 @@
+"""Formats hostile Markdown, and looks for texts that cost too much or lose their bounds.
+
+    python -m tests.attacks.markdown --n 20000
+
+prints one JSON line: {"texts", "violations", "slowest_ms", "slowest", ...}. A text is made of
+pieces that Markdown, its tables, its formulas or its spoilers react to, repeated, nested, mixed.
+What has come out of the formatting must be short beside what went in, fit into Telegram's
+messages, and hold no stand-in. Status 1 when one does not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+
+from telegramify_markdown import convert
+
+from src.telegram.markup_shield import ORIGINALS, shield
+from src.telegram.rendering import MAX_ENTITIES, MAX_PARTS, MAX_UTF16, Part, Renderer
+from tests.fakes.telegram_checks import check_entities, utf16_length
+
+PIECES = (
+    *("> ", ">", "- ", "+ ", "* ", "1. ", "9) ", "  ", "    ", "\t", "\n", "\n\n", "\r", "\r\n"),
+    *("*", "**", "_", "__", "~", "~~", "`", "```\n", "```", "~~~\n", "|", "||", "|-|-|\n", "|a"),
+    *("[", "]", "](", "[a](", "![", "[a]: b\n", "[a]", "(", ")", "<", ">", "<a b=", "<div>", "</"),
+    *("$", "$$", "\\(", "\\)", "\\[", "\\]", "\\", "\\frac{", "\\sqrt{", "\\overline{", "\\sqrt"),
+    *("{", "}", "^", "\\begin{matrix}", "\\end{matrix}", "\\\\", "&", "&amp;", "&#1234567;"),
+    *("# ", "---\n", "===\n", "***\n", "- [ ] ", "[^1]", "<!--", "-->", "<tg-spoiler>", "<?"),
+    *("a", "слово ", "1", " ", "😀", "\u200d", "\u0301", "\u202e", "\ufdfa", "\ufdd0", "\ufdd7"),
+    *(
+        "\n> ",
+        "\n>",
+        "\n> > ",
+        "\n- ",
+        "\n  - ",
+        "\n|a|b|",
+        "$1 ",
+        "https://a.b/c",
+        "\x00",
+        "\x0b",
+    ),
+)
+# Texts that did harm, or would: each is one piece, repeated to the length asked for.
+NESTED = (
+    "> - ",
+    "+ + + ",
+    "1. - ",
+    "> ",
+    "- > 1. ",
+    "||a\n> ",
+    "\\sqrt{",
+    "$\\overline ",
+    "*a **b ",
+)
+LENGTHS = (40, 400, 4096, 12_000, 30_000)  # characters; the last is the longest answer
+GROWTH = 40  # what is formatted may be so many times longer, by formulas and nested lists
+
+
+@dataclass
+class Result:
+    """What came of it; the milliseconds are of processor time."""
+
+    texts: int = 0
+    violations: list[str] = field(default_factory=list)
+    most_parts: int = 0
+    slowest_ms: float = 0.0
+    slowest: str = ""
+    longest_growth: float = 0.0
+
+
+def hostile_texts(number: int, seed: int) -> Iterator[str]:
+    """So many texts; the same ones for the same seed."""
+    numbers = random.Random(seed)
+    for _ in range(number):
+        length = numbers.choice(LENGTHS)
+        if numbers.random() < 0.2:
+            piece = numbers.choice(NESTED)
+            yield (piece * (length // len(piece) + 1))[:length]
+            continue
+        few = numbers.sample(PIECES, numbers.choice((1, 2, 3, 5, 9)))
+        text = "".join(numbers.choice(few) for _ in range(length // 2))
+        if numbers.random() < 0.3:
+            middle = numbers.choice(PIECES) * numbers.randrange(1, length)
+            text = text[: length // 3] + middle[: length // 3] + text[length // 3 :]
+        yield text[:length]
+
+
+def judge(text: str, parts: list[Part], formatted: str) -> Iterator[str]:
+    """What is wrong with the messages of a text."""
+    if len(parts) > MAX_PARTS:
+        yield f"{len(parts)} messages"
+    if len(formatted) > GROWTH * len(text) + MAX_UTF16:
+        yield f"{len(formatted)} characters out of {len(text)}"
+    for part in parts:
+        if utf16_length(part.text) > MAX_UTF16 or not part.text.strip():
+            yield "a message that Telegram would refuse"
+        if any(chr(code) in part.text for code in ORIGINALS):
+            yield "a stand-in was left"
+        if len(part.entities) > MAX_ENTITIES:
+            yield f"{len(part.entities)} entities"
+        check_entities(part.text, [entity.model_dump() for entity in part.entities])
+
+
+async def attack(number: int, seed: int) -> Result:
+    """Format so many hostile texts."""
+    result = Result()
+    renderer = Renderer(seconds=60)
+    for text in hostile_texts(number, seed):
+        start = time.process_time()
+        parts = await renderer.render(text)
+        milliseconds = (time.process_time() - start) * 1000
+        try:
+            formatted, _ = convert(shield(text))
+        except Exception:  # noqa: BLE001  (then it is shown as plain text)
+            formatted = ""
+        try:
+            wrong = list(judge(text, parts, formatted))
+        except Exception as error:  # noqa: BLE001  (Telegram's own refusal)
+            wrong = [str(error)]
+        result.texts += 1
+        result.violations += [f"{what}: {text[:60]!r}" for what in wrong]
+        result.most_parts = max(result.most_parts, len(parts))
+        result.longest_growth = max(result.longest_growth, round(len(formatted) / len(text), 1))
+        if milliseconds > result.slowest_ms:
+            result.slowest_ms, result.slowest = round(milliseconds, 1), repr(text[:60])
+    return result
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--n", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    result = asyncio.run(attack(arguments.n, arguments.seed))
+    print(json.dumps(asdict(result), ensure_ascii=False))
+    sys.exit(bool(result.violations))
