@@ -132,7 +132,9 @@ def build_core(
     user_settings = UserSettingsRepository(client)
     agent = AgentService(
         client,
-        TurnStores(conversations, turns, memory.history, MemoryJobRepository(client)),
+        TurnStores(
+            conversations, turns, memory.history, MemoryJobRepository(client), memory.settings
+        ),
         _build_graph(settings, memory, tool_history, counter, extra_tools),
         memory.memories,
         tool_history=tool_history,

@@ -133,6 +133,15 @@ class DeliveryUnknownError(DeliveryError):
     """The request left, no answer came: the message may or may not have arrived."""
 
 
+class DeliveryRefusedError(TransientError):
+    """Telegram refused a message, also as plain text, for a reason that we do not know.
+
+    It is tried once more later: what refuses today without a reason may take it in a moment.
+    """
+
+    text_key = "error_internal"
+
+
 class ChatUnavailableError(AppError):
     """The user blocked the bot, or the chat is gone: nothing can be sent there."""
 

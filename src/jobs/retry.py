@@ -11,11 +11,13 @@ from procrastinate.exceptions import JobAborted
 from procrastinate.jobs import Job
 from procrastinate.utils import utcnow
 
-from src.errors import DeliveryUnknownError, TransientError
+from src.errors import DeliveryRefusedError, DeliveryUnknownError, TransientError
 
 FIRST_PAUSE = 1.0  # seconds; doubled with every attempt
 MAX_PAUSE = 60.0
 UNKNOWN_PAUSE = 5.0  # the least, when a message may have arrived: no blind retry
+REFUSED_PAUSE = 10.0  # the least, when Telegram refused a message without a reason that we know
+MAX_WISH = 86_400.0  # seconds; nobody is waited for longer than a day
 
 
 class BackOff(BaseRetryStrategy):
@@ -36,8 +38,10 @@ class BackOff(BaseRetryStrategy):
 def pause(error: TransientError, attempts: int) -> float:
     """Seconds until the next attempt, with jitter so that chats do not all come back at once."""
     if error.retry_after is not None:
-        return error.retry_after
+        return min(max(error.retry_after, 0.0), MAX_WISH)
     seconds: float = min(MAX_PAUSE, FIRST_PAUSE * 2 ** min(attempts, 16))
     if isinstance(error, DeliveryUnknownError):
         seconds = max(seconds, UNKNOWN_PAUSE)
+    if isinstance(error, DeliveryRefusedError):
+        seconds = max(seconds, REFUSED_PAUSE)
     return seconds * random.uniform(0.75, 1.25)

@@ -18,6 +18,7 @@ from src.errors import (
     ChatUnavailableError,
     ConversationGoneError,
     DeliveryError,
+    DeliveryRefusedError,
     PutAsideError,
     StorageError,
     TransientError,
@@ -35,6 +36,7 @@ TURNS_QUEUE, COMMANDS_QUEUE, BESIDE_QUEUE, CONTROL_QUEUE = "turns", "commands", 
 MODEL_ATTEMPTS = 6  # then the bot apologises: 1 + 2 + 4 + 8 + 16 s of waiting in all
 APOLOGY_KINDS: tuple[UpdateKind, ...] = ("message", "command", "new", "stop")
 DELIVERY_DAYS = 1.0  # how long an answer is offered to a Telegram that does not take it
+MORE_CHANCES = 1  # for a reply that Telegram refuses without a reason that we know
 
 
 class UpdateTasks:
@@ -122,7 +124,12 @@ class UpdateTasks:
             if job.status == "doing":
                 await manager.cancel_job_by_id_async(job.id, abort=True)
             elif waits_for_retry and await manager.cancel_job_by_id_async(job.id):
-                await self._client.run(self._updates.mark_handled, arguments["update"], "stopped")
+                await self._client.run(self._end_stopped, arguments["update"])
+
+    def _end_stopped(self, update: int) -> None:
+        """An update whose job was waiting for another try, and will not get it."""
+        self._turns.mark_delivery_stopped(update)
+        self._updates.mark_handled(update, "stopped")
 
     async def apologise(self, context: JobContext, update: int) -> None:  # noqa: ARG002
         """Tell the sender of an update that it is put aside.
@@ -134,15 +141,8 @@ class UpdateTasks:
         stored = await self._client.run(self._updates.find_put_aside, update)
         if stored is None:
             return  # it was given back meanwhile
-        if stored.kind not in (*APOLOGY_KINDS, "callback"):
-            return
-        try:
+        if stored.kind in (*APOLOGY_KINDS, "callback"):
             await self._apologise(stored, PutAsideError.text_key)
-        except ChatUnavailableError:
-            await self._leave_chat(stored)
-        except DeliveryError:
-            if stored.age_days < DELIVERY_DAYS:
-                raise
 
     async def _handle(self, stored: WaitingUpdate, control: TurnControl, attempts: int) -> None:
         start = time.monotonic()
@@ -150,7 +150,7 @@ class UpdateTasks:
         try:
             outcome = await self._feed(stored, control)
         except Exception as error:
-            if self._may_retry(error, stored, control, attempts):
+            if await self._may_retry(error, stored, control, attempts):
                 logger.warning(
                     "will try again", extra={**log, "attempt": attempts}, exc_info=error
                 )
@@ -170,7 +170,7 @@ class UpdateTasks:
         )
         return result if isinstance(result, str) else "ignored"
 
-    def _may_retry(
+    async def _may_retry(
         self, error: Exception, stored: WaitingUpdate, control: TurnControl, attempts: int
     ) -> bool:
         """Whether another attempt makes sense, and is wanted."""
@@ -182,6 +182,9 @@ class UpdateTasks:
             return not error.is_refusal or attempts < MODEL_ATTEMPTS
         if isinstance(error, DeliveryError):
             return stored.age_days < DELIVERY_DAYS
+        if isinstance(error, DeliveryRefusedError):
+            refusals: int = await self._client.run(self._updates.count_refusal, stored.id)
+            return refusals <= MORE_CHANCES
         return attempts + 1 < MODEL_ATTEMPTS
 
     async def _conclude(
@@ -193,6 +196,7 @@ class UpdateTasks:
         if isinstance(error, ChatUnavailableError):
             return await self._leave_chat(stored)
         if isinstance(error, TransientError) and control.stopped:
+            await self._client.run(self._turns.mark_delivery_stopped, stored.id)
             return "stopped"  # the user does not want this answer any more
         return await self._give_up(stored, error)
 
@@ -200,7 +204,7 @@ class UpdateTasks:
         """Apologise, and mark the message; it stays in the history.
 
         Raises:
-            DeliveryError: The apology did not go out either; worth another try.
+            DeliveryError: The apology did not go out either; worth another try, for a day.
         """
         logger.error(
             "gave up on an update",
@@ -215,24 +219,30 @@ class UpdateTasks:
         if stored.kind not in APOLOGY_KINDS:
             return "failed"
         key = error.text_key if isinstance(error, AppError) else "error_internal"
-        try:
-            await self._apologise(stored, key)
-        except ChatUnavailableError:
-            return await self._leave_chat(stored)
-        return "failed"
+        return await self._apologise(stored, key)
 
-    async def _apologise(self, stored: WaitingUpdate, key: str) -> None:
-        """Say what went wrong to whoever waits for an answer.
+    async def _apologise(self, stored: WaitingUpdate, key: str) -> str:
+        """Say what went wrong to whoever waits for an answer; returns the update's outcome.
 
         Raises:
-            ChatUnavailableError: The user blocked the bot.
             DeliveryError: It did not go out; worth another try.
         """
         if stored.chat_id is None:
-            return
-        language = choose_language(stored.language, stored.sender_language)
-        sentence = say(key, language)
-        await self._delivery.send_text(Address(stored.chat_id, stored.thread_id), sentence)
+            return "failed"
+        sentence = say(key, choose_language(stored.language, stored.sender_language))
+        try:
+            await self._delivery.send_text(Address(stored.chat_id, stored.thread_id), sentence)
+        except ChatUnavailableError:
+            return await self._leave_chat(stored)
+        except DeliveryError:
+            if stored.age_days < DELIVERY_DAYS:
+                raise
+            logger.warning("the apology did not arrive either", extra={"update": stored.id})
+        except AppError as error:
+            logger.warning(
+                "the apology was refused too", extra={"update": stored.id}, exc_info=error
+            )
+        return "failed"
 
     async def _leave_chat(self, stored: WaitingUpdate) -> str:
         """The user blocked the bot: nothing of what waits there can be answered."""

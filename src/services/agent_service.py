@@ -21,21 +21,24 @@ from src.graph.main_graph import Graph
 from src.llm.prompts.time_label import add_time_label
 from src.memory.memories import Memories
 from src.metrics import Metrics
+from src.services.answer_bounds import Writing, bounded
 from src.services.history_reader import HistoryReader
 from src.services.sources import cited_sources
 from src.services.tool_history_service import ToolHistoryService
-from src.services.turn_control import TurnControl, TurnStoppedError
+from src.services.turn_control import TurnControl, TurnCutError, TurnStoppedError
 from src.storage.conversation_repo import (
     ConversationRepository,
     HistoryMessage,
     TelegramOrigin,
 )
+from src.storage.global_settings_repo import GlobalSettingsRepository
 from src.storage.memory_job_repo import MemoryJobRepository
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, storable
 from src.storage.turn_repo import ModelUsage, NewAnswer, StoredAnswer, TurnRepository
 from src.storage.user_settings_repo import Mode
 from src.texts import Language, say
+from src.texts.visible import is_visible
 
 logger = logging.getLogger(__name__)
 
@@ -107,6 +110,7 @@ class TurnStores:
     turns: TurnRepository
     history: HistoryReader
     memory_jobs: MemoryJobRepository
+    settings: GlobalSettingsRepository
 
 
 class AgentService:
@@ -128,6 +132,7 @@ class AgentService:
         self._turns = stores.turns
         self._history = stores.history
         self._memory_jobs = stores.memory_jobs
+        self._settings = stores.settings
         self._graph = graph
         self._memories = memories
         self._tool_history = tool_history
@@ -155,7 +160,8 @@ class AgentService:
 
         Args:
             turn: A begun turn. One that has an answer gets that one, without a model call.
-            control: Ends the generation when the user stops it; what was written is kept.
+            control: Ends the generation when the user stops it; what was written is kept. So it
+                is when the answer reaches one of its bounds.
             on_text: Called with each piece of the answer as it is written.
 
         Raises:
@@ -165,26 +171,27 @@ class AgentService:
         """
         if turn.answer is not None:
             return turn.answer
-        written: list[str] = []
-
-        def show(text: str) -> None:
-            written.append(text)
-            on_text(text)
-
+        control = control or TurnControl()
+        limits = self._settings.last_known
+        writing = Writing(on_text, limit=limits.answer_max_characters, on_limit=control.cut)
         usage: list[ModelUsage] = []
-        context = self._context(turn, show, usage)
+        context = self._context(turn, writing.add, usage)
+        language = turn.incoming.language
         try:
-            state = await (control or TurnControl()).run(self._run_graph(turn, context))
+            state = await control.run(
+                self._run_graph(turn, context), seconds=limits.answer_max_seconds
+            )
         except TurnStoppedError:
-            return await self._save(turn, "".join(written), context, stopped=True)
+            return await self._save(turn, writing.text, context, stopped=True)
+        except TurnCutError:
+            return await self._save(turn, writing.cut_text(language), context)
         except GraphRecursionError:
-            return await self._save(turn, say("too_many_steps", turn.incoming.language), context)
+            return await self._save(turn, say("too_many_steps", language), context)
         except Exception:
             await self._save_usage(turn, usage)
             raise
-        text = state.get("answer") or say("empty_answer", turn.incoming.language)
-        tools = tuple(state.get("tools_used", ()))
-        answer = await self._save(turn, text, context, tools=tools)
+        text = bounded(state.get("answer") or "", limits.answer_max_characters, language)
+        answer = await self._save(turn, text, context, tools=tuple(state.get("tools_used", ())))
         return replace(answer, intent=state.get("intent"))
 
     async def mark_delivered(
@@ -295,8 +302,8 @@ class AgentService:
         for call in context.usage:
             self._count(call)
         text, sources = cited_sources(text, context)
-        text = text.strip()
-        if not text and not stopped:  # it consisted of references to nothing
+        text = text.strip() if is_visible(text) else ""
+        if not text and not stopped:  # or it consisted of references to nothing
             text = say("empty_answer", turn.incoming.language)
         if stopped:
             mark = say("stopped_early", turn.incoming.language)

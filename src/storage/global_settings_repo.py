@@ -29,6 +29,9 @@ class GlobalSettings:
         summaries_kept: More than these are merged into one.
         history_step: Messages by which the window's start moves.
         background_calls_per_hour: Model calls for summaries and extraction that one owner gets.
+        answer_max_characters: An answer is cut after so many.
+        answer_max_parts: An answer is cut after so many Telegram messages.
+        answer_max_seconds: What a model has written after so many is its answer.
     """
 
     memory_extraction_enabled: bool = True
@@ -44,6 +47,9 @@ class GlobalSettings:
     summaries_kept: int = 6
     history_step: int = 10
     background_calls_per_hour: int = 120
+    answer_max_characters: int = 30_000
+    answer_max_parts: int = 10
+    answer_max_seconds: int = 120
 
 
 # The one row.
@@ -51,7 +57,8 @@ SELECT_SETTINGS = """
 SELECT memory_extraction_enabled, memory_extraction_window, memory_extraction_silence_minutes,
        memory_dedup_threshold, memory_update_threshold, memory_retrieve_limit,
        memory_retrieve_threshold, max_memories_per_user, summary_messages, summaries_shown,
-       summaries_kept, history_step, background_calls_per_hour
+       summaries_kept, history_step, background_calls_per_hour, answer_max_characters,
+       answer_max_parts, answer_max_seconds
 FROM global_settings WHERE id = 1
 """
 

@@ -207,6 +207,22 @@ FROM (SELECT set_config('synchronous_commit', 'off', true)) AS without_waiting
 WHERE id = %(update)s
 """
 
+# The user stopped the delivery of the answer to a stored update's message: what has arrived of it
+# is all that he gets.
+UPDATE_DELIVERY_STOPPED = """
+WITH question AS (
+    UPDATE messages m SET stopped_at = now()
+    FROM telegram_updates u
+    WHERE u.id = %(update)s AND m.bot_id = u.bot_id AND m.chat_id = u.chat_id
+      AND m.telegram_message_id = u.message_id
+    RETURNING m.id, m.conversation_id
+)
+UPDATE messages a SET delivered_at = now()
+FROM question q
+WHERE a.conversation_id = q.conversation_id AND a.reply_to_id = q.id AND a.role = 'assistant'
+  AND a.delivered_at IS NULL
+"""
+
 # One more Telegram message of a long answer has arrived.
 UPDATE_DELIVERED_PARTS = """
 UPDATE messages SET delivered_parts = %(parts)s
@@ -321,6 +337,10 @@ class TurnRepository:
     def mark_stopped(self, conversation_id: UUID, message_id: int) -> None:
         """The user stopped the answer to this message before it began."""
         self._client.execute(UPDATE_STOPPED, _ids(conversation_id, message_id))
+
+    def mark_delivery_stopped(self, update: int) -> None:
+        """The user stopped what waited to be sent for the stored update (its row id)."""
+        self._client.execute(UPDATE_DELIVERY_STOPPED, {"update": update})
 
     def mark_failed(self, bot_id: int, chat_id: int, telegram_message_id: int) -> None:
         """The bot gave up answering this Telegram message; it stays in the history."""

@@ -221,6 +221,12 @@ UPDATE telegram_updates SET handled_at = now(), outcome = %(outcome)s, payload =
 WHERE id = %(update)s AND handled_at IS NULL
 """
 
+# Telegram refused the reply to it for a reason that we do not know.
+COUNT_REFUSAL = """
+UPDATE telegram_updates SET refusals = least(refusals + 1, 1000) WHERE id = %(update)s
+RETURNING refusals
+"""
+
 # Nothing that waits in this chat can be answered: the user blocked the bot.
 UPDATE_CHAT_HANDLED = """
 UPDATE telegram_updates SET handled_at = now(), outcome = %(outcome)s, payload = '{}'
@@ -346,6 +352,11 @@ class UpdateRepository:
     def mark_handled(self, update: int, outcome: str) -> None:
         """The update is done; ``outcome`` is one word for the operator."""
         self._client.execute(UPDATE_HANDLED, {"update": update, "outcome": outcome})
+
+    def count_refusal(self, update: int) -> int:
+        """Telegram refused the reply once more; returns how often that is by now."""
+        row = self._client.fetch_one(COUNT_REFUSAL, {"update": update})
+        return int(row[0]) if row else 0
 
     def mark_chat_handled(self, bot_id: int, chat_id: int, outcome: str) -> int:
         """Everything that waits in a chat is done; returns how many updates that were."""

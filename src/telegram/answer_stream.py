@@ -11,33 +11,42 @@ import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from aiogram import Bot
 from aiogram.enums import ChatAction
 from aiogram.exceptions import AiogramError, TelegramRetryAfter
 from aiogram.types import ReplyParameters
-from telegramify_markdown import split_entities
-from telegramify_markdown.stream import DraftStream, EditStream
 
-from src.telegram.delivery import MAX_UTF16, Address, to_entities
+from src.errors import AppError
+from src.storage.pg_client import storable
+from src.telegram.delivery import Address
 from src.telegram.errors import is_not_modified, is_unknown_method
+from src.telegram.rendering import MAX_UTF16, Part, Renderer
 
 logger = logging.getLogger(__name__)
 
 DRAFT_SECONDS = 0.5  # between two drafts
 EDIT_SECONDS = 1.5  # between two edits of a message
+DRAFT_REMINDER = 25.0  # seconds after which an unchanged draft is sent again; it lasts 30
 TYPING_AFTER = 0.4  # seconds of silence before "typing…" is shown
 TYPING_EVERY = 4.5  # seconds; Telegram shows it for at most 5
 TYPING_MAX = 300.0  # seconds; a turn that takes longer looks stuck anyway
 REQUEST_TIMEOUT = 10  # seconds
+# UTF-16 units of the answer that one frame formats: its end in a draft, which leaves room for what
+# the formatting adds, its beginning in a message, which may well be more than fits.
+DRAFT_WINDOW, EDIT_WINDOW = MAX_UTF16 - 500, 2 * MAX_UTF16
 
 
 class DraftSupport:
-    """Whether the Bot API server knows drafts; learnt from its first refusal."""
+    """What all growing answers share: who formats them, and whether the server knows drafts.
 
-    def __init__(self) -> None:
+    Attributes:
+        available: Whether it does; learnt from its first refusal.
+    """
+
+    def __init__(self, renderer: Renderer) -> None:
         """Assume that it does."""
+        self.renderer = renderer
         self.available = True
 
 
@@ -71,74 +80,70 @@ class AnswerStream:
         self._on_message = on_message
         self.message_id = message_id
         self._uses_drafts = address.chat_id > 0 and drafts.available
+        self._pieces: list[str] = []
+        self._news = asyncio.Event()
+        self._shown: Part | None = None
         self._quiet_until = 0.0
-        self._fed = 0
         self._closed = False
         self._sending = asyncio.Lock()
-        self._stream = self._make_stream()
-        self._typing: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     async def open(self) -> None:
         """Begin; "typing…" appears when the model takes its time."""
-        await self._stream.__aenter__()
-        self._typing = asyncio.create_task(self._show_typing())
+        self._tasks = [
+            asyncio.create_task(self._show_typing()),
+            asyncio.create_task(self._show_growth()),
+        ]
 
     def feed(self, text: str) -> None:
         """The next piece of the answer."""
         if not self._closed:
-            self._fed += len(text)
-            self._stream.feed(text)
+            self._pieces.append(text)
+            self._news.set()
 
     async def close(self) -> None:
         """Stop showing; when this returns, no draft or edit is under way any more."""
         self._closed = True
-        if self._typing is not None:
-            self._typing.cancel()
-        await self._stream.cancel()
         async with self._sending:
             pass
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _make_stream(self) -> DraftStream | EditStream:
-        if self._uses_drafts:
-            return DraftStream(
-                self._best_effort(self._send_draft),
-                self._ignore,
-                mode="entity",
-                draft_id=self._draft_id,
-                interval=DRAFT_SECONDS,
-                thinking_delay=None,
-                cancel_clears_draft=False,
-            )
-        return EditStream(
-            self._best_effort(self._send_or_edit),
-            self._best_effort(self._edit),
-            mode="entity",
-            interval=EDIT_SECONDS,
-        )
+    async def _show_growth(self) -> None:
+        """A frame after each piece, but not too often, and now and then one without news."""
+        interval = DRAFT_SECONDS if self._uses_drafts else EDIT_SECONDS
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(DRAFT_REMINDER):
+                    await self._news.wait()
+            await asyncio.sleep(max(interval, self._quiet_until - time.monotonic()))
+            is_reminder = not self._news.is_set()
+            self._news.clear()
+            part = await self._drafts.renderer.render_start(self._window())
+            if part is not None and (part != self._shown or (is_reminder and self._uses_drafts)):
+                await self._show(part)
 
-    def _best_effort(self, send: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-        async def attempt(*arguments: Any) -> Any:
-            async with self._sending:
-                if self._closed:
-                    return self.message_id
-                fed, result = self._fed, self.message_id
-                if time.monotonic() >= self._quiet_until:
-                    result = await self._try(send, *arguments)
-                if fed != self._fed or time.monotonic() < self._quiet_until:
-                    # The stream takes everything for shown now: remind it of what is not.
-                    asyncio.get_running_loop().call_soon(self.feed, "")
-                return result
+    def _window(self) -> str:
+        """The piece of the answer that a frame shows."""
+        units = storable("".join(self._pieces)).encode("utf-16-le")
+        piece = units[-2 * DRAFT_WINDOW :] if self._uses_drafts else units[: 2 * EDIT_WINDOW]
+        return piece.decode("utf-16-le", "ignore")
 
-        return attempt
-
-    async def _try(self, send: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
-        try:
-            return await send(*arguments)
-        except TelegramRetryAfter as error:
-            self._quiet_until = time.monotonic() + error.retry_after
-        except AiogramError as error:
-            self._note(error)
-        return self.message_id
+    async def _show(self, part: Part) -> None:
+        async with self._sending:
+            if self._closed:
+                return
+            try:
+                await (self._send_draft(part) if self._uses_drafts else self._send_or_edit(part))
+                self._shown = part
+            except TelegramRetryAfter as error:
+                self._quiet_until = time.monotonic() + error.retry_after
+                self._news.set()
+            except AiogramError as error:
+                self._note(error)
+            except AppError as error:
+                logger.warning("the growing answer is not shown", exc_info=error)
 
     def _note(self, error: AiogramError) -> None:
         if is_not_modified(error):
@@ -147,34 +152,38 @@ class AnswerStream:
             self._drafts.available = False
             logger.warning("this Bot API server knows no drafts; answers are edited instead")
         self._quiet_until = time.monotonic() + EDIT_SECONDS * 2
+        self._news.set()
 
-    async def _send_draft(self, payload: Any) -> None:
+    async def _send_draft(self, part: Part) -> None:
         if not self._drafts.available:
             return
         await self._bot.send_message_draft(
             chat_id=self._address.chat_id,
-            draft_id=payload.draft_id,
+            draft_id=self._draft_id,
             message_thread_id=self._address.thread_id or None,
-            text=payload.text,
-            entities=to_entities(payload.entities) or None,
+            text=part.text,
+            entities=part.entities or None,
             can_stop=True,
             request_timeout=REQUEST_TIMEOUT,
         )
 
-    async def _send_or_edit(self, payload: Any) -> int | None:
-        """The first frame: a message of its own, or the one of an earlier attempt."""
+    async def _send_or_edit(self, part: Part) -> None:
+        """Into a message of its own, or the one of an earlier attempt."""
         if self.message_id is not None:
-            await self._edit(self.message_id, payload)
-            return self.message_id
-        text, entities = _first_part(payload)
-        if not text:
-            return None
+            await self._bot.edit_message_text(
+                text=part.text,
+                chat_id=self._address.chat_id,
+                message_id=self.message_id,
+                entities=part.entities or None,
+                request_timeout=REQUEST_TIMEOUT,
+            )
+            return
         reply_to = self._address.reply_to
         message = await self._bot.send_message(
             chat_id=self._address.chat_id,
-            text=text,
+            text=part.text,
             message_thread_id=self._address.thread_id or None,
-            entities=to_entities(entities) or None,
+            entities=part.entities or None,
             reply_parameters=ReplyParameters(message_id=reply_to, allow_sending_without_reply=True)
             if reply_to
             else None,
@@ -182,20 +191,6 @@ class AnswerStream:
         )
         self.message_id = message.message_id
         await self._on_message(message.message_id)
-        return message.message_id
-
-    async def _edit(self, message_id: int, payload: Any) -> None:
-        text, entities = _first_part(payload)
-        await self._bot.edit_message_text(
-            text=text,
-            chat_id=self._address.chat_id,
-            message_id=message_id,
-            entities=to_entities(entities) or None,
-            request_timeout=REQUEST_TIMEOUT,
-        )
-
-    async def _ignore(self, _payload: Any) -> None:
-        """The final message is the delivery's."""
 
     async def _show_typing(self) -> None:
         """Best effort: an error ends it, and nobody else notices."""
@@ -210,9 +205,3 @@ class AnswerStream:
                     request_timeout=REQUEST_TIMEOUT,
                 )
                 await asyncio.sleep(TYPING_EVERY)
-
-
-def _first_part(payload: Any) -> tuple[str, list[Any]]:
-    """The part of a growing answer that fits one message."""
-    parts = split_entities(payload.text, payload.entities, MAX_UTF16)
-    return parts[0] if parts else ("", [])

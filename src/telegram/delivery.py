@@ -1,41 +1,30 @@
-"""Sending answers: formatted, split, plain when the formatting is refused, and to the end."""
+"""Sending answers: formatted, split, plain when they are refused, and to the end."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from aiogram import Bot
-from aiogram.exceptions import AiogramError, TelegramBadRequest, TelegramMigrateToChat
-from aiogram.types import InlineKeyboardMarkup, MessageEntity, ReplyParameters
-from telegramify_markdown import split_entities, telegramify
-from telegramify_markdown.content import Text
+from aiogram.exceptions import AiogramError, TelegramMigrateToChat
+from aiogram.types import InlineKeyboardMarkup, ReplyParameters
 
-from src.errors import DeliveryError, DeliveryUnknownError
-from src.telegram.errors import (
-    delivery_error,
-    is_edit_gone,
-    is_not_modified,
-    is_unparsable,
-)
+from src.errors import DeliveryError, DeliveryRefusedError, DeliveryUnknownError
+from src.services.turn_control import check_stopped, wait_unless_stopped
+from src.telegram.errors import delivery_error, is_not_modified
+from src.telegram.rendering import MAX_PARTS, MAX_UTF16, Part, Renderer, split_text
+from src.texts.visible import is_visible
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-MAX_UTF16 = 4096  # UTF-16 code units of one message
 SEND_TIMEOUT = 30  # seconds
 QUICK_RETRIES = 3  # at once, for what certainly did not arrive
 SHORT_WAIT = 5.0  # seconds of retry_after that are waited for on the spot
-# How Telegram says (as 400) that the message to reply to is gone; the words changed over time.
-REPLY_GONE = (
-    "message to be replied not found",
-    "replied message not found",
-    "reply message not found",
-)
 
 
 @dataclass(frozen=True)
@@ -54,35 +43,18 @@ class Address:
 
 
 @dataclass(frozen=True)
-class Part:
-    """One Telegram message of an answer.
+class Form:
+    """What an answer looks like beside its text.
 
     Attributes:
-        text: At most 4096 UTF-16 units.
-        entities: Its formatting.
-        keyboard: The buttons under it.
+        keyboard: Buttons for the last of its messages.
+        max_parts: The most messages that it may take.
+        ending: Says at the end of the last one that there would be more.
     """
 
-    text: str
-    entities: list[MessageEntity]
     keyboard: InlineKeyboardMarkup | None = None
-
-
-async def render(markdown: str) -> list[Part]:
-    """An answer as Telegram messages: Markdown to entities first, split second."""
-    segments = await telegramify(
-        markdown, max_message_length=MAX_UTF16, render_mermaid=False, min_file_lines=0
-    )
-    return [
-        Part(segment.text, to_entities(segment.entities))
-        for segment in segments
-        if isinstance(segment, Text) and segment.text.strip()
-    ]
-
-
-def to_entities(entities: Sequence[Any]) -> list[MessageEntity]:
-    """Telegramify's entities as aiogram's."""
-    return [MessageEntity(**entity.to_dict()) for entity in entities]
+    max_parts: int = MAX_PARTS
+    ending: str = "…"
 
 
 class Delivery:
@@ -92,13 +64,14 @@ class Delivery:
         """Send through ``bot``; ``on_migration(old, new)`` learns of groups that moved."""
         self._bot = bot
         self._on_migration = on_migration
+        self.renderer = Renderer()
 
     async def send_answer(
         self,
         address: Address,
         markdown: str,
         *,
-        keyboard: InlineKeyboardMarkup | None = None,
+        form: Form = Form(),
         skip: int = 0,
         edit: int | None = None,
         on_part: Callable[[int], Awaitable[None]] | None = None,
@@ -108,7 +81,7 @@ class Delivery:
         Args:
             address: Where to.
             markdown: What.
-            keyboard: Buttons for the last of its messages.
+            form: Its buttons, and how many messages it may be.
             skip: How many of its messages have arrived already.
             edit: A message that shows the beginning of the answer and becomes its first part.
             on_part: Called with the number of messages that have arrived, while more follow.
@@ -119,11 +92,16 @@ class Delivery:
         Raises:
             DeliveryError: It did not arrive; worth another try.
             DeliveryUnknownError: It may have arrived.
+            DeliveryRefusedError: Telegram does not want it; worth one more try, later.
             ChatUnavailableError: Nothing can be sent to this chat.
+            TurnStoppedError: The user does not want the rest.
         """
-        parts = await render(markdown) or [Part(markdown.strip()[:MAX_UTF16] or "…", [])]
-        parts[-1] = replace(parts[-1], keyboard=keyboard)
+        parts = await self.renderer.render(
+            markdown, max_parts=form.max_parts, ending=form.ending
+        ) or [_unformatted(markdown)]
+        parts[-1] = replace(parts[-1], keyboard=form.keyboard)
         for number, part in enumerate(parts[skip:], start=skip):
+            check_stopped()
             if number == 0 and edit is not None:
                 await self._edit(address, edit, part)
             else:
@@ -133,59 +111,75 @@ class Delivery:
         return len(parts)
 
     async def send_text(self, address: Address, text: str) -> None:
-        """Send a sentence of our own as it stands."""
-        for chunk, _ in split_entities(text, [], MAX_UTF16):
-            await self._send_part(address, Part(chunk, []))
+        """Send a sentence of our own as it stands; raises what ``send_answer`` raises."""
+        for part in split_text(text):
+            await self._send_part(address, part)
 
     async def send_reply(self, address: Address, text: str) -> bool:
         """Send a sentence of our own as a reply to ``address.reply_to``, or not at all.
 
         Returns:
-            False, with nothing sent, when that message is gone.
+            False, with nothing sent, when Telegram does not take it: that message is gone.
         """
         part = Part(text, [])
         try:
             await _with_quick_retries(lambda: self._send(address, part, must_reply=True))
-        except TelegramMigrateToChat:
-            return False  # it stayed in the old group
         except AiogramError as error:
-            if _is_reply_gone(error):
+            ours = delivery_error(error)
+            if isinstance(ours, DeliveryRefusedError):  # or it stayed in the group that moved
                 return False
-            raise delivery_error(error) from error
+            raise ours from error
         return True
 
     async def _edit(self, address: Address, message_id: int, part: Part) -> None:
-        async def edit(shown: Part) -> None:
+        """Make the message show the part; when Telegram does not let us, send it."""
+
+        async def edit() -> None:
             await self._bot.edit_message_text(
-                text=shown.text,
+                text=part.text,
                 chat_id=address.chat_id,
                 message_id=message_id,
-                entities=shown.entities or None,
-                reply_markup=shown.keyboard,
+                entities=part.entities or None,
+                reply_markup=part.keyboard,
                 request_timeout=SEND_TIMEOUT,
             )
 
         try:
-            await self._formatted_or_plain(edit, part)
-        except TelegramMigrateToChat:
-            await self._send_part(address, part)  # which learns of the move, and follows
+            await _with_quick_retries(edit)
         except AiogramError as error:
             if is_not_modified(error):
                 return
-            if is_edit_gone(error):
-                await self._send_part(address, part)
-                return
-            raise delivery_error(error) from error
+            ours = delivery_error(error)
+            if not isinstance(ours, DeliveryRefusedError):
+                raise ours from error
+            await self._send_part(address, part)  # which follows a group that moved
 
-    async def _send_part(self, address: Address, part: Part) -> None:
+    async def _send_part(self, address: Address, part: Part, *, may_move: bool = True) -> None:
         try:
-            await self._formatted_or_plain(lambda shown: self._send(address, shown), part)
+            await self._formatted_or_plain(address, part)
         except TelegramMigrateToChat as error:
+            if not may_move or address.chat_id > 0:
+                raise delivery_error(error) from error
             await self._on_migration(address.chat_id, error.migrate_to_chat_id)
             moved = Address(error.migrate_to_chat_id, address.thread_id)
-            await self._send_part(moved, part)
+            await self._send_part(moved, part, may_move=False)
         except AiogramError as error:
             raise delivery_error(error) from error
+
+    async def _formatted_or_plain(self, address: Address, part: Part) -> None:
+        """Send the part; if Telegram refuses it for any odd reason, its bare text."""
+        try:
+            await _with_quick_retries(lambda: self._send(address, part))
+        except TelegramMigrateToChat:
+            raise
+        except AiogramError as error:
+            bare = replace(part, entities=[], keyboard=None)
+            is_bare = bare == part and address.reply_to is None
+            if is_bare or not isinstance(delivery_error(error), DeliveryRefusedError):
+                raise
+            logger.warning("Telegram refused a message; sending plain text", exc_info=error)
+            nowhere = replace(address, reply_to=None)
+            await _with_quick_retries(lambda: self._send(nowhere, bare))
 
     async def _send(self, address: Address, part: Part, *, must_reply: bool = False) -> None:
         await self._bot.send_message(
@@ -197,17 +191,6 @@ class Delivery:
             reply_parameters=_reply(address, must_reply=must_reply),
             request_timeout=SEND_TIMEOUT,
         )
-
-    async def _formatted_or_plain(
-        self, send: Callable[[Part], Awaitable[None]], part: Part
-    ) -> None:
-        try:
-            await _with_quick_retries(lambda: send(part))
-        except AiogramError as error:
-            if not (part.entities and is_unparsable(error)):
-                raise
-            logger.warning("Telegram refused the formatting; sending plain text")
-            await _with_quick_retries(lambda: send(replace(part, entities=[])))
 
 
 async def _with_quick_retries(send: Callable[[], Awaitable[T]]) -> T:
@@ -225,7 +208,7 @@ async def _with_quick_retries(send: Callable[[], Awaitable[T]]) -> T:
             wait = ours.retry_after if ours.retry_after is not None else 0.2 * 2**attempt
             if not certain or attempt == QUICK_RETRIES or wait > SHORT_WAIT:
                 raise
-            await asyncio.sleep(wait)
+            await wait_unless_stopped(asyncio.sleep(wait))
     raise AssertionError("unreachable")
 
 
@@ -239,7 +222,7 @@ def _reply(address: Address, *, must_reply: bool) -> ReplyParameters | None:
     )
 
 
-def _is_reply_gone(error: AiogramError) -> bool:
-    if not isinstance(error, TelegramBadRequest):
-        return False
-    return any(words in error.message.lower() for words in REPLY_GONE)
+def _unformatted(markdown: str) -> Part:
+    """The message for what shows nothing when it is formatted."""
+    text = markdown.strip()[: MAX_UTF16 // 2]
+    return Part(text if is_visible(text) else "…", [])

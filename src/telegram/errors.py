@@ -6,6 +6,7 @@ from aiogram.exceptions import (
     ClientDecodeError,
     TelegramAPIError,
     TelegramBadRequest,
+    TelegramEntityTooLarge,
     TelegramForbiddenError,
     TelegramNetworkError,
     TelegramNotFound,
@@ -15,14 +16,25 @@ from aiogram.exceptions import (
 )
 from aiohttp import ClientConnectorError
 
-from src.errors import AppError, ChatUnavailableError, DeliveryError, DeliveryUnknownError
+from src.errors import (
+    AppError,
+    ChatUnavailableError,
+    DeliveryError,
+    DeliveryRefusedError,
+    DeliveryUnknownError,
+)
 
-# How Telegram says (as 400) that nothing can be sent to a chat.
+# How Telegram says (as 400 or 403) that nothing can be sent to a chat.
 UNREACHABLE = (
     "chat not found",
+    "user not found",
     "user is deactivated",
     "group chat was deactivated",
+    "bot was blocked",
     "bot was kicked",
+    "bot is not a member",
+    "can't initiate conversation",
+    "can't send messages to",
     "not enough rights to send",
     "have no rights to send",
     "chat_write_forbidden",
@@ -41,7 +53,7 @@ def delivery_error(error: Exception) -> AppError:
         delayed = DeliveryError(f"Telegram asks to wait {error.retry_after} s")
         delayed.retry_after = float(error.retry_after)
         return delayed
-    if isinstance(error, TelegramNetworkError):
+    if isinstance(error, TelegramNetworkError) and not isinstance(error, TelegramEntityTooLarge):
         if isinstance(error.__cause__, ClientConnectorError):
             return DeliveryError("Telegram could not be reached")
         return DeliveryUnknownError(f"no answer from Telegram ({name})")
@@ -51,33 +63,19 @@ def delivery_error(error: Exception) -> AppError:
         return DeliveryError(f"Telegram failed ({name})")
     if is_unreachable(error):
         return ChatUnavailableError(f"nothing can be sent to this chat ({name})")
-    return AppError(f"Telegram refused a request ({name})")
+    return DeliveryRefusedError(f"Telegram refused a message ({name})")
 
 
 def is_unreachable(error: Exception) -> bool:
     """Whether the user blocked the bot, or the chat is gone or closed to it."""
-    if isinstance(error, TelegramForbiddenError):
-        return True
-    return isinstance(error, TelegramBadRequest) and _mentions(error, *UNREACHABLE)
+    return isinstance(error, TelegramForbiddenError | TelegramBadRequest) and _mentions(
+        error, *UNREACHABLE
+    )
 
 
 def is_not_modified(error: Exception) -> bool:
     """An edit that changes nothing: success."""
     return isinstance(error, TelegramBadRequest) and _mentions(error, "message is not modified")
-
-
-def is_unparsable(error: Exception) -> bool:
-    """Telegram does not accept the formatting; plain text will do."""
-    return isinstance(error, TelegramBadRequest) and _mentions(
-        error, "can't parse entities", "entity", "entities"
-    )
-
-
-def is_edit_gone(error: Exception) -> bool:
-    """The message to edit was deleted, or cannot be edited."""
-    return isinstance(error, TelegramBadRequest) and _mentions(
-        error, "message to edit not found", "message can't be edited", "message_id_invalid"
-    )
 
 
 def is_unknown_method(error: Exception) -> bool:

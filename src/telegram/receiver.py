@@ -38,6 +38,7 @@ from src.telegram.updates import ALLOWED_UPDATES, Access, BotIdentity, classify,
 logger = logging.getLogger(__name__)
 
 BATCH = 100  # updates per getUpdates, Telegram's maximum
+UNAUTHORIZED = 3  # times in a row that Telegram must say it before we believe it
 MAX_BODY = 4 * 1024 * 1024  # bytes of a webhook call; a true one has a few kilobytes
 
 
@@ -52,6 +53,8 @@ class PollTiming:
         longest_pause: The most between attempts while something is wrong.
         conflict_pause: The least after a 409.
         standby_pause: Between attempts to become the one receiver.
+        longest_wish: The most that a 429 is obeyed; nobody hears from us meanwhile.
+        unauthorized: For so long at least Telegram must know nothing of the token.
     """
 
     poll: int = 25
@@ -60,6 +63,8 @@ class PollTiming:
     longest_pause: float = 30.0
     conflict_pause: float = 5.0
     standby_pause: float = 2.0
+    longest_wish: float = 300.0
+    unauthorized: float = 60.0
 
 
 class GetRawUpdates(TelegramMethod[list[Any]]):
@@ -132,6 +137,7 @@ class Poller:
         self._intake = intake
         self._lock = lock
         self._failures = 0
+        self._unauthorized: list[float] = []
         self._told = ""
         self.is_receiver = False
 
@@ -139,7 +145,8 @@ class Poller:
         """Receive until cancelled; every error but a wrong token is waited out.
 
         Raises:
-            ConfigError: Telegram does not know the token (any more).
+            ConfigError: Telegram says again and again, for a while and nothing else between, that
+                it does not know the token (any more).
         """
         offset: int | None = None
         try:
@@ -193,6 +200,7 @@ class Poller:
         if self._failures:
             logger.info("receiving updates again", extra={"failures": self._failures})
         self._failures = 0
+        self._unauthorized.clear()
         self._told = ""
 
     def _pause_after(self, error: Exception) -> float:
@@ -200,12 +208,9 @@ class Poller:
         self._failures += 1
         growing = self._timing.first_pause * 2 ** min(self._failures, 10)
         pause: float = min(self._timing.longest_pause, growing) * random.uniform(0.8, 1.2)
-        if isinstance(error, TelegramUnauthorizedError):
-            raise ConfigError(
-                ["TELEGRAM_BOT_TOKEN: Telegram does not know this token. Copy it from @BotFather"]
-            ) from error
+        self._count_unauthorized(error)
         if isinstance(error, TelegramRetryAfter):
-            pause = float(error.retry_after)
+            pause = min(float(error.retry_after), self._timing.longest_wish)
         if isinstance(error, TelegramConflictError):
             pause = max(pause, self._timing.conflict_pause)
             self._tell(
@@ -219,6 +224,19 @@ class Poller:
         else:
             self._tell(f"no updates from Telegram ({type(error).__name__}); trying again")
         return pause
+
+    def _count_unauthorized(self, error: Exception) -> None:
+        """One 401 may be a mistake of Telegram's; many, over a while, are the truth."""
+        if not isinstance(error, TelegramUnauthorizedError):
+            self._unauthorized.clear()
+            return
+        now = time.monotonic()
+        self._unauthorized.append(now)
+        lasts = now - self._unauthorized[0] >= self._timing.unauthorized
+        if lasts and len(self._unauthorized) >= UNAUTHORIZED:
+            raise ConfigError(
+                ["TELEGRAM_BOT_TOKEN: Telegram does not know this token. Copy it from @BotFather"]
+            ) from error
 
     def _tell(self, message: str) -> None:
         if message != self._told:

@@ -6,7 +6,6 @@ import logging
 from typing import Any
 
 from aiogram import Bot, Dispatcher
-from aiogram.client.session.aiohttp import AiohttpSession
 from aiogram.client.telegram import TelegramAPIServer
 from aiogram.exceptions import AiogramError, TelegramUnauthorizedError
 from aiogram.types import BotCommand
@@ -18,6 +17,7 @@ from src.services.command_service import COMMANDS
 from src.telegram.handlers import chats, commands, messages, sources
 from src.telegram.middlewares.language import LanguageMiddleware
 from src.telegram.middlewares.throttle import ThrottleMiddleware
+from src.telegram.session import TelegramSession
 from src.telegram.updates import ALLOWED_UPDATES, BotIdentity
 from src.texts import LANGUAGES, say
 
@@ -30,7 +30,7 @@ def build_bot(settings: Settings, metrics: Metrics) -> Bot:
     """The bot of the token, on the Bot API server of the settings."""
     if settings.telegram_bot_token is None:
         raise ConfigError(["TELEGRAM_BOT_TOKEN: it is missing. Get one from @BotFather"])
-    session = AiohttpSession(api=TelegramAPIServer.from_base(settings.telegram_api_base))
+    session = TelegramSession(api=TelegramAPIServer.from_base(settings.telegram_api_base))
     session.middleware(ThrottleMiddleware(settings.telegram_rate_limit, metrics))
     return Bot(settings.telegram_bot_token.get_secret_value(), session=session)
 

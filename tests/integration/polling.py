@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from aiogram import Bot
-from aiogram.client.session.aiohttp import AiohttpSession
 from aiogram.client.telegram import TelegramAPIServer
 
 from src.metrics import Metrics
@@ -16,6 +15,7 @@ from src.storage.advisory_lock import POLLER_LOCK, AdvisoryLock
 from src.storage.pg_client import PgClient
 from src.storage.update_repo import UpdateRepository
 from src.telegram.receiver import Poller, PollTiming, UpdateIntake
+from src.telegram.session import TelegramSession
 from src.telegram.updates import Access, BotIdentity
 from tests.conftest import query
 from tests.fakes.telegram_server import FakeTelegram
@@ -28,7 +28,7 @@ QUICK = PollTiming(
 @contextlib.asynccontextmanager
 async def open_bot(fake: FakeTelegram, token: str | None = None) -> AsyncIterator[Bot]:
     """A real bot that talks to the fake."""
-    session = AiohttpSession(api=TelegramAPIServer.from_base(fake.url))
+    session = TelegramSession(api=TelegramAPIServer.from_base(fake.url))
     yield Bot(token or fake.token, session=session)
     await session.close()
 

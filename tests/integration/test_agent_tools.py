@@ -216,7 +216,11 @@ def agent_with(rig: Rig, *tools: BaseTool) -> AgentService:
     return AgentService(
         rig.client,
         TurnStores(
-            core.conversations, core.turns, core.memory.history, MemoryJobRepository(rig.client)
+            core.conversations,
+            core.turns,
+            core.memory.history,
+            MemoryJobRepository(rig.client),
+            core.memory.settings,
         ),
         build_graph(models, tools, core.memory.memories, wrap_tool_call=history.record),
         core.memory.memories,

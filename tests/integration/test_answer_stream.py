@@ -14,6 +14,7 @@ from src.telegram.answer_stream import (
     DraftSupport,
 )
 from src.telegram.delivery import Address
+from src.telegram.rendering import Renderer
 from tests.fakes.telegram_checks import utf16_length
 from tests.fakes.telegram_server import FakeTelegram
 from tests.integration.polling import eventually
@@ -28,7 +29,7 @@ class Shown:
 
     def __init__(self, bot: Bot, drafts: DraftSupport | None = None) -> None:
         self.bot = bot
-        self.drafts = drafts or DraftSupport()
+        self.drafts = drafts or DraftSupport(Renderer())
         self.messages: list[int] = []
 
     async def note(self, message_id: int) -> None:

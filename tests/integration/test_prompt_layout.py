@@ -125,7 +125,11 @@ def build_agent(core: Core, *, system_in_history: bool) -> AgentService:
     tools = [build_current_time(), build_save_user_fact(memories)]
     graph = build_graph(models, tools, memories, wrap_tool_call=tool_history.record)
     stores = TurnStores(
-        core.conversations, core.turns, core.memory.history, MemoryJobRepository(core.client)
+        core.conversations,
+        core.turns,
+        core.memory.history,
+        MemoryJobRepository(core.client),
+        core.memory.settings,
     )
     return AgentService(
         core.client,

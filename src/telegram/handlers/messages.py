@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import dataclass
 from datetime import UTC
 from functools import partial
 
@@ -17,12 +18,12 @@ from aiogram.types import (
 
 from src.application import Core
 from src.services.agent_service import IncomingMessage, Turn
-from src.services.turn_control import TurnControl
+from src.services.turn_control import TurnControl, TurnStoppedError, stoppable_delivery
 from src.storage.conversation_repo import TelegramOrigin
 from src.storage.turn_repo import StoredAnswer
-from src.storage.update_repo import WaitingUpdate
+from src.storage.update_repo import UpdateKind, WaitingUpdate
 from src.telegram.answer_stream import AnswerStream, DraftSupport
-from src.telegram.delivery import Address, Delivery
+from src.telegram.delivery import Address, Delivery, Form
 from src.telegram.keyboards import build_keyboard
 from src.telegram.updates import BotIdentity
 from src.texts import Language, say
@@ -43,6 +44,21 @@ def build_router() -> Router:
     return router
 
 
+@dataclass
+class _Shown:
+    """Where an answer is shown, and how much of it.
+
+    Attributes:
+        address: Where to.
+        edit: The message that shows its beginning, if there is one.
+        parts: How many of its messages have arrived.
+    """
+
+    address: Address
+    edit: int | None
+    parts: int
+
+
 class TurnHandler:
     """What ``answer_message`` needs, built once in ``bot.py``."""
 
@@ -56,7 +72,8 @@ class TurnHandler:
         self._turns = core.turns
         self._metrics = core.metrics
         self._time_zone = core.settings.timezone
-        self._drafts = DraftSupport()
+        self._settings = core.memory.settings
+        self._drafts = DraftSupport(delivery.renderer)
 
     async def run(
         self, incoming: IncomingMessage, stored: WaitingUpdate, control: TurnControl
@@ -74,15 +91,23 @@ class TurnHandler:
                 await self._agent.mark_stopped(turn)
             if newer is not None:
                 return "left to a later message"
+        elif await self._is_followed_by(stored, "new", "stop"):
+            return await self._end_delivery(turn, turn.answer, stored)
         address = Address(
             incoming.telegram_user_id,
             incoming.thread_id,
             stored.message_id if _is_reply_possible(incoming, stored) else None,
         )
         answer, edit = await self._generate(turn, stored, control, address)
-        if control.stopped and await self._is_wiped_next(stored):
+        if control.stopped and await self._is_followed_by(stored, "new"):
             return "wiped"  # nobody wants the beginning of an answer that /new is about to delete
-        await self._deliver(turn, answer, stored, address, edit)
+        shown = _Shown(address, edit, answer.delivered_parts)
+        try:
+            with stoppable_delivery(control):
+                await self._deliver(turn, answer, shown)
+        except TurnStoppedError:
+            return await self._end_delivery(turn, answer, stored, parts=shown.parts)
+        await self._agent.mark_delivered(turn, answer, parts=shown.parts, update=stored.id)
         return "done"
 
     def incoming(
@@ -122,38 +147,47 @@ class TurnHandler:
             await stream.close()
         return answer, stream.message_id
 
-    async def _deliver(
-        self,
-        turn: Turn,
-        answer: StoredAnswer,
-        stored: WaitingUpdate,
-        address: Address,
-        edit: int | None,
-    ) -> None:
-        parts = answer.delivered_parts
-        if not answer.delivered:
-            incoming = turn.incoming
-            keyboard = build_keyboard(
+    async def _deliver(self, turn: Turn, answer: StoredAnswer, shown: _Shown) -> None:
+        """Send what has not arrived yet; ``shown`` counts what has."""
+        if answer.delivered:
+            return
+        incoming = turn.incoming
+
+        async def remember(parts: int) -> None:
+            shown.parts = parts
+            await self._remember_parts(turn, answer, parts)
+
+        form = Form(
+            build_keyboard(
                 answer,
                 now=incoming.moment,
                 language=incoming.language,
                 time_zone=incoming.time_zone,
-            )
-            with self._metrics.stage("deliver"):
-                parts = await self._delivery.send_answer(
-                    address,
-                    answer.text,
-                    keyboard=keyboard,
-                    skip=answer.delivered_parts,
-                    edit=edit,
-                    on_part=partial(self._remember_parts, turn, answer),
-                )
-        await self._agent.mark_delivered(turn, answer, parts=parts, update=stored.id)
-
-    async def _is_wiped_next(self, stored: WaitingUpdate) -> bool:
-        newer: str | None = await self._client.run(
-            self._updates.find_newer, stored, kinds=("new",)
+            ),
+            max_parts=self._settings.last_known.answer_max_parts,
+            ending=say("cut_long", incoming.language),
         )
+        with self._metrics.stage("deliver"):
+            shown.parts = await self._delivery.send_answer(
+                shown.address,
+                answer.text,
+                form=form,
+                skip=answer.delivered_parts,
+                edit=shown.edit,
+                on_part=remember,
+            )
+
+    async def _end_delivery(
+        self, turn: Turn, answer: StoredAnswer, stored: WaitingUpdate, *, parts: int | None = None
+    ) -> str:
+        """The user stopped it: what has arrived of the answer is all that he gets."""
+        await self._agent.mark_stopped(turn)
+        arrived = answer.delivered_parts if parts is None else parts
+        await self._agent.mark_delivered(turn, answer, parts=arrived, update=stored.id)
+        return "done"
+
+    async def _is_followed_by(self, stored: WaitingUpdate, *kinds: UpdateKind) -> bool:
+        newer: str | None = await self._client.run(self._updates.find_newer, stored, kinds=kinds)
         return newer is not None
 
     async def _shown_before(self, turn: Turn) -> int | None:

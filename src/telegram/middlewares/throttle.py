@@ -15,6 +15,7 @@ from aiogram.methods.base import TelegramType
 from aiolimiter import AsyncLimiter
 
 from src.metrics import Metrics
+from src.services.turn_control import wait_unless_stopped
 
 # Telegram: about one message a second in a chat (short bursts pass), 20 a minute in a group.
 PRIVATE_BURST, PRIVATE_SECONDS = 5, 5.0
@@ -37,10 +38,9 @@ class ThrottleMiddleware(BaseRequestMiddleware):
         bot: Bot,
         method: TelegramMethod[TelegramType],
     ) -> Response[TelegramType]:
-        """Wait for a place, send, count."""
+        """Wait for a place (a stopped delivery does not), send, count."""
         if isinstance(method, SendMessage | EditMessageText):
-            await self._chat_limiter(method.chat_id).acquire()
-            await self._all.acquire()
+            await wait_unless_stopped(self._wait_for_place(method.chat_id))
         result = "error"
         try:
             response: Any = await make_request(bot, method)
@@ -48,6 +48,10 @@ class ThrottleMiddleware(BaseRequestMiddleware):
             return response  # type: ignore[no-any-return]
         finally:
             self._metrics.requests.labels(method.__api_method__, result).inc()
+
+    async def _wait_for_place(self, chat_id: int | str | None) -> None:
+        await self._chat_limiter(chat_id).acquire()
+        await self._all.acquire()
 
     def _chat_limiter(self, chat_id: int | str | None) -> AsyncLimiter:
         key = chat_id if isinstance(chat_id, int) else 0
