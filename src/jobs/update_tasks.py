@@ -123,7 +123,7 @@ class UpdateTasks:
             waits_for_retry = job.status == "todo" and job.attempts > 0
             if job.status == "doing":
                 await manager.cancel_job_by_id_async(job.id, abort=True)
-            elif waits_for_retry and await manager.cancel_job_by_id_async(job.id):
+            elif waits_for_retry and await manager.cancel_job_by_id_async(job.id, delete_job=True):
                 await self._client.run(self._end_stopped, arguments["update"])
 
     def _end_stopped(self, update: int) -> None:

@@ -31,7 +31,7 @@ from src.telegram.delivery import Delivery
 from src.telegram.group_moves import move_group
 from src.telegram.handlers.messages import TurnHandler
 from src.telegram.lazy_models import build_models
-from src.telegram.receiver import Poller, UpdateIntake, WebhookRoute
+from src.telegram.receiver import UNAUTHORIZED, Poller, UpdateIntake, WebhookRoute
 from src.telegram.setup import announce, build_bot, build_dispatcher, get_identity
 from src.telegram.updates import Access, BotIdentity
 
@@ -199,12 +199,22 @@ def _build_http(core: Core, receiving: Receiving, *, required: bool) -> HttpRunn
 
 
 async def _until_reached(bot: Bot, stop: asyncio.Event) -> BotIdentity | None:
-    """Who we are, as soon as Telegram says so; None when told to stop before."""
-    pause = 0.5
+    """Who we are, as soon as Telegram says so; None when told to stop before.
+
+    Raises:
+        ConfigError: Telegram says several times in a row that it does not know the token.
+    """
+    pause, unauthorized = 0.5, 0
     while not stop.is_set():
         try:
             return await get_identity(bot)
+        except ConfigError:
+            unauthorized += 1
+            if unauthorized == UNAUTHORIZED:
+                raise
+            logger.error("Telegram does not know this token; asking again")  # noqa: TRY400
         except DeliveryError as error:
+            unauthorized = 0
             logger.error("%s; trying again", error)  # noqa: TRY400  (the cause is in the message)
         try:
             async with asyncio.timeout(pause * random.uniform(0.8, 1.2)):

@@ -8,18 +8,43 @@ from collections import defaultdict, deque
 from dataclasses import dataclass, field
 from typing import Literal
 
+from aiohttp import web
+
+from tests.fakes import drop_connection
 from tests.fakes.telegram_types import ApiError, Json, Params, When
 
 DRAFT_METHODS = frozenset({"sendMessageDraft", "sendRichMessageDraft"})
 
 
 @dataclass(frozen=True)
-class Fault:
-    """What happens to one request instead of a proper answer."""
+class RawAnswer:
+    """Any HTTP answer at all.
 
-    kind: Literal["fail", "drop", "hang", "garbage"]
+    Attributes:
+        body: Its bytes.
+        promised: Bytes by which Content-Length exceeds the body; the connection is cut then.
+    """
+
+    status: int
+    body: bytes
+    content_type: str = "application/json"
+    headers: tuple[tuple[str, str], ...] = ()
+    promised: int = 0
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What happens to one request instead of a proper answer.
+
+    Attributes:
+        chat_id: Only requests for this chat meet it.
+    """
+
+    kind: Literal["fail", "drop", "hang", "garbage", "answer"]
     when: When = "before"
     error: ApiError | None = None
+    answer: RawAnswer | None = None
+    chat_id: int | None = None
 
 
 @dataclass
@@ -34,10 +59,14 @@ class Faults:
         """Make the next `times` calls of the method meet the fault."""
         self.scripted[method].extend([fault] * times)
 
-    def take(self, method: str) -> Fault | None:
+    def take(self, method: str, params: Params) -> Fault | None:
         """Return the fault that the method's current call has to meet."""
-        faults = self.scripted.get(method)
-        return faults.popleft() if faults else None
+        faults = self.scripted.get(method, ())
+        for fault in faults:
+            if fault.chat_id in (None, params.get("chat_id")):
+                faults.remove(fault)
+                return fault
+        return None
 
     def delay_of(self, method: str, when: When) -> float:
         """Return the seconds to wait before, or after, the request takes effect."""
@@ -115,3 +144,15 @@ def flood_error(retry_after: int) -> ApiError:
     """Return the 429 that Telegram gives on flooding."""
     parameters: Json = {"retry_after": retry_after}
     return ApiError(429, f"Too Many Requests: retry after {retry_after}", parameters)
+
+
+async def send_raw(request: web.Request, answer: RawAnswer) -> web.StreamResponse:
+    """Send the answer as it is; cut the connection when less comes than was promised."""
+    headers = {"Content-Type": answer.content_type, **dict(answer.headers)}
+    if answer.promised:
+        response = web.StreamResponse(status=answer.status, headers=headers)
+        response.content_length = len(answer.body) + answer.promised
+        await response.prepare(request)
+        await response.write(answer.body)
+        await drop_connection(request)
+    return web.Response(status=answer.status, body=answer.body, headers=headers)

@@ -14,7 +14,7 @@ from typing import Any
 from aiohttp import web
 
 from tests.fakes import LoopbackServer, drop_connection, wait_for_client_to_leave
-from tests.fakes.telegram_faults import Fault, Faults, FloodControl
+from tests.fakes.telegram_faults import Fault, Faults, FloodControl, RawAnswer, send_raw
 from tests.fakes.telegram_methods import BotMethods
 from tests.fakes.telegram_params import METHODS, read_params
 from tests.fakes.telegram_people import People
@@ -214,6 +214,19 @@ class FakeTelegram(LoopbackServer, People):
         """Answer 200 with HTML, without effect."""
         self.faults.add(method, Fault("garbage"), times)
 
+    def answer_next(
+        self,
+        method: str,
+        answer: RawAnswer,
+        times: int = 1,
+        *,
+        chat_id: int | None = None,
+        when: When = "before",
+    ) -> None:
+        """Answer the next calls (in one chat, if given) like this; "before": without effect."""
+        fault = Fault("answer", when, answer=answer, chat_id=chat_id)
+        self.faults.add(method, fault, times)
+
     def delay(self, method: str, seconds: float, when: When = "after") -> None:
         """Answer every call late, until set to 0; the effect comes at once by default."""
         self.faults.delays[method] = (seconds, when)
@@ -253,7 +266,7 @@ class FakeTelegram(LoopbackServer, People):
             return error.response()
 
     async def _answer(self, request: web.Request, method: str, params: Params) -> web.Response:
-        fault = self.faults.take(method)
+        fault = self.faults.take(method, params)
         if fault is not None and fault.when == "before":
             return await self._misbehave(request, method, params, fault)
         await self._sleep(method, "before")
@@ -287,6 +300,9 @@ class FakeTelegram(LoopbackServer, People):
         if fault.kind == "garbage":
             self._record(method, params, 200, "garbage")
             return web.Response(text="<html>Bad Gateway</html>", content_type="text/html")
+        if fault.answer is not None:
+            self._record(method, params, fault.answer.status, "scripted")
+            return await send_raw(request, fault.answer)
         self._record(method, params, 0, fault.kind)
         if fault.kind == "drop":
             await drop_connection(request)

@@ -1,0 +1,390 @@
+"""Walks every HTTP status and form of body through every method of the Bot API that the bot calls.
+
+    python -m tests.attacks.status_walk
+
+prints one JSON line: {"cases", "violations", "answered", "given_up", ...}. Each case is a chat of
+its own: a person writes, one method meets the case's answer, once (``passing``) or as often as
+exhausts every second chance (``lasting``). Afterwards every update has an outcome, every passing
+fault has cost nobody the answer, and nobody got it twice, unless a fault left open whether the
+message had arrived. ``--share 0.1`` walks a tenth. Status 1 when a promise was broken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from src.config import Settings
+from src.errors import ConfigError, DeliveryError
+from src.metrics import Metrics
+from src.storage.embedded_pg import EmbeddedPostgres
+from src.storage.migrations import migrate
+from src.storage.pg_client import PgClient
+from src.telegram.setup import announce, build_bot, get_identity
+from tests.conftest import execute
+from tests.e2e.bot_process import World, eventually
+from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply
+from tests.fakes.telegram_faults import RawAnswer
+from tests.fakes.telegram_people import Sender
+from tests.fakes.telegram_server import FakeTelegram
+from tests.integration.polling import QUICK, build_poller, open_bot, running, texts
+
+FIRST_PERSON, FIRST_GROUP = 2**40 + 1, -1_002_000_000_000
+STATUSES = (
+    *(200, 201, 204, 206, 301, 302, 304, 307, 308, 400, 401, 402, 403, 404, 405, 406, 408, 409),
+    *(410, 413, 414, 418, 422, 429, 431, 451, 499, 500, 501, 502, 503, 504, 520, 599),
+)
+# Times; enough for the quick retries of what is down, and for both chances of what is refused.
+LASTING = 4
+OUTCOME_SECONDS = 900.0  # until everything has an outcome; most of it is the pauses between tries
+A_DAY = 86_400 * 1.1  # seconds; with the jitter
+SLOWLY = "медленно "
+BEST_EFFORT = ("sendMessageDraft", "sendChatAction")
+GOES_ON = "SELECT chat_id FROM telegram_updates WHERE handled_at IS NULL"
+
+
+def refusal(status: int, **fields: Any) -> bytes:
+    """A refusal as the Bot API writes it, with whatever else is wanted."""
+    body = {"ok": False, "error_code": status, "description": "Something else", **fields}
+    return json.dumps({key: value for key, value in body.items() if value is not ...}).encode()
+
+
+def _parameters(parameters: Any) -> Callable[[int], bytes]:
+    return lambda status: refusal(status, parameters=parameters)
+
+
+def _retry(seconds: Any) -> Callable[[int], bytes]:
+    return _parameters({"retry_after": seconds})
+
+
+FORMS: dict[str, Callable[[int], bytes]] = {
+    "unknown": refusal,
+    "bare": lambda status: refusal(status, error_code=..., description=...),
+    "null": lambda status: refusal(status, error_code=None, description=None, parameters=None),
+    "odd types": lambda status: refusal(status, error_code="x", description=[1], parameters=[]),
+    "wrong code": lambda _status: refusal(10**9, result={}),
+    "entities": lambda status: refusal(status, description="Bad Request: can't parse entities"),
+    "not found": lambda status: refusal(status, description="Not Found"),
+    "retry 1": _retry(1),
+    "retry 0": _retry(0),
+    "retry -5": _retry(-5),
+    "retry 1.5": _retry(1.5),
+    "retry text": _retry("soon"),
+    "retry list": _retry([3]),
+    "retry null": _retry(None),
+    "retry nan": _retry(float("nan")),
+    "migrate": _parameters({"migrate_to_chat_id": 5}),
+    "migrate text": _parameters({"migrate_to_chat_id": "x"}),
+    "html": lambda status: f"<html><h1>{status}</h1></html>".encode(),
+    "empty": lambda _status: b"",
+    "no utf-8": lambda _status: b'{"ok": false, "description": "\xff\xfe\xc3"}',
+    "cut": refusal,
+    "half": lambda status: refusal(status)[:20],
+    "deep": lambda _status: b"[" * 50_000,
+    "list": lambda _status: b"[]",
+    "number": lambda _status: b"1",
+    "json null": lambda _status: b"null",
+    "ok without result": lambda _status: b'{"ok": true}',
+    "ok with text": lambda _status: b'{"ok": true, "result": "x"}',
+    "ok with list": lambda _status: b'{"ok": true, "result": [{"message_id": "x"}]}',
+}
+# These make the bot wait for as long as it would for anybody: a day.
+ENDLESS: dict[str, Callable[[int], bytes]] = {
+    "retry 10^12": _retry(10**12),
+    "retry 10^400": _retry(10**400),
+    "retry inf": _retry(float("inf")),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One status and body, for one method, in one chat."""
+
+    number: int
+    method: str
+    status: int
+    form: str
+    lasts: bool
+
+    @property
+    def name(self) -> str:
+        """For whoever looks at a violation."""
+        return f"{self.method} {self.status} {self.form} {'lasting' if self.lasts else 'passing'}"
+
+    @property
+    def text(self) -> str:
+        """What the person writes; what only a growing answer calls needs one that grows."""
+        return f"{'' if self.method == 'sendMessage' else SLOWLY}№{self.number}"
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether Telegram asks for a wait beyond the walk."""
+        return self.form in ENDLESS and self.status == 429 and self.method == "sendMessage"
+
+    @property
+    def chat_id(self) -> int:
+        """Edits happen in groups, everything else in private chats."""
+        is_group = self.method == "editMessageText"
+        return FIRST_GROUP - self.number if is_group else FIRST_PERSON + self.number
+
+
+@dataclass
+class Result:
+    """What became of it.
+
+    Attributes:
+        answered: Cases whose person got the answer.
+        given_up: Cases that ended without one, with a recorded outcome.
+        waiting: Cases that wait for a day at most, as Telegram asked.
+    """
+
+    cases: int = 0
+    violations: list[str] = field(default_factory=list)
+    answered: int = 0
+    given_up: int = 0
+    waiting: int = 0
+    seconds: float = 0.0
+
+
+def raw(status: int, form: str) -> RawAnswer:
+    """The answer of a case."""
+    content_type = "text/html" if form == "html" else "application/json"
+    location = (("Location", "/elsewhere"),) if 300 <= status < 400 else ()
+    body = {**FORMS, **ENDLESS}[form](status)
+    return RawAnswer(status, body, content_type, location, 1000 if form == "cut" else 0)
+
+
+def list_cases(share: float, seed: int) -> list[Case]:
+    """The table, or a random share of it."""
+    numbers = random.Random(seed)
+    table = [
+        (method, status, form, lasts)
+        for method in ("sendMessage", "editMessageText", *BEST_EFFORT)
+        for status in STATUSES
+        for form in (*FORMS, *(ENDLESS if status == 429 else ()))
+        for lasts in (False, True)
+        if method not in BEST_EFFORT or not lasts
+    ]
+    chosen = [case for case in table if numbers.random() < share]
+    return [Case(number, *case) for number, case in enumerate(chosen)]
+
+
+async def walk_chats(world: World, cases: list[Case]) -> Result:
+    """Let each case's person write to a running bot; judge when all has an outcome."""
+    result = Result(cases=len(cases))
+    telegram = world.telegram
+    for case in cases:
+        times = LASTING if case.lasts else 1
+        telegram.answer_next(case.method, raw(case.status, case.form), times, chat_id=case.chat_id)
+        await write(world, case)
+    late = {case.chat_id for case in cases if case.is_endless}
+    with contextlib.suppress(AssertionError):  # those that have none are told below
+        await eventually(
+            lambda: (
+                {row[0] for row in world.query(GOES_ON)} <= late and not telegram.pending_updates
+            ),
+            "every update to have an outcome",
+            OUTCOME_SECONDS,
+        )
+    for case in cases:
+        result.violations += [f"{case.name}: {what}" for what in judge(world, case, result)]
+    return result
+
+
+def slow_or_not(request: ChatRequest) -> Reply:
+    """An echo; one that takes its time where the growing answer is what is looked at."""
+    text = request.last_user_text
+    if text.startswith(SLOWLY):
+        return Reply(text=f"эхо: {text}", chunk_size=6, chunk_delay=0.6)
+    return Reply(text=f"эхо: {text}")
+
+
+async def write(world: World, case: Case) -> None:
+    """The person's message."""
+    text = case.text
+    if case.chat_id > 0:
+        await world.telegram.send_text(case.chat_id, text)
+        return
+    group = Sender(chat_id=case.chat_id, chat_type="supergroup")
+    await world.telegram.send_text(FIRST_PERSON, f"@pomni_test_bot {text}", **group)
+
+
+def judge(world: World, case: Case, result: Result) -> Iterator[str]:
+    """What is wrong with the end of a case."""
+    answer = f"эхо: {case.text}"
+    # An edit that is refused leaves the beginning of the answer, which may be all of it.
+    most = 2 if case.method == "editMessageText" else 1
+    answers = [text for text in world.answers(case.chat_id) if text == answer]
+    [(handled, outcome, seconds)] = world.query(
+        "SELECT u.handled_at IS NOT NULL, u.outcome,"
+        " (SELECT extract(epoch FROM j.scheduled_at - now()) FROM procrastinate_jobs j"
+        "  WHERE j.args ->> 'update' = u.id::text AND j.status = 'todo')"
+        " FROM telegram_updates u WHERE u.chat_id = %s",
+        case.chat_id,
+    )
+    result.answered += bool(answers)
+    if len(answers) > most:
+        yield f"{len(answers)} answers"
+    if not handled and case.is_endless:
+        result.waiting += 1
+        if seconds is None or not 0 < seconds <= A_DAY:
+            yield f"it waits for {seconds} seconds"
+    elif not handled:
+        yield "no outcome"
+    elif not answers and case.lasts and outcome == "failed":
+        result.given_up += 1
+    elif not answers:
+        yield f"no answer, and the outcome {outcome}"
+
+
+async def walk_buttons(world: World, share: float, seed: int) -> Result:
+    """Buttons whose press Telegram does not let us confirm are handled all the same."""
+    numbers = random.Random(seed)
+    table = [(status, form) for status in STATUSES for form in FORMS]
+    chosen = [case for case in table if numbers.random() < share]
+    person = FIRST_PERSON - 1
+    await world.telegram.send_text(person, "привет")
+    [sent, *_] = await world.telegram.wait_sent(person, timeout=60)
+    for status, form in chosen:
+        world.telegram.answer_next("answerCallbackQuery", raw(status, form))
+        await world.telegram.press_button(person, sent.message_id, "long gone")
+    await eventually(lambda: not world.telegram.pending_updates, "the presses to arrive", 60)
+    await world.settled(OUTCOME_SECONDS)
+    rows = world.query("SELECT outcome FROM telegram_updates WHERE kind = 'callback'")
+    wrong = [f"a button: {outcome}" for (outcome,) in rows if outcome != "done"]
+    return Result(len(chosen), wrong, answered=len(rows) - len(wrong))
+
+
+async def walk_polling(fake: FakeTelegram, client: PgClient, share: float, seed: int) -> Result:
+    """The poller takes the next message after each odd answer to getUpdates."""
+    numbers = random.Random(seed)
+    result = Result()
+    async with open_bot(fake) as bot, running(build_poller(bot, client, QUICK)):
+        for status in STATUSES:
+            forms = [form for form in (*FORMS, *ENDLESS) if numbers.random() < share]
+            for form in forms:
+                fake.answer_next("getUpdates", raw(status, form))
+            result.cases += len(forms)
+            await fake.send_text(FIRST_PERSON, str(status))
+            try:
+                await fake.wait_for(lambda: not fake.pending_updates, timeout=60)
+                result.answered += len(forms)
+            except AssertionError:
+                result.violations.append(f"getUpdates {status} {forms}: it receives no more")
+                return result
+    if texts(client.dsn) != [str(status) for status in STATUSES]:
+        result.violations.append("getUpdates: a message was lost, or came twice")
+    return result
+
+
+async def walk_start(fake: FakeTelegram, share: float, seed: int) -> Result:
+    """What is asked at the start succeeds, or fails with an error that is waited out."""
+    numbers = random.Random(seed)
+    result = Result()
+    values: dict[str, Any] = {"telegram_bot_token": fake.token, "telegram_api_base": fake.url}
+    polling = Settings(**values)
+    webhook = Settings(
+        **values, telegram_webhook_url="https://bot.example/", telegram_webhook_secret="x" * 20
+    )
+    bot = build_bot(polling, Metrics())
+    starts: dict[str, Callable[[], Any]] = {
+        "getMe": lambda: get_identity(bot),
+        "deleteWebhook": lambda: announce_or_tell(bot, polling),
+        "setWebhook": lambda: announce_or_tell(bot, webhook),
+        "setMyCommands": lambda: announce_or_tell(bot, polling),
+    }
+    table = [(*case, form) for case in product(starts, STATUSES) for form in (*FORMS, *ENDLESS)]
+    for method, status, form in table:
+        if numbers.random() < share:
+            fake.answer_next(method, raw(status, form))
+            await begin(starts[method], f"{method} {status} {form}", result)
+    await bot.session.close()
+    return result
+
+
+async def begin(start: Callable[[], Any], case: str, result: Result) -> None:
+    """One such request, and what came of it."""
+    result.cases += 1
+    try:
+        await start()
+    except DeliveryError:
+        result.given_up += 1
+    except ConfigError:
+        result.given_up += 1
+        if not case.startswith("getMe 401"):
+            result.violations.append(f"{case}: a wrong token?")
+    except Exception as error:  # noqa: BLE001  (that is what is looked for)
+        result.violations.append(f"{case}: {error!r}")
+    else:
+        result.answered += 1
+
+
+async def announce_or_tell(bot: Any, settings: Settings) -> None:
+    """``announce``, whose caller waits out every error of aiogram's."""
+    from aiogram.exceptions import AiogramError
+
+    try:
+        await announce(bot, settings)
+    except AiogramError as error:
+        raise DeliveryError("waited out") from error
+
+
+async def main(share: float, seed: int) -> Result:
+    """Walk on a PostgreSQL of its own."""
+    start = time.monotonic()
+    whole = Result()
+    with tempfile.TemporaryDirectory(prefix="pomni-walk-") as folder:
+        server = EmbeddedPostgres(Path(folder))
+        dsn = await asyncio.to_thread(server.start)
+        try:
+            execute(dsn, "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
+            await asyncio.to_thread(migrate, dsn)
+            client = PgClient(dsn)
+            client.open()
+            async with FakeTelegram() as fake:
+                add(whole, await walk_start(fake, share, seed))
+                add(whole, await walk_polling(fake, client, share, seed))
+            client.execute("TRUNCATE telegram_updates, procrastinate_jobs CASCADE")
+            client.close()
+            async with FakeTelegram() as telegram, FakeOpenAI() as model:
+                world = World(dsn, telegram, model)
+                model.reply = slow_or_not
+                try:
+                    await world.start()
+                    add(whole, await walk_buttons(world, share, seed))
+                    add(whole, await walk_chats(world, list_cases(share, seed)))
+                finally:
+                    await world.close()
+        finally:
+            await asyncio.to_thread(server.stop)
+    whole.seconds = round(time.monotonic() - start, 1)
+    return whole
+
+
+def add(whole: Result, part: Result) -> None:
+    """Add up."""
+    whole.cases += part.cases
+    whole.violations += part.violations
+    whole.answered += part.answered
+    whole.given_up += part.given_up
+    whole.waiting += part.waiting
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--share", type=float, default=1.0, help="of the table, from 0 to 1")
+    parser.add_argument("--seed", type=int, default=1)
+    found = asyncio.run(main(**vars(parser.parse_args())))
+    print(json.dumps(asdict(found), ensure_ascii=False))
+    sys.exit(bool(found.violations))
