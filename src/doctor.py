@@ -18,7 +18,8 @@ from src.llm.embeddings import build_embedder
 from src.metrics import Metrics
 from src.storage.job_death_repo import JobDeathRepository, PutAside
 from src.storage.migrations import find_version, newest_version
-from src.storage.pg_client import PgClient, connect
+from src.storage.pg_client import PgClient
+from src.storage.pg_connection import connect
 from src.time_zones import local_time
 
 MAX_CLOCK_SKEW = 5.0  # seconds between our clock and PostgreSQL's

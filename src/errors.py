@@ -61,6 +61,14 @@ class StorageUnavailableError(StorageError):
     """No connection to PostgreSQL, or it broke while a statement ran."""
 
 
+class StorageTimeoutError(StorageUnavailableError):
+    """PostgreSQL answered, but gave a statement up that took too long or waited for a lock."""
+
+
+class StorageFullError(StorageUnavailableError):
+    """PostgreSQL can write nothing: its disk is full."""
+
+
 class StorageRejectedError(StorageError):
     """PostgreSQL refused a statement: a defect of ours or a broken constraint.
 

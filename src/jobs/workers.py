@@ -6,6 +6,9 @@ import asyncio
 import logging
 
 from procrastinate import App, PsycopgConnector
+from procrastinate.exceptions import ConnectorException
+from procrastinate.worker import Worker
+from psycopg import OperationalError
 
 from src.errors import StorageError
 from src.jobs.dead_jobs import DeadJobs
@@ -14,6 +17,8 @@ from src.jobs.quarantine import Quarantine
 from src.jobs.update_tasks import BESIDE_QUEUE, COMMANDS_QUEUE, CONTROL_QUEUE, TURNS_QUEUE
 from src.storage.advisory_lock import AdvisoryLock
 from src.storage.memory_job_repo import DIGEST_QUEUE, MEMORY_QUEUE
+from src.storage.pg_connection import LIBPQ_OPTIONS
+from src.storage.queue_connection import QueueConnection, limit
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +38,9 @@ HEARTBEAT_SECONDS = 10.0
 FORGET_WORKER_SECONDS = 86_400.0
 RESTART_PAUSE = 1.0
 QUEUE_CONNECTIONS = 8
+# An attempt to connect is repeated after 1, 2, 4, … seconds, for so long; then whoever needs a
+# connection starts anew, so that nobody waits half a minute for a server that is back.
+RECONNECT_SECONDS = 3.0
 
 
 def build_queue(dsn: str) -> App:
@@ -42,7 +50,10 @@ def build_queue(dsn: str) -> App:
         min_size=1,
         max_size=QUEUE_CONNECTIONS,
         timeout=10.0,
-        kwargs={"application_name": "pomni queue"},
+        reconnect_timeout=RECONNECT_SECONDS,
+        connection_class=QueueConnection,
+        configure=limit,
+        kwargs={"application_name": "pomni queue", **LIBPQ_OPTIONS},
     )
     return App(connector=connector)
 
@@ -78,13 +89,15 @@ class Workers:
         self._concurrency = concurrency
         self._shutdown_timeout = shutdown_timeout
         self._stopping = asyncio.Event()
+        self._ended: set[int] = set()  # workers of ours that could not say so to the database
 
     def stop(self) -> None:
         """Take no more jobs; ``run`` returns when the running ones are done or out of time."""
         self._stopping.set()
 
     async def run(self) -> None:
-        """Recover orphans, then work."""
+        """Work until told to stop."""
+        presence = asyncio.ensure_future(self._hold_presence())
         await asyncio.gather(
             self._supervise([TURNS_QUEUE], self._concurrency),
             self._supervise([BESIDE_QUEUE], max(1, self._concurrency // BESIDE_SHARE)),
@@ -93,8 +106,9 @@ class Workers:
             self._supervise([MEMORY_QUEUE], MEMORY_CONCURRENCY),
             self._supervise([DIGEST_QUEUE], DIGEST_CONCURRENCY),
             self._quarantine.run(self._stopping),
-            self._hold_presence(),
         )
+        presence.cancel()  # it may be waiting for a database that says nothing
+        await asyncio.gather(presence, return_exceptions=True)
         await asyncio.to_thread(self._alive.release)
 
     async def announce(self) -> None:
@@ -113,6 +127,8 @@ class Workers:
     async def _hold_presence(self) -> None:
         """Take the lock again when its connection was lost."""
         while not self._stopping.is_set():
+            if self._alive.needs_proof():
+                await asyncio.to_thread(self._alive.prove)
             if not self._alive.is_connected():
                 try:
                     await asyncio.to_thread(self._alive.try_shared)
@@ -122,7 +138,11 @@ class Workers:
 
     async def _supervise(self, queues: list[str], concurrency: int) -> None:
         """Run a worker, and another one whenever it ended without being told to."""
+        has_ended = False
         while not self._stopping.is_set():
+            if has_ended and not await self._recover_own():
+                await self._pause(RESTART_PAUSE)
+                continue
             worker = asyncio.ensure_future(self._run_worker(queues, concurrency))
             stop = asyncio.ensure_future(self._stopping.wait())
             await asyncio.wait({worker, stop}, return_when=asyncio.FIRST_COMPLETED)
@@ -137,8 +157,8 @@ class Workers:
                 extra={"queues": queues},
                 exc_info=ended if isinstance(ended, BaseException) else None,
             )
+            has_ended = True
             await self._pause(RESTART_PAUSE)
-            await self._recover_own()
 
     async def _run_worker(self, queues: list[str], concurrency: int) -> None:
         polls = {
@@ -147,7 +167,8 @@ class Workers:
             DIGEST_QUEUE: MEMORY_POLL_SECONDS,
         }
         poll = polls.get(queues[0], OTHER_POLL_SECONDS)
-        await self._app.run_worker_async(
+        worker = Worker(
+            self._app,
             queues=queues,
             name=f"pomni-{queues[0]}",
             concurrency=concurrency,
@@ -159,13 +180,26 @@ class Workers:
             delete_jobs="successful",
             install_signal_handlers=False,
         )
-
-    async def _recover_own(self) -> None:
-        """Jobs that a worker left without unregistering them have no worker any more."""
         try:
+            await worker.run()  # type: ignore[no-untyped-call]
+        finally:
+            if worker.worker_id is not None:
+                self._ended.add(worker.worker_id)
+
+    async def _recover_own(self) -> bool:
+        """Give back what our ended workers left: nobody else would before they seem dead.
+
+        Returns:
+            Whether the database is there; the jobs are given back before the next worker begins.
+        """
+        try:
+            for worker_id in sorted(self._ended):
+                await self._app.job_manager.unregister_worker(worker_id)
+                self._ended.discard(worker_id)
             await self._dead_jobs.recover(dead_after=3 * HEARTBEAT_SECONDS, counts=False)
-        except StorageError:
-            return  # the next worker's failure says why
+        except (ConnectorException, OperationalError, StorageError):
+            return False
+        return True
 
     async def _pause(self, seconds: float) -> None:
         try:

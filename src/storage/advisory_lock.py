@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import select
+import time
 
-import psycopg2
-from psycopg2.extensions import connection as Connection
-
-from src.errors import StorageUnavailableError
-from src.storage.pg_client import connect, wrapped_errors
+from src.errors import StorageTimeoutError, StorageUnavailableError
+from src.storage.pg_client import wrapped_errors
+from src.storage.pg_connection import PgConnection, connect
 
 POLLER_LOCK = 7_361_201  # first key of the lock "receives the updates of bot N"
 WORKER_LOCK = 7_361_202  # first key of the lock "a worker lives"
+PROOF_SECONDS = 10.0  # how long a connection is believed to live without an answer
 
 
 class AdvisoryLock:
@@ -24,7 +23,7 @@ class AdvisoryLock:
         """Nothing connects yet."""
         self._dsn = dsn
         self._keys = (kind, name % 2**31)
-        self._connection: Connection | None = None
+        self._connection: PgConnection | None = None
 
     def try_exclusive(self) -> bool:
         """Take the lock alone; False when somebody holds it in any way.
@@ -40,22 +39,38 @@ class AdvisoryLock:
 
     def take_shared(self) -> None:
         """Take the lock together with others, waiting for one who holds it alone."""
-        self._ask("SELECT pg_advisory_lock_shared(%s, %s) IS NOT NULL")
+        while True:
+            try:
+                self._ask("SELECT pg_advisory_lock_shared(%s, %s) IS NOT NULL")
+            except StorageTimeoutError:  # each question has an end, the waiting has none
+                continue
+            return
 
     def leave_exclusive(self) -> None:
         """Give up the exclusive hold; a shared one taken meanwhile stays."""
         self._ask("SELECT pg_advisory_unlock(%s, %s)")
 
     def is_connected(self) -> bool:
-        """Whether the connection that holds the lock still lives; costs no round trip."""
+        """Whether the connection that holds the lock still lives; costs no round trip.
+
+        Nothing tells a connection whose server is frozen, or gone without a good-bye, from one
+        that is quiet: now and then it has to be asked (``needs_proof``, ``prove``).
+        """
+        return self._connection is not None and not self._connection.has_hung_up()
+
+    def needs_proof(self) -> bool:
+        """Whether the server has said nothing on this connection for a while."""
         connection = self._connection
-        if connection is None or connection.closed:
+        return connection is None or time.monotonic() > connection.answered_at + PROOF_SECONDS
+
+    def prove(self) -> bool:
+        """Ask the server whether it is there; False when the lock is lost with its connection."""
+        if not self.is_connected():
             return False
         try:
-            readable, _, _ = select.select([connection.fileno()], [], [], 0)
-        except (OSError, ValueError, psycopg2.Error):
+            return self._ask("SELECT %s = %s OR true")
+        except StorageUnavailableError:
             return False
-        return not readable
 
     def release(self) -> None:
         """Let go by closing the connection. Releasing twice does nothing."""
@@ -73,6 +88,8 @@ class AdvisoryLock:
             with wrapped_errors(), self._connection.cursor() as cursor:
                 cursor.execute(sql, self._keys)
                 row = cursor.fetchone()
+        except StorageTimeoutError:
+            raise
         except StorageUnavailableError:
             self.release()
             raise

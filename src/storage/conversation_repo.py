@@ -18,6 +18,7 @@ from src.errors import (
 )
 from src.storage.group_moves import move_owner
 from src.storage.pg_client import PgClient, Row, Transaction, storable
+from src.storage.pg_connection import PATIENT
 
 Role = Literal["user", "assistant", "tool", "system"]
 FOREIGN_KEY_VIOLATION = "23503"
@@ -273,21 +274,24 @@ class ConversationRepository:
             transaction.execute(DELETE_CONVERSATIONS, owner)
             return transaction.fetch_one(INSERT_CONVERSATION, owner)
 
-        row = self._client.in_transaction(replace)
+        row = self._client.in_transaction(replace, limits=PATIENT)
         if row is not None:
             return UUID(str(row[0]))
         return self.get_or_create_conversation(telegram_user_id, thread_id=thread_id)
 
     def clear_conversation_messages(self, conversation_id: UUID | str) -> int:
         """Delete the conversation's messages, keep the conversation; returns how many went."""
-        return self._client.execute(DELETE_MESSAGES, {"conversation_id": str(conversation_id)})
+        parameters = {"conversation_id": str(conversation_id)}
+        return self._client.execute(DELETE_MESSAGES, parameters, limits=PATIENT)
 
     def migrate_owner(self, old_chat_id: int, new_chat_id: int) -> int:
         """Hand a group's conversations and memory to the supergroup that it became.
 
         What the supergroup has already is merged with it. Returns how many conversations moved.
         """
-        return self._client.in_transaction(lambda t: move_owner(t, old_chat_id, new_chat_id))
+        return self._client.in_transaction(
+            lambda t: move_owner(t, old_chat_id, new_chat_id), limits=PATIENT
+        )
 
 
 _lock = threading.Lock()

@@ -8,6 +8,7 @@ from typing import Literal
 
 from src.errors import StorageError
 from src.storage.pg_client import PgClient, Transaction
+from src.storage.pg_connection import PATIENT
 
 Form = Literal["statement", "question"]
 Means = Mapping[tuple[str, Form], tuple[float, ...]]
@@ -213,7 +214,7 @@ class EmbeddingRepository:
                     {"model": row[0], "language": language, "form": form, "mean": list(mean)},
                 )
 
-        self._client.in_transaction(add)
+        self._client.in_transaction(add, limits=PATIENT)
         model = self.find_model(name)
         if model is None:
             raise StorageError(f"the embedding model {name} was deleted meanwhile")
@@ -225,7 +226,9 @@ class EmbeddingRepository:
 
     def list_unembedded(self, model_id: int, limit: int = 64) -> list[UnembeddedDocument]:
         """Documents without a vector, or with one of a model chosen earlier; newest first."""
-        rows = self._client.fetch_all(SELECT_UNEMBEDDED, {"model": model_id, "limit": limit})
+        rows = self._client.fetch_all(
+            SELECT_UNEMBEDDED, {"model": model_id, "limit": limit}, limits=PATIENT
+        )
         return [UnembeddedDocument(*row) for row in rows]
 
     def add_vectors(self, model_id: int, vectors: dict[int, str]) -> None:
@@ -248,9 +251,9 @@ class EmbeddingRepository:
 
     def count_embedded(self, model_id: int) -> tuple[int, int]:
         """How many documents have a vector of the model, and how many there are."""
-        row = self._client.fetch_one(COUNT_EMBEDDED, {"model": model_id})
+        row = self._client.fetch_one(COUNT_EMBEDDED, {"model": model_id}, limits=PATIENT)
         return (int(row[0]), int(row[1])) if row else (0, 0)
 
     def delete_other_models(self, model_id: int) -> int:
         """Delete models that no document uses any more, with their vectors."""
-        return self._client.execute(DELETE_OTHER_MODELS, {"model": model_id})
+        return self._client.execute(DELETE_OTHER_MODELS, {"model": model_id}, limits=PATIENT)

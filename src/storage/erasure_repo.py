@@ -11,6 +11,7 @@ from typing import Any
 from src.errors import StorageError
 from src.storage.payload_words import names_in, without_person
 from src.storage.pg_client import PgClient, Transaction
+from src.storage.pg_connection import PATIENT
 
 logger = logging.getLogger(__name__)
 
@@ -286,12 +287,14 @@ class ErasureRepository:
         Args:
             telegram_user_id: A person, or the negative id of a group: all of its topics.
         """
-        return self._client.in_transaction(lambda t: _Erasure(t, telegram_user_id).run())
+        return self._client.in_transaction(
+            lambda t: _Erasure(t, telegram_user_id).run(), limits=PATIENT
+        )
 
     def vacuum(self) -> bool:
         """Free the places of deleted rows; False when the server cannot do it now."""
         try:
-            self._client.execute(VACUUM)
+            self._client.execute(VACUUM, limits=PATIENT)
         except StorageError as error:
             logger.warning("the tables were not vacuumed", exc_info=error)
             return False

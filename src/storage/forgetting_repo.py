@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from src.storage.memory_shelf_repo import message_number
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, Transaction, storable
+from src.storage.pg_connection import PATIENT
 from src.storage.tool_result_repo import DELETE_RESULTS
 
 MIN_NAME = 3  # letters of a word that is looked for in answers
@@ -146,7 +147,7 @@ class ForgettingRepository:
                 transaction.execute(statement, owner.columns())
             return texts or [str(text) for _, text in messages]
 
-        return self._client.in_transaction(work)
+        return self._client.in_transaction(work, limits=PATIENT)
 
     def forget_all_facts(self, owner: Owner) -> int:
         """Delete every fact of the owner for good; returns how many held."""
@@ -156,7 +157,7 @@ class ForgettingRepository:
             transaction.execute(DELETE_ORPHANED_ENTITIES, owner.columns())
             return sum(was_living for (was_living,) in rows)
 
-        return self._client.in_transaction(work)
+        return self._client.in_transaction(work, limits=PATIENT)
 
     def _names(self, objects: Sequence[str]) -> list[list[str]]:
         """The words by which an answer names each object; those too short to tell are left out.

@@ -1,63 +1,48 @@
 """The PostgreSQL client: a bounded pool, transactions, and the one bridge to asyncio.
 
-``ThreadedConnectionPool`` alone raises at once when it is exhausted, closes every connection
-above ``minconn`` on return, and hands out connections that died with a restarted server.
-``PgClient`` waits for a slot, keeps connections up to the maximum, throws dead ones away
-before use, and repeats a statement once when its connection breaks.
+A caller waits for a free connection; dead ones are thrown away before use; a statement is
+repeated once when its connection breaks. When one connection had to be given up because nothing
+came back, those that have not been heard since are not trusted either: after a fail-over they
+would cost their time-out each.
 """
 
 from __future__ import annotations
 
 import asyncio
-import select
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import psycopg2
 import psycopg2.extras
 from psycopg2 import errors as pg_errors
-from psycopg2.extensions import connection as Connection
 from psycopg2.extensions import cursor as Cursor
-from psycopg2.pool import PoolError, ThreadedConnectionPool
 
-from src.errors import StorageRejectedError, StorageUnavailableError
+from src.errors import (
+    StorageFullError,
+    StorageRejectedError,
+    StorageTimeoutError,
+    StorageUnavailableError,
+)
+from src.storage.pg_connection import Limits, PgConnection, connect
+from src.storage.pg_failures import statement_failure
 from src.storage.prepared import PreparedStatement
 
 T = TypeVar("T")
 Params = Mapping[str, Any] | None
 Row = tuple[Any, ...]
 
-CONNECT_TIMEOUT = 5  # seconds for one attempt to connect
 RECONNECT_SECONDS = 5.0  # how long a broken statement waits for a restarting server
 RECONNECT_PAUSE = 0.1
-LIMIT_EXCEEDED = "54"  # class of sqlstates that the driver takes for operational errors
+CLOSE_SECONDS = 0.5  # what a running statement gets when the client is closed
 
 
 class _NoFreeConnectionError(StorageUnavailableError):
     """Every connection of the pool stayed in use."""
-
-
-def connect(dsn: str, *, application_name: str = "pomni") -> Connection:
-    """Open one connection of one's own, outside the pool.
-
-    Raises:
-        StorageUnavailableError: The server cannot be reached or refuses the log-in.
-    """
-    try:
-        return psycopg2.connect(
-            dsn,
-            connect_timeout=CONNECT_TIMEOUT,
-            application_name=application_name,
-            keepalives_idle=30,
-            client_encoding="UTF8",
-        )
-    except psycopg2.Error as error:
-        raise StorageUnavailableError(str(error).strip()) from error
 
 
 class PgClient:
@@ -67,6 +52,7 @@ class PgClient:
         statements: How many statements went to the server, for tests and benchmarks; that one
             is prepared, once per connection, is not counted.
         transactions: How many transactions these were (a statement alone is one).
+        full_at: When a statement last failed for a full disk, on the monotonic clock, or None.
     """
 
     def __init__(
@@ -88,12 +74,18 @@ class PgClient:
         self.dsn = dsn
         self.statements = 0
         self.transactions = 0
+        self.full_at: float | None = None
         self._min = min_connections
         self._max = max_connections
         self._wait_timeout = wait_timeout
         self._slots = threading.BoundedSemaphore(max_connections)
-        self._prepared: WeakKeyDictionary[Connection, set[str]] = WeakKeyDictionary()
-        self._pool: ThreadedConnectionPool | None = None
+        self._prepared: WeakKeyDictionary[PgConnection, set[str]] = WeakKeyDictionary()
+        self._idle: list[PgConnection] = []
+        self._used: set[PgConnection] = set()
+        self._silent_since = 0.0
+        self._is_open = False
+        self._is_closing = False
+        self._lock = threading.Lock()  # of the five above; never held across a call to the server
         self._threads: ThreadPoolExecutor | None = None
         self._open_lock = threading.Lock()
 
@@ -104,33 +96,33 @@ class PgClient:
             StorageUnavailableError: The server cannot be reached.
         """
         with self._open_lock:
-            if self._pool is not None:
+            if self._is_open:
                 return
-            try:
-                pool = ThreadedConnectionPool(
-                    self._min,
-                    self._max,
-                    self.dsn,
-                    connect_timeout=CONNECT_TIMEOUT,
-                    application_name="pomni",
-                    keepalives_idle=30,
-                    client_encoding="UTF8",
-                )
-            except psycopg2.Error as error:
-                raise StorageUnavailableError(str(error).strip()) from error
-            pool.minconn = self._max  # else every connection above the minimum closes on return
+            self._idle = [connect(self.dsn) for _ in range(self._min)]
             self._threads = ThreadPoolExecutor(self._max, thread_name_prefix="pg")
-            self._pool = pool
+            self._is_open, self._is_closing = True, False
 
     def close(self) -> None:
-        """Close every connection. Closing twice does nothing."""
+        """Close every connection. Closing twice does nothing.
+
+        A statement that still runs gets half a second more: with a frozen server it would hold up
+        the end of the process.
+        """
         with self._open_lock:
             threads, self._threads = self._threads, None  # from here on ``run`` refuses
+            with self._lock:
+                self._is_closing = True
+                running = list(self._used)
+            for connection in running:
+                connection.hurry(CLOSE_SECONDS)
             if threads is not None:
                 threads.shutdown(wait=True)
-            if self._pool is not None:
-                self._pool.closeall()
-                self._pool = None
+            with self._lock:
+                self._is_open = False
+                left = [*self._idle, *self._used]
+                self._idle = []
+            for connection in left:
+                connection.close()
 
     async def run(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """Call a blocking repository method in the client's own threads.
@@ -143,48 +135,69 @@ class PgClient:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, lambda: function(*args, **kwargs))
 
-    def fetch_all(self, sql: str, params: Params = None) -> list[Row]:
+    def fetch_all(
+        self, sql: str, params: Params = None, *, limits: Limits | None = None
+    ) -> list[Row]:
         """Run one statement as a transaction of its own and return its rows.
 
         A statement whose connection breaks is run once more on a new connection, so it must
         not do harm when it runs twice: our statements are guarded by unique constraints.
 
+        Args:
+            sql: With ``%(name)s`` for parameters.
+            params: Their values.
+            limits: How long it may take; by default what a turn's statement gets.
+
         Raises:
-            StorageUnavailableError: No connection, or it broke twice.
+            StorageUnavailableError: No connection, or it broke twice, or took too long.
             StorageRejectedError: The server refused the statement.
         """
+        if limits is not None:
+            return self.in_transaction(lambda t: t.fetch_all(sql, params), limits=limits)
         return self._repeat_once(lambda: self._fetch(sql, params))
 
     def fetch_prepared(self, statement: PreparedStatement, params: Params) -> list[Row]:
         """Like ``fetch_all``, without planning the statement anew each time."""
         return self._repeat_once(lambda: self._fetch_prepared(statement, params))
 
-    def fetch_one(self, sql: str, params: Params = None) -> Row | None:
+    def fetch_one(
+        self, sql: str, params: Params = None, *, limits: Limits | None = None
+    ) -> Row | None:
         """Like ``fetch_all``, for the first row or None."""
-        rows = self.fetch_all(sql, params)
+        rows = self.fetch_all(sql, params, limits=limits)
         return rows[0] if rows else None
 
-    def execute(self, sql: str, params: Params = None) -> int:
+    def execute(self, sql: str, params: Params = None, *, limits: Limits | None = None) -> int:
         """Like ``fetch_all``, for a statement without rows; returns the rows it touched."""
+        if limits is not None:
+            return self.in_transaction(lambda t: t.execute(sql, params), limits=limits)
         return self._repeat_once(lambda: self._execute(sql, params))
 
-    def in_transaction(self, work: Callable[[Transaction], T]) -> T:
+    def in_transaction(
+        self, work: Callable[[Transaction], T], *, limits: Limits | None = None
+    ) -> T:
         """Run ``work`` in one transaction, and once more when the connection breaks."""
 
         def attempt() -> T:
-            with self.transaction() as transaction:
+            with self.transaction(limits=limits) as transaction:
                 return work(transaction)
 
         return self._repeat_once(attempt)
 
     @contextmanager
-    def transaction(self) -> Iterator[Transaction]:
+    def transaction(self, *, limits: Limits | None = None) -> Iterator[Transaction]:
         """One transaction: committed at the end of the block, rolled back on any error."""
         with self._connection() as connection:
             connection.autocommit = False
             self.transactions += 1
-            with connection, connection.cursor() as cursor:
-                yield Transaction(self, cursor)
+            try:
+                with connection, connection.cursor() as cursor:
+                    if limits is not None:
+                        connection.limit(limits, is_local=True)
+                    yield Transaction(self, cursor)
+            finally:
+                if limits is not None:
+                    connection.forget_limit()
 
     def _fetch(self, sql: str, params: Params) -> list[Row]:
         with self._autocommit() as cursor:
@@ -193,7 +206,8 @@ class PgClient:
 
     def _fetch_prepared(self, statement: PreparedStatement, params: Params) -> list[Row]:
         with self._autocommit() as cursor:
-            known = self._prepared.setdefault(cursor.connection, set())
+            connection: Any = cursor.connection
+            known = self._prepared.setdefault(connection, set())
             try:
                 if statement.name not in known:
                     cursor.execute(statement.prepare)
@@ -220,10 +234,10 @@ class PgClient:
     def _repeat_once(self, attempt: Callable[[], T]) -> T:
         try:
             return attempt()
-        except _NoFreeConnectionError:
-            raise  # the server is well, and the caller has waited long enough
+        except (_NoFreeConnectionError, StorageFullError, StorageTimeoutError):
+            raise  # the server answers, and trying again at once would change nothing
         except StorageUnavailableError:
-            if self._pool is None:
+            if self._is_closing:
                 raise
         self._wait_until_reachable()
         return attempt()
@@ -231,7 +245,7 @@ class PgClient:
     def _wait_until_reachable(self) -> None:
         """Wait, within bounds, for a server that is restarting; then let the attempt decide."""
         deadline = time.monotonic() + RECONNECT_SECONDS
-        while time.monotonic() < deadline:
+        while not self._is_closing and time.monotonic() < deadline:
             try:
                 connect(self.dsn).close()
             except StorageUnavailableError:
@@ -240,40 +254,60 @@ class PgClient:
                 return
 
     @contextmanager
-    def _connection(self) -> Iterator[Connection]:
-        pool = self._pool
-        if pool is None:
-            raise StorageUnavailableError("the database client is closed")
+    def _connection(self) -> Iterator[PgConnection]:
+        self._check_open()
         if not self._slots.acquire(timeout=self._wait_timeout):
             raise _NoFreeConnectionError(
                 f"no database connection became free within {self._wait_timeout:g} s "
                 f"(PG_POOL_MAX is {self._max})"
             )
         try:
-            connection = self._take(pool)
+            connection = self._take()
             try:
                 with wrapped_errors():
                     yield connection
+            except StorageFullError:
+                self.full_at = time.monotonic()
+                _roll_back(connection)
+                raise
             except BaseException:
                 _roll_back(connection)
                 raise
             finally:
-                with suppress(PoolError):  # the client was closed meanwhile, and this with it
-                    pool.putconn(connection, close=bool(connection.closed))
+                self._give_back(connection)
         finally:
             self._slots.release()
 
-    def _take(self, pool: ThreadedConnectionPool) -> Connection:
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise StorageUnavailableError("the database client is closed")
+
+    def _take(self) -> PgConnection:
         """A live connection: those whose server has hung up are closed and passed over."""
-        for _ in range(self._max + 1):
-            try:
-                connection: Connection = pool.getconn()
-            except psycopg2.Error as error:
-                raise StorageUnavailableError(str(error).strip()) from error
-            if not _has_hung_up(connection):
-                return connection
-            pool.putconn(connection, close=True)
-        raise StorageUnavailableError("every pooled connection was dead")
+        while True:
+            with self._lock:
+                self._check_open()
+                connection = self._idle.pop() if self._idle else None
+            if connection is None:
+                connection = connect(self.dsn)
+            elif connection.has_hung_up() or connection.answered_at < self._silent_since:
+                connection.close()
+                continue
+            with self._lock:
+                self._used.add(connection)
+            if self._is_closing:
+                connection.hurry(CLOSE_SECONDS)
+            return connection
+
+    def _give_back(self, connection: PgConnection) -> None:
+        with self._lock:
+            self._used.discard(connection)
+            if connection.silent_since is not None:
+                self._silent_since = max(self._silent_since, connection.silent_since)
+            if self._is_open and not connection.closed:
+                self._idle.append(connection)
+                return
+        connection.close()
 
 
 class Transaction:
@@ -313,12 +347,7 @@ def wrapped_errors() -> Iterator[None]:
     try:
         yield
     except psycopg2.Error as error:
-        is_lost = isinstance(error, psycopg2.OperationalError | psycopg2.InterfaceError)
-        if is_lost and not (error.pgcode or "").startswith(LIMIT_EXCEEDED):
-            raise StorageUnavailableError(_first_line(error)) from error
-        raise StorageRejectedError(
-            f"PostgreSQL refused a statement: {type(error).__name__}", error.pgcode
-        ) from error
+        raise statement_failure(error) from error
     except ValueError as error:  # psycopg2 refuses NUL bytes itself
         raise StorageRejectedError(f"a value cannot be stored: {error}", None) from error
 
@@ -338,23 +367,7 @@ def storable(text: str) -> str:
     return cleaned
 
 
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
-
-
-def _has_hung_up(connection: Connection) -> bool:
-    """Whether an idle connection has something to read: the server's good-bye."""
-    if connection.closed:
-        return True
-    try:
-        readable, _, _ = select.select([connection.fileno()], [], [], 0)
-    except (OSError, ValueError, psycopg2.Error):
-        return True
-    return bool(readable)
-
-
-def _roll_back(connection: Connection) -> None:
+def _roll_back(connection: PgConnection) -> None:
     if connection.closed:
         return
     try:

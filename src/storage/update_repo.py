@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from src.errors import StorageRejectedError
 from src.storage.pg_client import PgClient
+from src.storage.pg_connection import PATIENT
 from src.storage.prepared import PreparedStatement
 from src.storage.user_settings_repo import Mode
 
@@ -388,12 +389,12 @@ class UpdateRepository:
         Args:
             older_than: Seconds since it was received.
         """
-        row = self._client.fetch_one(DEFER_FORGOTTEN, {"seconds": older_than})
+        row = self._client.fetch_one(DEFER_FORGOTTEN, {"seconds": older_than}, limits=PATIENT)
         return int(row[0]) if row else 0
 
     def prune(self, *, hours: int) -> int:
         """Delete updates that were handled more than ``hours`` ago; returns how many."""
-        return self._client.execute(DELETE_OLD, {"hours": hours})
+        return self._client.execute(DELETE_OLD, {"hours": hours}, limits=PATIENT)
 
     def count_waiting(self) -> tuple[int, float]:
         """How many updates wait, and how many seconds the oldest has waited."""

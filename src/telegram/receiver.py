@@ -162,7 +162,7 @@ class Poller:
 
     async def _become_receiver(self) -> None:
         """Hold the lock of this bot, waiting for it as long as another process has it."""
-        if self.is_receiver and self._lock.is_connected():
+        if self.is_receiver and await self._still_holds():
             return
         self.is_receiver = False
         while not await asyncio.to_thread(self._lock.try_exclusive):
@@ -172,6 +172,11 @@ class Poller:
             )
             await asyncio.sleep(self._timing.standby_pause)
         self.is_receiver = True
+
+    async def _still_holds(self) -> bool:
+        if not self._lock.is_connected():
+            return False
+        return not self._lock.needs_proof() or await asyncio.to_thread(self._lock.prove)
 
     async def _receive(self, offset: int | None) -> int | None:
         """One ``getUpdates``; returns the offset that confirms it, None when nothing came.

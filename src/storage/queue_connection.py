@@ -1,0 +1,97 @@
+"""The queue's connections (psycopg, asyncio), held to the same time-outs as our own.
+
+procrastinate waits for its statements without an end. Here each wait has one: when it is over, the
+socket is shut, and psycopg reports a lost connection, which the workers know how to survive.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import time
+from contextlib import suppress
+from typing import Any, ClassVar, TypeVar
+from weakref import WeakSet
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg.abc import PQGen
+
+from src.storage.pg_connection import GRACE, IDLE_SECONDS, ORDINARY
+from src.storage.pg_failures import connect_failure
+
+T = TypeVar("T")
+
+WAIT_SECONDS = ORDINARY.statement + GRACE
+# SET as a function, since poolers refuse these among the start-up parameters.
+SET_LIMITS = """
+SELECT set_config('statement_timeout', %(statement)s, false),
+       set_config('lock_timeout', %(lock)s, false),
+       set_config('idle_in_transaction_session_timeout', %(idle)s, false)
+"""
+
+
+class QueueConnection(AsyncConnection[Any]):
+    """A connection that gives up a server that says nothing.
+
+    With it go all others of this process that have not been heard since: after a fail-over each
+    of them would cost its time-out.
+    """
+
+    _living: ClassVar[WeakSet[QueueConnection]] = WeakSet()
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Made by ``connect``."""
+        super().__init__(*args, **kwargs)
+        self._answered_at = time.monotonic()
+        self._living.add(self)
+
+    @classmethod
+    async def connect(cls, *args: Any, **kwargs: Any) -> QueueConnection:
+        """See psycopg.
+
+        Raises:
+            psycopg.OperationalError: With a cause in our words: psycopg's quote the address.
+        """
+        try:
+            return await super().connect(*args, **kwargs)
+        except (psycopg.Error, UnicodeError, ValueError) as error:
+            raise psycopg.OperationalError(str(connect_failure(error))) from None
+
+    async def wait(self, gen: PQGen[T], *args: Any, **kwargs: Any) -> T:
+        """Wait for the server, within bounds; only a notification may take any time."""
+        if getattr(gen, "__name__", "") == "notifies":
+            return await super().wait(gen, *args, **kwargs)
+        began = time.monotonic()
+        late = asyncio.get_running_loop().call_later(WAIT_SECONDS, self._give_up, began)
+        try:
+            return await super().wait(gen, *args, **kwargs)
+        finally:
+            late.cancel()
+            self._answered_at = time.monotonic()
+
+    def _give_up(self, began: float) -> None:
+        self._cut()
+        for other in list(self._living):
+            if other._answered_at < began:
+                other._cut()
+
+    def _cut(self) -> None:
+        with suppress(OSError, psycopg.Error), self._line() as line:
+            line.shutdown(socket.SHUT_RDWR)
+
+    def _line(self) -> socket.socket:
+        return socket.socket(fileno=os.dup(self.pgconn.socket))
+
+
+async def limit(connection: AsyncConnection[Any]) -> None:
+    """Hold a new connection to the ordinary limits."""
+    milliseconds = {
+        "statement": str(round(1000 * ORDINARY.statement)),
+        "lock": str(round(1000 * ORDINARY.lock)),
+        "idle": str(round(1000 * IDLE_SECONDS)),
+    }
+    await connection.execute(SET_LIMITS, milliseconds)
+    if not connection.autocommit:
+        await connection.commit()
