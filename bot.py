@@ -10,7 +10,6 @@ import argparse
 import asyncio
 import gc
 import os
-import signal
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ import uvloop
 from src.config import Settings, is_quarantine, load_settings
 from src.errors import AppError, ConfigError
 from src.logs import configure_logging
+from src.shutdown import SHUTDOWN
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 # Python does by default, costs a tenth of a turn.
 GC_THRESHOLD = (20_000, 20, 20)
 ALL = "all"  # of ``jobs --retry``
+
+# Commands that are cancelled at a signal need not finish turns; seconds.
+CANCEL_SECONDS = 3.0
+DRAINING = ("run", "worker")
 
 Command = Callable[[Settings, argparse.Namespace], Coroutine[Any, Any, int]]
 
@@ -164,18 +168,19 @@ async def _work(settings: Settings, arguments: argparse.Namespace, *, receive: b
     from src.application import open_core
     from src.telegram.bot_process import run_bot_process
 
-    stop = _stop_signal()
     if is_quarantine():
-        return await _quarantine(settings, arguments, stop)
-    async with open_core(settings, extra_tools=arguments.extra_tools) as core:
-        _keep_imports()
-        await run_bot_process(core, stop, receive=receive)
-    return 0
+        return await _quarantine(settings, arguments)
+    try:
+        async with open_core(settings, extra_tools=arguments.extra_tools) as core:
+            _keep_imports()
+            await run_bot_process(core, SHUTDOWN, receive=receive)
+    except asyncio.CancelledError:
+        if SHUTDOWN.signal is None:
+            raise
+    return 0  # also when it was told to stop before it had begun
 
 
-async def _quarantine(
-    settings: Settings, arguments: argparse.Namespace, stop: asyncio.Event
-) -> int:
+async def _quarantine(settings: Settings, arguments: argparse.Namespace) -> int:
     """Another process of this program started us to try the jobs that it suspects."""
     from pydantic import SecretStr
 
@@ -189,20 +194,15 @@ async def _quarantine(
     try:
         async with open_core(its, extra_tools=arguments.extra_tools) as core:
             _keep_imports()
-            await run_quarantine(core, stop, parent)
+            await run_quarantine(core, SHUTDOWN, parent)
     except AppError as error:
         print(f"Pomni stopped: {error}", file=sys.stderr)
+    except asyncio.CancelledError:
+        if SHUTDOWN.signal is None:
+            raise
     alive.cancel()
     parent.tell_end()
     return 0
-
-
-def _stop_signal() -> asyncio.Event:
-    """An event that is set when we are asked to stop."""
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    return stop
 
 
 def _keep_imports() -> None:
@@ -286,7 +286,10 @@ def parse_arguments(
 
 
 def main(argv: list[str] | None = None, *, extra_tools: Sequence[BaseTool] = ()) -> int:
-    """Run one command; returns the exit status: 0, 1 for a failure, 2 for bad settings.
+    """Run one command; returns the exit status.
+
+    0; 1 for a failure, 2 for bad settings; 3 when it was told to stop and had to be ended by force
+    (see ``src/shutdown.py``); 130 or 143 when a signal cancelled it.
 
     Args:
         argv: The command line; None for the process's own.
@@ -297,9 +300,14 @@ def main(argv: list[str] | None = None, *, extra_tools: Sequence[BaseTool] = ())
     try:
         settings = load_settings()
         configure_logging(_log_level(settings, arguments), settings.secrets())
+        name = arguments.command or "run"
+        seconds = settings.shutdown_timeout
+        if name not in DRAINING:
+            seconds = min(seconds, CANCEL_SECONDS)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            command = COMMANDS[name](settings, arguments)
             try:
-                return runner.run(COMMANDS[arguments.command or "run"](settings, arguments))
+                return runner.run(SHUTDOWN.run(command, seconds=seconds))
             except SystemExit:  # a job called sys.exit: a death as any other, and not a good-bye
                 os._exit(1)
     except ConfigError as error:

@@ -23,6 +23,7 @@ from src.metrics import Metrics
 from src.services.agent_service import AgentService, TurnStores
 from src.services.command_service import CommandService
 from src.services.tool_history_service import ToolHistoryService
+from src.shutdown import SHUTDOWN
 from src.storage.conversation_repo import (
     ConversationRepository,
     set_conversation_repo_factory,
@@ -84,8 +85,11 @@ async def open_database(settings: Settings) -> AsyncIterator[str]:
         yield settings.database_dsn
         return
     server = EmbeddedPostgres(settings.data_dir)
+    SHUTDOWN.at_worst(server.abandon)
     try:
-        yield await asyncio.to_thread(server.start)
+        dsn = await asyncio.to_thread(server.start)
+        server.look_after()
+        yield dsn
     finally:
         await asyncio.to_thread(server.stop)
 

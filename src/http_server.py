@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import socket
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from pathlib import Path
 
 import uvicorn
 from starlette.applications import Starlette
@@ -15,15 +17,20 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from src.errors import ConfigError, StorageError
+from src.http_connections import BACKLOG, KEEP_ALIVE_SECONDS, BoundedConnection
 from src.metrics import Metrics
 from src.storage.job_death_repo import JobDeathRepository
 from src.storage.pg_client import PgClient
+from src.storage.postgres_folder import find_shortage
 from src.storage.update_repo import UpdateRepository
 from src.storage.worker_repo import WorkerRepository
 
 RECEIVE_SECONDS = 90.0  # a getUpdates answers within 25; a webhook may be quiet for ever
 HEARTBEAT_SECONDS = 30.0
 CHECK_SECONDS = 2.0  # whoever probes does not wait long either
+FULL_SECONDS = 60.0  # how long a statement that failed for a full disk is told
+FINISH_SECONDS = 1  # what running requests get when the process stops; Telegram calls again
+MAX_WEBHOOK_CALLS = 100  # side by side, of which Telegram makes 40 by default
 
 Check = Callable[[], Awaitable[str | None]]
 
@@ -38,8 +45,18 @@ class ReadinessChecks:
         workers: WorkerRepository,
         last_received: Callable[[], float | None] | None,
         is_polling: bool,
+        data_dir: Path | None = None,
     ) -> None:
-        """Look at these; ``last_received`` tells when Telegram was last heard, if we receive."""
+        """Look at these.
+
+        Args:
+            client: Of the database.
+            workers: Their heartbeats.
+            last_received: When Telegram was last heard, if we receive.
+            is_polling: Whether we ask Telegram, or are called.
+            data_dir: Where the embedded database lies, if it is that one.
+        """
+        self._data_dir = data_dir
         self._client = client
         self._workers = workers
         self._last_received = last_received
@@ -55,11 +72,23 @@ class ReadinessChecks:
         }
 
     async def _database(self) -> str | None:
+        shortage = self._find_shortage()
+        if shortage is not None:
+            return shortage
         try:
             await self._client.run(self._client.fetch_one, "SELECT 1")
         except StorageError as error:
             return str(error)
         return None
+
+    def _find_shortage(self) -> str | None:
+        """Reading goes on when the disk is full, so a question would be answered."""
+        if self._data_dir is not None:
+            return find_shortage(self._data_dir)
+        full_at = self._client.full_at
+        if full_at is None or time.monotonic() > full_at + FULL_SECONDS:
+            return None
+        return "the disk is full: PostgreSQL could not write (53100)"
 
     async def _telegram(self) -> str | None:
         """Polling must have heard from Telegram lately; a webhook is called when there is news."""
@@ -122,9 +151,13 @@ def build_http_app(
         Route("/metrics", show_metrics),
     ]
     if webhook is not None:
+        calls = asyncio.BoundedSemaphore(MAX_WEBHOOK_CALLS)
 
         async def take_update(request: Request) -> Response:  # a Route calls functions only
-            return await webhook(request)
+            if calls.locked():  # so that there is room for the others whatever the database does
+                return PlainTextResponse("try again", 503)
+            async with calls:
+                return await webhook(request)
 
         routes.append(Route("/telegram/webhook", take_update, methods=["POST"]))
     return Starlette(routes=routes)
@@ -138,13 +171,33 @@ async def _within_deadline(check: Check) -> str | None:
         return f"no answer within {CHECK_SECONDS:g} s"
 
 
+def _describe_bind(error: Exception) -> str:
+    if isinstance(error, OSError) and error.errno in (errno.EADDRINUSE, errno.EACCES):
+        mend = "Choose another port, or 0 for any free one"
+        return f"HTTP_PORT: it cannot be used ({error.strerror}). {mend}"
+    return (
+        "HTTP_HOST: it is no address of this machine. "
+        "Write 127.0.0.1, or 0.0.0.0 to be reached from others"
+    )
+
+
 class HttpServer(uvicorn.Server):
     """uvicorn inside our own event loop; signals are ``bot.py``'s."""
 
     def __init__(self, app: Starlette, host: str, port: int) -> None:
         """Serve ``app`` on ``host:port``; port 0 takes any free one."""
         super().__init__(
-            uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", ws="none")
+            uvicorn.Config(
+                app,
+                http=BoundedConnection,
+                log_config=None,
+                access_log=False,
+                lifespan="off",
+                ws="none",
+                backlog=BACKLOG,
+                timeout_keep_alive=KEEP_ALIVE_SECONDS,
+                timeout_graceful_shutdown=FINISH_SECONDS,
+            )
         )
         self._host = host
         self._port = port
@@ -161,14 +214,9 @@ class HttpServer(uvicorn.Server):
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((self._host, self._port))
-        except OSError as error:
+        except (OSError, UnicodeError, ValueError, TypeError) as error:
             listener.close()
-            raise ConfigError(
-                [
-                    f"HTTP_PORT: {self._host}:{self._port} cannot be used ({error.strerror}). "
-                    "Choose another port, or 0 for any free one"
-                ]
-            ) from error
+            raise ConfigError([_describe_bind(error)]) from None
         self.port = listener.getsockname()[1]
         return listener
 

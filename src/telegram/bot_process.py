@@ -25,6 +25,7 @@ from src.jobs.memory_tasks import MemoryTasks
 from src.jobs.quarantine import Parent, Quarantine, QuarantineWorker
 from src.jobs.update_tasks import UpdateTasks
 from src.jobs.workers import Workers, build_queue
+from src.shutdown import Shutdown
 from src.storage.advisory_lock import POLLER_LOCK, WORKER_LOCK, AdvisoryLock
 from src.storage.worker_repo import WorkerRepository
 from src.telegram.delivery import Delivery
@@ -49,8 +50,10 @@ class Receiving:
     webhook: WebhookRoute | None = None
 
 
-async def run_bot_process(core: Core, stop: asyncio.Event, *, receive: bool) -> None:
-    """Work until ``stop``: take updates when ``receive``, and handle what is queued.
+async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> None:
+    """Work until told to stop: take updates when ``receive``, and handle what is queued.
+
+    Before it works it may be cancelled at any point.
 
     Raises:
         ConfigError: The token is wrong, or the HTTP port is taken.
@@ -59,9 +62,7 @@ async def run_bot_process(core: Core, stop: asyncio.Event, *, receive: bool) -> 
     async with AsyncExitStack() as stack:
         bot = build_bot(core.settings, core.metrics)
         stack.push_async_callback(bot.session.close)
-        identity = await _until_reached(bot, stop)
-        if identity is None:
-            return
+        identity = await _until_reached(bot)
         queue = build_queue(core.dsn)
         await stack.enter_async_context(queue.open_async())
         dead_jobs = _register_tasks(core, bot, identity, queue)
@@ -90,10 +91,10 @@ async def run_bot_process(core: Core, stop: asyncio.Event, *, receive: bool) -> 
             "started",
             extra={"bot": identity.username, "receives": receive, "http_port": http.port},
         )
-        await _run_until(stop, jobs, workers, http)
+        await _run_until(shutdown.drain(), jobs, workers, http)
 
 
-async def run_quarantine(core: Core, stop: asyncio.Event, parent: Parent) -> None:
+async def run_quarantine(core: Core, shutdown: Shutdown, parent: Parent) -> None:
     """Work off the suspected jobs, in a process of their own; nothing else is done here.
 
     Raises:
@@ -103,14 +104,13 @@ async def run_quarantine(core: Core, stop: asyncio.Event, parent: Parent) -> Non
     async with AsyncExitStack() as stack:
         bot = build_bot(core.settings, core.metrics)
         stack.push_async_callback(bot.session.close)
-        identity = await _until_reached(bot, stop)
-        if identity is None:
-            return
+        identity = await _until_reached(bot)
         queue = build_queue(core.dsn)
         await stack.enter_async_context(queue.open_async())
         _register_tasks(core, bot, identity, queue)
         timeout = core.settings.shutdown_timeout
-        await QuarantineWorker(queue, parent, shutdown_timeout=timeout).run(stop)
+        worker = QuarantineWorker(queue, parent, shutdown_timeout=timeout)
+        await worker.run(shutdown.drain())
 
 
 class HttpRunner:
@@ -185,6 +185,7 @@ def _build_http(core: Core, receiving: Receiving, *, required: bool) -> HttpRunn
         workers=WorkerRepository(core.client),
         last_received=(lambda: intake.last_received) if intake is not None else None,
         is_polling=receiving.poller is not None,
+        data_dir=core.settings.data_dir if core.settings.uses_embedded_database else None,
     )
     app = build_http_app(
         checks=checks,
@@ -198,14 +199,14 @@ def _build_http(core: Core, receiving: Receiving, *, required: bool) -> HttpRunn
     return HttpRunner(server, required=required)
 
 
-async def _until_reached(bot: Bot, stop: asyncio.Event) -> BotIdentity | None:
-    """Who we are, as soon as Telegram says so; None when told to stop before.
+async def _until_reached(bot: Bot) -> BotIdentity:
+    """Who we are, as soon as Telegram says so.
 
     Raises:
         ConfigError: Telegram says several times in a row that it does not know the token.
     """
     pause, unauthorized = 0.5, 0
-    while not stop.is_set():
+    while True:
         try:
             return await get_identity(bot)
         except ConfigError:
@@ -216,12 +217,8 @@ async def _until_reached(bot: Bot, stop: asyncio.Event) -> BotIdentity | None:
         except DeliveryError as error:
             unauthorized = 0
             logger.error("%s; trying again", error)  # noqa: TRY400  (the cause is in the message)
-        try:
-            async with asyncio.timeout(pause * random.uniform(0.8, 1.2)):
-                await stop.wait()
-        except TimeoutError:
-            pause = min(MAX_PAUSE, pause * 2)
-    return None
+        await asyncio.sleep(pause * random.uniform(0.8, 1.2))
+        pause = min(MAX_PAUSE, pause * 2)
 
 
 async def _announce(bot: Bot, core: Core) -> None:
@@ -246,7 +243,7 @@ async def _run_until(
 ) -> None:
     """Run the jobs side by side; on ``stop``, or when one fails, drain the workers and end."""
     tasks = [asyncio.ensure_future(job) for job in jobs]
-    work, serve, *receive = tasks
+    receive = tasks[2:]
     stopped = asyncio.ensure_future(stop.wait())
     pending: set[asyncio.Future[Any]] = {*tasks, stopped}
     failed: BaseException | None = None
@@ -254,13 +251,11 @@ async def _run_until(
         done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
         failed = next((task.exception() for task in done if task.exception()), None)
     logger.info("stopping: finishing the turns that are under way")
-    for task in receive:
+    for task in (*receive, stopped):
         task.cancel()
-    await asyncio.gather(*receive, return_exceptions=True)
     workers.stop()
     http.stop()
-    await asyncio.gather(work, serve, return_exceptions=True)
-    stopped.cancel()
+    await asyncio.gather(*tasks, stopped, return_exceptions=True)
     logger.info("stopped")
     if failed is not None:
         raise failed if isinstance(failed, AppError) else AppError(str(failed)) from failed

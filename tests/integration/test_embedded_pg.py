@@ -9,16 +9,19 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from pathlib import Path
 
+import psutil
 import psycopg2
 import pytest
 
 from src.errors import StorageUnavailableError
+from src.storage import embedded_pg, postgres_process
 from src.storage.embedded_pg import EmbeddedPostgres
 from tests.integration.embedded_users import (
     ServerUser,
     Stranger,
     ask,
     borrowed,
+    find_postmaster,
     freeze_postmaster,
     is_reachable,
     kill_postmaster,
@@ -147,19 +150,35 @@ def test_stopping_after_the_server_was_killed_is_no_error(data_dir: Path) -> Non
     server.stop()
 
 
-def test_a_server_that_does_not_stop_is_left_to_the_next_user(
-    data_dir: Path, caplog: pytest.LogCaptureFixture
+def test_a_server_that_does_not_stop_in_time_goes_on_stopping(
+    data_dir: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(embedded_pg, "STOP_SECONDS", 0.3)
     server = EmbeddedPostgres(data_dir)
     address = server.start()
-    pid_file = data_dir / "postgres" / "postmaster.pid"
-    began, is_root = started_at(address), os.geteuid() == 0
-    pid_file.chmod(0)  # pg_ctl is not root
+    began, postmaster = started_at(address), find_postmaster(data_dir)
+    postmaster.suspend()
     server.stop()
-    assert ("the embedded PostgreSQL did not stop" in caplog.messages) == is_root
-    pid_file.chmod(0o600)
-    assert started_at(server.start()) == began
+    assert caplog.messages == ["the embedded PostgreSQL did not stop in time"]
+    postmaster.resume()
+    assert started_at(server.start()) != began, "it has ended, and another one began"
     server.stop()
+    server.stop()
+
+
+def test_a_frozen_server_is_ended_by_the_next_user(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_process, "FROZEN_SECONDS", 0.5)
+    monkeypatch.setattr(postgres_process, "ANSWER_SECONDS", 0.3)
+    first, second = EmbeddedPostgres(data_dir), EmbeddedPostgres(data_dir)
+    address = first.start()
+    with closing(psycopg2.connect(address)) as backend:
+        for process in (find_postmaster(data_dir), psutil.Process(backend.info.backend_pid)):
+            process.suspend()
+        assert ask(second.start(), "SELECT text FROM notes") == "kept"
+    first.stop()
+    second.stop()
     assert not is_reachable(address)
 
 

@@ -17,7 +17,7 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 # Lowest first. A module imports from its own level and from those above it in this table.
 LEVELS: tuple[tuple[str, ...], ...] = (
-    ("src.errors", "src.metrics", "src.texts", "src.time_zones"),
+    ("src.errors", "src.metrics", "src.shutdown", "src.texts", "src.time_zones"),
     ("src.config", "src.logs"),
     ("src.storage",),
     ("src.llm",),
@@ -25,7 +25,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     ("src.graph",),
     ("src.services",),
     ("src.memory_core",),
-    ("src.application", "src.http_server"),
+    ("src.application", "src.http_connections", "src.http_server"),
     ("src.jobs", "src.telegram"),
     ("src.console",),
     ("src.doctor",),
