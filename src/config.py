@@ -18,6 +18,7 @@ import pytz
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from src.database_url import find_url_problem
 from src.errors import ConfigError
 
 OFFLINE_MODEL = "offline"
@@ -41,13 +42,10 @@ PROVIDERS: Mapping[str, Provider] = {
 
 QUARANTINE_VARIABLE = "POMNI_QUARANTINE"  # set by one process of ours for another; no setting
 
-BAD_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
-HOST = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(:\d*)?")  # one of libpq's hosts, with its port
-
 
 def _check_time_zone(name: str) -> str:
     if name not in pytz.all_timezones_set:
-        raise ValueError(f"{name!r} is not a time zone")
+        raise ValueError("it is not the name of a time zone")
     return name
 
 
@@ -84,12 +82,9 @@ def _check_webhook_secret(value: SecretStr) -> SecretStr:
 
 def _check_database_url(value: SecretStr) -> SecretStr:
     """Refuse what libpq would refuse while it quotes a piece of the password."""
-    scheme, _, rest = value.get_secret_value().partition("://")
-    if scheme not in ("postgresql", "postgres"):
-        raise ValueError("it does not begin with postgresql://")
-    hosts = re.split(r"[/?]", rest, maxsplit=1)[0].rpartition("@")[2]
-    if BAD_PERCENT.search(rest) or not all(map(HOST.fullmatch, hosts.split(","))):
-        raise ValueError("write special characters in the password percent-encoded (@ as %40)")
+    problem = find_url_problem(value.get_secret_value())
+    if problem is not None:
+        raise ValueError(problem)
     return value
 
 
@@ -98,7 +93,7 @@ def _check_model(value: str) -> str:
     if provider == OFFLINE_MODEL and not name:
         return value
     if provider not in PROVIDERS or not name:
-        raise ValueError(f"{value!r} is not provider:model")
+        raise ValueError("it is not provider:model")
     return value
 
 
@@ -106,7 +101,7 @@ def _check_embedding_model(value: str) -> str:
     provider, _, name = value.partition(":")
     if value == LOCAL_EMBEDDINGS or (provider == "openai" and name):
         return value
-    raise ValueError(f"{value!r} is neither local nor openai:model")
+    raise ValueError("it is neither local nor openai:model")
 
 
 def _split_ids(value: Any) -> Any:
@@ -319,10 +314,7 @@ def _check_webhook(settings: Settings) -> list[str]:
 
 def _check_pool(settings: Settings) -> list[str]:
     if settings.pg_pool_min > settings.pg_pool_max:
-        return [
-            f"PG_POOL_MIN: {settings.pg_pool_min} is more than PG_POOL_MAX "
-            f"({settings.pg_pool_max}). {MENDS['PG_POOL_MIN']}"
-        ]
+        return [f"PG_POOL_MIN: it is more than PG_POOL_MAX. {MENDS['PG_POOL_MIN']}"]
     return []
 
 
@@ -340,13 +332,14 @@ def _check_providers(settings: Settings) -> list[str]:
 
 def _check_key(settings: Settings, variable: str, name: str) -> list[str]:
     """A model needs a key, or the address of a server that wants none."""
-    provider = PROVIDERS[name.partition(":")[0]]
+    kind = name.partition(":")[0]
+    provider = PROVIDERS[kind]
     has_key = getattr(settings, provider.key_variable.lower()) is not None
     has_address = getattr(settings, provider.base_url_variable.lower()) is not None
     if has_key or has_address:
         return []
     return [
-        f"{provider.key_variable}: it is missing while {variable} is {name}. Write your key, "
+        f"{provider.key_variable}: it is missing while {variable} is {kind}:…. Write your key, "
         f"or set {provider.base_url_variable} for a server that needs none"
     ]
 
@@ -356,7 +349,7 @@ def _check_provider(settings: Settings, variable: str, name: str, provider: Prov
     if find_spec(provider.package) is None:
         package = provider.package.replace("_", "-")
         problems.append(
-            f"{variable}: {name} needs a package that is not installed. "
+            f"{variable}: {name.partition(':')[0]}:… needs a package that is not installed. "
             f"Run: .venv/bin/pip install {package}"
         )
     return problems

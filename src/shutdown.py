@@ -65,8 +65,7 @@ class Shutdown:
         self._loop, self._task = asyncio.get_running_loop(), asyncio.ensure_future(command)
         self._reader, self._writer = os.pipe()
         threading.Thread(target=self._watch, name="shutdown", daemon=True).start()
-        for number in SIGNALS:
-            signal.signal(number, self._handle)
+        before = {number: signal.signal(number, self._handle) for number in SIGNALS}
         self._status = 1
         try:
             self._status = await self._task
@@ -75,6 +74,9 @@ class Shutdown:
                 raise
             self._status = 128 + self.signal
         finally:
+            if self.signal is None:
+                for number, handler in before.items():
+                    signal.signal(number, handler)
             os.write(self._writer, DONE)
         return self._status
 
@@ -84,8 +86,10 @@ class Shutdown:
 
     def _watch(self) -> None:
         first = os.read(self._reader, 1)
-        if first == DONE:
-            return  # it ended by itself
+        if first == DONE:  # it ended by itself
+            os.close(self._reader)
+            os.close(self._writer)
+            return
         self.signal = first[0]
         with suppress(AttributeError, ValueError, OSError):  # should Python itself be stuck
             signal.setitimer(signal.ITIMER_REAL, self._seconds + EXTRA_SECONDS + 0.4)

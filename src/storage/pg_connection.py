@@ -206,7 +206,7 @@ _WATCH = _Watch()
 
 
 def connect(
-    dsn: str, *, application_name: str = "pomni", limits: Limits = ORDINARY
+    dsn: str, *, application_name: str = "pomni", limits: Limits | None = None
 ) -> PgConnection:
     """Open one connection of one's own, outside the pool.
 
@@ -224,7 +224,7 @@ def connect(
         )
         _WATCH.add(connection)
         connection.autocommit = True
-        connection.limit(limits)
+        connection.limit(limits or ORDINARY)
         connection.autocommit = False
     except (psycopg2.Error, UnicodeError, ValueError) as error:
         if connection is not None:

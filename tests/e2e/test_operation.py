@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from src.texts import say
+from tests.attacks.half_open import attack as attack_half_open
 from tests.conftest import execute
 from tests.e2e.bot_process import World, eventually
 from tests.fakes.openai_server import Reply
@@ -229,3 +230,9 @@ async def test_a_telegram_that_is_away_at_the_start_is_waited_for(world: World) 
     await world.telegram.wait_sent(USER)
     assert await bot.terminate() == 0
     await eventually(lambda: not bot.running, "the end")
+
+
+async def test_half_open_connections_take_no_place_from_health_and_turns(world: World) -> None:
+    found = await attack_half_open(world, n=1100, descriptors=400, seconds=0)
+    assert found["refused"] == 0 and found["status"] == 0
+    assert found["half_open"] >= 1000 and found["most_descriptors"] < 400

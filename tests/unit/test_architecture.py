@@ -17,7 +17,14 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 # Lowest first. A module imports from its own level and from those above it in this table.
 LEVELS: tuple[tuple[str, ...], ...] = (
-    ("src.errors", "src.metrics", "src.shutdown", "src.texts", "src.time_zones"),
+    (
+        "src.database_url",
+        "src.errors",
+        "src.metrics",
+        "src.shutdown",
+        "src.texts",
+        "src.time_zones",
+    ),
     ("src.config", "src.logs"),
     ("src.storage",),
     ("src.llm",),

@@ -103,7 +103,7 @@ def test_the_smallest_pool_is_not_larger_than_the_largest(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     [line] = problems(monkeypatch, PG_POOL_MIN="5", PG_POOL_MAX="4")
-    assert line.startswith("PG_POOL_MIN: 5 is more than PG_POOL_MAX (4)")
+    assert line.startswith("PG_POOL_MIN: it is more than PG_POOL_MAX")
 
 
 def test_valid_forms_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,7 +170,7 @@ def test_the_first_key_that_is_set_chooses_the_model(monkeypatch: pytest.MonkeyP
 def test_a_model_needs_its_provider_s_key_or_address(monkeypatch: pytest.MonkeyPatch) -> None:
     models = {"LLM_MODEL": "openai:gpt-5-mini", "SUMMARY_MODEL": "openai:nano"}
     [line] = problems(monkeypatch, **models)
-    assert line.startswith("OPENAI_API_KEY: it is missing while LLM_MODEL is openai:gpt-5-mini")
+    assert line.startswith("OPENAI_API_KEY: it is missing while LLM_MODEL is openai:…")
     settings = load(monkeypatch, **models, OPENAI_BASE_URL="http://localhost:11434/v1/")
     assert settings.openai_base_url == "http://localhost:11434/v1"
 
@@ -186,7 +186,7 @@ def test_embeddings_are_local_or_from_an_openai_endpoint(
         return
     [line] = problems(monkeypatch, EMBEDDING_MODEL=name)
     assert line == (
-        f"EMBEDDING_MODEL: {name!r} is neither local nor openai:model. "
+        "EMBEDDING_MODEL: it is neither local nor openai:model. "
         "Write local, or openai:model such as openai:text-embedding-3-small"
     )
 
@@ -196,7 +196,7 @@ def test_embeddings_of_an_endpoint_need_its_key_or_address(
 ) -> None:
     model = "openai:text-embedding-3-small"
     [line] = problems(monkeypatch, EMBEDDING_MODEL=model)
-    assert line.startswith(f"OPENAI_API_KEY: it is missing while EMBEDDING_MODEL is {model}")
+    assert line.startswith("OPENAI_API_KEY: it is missing while EMBEDDING_MODEL is openai:…")
     for given in ({"OPENAI_API_KEY": "key"}, {"OPENAI_BASE_URL": "http://localhost:8000/v1"}):
         settings = load(monkeypatch, EMBEDDING_MODEL=model, LLM_MODEL="offline", **given)
         assert (settings.embedding_model, settings.chat_model_name) == (model, "offline")
@@ -204,7 +204,7 @@ def test_embeddings_of_an_endpoint_need_its_key_or_address(
 
 def test_a_key_that_two_models_need_is_missed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     [line] = problems(monkeypatch, LLM_MODEL="openai:gpt", EMBEDDING_MODEL="openai:embed")
-    assert line.startswith("OPENAI_API_KEY: it is missing while LLM_MODEL is openai:gpt")
+    assert line.startswith("OPENAI_API_KEY: it is missing while LLM_MODEL is openai:…")
 
 
 def test_a_provider_without_its_package_says_how_to_install_it(
@@ -212,7 +212,7 @@ def test_a_provider_without_its_package_says_how_to_install_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, "langchain_anthropic", None)  # as if not installed
     [line] = problems(monkeypatch, LLM_MODEL="anthropic:claude", ANTHROPIC_API_KEY="key-key")
-    assert line.startswith("LLM_MODEL: anthropic:claude needs a package")
+    assert line.startswith("LLM_MODEL: anthropic:… needs a package")
     assert line.endswith("pip install langchain-anthropic")
 
 
@@ -253,6 +253,20 @@ def test_secrets_never_show_in_the_lines_of_problems(monkeypatch: pytest.MonkeyP
     assert "TOPSECRET" not in "\n".join(found)
     named = {line.partition(":")[0] for line in found}
     assert {"TELEGRAM_BOT_TOKEN", "TELEGRAM_WEBHOOK_SECRET", "DATABASE_URL"} <= named
+
+
+def test_no_value_of_any_variable_stands_in_the_lines_of_problems(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A key that was pasted into the wrong line would be shown."""
+    settable = [name.upper() for name in Settings.model_fields]
+    keys = dict.fromkeys(settable, "sk-proj-CANARY_42")
+    named = {**keys, "LLM_MODEL": "openai:sk-CANARY", "EMBEDDING_MODEL": "openai:sk-CANARY"}
+    packages = {"LLM_MODEL": "anthropic:sk-CANARY", "ANTHROPIC_API_KEY": "sk-CANARY"}
+    monkeypatch.setitem(sys.modules, "langchain_anthropic", None)
+    for variables in (keys, named, packages):
+        found = problems(monkeypatch, **variables)
+        assert found and "CANARY" not in "\n".join(found)
 
 
 def test_the_example_file_lists_exactly_the_settings() -> None:

@@ -1,0 +1,124 @@
+"""Addresses with a canary for a password: no piece of it may be printed.
+
+python -m tests.attacks.database_urls --n 5000
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gc
+import io
+import json
+import logging
+import os
+import random
+import string
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from bot import main as run_bot
+
+PIECE = 4  # characters that give a secret away
+LETTERS = string.ascii_letters + string.digits
+SPECIAL = "@@@##//??::%%&=+,;[]{}|\\^`'\"<>~!$()* \tйї€"
+FORMS = (
+    "postgresql://{user}:{password}@127.0.0.1:1/db",
+    "postgresql://{user}:{password}@127.0.0.1:1/db?sslmode={odd}",
+    "postgresql://{user}:{password}@127.0.0.1:1,127.0.0.1:1/db",
+    "postgresql://{user}:{password}@/db",
+    "postgresql://{user}:{password}@127.0.0.1:{odd}/db",
+    "postgres://{user}:{password}@[::1]:1/db?options={odd}",
+    "postgresql://127.0.0.1:1/db?user={user}&password={password}",
+    "postgresql://127.0.0.1:1/db?{odd}={password}",
+    "postgresql://{user}:{password}@127.0.0.1:1/db?{password}",
+    "{password}",
+    "postgresql://{password}",
+)
+
+
+def make_password(luck: random.Random) -> str:
+    """A canary with special characters between its pieces."""
+    pieces = [
+        "".join(luck.choices(LETTERS, k=luck.randint(4, 9))) for _ in range(luck.randint(1, 4))
+    ]
+    return "".join(
+        piece + "".join(luck.choices(SPECIAL, k=luck.randint(0, 2))) for piece in pieces
+    )
+
+
+def make_url(luck: random.Random, password: str) -> str:
+    """An address in one of many forms."""
+    odd = luck.choice([password, "requir", "require", "70000", "", "-c x=y", "%zz"])
+    user = luck.choice(["u", "pomni", password, ""])
+    return luck.choice(FORMS).format(user=user, password=password, odd=odd)
+
+
+def leaked(password: str, output: str) -> str | None:
+    """The first piece of the password that is in the output."""
+    for start in range(len(password) - PIECE + 1):
+        piece = password[start : start + PIECE]
+        if piece in output and not piece.isspace():
+            return piece
+    return None
+
+
+@contextlib.contextmanager
+def alone(variables: dict[str, str]) -> Iterator[io.StringIO]:
+    """An empty folder, only these variables, and what is printed and logged meanwhile."""
+    environment, place = dict(os.environ), Path.cwd()
+    root = logging.getLogger()
+    handlers, level = root.handlers, root.level
+    output = io.StringIO()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        contextlib.redirect_stderr(output),
+        contextlib.redirect_stdout(output),
+    ):
+        os.environ.update(variables)
+        os.chdir(folder)
+        try:
+            yield output
+        finally:
+            os.chdir(place)
+            os.environ.clear()
+            os.environ.update(environment)
+            root.handlers, root.level = handlers, level
+            gc.enable()
+
+
+def attack(n: int, seed: int) -> dict[str, object]:
+    """Try ``n`` addresses; returns what was found."""
+    luck = random.Random(seed)
+    statuses: dict[str, int] = {}
+    leaks: list[str] = []
+    for number in range(n):
+        password = make_password(luck)
+        url = make_url(luck, password)
+        if "\0" in url:
+            continue
+        variables = {"DATABASE_URL": url, "LOG_LEVEL": "DEBUG"}
+        with alone(variables) as output:
+            status = run_bot(["migrate"] if number % 10 else ["erase", "--user-id", "1"])
+        statuses[str(status)] = statuses.get(str(status), 0) + 1
+        told = output.getvalue()
+        if leaked(password, told) or "Traceback" in told or status not in (1, 2):
+            leaks.append(f"{status} {url!r}: {told[:300]}")
+    return {"addresses": n, "statuses": statuses, "leaks": leaks[:5], "leaked": len(leaks)}
+
+
+def main() -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--n", type=int, default=5000)
+    parser.add_argument("--seed", type=int, default=8)
+    arguments = parser.parse_args()
+    found = attack(arguments.n, arguments.seed)
+    print(json.dumps(found, ensure_ascii=False))
+    return 1 if found["leaked"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

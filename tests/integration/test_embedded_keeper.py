@@ -1,0 +1,315 @@
+"""The embedded PostgreSQL comes back: after kill -9, when frozen, after a full disk."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import psycopg2
+import pytest
+
+from src.storage import embedded_pg, postgres_process
+from src.storage.embedded_pg import EmbeddedPostgres
+from src.storage.pg_client import PgClient
+from src.storage.postgres_folder import SEGMENT, find_shortage
+from src.storage.postgres_log import MAX_BYTES
+from tests.integration.embedded_users import (
+    ask,
+    borrowed,
+    find_postmaster,
+    is_reachable,
+    kill_postmaster,
+    started_at,
+)
+
+WORD = "СЕКРЕТ_пользователя"
+GONE, BACK = "the embedded PostgreSQL is gone", "the embedded PostgreSQL is back"
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="pomni-kept-") as folder:
+        server = EmbeddedPostgres(Path(folder) / "made")
+        ask(server.start(), "CREATE TABLE notes AS SELECT 'kept' AS text")
+        server.stop()
+        yield Path(folder) / "made"
+
+
+@pytest.fixture
+def data_dir(cluster: Path) -> Iterator[Path]:
+    with borrowed(cluster) as folder:
+        yield folder
+
+
+@contextmanager
+def kept(data_dir: Path, users: int = 1) -> Iterator[str]:
+    """A server that its users look after; yields its address."""
+    servers = [EmbeddedPostgres(data_dir) for _ in range(users)]
+    address = [server.start() for server in servers][0]
+    for server in servers:
+        server.look_after()
+    try:
+        yield address
+    finally:
+        for server in servers:
+            server.stop()
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 60) -> None:
+    waited = threading.Event()
+    for _ in range(int(seconds * 20)):
+        if condition():
+            return
+        waited.wait(0.05)
+    raise AssertionError("waited in vain")
+
+
+def messages(caplog: pytest.LogCaptureFixture, beginning: str) -> list[str]:
+    return [text for text in caplog.messages if text.startswith(beginning)]
+
+
+def test_a_killed_server_comes_back_by_itself_and_nothing_is_lost(
+    data_dir: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with kept(data_dir, users=3) as address:
+        client = PgClient(address)
+        client.open()
+        client.execute("CREATE TABLE stored (number int)")
+        began = started_at(address)
+        kill_postmaster(data_dir)
+        wait_for(lambda: is_reachable(address) and started_at(address) != began)
+        client.execute("INSERT INTO stored VALUES (1)")
+        assert ask(address, "SELECT text FROM notes") == "kept"
+        wait_for(lambda: len(messages(caplog, BACK)) == len(messages(caplog, GONE)) > 0)
+        assert len(messages(caplog, BACK)) <= 3, "each user says it once"
+        client.close()
+    assert not is_reachable(address)
+
+
+def test_a_whole_family_of_processes_may_be_killed(data_dir: Path) -> None:
+    with kept(data_dir) as address:
+        with closing(psycopg2.connect(address)):
+            postmaster = find_postmaster(data_dir)
+            for process in [*postmaster.children(), postmaster]:
+                process.kill()
+        wait_for(lambda: is_reachable(address))
+
+
+def test_a_frozen_server_is_replaced(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedded_pg, "ASK_SECONDS", 0.2)
+    monkeypatch.setattr(postgres_process, "ANSWER_SECONDS", 0.3)
+    monkeypatch.setattr(postgres_process, "FROZEN_SECONDS", 0.5)
+    with kept(data_dir) as address:
+        began = started_at(address)
+        postmaster = find_postmaster(data_dir)
+        postmaster.suspend()
+        wait_for(lambda: not postmaster.is_running() or find_postmaster(data_dir) != postmaster)
+        wait_for(lambda: is_reachable(address))
+        assert started_at(address) != began
+
+
+def test_a_server_that_does_not_start_is_tried_again_with_one_line(
+    data_dir: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The way of a full disk, on machines where none can be made."""
+    monkeypatch.setattr(embedded_pg, "LONGEST_PAUSE", 0.2)
+    attempts: list[int] = []
+    start = postgres_process.PostgresProcess.start
+
+    def count(self: postgres_process.PostgresProcess) -> None:
+        attempts.append(1)
+        start(self)
+
+    monkeypatch.setattr(postgres_process.PostgresProcess, "start", count)
+    settings = data_dir / "postgres" / "postgresql.conf"
+    good = settings.read_text()
+    with kept(data_dir) as address:
+        settings.write_text(good + "\nno_such_setting = 1\n")
+        kill_postmaster(data_dir)
+        wait_for(lambda: len(attempts) >= 5)
+        settings.write_text(good)
+        wait_for(lambda: is_reachable(address))
+    told = messages(caplog, "the embedded PostgreSQL did not start")
+    assert len(told) == 1 and "no_such_setting" in told[0] and "\n" not in told[0]
+
+
+@contextmanager
+def small_disk(folder: Path, size: str) -> Iterator[None]:
+    """A file system of a few megabytes at a folder, with what was in it."""
+    content = folder.with_name(f"{folder.name}.before")
+    shutil.copytree(folder, content, copy_function=shutil.copy2)
+    options = f"size={size},mode=0700"
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", options, "pomni-test", str(folder)],
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode:
+        shutil.rmtree(content)
+        pytest.skip("no file system can be mounted here")
+    try:
+        owner = content.stat()
+        subprocess.run(["cp", "-a", f"{content}/.", str(folder)], check=True)
+        shutil.chown(folder, owner.st_uid, owner.st_gid)
+        shutil.rmtree(content)
+        yield
+        subprocess.run(["cp", "-a", f"{folder}/.", str(content)], check=True)
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+    for entry in content.iterdir():
+        target = folder / entry.name
+        if entry.is_dir():
+            continue
+        shutil.copy2(entry, target)
+        shutil.chown(target, owner.st_uid, owner.st_gid)
+    shutil.rmtree(content)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
+def test_a_full_disk_is_waited_out(cluster: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with tempfile.TemporaryDirectory(prefix="pomni-full-") as folder:
+        data_dir = Path(folder) / "data"
+        server = EmbeddedPostgres(data_dir)
+        server.start()
+        server.stop()
+        wal = data_dir / "postgres" / "pg_wal"
+        with small_disk(wal, "52m"):
+            with kept(data_dir) as address:
+                assert find_shortage(data_dir) is None
+                ballast = wal / "ballast"
+                ballast.write_bytes(b"\0" * (shutil.disk_usage(wal).free - 4096))
+                assert "the disk is full" in str(find_shortage(data_dir))
+                words = f"INSERT INTO filling SELECT '{WORD}' || n FROM generate_series(1, 9) n"
+                ask(address, "CREATE TABLE filling (text text)")
+                with pytest.raises(psycopg2.Error):
+                    for _ in range(100_000):
+                        ask(address, words + ", generate_series(1, 50000)")
+                wait_for(lambda: messages(caplog, "the disk is full"))
+                assert not is_reachable(address)
+                ballast.unlink()
+                wait_for(lambda: is_reachable(address))
+                assert find_shortage(data_dir) is None
+                wait_for(lambda: messages(caplog, BACK))
+                assert len(messages(caplog, "the disk is full")) == 1
+        logs = [path.read_text() for path in (data_dir / "postgres").glob("server.log*")]
+        assert any("No space left on device" in text for text in logs)
+        assert not any(WORD in text for text in logs)
+
+
+def test_room_for_less_than_a_segment_is_a_shortage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "postgres").mkdir()
+    usage = shutil.disk_usage(tmp_path)
+    for free, expected in ((SEGMENT, None), (SEGMENT - 1, "the disk is full: 15 MB")):
+        monkeypatch.setattr(shutil, "disk_usage", lambda _, f=free: usage._replace(free=f))
+        told = find_shortage(tmp_path)
+        assert told == expected or (told or "").startswith(str(expected))
+
+
+# Statements that fail with a user's words in their values, and one that is logged in other setups.
+FAILING = [
+    f"INSERT INTO words VALUES ('{WORD}')",
+    f"INSERT INTO words VALUES ('{WORD} forbidden')",
+    f"SELECT '{WORD}'::jsonb",
+    f"SELECT '{WORD}'::int[]",
+    f"SELECT '{WORD}'::int",
+    f"SELECT 1 AS {WORD} FROM nowhere",
+    f"INSERT INTO words SELECT '{WORD}' || string_agg(md5(n::text), '') FROM generate_series(1, 999) n",
+    f"SELECT '{WORD}', pg_sleep(5)",
+    f"DO $$ BEGIN RAISE WARNING '{WORD}'; RAISE EXCEPTION '{WORD}'; END $$",
+    f"SELECT '{WORD}', pg_terminate_backend(pg_backend_pid())",
+]
+
+
+def test_the_server_s_log_holds_no_word_of_a_user(data_dir: Path) -> None:
+    settings = data_dir / "postgres" / "postgresql.auto.conf"
+    with settings.open("a") as file:
+        file.write("log_statement = 'all'\nlog_min_duration_statement = 0\n")
+    server = EmbeddedPostgres(data_dir)
+    address = server.start()
+    ask(address, "CREATE TABLE words (text text UNIQUE CHECK (text NOT LIKE '%forbidden'))")
+    ask(address, "ALTER DATABASE postgres SET log_statement = 'all'")
+    ask(address, "ALTER ROLE postgres SET log_min_messages = 'debug1'")
+    ask(address, "ALTER ROLE postgres IN DATABASE postgres SET log_min_error_statement = 'error'")
+    server.stop()
+    address = server.start()
+    assert ask(address, "SELECT count(*) FROM pg_db_role_setting") == "0"
+    ask(address, f"INSERT INTO words VALUES ('{WORD}')")
+    for statement in FAILING:
+        with closing(psycopg2.connect(address)) as connection, connection.cursor() as cursor:
+            cursor.execute("SET statement_timeout = '0.2s'")
+            with pytest.raises(psycopg2.Error):
+                cursor.execute(statement)
+    with pytest.raises(psycopg2.errors.DeadlockDetected):
+        deadlock(address)
+    with closing(psycopg2.connect(address)) as dying:
+        with ThreadPoolExecutor(1) as threads:
+            running = threads.submit(dying.cursor().execute, f"SELECT '{WORD}', pg_sleep(60)")
+            ask_until_active = f"SELECT count(*) FROM pg_stat_activity WHERE pid = {dying.info.backend_pid} AND state = 'active'"
+            wait_for(lambda: ask(address, ask_until_active) == "1")
+            os.kill(dying.info.backend_pid, 9)  # "Failed process was running: …"
+            assert running.exception(timeout=30) is not None
+    wait_for(lambda: is_reachable(address))
+    server.stop()
+    logs = list((data_dir / "postgres").glob("server.log*"))
+    text = "".join(path.read_text() for path in logs)
+    assert "was terminated by signal 9" in text, "what concerns the server is logged"
+    assert WORD not in text and "forbidden" not in text
+
+
+def deadlock(address: str) -> None:
+    ask(address, "CREATE TABLE locked AS SELECT n, '' AS text FROM generate_series(1, 2) n")
+    update = f"UPDATE locked SET text = '{WORD}' WHERE n = "
+    with closing(psycopg2.connect(address)) as one, closing(psycopg2.connect(address)) as two:
+        one.cursor().execute(f"{update} 1")
+        two.cursor().execute(f"{update} 2")
+        with ThreadPoolExecutor(1) as threads:
+            waiting = threads.submit(one.cursor().execute, f"{update} 2")
+            try:
+                two.cursor().execute(f"{update} 1")
+            finally:
+                two.rollback()
+                waiting.result(timeout=30)
+
+
+def test_a_statement_that_a_panic_has_logged_is_taken_out(data_dir: Path) -> None:
+    server = EmbeddedPostgres(data_dir)
+    server.start()
+    server.look_after()
+    log = data_dir / "postgres" / "server.log"
+    with log.open("a") as file:  # as the server itself does
+        file.write(
+            "2026-11-22 13:47:12.829 UTC [7] PANIC:  could not write\n"
+            f"2026-11-22 13:47:12.829 UTC [7] STATEMENT:  INSERT INTO x VALUES ('{WORD}\n"
+            f"\tsecond {WORD}\n\tthird')\n"
+            "2026-11-22 13:47:12.830 UTC [8] LOG:  went on\n"
+        )
+    wait_for(lambda: WORD not in log.read_text())
+    assert "PANIC:  could not write" in log.read_text() and "went on" in log.read_text()
+    server.stop()
+    assert "database system is shut down" in log.read_text(), "the server went on appending"
+
+
+def test_the_server_s_log_is_bounded(data_dir: Path) -> None:
+    server = EmbeddedPostgres(data_dir)
+    server.start()
+    server.look_after()
+    log = data_dir / "postgres" / "server.log"
+    line = "2026-11-22 13:47:12.829 UTC [7] LOG:  " + "x" * 1000 + "\n"
+    for _ in range(3):
+        with log.open("a") as file:
+            file.write(line * (MAX_BYTES // len(line) + 10))
+        wait_for(lambda: log.stat().st_size < MAX_BYTES)
+    server.stop()
+    files = sorted(path.name for path in log.parent.glob("server.log*"))
+    assert files == ["server.log", "server.log.1"]
+    assert "database system is shut down" in log.read_text(), "the server went on appending"
