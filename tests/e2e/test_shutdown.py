@@ -49,7 +49,7 @@ async def test_a_database_that_says_nothing_does_not_keep_the_process(
     if command == "run":
         world.model.queue(Reply(hang=True))
         await world.telegram.send_text(USER, "раз")
-        await world.model.wait_for(lambda: world.model.active)
+        await world.model.wait_for(lambda: world.model.active, timeout=60)
     proxy.swallow()
     swallowed = proxy.swallowed
     await eventually(lambda: proxy.swallowed > swallowed, "a statement without an answer")
@@ -69,7 +69,7 @@ async def test_a_telegram_that_hangs_at_the_start_does_not_keep_the_process(worl
     world.telegram.hang_next("getMe", when="before")
     bot = world.process(SHUTDOWN_TIMEOUT=str(TIMEOUT))
     await bot.spawn()
-    await world.telegram.wait_for(lambda: world.telegram.calls_of("getMe"))
+    await world.telegram.wait_for(lambda: world.telegram.calls_of("getMe"), timeout=60)
     assert await end(bot) == 0
 
 
@@ -98,10 +98,10 @@ async def test_model_and_telegram_that_hang_do_not_keep_the_process(world: World
     bot = await world.start(SHUTDOWN_TIMEOUT=str(TIMEOUT))
     telegram.hang_next("sendMessage", when="before")
     await telegram.send_text(USER, "раз")
-    await telegram.wait_for(lambda: telegram.calls_of("sendMessage"))
+    await telegram.wait_for(lambda: telegram.calls_of("sendMessage"), timeout=60)
     model.queue(Reply(hang=True))
     await telegram.send_text(USER + 1, "два")
-    await model.wait_for(lambda: model.active)
+    await model.wait_for(lambda: model.active, timeout=60)
     assert await end(bot) == 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import shutil
 import subprocess
@@ -53,11 +52,12 @@ def data_dir(cluster: Path) -> Iterator[Path]:
 def kept(data_dir: Path, users: int = 1) -> Iterator[str]:
     """A server that its users look after; yields its address."""
     servers = [EmbeddedPostgres(data_dir) for _ in range(users)]
-    address = [server.start() for server in servers][0]
+    addresses = {server.start() for server in servers}
+    assert len(addresses) == 1
     for server in servers:
         server.look_after()
     try:
-        yield address
+        yield addresses.pop()
     finally:
         for server in servers:
             server.stop()
@@ -98,7 +98,10 @@ def test_a_whole_family_of_processes_may_be_killed(data_dir: Path) -> None:
     with kept(data_dir) as address:
         with closing(psycopg2.connect(address)):
             postmaster = find_postmaster(data_dir)
-            for process in [*postmaster.children(), postmaster]:
+            family = [postmaster, *postmaster.children()]
+            for process in family:
+                process.suspend()
+            for process in family:
                 process.kill()
         wait_for(lambda: is_reachable(address))
 
@@ -143,34 +146,18 @@ def test_a_server_that_does_not_start_is_tried_again_with_one_line(
 
 @contextmanager
 def small_disk(folder: Path, size: str) -> Iterator[None]:
-    """A file system of a few megabytes at a folder, with what was in it."""
-    content = folder.with_name(f"{folder.name}.before")
-    shutil.copytree(folder, content, copy_function=shutil.copy2)
-    options = f"size={size},mode=0700"
-    done = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", options, "pomni-test", str(folder)],
-        capture_output=True,
-        check=False,
-    )
-    if done.returncode:
-        shutil.rmtree(content)
+    """A file system of a few megabytes in the place of a folder, with what was in it."""
+    owner, content = folder.stat(), folder.with_name(f"{folder.name}.before")
+    subprocess.run(["cp", "-a", str(folder), str(content)], check=True)
+    options = f"size={size},mode=0700,uid={owner.st_uid},gid={owner.st_gid}"
+    mount = ["mount", "-t", "tmpfs", "-o", options, "pomni-test", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("no file system can be mounted here")
     try:
-        owner = content.stat()
         subprocess.run(["cp", "-a", f"{content}/.", str(folder)], check=True)
-        shutil.chown(folder, owner.st_uid, owner.st_gid)
-        shutil.rmtree(content)
         yield
-        subprocess.run(["cp", "-a", f"{folder}/.", str(content)], check=True)
     finally:
         subprocess.run(["umount", "-l", str(folder)], check=True)
-    for entry in content.iterdir():
-        target = folder / entry.name
-        if entry.is_dir():
-            continue
-        shutil.copy2(entry, target)
-        shutil.chown(target, owner.st_uid, owner.st_gid)
-    shutil.rmtree(content)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
@@ -181,24 +168,23 @@ def test_a_full_disk_is_waited_out(cluster: Path, caplog: pytest.LogCaptureFixtu
         server.start()
         server.stop()
         wal = data_dir / "postgres" / "pg_wal"
-        with small_disk(wal, "52m"):
-            with kept(data_dir) as address:
-                assert find_shortage(data_dir) is None
-                ballast = wal / "ballast"
-                ballast.write_bytes(b"\0" * (shutil.disk_usage(wal).free - 4096))
-                assert "the disk is full" in str(find_shortage(data_dir))
-                words = f"INSERT INTO filling SELECT '{WORD}' || n FROM generate_series(1, 9) n"
-                ask(address, "CREATE TABLE filling (text text)")
-                with pytest.raises(psycopg2.Error):
-                    for _ in range(100_000):
-                        ask(address, words + ", generate_series(1, 50000)")
-                wait_for(lambda: messages(caplog, "the disk is full"))
-                assert not is_reachable(address)
-                ballast.unlink()
-                wait_for(lambda: is_reachable(address))
-                assert find_shortage(data_dir) is None
-                wait_for(lambda: messages(caplog, BACK))
-                assert len(messages(caplog, "the disk is full")) == 1
+        with small_disk(wal, "52m"), kept(data_dir) as address:
+            assert find_shortage(data_dir) is None
+            ballast = wal / "ballast"
+            ballast.write_bytes(b"\0" * (shutil.disk_usage(wal).free - 4096))
+            assert "the disk is full" in str(find_shortage(data_dir))
+            words = f"INSERT INTO filling SELECT '{WORD}' || n FROM generate_series(1, 9) n"
+            ask(address, "CREATE TABLE filling (text text)")
+            with pytest.raises(psycopg2.Error):
+                for _ in range(100_000):
+                    ask(address, words + ", generate_series(1, 50000)")
+            wait_for(lambda: messages(caplog, "the disk is full"))
+            assert not is_reachable(address)
+            ballast.unlink()
+            wait_for(lambda: is_reachable(address))
+            assert find_shortage(data_dir) is None
+            wait_for(lambda: messages(caplog, BACK))
+            assert len(messages(caplog, "the disk is full")) == 1
         logs = [path.read_text() for path in (data_dir / "postgres").glob("server.log*")]
         assert any("No space left on device" in text for text in logs)
         assert not any(WORD in text for text in logs)
@@ -223,7 +209,8 @@ FAILING = [
     f"SELECT '{WORD}'::int[]",
     f"SELECT '{WORD}'::int",
     f"SELECT 1 AS {WORD} FROM nowhere",
-    f"INSERT INTO words SELECT '{WORD}' || string_agg(md5(n::text), '') FROM generate_series(1, 999) n",
+    f"INSERT INTO words SELECT '{WORD}' || string_agg(md5(n::text), '') "
+    "FROM generate_series(1, 999) n",
     f"SELECT '{WORD}', pg_sleep(5)",
     f"DO $$ BEGIN RAISE WARNING '{WORD}'; RAISE EXCEPTION '{WORD}'; END $$",
     f"SELECT '{WORD}', pg_terminate_backend(pg_backend_pid())",
@@ -251,13 +238,13 @@ def test_the_server_s_log_holds_no_word_of_a_user(data_dir: Path) -> None:
                 cursor.execute(statement)
     with pytest.raises(psycopg2.errors.DeadlockDetected):
         deadlock(address)
-    with closing(psycopg2.connect(address)) as dying:
-        with ThreadPoolExecutor(1) as threads:
-            running = threads.submit(dying.cursor().execute, f"SELECT '{WORD}', pg_sleep(60)")
-            ask_until_active = f"SELECT count(*) FROM pg_stat_activity WHERE pid = {dying.info.backend_pid} AND state = 'active'"
-            wait_for(lambda: ask(address, ask_until_active) == "1")
-            os.kill(dying.info.backend_pid, 9)  # "Failed process was running: …"
-            assert running.exception(timeout=30) is not None
+    with closing(psycopg2.connect(address)) as dying, ThreadPoolExecutor(1) as threads:
+        pid = dying.info.backend_pid
+        running = threads.submit(dying.cursor().execute, f"SELECT '{WORD}', pg_sleep(60)")
+        is_active = f"SELECT state = 'active' FROM pg_stat_activity WHERE pid = {pid}"
+        wait_for(lambda: ask(address, is_active) == "True")
+        os.kill(pid, 9)  # "Failed process was running: …"
+        assert running.exception(timeout=30) is not None
     wait_for(lambda: is_reachable(address))
     server.stop()
     logs = list((data_dir / "postgres").glob("server.log*"))
