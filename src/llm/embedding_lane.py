@@ -22,7 +22,7 @@ from typing import IO, cast
 
 import numpy as np
 
-from src.errors import ModelUnavailableError, PoisonTextError
+from src.errors import ModelError, ModelUnavailableError, PoisonTextError
 from src.llm import embedding_child
 from src.llm.embedding_child import LENGTH
 from src.llm.vectors import Vectors
@@ -50,6 +50,10 @@ class EngineDiedError(Exception):
     """
 
     status: int | None = None
+
+
+class EngineSlowError(EngineDiedError):
+    """It took too long: it hangs, or the machine is busy."""
 
 
 class EngineProcess:
@@ -130,7 +134,7 @@ class EngineProcess:
         poll.register(pipe, event)
         left = deadline - time.monotonic()
         if left <= 0 or not poll.poll(1000 * left):
-            raise EngineDiedError("it took too long")
+            raise EngineSlowError("it took too long")
 
 
 def _find_engine() -> tuple[str, str]:
@@ -168,7 +172,7 @@ class EmbeddingLane:
 
     When it dies, or takes too long, it is started again and gets the text once more. A text of
     which it dies twice is poison, unless the new one does not even embed the warm-up: then the
-    engine is at fault, and not the text.
+    engine is at fault, and not the text. One that takes too long twice may be tried again later.
     """
 
     def __init__(self, settings: LaneSettings, metrics: Metrics) -> None:
@@ -194,6 +198,7 @@ class EmbeddingLane:
 
         Raises:
             PoisonTextError: The engine dies of it.
+            ModelError: It takes too long for it, which on a busy machine is nobody's fault.
             ModelUnavailableError: The engine does not start, or the lane is closed.
         """
         if self._is_closed:
@@ -222,6 +227,8 @@ class EmbeddingLane:
         if not isinstance(again, EngineDiedError):
             self._tell(logging.WARNING, "the embedding engine died and works again", first)
             return again
+        if isinstance(again, EngineSlowError):
+            raise ModelError("the embedding engine takes too long for a text") from again
         self._started()
         self._remember(key)
         self._tell(logging.ERROR, "a text gets no vector: the embedding engine dies of it", again)

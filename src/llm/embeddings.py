@@ -20,10 +20,10 @@ from src.metrics import Metrics
 # Characters that the local model reads; it takes 512 tokens, and a second for as many.
 MAX_QUERY = 300
 MAX_DOCUMENT = 1500
-# Documents wait for the bot, not the bot for documents. What takes a hundred times as long as
+# Documents wait for the bot, not the bot for documents. What takes hundreds of times as long as
 # usual hangs.
-QUERIES = LaneSettings("embed-query", deadline=3.0)
-DOCUMENTS = LaneSettings("embed-documents", deadline=60.0, niceness=10)
+QUERIES = LaneSettings("embed-query", deadline=10.0)
+DOCUMENTS = LaneSettings("embed-documents", deadline=120.0, niceness=10)
 
 
 class Embedder(Protocol):
