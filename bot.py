@@ -154,11 +154,11 @@ async def jobs(settings: Settings, arguments: argparse.Namespace) -> int:
 
     async with open_core(settings) as core:
         if arguments.retry is None:
-            put_aside = await core.client.run(core.deaths.list_put_aside)
+            put_aside = await core.client.run(core.put_aside.list_all)
             print(*map(describe, put_aside) if put_aside else ["Nothing is put aside."], sep="\n")
             return 0
         retried = await core.client.run(
-            core.deaths.retry, None if arguments.retry == ALL else arguments.retry
+            core.put_aside.retry, None if arguments.retry == ALL else arguments.retry
         )
     print(f"Given back to the queue: {retried}.")
     return 0 if retried or arguments.retry == ALL else 1

@@ -33,6 +33,7 @@ from src.storage.job_death_repo import JobDeathRepository
 from src.storage.memory_job_repo import MemoryJobRepository
 from src.storage.migrations import migrate
 from src.storage.pg_client import PgClient
+from src.storage.put_aside_repo import PutAsideRepository
 from src.storage.tool_result_repo import ToolResultRepository
 from src.storage.turn_repo import TurnRepository
 from src.storage.update_repo import UpdateRepository
@@ -56,6 +57,7 @@ class Core:
     turns: TurnRepository
     updates: UpdateRepository
     deaths: JobDeathRepository
+    put_aside: PutAsideRepository
     user_settings: UserSettingsRepository
     memory: MemoryCore
     agent: AgentService
@@ -153,6 +155,7 @@ def build_core(
         turns=turns,
         updates=UpdateRepository(client),
         deaths=JobDeathRepository(client),
+        put_aside=PutAsideRepository(client),
         user_settings=user_settings,
         memory=memory,
         agent=agent,

@@ -16,10 +16,10 @@ from src.errors import AppError, ConfigError
 from src.llm.chat import ModelCaller, build_chat_model
 from src.llm.embeddings import build_embedder
 from src.metrics import Metrics
-from src.storage.job_death_repo import JobDeathRepository, PutAside
 from src.storage.migrations import find_version, newest_version
 from src.storage.pg_client import PgClient
 from src.storage.pg_connection import connect
+from src.storage.put_aside_repo import PutAside, PutAsideRepository
 from src.time_zones import local_time
 
 MAX_CLOCK_SKEW = 5.0  # seconds between our clock and PostgreSQL's
@@ -90,7 +90,7 @@ def _examine_database(settings: Settings, dsn: str) -> list[Finding]:
 def _examine_jobs(client: PgClient) -> Finding:
     client.open()
     try:
-        count = JobDeathRepository(client).count_put_aside()
+        count = PutAsideRepository(client).count()
     finally:
         client.close()
     mend = "python bot.py jobs lists what kills its process; --retry gives it back to the queue"

@@ -19,9 +19,9 @@ from starlette.routing import Route
 from src.errors import ConfigError, StorageError
 from src.http_connections import BACKLOG, KEEP_ALIVE_SECONDS, BoundedConnection
 from src.metrics import Metrics
-from src.storage.job_death_repo import JobDeathRepository
 from src.storage.pg_client import PgClient
 from src.storage.postgres_folder import find_shortage
+from src.storage.put_aside_repo import PutAsideRepository
 from src.storage.update_repo import UpdateRepository
 from src.storage.worker_repo import WorkerRepository
 
@@ -118,7 +118,7 @@ def build_http_app(
     metrics: Metrics,
     client: PgClient,
     updates: UpdateRepository,
-    deaths: JobDeathRepository,
+    put_aside: PutAsideRepository,
     webhook: Callable[[Request], Awaitable[Response]] | None = None,
 ) -> Starlette:
     """The routes; ``webhook`` only when Telegram is to call us."""
@@ -141,8 +141,8 @@ def build_http_app(
             )
             metrics.waiting.set(waiting)
             metrics.oldest.set(oldest)
-            put_aside = await asyncio.wait_for(client.run(deaths.count_put_aside), CHECK_SECONDS)
-            metrics.put_aside.set(put_aside)
+            count = await asyncio.wait_for(client.run(put_aside.count), CHECK_SECONDS)
+            metrics.put_aside.set(count)
         return Response(metrics.render(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     routes = [

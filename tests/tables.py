@@ -43,6 +43,13 @@ NOBODYS = frozenset(
     {"alembic_version", "embedding_models", "embedding_means", "global_settings", "chat_moves"}
 )
 
+# What a process that died leaves of an owner's newest update, whatever was to be done with it.
+DEATH = """
+INSERT INTO job_deaths (work, task, queue, update_id)
+SELECT 'job of update ' || max(id), 'handle_update', 'turns', max(id)
+FROM telegram_updates WHERE chat_id = %s AND thread_id = %s HAVING max(id) IS NOT NULL
+"""
+
 TABLES = """
 SELECT table_name FROM information_schema.tables
 WHERE table_schema = 'public' AND table_type = 'BASE TABLE'
@@ -53,6 +60,11 @@ SELECT table_schema, table_name, column_name, data_type FROM information_schema.
 JOIN information_schema.tables USING (table_schema, table_name)
 WHERE table_schema NOT IN ('pg_catalog', 'information_schema') AND table_type = 'BASE TABLE'
 """
+
+
+def count_death(dsn: str, owner: Owner) -> None:
+    """A process died over the owner's newest update."""
+    query(dsn, DEATH, owner.telegram_user_id, owner.thread_id)
 
 
 def tables(dsn: str) -> set[str]:

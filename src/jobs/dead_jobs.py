@@ -10,8 +10,9 @@ from procrastinate import JobContext
 from procrastinate.worker import Worker
 
 from src.metrics import Metrics
-from src.storage.job_death_repo import JobDeathRepository, PutAside, Step
+from src.storage.job_death_repo import JobDeathRepository
 from src.storage.pg_client import PgClient
+from src.storage.put_aside_repo import PutAside, PutAsideRepository, Step
 
 logger = logging.getLogger(__name__)
 
@@ -19,10 +20,17 @@ logger = logging.getLogger(__name__)
 class DeadJobs:
     """Counts who ran when a process died; ``src/jobs/quarantine.py`` tries the suspects."""
 
-    def __init__(self, client: PgClient, deaths: JobDeathRepository, metrics: Metrics) -> None:
-        """Keep the count in ``deaths``."""
+    def __init__(
+        self,
+        client: PgClient,
+        deaths: JobDeathRepository,
+        put_aside: PutAsideRepository,
+        metrics: Metrics,
+    ) -> None:
+        """Keep the count in ``deaths``, and what it ends with in ``put_aside``."""
         self._client = client
         self._deaths = deaths
+        self._put_aside = put_aside
         self._metrics = metrics
 
     async def recover(self, *, dead_after: float, counts: bool = True) -> int:
@@ -47,7 +55,7 @@ class DeadJobs:
         Raises:
             StorageError: The database is away.
         """
-        revived = await self._client.run(self._deaths.revive)
+        revived = await self._client.run(self._put_aside.revive)
         if revived:
             logger.info("trying again what was put aside", extra={"jobs": revived})
 

@@ -30,14 +30,9 @@ from src.config import quarantine_environment
 from src.errors import StorageError
 from src.jobs.dead_jobs import DeadJobs
 from src.jobs.memory_tasks import ON_STEP
-from src.storage.job_death_repo import (
-    QUARANTINE_QUEUE,
-    SUSPECT_DEATHS,
-    JobDeathRepository,
-    Step,
-    Suspects,
-)
+from src.storage.job_death_repo import SUSPECT_DEATHS, JobDeathRepository, Suspects
 from src.storage.pg_client import PgClient
+from src.storage.put_aside_repo import QUARANTINE_QUEUE, Step
 
 logger = logging.getLogger(__name__)
 

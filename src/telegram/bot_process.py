@@ -141,7 +141,7 @@ class HttpRunner:
 
 def _register_tasks(core: Core, bot: Bot, identity: BotIdentity, queue: App) -> DeadJobs:
     """Tell the queue about every task; returns what one of them recovers with."""
-    dead_jobs = DeadJobs(core.client, core.deaths, core.metrics)
+    dead_jobs = DeadJobs(core.client, core.deaths, core.put_aside, core.metrics)
     _build_tasks(core, bot, identity).register(queue)
     Housekeeping(core.client, core.updates, dead_jobs).register(queue)
     MemoryTasks(core.memory.turns).register(queue)
@@ -192,7 +192,7 @@ def _build_http(core: Core, receiving: Receiving, *, required: bool) -> HttpRunn
         metrics=core.metrics,
         client=core.client,
         updates=core.updates,
-        deaths=core.deaths,
+        put_aside=core.put_aside,
         webhook=receiving.webhook,
     )
     server = HttpServer(app, core.settings.http_host, core.settings.http_port)

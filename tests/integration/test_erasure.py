@@ -23,7 +23,7 @@ from tests.fakes.openai_server import Reply
 from tests.integration.agent_rig import NOON, Rig, open_rig
 from tests.integration.fact_rig import FAKE_EMBEDDINGS
 from tests.integration.polling import eventually
-from tests.tables import ROWS_OF_OWNER, columns_that_hold, dump, rows_of
+from tests.tables import ROWS_OF_OWNER, columns_that_hold, count_death, dump, rows_of
 
 BOT = 555
 ANNA, BORIS = 2**41 + 101, 2**41 + 102
@@ -133,6 +133,7 @@ async def live(rig: Rig, user: int, word: str) -> None:
         if request.raw.get("tool_choice") else f"Говорили о {word}."
     )  # fmt: skip
     await digest(rig, owner)
+    count_death(rig.core.dsn, owner)
 
 
 async def fail_to_embed(rig: Rig, user: int) -> None:

@@ -12,6 +12,7 @@ from src.jobs.quarantine import FEW, JOBS_TOGETHER, Report, how_many_at_once
 from src.storage.erasure_repo import ErasureRepository
 from src.storage.job_death_repo import JobDeathRepository, Recovered, Suspects
 from src.storage.pg_client import PgClient
+from src.storage.put_aside_repo import PutAsideRepository
 from src.storage.update_repo import NewUpdate, UpdateRepository
 
 BOT, USER = 555, 2**41
@@ -24,6 +25,7 @@ class Queue:
     def __init__(self, client: PgClient) -> None:
         self.client = client
         self.deaths = JobDeathRepository(client)
+        self.put_aside = PutAsideRepository(client)
         self.updates = UpdateRepository(client)
 
     def rows(self, sql: str, **parameters: Any) -> list[Any]:
@@ -163,7 +165,7 @@ def test_a_suspect_that_dies_alone_is_put_aside_and_its_chat_goes_on(queue: Queu
     assert queue.updates.defer_forgotten(older_than=-1) == 0, "it is not tried again"
     assert later in [row[0] for row in queue.rows("SELECT id FROM procrastinate_jobs")]
     assert queue.deaths.judge([job]) is None, "once"
-    assert queue.deaths.count_put_aside() == 1
+    assert queue.put_aside.count() == 1
 
 
 def test_of_several_suspects_in_one_process_none_is_put_aside_but_they_are_told_apart(
@@ -207,9 +209,9 @@ def test_retrying_gives_back_the_update_with_a_clean_count(queue: Queue) -> None
     queue.die(job, times=2)
     queue.take(job)
     aside = queue.deaths.judge([job])
-    assert aside is not None and queue.deaths.retry(aside.id + 1) == 0
+    assert aside is not None and queue.put_aside.retry(aside.id + 1) == 0
     assert queue.updates.prune(hours=0) == 0, "what can be retried is kept"
-    assert queue.deaths.retry(aside.id) == 1
+    assert queue.put_aside.retry(aside.id) == 1
     assert queue.jobs() == [
         ("control", "apologise", "todo"),
         ("turns", "handle_update", "todo"),
@@ -221,7 +223,7 @@ def test_retrying_gives_back_the_update_with_a_clean_count(queue: Queue) -> None
     again = queue.newest()
     queue.die(again, times=2)
     assert queue.counts() == {again: 2}, "it is a suspect again"
-    assert queue.deaths.retry() == 0
+    assert queue.put_aside.retry() == 0
 
 
 def test_erasing_a_user_erases_what_was_counted(queue: Queue) -> None:
@@ -230,7 +232,7 @@ def test_erasing_a_user_erases_what_was_counted(queue: Queue) -> None:
     queue.take(job)
     queue.deaths.judge([job])
     ErasureRepository(queue.client).erase(USER)
-    assert queue.deaths.list_put_aside() == [] and queue.counts() == {}
+    assert queue.put_aside.list_all() == [] and queue.counts() == {}
 
 
 # --- work that comes again and again
@@ -257,13 +259,13 @@ def test_recurring_work_is_tried_again_after_a_growing_pause(queue: Queue) -> No
         queue.take(job)
         assert queue.deaths.judge([job]) is not None
         assert queue.deaths.is_suspected("prune", job + 1), "the next one rests"
-        assert queue.deaths.revive() == 0
+        assert queue.put_aside.revive() == 0
         passed = {"minutes": 60 * hours - 1}
         age = "UPDATE job_deaths SET last_at = last_at - make_interval(mins => %(minutes)s)"
         queue.rows(age, **passed)
-        assert queue.deaths.revive() == 0
+        assert queue.put_aside.revive() == 0
         queue.rows(age, minutes=2)
-        assert queue.deaths.revive() == 1
+        assert queue.put_aside.revive() == 1
         assert queue.jobs() == [("quarantine", "prune", "todo")]
     assert how_many_at_once(queue.deaths.count_suspects()) == 1
     queue.rows("SELECT procrastinate_finish_job_v1(%(job)s, 'succeeded', true)", job=job)
@@ -292,7 +294,7 @@ def test_a_message_of_a_job_for_all_is_put_aside_and_the_job_goes_on(queue: Queu
     queue.take(job)
     other = queue.deaths.judge([job], ("message", message))
     assert other is not None and other.step is None, "it died of something else now"
-    assert queue.deaths.retry(aside.id) == 1 and queue.rows(indexed) == [(False,)]
+    assert queue.put_aside.retry(aside.id) == 1 and queue.rows(indexed) == [(False,)]
 
 
 def test_the_parent_understands_what_the_child_says() -> None:

@@ -18,6 +18,7 @@ from src.metrics import Metrics
 from src.storage.job_death_repo import JobDeathRepository
 from src.storage.memory_job_repo import DIGEST_QUEUE, MEMORY_QUEUE, MemoryJobRepository
 from src.storage.pg_client import PgClient
+from src.storage.put_aside_repo import PutAsideRepository
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.agent_rig import USER, Rig, open_rig
 
@@ -376,7 +377,7 @@ async def test_a_document_that_is_put_aside_keeps_no_other_from_its_vector(works
     assert works.rig.rows("SELECT document_id <> %(d)s FROM document_embeddings", d=document) == [
         (True,)
     ]
-    assert deaths.retry() == 1
+    assert PutAsideRepository(works.rig.client).retry() == 1
     await works.defer("embed_documents")
     await works.work_off()
     assert works.count("document_embeddings") == 2
@@ -389,8 +390,9 @@ async def test_recurring_work_rests_while_a_job_of_it_is_suspected(works: Works)
         " VALUES ('index_messages', 'index_messages', 'memory', 2)"
     )
     works.skip_pauses()
-    deaths = JobDeathRepository(works.rig.client)
-    guard = DeadJobs(works.rig.client, deaths, Metrics()).guard
+    client = works.rig.client
+    deaths, put_aside = JobDeathRepository(client), PutAsideRepository(client)
+    guard = DeadJobs(client, deaths, put_aside, Metrics()).guard
     await works.work(worker_middleware=[guard])
     assert (works.unindexed(), works.jobs()) == (2, [])
     works.rig.client.execute("DELETE FROM job_deaths")

@@ -42,7 +42,14 @@ from src.storage.user_settings_repo import UserSettingsRepository
 from tests.conftest import new_client
 from tests.integration.agent_rig import open_rig
 from tests.integration.fact_rig import FAKE_EMBEDDINGS, Teller
-from tests.tables import NOBODYS, OF_ALL_TOPICS, ROWS_OF_OWNER, rows_of, tables
+from tests.tables import (
+    NOBODYS,
+    OF_ALL_TOPICS,
+    ROWS_OF_OWNER,
+    count_death,
+    rows_of,
+    tables,
+)
 
 BOT = 555
 SAID = datetime(2026, 11, 21, 9, tzinfo=UTC)
@@ -184,6 +191,7 @@ def fill(client: PgClient, owner: Owner) -> Filled:
     UserSettingsRepository(client).set_mode(chat, "strict")
     update = NewUpdate(next(_numbers), "message", {"text": word}, chat, thread, chat, first)
     UpdateRepository(client).store(BOT, [update])
+    count_death(client.dsn, owner)
     of_him = {"owner": chat, "thread": thread}
     mine = "WHERE telegram_user_id = %(owner)s AND thread_id = %(thread)s"
     documents = do.ids(f"SELECT id FROM search_documents {mine} ORDER BY id", **of_him)

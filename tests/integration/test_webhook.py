@@ -12,8 +12,8 @@ import pytest
 from src.errors import ConfigError
 from src.http_server import ReadinessChecks, build_http_app
 from src.metrics import Metrics
-from src.storage.job_death_repo import JobDeathRepository
 from src.storage.pg_client import PgClient
+from src.storage.put_aside_repo import PutAsideRepository
 from src.storage.update_repo import UpdateRepository
 from src.storage.worker_repo import WorkerRepository
 from src.telegram.receiver import MAX_BODY, WebhookRoute
@@ -37,7 +37,7 @@ async def telegram(client: PgClient) -> AsyncIterator[httpx.AsyncClient]:
         metrics=Metrics(),
         client=client,
         updates=UpdateRepository(client),
-        deaths=JobDeathRepository(client),
+        put_aside=PutAsideRepository(client),
         webhook=WebhookRoute(build_intake(client), SECRET),
     )
     transport = httpx.ASGITransport(app)
