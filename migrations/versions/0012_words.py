@@ -21,13 +21,15 @@ COMMENT ON COLUMN telegram_updates.payload IS
     'The update as Telegram sent it, until it is handled; of refused users only who and where.';
 
 ALTER TABLE messages ADD COLUMN forgotten_at timestamptz, ADD COLUMN author_id bigint,
-    ADD COLUMN mentions jsonb;
+    ADD COLUMN mentions jsonb, ADD COLUMN edited_at timestamptz;
 UPDATE messages SET forgotten_at = now() WHERE is_forgotten;
 CREATE INDEX messages_forgotten ON messages (forgotten_at) WHERE forgotten_at IS NOT NULL;
 COMMENT ON COLUMN messages.forgotten_at IS
     'When the user asked to forget it; a job deletes it for good ten minutes later.';
 COMMENT ON COLUMN messages.author_id IS
     'Who wrote what sender_id forwarded: a person, a group or a channel.';
+COMMENT ON COLUMN messages.edited_at IS
+    'When the user edited it: answers from before may repeat words that stand nowhere else.';
 COMMENT ON COLUMN messages.mentions IS
     'People without a user name whom it mentions: [{"id": 1, "name": "as it stands there"}].';
 
@@ -54,7 +56,8 @@ DOWNGRADE = """
 DROP TABLE chat_moves;
 ALTER TABLE conversations DROP COLUMN last_position;
 ALTER TABLE memory_sources DROP COLUMN author_id;
-ALTER TABLE messages DROP COLUMN forgotten_at, DROP COLUMN author_id, DROP COLUMN mentions;
+ALTER TABLE messages DROP COLUMN forgotten_at, DROP COLUMN author_id, DROP COLUMN mentions,
+    DROP COLUMN edited_at;
 ALTER TABLE telegram_updates DROP CONSTRAINT telegram_updates_without_words,
     DROP COLUMN revision;
 """

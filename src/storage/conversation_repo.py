@@ -112,7 +112,7 @@ FROM conversations c
 WHERE c.id = %(conversation_id)s AND (%(update)s::bigint IS NULL OR EXISTS (
     SELECT 1 FROM telegram_updates u
     WHERE u.id = %(update)s AND u.revision = %(revision)s AND u.handled_at IS NULL
-    FOR KEY SHARE))
+    FOR SHARE))
 ON CONFLICT ON CONSTRAINT messages_one_per_telegram_message DO NOTHING
 RETURNING id
 """
@@ -134,7 +134,7 @@ WHERE id = %(update)s AND revision <> %(revision)s AND handled_at IS NULL
 UPDATE_EDITED = """
 UPDATE messages m
 SET content = left(m.content, length(m.content) - length(message_text(m.content))) || %(content)s,
-    mentions = %(mentions)s, indexed_at = NULL
+    mentions = %(mentions)s, indexed_at = NULL, edited_at = now()
 FROM conversations c
 WHERE c.id = m.conversation_id AND c.telegram_user_id = %(owner)s AND m.role = 'user'
   AND m.bot_id = %(bot_id)s AND m.chat_id = %(chat_id)s

@@ -158,6 +158,13 @@ WHERE a.role = 'assistant' AND EXISTS (
   AND a.conversation_id = ANY(%(rooms)s::uuid[])
 """
 
+# Answers that came after a message that he edited: they may hold words that stand nowhere else.
+DELETE_ANSWERS_BEFORE_EDITS = """
+DELETE FROM messages a USING messages m
+WHERE %(owner)s IN (m.sender_id, m.author_id) AND m.edited_at IS NOT NULL
+  AND a.conversation_id = m.conversation_id AND a.role = 'assistant' AND a.position > m.position
+"""
+
 # What tools read to the model there, and what models proposed there in vain.
 DELETE_TOOL_RESULTS = """
 DELETE FROM tool_results WHERE conversation_id = ANY(%(rooms)s::uuid[])
@@ -234,14 +241,14 @@ WITH gone AS (
     DELETE FROM messages WHERE id = %(id)s
     RETURNING conversation_id, role, content, created_at, said_at, position, bot_id, chat_id,
               telegram_message_id, sender_id, author_id, mentions, stream_message_id,
-              is_forgotten, forgotten_at
+              is_forgotten, forgotten_at, edited_at
 )
 INSERT INTO messages (conversation_id, role, content, created_at, said_at, position, bot_id,
                       chat_id, telegram_message_id, sender_id, author_id, mentions,
-                      stream_message_id, is_forgotten, forgotten_at)
+                      stream_message_id, is_forgotten, forgotten_at, edited_at)
 SELECT conversation_id, role, content, created_at, said_at, position, bot_id, chat_id,
        telegram_message_id, sender_id, author_id, mentions, stream_message_id, is_forgotten,
-       forgotten_at
+       forgotten_at, edited_at
 FROM gone RETURNING id
 """
 UPDATE_SOURCES = """
@@ -326,6 +333,7 @@ class _Erasure:
             DELETE_ANSWERS_ABOUT,
             DELETE_ANSWERS_TO_OTHERS,
             DELETE_ANSWERS_IN_THEIR_WORDS,
+            DELETE_ANSWERS_BEFORE_EDITS,
             DELETE_TOOL_RESULTS,
             DELETE_REJECTED,
             DELETE_ENTITIES_IN_GROUPS,

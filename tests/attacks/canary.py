@@ -405,8 +405,8 @@ def files_that_hold(folder: Path, mark: str) -> list[str]:
     ]
 
 
-async def run(n: int, seed: int = 1) -> Result:
-    """Live ``n`` worlds on a server of their own."""
+async def run(n: int, seed: int = 1, *, groups_every: int = 4) -> Result:
+    """Live ``n`` worlds on a server of their own; in some of them the group is erased."""
     result = Result()
     with tempfile.TemporaryDirectory(prefix="pomni-canary-") as folder:
         server = EmbeddedPostgres(Path(folder))
@@ -418,11 +418,12 @@ async def run(n: int, seed: int = 1) -> Result:
             for number in range(n):
                 async with open_world(address, seed + number) as world:
                     await live(world, result)
-                    await (erase_group if number % 4 == 3 else erase_person)(world, result)
+                    of_group = number % groups_every == groups_every - 1
+                    await (erase_group if of_group else erase_person)(world, result)
                     await world.rig.client.run(ErasureRepository(world.rig.client).vacuum)
                     execute(world.dsn, "CHECKPOINT")
                     result.updates += len(world.messages)
-                    if number % 4 != 3:
+                    if not of_group:
                         note_files(Path(folder), result)
                 result.worlds += 1
         finally:

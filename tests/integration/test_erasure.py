@@ -530,6 +530,23 @@ async def test_vectors_of_others_that_were_made_with_the_person_s_words_are_made
     assert waiting == [("сразу после",)]
 
 
+async def test_an_answer_to_others_in_words_that_the_person_edited_away_goes_too(
+    rig: Rig,
+) -> None:
+    before = await write(rig, BORIS, "Раньше", "Ответ до того", place=GROUP)
+    await write(rig, ANNA, "Аня любит qzanna", "Ага", place=GROUP)
+    await write(rig, BORIS, "Что нового?", "Аня любит qzanna", place=GROUP)
+    [(number,)] = rig.rows(
+        "SELECT telegram_message_id FROM messages WHERE sender_id = %(anna)s", anna=ANNA
+    )
+    origin = TelegramOrigin(BOT, GROUP.telegram_user_id, number, ANNA)
+    assert rig.core.conversations.edit_message(GROUP.telegram_user_id, origin, "ничего")
+    erase(rig)
+    assert columns_that_hold(rig.core.dsn, "qzanna") == set()
+    answers = rig.rows("SELECT reply_to_id FROM messages WHERE role = 'assistant'")
+    assert answers == [(before,)]
+
+
 async def test_the_same_person_in_private_and_in_groups_goes_from_everywhere(rig: Rig) -> None:
     other_group = Owner(-1_000_000_000_888)
     for place in (None, GROUP, GROUP._replace(thread_id=4), other_group):
