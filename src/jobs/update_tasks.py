@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from typing import Any
+from functools import partial
 
 from aiogram import Bot, Dispatcher
 from aiogram.types import Update
@@ -114,17 +114,12 @@ class UpdateTasks:
             draft_id: With the Stop button: only the answer of this draft.
         """
         manager = context.app.job_manager
-        for job in await manager.list_jobs_async(lock=lock):
-            arguments: dict[str, Any] = job.task_kwargs
-            if job.id is None or arguments.get("update", before) >= before:
-                continue
-            if draft_id is not None and arguments.get("message_id") != draft_id:
-                continue
-            waits_for_retry = job.status == "todo" and job.attempts > 0
-            if job.status == "doing":
-                await manager.cancel_job_by_id_async(job.id, abort=True)
-            elif waits_for_retry and await manager.cancel_job_by_id_async(job.id, delete_job=True):
-                await self._client.run(self._end_stopped, arguments["update"])
+        find = partial(self._updates.list_interruptible, lock, before=before, draft_id=draft_id)
+        for job, is_running, update in await self._client.run(find):
+            if is_running:
+                await manager.cancel_job_by_id_async(job, abort=True)
+            elif await manager.cancel_job_by_id_async(job, delete_job=True):
+                await self._client.run(self._end_stopped, update)
 
     def _end_stopped(self, update: int) -> None:
         """An update whose job was waiting for another try, and will not get it."""

@@ -251,6 +251,16 @@ WHERE bot_id = %(bot_id)s AND chat_id = %(chat_id)s AND media_group_id = %(media
 LIMIT 1
 """
 
+# What an interruption ends in its chat: the job that runs, and one that waits for its next
+# attempt, if it is older, and answers in the draft whose Stop button was pressed.
+SELECT_INTERRUPTIBLE = """
+SELECT id, status = 'doing', (args ->> 'update')::bigint FROM procrastinate_jobs
+WHERE lock = %(lock)s AND (status = 'doing' OR (status = 'todo' AND attempts > 0))
+  AND (args ->> 'update')::bigint < %(before)s
+  AND (%(draft_id)s::bigint IS NULL OR (args ->> 'message_id')::bigint = %(draft_id)s)
+ORDER BY id LIMIT 100
+"""
+
 # Updates that wait although no job will handle them (theirs failed, or was cancelled by a stop
 # that met a dead worker) get a new one; given up after a day, when Telegram would give up too.
 # They are older than whatever else waits in their chats, so they come before every round.
@@ -349,6 +359,26 @@ class UpdateRepository:
             },
         )
         return row[0] if row else None
+
+    def list_interruptible(
+        self, lock: str, *, before: int, draft_id: int | None = None
+    ) -> list[tuple[int, bool, int]]:
+        """Jobs under a chat's lock that an interruption ends.
+
+        Args:
+            lock: The chat's.
+            before: Row id of the update that interrupts; later ones are left alone.
+            draft_id: Only the answer of this draft.
+
+        Returns:
+            Of each the job's id, whether it runs (else it waits for its next attempt), and the
+            row id of its update.
+        """
+        parameters = {"lock": lock, "before": before, "draft_id": draft_id}
+        return [
+            (int(job), bool(runs), int(update))
+            for job, runs, update in self._client.fetch_all(SELECT_INTERRUPTIBLE, parameters)
+        ]
 
     def mark_handled(self, update: int, outcome: str) -> None:
         """The update is done; ``outcome`` is one word for the operator."""

@@ -43,8 +43,8 @@ GROUP = -1_002_000_000_000
 SLOW = "медленно"  # what a slow answer is asked for with
 SLOW_SECONDS = 5.0  # such an answer takes
 SLOW_PIECES = 10
-PROBE_PAUSE = 0.15  # seconds between two probes of the same kind
-MIN_PROBES = 100
+PROBE_PAUSE = 0.3  # seconds between two probes of the same kind
+MIN_PROBES = 50
 WORK_LEFT = """
 SELECT count(*) FROM procrastinate_jobs
 WHERE task_name NOT IN ('recover_jobs', 'prune', 'remember_missed', 'delete_unused_vectors')

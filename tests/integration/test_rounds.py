@@ -288,3 +288,21 @@ def test_whatever_happens_each_chat_is_served_in_its_order(line: Line, seed: int
             break
         walk.serve()
     assert walk.served == walk.written
+
+
+def test_an_interruption_finds_what_runs_or_waits_for_its_next_attempt_and_is_older(
+    line: Line,
+) -> None:
+    first, second = update(ANNA), update(ANNA)
+    line.write(("first", first), ("second", second), ("stop", update(ANNA, kind="stop")))
+    lock, before = f"chat:{BOT}:{ANNA}:0", max(line.names)
+    assert line.updates.list_interruptible(lock, before=before) == [], "what waits stays"
+    line.serve()
+    [running] = line.updates.list_interruptible(lock, before=before)
+    assert running == (line.running["first"], True, min(line.names))
+    assert line.updates.list_interruptible(lock, before=min(line.names)) == []
+    assert line.updates.list_interruptible(lock, before=before, draft_id=first.message_id)
+    assert not line.updates.list_interruptible(lock, before=before, draft_id=second.message_id)
+    line.again("first")
+    [waiting] = line.updates.list_interruptible(lock, before=before)
+    assert waiting == (running[0], False, running[2])
