@@ -35,6 +35,7 @@ MENDS: Mapping[int, str] = {
     errno.ENOSPC: "make room there",
     errno.EDQUOT: "make room there",
     errno.ENOTDIR: "name a folder",
+    errno.EEXIST: "name a folder",
     errno.ENAMETOOLONG: "choose a shorter name",
     errno.ELOOP: "its links lead in a circle: name another folder",
 }
@@ -177,10 +178,11 @@ class PostgresFolder:
     def _find_damage(self) -> str | None:
         control = self.path / "global" / "pg_control"
         content = control.read_bytes() if control.is_file() else b""
-        if any(content):
-            return None
-        state = "empty" if control.is_file() else "missing"
-        return f"its control file (global/pg_control) is {state}; {DAMAGED}"
+        if not any(content):
+            state = "empty" if control.is_file() else "missing"
+            return f"its control file (global/pg_control) is {state}; {DAMAGED}"
+        missing = [part for part in PARTS if not (self.path / part).exists()]
+        return f"{missing[0]} is missing; {DAMAGED}" if missing else None
 
     def _find_stranger(self) -> str | None:
         status = self.path.stat()

@@ -31,11 +31,7 @@ CAUSES: tuple[tuple[str, str], ...] = (
     ),
     (r"Read-only file system", "the file system is read-only: mount it for writing"),
     (
-        r"database files are incompatible",
-        "its data are of another PostgreSQL: dump them with that one, and restore the dump",
-    ),
-    (
-        r"control file|pg_control|checkpoint record|invalid checkpoint|pg_filenode|invalid page|"
+        r"control file|database files are incompatible|pg_control|checkpoint record|invalid checkpoint|pg_filenode|invalid page|"
         r"could not (?:open|read|access) (?:file|directory) \"?\"(?:base|global|pg_)|redo",
         DAMAGED,
     ),
@@ -94,6 +90,7 @@ class ServerLog:
                 text = STATEMENTS.sub(b"", file.read()).decode(errors="replace")
         except OSError:
             return []
+        text = text.replace(str(self._path.parent), "DATA_DIR/postgres")
         return [LINE_START.sub("", line) for line in text.splitlines() if line.strip()]
 
     def explain(self, since: int = 0) -> str:

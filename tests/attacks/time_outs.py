@@ -1,0 +1,132 @@
+"""A database that stops answering in the middle of work: a fail-over, or kill -9 of its server.
+
+python -m tests.attacks.time_outs --people 20 --silence 10
+python -m tests.attacks.time_outs --people 20 --kill 3
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from src.storage.embedded_pg import EmbeddedPostgres
+from src.storage.migrations import migrate
+from tests.conftest import query
+from tests.e2e.bot_process import World, eventually
+from tests.e2e.conftest import open_world
+from tests.fakes.openai_server import Reply
+from tests.fakes.tcp_proxy import SwallowingProxy
+from tests.integration.embedded_users import is_reachable, kill_postmaster
+
+FIRST = 2**41 + 100
+MESSAGES = 3  # of each person, each after the answer to the one before
+
+
+class Crowd:
+    """People who write, wait for the answer, and write again."""
+
+    def __init__(self, world: World, people: int) -> None:
+        self.world = world
+        self.people = range(FIRST, FIRST + people)
+        world.model.reply = lambda request: Reply(
+            text=f"эхо: {request.last_user_text}", chunk_size=4, chunk_delay=0.05
+        )
+
+    async def talk(self) -> None:
+        """Return when everybody has all his answers."""
+        await asyncio.gather(*map(self._talk, self.people))
+
+    async def _talk(self, person: int) -> None:
+        for number in range(MESSAGES):
+            await self.world.telegram.send_text(person, f"№{number}")
+            await self.world.telegram.wait_sent(person, number + 1, timeout=150)
+
+    def check(self) -> dict[str, int]:
+        """How many answers are missing, doubled, or in another order than the messages."""
+        expected = [f"эхо: №{number}" for number in range(MESSAGES)]
+        found = {"lost": 0, "twice": 0, "unordered": 0}
+        for person in self.people:
+            answers = self.world.answers(person)
+            found["lost"] += len(set(expected) - set(answers))
+            found["twice"] += len(answers) - len(set(answers))
+            found["unordered"] += list(dict.fromkeys(answers)) != expected
+        return found
+
+
+async def fail_over(world: World, proxy: SwallowingProxy, *, people: int, silence: float) -> Any:
+    """Everything is swallowed for ``silence`` seconds; then only new connections work."""
+    bot = await world.start(DATABASE_URL=proxy.dsn)
+    crowd = Crowd(world, people)
+    talking = asyncio.ensure_future(crowd.talk())
+    await world.telegram.wait_for(lambda: len(world.telegram.sent) >= people, timeout=120)
+    proxy.swallow()
+    await asyncio.sleep(silence)
+    proxy.fail_over()
+    began = time.monotonic()
+    await talking
+    seconds = time.monotonic() - began
+    return await conclude(crowd, seconds, await bot.terminate())
+
+
+async def kill_server(world: World, data_dir: Path, *, people: int, kills: int) -> Any:
+    """``kill -9`` of the embedded server's process, while the bot looks after it."""
+    bot = await world.start(DATABASE_URL="", DATA_DIR=str(data_dir))
+    crowd = Crowd(world, people)
+    talking = asyncio.ensure_future(crowd.talk())
+    back = time.monotonic()
+    for number in range(kills):
+        share = people * MESSAGES * (number + 1) // (kills + 1)
+        await world.telegram.wait_for(lambda n=share: len(world.telegram.sent) >= n, timeout=150)
+        await asyncio.to_thread(kill_postmaster, data_dir)
+        await eventually(lambda: is_reachable(world.dsn), "the server", 120)
+        back = time.monotonic()
+    await talking
+    return await conclude(crowd, time.monotonic() - back, await bot.terminate())
+
+
+async def conclude(crowd: Crowd, seconds: float, status: int) -> dict[str, Any]:
+    """What was found."""
+    turns = len(crowd.people) * MESSAGES
+    return {"turns": turns, **crowd.check(), "seconds_after": round(seconds, 1), "status": status}
+
+
+async def run(arguments: argparse.Namespace) -> Any:
+    """The attack in a world of its own."""
+    with tempfile.TemporaryDirectory(prefix="pomni-attack-") as folder:
+        server = EmbeddedPostgres(Path(folder))
+        dsn = await asyncio.to_thread(server.start)
+        await asyncio.to_thread(migrate, dsn)
+        query(dsn, "SELECT 1")
+        try:
+            async with open_world(dsn) as world:
+                if arguments.kill:
+                    return await kill_server(
+                        world, Path(folder), people=arguments.people, kills=arguments.kill
+                    )
+                with SwallowingProxy(dsn) as proxy:
+                    return await fail_over(
+                        world, proxy, people=arguments.people, silence=arguments.silence
+                    )
+        finally:
+            await asyncio.to_thread(server.stop)
+
+
+def main() -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--people", type=int, default=20)
+    parser.add_argument("--silence", type=float, default=10)
+    parser.add_argument("--kill", type=int, default=0, help="how often, instead of the silence")
+    found = asyncio.run(run(parser.parse_args()))
+    print(json.dumps(found))
+    return 1 if found["lost"] or found["unordered"] or found["status"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

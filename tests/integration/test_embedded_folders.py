@@ -1,0 +1,154 @@
+"""Names that DATA_DIR may have, and folders that cannot be used: one line that names the mend."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from src.errors import StorageUnavailableError
+from src.storage.embedded_pg import EmbeddedPostgres
+from tests.integration.embedded_users import ask, borrowed, is_reachable
+
+NAMES = {
+    "space": "my data",
+    "quotes": 'it\'s "mine"',
+    "shell": "$(touch CANARY) `touch CANARY`; touch CANARY & | > CANARY #",
+    "line ends": "first\nsecond\r\nthird\t",
+    "percent": "100%s %p %%",
+    "words": "Дані 😀 ﷺ",
+    "backslash": "a\\b\\$HOME",
+    "long": "/".join(["x" * 200] * 8),
+    "dashes": "-D -c=1",
+}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="pomni-names-") as folder:
+        server = EmbeddedPostgres(Path(folder) / "made")
+        ask(server.start(), "CREATE TABLE notes AS SELECT 'kept' AS text")
+        server.stop()
+        yield Path(folder) / "made"
+
+
+@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES.keys())
+def test_no_name_of_a_folder_fails_or_runs_a_shell(
+    cluster: Path, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with borrowed(cluster, name) as folder:
+        first, second = EmbeddedPostgres(folder), EmbeddedPostgres(folder)
+        address = first.start()
+        assert second.start() == address
+        assert ask(address, "SELECT text FROM notes") == "kept"
+        first.stop()
+        second.stop()
+        assert not is_reachable(address)
+        assert not list(cluster.parent.rglob("CANARY"))
+    assert not list(tmp_path.iterdir()) and not Path("/CANARY").exists()
+
+
+def test_a_new_cluster_may_lie_in_a_folder_of_any_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with tempfile.TemporaryDirectory(prefix="pomni-odd-") as folder:
+        server = EmbeddedPostgres(Path(folder) / (NAMES["shell"] + NAMES["quotes"] + "\n"))
+        assert ask(server.start(), "SELECT 1") == "1"
+        server.stop()
+        assert not list(Path(folder).rglob("CANARY"))
+    assert not list(tmp_path.iterdir())
+
+
+def zero(path: Path) -> None:
+    path.write_bytes(b"\0" * path.stat().st_size)
+
+
+def scramble(path: Path) -> None:
+    path.write_bytes(os.urandom(path.stat().st_size))
+
+
+DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a zeroed pg_control": (lambda d: zero(d / "global/pg_control"), "restore .* from a backup"),
+    "a scrambled pg_control": (
+        lambda d: scramble(d / "global/pg_control"),
+        "restore .* from a backup",
+    ),
+    "an empty pg_control": (
+        lambda d: (d / "global/pg_control").write_bytes(b""),
+        "restore .* from a backup",
+    ),
+    "no pg_control": (lambda d: (d / "global/pg_control").unlink(), "restore .* from a backup"),
+    "no PG_VERSION": (lambda d: (d / "PG_VERSION").unlink(), "PG_VERSION is missing.*restore"),
+    "no write-ahead log": (
+        lambda d: [path.unlink() for path in (d / "pg_wal").glob("0*")],
+        "restore .* from a backup",
+    ),
+    "no catalogue": (lambda d: shutil.rmtree(d / "base"), "restore .* from a backup"),
+    "an older version": (
+        lambda d: (d / "PG_VERSION").write_text("16\n"),
+        "PostgreSQL 16, and this is 18.*restore the dump",
+    ),
+    "no version": (lambda d: (d / "PG_VERSION").write_text("\0\0"), "restore .* from a backup"),
+    "open to all": (lambda d: d.chmod(0o777), "chmod 700"),
+    "another owner": (lambda d: shutil.chown(d, 12345), "belongs to another user"),
+    "an error in the settings": (
+        lambda d: (d / "postgresql.conf").write_text("no_such = 1\n"),
+        "postgresql.conf .*correct it",
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_cluster_is_told_in_one_line_with_its_mend(cluster: Path, damage: str) -> None:
+    spoil, told = DAMAGES[damage]
+    if damage == "another owner" and os.geteuid() != 0:
+        pytest.skip("only root can give files away")
+    with tempfile.TemporaryDirectory(prefix="pomni-damaged-") as folder:
+        data_dir = Path(folder) / "data"
+        subprocess.run(["cp", "-a", str(cluster), str(data_dir)], check=True)
+        spoil(data_dir / "postgres")
+        server = EmbeddedPostgres(data_dir)
+        with pytest.raises(StorageUnavailableError, match=told) as caught:
+            ask(server.start(), "SELECT text FROM notes")
+        server.stop()
+    assert "\n" not in str(caught.value) and str(data_dir) not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda f: (f / "data").write_text(""), "DATA_DIR: .*; name"),
+        (lambda f: (f / "data").symlink_to(f / "data"), "DATA_DIR: "),
+    ],
+)
+def test_a_folder_that_is_none_is_told_in_one_line(
+    tmp_path: Path, make: Callable[[Path], object], told: str
+) -> None:
+    make(tmp_path)
+    with pytest.raises(StorageUnavailableError, match=told) as caught:
+        EmbeddedPostgres(tmp_path / "data").start()
+    assert "\n" not in str(caught.value) and str(tmp_path) not in str(caught.value)
+
+
+def test_the_home_of_nobody_is_told_in_one_line() -> None:
+    with pytest.raises(StorageUnavailableError, match="DATA_DIR: there is no such folder"):
+        EmbeddedPostgres(Path("~nobody-of-this-name/data")).start()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
+def test_a_read_only_file_system_is_told_in_one_line(tmp_path: Path) -> None:
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m,ro", "pomni-test", str(tmp_path)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("no file system can be mounted here")
+    try:
+        with pytest.raises(StorageUnavailableError, match=r"Read-only file system; mount"):
+            EmbeddedPostgres(tmp_path / "data").start()
+    finally:
+        subprocess.run(["umount", "-l", str(tmp_path)], check=True)
