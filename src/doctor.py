@@ -17,7 +17,7 @@ from src.llm.chat import ModelCaller, build_chat_model
 from src.llm.embeddings import build_embedder
 from src.metrics import Metrics
 from src.storage.migrations import find_version, newest_version
-from src.storage.pg_client import PgClient
+from src.storage.pg_client import PgClient, wrapped_errors
 from src.storage.pg_connection import connect
 from src.storage.put_aside_repo import PutAside, PutAsideRepository
 from src.time_zones import local_time
@@ -60,13 +60,13 @@ async def _check_database(settings: Settings) -> list[Finding]:
             if settings.uses_embedded_database
             else "is PostgreSQL running, and are DATABASE_URL or PG_* right?"
         )
-        return [Finding("database", str(error).splitlines()[0][:200], mend)]
+        return [Finding("database", str(error).splitlines()[0][:400], mend)]
 
 
 def _examine_database(settings: Settings, dsn: str) -> list[Finding]:
     connection = connect(dsn)
     try:
-        with connection.cursor() as cursor:
+        with wrapped_errors(), connection.cursor() as cursor:
             cursor.execute("SELECT current_setting('server_version'), extract(epoch FROM now())")
             version, server_time = cursor.fetchone() or ("?", 0)
     finally:

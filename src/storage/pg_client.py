@@ -36,8 +36,8 @@ T = TypeVar("T")
 Params = Mapping[str, Any] | None
 Row = tuple[Any, ...]
 
-# How long a broken statement waits for a server that restarts: what only this process knows, such as
-# that Telegram took an answer, should get into the database and not be done twice.
+# How long a broken statement waits for a server that restarts: what only this process knows, such
+# as that Telegram took an answer, should get into the database and not be done twice.
 RECONNECT_SECONDS = 15.0
 RECONNECT_PAUSE = 0.1
 CLOSE_SECONDS = 0.5  # what a running statement gets when the client is closed

@@ -31,7 +31,8 @@ CAUSES: tuple[tuple[str, str], ...] = (
     ),
     (r"Read-only file system", "the file system is read-only: mount it for writing"),
     (
-        r"control file|database files are incompatible|pg_control|checkpoint record|invalid checkpoint|pg_filenode|invalid page|"
+        r"control file|pg_control|database files are incompatible|checkpoint record|"
+        r"invalid checkpoint|pg_filenode|invalid page|"
         r"could not (?:open|read|access) (?:file|directory) \"?\"(?:base|global|pg_)|redo",
         DAMAGED,
     ),
