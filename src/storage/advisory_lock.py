@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 from src.errors import StorageTimeoutError, StorageUnavailableError
@@ -10,7 +11,15 @@ from src.storage.pg_connection import PgConnection, connect
 
 POLLER_LOCK = 7_361_201  # first key of the lock "receives the updates of bot N"
 WORKER_LOCK = 7_361_202  # first key of the lock "a worker lives"
-PROOF_SECONDS = 10.0  # how long a connection is believed to live without an answer
+PROOF_SECONDS = 5.0  # how long a connection is believed to live without an answer
+IDLE_SECONDS = 20  # after which the server ends a session whose process it no longer hears
+
+# The lock of a process that the network has cut off would be held for as long as the server
+# believes in its connection, by default two hours. PostgreSQL knows this setting since 14.
+LIMIT_IDLE = """
+SELECT set_config(name, %(milliseconds)s, false) FROM pg_settings
+WHERE name = 'idle_session_timeout'
+"""
 
 
 class AdvisoryLock:
@@ -24,6 +33,7 @@ class AdvisoryLock:
         self._dsn = dsn
         self._keys = (kind, name % 2**31)
         self._connection: PgConnection | None = None
+        self._asking = threading.RLock()
 
     def try_exclusive(self) -> bool:
         """Take the lock alone; False when somebody holds it in any way.
@@ -56,7 +66,12 @@ class AdvisoryLock:
         Nothing tells a connection whose server is frozen, or gone without a good-bye, from one
         that is quiet: now and then it has to be asked (``needs_proof``, ``prove``).
         """
-        return self._connection is not None and not self._connection.has_hung_up()
+        if not self._asking.acquire(blocking=False):
+            return True  # it is being asked, and what there is to read is the answer
+        try:
+            return self._connection is not None and not self._connection.has_hung_up()
+        finally:
+            self._asking.release()
 
     def needs_proof(self) -> bool:
         """Whether the server has said nothing on this connection for a while."""
@@ -79,18 +94,25 @@ class AdvisoryLock:
             connection.close()
 
     def _ask(self, sql: str) -> bool:
-        if not self.is_connected():
-            self.release()
-            self._connection = connect(self._dsn, application_name="pomni lock")
-            self._connection.autocommit = True
-        assert self._connection is not None
-        try:
-            with wrapped_errors(), self._connection.cursor() as cursor:
-                cursor.execute(sql, self._keys)
-                row = cursor.fetchone()
-        except StorageTimeoutError:
-            raise
-        except StorageUnavailableError:
-            self.release()
-            raise
+        with self._asking:
+            if not self.is_connected():
+                self.release()
+                self._connection = self._connect()
+            assert self._connection is not None
+            try:
+                with wrapped_errors(), self._connection.cursor() as cursor:
+                    cursor.execute(sql, self._keys)
+                    row = cursor.fetchone()
+            except StorageTimeoutError:
+                raise
+            except StorageUnavailableError:
+                self.release()
+                raise
         return bool(row and row[0])
+
+    def _connect(self) -> PgConnection:
+        connection = connect(self._dsn, application_name="pomni lock")
+        connection.autocommit = True
+        with wrapped_errors(), connection.cursor() as cursor:
+            cursor.execute(LIMIT_IDLE, {"milliseconds": str(1000 * IDLE_SECONDS)})
+        return connection

@@ -65,7 +65,7 @@ SELECT set_config('statement_timeout', %(statement)s, %(is_local)s),
        set_config('lock_timeout', %(lock)s, %(is_local)s),
        set_config('idle_in_transaction_session_timeout', %(idle)s, %(is_local)s)
 """
-IDLE_SECONDS = 60.0  # in a transaction between two statements
+IDLE_SECONDS = 15.0  # in a transaction between two statements
 
 
 class PgConnection(Connection):

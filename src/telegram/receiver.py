@@ -55,6 +55,7 @@ class PollTiming:
         standby_pause: Between attempts to become the one receiver.
         longest_wish: The most that a 429 is obeyed; nobody hears from us meanwhile.
         unauthorized: For so long at least Telegram must know nothing of the token.
+        proof_pause: Between two looks whether the lock's connection has to prove that it lives.
     """
 
     poll: int = 25
@@ -65,6 +66,7 @@ class PollTiming:
     standby_pause: float = 2.0
     longest_wish: float = 300.0
     unauthorized: float = 60.0
+    proof_pause: float = 1.0
 
 
 class GetRawUpdates(TelegramMethod[list[Any]]):
@@ -149,6 +151,7 @@ class Poller:
                 it does not know the token (any more).
         """
         offset: int | None = None
+        keeping = asyncio.ensure_future(self._keep_lock())
         try:
             while True:
                 try:
@@ -158,11 +161,12 @@ class Poller:
                 except (AiogramError, StorageError, OSError, TimeoutError) as error:
                     await asyncio.sleep(self._pause_after(error))
         finally:
+            keeping.cancel()
             await asyncio.to_thread(self._lock.release)
 
     async def _become_receiver(self) -> None:
         """Hold the lock of this bot, waiting for it as long as another process has it."""
-        if self.is_receiver and await self._still_holds():
+        if self.is_receiver and self._lock.is_connected():
             return
         self.is_receiver = False
         while not await asyncio.to_thread(self._lock.try_exclusive):
@@ -173,10 +177,12 @@ class Poller:
             await asyncio.sleep(self._timing.standby_pause)
         self.is_receiver = True
 
-    async def _still_holds(self) -> bool:
-        if not self._lock.is_connected():
-            return False
-        return not self._lock.needs_proof() or await asyncio.to_thread(self._lock.prove)
+    async def _keep_lock(self) -> None:
+        """Use the lock's connection now and then, also while Telegram holds a getUpdates."""
+        while True:
+            await asyncio.sleep(self._timing.proof_pause)
+            if self.is_receiver and self._lock.needs_proof():
+                await asyncio.to_thread(self._lock.prove)
 
     async def _receive(self, offset: int | None) -> int | None:
         """One ``getUpdates``; returns the offset that confirms it, None when nothing came.

@@ -166,7 +166,7 @@ def test_every_connection_carries_the_time_outs(dsn: str) -> None:
         for name, value in (
             ("statement_timeout", "1s"),
             ("lock_timeout", "500ms"),
-            ("idle_in_transaction_session_timeout", "1min"),
+            ("idle_in_transaction_session_timeout", "15s"),
         ):
             cursor.execute(shown, (name,))
             assert cursor.fetchone() == (value,)
@@ -188,6 +188,21 @@ def test_a_held_lock_is_proven_now_and_then(
     execute(dsn, "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'")
     assert lock.try_exclusive() and lock.prove()
     lock.release()
+
+
+def test_a_lock_whose_holder_is_cut_off_is_given_up_by_the_server(
+    proxy: SwallowingProxy, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(advisory_lock, "IDLE_SECONDS", 1)
+    holder, other = AdvisoryLock(proxy.dsn, POLLER_LOCK, 1), AdvisoryLock(dsn, POLLER_LOCK, 1)
+    assert holder.try_exclusive()
+    proxy.swallow()
+    proxy.fail_over()
+    deadline = time.monotonic() + 60
+    while not other.try_exclusive():
+        assert time.monotonic() < deadline
+    other.release()
+    holder.release()
 
 
 def test_waiting_for_a_lock_outlasts_the_time_out_of_a_statement(dsn: str) -> None:
