@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from src.errors import StorageError
+from src.storage.begun_turns import begin_anew
 from src.storage.payload_words import names_in, without_person
 from src.storage.pg_client import PgClient, Transaction
 from src.storage.pg_connection import PATIENT
@@ -57,13 +58,6 @@ WHERE id = %(update)s
 UPDATE_EMPTIED = """
 UPDATE telegram_updates SET payload = '{}', handled_at = now(), outcome = 'erased'
 WHERE id = %(update)s
-"""
-
-# What is stored of them already: the turn that is under way begins again, with what is left.
-DELETE_BEGUN = """
-DELETE FROM messages m USING telegram_updates u
-WHERE u.id = %(update)s AND m.bot_id = u.bot_id AND m.chat_id = u.chat_id
-  AND m.telegram_message_id = u.message_id AND u.kind NOT IN ('edit', 'callback')
 """
 
 # Nobody stores a fact, a summary or an answer meanwhile. It returns the conversations of others
@@ -227,36 +221,6 @@ DELETE_MESSAGES_IN_GROUPS = """
 DELETE FROM messages WHERE %(owner)s IN (sender_id, author_id)
 """
 
-# Questions of others there that are being answered now, by a turn that has read his words. They
-# get new numbers: its answer finds no place (``QuestionMovedError``), and they are answered anew.
-SELECT_UNDER_WAY = """
-SELECT m.id FROM messages m
-JOIN telegram_updates u ON u.bot_id = m.bot_id AND u.chat_id = m.chat_id
-     AND u.message_id = m.telegram_message_id AND u.handled_at IS NULL
-WHERE m.conversation_id = ANY(%(rooms)s::uuid[]) AND m.role = 'user'
-  AND NOT EXISTS (SELECT 1 FROM messages a WHERE a.reply_to_id = m.id AND a.role = 'assistant')
-"""
-RENUMBER = """
-WITH gone AS (
-    DELETE FROM messages WHERE id = %(id)s
-    RETURNING conversation_id, role, content, created_at, said_at, position, bot_id, chat_id,
-              telegram_message_id, sender_id, author_id, mentions, stream_message_id,
-              is_forgotten, forgotten_at, edited_at
-)
-INSERT INTO messages (conversation_id, role, content, created_at, said_at, position, bot_id,
-                      chat_id, telegram_message_id, sender_id, author_id, mentions,
-                      stream_message_id, is_forgotten, forgotten_at, edited_at)
-SELECT conversation_id, role, content, created_at, said_at, position, bot_id, chat_id,
-       telegram_message_id, sender_id, author_id, mentions, stream_message_id, is_forgotten,
-       forgotten_at, edited_at
-FROM gone RETURNING id
-"""
-UPDATE_SOURCES = """
-UPDATE memory_sources
-SET message_id = %(new)s, uid = 'msg-' || %(new)s, episode = 'teach_msg-' || %(new)s
-WHERE uid = 'msg-' || %(id)s
-"""
-
 # The owner's own rows; what hangs on them goes by its foreign key.
 DELETE_OWN = (
     "DELETE FROM conversations WHERE telegram_user_id = %(owner)s",
@@ -342,9 +306,7 @@ class _Erasure:
         )
         self._execute(DELETE_ORPHANED_ENTITIES, KEEP_POSITIONS, EMBED_NEIGHBOURS, DELETE_DOCUMENTS)
         rows += self._execute(DELETE_MESSAGES_IN_GROUPS)
-        for update in self._changed:
-            self._transaction.execute(DELETE_BEGUN, {"update": update})
-        self._renumber_questions()
+        begin_anew(self._transaction, self._parameters["rooms"], self._changed)
         return rows + self._execute(*DELETE_OWN)
 
     def _execute(self, *statements: str) -> int:
@@ -392,12 +354,6 @@ class _Erasure:
         self._parameters["mentioning"] = [id_ for id_, *_ in found]
         self._parameters["names"] = sorted(name for name in names if len(name) > 1)
         return len(found)
-
-    def _renumber_questions(self) -> None:
-        for (id_,) in self._transaction.fetch_all(SELECT_UNDER_WAY, self._parameters):
-            row = self._transaction.fetch_one(RENUMBER, {"id": id_})
-            if row is not None:
-                self._transaction.execute(UPDATE_SOURCES, {"id": id_, "new": row[0]})
 
 
 def _without_names(text: str, names: Sequence[str] | set[str]) -> str:
