@@ -17,13 +17,13 @@ from tests.fakes.openai_server import ChatRequest, Reply
 
 Json = dict[str, Any]
 
-pytestmark = pytest.mark.timeout(600)  # it starts three processes, one after the other
+pytestmark = pytest.mark.timeout(900)  # it starts three processes, one after the other
 
 LETHAL_BOT = Path(__file__).with_name("lethal_bot.py")
 POISONER, FIRST = 2**41 + 700, 2**41 + 701
 SORRY = {say("error_put_aside", language) for language in ("ru", "uk", "en")}
 ROWS = "SELECT to_jsonb(d)::text FROM job_deaths d"
-DEADLINE = 170.0  # seconds until all are answered; on a quiet machine it takes fifteen
+DEADLINE = 300.0  # seconds until all are answered; on a quiet machine it takes fifteen
 
 
 class Service:
@@ -84,10 +84,12 @@ async def bot_command(world: World, folder: Path, *arguments: str) -> Finished:
     return await Machine(folder, world.settings()).run_beside(*arguments)
 
 
-@pytest.mark.parametrize("way", ["kill", "exit", "abort", "segv", "sys.exit"])
-async def test_a_tool_that_kills_its_process(
-    world: World, service: Service, way: str, tmp_path: Path
-) -> None:
+async def live_through(world: World, service: Service, way: str) -> None:
+    """One person's message kills its process; he has an apology, all others their answers.
+
+    Raises:
+        AssertionError: Not so.
+    """
     world.model.reply = reply
     service.dies_by(way)
     service.start()
@@ -99,7 +101,7 @@ async def test_a_tool_that_kills_its_process(
     for other in others:
         await world.telegram.wait_sent(other, timeout=DEADLINE)
     assert world.answers(POISONER)[0] in SORRY
-    assert len(service.calls) == 3 and service.starts == 3, "it died twice, a third time elsewhere"
+    assert len(service.calls) == 3, "two deaths beside others, the third one alone"
     assert [world.answers(other) for other in others] == [["эхо: долгий вопрос"]] * 3
 
     await world.telegram.send_text(POISONER, "и ещё вопрос")
@@ -109,9 +111,17 @@ async def test_a_tool_that_kills_its_process(
     outcomes = "SELECT outcome, payload -> 'message' ->> 'text' FROM telegram_updates ORDER BY id"
     assert world.query(outcomes)[3][0] == "put aside"
     assert service.starts == 3, "its process lives"
-    if way != "kill":
-        return
 
+
+async def test_a_tool_that_ends_the_program_is_put_aside(world: World, service: Service) -> None:
+    """``python -m tests.attacks.poison`` knows more ways to die."""
+    await live_through(world, service, "sys.exit")
+
+
+async def test_a_tool_that_kills_its_process_is_put_aside_shown_and_given_back(
+    world: World, service: Service, tmp_path: Path
+) -> None:
+    await live_through(world, service, "kill")
     doctor = await bot_command(world, tmp_path, "doctor")
     assert doctor.status == 1 and "1 put aside" in doctor.stdout
     listed = await bot_command(world, tmp_path, "jobs")
