@@ -50,6 +50,12 @@ SELECT 'job of update ' || max(id), 'handle_update', 'turns', max(id)
 FROM telegram_updates WHERE chat_id = %s AND thread_id = %s HAVING max(id) IS NOT NULL
 """
 
+FAILURE = """
+INSERT INTO embedding_failures (document_id, model_id, failures, retry_at)
+SELECT max(d.id), max(m.id), 1, 'infinity' FROM search_documents d, embedding_models m
+WHERE d.telegram_user_id = %s AND d.thread_id = %s HAVING max(d.id) IS NOT NULL
+"""
+
 TABLES = """
 SELECT table_name FROM information_schema.tables
 WHERE table_schema = 'public' AND table_type = 'BASE TABLE'
@@ -65,6 +71,11 @@ WHERE table_schema NOT IN ('pg_catalog', 'information_schema') AND table_type = 
 def count_death(dsn: str, owner: Owner) -> None:
     """A process died over the owner's newest update."""
     query(dsn, DEATH, owner.telegram_user_id, owner.thread_id)
+
+
+def fail_embedding(dsn: str, owner: Owner) -> None:
+    """The embedding model did not take the owner's newest document."""
+    query(dsn, FAILURE, owner.telegram_user_id, owner.thread_id)
 
 
 def tables(dsn: str) -> set[str]:

@@ -265,7 +265,7 @@ class ErasureRepository:
     def vacuum(self) -> bool:
         """Free the places of deleted rows; False when the server cannot do it now."""
         try:
-            self._client.execute(VACUUM, limits=PATIENT)
+            self._client.maintain(VACUUM, limits=PATIENT)
         except StorageError as error:
             logger.warning("the tables were not vacuumed", exc_info=error)
             return False

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -174,6 +174,17 @@ class PgClient:
         if limits is not None:
             return self.in_transaction(lambda t: t.execute(sql, params), limits=limits)
         return self._repeat_once(lambda: self._execute(sql, params))
+
+    def maintain(self, sql: str, *, limits: Limits) -> None:
+        """Run what PostgreSQL refuses in a transaction (VACUUM), on a connection of its own.
+
+        Raises:
+            StorageError: The server cannot be reached, or refused the statement.
+        """
+        with closing(connect(self.dsn, limits=limits)) as connection:
+            connection.autocommit = True
+            with wrapped_errors(), connection.cursor() as cursor:
+                cursor.execute(sql)
 
     def in_transaction(
         self, work: Callable[[Transaction], T], *, limits: Limits | None = None

@@ -13,7 +13,13 @@ from tests.e2e.bot_command import Finished, Machine
 from tests.e2e.bot_process import World, eventually
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.fakes.telegram_people import Sender
-from tests.tables import ROWS_OF_OWNER, columns_that_hold, count_death, rows_of
+from tests.tables import (
+    ROWS_OF_OWNER,
+    columns_that_hold,
+    count_death,
+    fail_embedding,
+    rows_of,
+)
 
 ANNA, BORIS = 2**41 + 301, 2**41 + 302
 GROUP = Sender(chat_id=-1_000_000_000_333, chat_type="supergroup", thread_id=7)
@@ -162,6 +168,7 @@ async def test_erase_leaves_nothing_of_a_person_and_all_of_the_others(
     assert "messages.content" in held["group"] and "messages.content" in held["group_told"]
     for person in (ANNA, BORIS):
         count_death(world.dsn, Owner(person))
+        fail_embedding(world.dsn, Owner(person))
     assert {table for table, _ in rows_of(world.dsn, Owner(ANNA))} == ROWS_OF_OWNER.keys()
     others = [rows_of(world.dsn, Owner(BORIS)), of_boris_in_group(world)]
     assert {table for table, _ in others[0]} == ROWS_OF_OWNER.keys() and len(others[1]) == 7
