@@ -1,9 +1,11 @@
 """The PostgreSQL client: a bounded pool, transactions, and the one bridge to asyncio.
 
-A caller waits for a free connection; dead ones are thrown away before use; a statement is
-repeated once when its connection breaks. When one connection had to be given up because nothing
-came back, those that have not been heard since are not trusted either: after a fail-over they
-would cost their time-out each.
+Underneath is psycopg2's ``ThreadedConnectionPool``, which alone raises at once when it is
+exhausted and hands out connections that died with a restarted server. Here a caller waits for a
+free connection; dead ones are thrown away before use; a statement is repeated once when its
+connection breaks. When one connection had to be given up because nothing came back, those that
+have not been heard since are not trusted either: after a fail-over they would cost their time-out
+each.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import psycopg2
 import psycopg2.extras
 from psycopg2 import errors as pg_errors
 from psycopg2.extensions import cursor as Cursor
+from psycopg2.pool import PoolError
 
 from src.errors import (
     StorageFullError,
@@ -30,6 +33,7 @@ from src.errors import (
 )
 from src.storage.pg_connection import Limits, PgConnection, connect
 from src.storage.pg_failures import statement_failure
+from src.storage.pg_pool import PgPool
 from src.storage.prepared import PreparedStatement
 
 T = TypeVar("T")
@@ -82,12 +86,9 @@ class PgClient:
         self._wait_timeout = wait_timeout
         self._slots = threading.BoundedSemaphore(max_connections)
         self._prepared: WeakKeyDictionary[PgConnection, set[str]] = WeakKeyDictionary()
-        self._idle: list[PgConnection] = []
-        self._used: set[PgConnection] = set()
+        self._pool: PgPool | None = None
         self._silent_since = 0.0
-        self._is_open = False
         self._is_closing = False
-        self._lock = threading.Lock()  # of the five above; never held across a call to the server
         self._threads: ThreadPoolExecutor | None = None
         self._open_lock = threading.Lock()
 
@@ -98,11 +99,11 @@ class PgClient:
             StorageUnavailableError: The server cannot be reached.
         """
         with self._open_lock:
-            if self._is_open:
+            if self._pool is not None:
                 return
-            self._idle = [connect(self.dsn) for _ in range(self._min)]
+            self._pool = PgPool(self._min, self._max, self.dsn)
             self._threads = ThreadPoolExecutor(self._max, thread_name_prefix="pg")
-            self._is_open, self._is_closing = True, False
+            self._is_closing = False
 
     def close(self) -> None:
         """Close every connection. Closing twice does nothing.
@@ -112,19 +113,14 @@ class PgClient:
         """
         with self._open_lock:
             threads, self._threads = self._threads, None  # from here on ``run`` refuses
-            with self._lock:
-                self._is_closing = True
-                running = list(self._used)
-            for connection in running:
+            self._is_closing = True
+            for connection in self._pool.list_used() if self._pool is not None else ():
                 connection.hurry(CLOSE_SECONDS)
             if threads is not None:
                 threads.shutdown(wait=True)
-            with self._lock:
-                self._is_open = False
-                left = [*self._idle, *self._used]
-                self._idle = []
-            for connection in left:
-                connection.close()
+            pool, self._pool = self._pool, None
+            if pool is not None:
+                pool.closeall()
 
     async def run(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """Call a blocking repository method in the client's own threads.
@@ -268,14 +264,16 @@ class PgClient:
 
     @contextmanager
     def _connection(self) -> Iterator[PgConnection]:
-        self._check_open()
+        pool = self._pool
+        if pool is None:
+            raise StorageUnavailableError("the database client is closed")
         if not self._slots.acquire(timeout=self._wait_timeout):
             raise _NoFreeConnectionError(
                 f"no database connection became free within {self._wait_timeout:g} s "
                 f"(PG_POOL_MAX is {self._max})"
             )
         try:
-            connection = self._take()
+            connection = self._take(pool)
             try:
                 with wrapped_errors():
                     yield connection
@@ -287,40 +285,30 @@ class PgClient:
                 _roll_back(connection)
                 raise
             finally:
-                self._give_back(connection)
+                self._give_back(pool, connection)
         finally:
             self._slots.release()
 
-    def _check_open(self) -> None:
-        if not self._is_open:
-            raise StorageUnavailableError("the database client is closed")
-
-    def _take(self) -> PgConnection:
+    def _take(self, pool: PgPool) -> PgConnection:
         """A live connection: those whose server has hung up are closed and passed over."""
         while True:
-            with self._lock:
-                self._check_open()
-                connection = self._idle.pop() if self._idle else None
-            if connection is None:
-                connection = connect(self.dsn)
-            elif connection.has_hung_up() or connection.answered_at < self._silent_since:
-                connection.close()
-                continue
-            with self._lock:
-                self._used.add(connection)
-            if self._is_closing:
-                connection.hurry(CLOSE_SECONDS)
-            return connection
+            try:
+                connection = pool.getconn()
+            except PoolError as error:
+                raise StorageUnavailableError("the database client is closed") from error
+            if not connection.has_hung_up() and connection.answered_at >= self._silent_since:
+                if self._is_closing:
+                    connection.hurry(CLOSE_SECONDS)
+                return connection
+            pool.putconn(connection, close=True)
 
-    def _give_back(self, connection: PgConnection) -> None:
-        with self._lock:
-            self._used.discard(connection)
-            if connection.silent_since is not None:
-                self._silent_since = max(self._silent_since, connection.silent_since)
-            if self._is_open and not connection.closed:
-                self._idle.append(connection)
-                return
-        connection.close()
+    def _give_back(self, pool: PgPool, connection: PgConnection) -> None:
+        if connection.silent_since is not None:
+            self._silent_since = max(self._silent_since, connection.silent_since)
+        try:
+            pool.putconn(connection, close=bool(connection.closed))
+        except PoolError:  # the client was closed meanwhile
+            connection.close()
 
 
 class Transaction:
