@@ -84,10 +84,13 @@ class TelegramSession(AiohttpSession):
         self, bot: Bot, method: TelegramMethod[TelegramType], status_code: int, content: str
     ) -> Response[TelegramType]:
         try:
-            return super().check_response(bot, method, status_code, content)
+            response = super().check_response(bot, method, status_code, content)
         except ClientDecodeError as error:  # it quotes the body, which may quote a user
             cause = ValueError(type(error.original).__name__)
             raise ClientDecodeError(error.message, cause, None) from None
+        if response.result is None:
+            raise ClientDecodeError("No result", ValueError("null"), None)
+        return response
 
 
 def _is_refusal(body: Any) -> bool:

@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,8 @@ STATUSES = (
 )
 # Times; enough for the quick retries of what is down, and for both chances of what is refused.
 LASTING = 4
-OUTCOME_SECONDS = 900.0  # until everything has an outcome; most of it is the pauses between tries
+WAVE = 400  # chats that write at once
+OUTCOME_SECONDS = 300.0  # until a wave has its outcomes; most of it is the pauses between tries
 A_DAY = 86_400 * 1.1  # seconds; with the jitter
 SLOWLY = "медленно "
 BEST_EFFORT = ("sendMessageDraft", "sendChatAction")
@@ -188,11 +189,11 @@ async def walk_chats(world: World, cases: list[Case]) -> Result:
         times = LASTING if case.lasts else 1
         telegram.answer_next(case.method, raw(case.status, case.form), times, chat_id=case.chat_id)
         await write(world, case)
-    late = {case.chat_id for case in cases if case.is_endless}
+    now = {case.chat_id for case in cases if not case.is_endless}
     with contextlib.suppress(AssertionError):  # those that have none are told below
         await eventually(
             lambda: (
-                {row[0] for row in world.query(GOES_ON)} <= late and not telegram.pending_updates
+                not telegram.pending_updates and not now & {row[0] for row in world.query(GOES_ON)}
             ),
             "every update to have an outcome",
             OUTCOME_SECONDS,
@@ -270,7 +271,8 @@ async def walk_polling(fake: FakeTelegram, client: PgClient, share: float, seed:
     """The poller takes the next message after each odd answer to getUpdates."""
     numbers = random.Random(seed)
     result = Result()
-    async with open_bot(fake) as bot, running(build_poller(bot, client, QUICK)):
+    timing = replace(QUICK, unauthorized=60)
+    async with open_bot(fake) as bot, running(build_poller(bot, client, timing)):
         for status in STATUSES:
             forms = [form for form in (*FORMS, *ENDLESS) if numbers.random() < share]
             for form in forms:
@@ -363,7 +365,10 @@ async def main(share: float, seed: int) -> Result:
                 try:
                     await world.start()
                     add(whole, await walk_buttons(world, share, seed))
-                    add(whole, await walk_chats(world, list_cases(share, seed)))
+                    cases = list_cases(share, seed)
+                    for start_of_wave in range(0, len(cases), WAVE):
+                        wave = cases[start_of_wave : start_of_wave + WAVE]
+                        add(whole, await walk_chats(world, wave))
                 finally:
                     await world.close()
         finally:

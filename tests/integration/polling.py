@@ -21,7 +21,14 @@ from tests.conftest import query
 from tests.fakes.telegram_server import FakeTelegram
 
 QUICK = PollTiming(
-    poll=5, grace=2, first_pause=0.02, longest_pause=0.2, conflict_pause=0.05, standby_pause=0.05
+    poll=5,
+    grace=2,
+    first_pause=0.02,
+    longest_pause=0.2,
+    conflict_pause=0.05,
+    standby_pause=0.05,
+    longest_wish=1.2,
+    unauthorized=0.3,
 )
 
 

@@ -427,6 +427,9 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     "TurnRepository.mark_stopped": lambda s: s.both(
         lambda who: s.do.turns.mark_stopped(s.me.conversation, who.asked[0])
     ),
+    "TurnRepository.mark_delivery_stopped": lambda s: [
+        s.do.turns.mark_delivery_stopped(update) for update in updates_of(s, s.me)
+    ],
     "TurnRepository.mark_failed": lambda s: s.both(
         lambda who: s.do.turns.mark_failed(
             BOT, s.me.owner.telegram_user_id, telegram_number(s, who)
@@ -530,6 +533,16 @@ def telegram_number(s: Stage, who: Filled) -> int:
         "SELECT telegram_message_id FROM messages WHERE id = %(id)s", id=who.asked[0]
     )
     return number
+
+
+def updates_of(s: Stage, who: Filled) -> list[int]:
+    """Somebody's stored updates."""
+    chat, thread = who.owner
+    return s.do.ids(
+        "SELECT id FROM telegram_updates WHERE chat_id = %(chat)s AND thread_id = %(thread)s",
+        chat=chat,
+        thread=thread,
+    )
 
 
 def origin_of(s: Stage, who: Filled) -> TelegramOrigin:

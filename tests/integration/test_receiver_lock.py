@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from aiogram import Bot
 
 from src.errors import ConfigError
 from src.storage.advisory_lock import POLLER_LOCK
 from src.storage.pg_client import PgClient
+from src.telegram.receiver import UNAUTHORIZED
 from tests.conftest import query
 from tests.fakes.telegram_server import FakeTelegram
 from tests.integration.polling import (
+    QUICK,
     build_poller,
     eventually,
     open_bot,
@@ -38,6 +42,40 @@ async def test_a_wrong_token_is_an_error_of_the_settings(
         with pytest.raises(ConfigError, match="TELEGRAM_BOT_TOKEN"):
             await build_poller(wrong, client).run()
     assert query(client.dsn, HOLDERS) == [], "it let go of the lock"
+
+
+@pytest.mark.parametrize("between", ["nothing for long enough", "another error", "a success"])
+async def test_a_token_is_wrong_only_after_a_while_of_nothing_but_401(
+    fake: FakeTelegram, bot: Bot, client: PgClient, between: str
+) -> None:
+    seconds = 3600 if between == "nothing for long enough" else 0
+    async with running(build_poller(bot, client, replace(QUICK, unauthorized=seconds))) as work:
+        await fake.wait_polling()
+        for _ in range(4):
+            fake.fail_next("getUpdates", status=401, times=UNAUTHORIZED - 1)
+            if between == "another error":
+                fake.fail_next("getUpdates", status=502)
+            await fake.wait_confirmed(await send(fake, "есть кто?"))
+        assert not work.done()
+
+
+async def test_three_401_in_a_row_over_a_while_end_the_bot(
+    fake: FakeTelegram, bot: Bot, client: PgClient
+) -> None:
+    fake.fail_next("getUpdates", status=401, times=100)
+    with pytest.raises(ConfigError, match="TELEGRAM_BOT_TOKEN"):
+        await build_poller(bot, client).run()
+    first, *_, last = fake.calls_of("getUpdates")
+    assert len(fake.calls_of("getUpdates")) >= UNAUTHORIZED
+    assert last.at - first.at >= QUICK.unauthorized - 0.01
+
+
+async def test_a_wait_that_telegram_asks_for_is_bounded(
+    fake: FakeTelegram, bot: Bot, client: PgClient
+) -> None:
+    fake.fail_next("getUpdates", status=429, parameters={"retry_after": 10**12})
+    async with running(build_poller(bot, client)):
+        await fake.wait_confirmed(await send(fake, "есть кто?"))
 
 
 async def test_a_second_poller_stands_by_and_takes_over(

@@ -1,0 +1,69 @@
+"""An answer has an end: in characters, in seconds, and when there is nothing of it to see."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from src.services.answer_bounds import bounded
+from src.storage.pg_client import PgClient
+from src.texts import LANGUAGES, Language, say
+from tests.fakes.openai_server import Reply
+from tests.integration.agent_rig import Rig, open_rig
+
+
+@pytest.fixture
+async def rig(dsn: str, client: PgClient) -> AsyncIterator[Rig]:
+    async with open_rig(dsn, client) as opened:
+        yield opened
+
+
+def limit(rig: Rig, column: str, value: int) -> None:
+    """What an operator sets, in force before the first turn."""
+    rig.client.execute(f"UPDATE global_settings SET {column} = %(value)s", {"value": value})
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_a_model_that_streams_for_ever_is_cut_and_left(rig: Rig, language: Language) -> None:
+    limit(rig, "answer_max_characters", 500)
+    rig.model.queue(Reply(text="слово " * 100_000, chunk_size=50, chunk_delay=0.001))
+    answer = await rig.ask("вопрос", language=language)
+    sentence = say("cut_long", language)
+    assert answer.text == f"{('слово ' * 100)[:500].rstrip()}\n\n{sentence}"
+    await rig.model.wait_for(lambda: rig.model.abandoned == 1)
+    assert rig.stored()[-1] == ("assistant", answer.text)
+
+
+async def test_an_answer_that_comes_at_once_is_cut_too(rig: Rig) -> None:
+    limit(rig, "answer_max_characters", 500)
+    answer = await rig.ask("эхо " * 1000)
+    assert len(answer.text) < 600 and answer.text.endswith(say("cut_long", "ru"))
+
+
+async def test_code_is_closed_before_the_sentence() -> None:
+    text = bounded("```python\n" + "x = 1\n" * 100, 300, "en")
+    assert text.endswith(f"\n```\n\n{say('cut_long', 'en')}")
+
+
+async def test_what_a_slow_model_has_written_in_its_time_is_the_answer(rig: Rig) -> None:
+    limit(rig, "answer_max_seconds", 1)
+    rig.model.queue(Reply(text="раз " * 1000, chunk_size=4, chunk_delay=0.2))
+    answer = await rig.ask("вопрос")
+    assert answer.text.startswith("раз") and answer.text.endswith(say("cut_slow", "ru"))
+    await rig.model.wait_for(lambda: rig.model.abandoned == 1)
+
+
+@pytest.mark.parametrize("text", [" \n" * 4000, "\u200b" * 8000])
+async def test_a_model_that_sends_nothing_to_see_for_ever_ends(rig: Rig, text: str) -> None:
+    limit(rig, "answer_max_seconds", 1)
+    rig.model.queue(Reply(text=text, chunk_size=2, chunk_delay=0.1))
+    answer = await rig.ask("вопрос")
+    assert answer.text == say("took_too_long", "ru")
+
+
+@pytest.mark.parametrize("text", ["\u200b\u200d", "\u2800\u3164\ufe0f", "\u034f\u00ad\u202e "])
+async def test_an_answer_of_invisible_characters_is_an_empty_one(rig: Rig, text: str) -> None:
+    rig.model.queue(Reply(text=text))
+    answer = await rig.ask("вопрос")
+    assert answer.text == say("empty_answer", "ru")

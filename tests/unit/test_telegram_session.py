@@ -1,0 +1,95 @@
+"""Whatever Telegram answers is a result, or the error that its status asks for."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from aiogram import Bot
+from aiogram.exceptions import (
+    AiogramError,
+    ClientDecodeError,
+    TelegramAPIError,
+    TelegramBadRequest,
+    TelegramMigrateToChat,
+    TelegramRetryAfter,
+    TelegramServerError,
+    TelegramUnauthorizedError,
+)
+from aiogram.methods import SendMessage
+
+from src.errors import DeliveryError, DeliveryRefusedError, DeliveryUnknownError
+from src.jobs.retry import MAX_WISH, pause
+from src.telegram.errors import delivery_error
+from src.telegram.session import FLOOD_PAUSE, MAX_RETRY_AFTER, TelegramSession
+from tests.attacks.status_walk import ENDLESS, FORMS, STATUSES
+
+METHOD = SendMessage(chat_id=1, text="слова пользователя")
+
+
+def error_of(status: int, body: Any) -> AiogramError:
+    """What an answer raises."""
+    content = body if isinstance(body, str) else json.dumps(body)
+    with pytest.raises(AiogramError) as caught:
+        TelegramSession().check_response(Bot("42:TEST"), METHOD, status, content)
+    return caught.value
+
+
+@pytest.mark.parametrize("status", STATUSES)
+def test_every_form_of_every_status_is_an_error_that_a_delivery_knows(status: int) -> None:
+    for form, body in {**FORMS, **ENDLESS}.items():
+        error = error_of(status, body(status).decode(errors="replace"))
+        ours = delivery_error(error)
+        assert isinstance(ours, DeliveryError | DeliveryRefusedError), form
+        assert 0 <= pause(ours, 3) <= MAX_WISH
+        assert "слова" not in f"{error} {ours}"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "obeyed"),
+    [
+        (7, 7),
+        (0, 1),
+        (-5, 1),
+        (1.5, 1),
+        (10**12, MAX_RETRY_AFTER),
+        (10**400, MAX_RETRY_AFTER),
+        (float("inf"), MAX_RETRY_AFTER),
+        (float("nan"), FLOOD_PAUSE),
+        ("soon", FLOOD_PAUSE),
+        (True, FLOOD_PAUSE),
+        (None, FLOOD_PAUSE),
+        ([], FLOOD_PAUSE),
+    ],
+)
+def test_a_wait_is_obeyed_for_a_day_at_most(seconds: Any, obeyed: int) -> None:
+    error = error_of(429, {"ok": False, "parameters": {"retry_after": seconds}})
+    assert isinstance(error, TelegramRetryAfter) and error.retry_after == obeyed
+    assert pause(delivery_error(error), 0) == obeyed
+
+
+def test_the_status_decides_whatever_the_body_is() -> None:
+    assert isinstance(error_of(502, "<html>"), TelegramServerError)
+    assert isinstance(error_of(500, {"ok": False}), TelegramServerError)
+    assert isinstance(error_of(401, ""), TelegramUnauthorizedError)
+    assert isinstance(error_of(429, "null"), TelegramRetryAfter)
+    assert type(error_of(302, "")) is TelegramAPIError
+
+
+def test_a_refusal_that_comes_as_a_success_is_the_one_that_it_names() -> None:
+    assert isinstance(error_of(200, {"ok": False}), TelegramBadRequest)
+    assert isinstance(error_of(200, {"ok": False, "error_code": 500}), TelegramServerError)
+    assert isinstance(error_of(201, {"ok": False, "error_code": -1}), TelegramBadRequest)
+
+
+def test_a_success_that_cannot_be_read_may_have_arrived() -> None:
+    error = error_of(200, {"ok": True, "result": {"text": "слова пользователя"}})
+    assert isinstance(error, ClientDecodeError)
+    assert isinstance(delivery_error(error), DeliveryUnknownError)
+
+
+@pytest.mark.parametrize(("chat_id", "moves"), [(-1001, True), (5, False), ("x", False)])
+def test_only_a_group_is_a_place_to_move_to(chat_id: Any, moves: bool) -> None:
+    error = error_of(400, {"ok": False, "parameters": {"migrate_to_chat_id": chat_id}})
+    assert isinstance(error, TelegramMigrateToChat) is moves
