@@ -39,7 +39,9 @@ async def test_hostile_updates_are_stored_readable_or_not_at_all(
         stored += await intake.store(batch)
 
     rows = client.fetch_all("SELECT kind, payload, chat_id FROM telegram_updates")
-    jobs = client.fetch_one("SELECT count(*) FROM procrastinate_jobs WHERE queue_name = 'turns'")
+    jobs = client.fetch_one(
+        "SELECT count(*) FROM procrastinate_jobs WHERE task_name = 'handle_update'"
+    )
     assert len(rows) == stored and jobs == (stored,)
     assert stored > UPDATES // 20
     for kind, payload, chat_id in rows:
