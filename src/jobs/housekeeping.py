@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 HOUSEKEEPING_QUEUE = "housekeeping"
 DEAD_AFTER = 30.0  # seconds without a heartbeat; workers send one every 10
-FORGOTTEN_AFTER = 120.0  # seconds; an update's job is stored together with it
+FORGOTTEN_AFTER = 30.0  # seconds; an update's job is stored together with it
 KEEP_UPDATES_HOURS = 72  # Telegram may deliver an update again for 24
 KEEP_JOBS_HOURS = 24 * 7  # of failed and aborted jobs; finished ones go at once
 

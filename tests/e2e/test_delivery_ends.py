@@ -57,6 +57,7 @@ async def test_stop_ends_a_delivery_that_is_under_way(world: World, pause: int |
     assert world.query(PROGRESS, user) == [(arrived, True, True)]
     await telegram.send_text(user, "дальше")
     await telegram.wait_for(lambda: world.answers(user)[-1] == "эхо: дальше")
+    await world.settled()
     assert paragraphs(world, user) == arrived and world.undelivered() == []
 
 

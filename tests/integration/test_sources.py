@@ -269,7 +269,7 @@ async def test_only_the_last_part_of_a_long_answer_has_the_buttons(
     fake: FakeTelegram, bot: Bot, delivery: Delivery, shown: bool
 ) -> None:
     edit = (await bot.send_message(GROUP, "абзац")).message_id if shown else None
-    count = await delivery.send_answer(Address(GROUP), LONG, keyboard=keyboard_of_one(), edit=edit)
+    count = await delivery.send_answer(Address(GROUP), LONG, form=Form(keyboard_of_one()), edit=edit)
     found = [buttons(message) for message in fake.sent_to(GROUP)]
     assert count == len(found) >= 3
     assert found == [[]] * (count - 1) + [[[("[1] 3 марта", "source:msg-1")]]]
@@ -281,7 +281,7 @@ async def test_an_answer_that_was_shown_by_edits_gets_its_buttons_with_the_last_
 ) -> None:
     edit = (await bot.send_message(GROUP, "от")).message_id
     for _ in range(2):  # the second time nothing is modified
-        await delivery.send_answer(Address(GROUP), text, keyboard=keyboard_of_one(), edit=edit)
+        await delivery.send_answer(Address(GROUP), text, form=Form(keyboard_of_one()), edit=edit)
     [message] = fake.sent_to(GROUP)
     assert message.text == text and buttons(message) == [[("[1] 3 марта", "source:msg-1")]]
 
@@ -290,7 +290,7 @@ async def test_buttons_stay_when_the_formatting_is_refused(
     fake: FakeTelegram, delivery: Delivery
 ) -> None:
     fake.fail_next("sendMessage", status=400, description="Bad Request: can't parse entities")
-    await delivery.send_answer(Address(USER), "**да** [1]", keyboard=keyboard_of_one())
+    await delivery.send_answer(Address(USER), "**да** [1]", form=Form(keyboard_of_one()))
     [message] = fake.sent_to(USER)
     assert message.entities == [] and len(buttons(message)) == 1
 
