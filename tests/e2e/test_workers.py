@@ -66,7 +66,7 @@ async def test_the_turn_of_a_killed_worker_is_taken_over(world: World) -> None:
     model.reply = lambda request: Reply(text=f"эхо: {request.last_user_text}", gate=gate)
     worker = await world.start("worker")
     rows = "SELECT id FROM procrastinate_workers"
-    await eventually(lambda: len(world.query(rows)) == 3, "the worker's three queues")
+    await eventually(lambda: len(world.query(rows)) == 6, "a worker for each kind of work")
     dead = [number for (number,) in world.query(rows)]
     await world.start("run", WORKER_CONCURRENCY="1")  # it has room for one turn
     for person in people:
