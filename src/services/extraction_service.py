@@ -31,7 +31,8 @@ from src.time_zones import local_time
 logger = logging.getLogger(__name__)
 
 MAX_WINDOWS = 10  # of one job; the rest waits for the next turn or the periodic job
-MAX_FACTS = 50  # of one window; nobody tells more in twenty messages
+MAX_FACTS = 50  # of one window of twenty messages; nobody tells more
+MAX_FACTS_A_MESSAGE = 2  # of a larger one
 FAR_BEHIND = 60  # messages; three windows
 MAX_WINDOW = 200  # messages of one window when it is far behind
 MAX_TEXT = 2000  # characters of one message that the model reads
@@ -127,7 +128,7 @@ class ExtractionService:
         left = await self._client.run(self._summaries.list_messages, conversation_id, *window)
         said = {f"msg-{m.id}": m for m in left if m.role == "user"}  # none forgotten meanwhile
         words = {message.id: normalise(message.text) for message in said.values()}
-        for fact in extracted.facts[:MAX_FACTS]:
+        for fact in extracted.facts[: max(MAX_FACTS, MAX_FACTS_A_MESSAGE * len(messages))]:
             candidate = as_candidate(fact)
             source = _source_of(candidate.quote, said.get(fact.message.strip()), said, words)
             if source is None or not candidate.text:

@@ -172,6 +172,8 @@ class EmbeddedPostgres:
                 with self._busy, _explained(), self._exclusive():
                     self._start_server()
             except StorageUnavailableError as error:
+                if self._stopping.is_set():
+                    return
                 cause = find_shortage(self._data_dir) or str(error)
                 if re.sub(r"\d+", "", cause) != told:
                     told = re.sub(r"\d+", "", cause)

@@ -14,7 +14,7 @@ from aiogram.types import InlineKeyboardMarkup, ReplyParameters
 
 from src.errors import DeliveryError, DeliveryRefusedError, DeliveryUnknownError
 from src.services.turn_control import check_stopped, wait_unless_stopped
-from src.telegram.errors import delivery_error, is_not_modified
+from src.telegram.errors import delivery_error, is_not_modified, is_unparsable
 from src.telegram.rendering import MAX_PARTS, MAX_UTF16, Part, Renderer, split_text
 from src.texts.visible import is_visible
 
@@ -173,13 +173,14 @@ class Delivery:
         except TelegramMigrateToChat:
             raise
         except AiogramError as error:
-            bare = replace(part, entities=[], keyboard=None)
+            known = is_unparsable(error)  # then the rest may stay
+            bare = replace(part, entities=[], keyboard=part.keyboard if known else None)
             is_bare = bare == part and address.reply_to is None
             if is_bare or not isinstance(delivery_error(error), DeliveryRefusedError):
                 raise
             logger.warning("Telegram refused a message; sending plain text", exc_info=error)
-            nowhere = replace(address, reply_to=None)
-            await _with_quick_retries(lambda: self._send(nowhere, bare))
+            place = address if known else replace(address, reply_to=None)
+            await _with_quick_retries(lambda: self._send(place, bare))
 
     async def _send(self, address: Address, part: Part, *, must_reply: bool = False) -> None:
         await self._bot.send_message(

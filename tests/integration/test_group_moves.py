@@ -162,8 +162,10 @@ def test_what_both_chats_remember_is_one_memory_afterwards(
     left = {table for table, _ in rows_of(client.dsn, Owner(OLD))}
     assert left == set()
     filled = {table for table, _ in rows_of(client.dsn, Owner(NEW))}
-    assert filled == ROWS_OF_OWNER.keys() - {"telegram_updates", "user_settings",
-                                             "document_embeddings"}  # fmt: skip
+    assert filled == ROWS_OF_OWNER.keys() - {
+        "telegram_updates", "user_settings", "document_embeddings", "embedding_failures",
+        "job_deaths",
+    }  # fmt: skip
     assert new.texts() == [(1, "cats of old"), (2, "Purr old"), (3, "cats of new"),
                            (4, "Purr new")]  # fmt: skip
     assert new.spans() == [(1, 1, f"{OLD}:1-1"), (3, 3, f"{NEW}:1-1")]

@@ -253,7 +253,7 @@ async def test_poisoned_messages_stay_in_their_block_when_they_are_summarised_or
     await rig.core.memory.turns.digest(conversation)
     summaries = [r for r in rig.model.requests if not r.raw.get("tool_choice")]
     extractions = [r for r in rig.model.requests if r.raw.get("tool_choice")]
-    assert summaries and len(extractions) == 4
+    assert summaries and len(extractions) == 1, "far behind: one large window"
     read: list[str] = []
     for request in (*summaries, *extractions):
         [system, user] = [text_of(message["content"]) for message in request.messages]

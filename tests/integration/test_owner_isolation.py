@@ -430,6 +430,9 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     "TurnRepository.mark_delivery_stopped": lambda s: [
         s.do.turns.mark_delivery_stopped(update) for update in updates_of(s, s.me)
     ],
+    "TurnRepository.find_budget_pause": lambda s: s.do.turns.find_budget_pause(
+        s.me.conversation, 1
+    ),
     "TurnRepository.mark_failed": lambda s: s.both(
         lambda who: s.do.turns.mark_failed(
             BOT, s.me.owner.telegram_user_id, telegram_number(s, who)
@@ -499,6 +502,7 @@ SAY_LITTLE = frozenset(
     {
         "MemoryRepository.lock",
         "MemoryRepository.is_there",
+        "TurnRepository.find_budget_pause",
         "MemoryShelfRepository.count",
         "MemoryShelfRepository.get_message_uid_by_episode",
         "SearchIndexRepository.find_progress",

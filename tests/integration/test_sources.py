@@ -20,7 +20,7 @@ from src.storage.conversation_repo import TelegramOrigin
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
 from src.storage.turn_repo import AnswerSource, NewAnswer, StoredAnswer
-from src.telegram.delivery import QUICK_RETRIES, Address, Delivery
+from src.telegram.delivery import QUICK_RETRIES, Address, Delivery, Form
 from src.telegram.handlers.messages import TurnHandler
 from src.telegram.keyboards import MAX_UNDO, UndoButton, build_keyboard
 from src.telegram.receiver import GetRawUpdates
@@ -269,7 +269,9 @@ async def test_only_the_last_part_of_a_long_answer_has_the_buttons(
     fake: FakeTelegram, bot: Bot, delivery: Delivery, shown: bool
 ) -> None:
     edit = (await bot.send_message(GROUP, "абзац")).message_id if shown else None
-    count = await delivery.send_answer(Address(GROUP), LONG, form=Form(keyboard_of_one()), edit=edit)
+    count = await delivery.send_answer(
+        Address(GROUP), LONG, form=Form(keyboard_of_one()), edit=edit
+    )
     found = [buttons(message) for message in fake.sent_to(GROUP)]
     assert count == len(found) >= 3
     assert found == [[]] * (count - 1) + [[[("[1] 3 марта", "source:msg-1")]]]
@@ -367,7 +369,7 @@ async def test_a_source_is_shown_by_a_reply_to_it(phone: Phone, place: Sender) -
         "SELECT j.lock FROM procrastinate_jobs j JOIN telegram_updates u"
         " ON u.id = (j.args ->> 'update')::bigint WHERE u.kind = 'callback'"
     )
-    assert locks == [(f"chat:42:{chat}:{thread}",)]
+    assert locks == [(f"person:42:{USER}",)]
 
 
 @pytest.mark.parametrize(
