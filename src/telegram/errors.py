@@ -78,6 +78,13 @@ def is_not_modified(error: Exception) -> bool:
     return isinstance(error, TelegramBadRequest) and _mentions(error, "message is not modified")
 
 
+def is_unparsable(error: Exception) -> bool:
+    """Telegram does not accept the formatting; plain text will do."""
+    return isinstance(error, TelegramBadRequest) and _mentions(
+        error, "can't parse entities", "entity", "entities"
+    )
+
+
 def is_unknown_method(error: Exception) -> bool:
     """An older Bot API server, which does not have the method."""
     if isinstance(error, TelegramNotFound):
