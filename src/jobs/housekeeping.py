@@ -32,24 +32,15 @@ class Housekeeping:
 
     def register(self, app: App) -> None:
         """Tell the queue about the tasks and their times."""
-        recover = app.task(
-            name="recover_jobs",
-            queue=HOUSEKEEPING_QUEUE,
-            queueing_lock="recover_jobs",
-            pass_context=True,
-        )(self.recover_jobs)
-        app.periodic(cron="* * * * *")(recover)
-        prune = app.task(
-            name="prune", queue=HOUSEKEEPING_QUEUE, queueing_lock="prune", pass_context=True
-        )(self.prune)
-        app.periodic(cron="17 * * * *")(prune)
-        purge = app.task(
-            name="purge_forgotten",
-            queue=HOUSEKEEPING_QUEUE,
-            queueing_lock="purge_forgotten",
-            pass_context=True,
-        )(self.purge_forgotten)
-        app.periodic(cron="* * * * *")(purge)
+        for name, cron, work in (
+            ("recover_jobs", "* * * * *", self.recover_jobs),
+            ("prune", "17 * * * *", self.prune),
+            ("purge_forgotten", "* * * * *", self.purge_forgotten),
+        ):
+            task = app.task(
+                name=name, queue=HOUSEKEEPING_QUEUE, queueing_lock=name, pass_context=True
+            )
+            app.periodic(cron=cron)(task(work))
 
     async def recover_jobs(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
         """Give the jobs of workers without a heartbeat back; see that no update is forgotten."""
