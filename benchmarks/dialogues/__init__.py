@@ -1,0 +1,1 @@
+"""Dialogues of the kinds that people have with a memory, as data."""

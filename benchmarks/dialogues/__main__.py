@@ -1,0 +1,94 @@
+"""Talks in the console without a model: what people do with a memory, checked line by line.
+
+    python -m benchmarks.dialogues [--kind forget_all] [--language en] [--show]
+
+Each file holds dialogues: ``say`` is a line of the user, ``must`` are patterns that its reply
+holds, ``must_not`` such that it does not hold, ``must_not_first`` such that its first line with
+a quotation does not. Prints the checks that failed, and one JSON line: {"checks", "held"}.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import io
+import json
+import re
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from src.application import Core, open_core
+from src.config import Settings
+from src.console import Console, ConsoleStreams, ConsoleUser
+
+FOLDER = Path(__file__).parent
+FIRST_USER = 5_000
+
+
+async def main(kind: str | None, language: str | None, *, show: bool) -> int:
+    """Run the dialogues, each as a user of its own; returns how many checks failed."""
+    failed, checks = Counter[str](), 0
+    with tempfile.TemporaryDirectory(prefix="pomni-dialogues-") as folder:
+        async with open_core(Settings(_env_file=None, data_dir=Path(folder))) as core:
+            for number, dialogue in enumerate(_dialogues(kind, language)):
+                turns = dialogue["turns"]
+                replies = await _talk(core, FIRST_USER + number, [t["say"] for t in turns])
+                for turn, reply in zip(turns, replies, strict=True):
+                    if show:
+                        print(f"> {turn['say']}\n{reply}\n")
+                    problems = list(_problems(turn, reply))
+                    checks += len(turn) > 1
+                    failed[dialogue["kind"]] += bool(problems)
+                    for problem in problems:
+                        print(f"[{dialogue['kind']}] {turn['say']}\n    {problem}\n    {reply!r}")
+    lost = failed.total()
+    print(json.dumps({"checks": checks, "held": checks - lost, "failed": dict(+failed)}))
+    return lost
+
+
+def _dialogues(kind: str | None, language: str | None) -> Iterator[dict[str, Any]]:
+    for path in sorted(FOLDER.glob(f"{language or '*'}.json")):
+        for dialogue in json.loads(path.read_text(encoding="utf-8")):
+            if kind in (None, dialogue["kind"]):
+                yield dialogue
+
+
+async def _talk(core: Core, user_id: int, lines: list[str]) -> list[str]:
+    """The reply to each line."""
+    target = io.StringIO()
+    console = Console(
+        core.agent,
+        core.commands,
+        core.memory.turns,
+        user=ConsoleUser(user_id, "Europe/Moscow"),
+        as_json=True,
+        streams=ConsoleStreams(io.StringIO("\n".join(lines) + "\n"), target),
+    )
+    await console.run()
+    return [json.loads(line)["reply"] for line in target.getvalue().splitlines()]
+
+
+def _problems(turn: dict[str, Any], reply: str) -> Iterator[str]:
+    quoted = next((line for line in reply.splitlines() if re.search("[«“]", line)), reply)
+    for pattern in turn.get("must", ()):
+        if not re.search(pattern, reply, re.IGNORECASE):
+            yield f"lacks {pattern}"
+    for pattern in turn.get("must_not", ()):
+        if re.search(pattern, reply, re.IGNORECASE):
+            yield f"holds {pattern}"
+    for pattern in turn.get("must_not_first", ()):
+        if re.search(pattern, quoted, re.IGNORECASE):
+            yield f"first holds {pattern}"
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--kind")
+    parser.add_argument("--language")
+    parser.add_argument("--show", action="store_true", help="print every reply")
+    arguments = parser.parse_args()
+    sys.exit(bool(asyncio.run(main(arguments.kind, arguments.language, show=arguments.show))))
