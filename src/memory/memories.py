@@ -6,12 +6,12 @@ import logging
 from collections.abc import Collection, Sequence
 
 from src.errors import StorageError
-from src.memory.facts import CandidateFact, Origin
+from src.memory.facts import Fact, Origin
 from src.memory.retriever import Hit, Query, Retriever
 from src.memory.writer import MemoryWriter, Outcome, Said
 from src.storage.forgetting_repo import ForgettingRepository
 from src.storage.global_settings_repo import GlobalSettings, GlobalSettingsRepository
-from src.storage.memory_repo import Memory
+from src.storage.memory_rows import Memory
 from src.storage.memory_shelf_repo import MemoryShelfRepository, SourceMessage
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
@@ -71,7 +71,7 @@ class Memories:
     async def remember(
         self,
         owner: Owner,
-        candidate: CandidateFact,
+        candidate: Fact,
         said: Said,
         *,
         origin: Origin,

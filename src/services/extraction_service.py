@@ -14,12 +14,14 @@ from src.errors import (
 )
 from src.llm.chat import ModelCaller
 from src.llm.prompts.extraction import ExtractedFacts, extraction_messages
-from src.memory.candidates import as_candidate
 from src.memory.memories import Memories
+from src.memory.retriever import Query
 from src.memory.sameness import normalise
+from src.memory.sensitive_text import holds_secret
 from src.memory.writer import Said
 from src.services.digest_stores import DigestStores
 from src.storage.extraction_repo import ExtractionState
+from src.storage.owner import Owner
 from src.storage.summary_repo import PastMessage
 from src.storage.turn_repo import ModelUsage
 from src.time_zones import local_time
@@ -27,6 +29,8 @@ from src.time_zones import local_time
 logger = logging.getLogger(__name__)
 
 MAX_WINDOWS = 10  # of one job; the rest waits for the next turn or the periodic job
+MAX_KNOWN = 60  # facts that the model is shown so that it repeats none
+NEIGHBOURS = 5  # more of them, near to each message, when there are more
 MAX_TEXT = 2000  # characters of one message that the model reads
 
 
@@ -92,7 +96,7 @@ class ExtractionService:
         self, conversation_id: UUID, state: ExtractionState, messages: Sequence[PastMessage]
     ) -> None:
         zone = state.time_zone or self._time_zone
-        known = await self._client.run(self._extraction.list_known, state.owner)
+        known = await self._known_facts(state.owner, messages, zone)
         usage: list[ModelUsage] = []
         extracted = await self._caller.structured(
             extraction_messages([_record(message, zone) for message in messages], known),
@@ -105,20 +109,35 @@ class ExtractionService:
         left = await self._client.run(self._summaries.list_messages, conversation_id, *window)
         said = {f"msg-{m.id}": m for m in left if m.role == "user"}  # none forgotten meanwhile
         for fact in extracted.facts:
-            candidate = as_candidate(fact)
-            source = _source_of(candidate.quote, said.get(fact.message.strip()), said.values())
-            if source is None or not candidate.text:
+            source = _source_of(fact.quote, said.get(fact.message), said.values())
+            if source is None or not fact.text:
                 continue  # the model quotes nobody, or the assistant: it is no fact of the user's
             moment = local_time(source.said_at, zone)
             try:
                 await self._memories.remember(
                     state.owner,
-                    candidate,
+                    fact,
                     Said(source.id, source.text, moment),
                     origin="extraction",
+                    contradicts=fact.replaced_ids() & known.keys(),
                 )
             except StorageRejectedError as error:  # as it would be the next time
                 logger.warning("an extracted fact could not be stored", exc_info=error)
+
+    async def _known_facts(
+        self, owner: Owner, messages: Sequence[PastMessage], zone: str
+    ) -> dict[int, str]:
+        """What the model is shown: the most important facts, and those near to what was said."""
+        known = await self._client.run(self._extraction.list_known, owner, limit=MAX_KNOWN)
+        if len(known) < MAX_KNOWN:
+            return known  # these are all
+        for message in messages:
+            if message.role == "user" and not holds_secret(message.text):
+                moment = local_time(message.said_at, zone)
+                near = Query(owner, message.text, moment, limit=NEIGHBOURS, kinds=("memory",))
+                hits = await self._memories.search(near)
+                known |= {hit.source_id: hit.text for hit in hits if not hit.retired}
+        return known
 
 
 def _record(message: PastMessage, zone: str) -> dict[str, str]:

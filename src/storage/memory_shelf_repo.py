@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from src.storage.memory_repo import Memory
+from src.storage.memory_rows import Memory
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, Transaction
 

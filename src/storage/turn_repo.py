@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Literal
 from uuid import UUID
 
 from src.errors import ConversationGoneError, StorageRejectedError
 from src.storage.conversation_repo import FOREIGN_KEY_VIOLATION
 from src.storage.pg_client import PgClient, Transaction, storable
+
+Asks = Literal["erase_all"]
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,14 @@ from uuid import UUID
 
 import pytest
 
+from src.memory.facts import Fact
 from src.memory.terms import terms
 from src.storage.conversation_repo import ConversationRepository, TelegramOrigin
 from src.storage.erasure_repo import ErasureRepository
 from src.storage.extraction_repo import ExtractionRepository
 from src.storage.forgetting_repo import ForgettingRepository
-from src.storage.memory_repo import MemoryRepository, NewMemory, Source
+from src.storage.memory_repo import MemoryRepository
+from src.storage.memory_rows import NewMemory, Source
 from src.storage.memory_shelf_repo import MemoryShelfRepository
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, Transaction
@@ -73,13 +75,8 @@ def teach(client: PgClient, owner: Owner, message: int, text: str = "cats") -> i
     repository = MemoryRepository(client)
     repository.add_rejected(owner, message, reason="secret", text=None, origin="tool")
     fact = NewMemory(
-        text=text,
-        memory_type="user_fact",
+        fact=Fact(text=text, subject="cat", relation="name", object=text, importance=9),
         language="en",
-        subject="cat",
-        relation="name",
-        object=text,
-        importance=9,
         origin="teach",
         content_hash=text,
         source=Source(message, text, NOON),
@@ -207,7 +204,7 @@ def test_every_method_of_the_memory_leaves_the_rows_of_another_owner_byte_identi
     new = teach(client, me, said, "Tom")
 
     def replace_fact(transaction: Transaction) -> int:
-        memories.touch(transaction, me, old.id, 10)
+        memories.touch(transaction, me, old.id, Fact(text="Tom", importance=10))
         source = Source(said, "Tom", NOON)
         assert memories.add_source(transaction, me, old.id, source)
         return memories.retire(transaction, me, [old.id], successor=new, reason="replaced")

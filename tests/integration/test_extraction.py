@@ -378,7 +378,7 @@ async def test_the_model_is_told_what_is_known_and_may_repeat_it(talk: Talk) -> 
     again = talk.say("Напоминаю: у меня есть кот Барсик")
     stored = await extract_from(talk, fact("У меня есть кот Барсик", again))
     prompt = text_of(talk.calls[1].messages[-1]["content"])
-    assert '{"text": "У меня есть кот Барсик"}' in prompt.partition("<messages>")[0]
+    assert '"text": "У меня есть кот Барсик"}' in prompt.partition("<messages>")[0]
     assert stored == ["У меня есть кот Барсик"]
     assert len(talk.rig.rows("SELECT 1 FROM memory_sources")) == 2, "said twice"
 

@@ -627,7 +627,7 @@ def parameters_of(connection: psycopg2.extensions.connection) -> dict[str, Any]:
             {"memories_living_once", "memories_by_relation", "memory_sources_once"},
             id="list_similar",
         ),
-        pytest.param(memory_repo.SELECT_MESSAGE, {"messages_pkey"}, id="is_there"),
+        pytest.param(memory_repo.SELECT_MESSAGE, {"messages_pkey"}, id="find_message"),
         pytest.param(forgetting_repo.DELETE_MEMORIES, {"memory_sources_by_uid"}, id="forget"),
         pytest.param(
             forgetting_repo.FORGET_ANSWERS, {"messages_by_position"}, id="forget_answers"

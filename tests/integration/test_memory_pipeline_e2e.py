@@ -29,7 +29,8 @@ from src.memory.writer import MemoryWriter
 from src.memory_core import build_caller
 from src.services.agent_service import Turn
 from src.storage.forgetting_repo import ForgettingRepository
-from src.storage.memory_repo import Memory, MemoryRepository
+from src.storage.memory_repo import MemoryRepository
+from src.storage.memory_rows import Memory
 from src.storage.memory_shelf_repo import MemoryShelfRepository
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient

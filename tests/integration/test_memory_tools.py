@@ -92,8 +92,10 @@ def hidden(person: Person, role: str = "user") -> list[str]:
 async def test_a_fact_is_saved_with_the_words_that_said_it(person: Person) -> None:
     known = {**CAT, "quote": "кота зовут Барсик"}
     answer = await person.say("Кстати, моего кота зовут Барсик!", saved(known), "Запомнил.")
+    [number] = person.rows("SELECT id FROM memories WHERE telegram_user_id = %(user)s")[0]
     assert outcome(person) == {
-        "saved": True, "outcome": "new", "text": CAT["text"], "replaced": [], "reason": None,
+        "saved": True, "outcome": "new", "id": f"fact-{number}", "text": CAT["text"],
+        "replaced": [], "reason": None,
     }  # fmt: skip
     assert answer.tools == ("save_user_fact",)
     [message] = said(person).values()
@@ -124,7 +126,7 @@ async def test_what_a_fact_replaced_is_told_to_the_model(person: Person) -> None
     await person.say(OMSK["text"], saved(OMSK))
     answer = await person.say(KYIV["text"], saved(KYIV))
     assert outcome(person) == {
-        "saved": True, "outcome": "update", "text": KYIV["text"],
+        "saved": True, "outcome": "update", "id": outcome(person)["id"], "text": KYIV["text"],
         "replaced": [OMSK["text"]], "reason": None,
     }  # fmt: skip
     assert person.facts() == [KYIV["text"]] and len(answer.replaced_by) == 1

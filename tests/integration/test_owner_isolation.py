@@ -21,6 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from src.errors import ConversationGoneError
+from src.memory.facts import Fact
 from src.memory.retriever import Query
 from src.memory.terms import terms
 from src.storage.conversation_repo import ConversationRepository, TelegramOrigin
@@ -28,7 +29,8 @@ from src.storage.embedding_repo import EmbeddingRepository
 from src.storage.erasure_repo import ErasureRepository
 from src.storage.extraction_repo import ExtractionRepository
 from src.storage.forgetting_repo import ForgettingRepository
-from src.storage.memory_repo import MemoryRepository, NewMemory, Source
+from src.storage.memory_repo import MemoryRepository
+from src.storage.memory_rows import NewMemory, Source
 from src.storage.memory_shelf_repo import MemoryShelfRepository
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, Transaction
@@ -130,13 +132,8 @@ class Repositories:
 def new_memory(word: str, text: str, message_id: int, **changes: Any) -> NewMemory:
     """A fact as the writer hands it to the repository; its hash is its text."""
     values: dict[str, Any] = {
-        "text": f"{text} {word}",
-        "memory_type": "user_fact",
+        "fact": Fact(text=f"{text} {word}", relation="lives_in", object=word, importance=8),
         "language": "en",
-        "subject": "user",
-        "relation": "lives_in",
-        "object": word,
-        "importance": 8,
         "origin": "teach",
         "content_hash": f"{text} {word}",
         "source": Source(message_id, f"{text} {word}", SAID),
@@ -281,15 +278,20 @@ def similar(s: Stage) -> Any:
     theirs = new_memory(s.them.word, "has", s.me.asked[0])
     return s.write(
         lambda t: s.do.memories.list_similar(
-            t, s.me.owner, theirs, s.do.model, [*s.them.facts, *s.me.facts]
+            t,
+            s.me.owner,
+            theirs,
+            s.do.model,
+            contradicts=[*s.them.facts, *s.me.facts],
+            ended=["lives_in"],
         )
     )
 
 
 CASES: dict[str, Callable[[Stage], Any]] = {
     "MemoryRepository.lock": lambda s: s.write(lambda t: s.do.memories.lock(t, s.me.owner)),
-    "MemoryRepository.is_there": lambda s: s.write(
-        lambda t: s.both(lambda who: s.do.memories.is_there(t, s.me.owner, who.asked[0]))
+    "MemoryRepository.find_message": lambda s: s.write(
+        lambda t: s.both(lambda who: s.do.memories.find_message(t, s.me.owner, who.asked[0]))
     ),
     "MemoryRepository.list_similar": similar,
     "MemoryRepository.add": lambda s: s.write(
@@ -308,7 +310,11 @@ CASES: dict[str, Callable[[Stage], Any]] = {
         )
     ),
     "MemoryRepository.touch": lambda s: s.write(
-        lambda t: s.both(lambda who: s.do.memories.touch(t, s.me.owner, who.facts[0], 10))
+        lambda t: s.both(
+            lambda who: s.do.memories.touch(
+                t, s.me.owner, who.facts[0], Fact(text="x", importance=10)
+            )
+        )
     ),
     "MemoryRepository.retire": lambda s: s.write(
         lambda t: s.do.memories.retire(
@@ -482,7 +488,7 @@ CHAT_WIDE = frozenset(
 SAY_LITTLE = frozenset(
     {
         "MemoryRepository.lock",
-        "MemoryRepository.is_there",
+        "MemoryRepository.find_message",
         "MemoryShelfRepository.count",
         "MemoryShelfRepository.get_message_uid_by_episode",
         "SearchIndexRepository.find_progress",
