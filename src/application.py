@@ -12,7 +12,8 @@ from src.config import Settings
 from src.errors import AppError
 from src.graph.main_graph import Graph, Models, build_graph
 from src.graph.tools.current_time import build_current_time
-from src.graph.tools.forget_fact import build_forget_fact
+from src.graph.tools.forget_fact import build_forget_everything, build_forget_fact
+from src.graph.tools.keep_private import build_keep_private
 from src.graph.tools.save_user_fact import build_save_user_fact
 from src.graph.tools.search_memory import build_search_memory
 from src.llm.tokens import TokenCounter
@@ -26,6 +27,7 @@ from src.storage.conversation_repo import (
     set_conversation_repo_factory,
 )
 from src.storage.embedded_pg import EmbeddedPostgres
+from src.storage.erasure_repo import ErasureRepository
 from src.storage.memory_job_repo import MemoryJobRepository
 from src.storage.migrations import migrate
 from src.storage.pg_client import PgClient
@@ -120,7 +122,13 @@ def build_core(settings: Settings, dsn: str, client: PgClient) -> Core:
     user_settings = UserSettingsRepository(client)
     agent = AgentService(
         client,
-        TurnStores(conversations, turns, memory.history, MemoryJobRepository(client)),
+        TurnStores(
+            conversations,
+            turns,
+            memory.history,
+            MemoryJobRepository(client),
+            ErasureRepository(client),
+        ),
         _build_graph(settings, memory, tool_history, counter),
         memory.memories,
         tool_history=tool_history,
@@ -163,5 +171,7 @@ def _build_graph(
         build_save_user_fact(memories),
         build_search_memory(memories),
         build_forget_fact(memories),
+        build_forget_everything(),
+        build_keep_private(memories),
     ]
     return build_graph(models, tools, memories, wrap_tool_call=tool_history.record)

@@ -66,10 +66,11 @@ class MemoryTasks:
             await self._memory.digest(UUID(conversation_id))
 
     async def remember_missed(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
-        """Every minute: what lost its job, and conversations that fell silent."""
+        """Every minute: what lost its job, conversations that fell silent, the forgotten."""
         await _defer(context.app, INDEX_MESSAGES)
         for conversation_id in await self._memory.list_silent():
             await _defer_digest(context.app, conversation_id)
+        await self._memory.purge_forgotten()
 
     async def delete_unused_vectors(
         self,

@@ -12,6 +12,7 @@ from src.services.digest_stores import DigestStores
 from src.services.extraction_service import ExtractionService
 from src.storage.global_settings_repo import GlobalSettings
 from src.storage.search_index_repo import Progress, SearchIndexRepository
+from src.storage.undo_repo import UndoRepository
 
 
 class TurnMemory:
@@ -24,6 +25,7 @@ class TurnMemory:
         indexer: Indexer,
         compaction: CompactionService,
         extraction: ExtractionService,
+        undoing: UndoRepository,
     ) -> None:
         """Bring together what ``src/memory_core.py`` built."""
         self._client = stores.client
@@ -33,6 +35,7 @@ class TurnMemory:
         self._indexer = indexer
         self._compaction = compaction
         self._extraction = extraction
+        self._undoing = undoing
 
     async def index_pending(self) -> list[UUID]:
         """Index the new messages of every conversation.
@@ -100,9 +103,18 @@ class TurnMemory:
         """
         progress = await self._indexer.index_conversation(conversation_id)
         await self.embed()
+        await self.purge_forgotten()
         settings = await self._client.run(self._settings.get)
         if progress is not None and needs_digest(progress, settings):
             await self.digest(conversation_id)
+
+    async def purge_forgotten(self) -> int:
+        """Delete for good what was forgotten and can be taken back no longer; how many times.
+
+        Raises:
+            StorageError: The database is away.
+        """
+        return await self._client.run(self._undoing.purge)
 
     async def list_silent(self) -> list[UUID]:
         """Conversations that fell silent before their last messages were read for facts."""

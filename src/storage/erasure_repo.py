@@ -103,6 +103,13 @@ WHERE chat_id IN (SELECT chat_id FROM messages WHERE sender_id = %(owner)s
                   UNION SELECT chat_id FROM telegram_updates WHERE user_id = %(owner)s)
 """
 
+# What was forgotten there in the last minutes may hold his words; nobody can take it back then.
+DELETE_FORGETTINGS_OF_GROUPS = """
+DELETE FROM forgettings f USING conversations c
+WHERE f.telegram_user_id = c.telegram_user_id AND f.thread_id = c.thread_id
+  AND c.id IN (SELECT conversation_id FROM messages WHERE sender_id = %(owner)s)
+"""
+
 # What the person wrote in groups, with the answers to it.
 DELETE_MESSAGES_IN_GROUPS = "DELETE FROM messages WHERE sender_id = %(owner)s"
 
@@ -112,6 +119,7 @@ DELETE_OWN = (
     "DELETE FROM memories WHERE telegram_user_id = %(owner)s",
     "DELETE FROM entities WHERE telegram_user_id = %(owner)s",
     "DELETE FROM rejected_facts WHERE telegram_user_id = %(owner)s",
+    "DELETE FROM forgettings WHERE telegram_user_id = %(owner)s",
     "DELETE FROM search_documents WHERE telegram_user_id = %(owner)s",
     "DELETE FROM search_owners WHERE telegram_user_id = %(owner)s",
     "DELETE FROM model_usage WHERE telegram_user_id = %(owner)s",
@@ -147,6 +155,7 @@ class ErasureRepository:
                 DELETE_SUMMARIES_OF_GROUPS,
                 UPDATE_EXTRACTED,
                 UPDATE_QUOTING,
+                DELETE_FORGETTINGS_OF_GROUPS,
                 DELETE_MESSAGES_IN_GROUPS,
                 *DELETE_OWN,
             )

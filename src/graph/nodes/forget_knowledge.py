@@ -5,7 +5,7 @@ from __future__ import annotations
 from langgraph.runtime import Runtime
 
 from src.graph.conversation_state import ConversationState, TurnContext
-from src.graph.quotes import context_records
+from src.graph.quotes import context_records, hit_id
 from src.graph.taught import search_taught
 from src.llm.chat import ModelCaller
 from src.llm.prompts.forgetting import Forgetting, forgetting_messages
@@ -64,6 +64,10 @@ async def _forget(
         purpose="forget",
         on_usage=context.usage.append,
     )
-    shown = {hit.uid for hit in hits}
-    uids = [uid for uid in dict.fromkeys(chosen.uids) if uid in shown]
-    return await memories.forget(context.owner, uids, request_id=context.message_id)
+    shown = {name: hit_id(hit) for hit in hits for name in (hit.uid, hit_id(hit))}
+    ids = [shown[uid] for uid in dict.fromkeys(chosen.uids) if uid in shown]
+    forgotten = await memories.forget(
+        context.owner, ids, about=query, request_id=context.message_id
+    )
+    context.forgetting = forgotten.number
+    return list(forgotten.texts)

@@ -8,7 +8,11 @@ from src.graph.conversation_state import ConversationState
 from src.llm.tokens import TokenCounter
 
 # What stands in a tool's result when it changed the key facts.
-CHANGED = {"save_user_fact": '"saved": true', "forget_fact": '"forgotten": ["'}
+CHANGED = {
+    "save_user_fact": '"saved": true',
+    "forget_fact": '"forgotten": ["',
+    "keep_private": '"private": true',
+}
 
 
 async def update_state_after_tool(

@@ -11,6 +11,7 @@ from aiogram import Bot, F, Router
 from aiogram.types import Message
 
 from src.application import Core
+from src.memory.private_requests import asks_to_keep_private
 from src.services.agent_service import IncomingMessage, Turn
 from src.services.turn_control import TurnControl
 from src.storage.conversation_repo import TelegramOrigin
@@ -223,7 +224,10 @@ async def take_edit(
         stored.bot_id, message.chat.id, message.message_id, sender.id if sender else 0
     )
     text = _without_mention(message.text or "", identity.username)
-    found = await core.client.run(core.conversations.edit_message, message.chat.id, origin, text)
+    found = await core.client.run(
+        core.conversations.edit_message, message.chat.id, origin, text,
+        is_private=asks_to_keep_private(text),
+    )  # fmt: skip
     return "done" if found else "ignored"
 
 
