@@ -23,9 +23,9 @@ from src.memory.words import Word, content_words, lemmas_of, word_lemmas
 
 # Words of the request itself, by their beginnings.
 REQUESTS = (
-    r"забуд\w*|забыть|забывай\w*|позабудь\w*|удал\w+|сотр\w+|стереть|вычеркн\w+|убери|убрать"
-    r"|выкин\w+|забу(?:ть|дь|ти|вай)\w*|видал\w+|зітри|стерти|викресл\w+|прибери|викин\w+"
-    r"|forget\w*|delete|erase|remove|wipe|clear|drop|scrub"
+    r"забудь\w*|забыть|забывай\w*|позабудь\w*|удали\w*|удаляй\w*|сотри\w*|стереть|вычеркни\w*"
+    r"|убери\w*|убрать|выкинь\w*|забу(?:ть|ти|вай)\w*|видали\w*|видаляй\w*|зітри\w*|стерти"
+    r"|викресли\w*|прибери\w*|викинь\w*|forget|delete|erase|remove|wipe"
 )
 POLITE = (
     r"(?:пожалуйста|please|будь ласка|прошу|просто|just|(?:can|could|would) you|ну|и|і|так|ok)"
@@ -39,11 +39,12 @@ REQUEST = re.compile(
     r"|(?:більше )?не пам'ятай\b|stop remembering\b"
     r"|don't remember (?:any ?more|that i|my|where|what|who|how)\b)"
 )
+PREFIX = re.compile(rf"^[^\w]*(?:{POLITE}[\s,]+)*(?:{NOT_REMEMBERING}|{REQUESTS})\b")
 NOISE = re.compile(
-    rf"\b(?:{NOT_REMEMBERING}|{REQUESTS}|помни\w*|запомин\w+|запомни\w*|пам'ята\w*|запам'ят\w*"
+    r"\b(?:помни\w*|запомин\w+|запомни\w*|пам'ята\w*|запам'ят\w*"
     r"|remember\w*|memor\w+|памят[ьи]\w*|please|пожалуйста|будь ласка|все|всю|весь|всего|всі|усе"
     r"|увесь|all|everything|anything|любую|информаци\w+|інформаці\w+|information|info|данные|дані"
-    r"|data|fact\w*|факт\w*|говори\w*|сказа\w*|рассказ\w+|упомина\w+|каза\w+|говорив\w*"
+    r"|data|fact\w*|факт\w*|говори\w*|сказа\w*|рассказ(?:ал|ыва)\w*|упомина\w+|каза(?:в|ла|ли)|говорив\w*"
     r"|розпов\w+|розказ\w+|згадува\w+|told|said|mention\w*|tell|knows?|знаешь|знаеш|знаєш|известно"
     r"|відомо|связан\w* с|пов'язан\w* з|stop|more|о том|про те|the fact|что-нибудь|related"
     r"|concerning|тебе|тобі|раньше|раніше|обо)\b"
@@ -119,7 +120,7 @@ class Request:
 def read_request(text: str) -> Request:
     """Understand the words of a request, with or without "forget" before them."""
     flat = plain(text).replace("ё", "е")
-    bare = NOISE.sub(lambda match: " " * len(match.group()), flat)
+    bare = NOISE.sub(_blank, PREFIX.sub(_blank, flat))
     has_thing = HAVING_THAT.search(bare)
     return Request(
         words=tuple(content_words(bare)),
@@ -129,6 +130,10 @@ def read_request(text: str) -> Request:
         is_negative=NEGATION.search(bare) is not None,
         everything=EVERYTHING.search(flat) is not None,
     )
+
+
+def _blank(match: re.Match[str]) -> str:
+    return " " * len(match.group())
 
 
 def is_forget_request(text: str) -> bool:

@@ -212,7 +212,7 @@ class Forgetter:
         looked_at = sources | plan.messages | plan.sentences.keys()
         messages = self._repository.list_messages(
             transaction, owner, facts=ids, ids=looked_at,
-            beginnings={_beginning(lemma) for fact in gone for lemma in _distinct(fact)},
+            beginnings={_beginning(lemma) for fact in gone for lemma in _all_words(fact)},
         )  # fmt: skip
         present = {message.id: message for message in messages if message.role == "user"}
         if not gone and not present.keys() & (plan.messages | plan.sentences.keys()):
@@ -363,6 +363,11 @@ def _distinct(fact: KnownFact) -> frozenset[str]:
     is_value = plain(fact.object) != plain(fact.text)
     words = lemmas_of(fact.object) if is_value else frozenset()
     return words or lemmas_of(fact.text)
+
+
+def _all_words(fact: KnownFact) -> frozenset[str]:
+    """Whatever may stand in a question about it."""
+    return lemmas_of(f"{fact.text} {fact.object} {fact.subject}")
 
 
 def _told(fact: KnownFact) -> Told:

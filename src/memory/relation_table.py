@@ -47,7 +47,7 @@ RELATIONS = (
         is_single=True,
         asked=r"как меня зовут|как меня звать|мо[её] имя|як мене (звати|звуть)|мо[єя] ім'я"
         r"|\bmy name\b|\bwho am i\b|\bкто я\b|\bхто я\b",
-        about="имя звать ім'я name call",
+        about="имя звать кличка ім'я name call",
         importance=10,
     ),
     Relation(

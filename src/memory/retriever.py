@@ -241,8 +241,10 @@ def entity_terms(text: str) -> list[str]:
 
 
 def _once_each(ranked: Sequence[RankedDocument]) -> list[RankedDocument]:
-    """Of a fact and the message that told it only the better one."""
-    best: dict[str, RankedDocument] = {}
-    for entry in ranked:
-        best.setdefault(entry.document.uid, entry)
-    return list(best.values())
+    """Of a message and the facts that it told: the message, or those facts that are better."""
+    kinds: dict[str, str] = {}
+    return [
+        entry
+        for entry in ranked
+        if kinds.setdefault(entry.document.uid, entry.document.kind) == entry.document.kind
+    ]

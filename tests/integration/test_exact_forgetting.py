@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from src.memory.retriever import Query
 from src.storage.pg_client import PgClient
 from src.texts import say
 from tests.fakes.openai_server import ChatRequest
 from tests.integration.memory_rig import (
+    MORNING,
     Json,
     Person,
     called,
@@ -144,8 +146,9 @@ async def test_undo_brings_back_the_fact_the_words_and_the_answers(person: Perso
     await person.say("Что я люблю?")
     prompt = whole(person.requests[-1])
     assert ANNA.lower() in prompt and "прекрасно" in prompt and JAZZ["text"].lower() in prompt
-    await person.say("Джаз?", called("search_memory", query="джаз", limit=20))
-    assert any("джаз" in memory["text"] for memory in outcome(person)["memories"])
+    query = Query(person.owner, "джаз", MORNING, limit=20)
+    hits = await person.rig.core.memory.memories.search(query)
+    assert any("джаз" in hit.text for hit in hits)
 
 
 async def test_undo_takes_back_the_last_thing_first(person: Person) -> None:

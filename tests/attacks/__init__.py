@@ -1,0 +1,1 @@
+"""Attacks: long versions of tests, each a command of its own."""
