@@ -208,6 +208,8 @@ def _fits(request: Request, told: Told) -> bool:
     speaks_in_clauses = request.is_about_himself or request.has_thing
     if (request.is_negative or speaks_in_clauses) and is_negative != request.is_negative:
         return False
+    if request.is_his_own and not _stands_free(request.words[0], told):
+        return False  # "my dog" is not the dog of "allergic to dogs"
     return not request.has_thing or _has_as_thing(request, told)
 
 
@@ -236,16 +238,20 @@ def _is_of_another(request: Request, told: Told) -> bool:
 
 def _has_as_thing(request: Request, told: Told) -> bool:
     """Whether the thing is had there, not only spoken of: no "аллергия на собак" for a dog."""
+    if not _is_about_user(told):
+        return False
     if told.relation in OWNING:
         return True
+    is_free = any(_stands_free(word, told) for word in request.words)
+    return is_free and HAVING.search(plain(told.text)) is not None
+
+
+def _stands_free(wanted: Word, told: Told) -> bool:
+    """Whether a word stands there without a preposition before it, if it stands there at all."""
     text = plain(told.text)
-    for word in content_words(text):
-        if not any(word.lemmas & wanted.lemmas for wanted in request.words):
-            continue
-        before = re.findall(r"[\w']+", text[: word.start])
-        if not before or before[-1] not in PREPOSITIONS:
-            return re.search(HAVING, text) is not None
-    return False
+    places = [word.start for word in content_words(text) if word.lemmas & wanted.lemmas]
+    before = [re.findall(r"[\w']+", text[:start])[-1:] for start in places]
+    return not places or any(not words or words[0] not in PREPOSITIONS for words in before)
 
 
 def _relation_words(told: Told, known: frozenset[str]) -> frozenset[str]:

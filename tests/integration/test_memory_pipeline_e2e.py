@@ -273,7 +273,7 @@ async def test_a_forgotten_fact_leaves_the_prompt_at_once(person: Person) -> Non
         "SELECT s.message_id FROM memory_sources s JOIN memories f ON f.id = s.memory_id"
         " WHERE f.telegram_user_id = %(user)s"
     )
-    forget = called("forget_fact", uids=[f"msg-{message}"])
+    forget = called("forget_fact", ids=[f"msg-{message}"])
     await person.say("забудь, где я живу", forget, "Забыл.")
     before, after = (named(request) for request in person.requests)
     assert before[1][0] == "user_facts" and HOME["text"] in before[1][1]

@@ -33,6 +33,7 @@ OMSK, KYIV = (
     for city in ("Омск", "Киев")
 )
 OFF_TOPIC = "Понятно."
+NOTHING = '{"forgotten": [], "ask": [], "nearest": []}'
 
 
 @pytest.fixture(scope="module")
@@ -308,7 +309,7 @@ async def test_an_empty_memory_is_searched_without_a_result(person: Person) -> N
 async def forget(person: Person, *texts: str, request: str = "Забудь это") -> list[str]:
     """Have the messages with these texts forgotten; what the tool says."""
     uids = [f"msg-{said(person)[text]}" for text in texts]
-    await person.say(request, called("forget_fact", uids=uids), "Готово.")
+    await person.say(request, called("forget_fact", ids=uids), "Готово.")
     return list(json.loads(results(person.requests[-1])[0])["forgotten"])
 
 
@@ -375,8 +376,8 @@ async def test_another_person_s_memories_are_out_of_reach(
     async with open_person(shared) as other:
         await other.say(CAT["text"], saved(CAT), OFF_TOPIC)
         uids = [f"msg-{message}" for message in said(other).values()]
-        await person.say("Забудь кота", called("forget_fact", uids=uids))
-        assert results(person.requests[-1]) == ['{"forgotten": []}']
+        await person.say("Забудь кота", called("forget_fact", ids=uids))
+        assert results(person.requests[-1]) == [NOTHING]
         assert other.facts() == [CAT["text"]] and hidden(other) == []
     assert hidden(person) == [], "a request that forgot nothing stays"
 
@@ -390,8 +391,8 @@ async def test_references_that_are_none_forget_nothing(person: Person) -> None:
         [f"MSG-{number}", str(number), f"msg--{number}", f"msg-{number} ", f" msg-{number}"],
         [f"teach_msg-{number}", f"msg-{number}'; DELETE FROM messages; --", f"msg-{number}\x00"],
     ):
-        await person.say("Забудь", called("forget_fact", uids=uids), "Нечего.")
-        assert results(person.requests[-1])[-1] == '{"forgotten": []}'
+        await person.say("Забудь", called("forget_fact", ids=uids), "Нечего.")
+        assert results(person.requests[-1])[-1] == NOTHING
     assert person.facts() == [CAT["text"]] and hidden(person) == []
 
 
@@ -401,14 +402,14 @@ async def test_the_bot_s_answers_are_not_what_is_forgotten(person: Person) -> No
         "SELECT m.id FROM messages m JOIN conversations c ON c.id = m.conversation_id"
         " WHERE c.telegram_user_id = %(user)s AND m.role = 'assistant'"
     )
-    await person.say("Забудь", called("forget_fact", uids=[f"msg-{answer}"]))
-    assert results(person.requests[-1]) == ['{"forgotten": []}'] and hidden(person) == []
+    await person.say("Забудь", called("forget_fact", ids=[f"msg-{answer}"]))
+    assert results(person.requests[-1]) == [NOTHING] and hidden(person) == []
 
 
 async def test_arguments_of_another_form_go_back_to_the_model(person: Person) -> None:
     await person.say(CAT["text"], saved(CAT))
-    await person.say("Забудь", called("forget_fact", uids="всё"), "Не вышло.")
-    assert results(person.requests[-1])[0].startswith("The tool refused its arguments: uids")
+    await person.say("Забудь", called("forget_fact", ids="всё"), "Не вышло.")
+    assert results(person.requests[-1])[0].startswith("The tool refused its arguments: ids")
     assert person.facts() == [CAT["text"]]
 
 

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from src.errors import ConversationGoneError
 from src.memory.facts import Fact
+from src.memory.forgetter import Forgetter
 from src.memory.retriever import Query
 from src.memory.terms import terms
 from src.storage.conversation_repo import ConversationRepository, TelegramOrigin
@@ -31,7 +32,7 @@ from src.storage.extraction_repo import ExtractionRepository
 from src.storage.forgetting_repo import ForgettingRepository
 from src.storage.memory_repo import MemoryRepository
 from src.storage.memory_rows import NewMemory, Source
-from src.storage.memory_shelf_repo import MemoryShelfRepository
+from src.storage.memory_shelf_repo import MemoryShelfRepository, Replacement
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, Transaction
 from src.storage.retrieval_repo import RetrievalRepository, SearchRequest
@@ -109,7 +110,8 @@ class Repositories:
         self.turns = TurnRepository(client)
         self.memories = MemoryRepository(client)
         self.shelf = MemoryShelfRepository(client)
-        self.forgetting = ForgettingRepository(client, terms)
+        self.forgetting = ForgettingRepository(terms)
+        self.forgetter = Forgetter(client, self.forgetting)
         self.index = SearchIndexRepository(client)
         self.retrieval = RetrievalRepository(client)
         self.embeddings = EmbeddingRepository(client)
@@ -337,20 +339,51 @@ CASES: dict[str, Callable[[Stage], Any]] = {
         s.me.owner, limit=1000
     ),
     "MemoryShelfRepository.count": lambda s: s.do.shelf.count(s.me.owner),
-    "ForgettingRepository.forget": lambda s: [
-        s.do.forgetting.forget(s.me.owner, s.them.uids, request_id=s.them.asked[1]),
-        s.do.forgetting.forget(
-            s.me.owner, [*s.me.uids[:1], *s.them.uids], request_id=s.them.asked[2]
-        ),
-    ],
-    "ForgettingRepository.forget_all_facts": lambda s: s.do.forgetting.forget_all_facts(
-        s.me.owner
+    "ForgettingRepository.lock": lambda s: s.write(
+        lambda t: s.do.forgetting.lock(t, s.me.owner)
     ),
-    "MemoryShelfRepository.undo_replacement": lambda s: [
-        s.do.shelf.undo_replacement(s.me.owner, s.them.facts[1]),
-        s.do.shelf.undo_replacement(s.me.owner, s.me.facts[1]),
-        s.do.shelf.undo_replacement(s.me.owner),
+    "ForgettingRepository.list_facts": lambda s: s.write(
+        lambda t: s.do.forgetting.list_facts(t, s.me.owner)
+    ),
+    "ForgettingRepository.list_messages": lambda s: s.write(
+        lambda t: s.both(
+            lambda who: s.do.forgetting.list_messages(
+                t, s.me.owner, facts=who.facts, ids=who.asked, beginnings=[who.word[:4].lower()]
+            )
+        )
+    ),
+    "ForgettingRepository.list_other_quotes": lambda s: s.write(
+        lambda t: s.both(
+            lambda who: s.do.forgetting.list_other_quotes(t, s.me.owner, facts=[], ids=who.asked)
+        )
+    ),
+    "ForgettingRepository.forget": lambda s: [
+        s.do.forgetter.forget(s.me.owner, s.them.uids, request_id=s.them.asked[1]).texts,
+        s.do.forgetter.forget(
+            s.me.owner, [*s.me.uids[:1], *s.them.uids], request_id=s.them.asked[2]
+        ).texts,
+        s.do.forgetter.forget(
+            s.me.owner, [f"fact-{number}" for number in s.them.facts]
+        ).texts,
     ],
+    "ForgettingRepository.hide_request": lambda s: s.write(
+        lambda t: s.do.forgetting.hide_request(t, s.me.owner, s.them.asked[1])
+    ),
+    "ForgettingRepository.keep_private": lambda s: s.write(
+        lambda t: s.do.forgetting.keep_private(t, s.me.owner, s.them.asked[1])
+    ),
+    "MemoryShelfRepository.find_replacement": lambda s: s.write(
+        lambda t: [
+            s.do.shelf.find_replacement(t, s.me.owner, number)
+            for number in (s.them.facts[1], s.me.facts[1], None)
+        ]
+    ),
+    "MemoryShelfRepository.undo_replacement": lambda s: s.write(
+        lambda t: [
+            s.do.shelf.undo_replacement(t, s.me.owner, Replacement(number, "x", SAID))
+            for number in (s.them.facts[1], s.me.facts[1])
+        ]
+    ),
     "MemoryShelfRepository.find_source": lambda s: s.both(
         lambda who: [s.do.shelf.find_source(s.me.owner, uid) for uid in who.uids]
     ),

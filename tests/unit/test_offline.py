@@ -298,12 +298,12 @@ def test_before_anything_is_forgotten_it_is_searched_for(text: str, query: str) 
 def test_what_shares_a_word_with_the_request_is_forgotten_else_the_best_only() -> None:
     cat, tea = "У меня есть собака Рекс", "Я люблю чай"
     both = found(tea, cat)
-    assert calls(prompt("Забудь про собаку", both)) == [("forget_fact", {"uids": ["msg-2"]})]
+    assert calls(prompt("Забудь про собаку", both)) == [("forget_fact", {"ids": ["msg-2"]})]
     twice = found(cat, tea, "Собаке пять лет")
     assert calls(prompt("Забудь про собаку", twice)) == [
-        ("forget_fact", {"uids": ["msg-1", "msg-3"]})
+        ("forget_fact", {"ids": ["msg-1", "msg-3"]})
     ]
-    assert calls(prompt("Забудь про пса", both)) == [("forget_fact", {"uids": ["msg-1"]})]
+    assert calls(prompt("Забудь про пса", both)) == [("forget_fact", {"ids": ["msg-1"]})]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -9,6 +9,7 @@ from src.graph.quotes import context_records, hit_id
 from src.graph.taught import search_taught
 from src.llm.chat import ModelCaller
 from src.llm.prompts.forgetting import Forgetting, forgetting_messages
+from src.memory.forget_requests import asks_to_forget_all
 from src.memory.memories import Memories
 from src.texts import say
 
@@ -38,6 +39,9 @@ async def forget_knowledge(
         texts = await _forget(state, context, query, memories=memories, caller=caller)
         lines = [say("forgot", context.language, text=text) for text in texts]
         answer = "\n".join(lines) or say("forgot_nothing", context.language)
+    elif asks_to_forget_all(context.text):
+        context.asks = "erase_all"  # the service asks whether he means it
+        answer = ""
     else:
         answer = say("forget_what", context.language)
     context.on_text(answer)
