@@ -208,7 +208,8 @@ def _fits(request: Request, told: Told) -> bool:
     speaks_in_clauses = request.is_about_himself or request.has_thing
     if (request.is_negative or speaks_in_clauses) and is_negative != request.is_negative:
         return False
-    if request.is_his_own and not _stands_free(request.words[0], told):
+    is_a_thing = request.is_his_own and len(request.words) == 1
+    if is_a_thing and not _stands_free(request.words[0], told):
         return False  # "my dog" is not the dog of "allergic to dogs"
     return not request.has_thing or _has_as_thing(request, told)
 
