@@ -18,9 +18,10 @@ from src.errors import (
     StorageError,
     StorageUnavailableError,
 )
-from src.memory.memories import Memories
+from src.memory.forgetter import Forgetter
+from src.memory.memories import Forgetting, Memories
 from src.memory.terms import terms
-from src.memory.writer import MemoryWriter
+from src.memory.writer import MemoryWriter, fact_terms
 from src.memory_core import build_caller
 from src.services.digest_stores import DigestStores
 from src.services.extraction_service import MAX_WINDOWS, ExtractionService
@@ -33,6 +34,7 @@ from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
 from src.storage.summary_repo import SummaryRepository
 from src.storage.turn_repo import TurnRepository
+from src.storage.undo_repo import UndoRepository
 from tests.fakes.openai_server import ChatRequest, Reply, text_of
 from tests.integration.agent_rig import USER, Rig, open_rig
 
@@ -76,7 +78,10 @@ class Talk:
         memories = Memories(
             client,
             MemoryShelfRepository(client),
-            ForgettingRepository(client, terms),
+            Forgetting(
+                Forgetter(client, ForgettingRepository(terms)),
+                UndoRepository(client, terms, fact_terms),
+            ),
             core.memory.retriever,
             writer,
             settings,

@@ -22,10 +22,11 @@ from src.graph.nodes.update_state_after_tool import update_state_after_tool
 from src.graph.tools.current_time import build_current_time
 from src.graph.tools.save_user_fact import build_save_user_fact
 from src.llm.prompts.assistant import SYSTEM_PROMPT
-from src.memory.memories import Memories
+from src.memory.forgetter import Forgetter
+from src.memory.memories import Forgetting, Memories
 from src.memory.retriever import Retriever
 from src.memory.terms import terms
-from src.memory.writer import MemoryWriter
+from src.memory.writer import MemoryWriter, fact_terms
 from src.memory_core import build_caller
 from src.services.agent_service import Turn
 from src.storage.forgetting_repo import ForgettingRepository
@@ -35,6 +36,7 @@ from src.storage.memory_shelf_repo import MemoryShelfRepository
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
 from src.storage.retrieval_repo import RetrievalRepository
+from src.storage.undo_repo import UndoRepository
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.memory_rig import (
     MORNING,
@@ -104,7 +106,10 @@ def memories_of(kind: type[M], person: Person, client: PgClient | None = None) -
     return kind(
         client,
         MemoryShelfRepository(client),
-        ForgettingRepository(client, terms),
+        Forgetting(
+            Forgetter(client, ForgettingRepository(terms)),
+            UndoRepository(client, terms, fact_terms),
+        ),
         Retriever(client, RetrievalRepository(client), core.space),
         MemoryWriter(client, MemoryRepository(client), core.space, core.settings),
         core.settings,

@@ -193,6 +193,11 @@ def fill(client: PgClient, owner: Owner) -> Filled:
     ]
     do.embeddings.add_vectors(do.model, dict.fromkeys(unembedded, VECTOR))
     [summary] = do.summaries.list_summaries(conversation)
+    client.execute(
+        "INSERT INTO forgettings (telegram_user_id, thread_id, kept)"
+        " VALUES (%(owner)s, %(thread_id)s, %(kept)s)",
+        {**owner.columns(), "kept": json.dumps({"texts": [word]})},
+    )
     return Filled(owner, word, conversation, asked, answer.id, facts, documents, summary.id)
 
 
@@ -367,10 +372,10 @@ CASES: dict[str, Callable[[Stage], Any]] = {
         ).texts,
     ],
     "ForgettingRepository.hide_request": lambda s: s.write(
-        lambda t: s.do.forgetting.hide_request(t, s.me.owner, s.them.asked[1])
+        lambda t: s.both(lambda who: s.do.forgetting.hide_request(t, s.me.owner, who.asked[1]))
     ),
     "ForgettingRepository.keep_private": lambda s: s.write(
-        lambda t: s.do.forgetting.keep_private(t, s.me.owner, s.them.asked[1])
+        lambda t: s.both(lambda who: s.do.forgetting.keep_private(t, s.me.owner, who.asked[1]))
     ),
     "MemoryShelfRepository.find_replacement": lambda s: s.write(
         lambda t: [
@@ -521,7 +526,7 @@ CHAT_WIDE = frozenset(
 SAY_LITTLE = frozenset(
     {
         "MemoryRepository.lock",
-        "MemoryRepository.find_message",
+        "ForgettingRepository.lock",
         "MemoryShelfRepository.count",
         "MemoryShelfRepository.get_message_uid_by_episode",
         "SearchIndexRepository.find_progress",
