@@ -11,12 +11,14 @@ from src.llm.embedding_cache import CachingEmbedder
 from src.llm.embeddings import build_embedder
 from src.llm.rerank import build_reranker
 from src.memory.embedding_space import EmbeddingSpace
+from src.memory.forgetter import Forgetter
 from src.memory.indexer import Indexer
-from src.memory.memories import Memories
+from src.memory.memories import Forgetting, Memories
 from src.memory.retriever import Retriever
 from src.memory.terms import terms
 from src.memory.time_expressions import read_time
-from src.memory.writer import MemoryWriter
+from src.memory.words import content_words
+from src.memory.writer import MemoryWriter, fact_terms
 from src.metrics import Metrics
 from src.services.compaction_service import CompactionService
 from src.services.digest_stores import DigestStores
@@ -36,6 +38,7 @@ from src.storage.retrieval_repo import RetrievalRepository
 from src.storage.search_index_repo import SearchIndexRepository
 from src.storage.summary_repo import SummaryRepository
 from src.storage.turn_repo import TurnRepository
+from src.storage.undo_repo import UndoRepository
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,7 @@ class MemoryCore:
             AppError: The database or the embedder is away.
         """
         read_time("5 марта", datetime.now(UTC))
+        content_words("слово")
         await self.space.model()
         await self.space.embed_query("?")
 
@@ -102,10 +106,14 @@ def build_memory(
     retriever = Retriever(
         client, RetrievalRepository(client), space, reranker=build_reranker(settings)
     )
+    undoing = UndoRepository(terms, fact_terms)
     memories = Memories(
         client,
         MemoryShelfRepository(client),
-        ForgettingRepository(client, terms),
+        Forgetting(
+            Forgetter(client, ForgettingRepository(terms)),
+            undoing,
+        ),
         retriever,
         MemoryWriter(client, MemoryRepository(client), space, stored),
         stored,

@@ -22,6 +22,7 @@ ROWS_OF_OWNER = {
     "memory_entities": _MEMORIES,
     "entities": _OWN,
     "rejected_facts": _OWN,
+    "forgettings": _OWN,
     "search_owners": _OWN,
     "search_documents": _OWN,
     "search_postings": _OWN,

@@ -12,13 +12,13 @@ from langchain_core.messages import AnyMessage, RemoveMessage
 from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 
 from src.llm.prompts.teaching import Intent
-from src.memory.facts import CandidateFact
+from src.memory.facts import Fact
 from src.memory.retriever import Hit
 from src.memory.writer import Outcome
 from src.storage.conversation_repo import HistoryMessage
-from src.storage.memory_repo import Memory
+from src.storage.memory_rows import Memory
 from src.storage.owner import Owner
-from src.storage.turn_repo import ModelUsage
+from src.storage.turn_repo import Asks, ModelUsage
 from src.storage.user_settings_repo import Mode
 from src.texts import Language
 
@@ -86,7 +86,7 @@ class ConversationState(TypedDict, total=False):
     tools_allowed: bool
     intent: Intent
     search_query: str
-    extracted_facts: list[CandidateFact]
+    extracted_facts: list[Fact]
     conflicts: list[Conflict]
     accepted_conflicts: list[Conflict]
     outcomes: list[Outcome]
@@ -112,7 +112,11 @@ class TurnContext:
         on_text: Called with each piece of the answer as the model writes it.
         usage: Filled with one entry per model call.
         sources: What the model was shown, in the order of its numbers: [1] is the first.
+        is_private: Whether the user wants the message remembered nowhere.
         replacements: Filled with the ids of the facts that replaced others.
+        shown_facts: Ids of the facts that the model was shown; it may name no others.
+        forgetting: What was forgotten in this turn, if anything, by its number.
+        asks: What the bot asks with its answer, if a yes to it is to mean something.
     """
 
     owner: Owner
@@ -127,10 +131,16 @@ class TurnContext:
     on_text: Callable[[str], None]
     usage: list[ModelUsage] = field(default_factory=list)
     sources: list[Hit] = field(default_factory=list)
+    is_private: bool = False
     replacements: list[int] = field(default_factory=list)
+    shown_facts: set[int] = field(default_factory=set)
+    forgetting: int | None = None
+    asks: Asks | None = None
 
     def number(self, hit: Hit) -> int:
         """The number by which the answer cites a hit; the same one when it comes up again."""
+        if hit.kind == "memory":
+            self.shown_facts.add(hit.source_id)
         for number, known in enumerate(self.sources, start=1):
             if known.uid == hit.uid:
                 return number
@@ -139,6 +149,8 @@ class TurnContext:
 
     def note(self, outcome: Outcome) -> None:
         """Keep in mind what replaced something, so that the user can take it back."""
+        if outcome.memory_id is not None:
+            self.shown_facts.add(outcome.memory_id)
         if outcome.kind == "update" and outcome.memory_id is not None:
             self.replacements.append(outcome.memory_id)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from src.graph.conversation_state import TurnContext
 from src.llm.prompts.memory_context import MAX_MEMORY
+from src.memory.facts import fact_uid
 from src.memory.retriever import Hit
 from src.time_zones import local_time
 
@@ -14,12 +15,13 @@ def memory_record(number: int, hit: Hit, time_zone: str) -> dict[str, Any]:
     """A hit as the model sees it."""
     record: dict[str, Any] = {
         "n": number,
+        "id": hit_id(hit),
         "uid": hit.uid,
         "said_at": f"{local_time(hit.said_at, time_zone):%Y-%m-%d %H:%M}",
         "text": hit.text[:MAX_MEMORY],
     }
     if hit.retired:
-        record["note"] = "replaced by something newer"
+        record["note"] = "held earlier, not any more"
     if hit.kind == "summary":
         record["note"] = "a summary"
     if hit.speaker == "assistant":
@@ -27,13 +29,22 @@ def memory_record(number: int, hit: Hit, time_zone: str) -> dict[str, Any]:
     return record
 
 
+def hit_id(hit: Hit) -> str:
+    """What names the hit itself: ``fact-12``, ``msg-12`` or ``summary-3``."""
+    if hit.kind == "memory":
+        return fact_uid(hit.source_id)
+    return f"summary-{hit.source_id}" if hit.kind == "summary" else f"msg-{hit.source_id}"
+
+
 def context_records(hits: list[Hit], context: TurnContext) -> list[dict[str, Any]]:
     """The quotes as the model sees them."""
     return [
         {
+            "id": hit_id(hit),
             "uid": hit.uid,
             "said_at": f"{local_time(hit.said_at, context.time_zone):%Y-%m-%d %H:%M}",
             "text": hit.text[:MAX_MEMORY],
+            **({"note": "held earlier, not any more"} if hit.retired else {}),
             "similarity": round(hit.similarity, 2),
             "lexical": round(hit.channels["lexical"], 1),
         }

@@ -186,7 +186,7 @@ def _after_tools(
     if name == "search_memory" and wanted and "forget_fact" in tool_names:
         uids = relevant_uids(found[0], wanted)
         if uids:
-            return _calls([("forget_fact", {"uids": uids})])
+            return _calls([("forget_fact", {"ids": uids})])
         return AIMessage(content=say("forgot_nothing", language))
     return AIMessage(content=quote_found(found[0], text, language) or _unknown(language))
 

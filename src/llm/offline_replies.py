@@ -55,7 +55,7 @@ def relevant_uids(found: dict[str, Any], wanted: str) -> list[str]:
     """References of the memories that a request to forget means: sharing a word, else the best."""
     memories = _relevant(found)
     sharing = [memory for memory in memories if stems(wanted) & stems(memory["text"])]
-    return [memory["uid"] for memory in sharing or memories[:1]]
+    return [memory.get("id") or memory["uid"] for memory in sharing or memories[:1]]
 
 
 def describe_saved(results: Sequence[dict[str, Any]], language: Language) -> str:

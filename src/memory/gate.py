@@ -10,24 +10,24 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from typing import Literal, get_args
+from typing import Literal
 
-from src.memory.facts import CandidateFact, MemoryType
+from src.memory.facts import Fact
 from src.memory.instruction_text import reads_as_instruction
 from src.memory.number_words import read_numbers
 from src.memory.plain_text import normalise, plain
+from src.memory.relations import canonical_relation
 from src.memory.sensitive_text import holds_secret
 
 Reason = Literal[
-    "bad_type", "bad_importance", "bad_dates", "empty", "too_long", "quote_not_said", "secret",
-    "instruction", "question", "other_script", "number_not_said",
+    "bad_dates", "empty", "too_long", "quote_not_said", "secret", "instruction", "question",
+    "other_script", "number_not_said",
 ]  # fmt: skip
 
 MIN_TEXT = 3  # characters; a shorter text says nothing
 MAX_TEXT = 400  # one sentence, perhaps two
 MAX_QUOTE = 1000
 MAX_PART = 400  # characters of the subject, the relation and the object
-IMPORTANCE = range(1, 11)
 EDGES = " \"'.,;:!?()-…"  # around a quote, where models add and drop signs
 
 ASKING = re.compile(
@@ -46,7 +46,7 @@ UKRAINIAN = frozenset("іїєґ")
 
 
 def refuse(
-    candidate: CandidateFact, said: str, *, allowed_numbers: frozenset[str] = frozenset()
+    candidate: Fact, said: str, *, allowed_numbers: frozenset[str] = frozenset()
 ) -> Reason | None:
     """Why the fact may not be stored; None when it may.
 
@@ -67,9 +67,8 @@ def refuse(
     before = _words_before(plain(candidate.quote).strip(EDGES), plain(said))
     if before is None:
         return "quote_not_said"
-    if reads_as_instruction(candidate.text, is_statement=True) or any(
-        map(reads_as_instruction, (*parts[1:], f"{before}{candidate.quote}"))
-    ):
+    # How he wants to be answered is his to say; the prompt shows wishes below the bot's rules.
+    if canonical_relation(candidate.relation) != "wish" and _orders(candidate, before):
         return "instruction"
     if _only_asks(candidate):
         return "question"
@@ -80,12 +79,16 @@ def refuse(
     return None if any(_digits(text) <= numbers for text in written) else "number_not_said"
 
 
-def _shape(candidate: CandidateFact) -> Reason | None:
+def _orders(candidate: Fact, before: str) -> bool:
+    """Whether a part of the fact, or the sentence it is from, orders the assistant about."""
+    parts = (candidate.subject, candidate.relation, candidate.object)
+    return reads_as_instruction(candidate.text, is_statement=True) or any(
+        map(reads_as_instruction, (*parts, f"{before}{candidate.quote}"))
+    )
+
+
+def _shape(candidate: Fact) -> Reason | None:
     """What is wrong with the fields by themselves."""
-    if candidate.memory_type not in get_args(MemoryType):
-        return "bad_type"
-    if candidate.importance not in IMPORTANCE:
-        return "bad_importance"
     start, end = candidate.valid_from, candidate.valid_until
     if start and end and ((start.utcoffset() is None) != (end.utcoffset() is None) or start > end):
         return "bad_dates"
@@ -118,7 +121,7 @@ def _words_before(quote: str, said: str) -> str | None:
     return None
 
 
-def _only_asks(candidate: CandidateFact) -> bool:
+def _only_asks(candidate: Fact) -> bool:
     """Whether the fact, or all that the user said of it, is a question."""
     if candidate.text.rstrip().endswith("?"):
         return True

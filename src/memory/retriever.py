@@ -45,6 +45,7 @@ class Query:
         before_position: See ``conversation_id``.
         with_assistant: Also what the bot said.
         kinds: Which documents count.
+        by_words_only: Whether the text goes to no embedder.
     """
 
     owner: Owner
@@ -56,6 +57,7 @@ class Query:
     before_position: int = 0
     with_assistant: bool = False
     kinds: Sequence[Kind] = ("message", "memory", "summary")
+    by_words_only: bool = False
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,7 @@ class Retriever:
         text = _searched(query.text)
         time = read_time(text, query.now)
         periods = [(period.start, period.end) for period in time.periods]
-        vector, model_id = await self._embed(text)
+        vector, model_id = (None, None) if query.by_words_only else await self._embed(text)
         candidates = await self._client.run(
             self._repository.search,
             SearchRequest(
@@ -239,8 +241,10 @@ def entity_terms(text: str) -> list[str]:
 
 
 def _once_each(ranked: Sequence[RankedDocument]) -> list[RankedDocument]:
-    """Of a fact and the message that told it only the better one."""
-    best: dict[str, RankedDocument] = {}
-    for entry in ranked:
-        best.setdefault(entry.document.uid, entry)
-    return list(best.values())
+    """Of a message and the facts that it told: the message, or those facts that are better."""
+    kinds: dict[str, str] = {}
+    return [
+        entry
+        for entry in ranked
+        if kinds.setdefault(entry.document.uid, entry.document.kind) == entry.document.kind
+    ]

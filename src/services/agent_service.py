@@ -20,8 +20,10 @@ from src.graph.conversation_state import ConversationState, TurnContext
 from src.graph.main_graph import Graph
 from src.llm.prompts.time_label import add_time_label
 from src.memory.memories import Memories
+from src.memory.private_requests import asks_to_keep_private
 from src.metrics import Metrics
 from src.services.answer_bounds import Writing, bounded
+from src.services.confirmation import asked_before, reads_as_yes
 from src.services.history_reader import HistoryReader
 from src.services.sources import cited_sources
 from src.services.tool_history_service import ToolHistoryService
@@ -31,6 +33,7 @@ from src.storage.conversation_repo import (
     HistoryMessage,
     TelegramOrigin,
 )
+from src.storage.erasure_repo import ErasureRepository
 from src.storage.global_settings_repo import GlobalSettingsRepository
 from src.storage.memory_job_repo import MemoryJobRepository
 from src.storage.owner import Owner
@@ -90,6 +93,7 @@ class Turn:
         window_start: Position of the first message that the model sees.
         summaries: Of what lies before it, oldest first.
         answer: Its answer, when an earlier attempt got that far.
+        is_private: Whether it says that it shall not be remembered.
     """
 
     incoming: IncomingMessage
@@ -100,6 +104,7 @@ class Turn:
     window_start: int = 1
     summaries: tuple[str, ...] = ()
     answer: StoredAnswer | None = None
+    is_private: bool = False
 
 
 @dataclass(frozen=True)
@@ -111,6 +116,7 @@ class TurnStores:
     history: HistoryReader
     memory_jobs: MemoryJobRepository
     settings: GlobalSettingsRepository
+    erasure: ErasureRepository
 
 
 class AgentService:
@@ -133,6 +139,7 @@ class AgentService:
         self._history = stores.history
         self._memory_jobs = stores.memory_jobs
         self._settings = stores.settings
+        self._erasure = stores.erasure
         self._graph = graph
         self._memories = memories
         self._tool_history = tool_history
@@ -144,10 +151,12 @@ class AgentService:
         A message that is stored already (the turn was interrupted) is found, with its answer
         if it has one. One whose answer is left to a later message is only stored.
         """
-        if is_answered and incoming.mode == "assistant" and incoming.text.strip():
+        is_private = asks_to_keep_private(incoming.text)
+        is_searched = is_answered and incoming.mode == "assistant" and not is_private
+        if is_searched and incoming.text.strip():
             self._memories.prepare_search(incoming.text)  # it takes as long as all the rest
         with self._metrics.stage("store"):
-            return await self._client.run(self._store_message, incoming, is_answered)
+            return await self._client.run(self._store_message, incoming, is_answered, is_private)
 
     async def answer(
         self,
@@ -169,8 +178,9 @@ class AgentService:
             ModelError: The model refused.
             ConversationGoneError: /new wiped the conversation meanwhile.
         """
-        if turn.answer is not None:
-            return turn.answer
+        ready = turn.answer or await self._answer_to_question(turn)
+        if ready is not None:
+            return ready
         control = control or TurnControl()
         limits = self._settings.last_known
         writing = Writing(on_text, limit=limits.answer_max_characters, on_limit=control.cut)
@@ -191,6 +201,8 @@ class AgentService:
             await self._save_usage(turn, usage)
             raise
         text = bounded(state.get("answer") or "", limits.answer_max_characters, language)
+        if context.asks == "erase_all":  # the question is ours to word: much depends on it
+            text = say("erase_ask", language)
         answer = await self._save(turn, text, context, tools=tuple(state.get("tools_used", ())))
         return replace(answer, intent=state.get("intent"))
 
@@ -220,11 +232,29 @@ class AgentService:
             self._conversations.create_new_conversation, telegram_user_id, thread_id=thread_id
         )
 
+    async def confirm_erasure(
+        self, telegram_user_id: int, *, thread_id: int = 0, agreed: bool
+    ) -> str:
+        """What a button under the question does; the key of the sentence that says so."""
+        if not agreed:
+            return "erase_kept"
+        conversation_id = await self._client.run(
+            self._conversations.get_or_create_conversation, telegram_user_id, thread_id=thread_id
+        )
+        newest = await self._client.run(self._conversations.load_last_messages, conversation_id)
+        asked = [entry for entry in newest if entry["role"] == "assistant"][-1:]
+        if not asked or asked[0].get("asks") != "erase_all":
+            return "erase_late"
+        await self.erase(telegram_user_id)
+        return "erase_done"
+
     async def was_stopped(self, telegram_user_id: int, *, thread_id: int = 0) -> bool:
         """Whether the answer to the owner's newest message was stopped."""
         return await self._client.run(self._turns.was_newest_stopped, telegram_user_id, thread_id)
 
-    def _store_message(self, incoming: IncomingMessage, is_answered: bool) -> Turn:
+    def _store_message(
+        self, incoming: IncomingMessage, is_answered: bool, is_private: bool
+    ) -> Turn:
         content = add_time_label(incoming.text, incoming.moment, incoming.time_zone)
         for last_try in (False, True):
             conversation_id = self._conversations.get_or_create_conversation(
@@ -237,6 +267,7 @@ class AgentService:
                     content,
                     origin=incoming.origin,
                     said_at=incoming.moment,
+                    is_private=is_private,
                 )
                 break
             except ConversationGoneError:  # wiped between the two statements
@@ -258,6 +289,7 @@ class AgentService:
             window.start,
             window.summaries,
             answer,
+            is_private,
         )
 
     def _context(
@@ -276,6 +308,7 @@ class AgentService:
             window_start=turn.window_start,
             on_text=on_text,
             usage=usage,
+            is_private=turn.is_private,
         )
 
     async def _run_graph(self, turn: Turn, context: TurnContext) -> ConversationState:
@@ -316,11 +349,36 @@ class AgentService:
             tuple(context.usage),
             stopped,
             sources,
+            context.asks if not stopped else None,
         )
         with self._metrics.stage("save"):
             stored = await self._client.run(self._turns.save_answer, answer)
         self._metrics.turns.labels("stopped" if stopped else "answered").inc()
-        return replace(stored, replaced_by=tuple(context.replacements))
+        return replace(
+            stored,
+            replaced_by=tuple(context.replacements),
+            forgetting=context.forgetting,
+            asks=answer.asks,
+        )
+
+    async def erase(self, telegram_user_id: int) -> None:
+        """Delete everything of an owner, as ``python bot.py erase`` does."""
+        await self._client.run(self._erasure.erase, telegram_user_id)
+
+    async def _answer_to_question(self, turn: Turn) -> StoredAnswer | None:
+        """What follows a yes or a no to the question whether to erase; None for other messages.
+
+        After a yes nothing is stored of it either.
+        """
+        agreed = reads_as_yes(turn.incoming.text)
+        if agreed is None or asked_before(turn.history) != "erase_all":
+            return None
+        language = turn.incoming.language
+        if agreed:
+            await self.erase(turn.incoming.telegram_user_id)
+            return StoredAnswer(0, say("erase_done", language), False, 0)
+        context = self._context(turn, lambda _text: None, [])
+        return await self._save(turn, say("erase_kept", language), context)
 
     async def _save_usage(self, turn: Turn, usage: list[ModelUsage]) -> None:
         """Record the calls of a turn that failed; its error matters more than a failure here."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from src.memory.memories import Memories
+from src.memory.memories import Memories, Undone
 from src.services.agent_service import AgentService
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
@@ -44,6 +44,14 @@ class Command:
     def is_for(self, username: str) -> bool:
         """Whether a bot of this name is meant: by name, or because no name is given."""
         return self.addressee is None or self.addressee.lower() == username.lower()
+
+
+def undone_text(undone: Undone, language: Language) -> str:
+    """What the user is told when something was taken back."""
+    restored = "; ".join(undone.restored)
+    if undone.text is None:
+        return say("undo_forgot_done", language, restored=restored)
+    return say("undo_done", language, text=undone.text, restored=restored)
 
 
 def parse_command(text: str) -> Command | None:
@@ -120,12 +128,11 @@ class CommandService:
         return say(f"mode_set_{mode}", language)
 
     async def _undo(self, owner: Owner, language: Language, _argument: str) -> str:
-        """Take back the last replacement of a fact."""
+        """Take back the last replacement, or the last forgetting."""
         undone = await self._memories.undo(owner)
         if undone is None:
             return say("undo_nothing", language)
-        text, restored = undone
-        return say("undo_done", language, text=text, restored="; ".join(restored))
+        return undone_text(undone, language)
 
     async def _new(self, owner: Owner, language: Language, _argument: str) -> str:
         """Wipe the conversation; facts survive it, and the reply says how many."""

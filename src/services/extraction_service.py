@@ -15,15 +15,17 @@ from src.errors import (
 )
 from src.llm.chat import ModelCaller
 from src.llm.prompts.extraction import ExtractedFacts, extraction_messages
-from src.memory.candidates import as_candidate
 from src.memory.memories import Memories
+from src.memory.retriever import Query
 from src.memory.sameness import normalise
+from src.memory.sensitive_text import holds_secret
 from src.memory.writer import Said
 from src.services.background_budget import BackgroundBudget
 from src.services.digest_stores import DigestStores
 from src.services.patience import Patience
 from src.services.portions import fitting, portion_size
 from src.storage.extraction_repo import ExtractionState
+from src.storage.owner import Owner
 from src.storage.summary_repo import PastMessage
 from src.storage.turn_repo import ModelUsage
 from src.time_zones import local_time
@@ -35,6 +37,8 @@ MAX_FACTS = 50  # of one window of twenty messages; nobody tells more
 MAX_FACTS_A_MESSAGE = 2  # of a larger one
 FAR_BEHIND = 60  # messages; three windows
 MAX_WINDOW = 200  # messages of one window when it is far behind
+MAX_KNOWN = 60  # facts that the model is shown so that it repeats none
+NEIGHBOURS = 5  # more of them, near to each message, when there are more
 MAX_TEXT = 2000  # characters of one message that the model reads
 
 
@@ -113,7 +117,7 @@ class ExtractionService:
     ) -> None:
         await self._budget.check(conversation_id)
         zone = state.time_zone or self._time_zone
-        known = await self._client.run(self._extraction.list_known, state.owner)
+        known = await self._known_facts(state.owner, messages, zone)
         usage: list[ModelUsage] = []
         try:
             extracted = await self._caller.structured(
@@ -129,20 +133,35 @@ class ExtractionService:
         said = {f"msg-{m.id}": m for m in left if m.role == "user"}  # none forgotten meanwhile
         words = {message.id: normalise(message.text) for message in said.values()}
         for fact in extracted.facts[: max(MAX_FACTS, MAX_FACTS_A_MESSAGE * len(messages))]:
-            candidate = as_candidate(fact)
-            source = _source_of(candidate.quote, said.get(fact.message.strip()), said, words)
-            if source is None or not candidate.text:
+            source = _source_of(fact.quote, said.get(fact.message), said, words)
+            if source is None or not fact.text:
                 continue  # the model quotes nobody, or the assistant: it is no fact of the user's
             moment = local_time(source.said_at, zone)
             try:
                 await self._memories.remember(
                     state.owner,
-                    candidate,
+                    fact,
                     Said(source.id, source.text, moment),
                     origin="extraction",
+                    contradicts=fact.replaced_ids() & known.keys(),
                 )
             except StorageRejectedError as error:  # as it would be the next time
                 logger.warning("an extracted fact could not be stored", exc_info=error)
+
+    async def _known_facts(
+        self, owner: Owner, messages: Sequence[PastMessage], zone: str
+    ) -> dict[int, str]:
+        """What the model is shown: the most important facts, and those near to what was said."""
+        known = await self._client.run(self._extraction.list_known, owner, limit=MAX_KNOWN)
+        if len(known) < MAX_KNOWN:
+            return known  # these are all
+        for message in messages:
+            if message.role == "user" and not holds_secret(message.text):
+                moment = local_time(message.said_at, zone)
+                near = Query(owner, message.text, moment, limit=NEIGHBOURS, kinds=("memory",))
+                hits = await self._memories.search(near)
+                known |= {hit.source_id: hit.text for hit in hits if not hit.retired}
+        return known
 
 
 def _record(message: PastMessage, zone: str) -> dict[str, str]:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, TypedDict
+from typing import Literal, NotRequired, TypedDict
 from uuid import UUID
 
 from src.errors import (
@@ -22,15 +22,20 @@ from src.storage.pg_connection import PATIENT
 
 Role = Literal["user", "assistant", "tool", "system"]
 FOREIGN_KEY_VIOLATION = "23503"
+ASKED_MINUTES = 10  # for so long an answer to a question of the bot's counts
 
 
 class HistoryMessage(TypedDict):
-    """One message as the graph's state holds it; ``position`` counts from 1."""
+    """One message as the graph's state holds it; ``position`` counts from 1.
+
+    ``asks`` is what the bot asked with it, as long as an answer to it counts.
+    """
 
     id: int
     role: Role
     content: str
     position: int
+    asks: NotRequired[str | None]
 
 
 @dataclass(frozen=True)
@@ -102,12 +107,12 @@ WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
 # not wait any more (an erasure deletes that first, so it waits here for the other's end).
 INSERT_MESSAGE = """
 INSERT INTO messages (conversation_id, role, content, position, said_at, bot_id, chat_id,
-                      telegram_message_id, sender_id, author_id, mentions)
+                      telegram_message_id, sender_id, author_id, mentions, is_private)
 SELECT c.id, %(role)s, %(content)s,
        1 + greatest(c.last_position, (SELECT max(position) FROM messages
                                       WHERE conversation_id = %(conversation_id)s)),
        coalesce(%(said_at)s, now()), %(bot_id)s, %(chat_id)s, %(message_id)s, %(sender_id)s,
-       %(author_id)s, %(mentions)s
+       %(author_id)s, %(mentions)s, %(is_private)s
 FROM conversations c
 WHERE c.id = %(conversation_id)s AND (%(update)s::bigint IS NULL OR EXISTS (
     SELECT 1 FROM telegram_updates u
@@ -134,7 +139,8 @@ WHERE id = %(update)s AND revision <> %(revision)s AND handled_at IS NULL
 UPDATE_EDITED = """
 UPDATE messages m
 SET content = left(m.content, length(m.content) - length(message_text(m.content))) || %(content)s,
-    mentions = %(mentions)s, indexed_at = NULL, edited_at = now()
+    mentions = %(mentions)s, indexed_at = NULL, edited_at = now(),
+    is_private = m.is_private OR %(is_private)s
 FROM conversations c
 WHERE c.id = m.conversation_id AND c.telegram_user_id = %(owner)s AND m.role = 'user'
   AND m.bot_id = %(bot_id)s AND m.chat_id = %(chat_id)s
@@ -143,8 +149,10 @@ WHERE c.id = m.conversation_id AND c.telegram_user_id = %(owner)s AND m.role = '
 
 # The newest messages of a conversation that the user did not ask to forget, oldest of them first.
 SELECT_LAST_MESSAGES = """
-SELECT id, role, content, position FROM (
-    SELECT id, role, content, position, created_at FROM messages
+SELECT id, role, content, position,
+       CASE WHEN created_at > now() - make_interval(mins => %(asked_minutes)s) THEN asks END
+FROM (
+    SELECT id, role, content, position, asks, created_at FROM messages
     WHERE conversation_id = %(conversation_id)s AND NOT is_forgotten
     ORDER BY created_at DESC, id DESC LIMIT %(limit)s
 ) AS newest
@@ -207,12 +215,13 @@ class ConversationRepository:
         *,
         origin: TelegramOrigin | None = None,
         said_at: datetime | None = None,
+        is_private: bool = False,
     ) -> StoredMessage:
         """Store a message at the end of a conversation, once.
 
         NUL bytes and lone surrogates, which PostgreSQL cannot hold, become U+FFFD. A message
         with an ``origin`` that is stored already is not stored again. ``said_at`` is when it
-        was written, by default now.
+        was written, by default now. A private one is remembered nowhere else.
 
         Raises:
             ConversationGoneError: There is no such conversation (any more), or the update that
@@ -224,6 +233,7 @@ class ConversationRepository:
             "role": role,
             "content": storable(content),
             "said_at": said_at,
+            "is_private": is_private,
             **(origin.columns() if origin else NO_ORIGIN),
         }
         try:
@@ -240,11 +250,19 @@ class ConversationRepository:
             raise ConversationGoneError("the message belongs to a conversation that is gone")
         return StoredMessage(int(row[0]), is_new=False)
 
-    def edit_message(self, telegram_user_id: int, origin: TelegramOrigin, content: str) -> bool:
+    def edit_message(
+        self,
+        telegram_user_id: int,
+        origin: TelegramOrigin,
+        content: str,
+        *,
+        is_private: bool = False,
+    ) -> bool:
         """Replace what the user wrote by the edited text; whether the message was there."""
         parameters = {
             "owner": telegram_user_id,
             "content": storable(content),
+            "is_private": is_private,
             **origin.columns(),
         }
         return self._client.execute(UPDATE_EDITED, parameters) > 0
@@ -255,11 +273,15 @@ class ConversationRepository:
         """The newest ``limit`` messages, in order ``created_at ASC, id ASC``."""
         rows = self._client.fetch_all(
             SELECT_LAST_MESSAGES,
-            {"conversation_id": str(conversation_id), "limit": max(0, limit)},
+            {
+                "conversation_id": str(conversation_id),
+                "limit": max(0, limit),
+                "asked_minutes": ASKED_MINUTES,
+            },
         )
         return [
-            {"id": id_, "role": role, "content": content, "position": position}
-            for id_, role, content, position in rows
+            HistoryMessage(id=id_, role=role, content=content, position=position, asks=asks)
+            for id_, role, content, position, asks in rows
         ]
 
     def create_new_conversation(self, telegram_user_id: int, *, thread_id: int = 0) -> UUID:

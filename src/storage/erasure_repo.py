@@ -216,6 +216,13 @@ WHERE m.conversation_id = ANY(%(rooms)s::uuid[])
 """
 DELETE_DOCUMENTS = "DELETE FROM search_documents WHERE message_id = ANY(%(mentioning)s)"
 
+# What was forgotten there in the last minutes may hold his words; nobody can take it back then.
+DELETE_FORGETTINGS_OF_GROUPS = """
+DELETE FROM forgettings f USING conversations c
+WHERE f.telegram_user_id = c.telegram_user_id AND f.thread_id = c.thread_id
+  AND c.id = ANY(%(rooms)s::uuid[])
+"""
+
 # What he wrote there, or others forwarded of him, with the answers to it.
 DELETE_MESSAGES_IN_GROUPS = """
 DELETE FROM messages WHERE %(owner)s IN (sender_id, author_id)
@@ -227,6 +234,7 @@ DELETE_OWN = (
     "DELETE FROM memories WHERE telegram_user_id = %(owner)s",
     "DELETE FROM entities WHERE telegram_user_id = %(owner)s",
     "DELETE FROM rejected_facts WHERE telegram_user_id = %(owner)s",
+    "DELETE FROM forgettings WHERE telegram_user_id = %(owner)s",
     "DELETE FROM search_documents WHERE telegram_user_id = %(owner)s",
     "DELETE FROM search_owners WHERE telegram_user_id = %(owner)s",
     "DELETE FROM model_usage WHERE telegram_user_id = %(owner)s",
@@ -303,6 +311,7 @@ class _Erasure:
             DELETE_ENTITIES_IN_GROUPS,
             DELETE_FACTS_TOLD_IN_GROUPS,
             DELETE_QUOTES_IN_GROUPS,
+            DELETE_FORGETTINGS_OF_GROUPS,
         )
         self._execute(DELETE_ORPHANED_ENTITIES, KEEP_POSITIONS, EMBED_NEIGHBOURS, DELETE_DOCUMENTS)
         rows += self._execute(DELETE_MESSAGES_IN_GROUPS)

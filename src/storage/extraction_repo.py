@@ -62,7 +62,7 @@ ORDER BY m.created_at LIMIT %(limit)s
 
 # What is known of the owner: the newest facts, so that they are not extracted again.
 SELECT_KNOWN = """
-SELECT text FROM memories
+SELECT id, text FROM memories
 WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s AND retired_at IS NULL
 ORDER BY importance DESC, created_at DESC, id DESC LIMIT %(limit)s
 """
@@ -93,7 +93,7 @@ class ExtractionRepository:
         rows = self._client.fetch_all(SELECT_SILENT, {"minutes": minutes, "limit": limit})
         return [UUID(str(row[0])) for row in rows]
 
-    def list_known(self, owner: Owner, *, limit: int = 60) -> list[str]:
-        """Texts of the owner's most important facts."""
+    def list_known(self, owner: Owner, *, limit: int = 60) -> dict[int, str]:
+        """The owner's most important facts by their ids."""
         rows = self._client.fetch_all(SELECT_KNOWN, {**owner.columns(), "limit": limit})
-        return [str(row[0]) for row in rows]
+        return {int(number): str(text) for number, text in rows}

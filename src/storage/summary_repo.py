@@ -70,7 +70,7 @@ SELECT coalesce(max(position), 0) FROM messages WHERE conversation_id = %(conver
 SELECT_MESSAGES = """
 SELECT id, position, role, message_text(content), said_at FROM messages
 WHERE conversation_id = %(conversation_id)s AND position BETWEEN %(first)s AND %(last)s
-  AND role IN ('user', 'assistant') AND NOT is_forgotten
+  AND role IN ('user', 'assistant') AND NOT is_forgotten AND NOT is_private
 ORDER BY position, id LIMIT 1000
 """
 
@@ -85,7 +85,7 @@ WHERE id = %(conversation_id)s FOR NO KEY UPDATE
 COUNT_MESSAGES = """
 SELECT count(*) FROM messages
 WHERE conversation_id = %(conversation_id)s AND position BETWEEN %(first)s AND %(last)s
-  AND role IN ('user', 'assistant') AND NOT is_forgotten
+  AND role IN ('user', 'assistant') AND NOT is_forgotten AND NOT is_private
 """
 
 # A summary, unless another one covers a part of it.

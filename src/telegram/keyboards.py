@@ -36,6 +36,18 @@ class UndoButton(CallbackData, prefix="undo"):
     memory_id: Annotated[int, Field(gt=0, lt=2**63)]
 
 
+class RecallButton(CallbackData, prefix="recall"):
+    """Takes back the forgetting ``number``, a bigint whoever sends it."""
+
+    number: Annotated[int, Field(gt=0, lt=2**63)]
+
+
+class EraseButton(CallbackData, prefix="erase"):
+    """Says yes or no to the question whether to erase everything."""
+
+    agreed: bool
+
+
 def build_keyboard(
     answer: StoredAnswer, *, now: datetime, language: Language, time_zone: str
 ) -> InlineKeyboardMarkup | None:
@@ -57,6 +69,8 @@ def build_keyboard(
     ]
     rows = [sources[start : start + PER_ROW] for start in range(0, len(sources), PER_ROW)]
     rows += [[button] for button in _undo_buttons(answer, language)]
+    if answer.asks == "erase_all":
+        rows.append(_erase_buttons(language))
     return InlineKeyboardMarkup(inline_keyboard=rows) if rows else None
 
 
@@ -103,10 +117,25 @@ def _with_messages(answer: StoredAnswer) -> list[AnswerSource]:
 def _undo_buttons(answer: StoredAnswer, language: Language) -> list[InlineKeyboardButton]:
     ids = answer.replaced_by[:MAX_UNDO]
     label = say("undo_button", language)
-    return [
+    recall = []
+    if answer.forgetting is not None:
+        data = RecallButton(number=answer.forgetting).pack()
+        text = say("undo_forgot_button", language)
+        recall = [InlineKeyboardButton(text=text, callback_data=data)]
+    return recall + [
         InlineKeyboardButton(
             text=f"{label} ({number})" if len(ids) > 1 else label,
             callback_data=UndoButton(memory_id=memory_id).pack(),
         )
         for number, memory_id in enumerate(ids, start=1)
+    ]
+
+
+def _erase_buttons(language: Language) -> list[InlineKeyboardButton]:
+    return [
+        InlineKeyboardButton(
+            text=say(f"erase_{word}", language),
+            callback_data=EraseButton(agreed=word == "yes").pack(),
+        )
+        for word in ("yes", "no")
     ]

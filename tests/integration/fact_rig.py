@@ -9,10 +9,10 @@ from datetime import datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from src.memory.facts import CandidateFact, Origin
+from src.memory.facts import Fact, Origin
 from src.memory.retriever import Hit, Query
 from src.memory.writer import Outcome, Said
-from src.storage.memory_repo import Memory
+from src.storage.memory_rows import Memory
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
 from tests.integration.agent_rig import Rig, open_rig
@@ -32,7 +32,7 @@ WRITTEN = (
 class Told:
     """A fact as it was handed to the memory."""
 
-    candidate: CandidateFact
+    candidate: Fact
     said: Said
     origin: Origin
     contradicts: Collection[int]
@@ -73,16 +73,7 @@ class Teller:
     ) -> Outcome:
         """Hand a fact to the memory; by default a message says it in just these words."""
         said = said or self.say(text)
-        values = {
-            "memory_type": "user_fact",
-            "importance": 5,
-            "quote": text,
-            "subject": "user",
-            "relation": "other",
-            "object": text[:400],
-            **fact,
-        }
-        told = Told(CandidateFact(text=text, **values), said, origin, contradicts)
+        told = Told(Fact(text=text, **fact), said, origin, contradicts)
         self.told.append(told)
         return await self.repeat(told)
 

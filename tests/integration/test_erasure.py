@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 
 from src.errors import ConversationGoneError, QuestionMovedError
+from src.memory.facts import Fact
 from src.services.agent_service import IncomingMessage
 from src.storage.conversation_repo import TelegramOrigin
 from src.storage.erasure_repo import ErasureRepository
-from src.storage.memory_repo import MemoryRepository, NewMemory, Source
+from src.storage.memory_repo import MemoryRepository
+from src.storage.memory_rows import NewMemory, Source
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
 from src.storage.update_repo import NewUpdate, UpdateKind
@@ -628,13 +630,8 @@ async def test_an_erasure_waits_for_a_fact_that_is_being_stored_and_takes_it_alo
     await write(rig, BORIS, "Боря любит чай", saves("Боря любит чай"), "Ага", place=GROUP)
     memories = MemoryRepository(rig.client)
     fact = NewMemory(
-        text="Аня любит qzanna",
-        memory_type="preference",
+        fact=Fact(text="Аня любит qzanna", subject="аня", relation="likes", object="qzanna"),
         language="ru",
-        subject="аня",
-        relation="likes",
-        object="qzanna",
-        importance=5,
         origin="extraction",
         content_hash="qzanna",
         source=Source(asked, "Аня любит qzanna", NOON),

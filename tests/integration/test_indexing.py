@@ -742,11 +742,8 @@ def parameters_of(connection: psycopg2.extensions.connection) -> dict[str, Any]:
             {"memories_living_once", "memories_by_relation", "memory_sources_once"},
             id="list_similar",
         ),
-        pytest.param(memory_repo.SELECT_MESSAGE, {"messages_pkey"}, id="is_there"),
-        pytest.param(forgetting_repo.DELETE_MEMORIES, {"memory_sources_by_uid"}, id="forget"),
-        pytest.param(
-            forgetting_repo.FORGET_ANSWERS, {"messages_by_position"}, id="forget_answers"
-        ),
+        pytest.param(memory_repo.SELECT_MESSAGE, {"messages_pkey"}, id="find_message"),
+        pytest.param(forgetting_repo.SELECT_FACTS, {"memory_sources_once"}, id="list_facts"),
         pytest.param(
             memory_shelf_repo.SELECT_UID_BY_EPISODE,
             {"memory_sources_by_episode"},

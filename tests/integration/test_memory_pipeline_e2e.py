@@ -22,18 +22,21 @@ from src.graph.nodes.update_state_after_tool import update_state_after_tool
 from src.graph.tools.current_time import build_current_time
 from src.graph.tools.save_user_fact import build_save_user_fact
 from src.llm.prompts.assistant import SYSTEM_PROMPT
-from src.memory.memories import Memories
+from src.memory.forgetter import Forgetter
+from src.memory.memories import Forgetting, Memories
 from src.memory.retriever import Retriever
 from src.memory.terms import terms
-from src.memory.writer import MemoryWriter
+from src.memory.writer import MemoryWriter, fact_terms
 from src.memory_core import build_caller
 from src.services.agent_service import Turn
 from src.storage.forgetting_repo import ForgettingRepository
-from src.storage.memory_repo import Memory, MemoryRepository
+from src.storage.memory_repo import MemoryRepository
+from src.storage.memory_rows import Memory
 from src.storage.memory_shelf_repo import MemoryShelfRepository
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
 from src.storage.retrieval_repo import RetrievalRepository
+from src.storage.undo_repo import UndoRepository
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.memory_rig import (
     MORNING,
@@ -103,7 +106,10 @@ def memories_of(kind: type[M], person: Person, client: PgClient | None = None) -
     return kind(
         client,
         MemoryShelfRepository(client),
-        ForgettingRepository(client, terms),
+        Forgetting(
+            Forgetter(client, ForgettingRepository(terms)),
+            UndoRepository(terms, fact_terms),
+        ),
         Retriever(client, RetrievalRepository(client), core.space),
         MemoryWriter(client, MemoryRepository(client), core.space, core.settings),
         core.settings,
@@ -272,7 +278,7 @@ async def test_a_forgotten_fact_leaves_the_prompt_at_once(person: Person) -> Non
         "SELECT s.message_id FROM memory_sources s JOIN memories f ON f.id = s.memory_id"
         " WHERE f.telegram_user_id = %(user)s"
     )
-    forget = called("forget_fact", uids=[f"msg-{message}"])
+    forget = called("forget_fact", ids=[f"msg-{message}"])
     await person.say("забудь, где я живу", forget, "Забыл.")
     before, after = (named(request) for request in person.requests)
     assert before[1][0] == "user_facts" and HOME["text"] in before[1][1]

@@ -15,7 +15,7 @@ from src.graph.main_graph import Models, build_graph
 from src.graph.tools.current_time import build_current_time
 from src.graph.tools.save_user_fact import build_save_user_fact
 from src.llm.prompts.assistant import SYSTEM_PROMPT
-from src.memory.facts import CandidateFact
+from src.memory.facts import Fact
 from src.memory.window import window_start
 from src.memory.writer import Said
 from src.memory_core import build_caller
@@ -53,7 +53,7 @@ class Chat:
         said = self.rig.core.conversations.append_message(
             self.rig.core.conversations.get_or_create_conversation(USER), "user", text
         )
-        fact = CandidateFact(text, "user_fact", importance, text, "user", "other", text)
+        fact = Fact(text=text, importance=importance)
         await self.rig.core.memory.memories.remember(
             Owner(USER), fact, Said(said, text, self.moment), origin="tool"
         )

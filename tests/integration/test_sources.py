@@ -13,7 +13,7 @@ from aiogram import Bot, Dispatcher
 from aiogram.types import Update
 
 from src.errors import DeliveryError, StorageError
-from src.memory.facts import CandidateFact
+from src.memory.facts import Fact
 from src.memory.writer import Outcome, Said
 from src.services.turn_control import TurnControl
 from src.storage.conversation_repo import TelegramOrigin
@@ -113,7 +113,7 @@ class Phone:
         """What comes of ``Я живу …`` in the owner's memory."""
         _, message = await self.said(f"Я живу в городе {city}", NOW)
         text = f"Я живу в городе {city}"
-        fact = CandidateFact(text, "user_fact", 7, text, "user", "lives_in", city)
+        fact = Fact(text=text, importance=7, relation="lives_in", object=city)
         said = Said(message, text, NOW)
         memories = self.rig.core.memory.memories
         return await memories.remember(self.owner, fact, said, origin="teach")

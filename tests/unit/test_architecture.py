@@ -26,6 +26,14 @@ LEVELS: tuple[tuple[str, ...], ...] = (
         "src.time_zones",
     ),
     ("src.config", "src.logs"),
+    # What a fact is, and the words for it: pure, so that rows and prompts may speak of it.
+    (
+        "src.memory.facts",
+        "src.memory.relation_table",
+        "src.memory.relations",
+        "src.memory.endings",
+        "src.memory.plain_text",
+    ),
     ("src.storage",),
     ("src.llm",),
     ("src.memory",),

@@ -23,7 +23,7 @@ from src.llm.offline import MAX_FACTS, OfflineChatModel, answer
 from src.llm.offline_facts import parse_facts
 from src.llm.prompts.assistant import SYSTEM_PROMPT
 from src.llm.prompts.conflicts import Conflict, Conflicts, conflict_messages
-from src.llm.prompts.extraction import ExtractedFact, ExtractedFacts, extraction_messages
+from src.llm.prompts.extraction import ExtractedFacts, extraction_messages
 from src.llm.prompts.reasoning import (
     UNKNOWN,
     ReasoningStep,
@@ -32,6 +32,7 @@ from src.llm.prompts.reasoning import (
 )
 from src.llm.prompts.summary import merge_messages, summary_messages
 from src.llm.prompts.teaching import Understanding, understanding_messages
+from src.memory.facts import Fact
 from src.storage.turn_repo import ModelUsage
 from src.texts import LANGUAGES, Language, say
 
@@ -297,12 +298,12 @@ def test_before_anything_is_forgotten_it_is_searched_for(text: str, query: str) 
 def test_what_shares_a_word_with_the_request_is_forgotten_else_the_best_only() -> None:
     cat, tea = "У меня есть собака Рекс", "Я люблю чай"
     both = found(tea, cat)
-    assert calls(prompt("Забудь про собаку", both)) == [("forget_fact", {"uids": ["msg-2"]})]
+    assert calls(prompt("Забудь про собаку", both)) == [("forget_fact", {"ids": ["msg-2"]})]
     twice = found(cat, tea, "Собаке пять лет")
     assert calls(prompt("Забудь про собаку", twice)) == [
-        ("forget_fact", {"uids": ["msg-1", "msg-3"]})
+        ("forget_fact", {"ids": ["msg-1", "msg-3"]})
     ]
-    assert calls(prompt("Забудь про пса", both)) == [("forget_fact", {"uids": ["msg-1"]})]
+    assert calls(prompt("Забудь про пса", both)) == [("forget_fact", {"ids": ["msg-1"]})]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -351,9 +352,9 @@ def filled(messages: Sequence[BaseMessage], schema: type[BaseModel]) -> BaseMode
     return schema.model_validate(call["args"], strict=True)
 
 
-def fact(text: str, message: str = "msg-7", **fields: Any) -> ExtractedFact:
+def fact(text: str, message: str = "msg-7", **fields: Any) -> Fact:
     values = {"text": text, "quote": text, "message": message, **fields}
-    return ExtractedFact.model_validate(values)
+    return Fact.model_validate(values)
 
 
 @pytest.mark.parametrize(
@@ -378,7 +379,7 @@ def fact(text: str, message: str = "msg-7", **fields: Any) -> ExtractedFact:
     ],
 )  # fmt: skip
 def test_a_message_that_tells_something_is_understood_as_teaching(
-    text: str, expected: ExtractedFact
+    text: str, expected: Fact
 ) -> None:
     recent = [{"role": "user", "text": "Меня зовут Борис"}, {"role": "assistant", "text": "Ок"}]
     understood = filled(understanding_messages(text, "msg-7", recent), Understanding)
@@ -399,14 +400,14 @@ def test_facts_are_extracted_from_what_the_user_said_and_from_nothing_else() -> 
         {"uid": "msg-4", "role": "user", "said_at": "x", "text": "Я люблю чай. </messages>"},
         {"uid": "msg-5", "role": "user", "said_at": "x", "text": "I live\u2028in Leeds\x85"},
     ]
-    extracted = filled(extraction_messages(messages, ["Я живу в Туле"]), ExtractedFacts)
+    extracted = filled(extraction_messages(messages, {1: "Я живу в Туле"}), ExtractedFacts)
     assert isinstance(extracted, ExtractedFacts)
     assert [(fact.message, fact.relation, fact.object) for fact in extracted.facts] == [
         ("msg-1", "name", "Анна"),
         ("msg-4", "likes", "чай"),
         ("msg-5", "lives_in", "Leeds"),
     ]
-    assert filled(extraction_messages([], []), ExtractedFacts) == ExtractedFacts()
+    assert filled(extraction_messages([], {}), ExtractedFacts) == ExtractedFacts()
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def test_no_prompt_of_ours_can_be_broken_out_of(text: str) -> None:
             str(messages[-1].content)
             for messages in (
                 conflict_messages([text], {7: text}),
-                extraction_messages([record], [text]),
+                extraction_messages([record], {1: text}),
                 reasoning_messages(text, [record], [text]),
                 answer_messages(text, [record]),
                 summary_messages([record]),

@@ -8,7 +8,6 @@ from src.graph.conversation_state import ConversationState, TurnContext
 from src.llm.chat import ModelCaller
 from src.llm.prompts.teaching import Understanding, understanding_messages
 from src.llm.prompts.time_label import strip_time_label
-from src.memory.candidates import as_candidates
 
 RECENT = 4  # messages before the newest one, so that "he" can be understood
 
@@ -36,6 +35,6 @@ async def classify_intent(
     )
     return {
         "intent": understanding.intent,
-        "extracted_facts": as_candidates(understanding.facts),
+        "extracted_facts": [fact for fact in understanding.facts if fact.text],
         "search_query": understanding.query.strip()[:500],
     }

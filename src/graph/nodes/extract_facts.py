@@ -7,7 +7,6 @@ from langgraph.runtime import Runtime
 from src.graph.conversation_state import ConversationState, TurnContext
 from src.llm.chat import ModelCaller
 from src.llm.prompts.extraction import ExtractedFacts, extraction_messages
-from src.memory.candidates import as_candidates
 
 MAX_FACTS = 20  # of one message
 
@@ -31,10 +30,10 @@ async def extract_facts(
             "text": context.text,
         }
         extracted = await caller.structured(
-            extraction_messages([message], []),
+            extraction_messages([message], {}),
             ExtractedFacts,
             purpose="extract",
             on_usage=context.usage.append,
         )
-        facts = as_candidates(extracted.facts)
+        facts = [fact for fact in extracted.facts if fact.text]
     return {"extracted_facts": facts[:MAX_FACTS]}

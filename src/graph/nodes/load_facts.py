@@ -12,7 +12,8 @@ from src.graph.conversation_state import ConversationState, TurnContext, in_plac
 from src.graph.packing import within_budget
 from src.llm.prompts.memory_context import key_facts_text
 from src.llm.tokens import TokenCounter
-from src.storage.memory_repo import Memory
+from src.memory.facts import fact_uid
+from src.storage.memory_rows import Memory
 from src.time_zones import local_time
 
 USER_FACTS = "user_facts"
@@ -28,7 +29,9 @@ async def load_facts(
     Updates: ``messages``, ``current_token_count``, ``facts_loaded``.
     Side effects: none.
     """
-    facts = _packed(state.get("pending_facts", ()), counter, runtime.context.time_zone)
+    pending = state.get("pending_facts", ())
+    facts = _packed(pending, counter, runtime.context.time_zone)
+    runtime.context.shown_facts.update(fact.id for fact in pending[: len(facts)])
     kept = [message for message in state["messages"] if message.name != USER_FACTS]
     are_there = len(kept) < len(state["messages"])
     if not facts and (state.get("facts_loaded", False) or not are_there):
@@ -50,7 +53,8 @@ def _packed(
 ) -> list[dict[str, Any]]:
     """As many facts, from the first on, as the budget takes."""
     records = (
-        {"uid": fact.uid, "said_on": _day(fact, time_zone), "text": fact.text} for fact in facts
+        {"id": fact_uid(fact.id), "said_on": _day(fact, time_zone), "text": fact.text}
+        for fact in facts
     )
     return within_budget(records, counter, BUDGET)
 

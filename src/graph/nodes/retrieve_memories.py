@@ -50,6 +50,7 @@ async def retrieve_memories(
             threshold=settings.memory_retrieve_threshold,
             conversation_id=context.conversation_id,
             before_position=context.window_start,
+            by_words_only=context.is_private,
         )
     )
     shown = set(state.get("summaries", ()))

@@ -7,9 +7,10 @@ from typing import Literal
 from langchain_core.messages import BaseMessage
 from pydantic import Field
 
-from src.llm.prompts.extraction import RULES, ExtractedFact
+from src.llm.prompts.extraction import RULES
 from src.llm.prompts.form import Form
 from src.llm.prompts.quoting import prompt
+from src.memory.facts import Fact
 
 UNDERSTANDING_PROMPT = f"""\
 You are the first step of a system that knows only what its user teaches it. Decide what the \
@@ -32,7 +33,7 @@ class Understanding(Form):
     """What the newest message does."""
 
     intent: Intent
-    facts: list[ExtractedFact] = Field(default_factory=list)
+    facts: list[Fact] = Field(default_factory=list)
     query: str = ""
 
 

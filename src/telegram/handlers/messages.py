@@ -17,6 +17,7 @@ from aiogram.types import (
 )
 
 from src.application import Core
+from src.memory.private_requests import asks_to_keep_private
 from src.services.agent_service import IncomingMessage, Turn
 from src.services.turn_control import TurnControl, TurnStoppedError, stoppable_delivery
 from src.storage.conversation_repo import TelegramOrigin
@@ -259,7 +260,10 @@ async def take_edit(
     origin = _origin(message, stored)
     text = without_mention(message.text or "", identity.username)
     owner = stored.owner_id or message.chat.id
-    found = await core.client.run(core.conversations.edit_message, owner, origin, text)
+    found = await core.client.run(
+        core.conversations.edit_message, owner, origin, text,
+        is_private=asks_to_keep_private(text),
+    )  # fmt: skip
     return "done" if found else "ignored"
 
 
