@@ -16,7 +16,7 @@ from pydantic import BaseModel, SecretStr, ValidationError
 from src.config import OFFLINE_MODEL, PROVIDERS, Settings
 from src.errors import ModelError
 from src.llm.errors import model_error
-from src.llm.offline import OfflineChatModel
+from src.llm.offline.model import OfflineChatModel
 from src.storage.turn_repo import ModelUsage
 
 Schema = TypeVar("Schema", bound=BaseModel)

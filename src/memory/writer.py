@@ -14,7 +14,7 @@ from src.errors import ModelError, ModelUnavailableError
 from src.memory.embedding_space import EmbeddingSpace
 from src.memory.facts import CandidateFact, Origin
 from src.memory.gate import refuse
-from src.memory.relation_questions import relation_term
+from src.language.relation_questions import relation_term
 from src.memory.relations import canonical_relation, canonical_subject, is_update
 from src.memory.relative_dates import resolve_dates, when_valid
 from src.memory.sameness import content_hash, is_same
