@@ -33,6 +33,7 @@ from src.storage.forgetting_repo import ForgettingRepository
 from src.storage.global_settings_repo import GlobalSettingsRepository
 from src.storage.memory_repo import MemoryRepository
 from src.storage.memory_shelf_repo import MemoryShelfRepository
+from src.storage.overview_repo import OverviewRepository
 from src.storage.pg_client import PgClient
 from src.storage.retrieval_repo import RetrievalRepository
 from src.storage.search_index_repo import SearchIndexRepository
@@ -104,7 +105,11 @@ def build_memory(
     )
     space = EmbeddingSpace(CachingEmbedder(build_embedder(settings, metrics)), client, embeddings)
     retriever = Retriever(
-        client, RetrievalRepository(client), space, reranker=build_reranker(settings)
+        client,
+        RetrievalRepository(client),
+        space,
+        OverviewRepository(client),
+        reranker=build_reranker(settings),
     )
     undoing = UndoRepository(terms, fact_terms)
     memories = Memories(

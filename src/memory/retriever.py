@@ -11,13 +11,15 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from src.errors import AppError, ModelError, ModelUnavailableError, StorageError
+from src.language.relation_questions import asked_relations
 from src.llm.rerank import Reranker
 from src.memory.embedding_space import RELATED, EmbeddingSpace
+from src.memory.overviews import Overview, read_overview
 from src.memory.ranking import RankedDocument, RankedQuery, rank
-from src.memory.relation_questions import asked_relations
 from src.memory.relations import canonical_subject
 from src.memory.terms import WORD, terms
 from src.memory.time_expressions import TimeQuery, read_time
+from src.storage.overview_repo import Listed, OverviewRepository
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
 from src.storage.retrieval_repo import CandidateDocument, RetrievalRepository, SearchRequest
@@ -28,6 +30,8 @@ logger = logging.getLogger(__name__)
 EMBED_DEADLINE = 0.4  # seconds; then the search goes on by words alone
 RERANKED = 30  # documents that a cross-encoder looks at
 MAX_QUERY = 2000  # characters
+Bounds = tuple[datetime | None, datetime | None]
+OVERVIEW = 20  # lines of an overview at least; it is cut to the prompt's budget afterwards
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,9 @@ class Query:
         with_assistant: Also what the bot said.
         kinds: Which documents count.
         by_words_only: Whether the text goes to no embedder.
+        types: Which types of facts count; None: all of them, and messages.
+        since: Only what was said from then on (aware).
+        until: Only what was said before (aware).
     """
 
     owner: Owner
@@ -58,6 +65,17 @@ class Query:
     with_assistant: bool = False
     kinds: Sequence[Kind] = ("message", "memory", "summary")
     by_words_only: bool = False
+    types: Sequence[str] | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def overview(self) -> Overview | None:
+        """The overview that is asked for: by the text, or by a listing without a text."""
+        if self.text.strip():
+            return read_overview(self.text, self.now)
+        if self.types is not None and not {"message", "summary"} & set(self.types):
+            return Overview("profile")
+        return Overview("period")
 
 
 @dataclass(frozen=True)
@@ -101,6 +119,7 @@ class Retriever:
         client: PgClient,
         repository: RetrievalRepository,
         space: EmbeddingSpace,
+        overviews: OverviewRepository,
         *,
         reranker: Reranker | None = None,
     ) -> None:
@@ -108,6 +127,7 @@ class Retriever:
         self._client = client
         self._repository = repository
         self._space = space
+        self._overviews = overviews
         self._reranker = reranker
         self._ahead: set[asyncio.Task[None]] = set()
 
@@ -127,8 +147,14 @@ class Retriever:
             await self._space.embed_query(text)
 
     async def search(self, query: Query) -> list[Hit]:
-        """The best hits, best first; never fails: what is broken is logged and left out."""
+        """The best hits, best first; never fails: what is broken is logged and left out.
+
+        A question for an overview ("what do you know about me?") is answered by kind and time.
+        """
         try:
+            overview = query.overview()
+            if overview is not None:
+                return await self._list(query, overview)
             return await self._search(query)
         except StorageError as error:
             logger.warning("nothing could be searched", exc_info=error)
@@ -164,8 +190,36 @@ class Retriever:
         words = frozenset(word.removesuffix("'s") for word in WORD.findall(text.lower()))
         return candidates, RankedQuery(words, periods, time.asks_when, time.wants_history), time
 
+    async def _list(self, query: Query, overview: Overview) -> list[Hit]:
+        """Facts by kind, or messages by time; every period that the overview names."""
+        limit = max(query.limit, OVERVIEW)
+        bounds: list[Bounds] = [(p.start, p.end) for p in overview.periods]
+        periods = bounds or [(query.since, query.until)]
+        listed: list[Listed] = []
+        for period in periods:
+            if overview.kind == "period":
+                listed += await self._client.run(
+                    self._overviews.list_messages,
+                    query.owner,
+                    period=period,
+                    conversation_id=query.conversation_id,
+                    before_position=query.before_position,
+                    limit=limit,
+                )
+            else:
+                about = overview.kind if overview.kind != "profile" else None
+                listed += await self._client.run(
+                    self._overviews.list_facts,
+                    query.owner,
+                    types=query.types,
+                    about=about,
+                    period=period,
+                    limit=limit,
+                )
+        return [_listed_hit(entry) for entry in listed[:limit]]
+
     async def _search(self, query: Query) -> list[Hit]:
-        if not query.text.strip() or query.limit < 1:
+        if query.limit < 1:
             return []
         candidates, ranked_query, time = await self.find_candidates(query)
         ranked = rank(candidates, ranked_query)
@@ -184,7 +238,7 @@ class Retriever:
 
     def _is_shown(self, ranked: RankedDocument, query: Query, time: TimeQuery) -> bool:
         document = ranked.document
-        if document.kind not in query.kinds:
+        if document.kind not in query.kinds or not _is_wanted(document, query):
             return False
         moment = query.now.astimezone(UTC)
         ended = document.valid_until is not None and document.valid_until <= moment
@@ -227,6 +281,32 @@ class Retriever:
             memory_type=document.memory_type,
             retired=document.retired_at is not None,
         )
+
+
+def _is_wanted(document: CandidateDocument, query: Query) -> bool:
+    """Whether it is of the types, and was said in the time, to which the query is bound."""
+    said = document.said_at
+    if query.since is not None and said < query.since:
+        return False
+    if query.until is not None and said >= query.until:
+        return False
+    return query.types is None or (document.memory_type or document.kind) in query.types
+
+
+def _listed_hit(entry: Listed) -> Hit:
+    return Hit(
+        uid=entry.uid,
+        kind=entry.kind,
+        source_id=entry.source_id,
+        message_id=entry.message_id,
+        speaker="user",
+        text=entry.text,
+        said_at=entry.said_at,
+        score=0.0,
+        similarity=1.0,
+        channels={"dense": 0.0, "lexical": 0.0},
+        memory_type=entry.memory_type,
+    )
 
 
 def _searched(text: str) -> str:

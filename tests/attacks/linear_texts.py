@@ -38,7 +38,7 @@ from src.llm.tokens import TokenCounter
 from src.memory import citations, plain_text, ranking, relations
 from src.memory.facts import CandidateFact
 from src.memory.gate import refuse
-from src.memory.relation_questions import asked_relations
+from src.language.relation_questions import asked_relations
 from src.memory.relative_dates import resolve_dates, when_valid
 from src.memory.retriever import entity_terms
 from src.memory.sameness import content_hash, is_same

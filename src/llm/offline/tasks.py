@@ -6,23 +6,19 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from src.llm.offline_facts import OfflineFact, forget_request, is_question, parse_facts
-from src.llm.offline_replies import related, relevant_uids
+from src.language.content import shared
+from src.language.requests import forget_request
+from src.language.sentences import is_question
+from src.llm.offline.replies import answers
+from src.llm.offline.statements import RELATIONS, Statement, statements
 from src.llm.prompts.reasoning import ANSWER_PROMPT, UNKNOWN
 from src.llm.prompts.summary import MERGE_PROMPT, SUMMARY_PROMPT
 from src.texts import detect_language, say
 
 QUOTED = 3  # quotes of one answer
 SUMMARY_QUOTE = 70  # characters of each message in a summary
-# Relations that hold one value, beside favourite_<thing>.
-ONE_VALUE = frozenset(
-    word
-    for line in (
-        "name age birthday lives_in address works_as works_at studies_at",
-        "married_to partner diet phone email shoe_size car",
-    )
-    for word in line.split()
-)
+MANY_VALUED = frozenset({"likes", "dislikes", "allergic_to"})
+ONE_VALUE = frozenset(relation for relation, _, _ in RELATIONS) - MANY_VALUED
 
 
 def fill_form(form: str, prompt: str) -> dict[str, Any]:
@@ -42,29 +38,25 @@ def _understanding(prompt: str) -> dict[str, Any]:
     text = str(record.get("text", ""))
     wanted = forget_request(text)
     if wanted is not None:
-        return {"intent": "forget", "facts": [], "query": wanted}
-    facts = parse_facts(text)
-    return {
-        "intent": "teach" if facts else "solve",
-        "facts": [_form(fact, str(record.get("uid", ""))) for fact in facts],
-        "query": "",
-    }
+        return {"intent": "forget", "facts": [], "query": wanted.about}
+    told = statements(text)
+    facts = [_form(statement, str(record.get("uid", ""))) for statement in told]
+    return {"intent": "teach" if facts else "solve", "facts": facts, "query": ""}
 
 
 def _extracted_facts(prompt: str) -> dict[str, Any]:
     return {
         "facts": [
-            _form(fact, str(record.get("uid", "")))
+            _form(statement, str(record.get("uid", "")))
             for record in _records(prompt, "messages")
             if record.get("role") == "user"
-            for fact in parse_facts(str(record.get("text", "")))
+            for statement in statements(str(record.get("text", "")))
         ]
     }
 
 
 def _conflicts(prompt: str) -> dict[str, Any]:
-    new = list(_records(prompt, "messages"))
-    known = list(_records(prompt, "memories"))
+    new, known = list(_records(prompt, "messages")), list(_records(prompt, "memories"))
     return {
         "conflicts": [
             {"new": n["new"], "known": k["known"], "confidence": 1.0}
@@ -75,67 +67,57 @@ def _conflicts(prompt: str) -> dict[str, Any]:
     }
 
 
+def _contradicts(new: str, known: str) -> bool:
+    """Whether two statements give one relation of one subject two values."""
+    return any(
+        (fact.subject, fact.relation) == (other.subject, other.relation)
+        and (fact.relation in ONE_VALUE or fact.relation.startswith("favourite_"))
+        and fact.object.lower() != other.object.lower()
+        for fact in statements(new)
+        for other in statements(known)
+    )
+
+
 def _reasoning_step(_prompt: str) -> dict[str, Any]:
     return {"thought": "", "action": "answer", "query": ""}
 
 
 def _forgetting(prompt: str) -> dict[str, Any]:
-    wanted = forget_request(str(_last_record(prompt, "messages").get("task", "")))
-    return {"uids": relevant_uids({"memories": list(_records(prompt, "context"))}, wanted or "")}
+    """The quotes that share a word with what is to be forgotten, and are no questions."""
+    request = forget_request(str(_last_record(prompt, "messages").get("task", "")))
+    about = request.about if request is not None else ""
+    return {
+        "uids": [
+            record["uid"]
+            for record in _records(prompt, "context")
+            if about and shared(about, str(record.get("text", "")))
+            and not is_question(str(record.get("text", "")))
+        ]
+    }  # fmt: skip
 
 
 def _strict_answer(prompt: str) -> str:
-    """The quotes that have to do with the task, as they are, each with its reference."""
-    quotes = [
-        record
-        for record in related(list(_records(prompt, "context")))
-        if not is_question(str(record.get("text", "")))
-    ]
-    lines = [f"{quote['text']} [{quote['uid']}]" for quote in quotes[:QUOTED]]
-    return "\n".join(lines) or UNKNOWN
+    """The quotes that answer the task, as they are, each with its reference."""
+    task = str(_last_record(prompt, "messages").get("task", ""))
+    records = [r for r in _records(prompt, "context") if statements(str(r.get("text", "")))]
+    fitting = [r for r in records if answers(r, task, records)]
+    return "\n".join(f"{r['text']} [{r['uid']}]" for r in fitting[:QUOTED]) or UNKNOWN
 
 
 def _summary(prompt: str) -> str:
     """The beginnings of what the user said."""
-    texts = [
-        str(record.get("text", ""))
-        for record in _records(prompt, "messages")
-        if record.get("role") == "user"
-    ]
-    quotes = "; ".join(f"«{text[:SUMMARY_QUOTE].strip()}»" for text in texts if text.strip())
+    records = [r for r in _records(prompt, "messages") if r.get("role") == "user"]
+    texts = [str(record.get("text", "")).strip() for record in records]
+    quotes = "; ".join(f"«{text[:SUMMARY_QUOTE].strip()}»" for text in texts if text)
     return say("offline_summary", detect_language(quotes, "ru"), quotes=quotes or "—")
 
 
 def _merged(prompt: str) -> str:
-    summaries = [str(r.get("summary", "")) for r in _records(prompt, "history_summary")]
-    return " ".join(summaries)
+    return " ".join(str(r.get("summary", "")) for r in _records(prompt, "history_summary"))
 
 
-def _contradicts(new: str, known: str) -> bool:
-    """Whether two statements give one relation two values."""
-    for fact in parse_facts(new):
-        for other in parse_facts(known):
-            same = (fact.subject.lower(), fact.relation) == (
-                other.subject.lower(),
-                other.relation,
-            )
-            holds_one = fact.relation in ONE_VALUE or fact.relation.startswith("favourite_")
-            if same and holds_one and fact.object.lower() != other.object.lower():
-                return True
-    return False
-
-
-def _form(fact: OfflineFact, uid: str) -> dict[str, Any]:
-    return {
-        "text": fact.text,
-        "memory_type": fact.memory_type,
-        "importance": fact.importance,
-        "quote": fact.quote,
-        "message": uid,
-        "subject": fact.subject,
-        "relation": fact.relation,
-        "object": fact.object,
-    }
+def _form(statement: Statement, uid: str) -> dict[str, Any]:
+    return {**statement.arguments(), "message": uid}
 
 
 def _records(prompt: str, tag: str) -> Iterator[dict[str, Any]]:

@@ -1,8 +1,7 @@
-"""The offline model: rules instead of a language model, behind the same interface.
+"""The offline model behind LangChain's interface: the same graph, tools and stores as a real one.
 
-It lets a machine without any key show the whole system: the same graph, tools, schemas and
-stores. It remembers what it is told, finds it again by calling the same tools as a real model, and
-quotes. It never pretends to be a language model.
+It decides what a line is, calls the tool for it, and says what came of it, in the user's own
+words. It never pretends to be a language model.
 """
 
 from __future__ import annotations
@@ -30,23 +29,22 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 
-from src.llm.offline_facts import forget_request, is_question, parse_facts
-from src.llm.offline_replies import (
-    describe_forgotten,
-    describe_saved,
-    quote_found,
-    relevant_uids,
-)
-from src.llm.offline_tasks import do_task, fill_form
+from src.language.requests import ForgetRequest, forget_request, is_private
+from src.language.sentences import is_question, sentences
+from src.llm.offline.replies import describe_forgotten, describe_saved, quote_found
+from src.llm.offline.statements import statements
+from src.llm.offline.tasks import do_task, fill_form
 from src.llm.prompts.time_label import strip_time_label
 from src.texts import Language, detect_language, say
 
-SEARCHED = 8  # results that are looked at
-MAX_FACTS = 8  # of one message
+SEARCHED = 20  # results that are looked at
 TIME_QUESTION = re.compile(
-    r"который час|сколько времени|котра година|скільки часу|what time|current time",
+    r"(?:который час|сколько (?:сейчас )?времени|котра година|скільки (?:зараз )?часу|"
+    r"what(?:'s| is)? (?:the )?time|current time)\b(?:\s+\w+){0,3}?"
+    r"(?:\s+(?:в|во|у|на|in|at)\s+(?P<place>[^?.!,]{2,40}))?",
     re.IGNORECASE,
 )
+Call = tuple[str, dict[str, Any]]
 
 
 class OfflineChatModel(BaseChatModel):
@@ -117,78 +115,64 @@ def answer(
     """
     text = strip_time_label(_last_user_text(messages)).strip()
     if form is not None:
-        return _calls([(form, fill_form(form, text))])
+        return _message([(form, fill_form(form, text))])
     task = do_task(_system_text(messages), text)
     if task is not None:
         return AIMessage(content=task)
     language = detect_language(text)
     results = _results_at_the_end(messages)
     if results:
-        return _after_tools(results, text, language, tool_names)
-    return _first_step(text, language, tool_names)
-
-
-def _first_step(text: str, language: Language, tool_names: Sequence[str]) -> AIMessage:
-    """A user's message: forget, find, or remember."""
+        return AIMessage(content=_after_tools(results, text, language))
     wanted = forget_request(text)
-    if wanted == "":
+    if wanted is not None and not wanted.about and not wanted.everything:
         return AIMessage(content=say("forget_what", language))
-    if wanted is not None and "forget_fact" in tool_names:
-        return _calls([("search_memory", {"query": wanted, "limit": SEARCHED})])
-    facts = parse_facts(text)[:MAX_FACTS]
-    if not facts and is_question(text):
-        return _find(text, language, tool_names)
-    if facts and "save_user_fact" in tool_names:
-        return _calls(
-            [
-                (
-                    "save_user_fact",
-                    {
-                        "text": fact.text,
-                        "quote": fact.quote,
-                        "memory_type": fact.memory_type,
-                        "importance": fact.importance,
-                        "subject": fact.subject,
-                        "relation": fact.relation,
-                        "object": fact.object,
-                    },
-                )
-                for fact in facts
-            ]
-        )
-    return AIMessage(content=say("offline_note", language))
+    calls = [call for call in _calls(text, wanted) if call[0] in tool_names]
+    if calls:
+        return _message(calls)
+    asked = any(is_question(sentence) for sentence in sentences(text))
+    return AIMessage(content=_unknown(language) if asked else say("offline_note", language))
 
 
-def _find(text: str, language: Language, tool_names: Sequence[str]) -> AIMessage:
-    if TIME_QUESTION.search(text) and "current_time" in tool_names:
-        return _calls([("current_time", {})])
-    if "search_memory" in tool_names:
-        return _calls([("search_memory", {"query": text, "limit": SEARCHED})])
-    return AIMessage(content=_unknown(language))
+def _calls(text: str, wanted: ForgetRequest | None) -> list[Call]:
+    """What is to be done with a message: forget, keep quiet, or remember and find."""
+    if is_private(text):
+        return [("keep_private", {})]
+    if wanted is not None and not wanted.about:
+        return [("forget_everything", {})]
+    if wanted is not None:
+        return [("forget_fact", {"about": wanted.about, "everything": wanted.everything})]
+    time = TIME_QUESTION.search(text)
+    if time is not None:
+        return [("current_time", {"time_zone": (time["place"] or "").strip()})]
+    calls: list[Call] = [("save_user_fact", s.arguments()) for s in statements(text)]
+    question = " ".join(sentence for sentence in sentences(text) if is_question(sentence))
+    if question:
+        calls.append(("search_memory", {"query": question, "limit": SEARCHED}))
+    return calls
 
 
-def _after_tools(
-    results: Sequence[ToolMessage],
-    text: str,
-    language: Language,
-    tool_names: Sequence[str],
-) -> AIMessage:
-    """The reply to what the tools returned; after a search to forget, the forgetting."""
-    found = [_read(result) for result in results]
-    name = results[0].name
-    if name == "current_time" and results[0].status != "error":
-        return AIMessage(content=say("offline_time", language, time=str(results[0].text)))
-    if name == "save_user_fact":
-        return AIMessage(content=describe_saved(found, language))
-    if name == "forget_fact":
-        return AIMessage(content=describe_forgotten(found[0], language))
-    wanted = forget_request(text)
-    if name == "search_memory" and wanted and "forget_fact" in tool_names:
-        uids = relevant_uids(found[0], wanted)
-        if uids:
-            return _calls([("forget_fact", {"ids": uids})])
-        return AIMessage(content=say("forgot_nothing", language))
-    return AIMessage(content=quote_found(found[0], text, language) or _unknown(language))
+def _after_tools(results: Sequence[ToolMessage], text: str, language: Language) -> str:
+    """The reply to what the tools returned, in the order of what the user said."""
+    parts = []
+    saved = [_read(result) for result in results if result.name == "save_user_fact"]
+    if saved:
+        parts.append(describe_saved(saved, language))
+    for result in results:
+        found = _read(result)
+        if result.name == "search_memory":
+            question = " ".join(s for s in sentences(text) if is_question(s)) or text
+            parts.append(quote_found(found, question, language) or _unknown(language))
+        elif result.name == "forget_fact":
+            parts.append(describe_forgotten(found, language))
+        elif result.name == "forget_everything":
+            parts.append(say("forget_everything_ask", language))
+        elif result.name == "keep_private":
+            parts.append(say("kept_private", language))
+        elif result.name == "current_time":
+            known = result.status != "error"
+            time = say("offline_time", language, time=str(result.text))
+            parts.append(time if known else say("offline_no_city", language))
+    return "\n\n".join(parts) or say("offline_note", language)
 
 
 def _read(result: ToolMessage) -> dict[str, Any]:
@@ -225,7 +209,7 @@ def _unknown(language: Language) -> str:
     return f"{say('offline_unknown', language)} {say('offline_note', language)}"
 
 
-def _calls(calls: Sequence[tuple[str, dict[str, Any]]]) -> AIMessage:
+def _message(calls: Sequence[Call]) -> AIMessage:
     return AIMessage(
         content="",
         tool_calls=[

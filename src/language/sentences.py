@@ -1,0 +1,234 @@
+"""What a line is: a statement, a question, or talk that tells nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from src.language.content import content
+from src.language.morphology import best_part, parts_of_speech, words
+from src.texts import detect_language
+
+MAX_SENTENCE = 500  # characters; what is longer is no statement but a document
+MAX_SENTENCES = 60
+FOLD = str.maketrans("ёЁ’ʼ‘`", "еЕ''''")
+SENTENCE = re.compile(r"[^.!?…\n;]*(?:\.(?=\S)[^.!?…\n;]*)*[.!?…;]*")
+QUESTION = re.compile(
+    r"(?:а |и |но |і |та |and |but |so )?(?:как|кто|что|где|когда|куда|откуда|зачем|почему|"
+    r"сколько|"
+    r"како[йею]|какая|какие|каком|какого|какую|чей|чья|кем|чем|кому|кого|чего|о чем|про что|"
+    r"с кем|на чем|в каком|"
+    r"есть ли|\w+ ли|который час|напомни|расскажи|скажи|подскажи|найди|покажи|помнишь|знаешь|"
+    r"як|хто|що|де|коли|куди|звідки|навіщо|чому|скільки|який|яка|яке|які|якого|яку|якому|якій|"
+    r"чий|чия|ким|чим|кого|чого|з ким|"
+    r"про що|чи|котра година|нагадай|розкажи|скажи|підкажи|знайди|покажи|пам'ятаєш|знаєш|"
+    r"what|who|where|when|why|how|which|whose|is|are|am|was|were|do|does|did|can|could|have|has|"
+    r"will|would|should|tell|remind|find|show)(?![\w'-])",
+    re.IGNORECASE,
+)
+SUBORDINATE = re.compile(
+    r"(?:когда|коли|when|где|де|where|как|як|since|что|"
+    r"що)\b[^?]*,",
+    re.IGNORECASE,
+)
+# Greetings and other beginnings that are no part of what is told.
+OPENER = re.compile(
+    r"(?:(?:привет\w*|здравствуй\w*|добрый (?:день|вечер)|доброе утро|хай|привіт|вітаю|добрий "
+    r"(?:день|вечір|ранок)|доброго \w+|hi|hello|hey|good (?:morning|evening|afternoon)|кстати|"
+    r"вообще-то|вообще|"
+    r"короче|слушай|слухай|знаешь|знаєш|в общем|до речі|взагалі|отже|by the way|btw|well|so|also|"
+    r"actually|sorry|извини\w*|прости|ошиблась|ошибся|ошибка|вибач\w*|виправлюся|поправка|"
+    r"correction|"
+    r"вернее|точнее|точніше|i mean|i meant|нет|ні|no|да|так|yes|yeah|ok|okay|ок|окей|ладно|хорошо|"
+    r"добре|гаразд|ага|угу|спасибо|дякую|thanks|thank you|ура|ой|ого|вау|wow|а|и|но|ну|і|та|"
+    r"and|but|еще|ще|plus)(?![\w'-])[\s,.!:—–-]*)+",
+    re.IGNORECASE,
+)
+REMEMBER = re.compile(
+    r"(?:(?:пожалуйста|будь ласка|please)[\s,]*)?(?:запомни(?:те)?|имей(?:те)? в виду|учти(?:те)?|"
+    r"знай(?:те)?|запиши(?:те)?|сохрани(?:те)?|запам'ятай(?:те)?|пам'ятай(?:те)?|"
+    r"май(?:те)? на увазі|"
+    r"врахуй(?:те)?|занотуй|збережи|не забудь(?=[\s,]+(?:что|що)\b)|"
+    r"(?:remember|memorize|keep in mind|note|don't forget)(?=\s*:|,| that\b| i\b| my\b| we\b|"
+    r" the\b)|for the record|fyi)"
+    r"(?![\w'])(?:[\s,]*(?:пожалуйста|это|this|вот что|себе|собі|будь ласка|please)\b)*[\s,:.—–-]*"
+    r"(?:(?:что|що|that)\b[\s,:]*)?",
+    re.IGNORECASE,
+)
+# What only seems to be told: "допустим, …", "if I …", "я бы …".
+SUPPOSED = re.compile(
+    r"(?:допустим|предположим|представ(?:им|ь|ьте)|положим|вообразим?|если|якщо|якби|коли б|кабы|"
+    r"припустім\w*|припустимо|уяви\w*|уявім\w*|скажімо|скажем|"
+    r"(?:let's |let us |just )?(?:suppose|imagine|assume|pretend|say that|what if|if)|supposing|"
+    r"hypothetically)"
+    r"(?![\w-])"
+    r"|.*(?<![\w-])(?:бы|б|якби|would|could have|might have)(?![\w-])",
+    re.IGNORECASE,
+)
+# Thanks, farewells, answers, doubts and outcries, with a few words more at most.
+SMALL_TALK = re.compile(
+    r"(?:(?:больш\w+ |огромн\w+ |щиро )?(?:спасибо|дякую|thanks?|thank you)|благодарю|"
+    r"до (?:свидания|"
+    r"встречи|завтра|побачення|зустрічі)|пока|бувай|спокойной ночи|доброй ночи|на добраніч|"
+    r"(?:good\s*)?bye|"
+    r"good\s*night|see you|понятно|ясно|зрозуміло|ок(?:ей)?|ok(?:ay)?|хорошо|ладно|добре|гаразд|"
+    r"все (?:хорошо|отлично|нормально|понятно|ясно|добре)|i see|got it|sounds|no problem|"
+    r"never mind|"
+    r"отлично|класс|супер|круто|здорово|чудово|клас|great|nice|cool|awesome|(?:ха)+|lol|"
+    r"может(?: быть)?|може|можливо|возможно|наверн\w+|мабуть|видимо|вероятно|пожалуй|perhaps|"
+    r"maybe|"
+    r"probably|i guess|i think so|i suppose|not sure|who knows|кто знает|хто знає|посмотрим|"
+    r"подивимось|"
+    r"(?:я |i )?(?:не (?:знаю|помню|понимаю|уверен\w*|знаю|пам'ятаю|розумію|впевнен\w*)|no idea|"
+    r"(?:don't|do not) (?:know|remember|understand|care))|пошли|пойдем\w*|поехали|погнали|"
+    r"давай\w*|"
+    r"ходімо|гайда|let's|let us|come on|как дела|як справи|i love you|удачи|с днем|happy|"
+    r"(?:это|це|that's|it's|this is|that is|it is|"
+    r"that was) \S+)(?![\w'-])(?:[\s,!.-]+\S+){0,3}\s*",
+    re.IGNORECASE,
+)
+LINK = re.compile(r"\s*(?:https?://|www\.)\S+\s*", re.IGNORECASE)
+LIST_ITEM = re.compile(r"\s*(?:\d{1,2}[.)]|[-*•+–—])\s+\S")
+LIST_TITLE = re.compile(
+    r"[^,:]{1,40}:(?=.*,)|(?:купить|купити|buy|todo|to do|список|"
+    r"list)\b",
+    re.IGNORECASE,
+)
+# Orders to the bot that are wishes about its answers, and other orders.
+WISH = re.compile(
+    r"(?:(?:впредь|отныне|всегда|пожалуйста|теперь|никогда не|больше не|лучше|надалі|відтепер|"
+    r"завжди|"
+    r"тепер|ніколи не|будь ласка|from now on|always|never|please|don't|do not|for the future|"
+    r"in future)[\s,]*)*"
+    r"(?:отвечай|пиши|говори|обращайся|общайся|используй|называй|зови|будь|объясняй|указывай|"
+    r"считай|"
+    r"переводи|присылай|давай мне|не (?:пиши|используй|называй|обращайся|ставь|говори|отвечай|"
+    r"задавай|добавляй)|"
+    r"відповідай|звертайся|спілкуйся|використовуй|кажи|клич|пояснюй|вказуй|рахуй|"
+    r"не (?:використовуй|звертайся|став|кажи|відповідай|додавай)|"
+    r"answer|reply|respond|write|speak|talk|address|call me|use|keep (?:your|it|the|answers)|"
+    r"be (?:brief|"
+    r"concise|short|polite|formal|informal)|explain|show me|give me|avoid|stop (?:using|calling|"
+    r"saying)|"
+    r"convert|prefer|add)(?:те)?(?![\w'-])",
+    re.IGNORECASE,
+)
+WISH_TOPIC = re.compile(
+    r"\b(?:мне|мені|меня|мене|ко мне|до мене|на ты|на вы|на ти|на ви|коротк\w*|кратк\w*|"
+    r"стисл\w*|подробн\w*|"
+    r"докладн\w*|прост\w+|эмодзи|емодзі|смайл\w*|по-\w+|английск\w*|англійськ\w*|украинск\w*|"
+    r"українськ\w*|русск\w*|російськ\w*|"
+    r"метрич\w*|метр\w*|градус\w*|цельси\w*|цельсі\w*|единиц\w*|одиниц\w*|километр\w*|"
+    r"кілометр\w*|имен\w*|ім\S*|answers?|"
+    r"brief\w*|short\w*|concise\w*|detail\w*|simple|simply|emoji\w*|units?|metric|imperial|"
+    r"celsius|fahrenheit|"
+    r"kilomet\w+|miles|english|russian|ukrainian|formal\w*|informal\w*|me|my name|bullet\w*|"
+    r"markdown|polite\w*|jargon)\b",
+    re.IGNORECASE,
+)
+STANDING = re.compile(
+    r"\b(?:впредь|отныне|всегда|никогда|больше не|надалі|відтепер|завжди|ніколи|from now on|"
+    r"always|never|"
+    r"in future|отвечай|обращайся|общайся|называй|зови|говори|пиши мне|відповідай|звертайся|"
+    r"спілкуйся|"
+    r"клич|answer|reply|respond|call me|address me|speak|talk to me|use|be (?:brief|concise))\b",
+    re.IGNORECASE,
+)
+FIRST_PERSON = re.compile(
+    r"\b(?:я|мы|мне|меня|мной|мо[йяеиюех]|моего|моему|моей|моим|моих|нас|нам|наш\w*|ми|мені|"
+    r"мене|мною|мій|моє|"
+    r"мої|моєї|моєму|моїх|нашої|i|i'm|i've|i'd|we|we're|we've|me|my|mine|our|us)\b",
+    re.IGNORECASE,
+)
+ENGLISH_VERB = re.compile(
+    r"\b(?:is|are|was|were|am|has|have|had|does|did|will|\w+(?:ed|s)|\w+'s|went|got|bought|sold|"
+    r"made|came|"
+    r"took|gave|met|left|lost|found|won|ran|fell|grew|died|kept|put|cut|set|read|hurt)\b",
+    re.IGNORECASE,
+)
+
+
+def sentences(text: str) -> Iterator[str]:
+    """The sentences of a message as written, each with its mark; of a long message the first."""
+    for number, match in enumerate(SENTENCE.finditer(text)):
+        if number > 4 * MAX_SENTENCES:
+            return
+        if match[0].strip():
+            yield match[0].strip()
+
+
+def is_question(sentence: str) -> bool:
+    """Whether a sentence asks, by its mark or its first words."""
+    folded = sentence.translate(FOLD)
+    if "?" in folded:
+        return True
+    opener = OPENER.match(folded)
+    begun = folded[opener.end() :] if opener else folded
+    return any(
+        QUESTION.match(part) is not None and SUBORDINATE.match(part) is None
+        for part in (folded, begun)
+    )
+
+
+def told(sentence: str) -> tuple[str, bool] | None:
+    """What a sentence tells, without what frames it, and whether its keeping was asked for.
+
+    None when it asks, orders, greets, supposes, or is a list, a link or small talk.
+    """
+    if len(sentence) > MAX_SENTENCE or LINK.fullmatch(sentence) or LIST_ITEM.match(sentence):
+        return None
+    folded = sentence.translate(FOLD)
+    start = _skip(OPENER, folded, 0)
+    remember = REMEMBER.match(folded, start)
+    if remember is not None:
+        start = _skip(OPENER, folded, remember.end())
+    statement = sentence[start:].strip().rstrip(".!…;, ").lstrip(" ,:—–-")
+    bare = statement.translate(FOLD)
+    if not statement or statement[0] == "/":
+        return None
+    if remember is not None:
+        return statement, True
+    if is_question(sentence) or SUPPOSED.match(bare) or SMALL_TALK.fullmatch(bare):
+        return None
+    if SMALL_TALK.fullmatch(folded.rstrip(".!… ")) or LIST_TITLE.match(bare):
+        return None
+    return (statement, False) if _states(statement, bare) else None
+
+
+def is_wish(sentence: str) -> bool:
+    """Whether a sentence says how the bot should answer from now on: "отвечай мне коротко"."""
+    folded = sentence.translate(FOLD)
+    folded = folded[_skip(OPENER, folded, 0) :]
+    return (
+        len(folded) <= MAX_SENTENCE
+        and WISH.match(folded) is not None
+        and WISH_TOPIC.search(folded) is not None
+        and STANDING.search(folded) is not None
+    )
+
+
+def _states(statement: str, bare: str) -> bool:
+    """Whether words say something of the user's world: somebody who does, is or has something."""
+    if len(content(statement)) < 1 or len(words(statement)) < 2:
+        return False
+    language = detect_language(statement)
+    if language == "en":
+        return FIRST_PERSON.search(bare) is not None or ENGLISH_VERB.search(bare) is not None
+    if re.match(r"[ув]\s+\w+\s", bare, re.IGNORECASE) or re.search(
+        r"\s[—–-]\s|\b(?:это|"
+        r"це)\b",
+        bare,
+    ):
+        return True
+    parts = [parts_of_speech(word, language) for word in words(bare)]
+    first = best_part(words(bare)[0], language)
+    is_verb = first == "VERB" and bool(parts) and "impr" in parts[0]
+    if is_verb and not {"past", "1per", "3per"} & parts[0]:
+        return False  # an order
+    is_said = any({"VERB", "PRED", "ADJS", "PRTS"} & part and "impr" not in part for part in parts)
+    return is_said or FIRST_PERSON.search(bare) is not None
+
+
+def _skip(pattern: re.Pattern[str], text: str, start: int) -> int:
+    match = pattern.match(text, start)
+    return match.end() if match is not None and match.end() < len(text) else start
