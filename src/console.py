@@ -18,6 +18,7 @@ from src.services.turn_memory import TurnMemory
 from src.storage.pg_client import storable
 from src.storage.turn_repo import AnswerSource, StoredAnswer
 from src.storage.user_settings_repo import Mode
+from src.terminal_lines import kept_terminal, prompt_of, read_line
 from src.texts import Language, detect_language, say
 from src.time_zones import local_time
 
@@ -73,18 +74,25 @@ class Console:
 
     async def run(self) -> None:
         """Answer line after line, until the input ends."""
-        if self._streams.is_terminal:
-            self._write(f"{GREY}{say('console_hello', self._language)}{RESET}\n\n")
+        if not self._streams.is_terminal:
+            await self._talk()
+            return
+        self._write(f"{GREY}{say('console_hello', self._language)}{RESET}\n\n")
+        try:
+            with kept_terminal(self._streams.source.fileno()):
+                await self._talk()
+        finally:  # what the shell says next begins a line
+            self._write("\n")
+
+    async def _talk(self) -> None:
         while (line := await self._read()) is not None:
             text = storable(line).strip()
             if text:
                 await self._answer(text)
-        if self._streams.is_terminal:
-            self._write("\n")
 
     async def _read(self) -> str | None:
         if self._streams.is_terminal:
-            self._write(f"{BLUE}>{RESET} ")
+            return await read_line(prompt_of(">", BLUE, RESET))
         line = await asyncio.to_thread(self._streams.source.readline)
         return line.removesuffix("\n") if line else None
 
