@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from src.language.morphology import lemmas
-from src.texts import Language
 
 KIN = {
     form: name
@@ -39,11 +38,9 @@ KIN = {
 }
 
 
-def kin_of(word: str, language: Language) -> str | None:
+def kin_of(word: str) -> str | None:
     """The role that a word names: "сестры" is ``sister``; None for other words."""
     lower = word.lower().replace("ё", "е").removesuffix("'s")
     if lower in KIN:
         return KIN[lower]
-    return next(
-        (KIN[form] for form in sorted(lemmas(word.lower(), language)) if form in KIN), None
-    )
+    return next((KIN[form] for form in sorted(lemmas(word.lower())) if form in KIN), None)

@@ -220,8 +220,8 @@ def _states(statement: str, bare: str) -> bool:
         bare,
     ):
         return True
-    parts = [parts_of_speech(word, language) for word in words(bare)]
-    first = best_part(words(bare)[0], language)
+    parts = [parts_of_speech(word) for word in words(bare)]
+    first = best_part(words(bare)[0])
     is_verb = first == "VERB" and bool(parts) and "impr" in parts[0]
     if is_verb and not {"past", "1per", "3per"} & parts[0]:
         return False  # an order

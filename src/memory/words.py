@@ -11,8 +11,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-import pymorphy3
-
+from src.language.morphology import dictionary_forms
 from src.memory.plain_text import plain, word_set
 from src.memory.relations import PEOPLE
 from src.memory.terms import CYRILLIC, STOP_WORDS, WORD, stem_english
@@ -113,20 +112,8 @@ def word_lemmas(word: str) -> frozenset[str]:
 
 
 def _cyrillic_lemmas(word: str) -> set[str]:
-    analysers = _analysers()
-    knowing = [analyser for analyser in analysers if analyser.word_is_known(word)]
-    lemmas = {
-        parse.normal_form.replace("ё", "е")
-        for analyser in knowing or analysers
-        for parse in analyser.parse(word)[: None if knowing else 1]
-    }
-    if not knowing:  # a name, or slang: its cases differ in their ends
-        stem = CASE_ENDING.sub("", word)
-        lemmas.add(f"{stem}-" if len(stem) >= MIN_STEM else word)
-    return lemmas
-
-
-@lru_cache(maxsize=1)
-def _analysers() -> tuple[pymorphy3.MorphAnalyzer, ...]:
-    """Both dictionaries; they take half a second, and 40 MB."""
-    return (pymorphy3.MorphAnalyzer(lang="ru"), pymorphy3.MorphAnalyzer(lang="uk"))
+    """As the dictionaries know it; of a name or slang, whose cases differ, the beginning."""
+    if known := dictionary_forms(word):
+        return set(known)
+    stem = CASE_ENDING.sub("", word)
+    return {f"{stem}-" if len(stem) >= MIN_STEM else word}

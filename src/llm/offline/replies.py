@@ -13,7 +13,7 @@ from src.language.morphology import words
 from src.language.relation_questions import asked_relations, relation_term
 from src.language.sentences import FOLD
 from src.llm.offline.statements import statements, subject_of
-from src.texts import Language, detect_language, say
+from src.texts import Language, say
 
 QUOTED = 4  # quotes of one answer
 LISTED = 20  # lines of an overview
@@ -86,16 +86,15 @@ def answers(record: dict[str, Any], question: str, records: Sequence[dict[str, A
 
 def asked_subject(question: str) -> tuple[str, Lemmas | None]:
     """Whom a question is about: the role (or ``user``), and the word that names it, if another."""
-    language = detect_language(question)
     folded = question.translate(FOLD)
     owned = POSSESSED.search(folded)
     if owned is not None:
         forms = frozenset[str]().union(*content(owned[1]))
-        role = kin_of(owned[1], language)
+        role = kin_of(owned[1])
         if role is not None and forms:
             return role, forms
     for word in words(question):
-        role = kin_of(word, language)
+        role = kin_of(word)
         if role is not None:
             return role, frozenset[str]().union(*content(word)) or None
     if ABOUT_ME.search(folded) or owned is not None:
@@ -152,8 +151,7 @@ def _speaks_of(
     named: Lemmas, record: dict[str, Any], records: Sequence[dict[str, Any]], role: str
 ) -> bool:
     """Whether a record names whom the question is about, by the word, the role, or a name."""
-    language = detect_language(record["text"])
-    if any(kin_of(word, language) == role for word in words(record["text"])):
+    if any(kin_of(word) == role for word in words(record["text"])):
         return True
     if named & frozenset[str]().union(*content(record["text"])):
         return True

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from src.language.kin import KIN, kin_of
 from src.language.morphology import best_part, parts_of_speech, words
 from src.language.sentences import FOLD, is_wish, sentences, told
-from src.texts import Language, detect_language
 
 MAX_FACTS = 12  # of one message
 CUT = re.compile(
@@ -29,6 +28,26 @@ SUBJECT = re.compile(
     r"her|it|it's|there)\b|"
     r"(?:зовут|звати|звуть)\b)",
     re.IGNORECASE,
+)
+# "Olga works as …", "Ben is …": an English name is followed by a verb of the third person.
+THIRD_PERSON = re.compile(r"(?!this|is$)[a-z]{2,}s|is|has|was|will|can|does", re.IGNORECASE)
+ENGLISH_BEGINNINGS = frozenset(
+    [
+        "live",
+        "lives",
+        "work",
+        "works",
+        "love",
+        "loves",
+        "hate",
+        "hates",
+        "have",
+        "has",
+        "play",
+        "plays",
+        "drive",
+        "drives",
+    ]
 )
 _NAME = r"(?P<object>[^\W\d_][\w'-]*(?:\s+[A-ZА-ЯІЇЄҐ][\w'-]*)?)"
 _OBJ = r"(?P<object>.+)"
@@ -179,11 +198,10 @@ def statements(text: str) -> list[Statement]:
 
 def clauses(statement: str) -> Iterator[str]:
     """The clauses of a sentence that can stand alone; the rest stays with the one before it."""
-    language = detect_language(statement)
     start = 0
     for cut in CUT.finditer(statement):
         head, tail = statement[start : cut.start()], statement[cut.end() :]
-        if len(words(head)) >= 2 and _stands_alone(head, language) and _begins(tail, language):
+        if len(words(head)) >= 2 and _stands_alone(head) and _begins(tail):
             yield head.strip(" ,;—–-")
             start = cut.end()
     yield statement[start:].strip(" ,;—–-")
@@ -219,61 +237,62 @@ def subject_of(clause: str) -> str:
 
     "My brother …", "у моей сестры …" and "Олег живёт …" are of others; "мой адрес" is the user's.
     """
-    language: Language = detect_language(clause)
     found = words(clause)
     for place, word in enumerate(found[:5]):
-        role = kin_of(word, language)
-        if role is not None and not _has_user_verb(found[:place], language):
+        role = kin_of(word)
+        if role is not None and not _has_user_verb(found[:place]):
             return role
     first = found[0] if found else ""
     if first[:1].isupper() and len(found) > 1 and SUBJECT.match(clause.translate(FOLD)) is None:
-        parts = parts_of_speech(first, language)
-        known = parts & {"Name", "Surn", "Patr"} or (language != "en" and not parts)
-        if known and "1per" not in parts:
+        parts = parts_of_speech(first)
+        is_name = bool(parts & {"Name", "Surn", "Patr"}) or not parts
+        if first.isascii():
+            is_name = THIRD_PERSON.fullmatch(found[1]) is not None
+        if is_name and "1per" not in parts:
             return first.lower()
     return "user"
 
 
-def _has_user_verb(before: list[str], language: Language) -> bool:
+def _has_user_verb(before: list[str]) -> bool:
     """Whether "I" and a verb stand before a role: "я люблю сестру" is about the user."""
     lower = [word.lower() for word in before]
     if {"i", "i'm", "i've", "we"} & set(lower) and len(lower) > 1:
         return True
     return any(
-        best_part(word, language) == "VERB" and "1per" in parts_of_speech(word, language)
+        best_part(word) == "VERB" and "1per" in parts_of_speech(word)
         for word in before
         if POSSESSIVE.fullmatch(word) is None
     )
 
 
-def _begins(tail: str, language: Language) -> bool:
+def _begins(tail: str) -> bool:
     """Whether a clause of its own begins here."""
     if SUBJECT.match(tail.translate(FOLD)):
         return True
     first = words(tail)[:3]
     if not first:
         return False
-    if kin_of(first[0], language) is not None and len(words(tail)) > 1:
+    if kin_of(first[0]) is not None and len(words(tail)) > 1:
         return True
-    if language == "en":
-        return first[0].lower() in {"live", "lives", "work", "works", "love", "hate", "have"}
+    if first[0].isascii():
+        return first[0].lower() in ENGLISH_BEGINNINGS
     after = (
         first[1:2]
         if first[0].lower() in {"не", "очень", "дуже", "теперь", "тепер", "уже"}
         else first
     )
-    return bool(after) and _is_verb(after[0], language)
+    return bool(after) and _is_verb(after[0])
 
 
-def _stands_alone(head: str, language: Language) -> bool:
+def _stands_alone(head: str) -> bool:
     """Whether what stands before a cut says something by itself."""
     found = words(head)
-    if language == "en":
+    if found and found[0].isascii():
         return SUBJECT.match(head.translate(FOLD)) is not None or len(found) > 2
-    has_verb = any(_is_verb(word, language) for word in found)
+    has_verb = any(_is_verb(word) for word in found)
     return has_verb or SUBJECT.match(head.translate(FOLD)) is not None
 
 
-def _is_verb(word: str, language: Language) -> bool:
-    parts = parts_of_speech(word, language)
-    return best_part(word, language) == "VERB" and bool({"1per", "3per", "past"} & parts)
+def _is_verb(word: str) -> bool:
+    parts = parts_of_speech(word)
+    return best_part(word) == "VERB" and bool({"1per", "3per", "past"} & parts)
