@@ -50,6 +50,24 @@ ORDER BY f.pinned DESC, f.importance DESC, coalesce(s.said_at, f.created_at) DES
 LIMIT %(limit)s
 """
 
+# What holds instead of retired facts, at the end of each line of replacements.
+SELECT_SUCCESSORS = """
+WITH RECURSIVE line AS (
+    SELECT f.id AS retired, f.superseded_by AS next, 1 AS step FROM memories f
+    WHERE f.id = ANY(%(ids)s) AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+    UNION ALL
+    SELECT line.retired, f.superseded_by, line.step + 1
+    FROM line JOIN memories f ON f.id = line.next
+    WHERE f.retired_at IS NOT NULL AND line.step < 50
+)
+SELECT line.retired, 'memory', f.id, s.message_id, coalesce(s.uid, 'mem-' || f.id), f.text,
+       coalesce(s.said_at, f.created_at), f.memory_type
+FROM line JOIN memories f ON f.id = line.next
+LEFT JOIN LATERAL (SELECT uid, said_at, message_id FROM memory_sources
+                   WHERE memory_id = f.id ORDER BY said_at DESC, id DESC LIMIT 1) AS s ON true
+WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s AND f.retired_at IS NULL
+"""
+
 # What the user said in a period, oldest first; of too much the newest.
 SELECT_MESSAGES = """
 SELECT kind, id, message_id, uid, text, said_at, NULL FROM (
@@ -103,6 +121,11 @@ class OverviewRepository:
             },
         )
         return [Listed(*row) for row in rows]
+
+    def find_successors(self, owner: Owner, ids: Sequence[int]) -> dict[int, Listed]:
+        """The living facts that took the place of retired ones, by the ids of those."""
+        rows = self._client.fetch_all(SELECT_SUCCESSORS, {**owner.columns(), "ids": list(ids)})
+        return {int(retired): Listed(*row) for retired, *row in rows}
 
     def list_messages(
         self,
