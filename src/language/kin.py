@@ -14,7 +14,8 @@ KIN = {
         "sister сестра сестричка sister",
         "son сын син son",
         "daughter дочь дочка донька daughter",
-        "child ребенок дети дитина діти child children kid kids",
+        "child ребенок дети дитина діти близнец близнецы двойняшка близнюк двійнята малыш малюк "
+        "child children kid kids twin twins baby toddler",
         "wife жена супруга дружина wife",
         "husband муж супруг чоловік husband",
         "partner парень девушка невеста жених хлопець дівчина наречений наречена бывший бывшая "

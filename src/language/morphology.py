@@ -80,11 +80,14 @@ def parts_of_speech(word: str) -> frozenset[str]:
     return frozenset(str(grammeme) for parse in _parses(lower) for grammeme in parse.tag.grammemes)
 
 
-def best_part(word: str) -> str:
-    """The likeliest part of speech of a Russian or Ukrainian word; empty when it is unknown."""
+@lru_cache(maxsize=20_000)
+def best_parts(word: str) -> frozenset[str]:
+    """The likeliest part of speech of a word in each language that knows it; empty: none does."""
     lower = word.lower()
-    found = _parses(lower) if CYRILLIC.search(lower) else []
-    return str(found[0].tag.POS or "") if found else ""
+    if not CYRILLIC.search(lower):
+        return frozenset()
+    found = (analyzer.parse(lower) for analyzer in _analyzers())
+    return frozenset(str(parses[0].tag.POS or "") for parses in found if parses)
 
 
 def _parses(lower: str) -> list[Any]:

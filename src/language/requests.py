@@ -118,7 +118,7 @@ def _read(thing: str) -> ForgetRequest:
         start = everything.end()
     for pattern in (WHAT_IS_KNOWN, ABOUT):
         start += len(match[0]) if (match := pattern.match(bare[start:])) else 0
-    if all(forms & _nameless() for forms in content(bare)):
+    if all(forms & _nameless() for forms in content(OF_ME.sub(" ", ALL.sub(" ", bare)))):
         is_all = ALL.search(bare) is not None or OF_ME.search(bare) is not None
         return ForgetRequest("", everything=is_all)
     about = " ".join(thing[start:].strip(' ,:«»"“”').split())

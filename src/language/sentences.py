@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from src.language.content import content
-from src.language.morphology import best_part, parts_of_speech, words
+from src.language.morphology import best_parts, parts_of_speech, words
 
 MAX_SENTENCE = 500  # characters; what is longer is no statement but a document
 MAX_SENTENCES = 60
@@ -236,7 +236,7 @@ def _states(statement: str, bare: str) -> bool:
         is_order = ENGLISH_ORDER.match(bare) is not None
         return not is_order and ENGLISH_VERB.search(bare) is not None
     parts = [parts_of_speech(word) for word in found]
-    is_order = best_part(found[0]) == "VERB" and not {"past", "1per", "3per"} & parts[0]
+    is_order = "VERB" in best_parts(found[0]) and not {"past", "1per", "3per"} & parts[0]
     if is_order and "impr" in parts[0]:
         return False
     if any({"VERB", "PRED", "ADJS", "PRTS"} & part and "impr" not in part for part in parts):

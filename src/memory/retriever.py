@@ -232,21 +232,24 @@ class Retriever:
 
     async def _with_successors(self, query: Query, hits: Sequence[Hit]) -> list[Hit]:
         """The hits, with what holds now before each fact that it replaced or ended."""
-        retired = [hit.source_id for hit in hits if hit.retired and hit.kind == "memory"]
+        retired = [hit for hit in hits if hit.retired]
         if not retired:
             return list(hits)
         successors = await self._client.run(
-            self._overviews.find_successors, query.owner, tuple(retired)
+            self._overviews.find_successors,
+            query.owner,
+            facts=[hit.source_id for hit in retired if hit.kind == "memory"],
+            messages=[hit.source_id for hit in retired if hit.kind == "message"],
         )
         found = {hit.source_id: hit for hit in hits if hit.kind == "memory"}
         ordered: dict[tuple[Kind, int], Hit] = {}
         for hit in hits:
-            entry = successors.get(hit.source_id) if hit.kind == "memory" else None
-            if hit.retired and entry is not None:
+            entry = successors.get((hit.kind, hit.source_id)) if hit.retired else None
+            if entry is not None:
                 now = found.get(entry.source_id) or _listed_hit(entry)
                 ordered.setdefault((now.kind, now.source_id), now)
-                hit = replace(hit, successor=entry.source_id)
-            ordered.setdefault((hit.kind, hit.source_id), hit)
+            successor = entry.source_id if entry is not None else None
+            ordered.setdefault((hit.kind, hit.source_id), replace(hit, successor=successor))
         return list(ordered.values())[: query.limit + len(retired)]
 
     async def _embed(self, text: str) -> tuple[str | None, int | None]:

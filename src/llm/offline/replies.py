@@ -13,7 +13,7 @@ from src.language.kin import kin_of
 from src.language.morphology import lemmas, words
 from src.language.relation_questions import asked_relations, relation_term
 from src.language.requests import forget_request, is_private
-from src.language.sentences import FOLD, is_question, sentences
+from src.language.sentences import FOLD
 from src.llm.offline.statements import statements
 from src.texts import Language, say
 
@@ -70,7 +70,7 @@ def answering(records: Sequence[Record], question: str) -> list[Record]:
 
     What took the place of a fitting fact fits as well: "we broke up" says who is engaged.
     """
-    told = [r for r in records if _tells(r["text"])]
+    told = [r for r in records if r["id"].startswith("fact-") or _tells(r["text"])]
     asked = Asked(question, told)
     scores = {r["id"]: asked.score(r) for r in told}
     for record in told:
@@ -162,7 +162,7 @@ def _tells(text: str) -> bool:
     """Whether it tells something: neither a question nor a request."""
     if forget_request(text) is not None or is_private(text):
         return False
-    return any(not is_question(sentence) for sentence in sentences(text))
+    return bool(statements(text))
 
 
 def corrected(found: Record, correction: str) -> Record | None:

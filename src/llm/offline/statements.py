@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from src.language.kin import KIN, kin_of
-from src.language.morphology import best_part, parts_of_speech, words
+from src.language.morphology import best_parts, parts_of_speech, words
 from src.language.sentences import FOLD, is_wish, sentences, told
 
 MAX_FACTS = 12  # of one message
@@ -33,6 +33,11 @@ OWN_SUBJECT = re.compile(
 NOMINATIVE = re.compile(
     r"(?:(?:теперь|сейчас|тепер|зараз|now|also)\s+)?(?:я|мы|ми|i|i'm|i've|i'd|i'll|we|we're|we've)"
     r"(?![\w-])",
+    re.IGNORECASE,
+)
+# "Нашей младшей, Алисе, …" is a child; "мой младший брат" is not.
+YOUNGEST = re.compile(
+    r"(?:у\s+)?(?:наш|мо)\w+\s+(?:младш|старш|молодш|мал)\w+(?:\s*[,—-]\s*|\s+(?-i:[А-ЯІЇЄҐA-Z]))",
     re.IGNORECASE,
 )
 THIRD_PERSON_SUBJECT = re.compile(
@@ -98,6 +103,15 @@ RELATIONS: tuple[tuple[str, int, re.Pattern[str]], ...] = tuple(
         rf"заміжня|married)\s+(?:на|за|з|із|с|to)\s+{_OBJ}"),
         ("partner", 7, rf"(?:я\s+|i'm\s+|i am\s+)?{_OLD}(?:встречаюсь|зустрічаюс[ья]|dating|"
         rf"engaged|seeing)\s+(?:с|со|з|із|to|with)?\s*{_OBJ}"),
+        ("works_as", 7, rf"{_OLD}(?:я\s+|i\s+)?{_OLD}(?:руковожу|заведую|управляю|преподаю|керую|"
+        rf"завідую|викладаю|manage|run|teach)\s+{_OBJ}"),
+        ("birthday", 8, r"(?:я\s+|i\s+)?(?:родил|народи|was\s+born\b)\w*\s+(?:я\s+)?"
+        r"(?P<object>(?:.*\b)?(?:\d|январ|феврал|март|апрел|ма[яй]\b|июн|июл|август|сентябр|"
+        r"октябр|ноябр|декабр|січ|лют|берез|квіт|трав|черв|лип|серп|верес|жовт|листопад|груд|"
+        r"january|february|march|april|may\b|june|july|august|september|october|november|"
+        r"december).*)"),
+        ("born_in", 6, r"(?:я\s+|i\s+)?(?:родил|народи|was\s+born\b)\w*\s+(?:я\s+)?"
+        r"(?:в|во|у|на|in|at)\s+(?P<object>\D+)"),
         ("height", 5, r"(?:мой|мій|my)\s+(?:рост|зріст|height)\s*(?:is|"
         r"[—–:-])?\s*(?P<object>\d.*)"),
         ("weight", 5, r"(?:мой|моя|my)\s+(?:вес|вага|weight)\s*(?:is|[—–:-])?\s*(?P<object>\d.*)"),
@@ -151,6 +165,12 @@ AFTERWARDS = re.compile(
     re.IGNORECASE,
 )
 POSSESSIVE = re.compile(r"мо[юиейяё]\w*|мій|наш\w*", re.IGNORECASE)
+# "…, ладно?" asks for no answer.
+TAG = re.compile(
+    r"[\s,]+(?:ладно|хорошо|ок|окей|да|пожалуйста|можно|добре|гаразд|так|будь ласка|ok|okay|please|"
+    r"alright|will you|would you)\s*\?+\s*$",
+    re.IGNORECASE,
+)
 PIECE = re.compile(r"\s*[,;:.]\s+|\s+[—–-]\s+(?=я\s)")
 PREFERENCES = frozenset({"likes", "dislikes", "favourite", "diet"})
 FAMILY = 8  # importance of what is told of kin
@@ -186,7 +206,7 @@ def statements(text: str) -> list[Statement]:
     found: list[Statement] = []
     for sentence in sentences(text):
         if is_wish(sentence):
-            wish = sentence.rstrip(".!… ")
+            wish = TAG.sub("", sentence).rstrip(".!… ")
             found.append(Statement(wish, relation="wish", memory_type="preference", importance=8))
             continue
         what = told(sentence)
@@ -249,6 +269,8 @@ def subject_of(clause: str) -> str:
     folded = clause.translate(FOLD)
     if NOMINATIVE.match(folded):
         return "user"
+    if YOUNGEST.match(clause.translate(FOLD)):
+        return "child"
     for place, word in enumerate(found[:5]):
         role = kin_of(word)
         if role is not None and not _has_user_verb(found[:place]):
@@ -270,7 +292,7 @@ def _has_user_verb(before: list[str]) -> bool:
     if {"i", "i'm", "i've", "we"} & set(lower) and len(lower) > 1:
         return True
     return any(
-        best_part(word) == "VERB" and "1per" in parts_of_speech(word)
+        "VERB" in best_parts(word) and "1per" in parts_of_speech(word)
         for word in before
         if POSSESSIVE.fullmatch(word) is None
     )
@@ -293,7 +315,7 @@ def _begins(tail: str, subject: str) -> bool:
         return True
     if first[0].isascii():
         return ENGLISH_BEGINNING.match(folded) is not None and subject == "user"
-    verbs = [parts_of_speech(word) for word in first if best_part(word) == "VERB"]
+    verbs = [parts_of_speech(word) for word in first if "VERB" in best_parts(word)]
     if any("1per" in parts for parts in verbs):
         return True
     return subject == "user" and bool(verbs) and "past" in verbs[0] and "3per" not in verbs[0]
@@ -309,4 +331,4 @@ def _says(head: str) -> bool:
 
 def _is_verb(word: str) -> bool:
     parts = parts_of_speech(word)
-    return best_part(word) == "VERB" and bool({"1per", "3per", "past"} & parts)
+    return "VERB" in best_parts(word) and bool({"1per", "3per", "past"} & parts)
