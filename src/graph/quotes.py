@@ -22,6 +22,8 @@ def memory_record(number: int, hit: Hit, time_zone: str) -> dict[str, Any]:
     }
     if hit.retired:
         record["note"] = "held earlier, not any more"
+    if hit.successor is not None:
+        record["replaced_by"] = fact_uid(hit.successor)
     if hit.kind == "summary":
         record["note"] = "a summary"
     if hit.speaker == "assistant":

@@ -38,11 +38,10 @@ def _zone_of(name: tuple[str, ...]) -> str | None:
             return cities[written]
     if len(name) > 1:
         return None
-    for language in LANGUAGES:
-        if language != "en":
-            for form in lemmas(name[0], language):
-                if form in _cities(language):
-                    return _cities(language)[form]
+    for form in lemmas(name[0]):
+        for language in LANGUAGES:
+            if form in _cities(language):
+                return _cities(language)[form]
     return _inflected(written)
 
 

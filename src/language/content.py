@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import lru_cache
 
 from src.language.morphology import lemmas, words
-from src.texts import Language, detect_language
 
 Lemmas = frozenset[str]
 
@@ -29,6 +28,7 @@ EMPTY_WORDS = frozenset(
         "скільки звідки розказати нагадати пам'ятати казати говорити знати з мене мати усе все",
         "дуже зараз тепер наш ваш твій тобі могти чий такий весь увесь сам у в на до за про",
         "пожалуйста прошу ласка будь",
+        "занят занятый занятой делать робити діло дело справа поживать поживати doing busy up",
     )
     for word in line.split()
 )
@@ -74,8 +74,7 @@ ANSWER_KINDS = frozenset(
 @lru_cache(maxsize=4_000)
 def content(text: str) -> tuple[Lemmas, ...]:
     """The content words of a text, each as the set of its possible dictionary forms."""
-    language: Language = detect_language(text)
-    found = (lemmas(word, language) for word in words(text) if word.lower() not in EMPTY_WORDS)
+    found = (lemmas(word) for word in words(text) if word.lower() not in EMPTY_WORDS)
     return tuple(forms for forms in found if forms and not forms & EMPTY_WORDS)
 
 

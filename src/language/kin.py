@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from src.language.morphology import lemmas
-from src.texts import Language
 
 KIN = {
     form: name
@@ -15,7 +14,8 @@ KIN = {
         "sister сестра сестричка sister",
         "son сын син son",
         "daughter дочь дочка донька daughter",
-        "child ребенок дети дитина діти child children kid kids",
+        "child ребенок дети дитина діти близнец близнецы двойняшка близнюк двійнята малыш малюк "
+        "child children kid kids twin twins baby toddler",
         "wife жена супруга дружина wife",
         "husband муж супруг чоловік husband",
         "partner парень девушка невеста жених хлопець дівчина наречений наречена бывший бывшая "
@@ -39,11 +39,9 @@ KIN = {
 }
 
 
-def kin_of(word: str, language: Language) -> str | None:
+def kin_of(word: str) -> str | None:
     """The role that a word names: "сестры" is ``sister``; None for other words."""
     lower = word.lower().replace("ё", "е").removesuffix("'s")
     if lower in KIN:
         return KIN[lower]
-    return next(
-        (KIN[form] for form in sorted(lemmas(word.lower(), language)) if form in KIN), None
-    )
+    return next((KIN[form] for form in sorted(lemmas(word.lower())) if form in KIN), None)

@@ -1,7 +1,8 @@
 """Dictionary forms and parts of speech, for telling whether two texts speak of the same thing.
 
-Russian and Ukrainian by pymorphy3's dictionaries (36 MB for both, loaded when a word of the
-language is first looked at), English by the Snowball stemmer and a table of irregular forms.
+Russian and Ukrainian by pymorphy3's dictionaries (36 MB for both, loaded when a Cyrillic word is
+first looked at), English by the Snowball stemmer and a table of irregular forms. Each word is
+looked up in both dictionaries: many short texts are neither surely the one nor the other.
 """
 
 from __future__ import annotations
@@ -12,8 +13,6 @@ from functools import cache, lru_cache
 from typing import Any
 
 import snowballstemmer
-
-from src.texts import Language
 
 WORD = re.compile(r"[^\W_]+(?:['-][^\W\d_]+)*")
 MAX_WORDS = 400  # of a text that are looked at
@@ -47,7 +46,7 @@ def words(text: str) -> list[str]:
 
 
 @lru_cache(maxsize=20_000)
-def lemmas(word: str, language: Language) -> frozenset[str]:
+def lemmas(word: str) -> frozenset[str]:
     """The dictionary forms that a word may have; of a name also what is left without its ending.
 
     Two words speak of the same thing when they share one.
@@ -57,15 +56,20 @@ def lemmas(word: str, language: Language) -> frozenset[str]:
         base = IRREGULAR.get(lower.removesuffix("'s"), lower.removesuffix("'s"))
         with _lock:
             return frozenset({str(_stemmer.stemWord(base))})
-    found = _parses(lower, language)
-    forms = {parse.normal_form.replace("ё", "е") for parse in found}
-    if not found or word[:1].isupper():
+    forms = set(dictionary_forms(lower))
+    if not forms or word[:1].isupper():
         forms.add("~" + (ENDING.sub("", lower) if len(lower) > 3 else lower))
     return frozenset(forms)
 
 
 @lru_cache(maxsize=20_000)
-def parts_of_speech(word: str, language: Language) -> frozenset[str]:
+def dictionary_forms(lower: str) -> frozenset[str]:
+    """The dictionary forms of a Russian or Ukrainian word in lower case; none of unknown words."""
+    return frozenset(parse.normal_form.replace("ё", "е") for parse in _parses(lower))
+
+
+@lru_cache(maxsize=20_000)
+def parts_of_speech(word: str) -> frozenset[str]:
     """What a Russian or Ukrainian word may be, in OpenCorpora's terms: VERB, NOUN, 1per and such.
 
     Empty for words that no dictionary knows, and for English.
@@ -73,28 +77,31 @@ def parts_of_speech(word: str, language: Language) -> frozenset[str]:
     lower = word.lower()
     if not CYRILLIC.search(lower):
         return frozenset()
-    return frozenset(
-        str(grammeme) for p in _parses(lower, language) for grammeme in p.tag.grammemes
-    )
+    return frozenset(str(grammeme) for parse in _parses(lower) for grammeme in parse.tag.grammemes)
 
 
-def best_part(word: str, language: Language) -> str:
-    """The likeliest part of speech of a Russian or Ukrainian word; empty when it is unknown."""
+@lru_cache(maxsize=20_000)
+def best_parts(word: str) -> frozenset[str]:
+    """The likeliest part of speech of a word in each language that knows it; empty: none does."""
     lower = word.lower()
-    found = _parses(lower, language) if CYRILLIC.search(lower) else []
-    return str(found[0].tag.POS or "") if found else ""
+    if not CYRILLIC.search(lower):
+        return frozenset()
+    found = (analyzer.parse(lower) for analyzer in _analyzers())
+    return frozenset(str(parses[0].tag.POS or "") for parses in found if parses)
 
 
-def _parses(lower: str, language: Language) -> list[Any]:
-    parses: list[Any] = _analyzer("uk" if language == "uk" else "ru").parse(lower)
-    return parses
+def _parses(lower: str) -> list[Any]:
+    return [parse for analyzer in _analyzers() for parse in analyzer.parse(lower)]
 
 
 @cache
-def _analyzer(language: Language) -> Any:
+def _analyzers() -> tuple[Any, ...]:
     from pymorphy3 import MorphAnalyzer, units
 
-    analyzer = MorphAnalyzer(lang=language, units=[[units.DictionaryAnalyzer()]])
-    # Guessing unknown words by their endings is not wanted, and these are a quarter of the memory.
-    analyzer.dictionary.prediction_suffixes_dawgs.clear()
-    return analyzer
+    found = []
+    for language in ("ru", "uk"):
+        analyzer = MorphAnalyzer(lang=language, units=[[units.DictionaryAnalyzer()]])
+        # Guessing unknown words is not wanted, and takes a quarter of the memory.
+        analyzer.dictionary.prediction_suffixes_dawgs.clear()
+        found.append(analyzer)
+    return tuple(found)

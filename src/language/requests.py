@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 
 from src.language.content import content
+from src.language.morphology import lemmas
 
 MAX_TEXT = 1000  # characters; a longer message is no request
 FOLD = str.maketrans("ёЁ’ʼ‘`", "еЕ''''")
-POLITE = r"(?:(?:пожалуйста|плиз|будь ласка|прошу|please|ok|ок|ладно|так|ну|hey|бот|bot)[\s,!.]+)*"
+POLITE = (
+    r"(?:(?:пожалуйста|плиз|будь ласка|прошу|please|ok|okay|ок|окей|ладно|так|ну|а|и|і|hey|бот|bot"
+    r"|теперь|тепер|now|actually|слушай|слухай|просто|just)[\s,!.]+)*"
+)
 YOU_MAY = (
     r"(?:(?:ты|ти|вы|ви) )?(?:можешь|можеш|можете|мог(?:ла)? бы|міг би|могла б)(?: (?:ты|"
     r"ти))?[\s,]+"
@@ -51,11 +56,27 @@ ABOUT = re.compile(
     r"что|що)(?![\w'-])[\s,]*",
     re.IGNORECASE,
 )
-ME = re.compile(
-    r"|мне|меня|мене|me|myself|себе|моей жизни|мое життя|(?:з|із|из) (?:пам'яті|памяти)",
+# "Про Тучку забудь": the verb behind the thing.
+FORGET_LAST = re.compile(
+    rf"{POLITE}(?P<thing>(?:про|о|об|обо|все|всё|усе|это|це)\s.{{1,80}}?)[\s,]+"
+    r"(?:пожалуйста,?\s+)?(?:забудь|забыть|забути|удали|сотри|видали|зітри)(?:те)?"
+    r"(?:[\s,]+(?:пожалуйста|будь ласка))?[\s.!]*",
     re.IGNORECASE,
 )
-IT = re.compile(r"это|этом|этого|это все|це|цього|it|that|this|(?:об )?этом", re.IGNORECASE)
+ALL = re.compile(
+    r"\b(?:все|всю|весь|всего|усе|усю|увесь|всі|усі|everything|all|anything|whole|entire\w*)\b",
+    re.IGNORECASE,
+)
+OF_ME = re.compile(r"\b(?:мне|меня|мене|мо[йяеиюі]\w*|мої\w*|me|myself|my|mine)\b", re.IGNORECASE)
+# Words of a request that name nothing by themselves: "forget all the facts you have saved".
+NAMELESS = (
+    "факт факты данные дані информация інформація воспоминание спогад память пам'ять запись запис "
+    "история історія полностью повністю целиком абсолютно вообще взагалі сообщение повідомлення "
+    "разговор розмова запомнить запоминать запам'ятати запам'ятовувати сохранить зберегти "
+    "рассказать рассказывать розповісти розповідати хранить зберігати известно відомо "
+    "fact data information info memory record history completely absolutely entirely stored saved "
+    "message conversation learned told said mentioned kept chat permanently"
+)
 
 
 @dataclass(frozen=True)
@@ -79,23 +100,34 @@ def forget_request(text: str) -> ForgetRequest | None:
     """
     folded = text[:MAX_TEXT].translate(FOLD).strip()
     verb = FORGET.match(folded)
-    if verb is None or len(text) > MAX_TEXT or folded.endswith("?"):
+    if len(text) > MAX_TEXT or folded.endswith("?"):
         return None
-    rest = text.strip()[verb.end() :].rstrip(" .!…")
-    bare = folded[verb.end() :].rstrip(" .!…")
+    if verb is None:
+        last = FORGET_LAST.fullmatch(folded)
+        return _read(text.strip()[last.start("thing") : last.end("thing")]) if last else None
+    return _read(text.strip()[verb.end() :])
+
+
+def _read(thing: str) -> ForgetRequest:
+    """What stands beside the verb: one thing, all of a thing, all that is known, or nothing."""
+    thing = thing.rstrip(" .!…,")
+    bare = thing.translate(FOLD)
     start = 0
     everything = EVERYTHING.match(bare)
     if everything is not None:
         start = everything.end()
     for pattern in (WHAT_IS_KNOWN, ABOUT):
         start += len(match[0]) if (match := pattern.match(bare[start:])) else 0
-    thing, folded_thing = rest[start:].strip(' ,:«»"“”'), bare[start:].strip(' ,:«»"“”')
-    is_me = ME.fullmatch(folded_thing) is not None
-    if is_me and (everything is not None or folded_thing):
-        return ForgetRequest("", everything=True)
-    if is_me or IT.fullmatch(folded_thing):
-        return ForgetRequest("")
-    return ForgetRequest(" ".join(thing.split()), everything=everything is not None)
+    if all(forms & _nameless() for forms in content(OF_ME.sub(" ", ALL.sub(" ", bare)))):
+        is_all = ALL.search(bare) is not None or OF_ME.search(bare) is not None
+        return ForgetRequest("", everything=is_all)
+    about = " ".join(thing[start:].strip(' ,:«»"“”').split())
+    return ForgetRequest(about, everything=ALL.search(bare) is not None and everything is not None)
+
+
+@cache
+def _nameless() -> frozenset[str]:
+    return frozenset(form for word in NAMELESS.split() for form in lemmas(word))
 
 
 PRIVATE = re.compile(
@@ -141,10 +173,13 @@ OVERVIEWS: dict[str, re.Pattern[str]] = {
         r"как (?:(?:ты|мне|тебе) )*(?:должен |должна |нужно |надо |лучше )?(?:мне )?(?:отвечать|"
         r"говорить со мной)|"
         r"як (?:(?:ти|мені|тобі) )*(?:маєш |повинен |треба )?(?:мені )?відповідати|"
-        r"how (?:do|should|would|did) (?:i|you) .{0,30}(?:answer|reply|respond|talk to me)",
+        r"how (?:do|should|would|did) (?:i|you) .{0,30}(?:answer|reply|respond|talk to me|call me|"
+        r"address me)|what (?:should|do|will) you call me|(?:which|what) units (?:should|do|will)|"
+        r"как .{0,30}(?:меня называть|ко мне обращаться|меня будешь звать)|"
+        r"як .{0,30}(?:мене називати|до мене звертатис[яь])",
         "family": r"(?:о|про|about|(?:кто|хто|who)(?:'s| is| все)? (?:в|у|in)) "
         r"(?:моей|моих|мою|моїх|нашу|нашей|my|our)\s+(?:"
-        r"сем\w+|родн\w+|родин\w*|рідн\w+|близк\w+|сім\w+|родственник\w*|родич\w*|family|"
+        r"сем\w+|родн\w+|родин\w*|рідн\w+|близк\w+|сім['\w]+|родственник\w*|родич\w*|family|"
         r"relatives|folks)",
         "profile": r"(?:что|що|what)\b.{0,40}(?:обо мне|про меня|про мене|about me|on me)\b|"
         r"(?:что|що|what) (?:(?:ты|ти|вы|ви|do you|you) )*(?:помнишь|запомнила?|пам'ятаєш|"

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 
 from src.language.content import content
-from src.language.morphology import best_part, parts_of_speech, words
-from src.texts import detect_language
+from src.language.morphology import best_parts, parts_of_speech, words
 
 MAX_SENTENCE = 500  # characters; what is longer is no statement but a document
 MAX_SENTENCES = 60
@@ -55,6 +54,12 @@ REMEMBER = re.compile(
     r"(?:(?:что|що|that)\b[\s,:]*)?",
     re.IGNORECASE,
 )
+# "A few things about me: …", "немного о себе: …".
+ABOUT_ME = re.compile(
+    r"[^,:.]{0,40}\b(?:о себе|обо мне|про себя|про себе|про мене|about me|about myself|things|facts?)"
+    r"[^,:.]{0,20}:\s*",
+    re.IGNORECASE,
+)
 # What only seems to be told: "допустим, …", "if I …", "я бы …".
 SUPPOSED = re.compile(
     r"(?:допустим|предположим|представ(?:им|ь|ьте)|положим|вообразим?|если|якщо|якби|коли б|кабы|"
@@ -90,7 +95,7 @@ SMALL_TALK = re.compile(
 LINK = re.compile(r"\s*(?:https?://|www\.)\S+\s*", re.IGNORECASE)
 LIST_ITEM = re.compile(r"\s*(?:\d{1,2}[.)]|[-*•+–—])\s+\S")
 LIST_TITLE = re.compile(
-    r"[^,:]{1,40}:(?=.*,)|(?:купить|купити|buy|todo|to do|список|"
+    r"[^,:]{1,40}:(?=.*,.*,)|(?:купить|купити|buy|todo|to do|список|"
     r"list)\b",
     re.IGNORECASE,
 )
@@ -114,7 +119,7 @@ WISH = re.compile(
     re.IGNORECASE,
 )
 WISH_TOPIC = re.compile(
-    r"\b(?:мне|мені|меня|мене|ко мне|до мене|на ты|на вы|на ти|на ви|коротк\w*|кратк\w*|"
+    r"\b(?:мне|мені|меня|мене|ко мне|до мене|на ты|на вы|на ти|на ви|\w*корот\w*|\w*короч\w*|кратк\w*|"
     r"стисл\w*|подробн\w*|"
     r"докладн\w*|прост\w+|эмодзи|емодзі|смайл\w*|по-\w+|английск\w*|англійськ\w*|украинск\w*|"
     r"українськ\w*|русск\w*|російськ\w*|"
@@ -126,12 +131,14 @@ WISH_TOPIC = re.compile(
     r"markdown|polite\w*|jargon)\b",
     re.IGNORECASE,
 )
+# Verbs that always speak of how to answer, and words that make an order last.
 STANDING = re.compile(
     r"\b(?:впредь|отныне|всегда|никогда|больше не|надалі|відтепер|завжди|ніколи|from now on|"
-    r"always|never|"
-    r"in future|отвечай|обращайся|общайся|называй|зови|говори|пиши мне|відповідай|звертайся|"
-    r"спілкуйся|"
-    r"клич|answer|reply|respond|call me|address me|speak|talk to me|use|be (?:brief|concise))\b",
+    r"always|never|in future|отвечай|обращайся|общайся|называй|зови|говори со мной|пиши мне|"
+    r"відповідай|звертайся|спілкуйся|називай|клич|розмовляй|answer|reply|respond|call me|"
+    r"address me|speak|talk to me|use|keep (?:your|it|the|answers)|be (?:brief|concise|short)|"
+    r"avoid|stop (?:using|calling)|don't (?:use|call)|не (?:пиши|используй|називай|використовуй|"
+    r"называй|обращайся|звертайся|ставь|став))\b",
     re.IGNORECASE,
 )
 FIRST_PERSON = re.compile(
@@ -144,6 +151,16 @@ ENGLISH_VERB = re.compile(
     r"\b(?:is|are|was|were|am|has|have|had|does|did|will|\w+(?:ed|s)|\w+'s|went|got|bought|sold|"
     r"made|came|"
     r"took|gave|met|left|lost|found|won|ran|fell|grew|died|kept|put|cut|set|read|hurt)\b",
+    re.IGNORECASE,
+)
+
+
+DASH = re.compile(r"\s[—–-]\s|\b(?:это|це)\b", re.IGNORECASE)
+TELLS_OF = re.compile(r"\d|\b(?:в|во|на|у|о|об|с|со|з|із|до|під|под|по|за)\s", re.IGNORECASE)
+ENGLISH_ORDER = re.compile(
+    r"(?:please\s+)?(?:write|make|give|help|explain|translate|send|play|open|go|stop|wait|look|do|"
+    r"describe|summari[sz]e|calculate|count|compare|recommend|suggest|think|try|add|create|draw)"
+    r"(?![\w'-])",
     re.IGNORECASE,
 )
 
@@ -179,6 +196,7 @@ def told(sentence: str) -> tuple[str, bool] | None:
         return None
     folded = sentence.translate(FOLD)
     start = _skip(OPENER, folded, 0)
+    start = _skip(ABOUT_ME, folded, start)
     remember = REMEMBER.match(folded, start)
     if remember is not None:
         start = _skip(OPENER, folded, remember.end())
@@ -209,24 +227,22 @@ def is_wish(sentence: str) -> bool:
 
 def _states(statement: str, bare: str) -> bool:
     """Whether words say something of the user's world: somebody who does, is or has something."""
-    if len(content(statement)) < 1 or len(words(statement)) < 2:
+    found = words(bare)
+    if len(found) < 2 or not content(statement):
         return False
-    language = detect_language(statement)
-    if language == "en":
-        return FIRST_PERSON.search(bare) is not None or ENGLISH_VERB.search(bare) is not None
-    if re.match(r"[ув]\s+\w+\s", bare, re.IGNORECASE) or re.search(
-        r"\s[—–-]\s|\b(?:это|"
-        r"це)\b",
-        bare,
-    ):
+    if FIRST_PERSON.search(bare) is not None or DASH.search(bare) is not None:
         return True
-    parts = [parts_of_speech(word, language) for word in words(bare)]
-    first = best_part(words(bare)[0], language)
-    is_verb = first == "VERB" and bool(parts) and "impr" in parts[0]
-    if is_verb and not {"past", "1per", "3per"} & parts[0]:
-        return False  # an order
-    is_said = any({"VERB", "PRED", "ADJS", "PRTS"} & part and "impr" not in part for part in parts)
-    return is_said or FIRST_PERSON.search(bare) is not None
+    if found[0].isascii():
+        is_order = ENGLISH_ORDER.match(bare) is not None
+        return not is_order and ENGLISH_VERB.search(bare) is not None
+    parts = [parts_of_speech(word) for word in found]
+    is_order = "VERB" in best_parts(found[0]) and not {"past", "1per", "3per"} & parts[0]
+    if is_order and "impr" in parts[0]:
+        return False
+    if any({"VERB", "PRED", "ADJS", "PRTS"} & part and "impr" not in part for part in parts):
+        return True
+    # Without a verb: a time, a place or a number is told of something, a list only names things.
+    return bare.count(",") < 2 and len(found) > 2 and TELLS_OF.search(bare) is not None
 
 
 def _skip(pattern: re.Pattern[str], text: str, start: int) -> int:

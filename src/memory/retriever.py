@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -95,6 +95,7 @@ class Hit:
         channels: What the sum is made of: ``dense``, ``lexical``, ``links``.
         memory_type: Of a fact.
         retired: Whether it is a fact that does not hold any more, or the message that told one.
+        successor: Of such a fact, the one that holds instead, or tells its end.
     """
 
     uid: str
@@ -109,6 +110,7 @@ class Hit:
     channels: dict[str, float] = field(default_factory=dict)
     memory_type: str | None = None
     retired: bool = False
+    successor: int | None = None
 
 
 class Retriever:
@@ -224,7 +226,31 @@ class Retriever:
         candidates, ranked_query, time = await self.find_candidates(query)
         ranked = rank(candidates, ranked_query)
         shown = [r for r in ranked if self._is_shown(r, query, time)]
-        return await self._best(query, _searched(query.text), shown)
+        return await self._with_successors(
+            query, await self._best(query, _searched(query.text), shown)
+        )
+
+    async def _with_successors(self, query: Query, hits: Sequence[Hit]) -> list[Hit]:
+        """The hits, with what holds now before each fact that it replaced or ended."""
+        retired = [hit for hit in hits if hit.retired]
+        if not retired:
+            return list(hits)
+        successors = await self._client.run(
+            self._overviews.find_successors,
+            query.owner,
+            facts=[hit.source_id for hit in retired if hit.kind == "memory"],
+            messages=[hit.source_id for hit in retired if hit.kind == "message"],
+        )
+        found = {hit.source_id: hit for hit in hits if hit.kind == "memory"}
+        ordered: dict[tuple[Kind, int], Hit] = {}
+        for hit in hits:
+            entry = successors.get((hit.kind, hit.source_id)) if hit.retired else None
+            if entry is not None:
+                now = found.get(entry.source_id) or _listed_hit(entry)
+                ordered.setdefault((now.kind, now.source_id), now)
+            successor = entry.source_id if entry is not None else None
+            ordered.setdefault((hit.kind, hit.source_id), replace(hit, successor=successor))
+        return list(ordered.values())[: query.limit + len(retired)]
 
     async def _embed(self, text: str) -> tuple[str | None, int | None]:
         """The query's vector and its model; nothing when there is none in time."""

@@ -11,8 +11,8 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-import pymorphy3
-
+from src.language.content import EMPTY_WORDS
+from src.language.morphology import dictionary_forms
 from src.memory.plain_text import plain, word_set
 from src.memory.relations import PEOPLE
 from src.memory.terms import CYRILLIC, STOP_WORDS, WORD, stem_english
@@ -25,6 +25,8 @@ FILLERS = word_set(
     "обычно всегда никогда действительно правда мной нами наш наша наше наши нашего нашей нам нас",
     "дуже тепер зараз знову більше вже просто зовсім взагалі сильно трохи іноді часто зазвичай",
     "завжди ніколи справді наш наша наше наші нашого нашої нею ним ними має мають мав мала мали",
+    "honestly frankly finally guess news one ones the that which simply anyway though either",
+    "честно честно-говоря наконец кстати вообще-то чесно нарешті загалом знаєш знаешь",
     "anymore longer never always often sometimes usually really again still already much many lot",
     "now then today just actually ever only own has having being there here us our ours i'd we're",
     "we've we'll you're he's she's they're isn't aren't wasn't doesn't can't cannot won't no none",
@@ -99,13 +101,15 @@ def lemmas_of(text: str) -> frozenset[str]:
 def word_lemmas(word: str) -> frozenset[str]:
     """The lemmas of one lower-case word; none for a word that says nothing."""
     word = plain(word)
-    if word in STOP_WORDS or word in FILLERS:
+    if word in STOP_WORDS or word in FILLERS or word in EMPTY_WORDS:
         return frozenset()
     if not CYRILLIC.search(word):
         bare = word.removesuffix("'s")
         lemmas = {stem_english(ENGLISH.get(bare, bare))}
     else:
         lemmas = _cyrillic_lemmas(word.replace("ё", "е"))
+    if lemmas & EMPTY_WORDS:
+        return frozenset()
     person = PEOPLE.get(word.removesuffix("'s").replace("ё", "е"))
     if person == "user":
         return frozenset()
@@ -113,20 +117,8 @@ def word_lemmas(word: str) -> frozenset[str]:
 
 
 def _cyrillic_lemmas(word: str) -> set[str]:
-    analysers = _analysers()
-    knowing = [analyser for analyser in analysers if analyser.word_is_known(word)]
-    lemmas = {
-        parse.normal_form.replace("ё", "е")
-        for analyser in knowing or analysers
-        for parse in analyser.parse(word)[: None if knowing else 1]
-    }
-    if not knowing:  # a name, or slang: its cases differ in their ends
-        stem = CASE_ENDING.sub("", word)
-        lemmas.add(f"{stem}-" if len(stem) >= MIN_STEM else word)
-    return lemmas
-
-
-@lru_cache(maxsize=1)
-def _analysers() -> tuple[pymorphy3.MorphAnalyzer, ...]:
-    """Both dictionaries; they take half a second, and 40 MB."""
-    return (pymorphy3.MorphAnalyzer(lang="ru"), pymorphy3.MorphAnalyzer(lang="uk"))
+    """As the dictionaries know it; of a name or slang, whose cases differ, the beginning."""
+    if known := dictionary_forms(word):
+        return set(known)
+    stem = CASE_ENDING.sub("", word)
+    return {f"{stem}-" if len(stem) >= MIN_STEM else word}

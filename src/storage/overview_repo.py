@@ -50,6 +50,27 @@ ORDER BY f.pinned DESC, f.importance DESC, coalesce(s.said_at, f.created_at) DES
 LIMIT %(limit)s
 """
 
+# What holds instead of retired facts, at the end of each line of replacements.
+SELECT_SUCCESSORS = """
+WITH RECURSIVE line AS (
+    SELECT f.id AS retired, f.superseded_by AS next, 1 AS step FROM memories f
+    WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+      AND (f.id = ANY(%(ids)s) OR f.id IN (
+          SELECT memory_id FROM memory_sources WHERE message_id = ANY(%(messages)s)))
+    UNION ALL
+    SELECT line.retired, f.superseded_by, line.step + 1
+    FROM line JOIN memories f ON f.id = line.next
+    WHERE f.retired_at IS NOT NULL AND line.step < 50
+)
+SELECT line.retired, ARRAY(SELECT message_id FROM memory_sources WHERE memory_id = line.retired),
+       'memory', f.id, s.message_id, coalesce(s.uid, 'mem-' || f.id), f.text,
+       coalesce(s.said_at, f.created_at), f.memory_type
+FROM line JOIN memories f ON f.id = line.next
+LEFT JOIN LATERAL (SELECT uid, said_at, message_id FROM memory_sources
+                   WHERE memory_id = f.id ORDER BY said_at DESC, id DESC LIMIT 1) AS s ON true
+WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s AND f.retired_at IS NULL
+"""
+
 # What the user said in a period, oldest first; of too much the newest.
 SELECT_MESSAGES = """
 SELECT kind, id, message_id, uid, text, said_at, NULL FROM (
@@ -103,6 +124,23 @@ class OverviewRepository:
             },
         )
         return [Listed(*row) for row in rows]
+
+    def find_successors(
+        self, owner: Owner, *, facts: Sequence[int], messages: Sequence[int]
+    ) -> dict[tuple[str, int], Listed]:
+        """What holds instead of retired facts and of what messages told, by kind and id of those.
+
+        A message that told several such facts has the successor of one of them.
+        """
+        rows = self._client.fetch_all(
+            SELECT_SUCCESSORS,
+            {**owner.columns(), "ids": list(facts), "messages": list(messages)},
+        )
+        found: dict[tuple[str, int], Listed] = {}
+        for retired, told_in, *row in rows:
+            found["memory", int(retired)] = Listed(*row)
+            found |= {("message", int(id_)): Listed(*row) for id_ in told_in if id_ is not None}
+        return found
 
     def list_messages(
         self,

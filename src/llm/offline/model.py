@@ -30,20 +30,34 @@ from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 
 from src.language.requests import ForgetRequest, forget_request, is_private
-from src.language.sentences import is_question, sentences
-from src.llm.offline.replies import describe_forgotten, describe_saved, quote_found
+from src.language.sentences import FOLD, is_question, sentences
+from src.llm.offline.replies import corrected, describe_forgotten, describe_saved, quote_found
 from src.llm.offline.statements import statements
 from src.llm.offline.tasks import do_task, fill_form
 from src.llm.prompts.time_label import strip_time_label
-from src.texts import Language, detect_language, say
+from src.texts import LANGUAGES, Language, detect_language, say
 
 SEARCHED = 20  # results that are looked at
+CONTEXT = 5  # messages that tell the language of a short one
+_NOW = r"(?:\s+(?:сейчас|теперь|там|зараз|тепер|now|right now|is it|it is))*"
 TIME_QUESTION = re.compile(
-    r"(?:который час|сколько (?:сейчас )?времени|котра година|скільки (?:зараз )?часу|"
-    r"what(?:'s| is)? (?:the )?time|current time)\b(?:\s+\w+){0,3}?"
-    r"(?:\s+(?:в|во|у|на|in|at)\s+(?P<place>[^?.!,]{2,40}))?",
+    r"(?:котор\w+ (?:сейчас )?час|сколько (?:сейчас )?(?:там )?времени|котра (?:зараз )?година|"
+    r"скільки (?:зараз )?(?:там )?часу|what(?:'s| is)? (?:the )?(?:current |local )?time|current time)"
+    rf"{_NOW}(?:\s+(?:в|во|у|на|in|at)\s+(?P<place>[^?.!,]{{2,40}}))?{_NOW}[\s?.!]*$",
     re.IGNORECASE,
 )
+# A line that takes back a part of what was said before it: "no, I meant Wednesday".
+CORRECTION = re.compile(
+    r"(?:(?:ой|ох|нет|не|ні|no|oops|wait|sorry|извини\w*|прости|пробач\w*|вибач\w*)[\s,:!.-]+)*"
+    r"(?:(?:я )?(?:ошиб\w+|перепутал\w?|помили\w+|переплута\w+|наврал\w?|вру|соврал\w?|оговори\w+)|"
+    r"вернее|точнее|точніше|верніше|поправка|исправлюсь|виправл\w+|correction|rather|my mistake|"
+    r"(?:i )?(?:got|had) (?:it|that) wrong|(?:i |we )?mean[t]?|имел\w? в виду|"
+    r"(?:я )?(?:ма(?:в|ла) на увазі|имел\w? в виду)|scratch that|typo)(?![\w-])"
+    r"|(?:ой|нет|ні|no|oops|wait|sorry)[\s,:!.-]+(?=не\s|not\s|it's\s|до\s|в\s|у\s|на\s|\d)"
+    r"|(?:это |це )?не\s+[^,.]{1,40},\s+а\s+\S|(?:it's )?not\s+[^,.]{1,40},\s+(?:but|it's)\s+\S",
+    re.IGNORECASE,
+)
+FACTS = ["user_fact", "preference", "event", "conversation_insight"]
 Call = tuple[str, dict[str, Any]]
 
 
@@ -113,27 +127,39 @@ def answer(
         tool_names: The tools that may be called.
         form: The schema that must be filled, as a call of that name.
     """
-    text = strip_time_label(_last_user_text(messages)).strip()
+    said = _texts(messages, HumanMessage)
+    text = said[-1].strip() if said else ""
     if form is not None:
         return _message([(form, fill_form(form, text))])
     task = do_task(_system_text(messages), text)
     if task is not None:
         return AIMessage(content=task)
-    language = detect_language(text)
+    before = said[:-1]
+    language = detect_language(text, detect_language(" ".join(before[-CONTEXT:])))
     results = _results_at_the_end(messages)
     if results:
-        return AIMessage(content=_after_tools(results, text, language))
-    wanted = forget_request(text)
+        mended = _mend(results, text)
+        return mended or AIMessage(content=_after_tools(results, text, language))
+    wanted = forget_request(text) or _answer_to_which(text, messages)
     if wanted is not None and not wanted.about and not wanted.everything:
-        return AIMessage(content=say("forget_what", language))
-    calls = [call for call in _calls(text, wanted) if call[0] in tool_names]
+        if not before:
+            return AIMessage(content=say("forget_what", language))
+        wanted = ForgetRequest(before[-1])  # "forget it": what was spoken of
+    calls = [call for call in _calls(text, wanted, before) if call[0] in tool_names]
     if calls:
         return _message(calls)
     asked = any(is_question(sentence) for sentence in sentences(text))
     return AIMessage(content=_unknown(language) if asked else say("offline_note", language))
 
 
-def _calls(text: str, wanted: ForgetRequest | None) -> list[Call]:
+def _answer_to_which(text: str, messages: Sequence[BaseMessage]) -> ForgetRequest | None:
+    """What is to be forgotten, when the bot has just asked which of several is meant."""
+    answers = _texts(messages, AIMessage)
+    asked = any(answers and answers[-1].startswith(say("forget_which", one)) for one in LANGUAGES)
+    return ForgetRequest(text) if asked and not is_question(text) else None
+
+
+def _calls(text: str, wanted: ForgetRequest | None, before: Sequence[str]) -> list[Call]:
     """What is to be done with a message: forget, keep quiet, or remember and find."""
     if is_private(text):
         return [("keep_private", {})]
@@ -144,11 +170,32 @@ def _calls(text: str, wanted: ForgetRequest | None) -> list[Call]:
     time = TIME_QUESTION.search(text)
     if time is not None:
         return [("current_time", {"time_zone": (time["place"] or "").strip()})]
+    if before and _corrects(text):
+        return [("search_memory", {"query": before[-1], "limit": SEARCHED, "kinds": FACTS})]
     calls: list[Call] = [("save_user_fact", s.arguments()) for s in statements(text)]
     question = " ".join(sentence for sentence in sentences(text) if is_question(sentence))
     if question:
         calls.append(("search_memory", {"query": question, "limit": SEARCHED}))
     return calls
+
+
+def _corrects(text: str) -> bool:
+    """Whether a line only takes back a part of what was said, and is no statement of its own."""
+    if is_question(text) or CORRECTION.match(text.translate(FOLD)) is None:
+        return False
+    return all(statement.relation == "other" for statement in statements(text))
+
+
+def _mend(results: Sequence[ToolMessage], text: str) -> AIMessage | None:
+    """The correction as a fact that takes the place of what it corrects; None when it is none."""
+    if results[0].name != "search_memory" or not _corrects(text):
+        return None
+    record = corrected(_read(results[0]), text)
+    quote = text.strip().rstrip(".!… ")
+    arguments: dict[str, Any] = {"text": quote, "quote": quote}
+    return _message(
+        [("save_user_fact", arguments | ({"replaces": [record["id"]]} if record else {}))]
+    )
 
 
 def _after_tools(results: Sequence[ToolMessage], text: str, language: Language) -> str:
@@ -193,11 +240,10 @@ def _results_at_the_end(messages: Sequence[BaseMessage]) -> list[ToolMessage]:
     return results[::-1]
 
 
-def _last_user_text(messages: Sequence[BaseMessage]) -> str:
-    for message in reversed(messages):
-        if isinstance(message, HumanMessage):
-            return str(message.text)
-    return ""
+def _texts(messages: Sequence[BaseMessage], kind: type[BaseMessage]) -> list[str]:
+    """What one side said, oldest first."""
+    found = [strip_time_label(str(m.text)) for m in messages if isinstance(m, kind)]
+    return [text for text in found if text.strip()]
 
 
 def _system_text(messages: Sequence[BaseMessage]) -> str:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 from src.language.content import ANSWER_KINDS, Lemmas, content
 from src.language.kin import kin_of
-from src.language.morphology import words
+from src.language.morphology import lemmas, words
 from src.language.relation_questions import asked_relations, relation_term
+from src.language.requests import forget_request, is_private
 from src.language.sentences import FOLD
-from src.llm.offline.statements import statements, subject_of
-from src.texts import Language, detect_language, say
+from src.llm.offline.statements import statements
+from src.texts import Language, say
 
 QUOTED = 4  # quotes of one answer
 LISTED = 20  # lines of an overview
 SHARED = 0.5  # of the content words of a question must stand in what answers it
+NAMED = 0.3  # of them, where one is the name of whom it is about
+BEHIND = 0.34  # what shares so much less than the best is left out
 # Of 59 facts that do not answer a question, one reaches this similarity in one case of ten.
 SIMILAR = 0.78
 HISTORY = re.compile(
@@ -25,31 +29,33 @@ HISTORY = re.compile(
     r"former",
     re.IGNORECASE,
 )
+# The one who asks is whom it is about: "где я живу", "у меня есть …"; "мою машину" is a thing.
 ABOUT_ME = re.compile(
-    r"\b(?:я|мы|мне|меня|мной|нас|нам|ми|мені|мене|i|i'm|me|my|we|our|mine)\b", re.IGNORECASE
+    r"(?<![\w-])(?:я|мы|мне|меня|нас|нам|ми|мені|мене|i|i'm|me|we|us)(?![\w-])", re.IGNORECASE
 )
-POSSESSED = re.compile(
-    r"\b(?:мо[йяеиюй]|моего|моему|моей|моим|моих|мою|мій|моє|мої|моєї|моєму|моїх|мого|моєю|"
-    r"наш\w*|my|our)\s+"
-    r"(?:(?:старш|младш|бывш|молодш|колишн|любим|улюблен|favou?rite|older|younger|little|big|"
-    r"ex)[\w-]*\s+)?([\w'-]+)",
+# Questions for a name ask for words with a capital letter.
+ASKS_NAME = re.compile(
+    r"как (?:\w+ ){0,2}(?:зовут|звать|называ\w+)|\bкто (?:мо|у меня)|имя|кличк|як (?:\w+ ){0,2}"
+    r"(?:звати|звуть|зветься|назива\w+)|\bхто (?:м|у мене)|ім'я|\bname\b|\bcalled\b|who(?:'s| is) my",
     re.IGNORECASE,
 )
+SAME_RELATIONS = ({"works_as", "works_at"}, {"married_to", "partner"})
+Record = dict[str, Any]
 
 
-def quote_found(found: dict[str, Any], question: str, language: Language) -> str | None:
+def quote_found(found: Record, question: str, language: Language) -> str | None:
     """What was said that answers a question, newest first; None when nothing does.
 
     What held earlier stands below, marked, and only when it is asked for or nothing else is known.
     """
     if found.get("overview"):
         return _overview(found, language)
-    records = [r for r in _records(found) if statements(r["text"])]
-    fitting = [r for r in records if answers(r, question, records)]
-    now = sorted((r for r in fitting if r.get("holds", True)), key=_said, reverse=True)[:QUOTED]
-    past = sorted((r for r in fitting if not r.get("holds", True)), key=_said, reverse=True)
+    fitting = answering(_records(found), question)
+    now = sorted((r for r in fitting if r.get("holds", True)), key=_order, reverse=True)[:QUOTED]
+    past = sorted((r for r in fitting if not r.get("holds", True)), key=_order, reverse=True)
+    succeeded = [r for r in past if r.get("replaced_by")]
     if now and HISTORY.search(question) is None:
-        past = []
+        past = [r for r in succeeded if not _stands_alone(now, r, question)]
     lines = [_line(r, language) for r in now]
     lines += [
         f"{say('offline_earlier', language)} {_line(r, language)[2:]}" for r in past[:QUOTED]
@@ -59,49 +65,114 @@ def quote_found(found: dict[str, Any], question: str, language: Language) -> str
     return f"{say('offline_quote_one', language)}\n\n" + "\n".join(lines)
 
 
-def answers(record: dict[str, Any], question: str, records: Sequence[dict[str, Any]]) -> bool:
-    """Whether something that was said truly has to do with a question.
+def answering(records: Sequence[Record], question: str) -> list[Record]:
+    """The records that have to do with a question, without those that fit far less than others.
 
-    It is about the same person, and asks for the relation that it tells, or shares half of the
-    question's content words; likeness of meaning alone only from SIMILAR on.
+    What took the place of a fitting fact fits as well: "we broke up" says who is engaged.
     """
-    told = statements(record["text"])
-    whose, named = asked_subject(question)
-    asked = set(asked_relations(question))
-    there = frozenset[str]().union(*content(record["text"]))
-    if named is not None and not _speaks_of(named, record, records, whose):
-        return False
-    subjects = {statement.subject for statement in told}
-    if named is None and whose == "user" and subjects and "user" not in subjects:
-        return False
-    if asked & {relation_term(s.relation) for s in told if s.subject == whose or named}:
+    told = [r for r in records if r["id"].startswith("fact-") or _tells(r["text"])]
+    asked = Asked(question, told)
+    scores = {r["id"]: asked.score(r) for r in told}
+    for record in told:
+        if successor := record.get("replaced_by"):
+            scores[successor] = max(scores.get(successor, 0.0), scores[record["id"]])
+    best = max(scores.values(), default=0.0)
+    return [r for r in told if scores[r["id"]] > max(0.0, best - BEHIND)]
+
+
+class Asked:
+    """What a question asks, and how well something that was said answers it."""
+
+    def __init__(self, question: str, records: Sequence[Record] = ()) -> None:
+        """Read the question; the names of kin are learnt from ``records``."""
+        folded = question.translate(FOLD)
+        found = words(question)
+        self._roles = {role for word in found if (role := kin_of(word))}
+        self._names = lemma_set(word for word in found[1:] if word[:1].isupper())
+        self._is_about_me = ABOUT_ME.search(folded) is not None and not self._roles
+        self._relations = set(asked_relations(question))
+        for same in SAME_RELATIONS:
+            terms = {relation_term(relation) for relation in same}
+            self._relations |= terms if terms & self._relations else set()
+        self._wants_name = ASKS_NAME.search(folded) is not None
+        own = lemma_set(word for word in found if kin_of(word))
+        self._wanted = [forms for forms in _wanted(question) if not forms & own]
+        self._aliases = _aliases(self._roles, records)
+
+    def score(self, record: Record) -> float:
+        """0 when it does not answer; else up to 1, the share of what is asked."""
+        text = record["text"]
+        there = lemma_set(words(text))
+        is_named = bool(self._names & there)
+        if self._roles and not (self._speaks_of_role(text) or is_named):
+            return 0.0
+        told = statements(text)
+        subjects = {statement.subject for statement in told}
+        if self._is_about_me and subjects and "user" not in subjects and not is_named:
+            return 0.0
+        if self._relations & {relation_term(s.relation) for s in told} and (
+            self._roles or not self._is_about_me or "user" in subjects
+        ):
+            return 1.0
+        if not self._wanted or (self._wants_name and self._roles):
+            return 1.0 if self._roles and (not self._wants_name or _has_name(text)) else 0.0
+        share = sum(bool(forms & there) for forms in self._wanted) / len(self._wanted)
+        if share >= SHARED or (is_named and share >= NAMED):
+            return share
+        return share if float(record.get("similarity", 0)) >= SIMILAR else 0.0
+
+    def _speaks_of_role(self, text: str) -> bool:
+        found = words(text)
+        return any(kin_of(word) in self._roles for word in found) or bool(
+            self._aliases & lemma_set(found)
+        )
+
+
+def lemma_set(found: Iterable[str]) -> Lemmas:
+    """The dictionary forms of all of these words."""
+    return frozenset(form for word in found for form in lemmas(word))
+
+
+def _aliases(roles: set[str], records: Sequence[Record]) -> Lemmas:
+    """The names that stand right beside a role: "моя жена — Ольга", "сын Глеб"."""
+    names = []
+    for record in records:
+        found = words(record["text"])
+        for word, following in pairwise(found):
+            if kin_of(word) in roles:
+                names.append(following)
+        names += [found[n + 2] for n, word in enumerate(found[:-2]) if kin_of(word) in roles]
+    return lemma_set(name for name in names if name[:1].isupper())
+
+
+def _has_name(text: str) -> bool:
+    return any(word[:1].isupper() for word in words(text)[1:])
+
+
+def _stands_alone(now: Sequence[Record], past: Record, question: str) -> bool:
+    """Whether what took the place of a fact speaks of what is asked; "no, on Friday" does not."""
+    successor = next((r for r in now if r["id"] == past["replaced_by"]), None)
+    if successor is None:
         return True
-    wanted = _wanted(question)
-    if wanted:
-        share = sum(bool(forms & there) for forms in wanted) / len(wanted)
-        if share >= SHARED:
-            return True
-    return float(record.get("similarity", 0)) >= SIMILAR
+    there = lemma_set(words(successor["text"]))
+    return any(forms & there for forms in _wanted(question))
 
 
-def asked_subject(question: str) -> tuple[str, Lemmas | None]:
-    """Whom a question is about: the role (or ``user``), and the word that names it, if another."""
-    language = detect_language(question)
-    folded = question.translate(FOLD)
-    owned = POSSESSED.search(folded)
-    if owned is not None:
-        forms = frozenset[str]().union(*content(owned[1]))
-        role = kin_of(owned[1], language)
-        if role is not None and forms:
-            return role, forms
-    for word in words(question):
-        role = kin_of(word, language)
-        if role is not None:
-            return role, frozenset[str]().union(*content(word)) or None
-    if ABOUT_ME.search(folded) or owned is not None:
-        return "user", None
-    subject = subject_of(question)
-    return (subject, None)
+def _tells(text: str) -> bool:
+    """Whether it tells something: neither a question nor a request."""
+    if forget_request(text) is not None or is_private(text):
+        return False
+    return bool(statements(text))
+
+
+def corrected(found: Record, correction: str) -> Record | None:
+    """The fact that a correction is about: the newest that shares a word, else the newest."""
+    said = frozenset[str]().union(*content(correction))
+    records = sorted((r for r in _records(found) if r.get("holds", True)), key=_order)
+    sharing = [r for r in records if said & lemma_set(words(r["text"]))]
+    newest = [r for r in records if _order(r) == _order(records[-1])]
+    chosen = [r for r in newest if r in sharing] or newest or sharing
+    return chosen[-1] if chosen else None
 
 
 def describe_saved(results: Sequence[dict[str, Any]], language: Language) -> str:
@@ -148,25 +219,6 @@ def _wanted(question: str) -> list[Lemmas]:
     return rest or found
 
 
-def _speaks_of(
-    named: Lemmas, record: dict[str, Any], records: Sequence[dict[str, Any]], role: str
-) -> bool:
-    """Whether a record names whom the question is about, by the word, the role, or a name."""
-    language = detect_language(record["text"])
-    if any(kin_of(word, language) == role for word in words(record["text"])):
-        return True
-    if named & frozenset[str]().union(*content(record["text"])):
-        return True
-    names = {
-        word for other in records for word in words(other["text"])
-        if word[:1].isupper() and named & frozenset[str]().union(*content(other["text"]))
-    } - {words(other["text"])[0] for other in records if words(other["text"])}  # fmt: skip
-    return any(
-        frozenset[str]().union(*content(name)) & frozenset[str]().union(*content(record["text"]))
-        for name in names
-    )
-
-
 def _overview(found: dict[str, Any], language: Language) -> str | None:
     lines = [_line(r, language) for r in _records(found) if r.get("holds", True)][:LISTED]
     key = f"offline_overview_{found['overview']}"
@@ -182,8 +234,10 @@ def _line(record: dict[str, Any], language: Language) -> str:
     return f"{say('offline_quote', language, said_at=day, text=record['text'])} [{record['n']}]"
 
 
-def _said(record: dict[str, Any]) -> str:
-    return str(record["said_at"])
+def _order(record: Record) -> tuple[str, int]:
+    """By time, and within a minute by the number of the message."""
+    number = str(record["uid"]).rpartition("-")[2]
+    return str(record["said_at"]), int(number) if number.isdigit() else 0
 
 
 def _day(said_at: str) -> str:

@@ -11,25 +11,49 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from src.language.kin import KIN, kin_of
-from src.language.morphology import best_part, parts_of_speech, words
+from src.language.morphology import best_parts, parts_of_speech, words
 from src.language.sentences import FOLD, is_wish, sentences, told
-from src.texts import Language, detect_language
 
 MAX_FACTS = 12  # of one message
 CUT = re.compile(
-    r"\s*[,;]\s*(?:(?:а|и|но|та|і|й|але|зато|and|but|so)\s+)?|\s+(?:а|и|но|та|і|й|але|and|"
-    r"but)\s+|\s+[—–-]\s+(?=я\s)",
+    r"\s*[,;]\s*(?:(?:а|и|но|та|і|й|але|зато|and|but|so)\s+)?(?:(?:еще|ещё|ще|также|також|also)"
+    r"\s+)?|\s+(?:а|и|но|та|і|й|але|and|but)\s+(?:(?:еще|ещё|ще|также|також|also)\s+)?"
+    r"|\s+[—–-]\s+(?=я\s)|:\s+(?=(?:теперь|тепер|now)\s)",
     re.IGNORECASE,
 )
-# Who may begin a clause of his own.
-SUBJECT = re.compile(
-    r"(?:(?:теперь|сейчас|уже|тепер|зараз|вже|now|потом|потім|then)\s+)?(?:(?:я|мы|ми|он[аи]?|"
-    r"він|вон[аи]|мо[йяеиї]|моє|мої|мій|наш\w?|[ув] (?:меня|мене|нас|него|нее|них|нього|неї)|"
-    r"мне|мені|меня|мене|его|ее|їх|його|її|нам|i|i'm|i've|i'd|we|we're|my|our|he|she|they|his|"
-    r"her|it|it's|there)\b|"
+# Who may begin a clause of his own; "he" and "it" need what stands before.
+OWN_SUBJECT = re.compile(
+    r"(?:(?:теперь|сейчас|уже|тепер|зараз|вже|now|потом|потім|then|also|i also)\s+)?"
+    r"(?:(?:я|мы|ми|мо[йяеиїю]|моє|мої|моего|моей|мій|наш\w*|[ув] (?:меня|мене|нас)|"
+    r"мне|мені|меня|мене|нам|i|i'm|i've|i'd|i'll|we|we're|we've|my|our)(?![\w-])|"
     r"(?:зовут|звати|звуть)\b)",
     re.IGNORECASE,
 )
+# "We with the kids go …" is about the user, "my brother …" is not.
+NOMINATIVE = re.compile(
+    r"(?:(?:теперь|сейчас|тепер|зараз|now|also)\s+)?(?:я|мы|ми|i|i'm|i've|i'd|i'll|we|we're|we've)"
+    r"(?![\w-])",
+    re.IGNORECASE,
+)
+# "Нашей младшей, Алисе, …" is a child; "мой младший брат" is not.
+YOUNGEST = re.compile(
+    r"(?:у\s+)?(?:наш|мо)\w+\s+(?:младш|старш|молодш|мал)\w+(?:\s*[,—-]\s*|\s+(?-i:[А-ЯІЇЄҐA-Z]))",
+    re.IGNORECASE,
+)
+THIRD_PERSON_SUBJECT = re.compile(
+    r"(?:он[аои]?|він|вон[аои]|[еє]го|е[её]|их|їх|його|її|[ув] (?:него|нее|них|нього|неї)|там|"
+    r"this|that|it|it's|he|she|they|his|her|their|there|which|who)(?![\w-])",
+    re.IGNORECASE,
+)
+BEGINNING = 4  # words of a clause among which its verb stands
+ENGLISH_BEGINNING = re.compile(
+    r"(?:(?:also|usually|often|now|always|never|can't|don't|do not|really)\s+)*"
+    r"(?:live|work|love|like|hate|enjoy|have|play|drive|collect|study|speak|go|do|own|stand|"
+    r"moved|bought|got|married|started|quit|sold)(?![\w-])",
+    re.IGNORECASE,
+)
+# "Olga works as …", "Ben is …": an English name is followed by a verb of the third person.
+THIRD_PERSON = re.compile(r"(?!this|is$)[a-z]{2,}s|is|has|was|will|can|does", re.IGNORECASE)
 _NAME = r"(?P<object>[^\W\d_][\w'-]*(?:\s+[A-ZА-ЯІЇЄҐ][\w'-]*)?)"
 _OBJ = r"(?P<object>.+)"
 _OLD = (
@@ -66,11 +90,11 @@ RELATIONS: tuple[tuple[str, int, re.Pattern[str]], ...] = tuple(
         ("works_as", 7, rf"{_OLD}(?:i\s+|i'm\s+|i am\s+){_OLD}(?:working\s+|"
         rf"work\s+)as\s+(?:an?\s+)?{_OBJ}"),
         ("works_as", 7, rf"{_OLD}(?:я|i'm|i am)\s+(?:[—–-]\s*)?{_OLD}(?:an?\s+|"
-        rf"the\s+)?(?P<object>(?:\w+\s+)?(?:\w+(?:ист|истка|арь|ар|ер|ор|тель|ітель|вед|знавець|"
-        rf"лог|граф|ник|ница|ниця|ач|вач|чик|щик|щица|"
+        rf"the\s+)?(?P<object>(?:[\w-]+\s+){{0,2}}(?:\w+(?:ист|истка|арь|ар|ер|ор|тель|ітель|вед|знавець|"
+        rf"лог|граф|тик|ник|ница|ниця|ач|вач|чик|щик|щица|"
          r"ант|ент|врач|лікар|юрист|повар|кухар|таксист|учитель|медсестра|няня|водій|"
          r"(?:[dtnrlkvhp]er|[dtsn]or|ist)|nurse|chef|cook|lawyer|pilot|clerk|guard|judge|vet|"
-         r"doctor|teacher)))$"),
+         r"doctor|teacher))(?:\s+(?:в|во|на|у|с|з|по|at|in|for|with)\s.+)?)$"),
         ("works_at", 7, rf"{_OLD}(?:я\s+|i\s+)?(?:работаю|працюю|work)\s+{_OLD}(?:в|во|на|у|at|"
         rf"for)\s+{_OBJ}"),
         ("studies_at", 7, rf"{_OLD}(?:я\s+|i\s+)?(?:учусь|обучаюсь|навчаюс[яь]|вчусь|study|"
@@ -79,6 +103,15 @@ RELATIONS: tuple[tuple[str, int, re.Pattern[str]], ...] = tuple(
         rf"заміжня|married)\s+(?:на|за|з|із|с|to)\s+{_OBJ}"),
         ("partner", 7, rf"(?:я\s+|i'm\s+|i am\s+)?{_OLD}(?:встречаюсь|зустрічаюс[ья]|dating|"
         rf"engaged|seeing)\s+(?:с|со|з|із|to|with)?\s*{_OBJ}"),
+        ("works_as", 7, rf"{_OLD}(?:я\s+|i\s+)?{_OLD}(?:руковожу|заведую|управляю|преподаю|керую|"
+        rf"завідую|викладаю|manage|run|teach)\s+{_OBJ}"),
+        ("birthday", 8, r"(?:я\s+|i\s+)?(?:родил|народи|was\s+born\b)\w*\s+(?:я\s+)?"
+        r"(?P<object>(?:.*\b)?(?:\d|январ|феврал|март|апрел|ма[яй]\b|июн|июл|август|сентябр|"
+        r"октябр|ноябр|декабр|січ|лют|берез|квіт|трав|черв|лип|серп|верес|жовт|листопад|груд|"
+        r"january|february|march|april|may\b|june|july|august|september|october|november|"
+        r"december).*)"),
+        ("born_in", 6, r"(?:я\s+|i\s+)?(?:родил|народи|was\s+born\b)\w*\s+(?:я\s+)?"
+        r"(?:в|во|у|на|in|at)\s+(?P<object>\D+)"),
         ("height", 5, r"(?:мой|мій|my)\s+(?:рост|зріст|height)\s*(?:is|"
         r"[—–:-])?\s*(?P<object>\d.*)"),
         ("weight", 5, r"(?:мой|моя|my)\s+(?:вес|вага|weight)\s*(?:is|[—–:-])?\s*(?P<object>\d.*)"),
@@ -132,6 +165,13 @@ AFTERWARDS = re.compile(
     re.IGNORECASE,
 )
 POSSESSIVE = re.compile(r"мо[юиейяё]\w*|мій|наш\w*", re.IGNORECASE)
+# "…, ладно?" asks for no answer.
+TAG = re.compile(
+    r"[\s,]+(?:ладно|хорошо|ок|окей|да|пожалуйста|можно|добре|гаразд|так|будь ласка|ok|okay|please|"
+    r"alright|will you|would you)\s*\?+\s*$",
+    re.IGNORECASE,
+)
+PIECE = re.compile(r"\s*[,;:.]\s+|\s+[—–-]\s+(?=я\s)")
 PREFERENCES = frozenset({"likes", "dislikes", "favourite", "diet"})
 FAMILY = 8  # importance of what is told of kin
 OTHER = 5
@@ -166,7 +206,7 @@ def statements(text: str) -> list[Statement]:
     found: list[Statement] = []
     for sentence in sentences(text):
         if is_wish(sentence):
-            wish = sentence.rstrip(".!… ")
+            wish = TAG.sub("", sentence).rstrip(".!… ")
             found.append(Statement(wish, relation="wish", memory_type="preference", importance=8))
             continue
         what = told(sentence)
@@ -179,11 +219,10 @@ def statements(text: str) -> list[Statement]:
 
 def clauses(statement: str) -> Iterator[str]:
     """The clauses of a sentence that can stand alone; the rest stays with the one before it."""
-    language = detect_language(statement)
     start = 0
     for cut in CUT.finditer(statement):
         head, tail = statement[start : cut.start()], statement[cut.end() :]
-        if len(words(head)) >= 2 and _stands_alone(head, language) and _begins(tail, language):
+        if len(words(head)) >= 2 and _says(head) and _begins(tail, subject_of(head)):
             yield head.strip(" ,;—–-")
             start = cut.end()
     yield statement[start:].strip(" ,;—–-")
@@ -191,22 +230,29 @@ def clauses(statement: str) -> Iterator[str]:
 
 def read(clause: str) -> Statement:
     """A clause with the relation that the rules know, or as it stands."""
-    bare = clause.translate(FOLD)
     subject = subject_of(clause)
     if subject != "user":
         importance = FAMILY if subject in KIN.values() else OTHER
         for relation, pattern in RELATIONS_OF_OTHERS:
-            if (match := pattern.search(bare)) is not None:
+            if (match := pattern.search(clause.translate(FOLD))) is not None:
                 return Statement(
                     clause, subject, relation, _object(clause, match), "user_fact", importance
                 )
         return Statement(clause, subject, importance=importance)
-    for relation, importance, pattern in RELATIONS:
-        if (match := pattern.match(bare)) is not None:
-            name = f"favourite_{match['thing'].lower()}" if relation == "favourite" else relation
-            kind = "preference" if relation in PREFERENCES else "user_fact"
-            return Statement(clause, subject, name, _object(clause, match), kind, importance)
+    for piece in _pieces(clause):
+        for relation, importance, pattern in RELATIONS:
+            if (match := pattern.match(piece.translate(FOLD))) is not None:
+                is_favourite = relation == "favourite"
+                name = f"favourite_{match['thing'].lower()}" if is_favourite else relation
+                kind = "preference" if relation in PREFERENCES else "user_fact"
+                return Statement(clause, subject, name, _object(piece, match), kind, importance)
     return Statement(clause)
+
+
+def _pieces(clause: str) -> list[str]:
+    """The clause, and what stands between its signs: "Переехали, теперь живём в Тюмени"."""
+    parts = [part.strip() for part in PIECE.split(clause)]
+    return list(dict.fromkeys(part for part in (*parts, clause) if part))
 
 
 def _object(clause: str, match: re.Match[str]) -> str:
@@ -219,61 +265,70 @@ def subject_of(clause: str) -> str:
 
     "My brother …", "у моей сестры …" and "Олег живёт …" are of others; "мой адрес" is the user's.
     """
-    language: Language = detect_language(clause)
     found = words(clause)
+    folded = clause.translate(FOLD)
+    if NOMINATIVE.match(folded):
+        return "user"
+    if YOUNGEST.match(clause.translate(FOLD)):
+        return "child"
     for place, word in enumerate(found[:5]):
-        role = kin_of(word, language)
-        if role is not None and not _has_user_verb(found[:place], language):
+        role = kin_of(word)
+        if role is not None and not _has_user_verb(found[:place]):
             return role
     first = found[0] if found else ""
-    if first[:1].isupper() and len(found) > 1 and SUBJECT.match(clause.translate(FOLD)) is None:
-        parts = parts_of_speech(first, language)
-        known = parts & {"Name", "Surn", "Patr"} or (language != "en" and not parts)
-        if known and "1per" not in parts:
+    if first[:1].isupper() and len(found) > 1 and OWN_SUBJECT.match(folded) is None:
+        parts = parts_of_speech(first)
+        is_name = bool(parts & {"Name", "Surn", "Patr"}) or not parts
+        if first.isascii():
+            is_name = THIRD_PERSON.fullmatch(found[1]) is not None
+        if is_name and "1per" not in parts:
             return first.lower()
     return "user"
 
 
-def _has_user_verb(before: list[str], language: Language) -> bool:
+def _has_user_verb(before: list[str]) -> bool:
     """Whether "I" and a verb stand before a role: "я люблю сестру" is about the user."""
     lower = [word.lower() for word in before]
     if {"i", "i'm", "i've", "we"} & set(lower) and len(lower) > 1:
         return True
     return any(
-        best_part(word, language) == "VERB" and "1per" in parts_of_speech(word, language)
+        "VERB" in best_parts(word) and "1per" in parts_of_speech(word)
         for word in before
         if POSSESSIVE.fullmatch(word) is None
     )
 
 
-def _begins(tail: str, language: Language) -> bool:
-    """Whether a clause of its own begins here."""
-    if SUBJECT.match(tail.translate(FOLD)):
-        return True
-    first = words(tail)[:3]
-    if not first:
+def _begins(tail: str, subject: str) -> bool:
+    """Whether a clause begins here that needs nothing of what stands before it.
+
+    "…, она из приюта" and "…, работает там гидом" do: nobody knows who, without the rest.
+    """
+    folded = tail.translate(FOLD)
+    if len(words(tail)) < 2:
         return False
-    if kin_of(first[0], language) is not None and len(words(tail)) > 1:
+    if OWN_SUBJECT.match(folded):
         return True
-    if language == "en":
-        return first[0].lower() in {"live", "lives", "work", "works", "love", "hate", "have"}
-    after = (
-        first[1:2]
-        if first[0].lower() in {"не", "очень", "дуже", "теперь", "тепер", "уже"}
-        else first
-    )
-    return bool(after) and _is_verb(after[0], language)
+    first = words(re.split(r"[,;:.]", tail, maxsplit=1)[0])[:BEGINNING]
+    if not first or THIRD_PERSON_SUBJECT.match(folded):
+        return False
+    if kin_of(first[0]) is not None:
+        return True
+    if first[0].isascii():
+        return ENGLISH_BEGINNING.match(folded) is not None and subject == "user"
+    verbs = [parts_of_speech(word) for word in first if "VERB" in best_parts(word)]
+    if any("1per" in parts for parts in verbs):
+        return True
+    return subject == "user" and bool(verbs) and "past" in verbs[0] and "3per" not in verbs[0]
 
 
-def _stands_alone(head: str, language: Language) -> bool:
+def _says(head: str) -> bool:
     """Whether what stands before a cut says something by itself."""
     found = words(head)
-    if language == "en":
-        return SUBJECT.match(head.translate(FOLD)) is not None or len(found) > 2
-    has_verb = any(_is_verb(word, language) for word in found)
-    return has_verb or SUBJECT.match(head.translate(FOLD)) is not None
+    if found and found[0].isascii():
+        return OWN_SUBJECT.match(head.translate(FOLD)) is not None or len(found) > 2
+    return OWN_SUBJECT.match(head.translate(FOLD)) is not None or any(map(_is_verb, found))
 
 
-def _is_verb(word: str, language: Language) -> bool:
-    parts = parts_of_speech(word, language)
-    return best_part(word, language) == "VERB" and bool({"1per", "3per", "past"} & parts)
+def _is_verb(word: str) -> bool:
+    parts = parts_of_speech(word)
+    return "VERB" in best_parts(word) and bool({"1per", "3per", "past"} & parts)

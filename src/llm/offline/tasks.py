@@ -9,7 +9,7 @@ from typing import Any
 from src.language.content import shared
 from src.language.requests import forget_request
 from src.language.sentences import is_question
-from src.llm.offline.replies import answers
+from src.llm.offline.replies import answering
 from src.llm.offline.statements import RELATIONS, Statement, statements
 from src.llm.prompts.reasoning import ANSWER_PROMPT, UNKNOWN
 from src.llm.prompts.summary import MERGE_PROMPT, SUMMARY_PROMPT
@@ -99,8 +99,9 @@ def _forgetting(prompt: str) -> dict[str, Any]:
 def _strict_answer(prompt: str) -> str:
     """The quotes that answer the task, as they are, each with its reference."""
     task = str(_last_record(prompt, "messages").get("task", ""))
-    records = [r for r in _records(prompt, "context") if statements(str(r.get("text", "")))]
-    fitting = [r for r in records if answers(r, task, records)]
+    fitting = answering(
+        [{**r, "text": str(r.get("text", ""))} for r in _records(prompt, "context")], task
+    )
     return "\n".join(f"{r['text']} [{r['uid']}]" for r in fitting[:QUOTED]) or UNKNOWN
 
 
