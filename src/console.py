@@ -153,15 +153,15 @@ class Console:
         lines = [reply]
         if answer and sources:
             lines += ["", say("sources_title", self._language)]
-            lines += [self._source_line(answer, source) for source in sources]
+            lines += [self._source_line(source) for source in sources]
         end = "\n\n" if self._streams.is_terminal else "\n"
         self._write("\n".join(lines) + end)
 
-    def _source_line(self, answer: StoredAnswer, source: AnswerSource) -> str:
+    def _source_line(self, source: AnswerSource) -> str:
         return say(
             "source_line",
             self._language,
-            number=answer.reference_to(source),
+            number=source.number,
             said_at=f"{self._local(source):%d.%m.%Y %H:%M}",
             text=source.text,
         )

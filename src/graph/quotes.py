@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from src.graph.conversation_state import TurnContext
@@ -36,6 +37,15 @@ def hit_id(hit: Hit) -> str:
     if hit.kind == "memory":
         return fact_uid(hit.source_id)
     return f"summary-{hit.source_id}" if hit.kind == "summary" else f"msg-{hit.source_id}"
+
+
+def reference_names(hits: Sequence[Hit]) -> dict[str, int]:
+    """The ids by which a model may cite the hits, and the place of each among them.
+
+    Several facts may be told by one message; its uid stands for the first of them.
+    """
+    names = {hit.uid: place for place, hit in reversed(list(enumerate(hits)))}
+    return names | {hit_id(hit): place for place, hit in enumerate(hits)}
 
 
 def context_records(hits: list[Hit], context: TurnContext) -> list[dict[str, Any]]:

@@ -65,10 +65,6 @@ class StoredAnswer:
     forgetting: int | None = None
     asks: Asks | None = None
 
-    def reference_to(self, source: AnswerSource) -> str:
-        """What the text calls the source: its uid in strict mode, else its number."""
-        return source.uid if f"[{source.uid}]" in self.text else str(source.number)
-
 
 @dataclass(frozen=True)
 class ModelUsage:

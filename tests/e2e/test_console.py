@@ -121,7 +121,7 @@ def test_in_strict_mode_json_replies_say_what_a_message_was_taken_for(machine: M
     assert mode == {**plain, "reply": say("mode_set_strict", "ru")}
     text = say("taught_new", "ru", text="Меня зовут Анна")
     assert taught == {**plain, "reply": text, "intent": "teach"}
-    assert solved["reply"] == "Меня зовут Анна [msg-1]" and solved["intent"] == "solve"
+    assert solved["reply"] == "Меня зовут Анна [1]" and solved["intent"] == "solve"
     assert [(s["uid"], s["text"]) for s in solved["sources"]] == [("msg-1", "Меня зовут Анна")]
     assert unknown == {**plain, "reply": say("strict_unknown", "ru"), "intent": "solve"}
     text = say("forgot", "ru", text="Меня зовут Анна")
