@@ -12,6 +12,7 @@ from io import TextIOWrapper
 from typing import TextIO
 
 from src.errors import AppError
+from src.memory.relative_dates import resolved_dates
 from src.services.agent_service import AgentService, IncomingMessage
 from src.services.command_service import CommandService, parse_command
 from src.services.turn_memory import TurnMemory
@@ -158,13 +159,16 @@ class Console:
         self._write("\n".join(lines) + end)
 
     def _source_line(self, source: AnswerSource) -> str:
-        return say(
+        said_at = self._local(source)
+        line = say(
             "source_line",
             self._language,
             number=source.number,
-            said_at=f"{self._local(source):%d.%m.%Y %H:%M}",
+            said_at=f"{said_at:%d.%m.%Y %H:%M}",
             text=source.text,
         )
+        dates = resolved_dates(source.text, said_at)
+        return f"{line} ({', '.join(dates)})" if dates else line
 
     def _local(self, source: AnswerSource) -> datetime:
         return local_time(source.said_at, self._time_zone)

@@ -8,6 +8,7 @@ from typing import Any
 from src.graph.conversation_state import TurnContext
 from src.llm.prompts.memory_context import MAX_MEMORY
 from src.memory.facts import fact_uid
+from src.memory.relative_dates import resolved_dates
 from src.memory.retriever import Hit
 from src.time_zones import local_time
 
@@ -30,6 +31,15 @@ def memory_record(number: int, hit: Hit, time_zone: str) -> dict[str, Any]:
     if hit.speaker == "assistant":
         record["note"] = "your own words"
     return record
+
+
+def words_and_dates(hit: Hit, time_zone: str) -> dict[str, Any]:
+    """Of what counts from the day on which it was said: those words, and which days they mean.
+
+    A fact's text has the dates in their place, a message's has not.
+    """
+    dates = resolved_dates(hit.words, local_time(hit.said_at, time_zone))
+    return {"quote": hit.words[:MAX_MEMORY], "dates": dates} if dates else {}
 
 
 def hit_id(hit: Hit) -> str:

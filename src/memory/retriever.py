@@ -96,6 +96,7 @@ class Hit:
         memory_type: Of a fact.
         retired: Whether it is a fact that does not hold any more, or the message that told one.
         successor: Of such a fact, the one that holds instead, or tells its end.
+        quote: Of a fact: the user's own words behind it, in which "tomorrow" still stands.
     """
 
     uid: str
@@ -111,6 +112,12 @@ class Hit:
     memory_type: str | None = None
     retired: bool = False
     successor: int | None = None
+    quote: str | None = None
+
+    @property
+    def words(self) -> str:
+        """What the user said, word for word."""
+        return self.quote or self.text
 
 
 class Retriever:
@@ -306,6 +313,7 @@ class Retriever:
             channels=channels,
             memory_type=document.memory_type,
             retired=document.retired_at is not None,
+            quote=document.quote,
         )
 
 
@@ -332,6 +340,7 @@ def _listed_hit(entry: Listed) -> Hit:
         similarity=1.0,
         channels={"dense": 0.0, "lexical": 0.0},
         memory_type=entry.memory_type,
+        quote=entry.quote,
     )
 
 

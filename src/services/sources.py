@@ -22,7 +22,7 @@ def cited_sources(text: str, context: TurnContext) -> tuple[str, tuple[AnswerSou
     }
     known = {str(place + 1): place for place in told}
     known |= {name: place for name, place in reference_names(hits).items() if place in told}
-    said = [context.text, *(hits[place].text for place in told)]
+    said = [context.text, *(hits[place].words for place in told)]
     numbered, cited = number_references(text, known, said=said)
     return numbered, tuple(
         _source(number, hits[place]) for number, place in enumerate(cited, start=1)
@@ -31,4 +31,4 @@ def cited_sources(text: str, context: TurnContext) -> tuple[str, tuple[AnswerSou
 
 def _source(number: int, hit: Hit) -> AnswerSource:
     memory_id = hit.source_id if hit.kind == "memory" else None
-    return AnswerSource(number, hit.uid, hit.text, hit.said_at, hit.message_id, memory_id)
+    return AnswerSource(number, hit.uid, hit.words, hit.said_at, hit.message_id, memory_id)

@@ -620,6 +620,17 @@ async def test_nobody_brings_back_what_others_replaced(phone: Phone) -> None:
     assert phone.facts() == ["Я живу в городе Киев"]
 
 
+async def test_what_a_person_wrote_is_no_formatting(
+    dsn: str, client: PgClient, fake: FakeTelegram, bot: Bot
+) -> None:
+    async with open_phone(dsn, client, fake, bot, llm_model="offline") as phone:
+        await phone.write("Мой файл называется __init__")
+        assert phone.last.text == say("offline_saved", "ru", text="Мой файл называется __init__")
+        await phone.write("Как называется мой файл?")
+        assert "«Мой файл называется __init__» [1]" in phone.last.text
+        assert not phone.last.entities
+
+
 async def test_what_strict_mode_was_taught_is_taken_back_with_one_tap(
     dsn: str, client: PgClient, fake: FakeTelegram, bot: Bot
 ) -> None:

@@ -36,7 +36,7 @@ async def generate_answer(
             purpose="answer",
             on_usage=context.usage.append,
         )
-        said = [context.text, *(hit.text for hit in hits)]
+        said = [context.text, *(hit.words for hit in hits)]
         answer, cited = number_references(strip_time_label(text), reference_names(hits), said=said)
     if not cited or answer.strip().startswith(UNKNOWN):
         answer, cited = say("strict_unknown", context.language), []

@@ -230,8 +230,10 @@ def _records(found: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _line(record: dict[str, Any], language: Language) -> str:
-    day = _day(record["said_at"])
-    return f"{say('offline_quote', language, said_at=day, text=record['text'])} [{record['n']}]"
+    told = str(record.get("quote") or record["text"])
+    line = say("offline_quote", language, said_at=_day(record["said_at"]), text=told)
+    dates = f" ({', '.join(record['dates'])})" if record.get("dates") else ""
+    return f"{line}{dates} [{record['n']}]"
 
 
 def _order(record: Record) -> tuple[str, int]:
