@@ -31,6 +31,7 @@ from langchain_core.tools import BaseTool
 
 from src.language.requests import ForgetRequest, forget_request, is_private
 from src.language.sentences import FOLD, is_question, sentences
+from src.language.time_questions import asked_place, describe_time
 from src.llm.offline.replies import corrected, describe_forgotten, describe_saved, quote_found
 from src.llm.offline.statements import statements
 from src.llm.offline.tasks import do_task, fill_form
@@ -39,13 +40,6 @@ from src.texts import LANGUAGES, Language, detect_language, say
 
 SEARCHED = 20  # results that are looked at
 CONTEXT = 5  # messages that tell the language of a short one
-_NOW = r"(?:\s+(?:сейчас|теперь|там|зараз|тепер|now|right now|is it|it is))*"
-TIME_QUESTION = re.compile(
-    r"(?:котор\w+ (?:сейчас )?час|сколько (?:сейчас )?(?:там )?времени|котра (?:зараз )?година|"
-    r"скільки (?:зараз )?(?:там )?часу|what(?:'s| is)? (?:the )?(?:current |local )?time|current time)"
-    rf"{_NOW}(?:\s+(?:в|во|у|на|in|at)\s+(?P<place>[^?.!,]{{2,40}}))?{_NOW}[\s?.!]*$",
-    re.IGNORECASE,
-)
 # A line that takes back a part of what was said before it: "no, I meant Wednesday".
 CORRECTION = re.compile(
     r"(?:(?:ой|ох|нет|не|ні|no|oops|wait|sorry|извини\w*|прости|пробач\w*|вибач\w*)[\s,:!.-]+)*"
@@ -167,9 +161,9 @@ def _calls(text: str, wanted: ForgetRequest | None, before: Sequence[str]) -> li
         return [("forget_everything", {})]
     if wanted is not None:
         return [("forget_fact", {"about": wanted.about, "everything": wanted.everything})]
-    time = TIME_QUESTION.search(text)
-    if time is not None:
-        return [("current_time", {"time_zone": (time["place"] or "").strip()})]
+    place = asked_place(text)
+    if place is not None:
+        return [("current_time", {"time_zone": place})]
     if before and _corrects(text):
         return [("search_memory", {"query": before[-1], "limit": SEARCHED, "kinds": FACTS})]
     calls: list[Call] = [("save_user_fact", s.arguments()) for s in statements(text)]
@@ -217,7 +211,7 @@ def _after_tools(results: Sequence[ToolMessage], text: str, language: Language) 
             parts.append(say("kept_private", language))
         elif result.name == "current_time":
             known = result.status != "error"
-            time = say("offline_time", language, time=str(result.text))
+            time = say("offline_time", language, time=describe_time(str(result.text), language))
             parts.append(time if known else say("offline_no_city", language))
     return "\n\n".join(parts) or say("offline_note", language)
 
