@@ -89,8 +89,9 @@ def build_graph(
         tools: What the model may call in assistant mode.
         memories: The memory.
         wrap_tool_call: Runs around every tool call; ``ToolHistoryService.record``.
-        checkpointer: LangGraph's own persistence; none by default, since the history is stored
-            in ``messages``.
+        checkpointer: LangGraph's own persistence, for what interrupts a run to be continued; none
+            by default, since the history is stored in ``messages``. Every turn begins anew, with
+            one checkpointer thread for a conversation or for a turn.
 
     Returns:
         A graph to ``ainvoke`` with ``{"history": [...], "summaries": [...]}``
@@ -240,7 +241,7 @@ async def route_after_tool(state: ConversationState) -> Literal["check_facts", "
 
 async def route_intent(state: ConversationState) -> Intent:
     """What the message does."""
-    return state["intent"]
+    return state["intent"] or "solve"
 
 
 async def route_conflicts(

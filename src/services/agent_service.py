@@ -19,6 +19,7 @@ from src.errors import ConversationGoneError, StorageError
 from src.graph.conversation_state import ConversationState, TurnContext
 from src.graph.main_graph import Graph
 from src.llm.prompts.time_label import add_time_label
+from src.logs import log_extra
 from src.memory.memories import Memories
 from src.memory.private_requests import asks_to_keep_private
 from src.metrics import Metrics
@@ -312,7 +313,9 @@ class AgentService:
         )
 
     async def _run_graph(self, turn: Turn, context: TurnContext) -> ConversationState:
-        with self._metrics.stage("model"):
+        conversation_id, message_id = str(turn.conversation_id), turn.message_id
+        ids = log_extra(conversation_id=conversation_id, message_id=message_id)
+        with self._metrics.stage("model"), ids:
             state = await self._graph.ainvoke(
                 {
                     "history": list(turn.history),

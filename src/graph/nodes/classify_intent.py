@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from langgraph.runtime import Runtime
 
-from src.graph.conversation_state import ConversationState, TurnContext
+from src.graph.conversation_state import ConversationState, TurnContext, new_turn
 from src.llm.chat import ModelCaller
 from src.llm.prompts.teaching import Understanding, understanding_messages
 from src.llm.prompts.time_label import strip_time_label
@@ -18,7 +18,8 @@ async def classify_intent(
     """Tell teaching, asking and forgetting apart; the facts or the query come with the same call.
 
     Reads: ``history``.
-    Updates: ``intent``, ``extracted_facts``, ``search_query``.
+    Updates: ``intent``, ``extracted_facts``, ``search_query``, and whatever the turn before may
+    have left.
     Side effects: one model call; its cost is added to the turn's ``usage``.
     """
     context = runtime.context
@@ -34,6 +35,7 @@ async def classify_intent(
         on_usage=context.usage.append,
     )
     return {
+        **new_turn(),
         "intent": understanding.intent,
         "extracted_facts": [fact for fact in understanding.facts if fact.text],
         "search_query": understanding.query.strip()[:500],

@@ -7,7 +7,12 @@ from collections.abc import Sequence
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
 from langgraph.runtime import Runtime
 
-from src.graph.conversation_state import ConversationState, TurnContext
+from src.graph.conversation_state import (
+    ConversationState,
+    TurnContext,
+    in_place_of_all,
+    new_turn,
+)
 from src.graph.packing import within_budget
 from src.llm.prompts.memory_context import summary_text
 from src.llm.prompts.quoting import without_own_tags
@@ -31,8 +36,8 @@ async def init_state(
     """Build the prompt: the static system prompt, the summaries, then the window of the history.
 
     Reads: ``history``, ``summaries``.
-    Updates: ``messages``, ``current_token_count``, ``llm_context_size``, ``tools_used``,
-    ``tools_allowed``, ``facts_loaded``, ``fact_added_in_last_run``.
+    Updates: ``messages``, ``current_token_count``, ``llm_context_size``, and whatever the turn
+    before may have left.
     Side effects: none.
     """
     start = runtime.context.window_start
@@ -42,13 +47,10 @@ async def init_state(
         messages.append(SystemMessage(summary_text(summaries), name="history_summary"))
     messages += _render_history(shown, system_in_history=system_in_history)
     return {
-        "messages": messages,
+        **new_turn(),
+        "messages": in_place_of_all(messages),
         "current_token_count": counter.count_messages(messages),
         "llm_context_size": context_size,
-        "tools_used": [],
-        "tools_allowed": True,
-        "facts_loaded": False,
-        "fact_added_in_last_run": False,
     }
 
 
