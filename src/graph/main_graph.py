@@ -47,11 +47,17 @@ from src.llm.chat import ModelCaller
 from src.llm.prompts.assistant import SYSTEM_PROMPT
 from src.llm.prompts.teaching import Intent
 from src.llm.tokens import TokenCounter
+from src.memory.facts import Fact
 from src.memory.memories import Memories
+from src.memory.retriever import Hit
+from src.memory.writer import Outcome
+from src.storage.memory_rows import Memory
 
 Graph = CompiledStateGraph[ConversationState, TurnContext, ConversationState, ConversationState]
 Builder = StateGraph[ConversationState, TurnContext, ConversationState, ConversationState]
 
+# What a checkpoint holds beside LangChain's own types; LangGraph warns of any other.
+KEPT_TYPES = [(kind.__module__, kind.__name__) for kind in (Fact, Hit, Memory, Outcome)]
 SUMMARIZE_FROM = 0.6  # of the model's context (seed 000)
 
 
@@ -101,6 +107,8 @@ def build_graph(
     _add_prompt(builder, models, memories)
     _add_assistant(builder, models, tools, wrap_tool_call)
     _add_strict(builder, models, memories)
+    if checkpointer is not None:
+        checkpointer = checkpointer.with_allowlist(KEPT_TYPES)
     return builder.compile(checkpointer=checkpointer)
 
 

@@ -54,6 +54,14 @@ def shared(postgres_server: str) -> Iterator[PgClient]:
     yield from open_shared(postgres_server)
 
 
+@pytest.fixture(autouse=True)
+def no_warnings(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """LangGraph logs what it will not read from a checkpoint any more one day."""
+    yield
+    records = caplog.get_records("call")
+    assert [r.message for r in records if r.name.startswith("langgraph")] == []
+
+
 @pytest.fixture
 async def person(shared: PgClient) -> AsyncIterator[Person]:
     async with open_person(shared) as opened:
