@@ -36,21 +36,38 @@ def number_references(
     Returns:
         The answer, and the sources in the order of their new numbers.
     """
-    cited: list[int] = []
+    references = References()
+    return references.number(answer, known, said=said), references.cited
 
-    def number(match: re.Match[str]) -> str:
-        source = known.get(match[1] or match[2])
-        if source is None:
-            return ""
-        if source not in cited:
-            cited.append(source)
-        spaces = match[0].partition("[")[0]
-        return f"{spaces}[{cited.index(source) + 1}]"
 
-    def change(text: str) -> str:
+class References:
+    """Those of one answer, which may come in pieces that divide neither a reference nor code.
+
+    Attributes:
+        cited: The sources in the order of their new numbers.
+    """
+
+    def __init__(self) -> None:
+        """Nothing is cited yet."""
+        self.cited: list[int] = []
+
+    def number(self, piece: str, known: Mapping[str, int], *, said: Iterable[str] = ()) -> str:
+        """The next piece, as ``number_references`` changes the whole."""
+        if "[" not in piece:
+            return piece
+        return _outside(_kept(said), piece, lambda text: self._change(text, known))
+
+    def _change(self, text: str, known: Mapping[str, int]) -> str:
+        def number(match: re.Match[str]) -> str:
+            source = known.get(match[1] or match[2])
+            if source is None:
+                return ""
+            if source not in self.cited:
+                self.cited.append(source)
+            spaces = match[0].partition("[")[0]
+            return f"{spaces}[{self.cited.index(source) + 1}]"
+
         return REFERENCE.sub(number, REFERENCE_LIST.sub(lambda m: _apart(m[1]), text))
-
-    return _outside(_kept(said), answer, change), cited
 
 
 def _kept(said: Iterable[str]) -> re.Pattern[str]:

@@ -22,11 +22,12 @@ from src.llm.prompts.time_label import add_time_label
 from src.logs import log_extra
 from src.memory.memories import Memories
 from src.memory.private_requests import asks_to_keep_private
+from src.memory.retriever import Hit
 from src.metrics import Metrics
 from src.services.answer_bounds import Writing, bounded
 from src.services.confirmation import asked_before, reads_as_yes
 from src.services.history_reader import HistoryReader
-from src.services.sources import cited_sources
+from src.services.sources import GrowingReferences, cited_sources
 from src.services.tool_history_service import ToolHistoryService
 from src.services.turn_control import TurnControl, TurnCutError, TurnStoppedError
 from src.storage.conversation_repo import (
@@ -184,9 +185,11 @@ class AgentService:
             return ready
         control = control or TurnControl()
         limits = self._settings.last_known
-        writing = Writing(on_text, limit=limits.answer_max_characters, on_limit=control.cut)
+        sources: list[Hit] = []
+        shown = GrowingReferences(on_text, sources, text=turn.incoming.text)
+        writing = Writing(shown.feed, limit=limits.answer_max_characters, on_limit=control.cut)
         usage: list[ModelUsage] = []
-        context = self._context(turn, writing.add, usage)
+        context = self._context(turn, writing.add, usage, sources)
         language = turn.incoming.language
         try:
             state = await control.run(
@@ -201,6 +204,7 @@ class AgentService:
         except Exception:
             await self._save_usage(turn, usage)
             raise
+        shown.flush()
         text = bounded(state.get("answer") or "", limits.answer_max_characters, language)
         if context.asks == "erase_all":  # the question is ours to word: much depends on it
             text = say("erase_ask", language)
@@ -294,7 +298,11 @@ class AgentService:
         )
 
     def _context(
-        self, turn: Turn, on_text: Callable[[str], None], usage: list[ModelUsage]
+        self,
+        turn: Turn,
+        on_text: Callable[[str], None],
+        usage: list[ModelUsage],
+        sources: list[Hit],
     ) -> TurnContext:
         incoming = turn.incoming
         return TurnContext(
@@ -309,6 +317,7 @@ class AgentService:
             window_start=turn.window_start,
             on_text=on_text,
             usage=usage,
+            sources=sources,
             is_private=turn.is_private,
         )
 
@@ -380,7 +389,7 @@ class AgentService:
         if agreed:
             await self.erase(turn.incoming.telegram_user_id)
             return StoredAnswer(0, say("erase_done", language), False, 0)
-        context = self._context(turn, lambda _text: None, [])
+        context = self._context(turn, lambda _text: None, [], [])
         return await self._save(turn, say("erase_kept", language), context)
 
     async def _save_usage(self, turn: Turn, usage: list[ModelUsage]) -> None:

@@ -6,9 +6,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
+import pytest
+
 from src.graph.conversation_state import TurnContext
 from src.memory.retriever import Hit
-from src.services.sources import cited_sources
+from src.services.sources import GrowingReferences, cited_sources
 from src.storage.owner import Owner
 from src.storage.search_index_repo import Kind
 
@@ -43,6 +45,41 @@ def test_sources_are_numbered_as_the_answer_mentions_them() -> None:
     assert [(s.number, s.uid) for s in sources] == [
         (1, "msg-6"), (2, "msg-2"), (3, "msg-7"), (4, "msg-3"),
     ]  # fmt: skip
+
+
+ANSWERS = [
+    "Кот [6], пёс [2][6], рыба [fact-9], ёж [msg-7] [3].",
+    "Кот [2, 7; 1] и [ссылка](https://b.example/[1]) и [4](https://b.example).",
+    "Код `a[0]` и `b[7]`: [5]\n```py\nx[3] = y[9]\n```\nи ещё [3] [9]",
+    "```\nx[1]",
+    "м`ясо [3] і п`ять [9] `",
+    "Открытая [скобка [7 и всё",
+    "Пробелы   [9]   и [1]",
+    "[7]",
+    "",
+]
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
+def test_a_growing_answer_shows_what_the_whole_will_say(answer: str, size: int) -> None:
+    shown = context(*(hit(number) for number in range(1, 8)))
+    pieces: list[str] = []
+    growing = GrowingReferences(pieces.append, shown.sources, text="?")
+    for start in range(0, len(answer), size):
+        growing.feed(answer[start : start + size])
+    growing.flush()
+    assert "".join(pieces) == cited_sources(answer, shown)[0]
+
+
+@pytest.mark.parametrize("piece", ["`", "[", "a[", " ", "[1", "``", "`a"])
+def test_a_growing_answer_holds_little_back(piece: str) -> None:
+    pieces: list[str] = []
+    growing = GrowingReferences(pieces.append, (), text="?")
+    for _ in range(5_000):
+        growing.feed(f"{piece}слово")
+    fed = len(f"{piece}слово") * 5_000
+    assert fed - len("".join(pieces)) <= 70
 
 
 def test_brackets_that_the_user_wrote_are_no_references() -> None:
