@@ -174,7 +174,7 @@ OVERVIEWS: dict[str, re.Pattern[str]] = {
         r"говорить со мной)|"
         r"як (?:(?:ти|мені|тобі) )*(?:маєш |повинен |треба )?(?:мені )?відповідати|"
         r"how (?:do|should|would|did) (?:i|you) .{0,30}(?:answer|reply|respond|talk to me|call me|"
-        r"address me)|what (?:should|do|will) you call me|(?:which|what) units (?:should|do|will)|"
+        r"address me)|what (?:should|do|will) you call me|what .{0,10}i want to be called|(?:which|what) units (?:should|do|will)|"
         r"как .{0,30}(?:меня называть|ко мне обращаться|меня будешь звать)|"
         r"як .{0,30}(?:мене називати|до мене звертатис[яь])",
         "family": r"(?:о|про|about|(?:кто|хто|who)(?:'s| is| все)? (?:в|у|in)) "

@@ -12,19 +12,23 @@ MAX_SENTENCE = 500  # characters; what is longer is no statement but a document
 MAX_SENTENCES = 60
 FOLD = str.maketrans("ёЁ’ʼ‘`", "еЕ''''")
 SENTENCE = re.compile(r"[^.!?…\n;]*(?:\.(?=\S)[^.!?…\n;]*)*[.!?…;]*")
+# What asks, also in mid-case and behind a preposition: "на каком курсе", "у кого", "whats".
 QUESTION = re.compile(
-    r"(?:а |и |но |і |та |and |but |so )?(?:как|кто|что|где|когда|куда|откуда|зачем|почему|"
-    r"сколько|"
-    r"како[йею]|какая|какие|каком|какого|какую|чей|чья|кем|чем|кому|кого|чего|о чем|про что|"
-    r"с кем|на чем|в каком|"
-    r"есть ли|\w+ ли|который час|напомни|расскажи|скажи|подскажи|найди|покажи|помнишь|знаешь|"
-    r"як|хто|що|де|коли|куди|звідки|навіщо|чому|скільки|який|яка|яке|які|якого|яку|якому|якій|"
-    r"чий|чия|ким|чим|кого|чого|з ким|"
-    r"про що|чи|котра година|нагадай|розкажи|скажи|підкажи|знайди|покажи|пам'ятаєш|знаєш|"
-    r"what|who|where|when|why|how|which|whose|is|are|am|was|were|do|does|did|can|could|have|has|"
-    r"will|would|should|tell|remind|find|show)(?![\w'-])",
+    r"(?:(?:а|и|но|і|та|й|and|but|so|ну|теперь|тепер|now)\s+)*"
+    r"(?:(?:в|во|на|с|со|у|о|об|к|по|за|из|для|до|от|про|под|з|із|від|під|at|in|on|for|to|with|by)"
+    r"\s+)?"
+    r"(?:как|кто|кого|кому|кем|ком|что|чего|чему|чем|где|когда|куда|откуда|зачем|почему|"
+    r"скольк\w+|как(?:ой|ая|ое|ие|ого|ому|им|ом|ую|их|ими|ою)|котор(?:ый|ая|ое|ого|ому|ом|ую)|"
+    r"чей|чья|чьё|чье|чьи|есть ли|\w+ ли|напомни|расскажи|скажи|подскажи|найди|покажи|"
+    r"(?:помнишь|знаешь|пам'ятаєш|знаєш)(?!\s*[,—-])|"
+    r"як|хто|що|чого|чому|ким|чим|де|коли|куди|звідки|навіщо|скільк\w+|"
+    r"як(?:ий|а|е|і|ого|ому|ій|у|им|ою|их|ими)|котр(?:ий|а|е|ої|у)|чий|чия|чиє|чи|"
+    r"нагадай|розкажи|підкажи|знайди|"
+    r"(?:what|who|where|when|how|why)(?:'?s|'?re)?|which|whose|whom|is|are|am|was|were|do|does|did|"
+    r"can|could|have|has|will|would|should|tell|remind|find|show)(?![\w'-])",
     re.IGNORECASE,
 )
+# "What I love is …", "когда я был маленьким, …" and "have been …" tell.
 SUBORDINATE = re.compile(
     r"(?:когда|коли|when|где|де|where|как|як|since|что|"
     r"що)\b[^?]*,",
@@ -92,6 +96,9 @@ SMALL_TALK = re.compile(
     r"that was) \S+)(?![\w'-])(?:[\s,!.-]+\S+){0,3}\s*",
     re.IGNORECASE,
 )
+THANKS = re.compile(
+    r"(?:\w+\s+){0,2}(?:спасибо|дякую|thanks?|thank you|cheers|благодарю)(?![\w-])", re.IGNORECASE
+)
 LINK = re.compile(r"\s*(?:https?://|www\.)\S+\s*", re.IGNORECASE)
 LIST_ITEM = re.compile(r"\s*(?:\d{1,2}[.)]|[-*•+–—])\s+\S")
 LIST_TITLE = re.compile(
@@ -147,14 +154,16 @@ FIRST_PERSON = re.compile(
     r"мої|моєї|моєму|моїх|нашої|i|i'm|i've|i'd|we|we're|we've|me|my|mine|our|us)\b",
     re.IGNORECASE,
 )
+# A verb at the beginning, an auxiliary, or a subject with a verb of the third person.
 ENGLISH_VERB = re.compile(
-    r"\b(?:is|are|was|were|am|has|have|had|does|did|will|\w+(?:ed|s)|\w+'s|went|got|bought|sold|"
-    r"made|came|"
-    r"took|gave|met|left|lost|found|won|ran|fell|grew|died|kept|put|cut|set|read|hurt)\b",
+    r"(?:just\s+)?(?:got|bought|sold|quit|moved|started|stopped|finished|lost|found|met|made|took|"
+    r"went|saw|had|broke|left|ate|won|gave|passed|failed|graduated|married|adopted|became|began)"
+    r"(?![\w'-])"
+    r"|.*\b(?:is|are|was|were|am|has|have|had|does|did|will|can't|\w+ed|went|got|bought|sold|made|"
+    r"came|took|gave|met|left|lost|won|ran|fell|grew|died|kept)\b"
+    r"|(?:(?:the|a|an|his|her|their|our)\s)?[\w'-]+\s(?:[\w'-]+\s)?[a-z]{2,}s\s+\S",
     re.IGNORECASE,
 )
-
-
 DASH = re.compile(r"\s[—–-]\s|\b(?:это|це)\b", re.IGNORECASE)
 TELLS_OF = re.compile(r"\d|\b(?:в|во|на|у|о|об|с|со|з|із|до|під|под|по|за)\s", re.IGNORECASE)
 ENGLISH_ORDER = re.compile(
@@ -206,6 +215,8 @@ def told(sentence: str) -> tuple[str, bool] | None:
         return None
     if remember is not None:
         return statement, True
+    if THANKS.match(folded) and FIRST_PERSON.search(bare) is None:
+        return None
     if is_question(sentence) or SUPPOSED.match(bare) or SMALL_TALK.fullmatch(bare):
         return None
     if SMALL_TALK.fullmatch(folded.rstrip(".!… ")) or LIST_TITLE.match(bare):
@@ -234,7 +245,7 @@ def _states(statement: str, bare: str) -> bool:
         return True
     if found[0].isascii():
         is_order = ENGLISH_ORDER.match(bare) is not None
-        return not is_order and ENGLISH_VERB.search(bare) is not None
+        return not is_order and ENGLISH_VERB.match(bare) is not None
     parts = [parts_of_speech(word) for word in found]
     is_order = "VERB" in best_parts(found[0]) and not {"past", "1per", "3per"} & parts[0]
     if is_order and "impr" in parts[0]:

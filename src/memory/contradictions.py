@@ -36,6 +36,7 @@ QUITTING = re.compile(
     r"|given up|кинул[аи]|кинув|перестав|перестал[аи]|відмови(?:вся|лась) від)\b"
 )
 NEGATION = re.compile(r"\b(?:не|нет|нету|немає|нема|без|not|no|never|without)\b|n't\b|\bcannot\b")
+CLAUSE = re.compile(r"[.,;:!?()]+\s+|\s+[—–-]\s+|\s+(?:но|а|але|but|and|і|и)\s+")
 # What a wish is about: the first expression that fits; later wishes of a kind replace it.
 WISHES = tuple(
     re.compile(pattern)
@@ -136,8 +137,9 @@ def ended_relations(text: str) -> list[str]:
 @lru_cache(maxsize=4096)
 def stance(text: str) -> Stance:
     """Whether a statement affirms or denies, and of what."""
-    flat = text.replace("ё", "е").replace("’", "'")
-    lower = flat.lower()
+    lower = text.replace("ё", "е").replace("’", "'").lower()
+    marked = [part for part in CLAUSE.split(lower) if _is_denial(part)]
+    lower = " , ".join(marked) or lower  # what else is said beside it denies nothing
     lower, disliked = DISLIKING.subn(_blank, lower)
     lower, liked = LIKING.subn(_blank, lower)
     lower, stopped = QUITTING.subn(_blank, lower)
@@ -148,6 +150,10 @@ def stance(text: str) -> Stance:
     )
     negatives = bool(disliked) + bool(stopped) + negations
     return Stance(negatives % 2 == 0, bool(disliked or liked), words, governed)
+
+
+def _is_denial(part: str) -> bool:
+    return any(found.search(part) for found in (DISLIKING, QUITTING, NEGATION))
 
 
 def _blank(match: re.Match[str]) -> str:

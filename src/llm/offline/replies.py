@@ -31,7 +31,9 @@ HISTORY = re.compile(
 )
 # The one who asks is whom it is about: "где я живу", "у меня есть …"; "мою машину" is a thing.
 ABOUT_ME = re.compile(
-    r"(?<![\w-])(?:я|мы|мне|меня|нас|нам|ми|мені|мене|i|i'm|me|we|us)(?![\w-])", re.IGNORECASE
+    r"(?<![\w-])(?:я|мы|мне|ми|мені|i|i'?m|we|[ув]\s(?:меня|мене|нас)|(?:меня|мене)\sзв\w+|"
+    r"зовут\sменя)(?![\w-])",
+    re.IGNORECASE,
 )
 # Questions for a name ask for words with a capital letter.
 ASKS_NAME = re.compile(

@@ -35,6 +35,20 @@ NOMINATIVE = re.compile(
     r"(?![\w-])",
     re.IGNORECASE,
 )
+# "The doctor says I'm …" is about the user.
+REPORTED = re.compile(
+    r"(?:[\w'-]+\s+){1,3}(?:says?|said|told|thinks|сказал\w?|говорит|каже|сказав|сказала)\s+"
+    r"(?:me\s+|мне\s+|мені\s+)?(?:что\s+|що\s+|that\s+)?(?:i|i'm|я|у меня|у мене)(?![\w-])",
+    re.IGNORECASE,
+)
+# "My importer lives in Osaka", "мой научник живёт …": of mine, and not me.
+OF_MINE = re.compile(
+    r"(?:my|our|мо[йяеё]|моє|мій|наш\w?)\s+(?:[\w'-]+\s+)?([\w'-]+)\s+(?:lives?|works?|studies|"
+    r"moved|жив[её]т|работает|учится|переехал\w*|живе|мешкає|працює|вчиться|навчається|переїха\w+)"
+    r"(?![\w-])",
+    re.IGNORECASE,
+)
+FUNCTION_WORDS = frozenset({"PREP", "CONJ", "PRCL", "NPRO", "ADVB", "INTJ", "NUMR"})
 # "Нашей младшей, Алисе, …" is a child; "мой младший брат" is not.
 YOUNGEST = re.compile(
     r"(?:у\s+)?(?:наш|мо)\w+\s+(?:младш|старш|молодш|мал)\w+(?:\s*[,—-]\s*|\s+(?-i:[А-ЯІЇЄҐA-Z]))",
@@ -61,7 +75,7 @@ _OLD = (
     r"still|just)\s+)*"
 )
 RELATIONS: tuple[tuple[str, int, re.Pattern[str]], ...] = tuple(
-    (relation, importance, re.compile(pattern, re.IGNORECASE))
+    (relation, importance, re.compile(pattern.replace("i'm", "i'?m"), re.IGNORECASE))
     for relation, importance, pattern in (
         ("name", 9, rf"(?:.*\b)?(?:зовут|звать|звати|звуть)\s+(?:меня\s+|мене\s+|"
         rf"не\s+\S+,?\s+а\s+)?{_NAME}$"),
@@ -103,6 +117,8 @@ RELATIONS: tuple[tuple[str, int, re.Pattern[str]], ...] = tuple(
         rf"заміжня|married)\s+(?:на|за|з|із|с|to)\s+{_OBJ}"),
         ("partner", 7, rf"(?:я\s+|i'm\s+|i am\s+)?{_OLD}(?:встречаюсь|зустрічаюс[ья]|dating|"
         rf"engaged|seeing)\s+(?:с|со|з|із|to|with)?\s*{_OBJ}"),
+        ("works_as", 7, r"(?:по профессии|за професією|за фахом|by (?:trade|profession)),?\s+"
+        r"(?:(?:я|i'm|i am|вообще-то|взагалі-то)\s+)*(?:an?\s+)?(?P<object>.+)"),
         ("works_as", 7, rf"{_OLD}(?:я\s+|i\s+)?{_OLD}(?:руковожу|заведую|управляю|преподаю|керую|"
         rf"завідую|викладаю|manage|run|teach)\s+{_OBJ}"),
         ("birthday", 8, r"(?:я\s+|i\s+)?(?:родил|народи|was\s+born\b)\w*\s+(?:я\s+)?"
@@ -267,8 +283,11 @@ def subject_of(clause: str) -> str:
     """
     found = words(clause)
     folded = clause.translate(FOLD)
-    if NOMINATIVE.match(folded):
+    if NOMINATIVE.match(folded) or REPORTED.match(folded):
         return "user"
+    other = OF_MINE.match(folded)
+    if other is not None and kin_of(other[1]) is None:
+        return other[1].lower()
     if YOUNGEST.match(clause.translate(FOLD)):
         return "child"
     for place, word in enumerate(found[:5]):
@@ -279,6 +298,8 @@ def subject_of(clause: str) -> str:
     if first[:1].isupper() and len(found) > 1 and OWN_SUBJECT.match(folded) is None:
         parts = parts_of_speech(first)
         is_name = bool(parts & {"Name", "Surn", "Patr"}) or not parts
+        is_name = is_name and not best_parts(first) & FUNCTION_WORDS
+        is_name = is_name and not any(map(_is_own_verb, found[1:]))
         if first.isascii():
             is_name = THIRD_PERSON.fullmatch(found[1]) is not None
         if is_name and "1per" not in parts:
@@ -327,6 +348,10 @@ def _says(head: str) -> bool:
     if found and found[0].isascii():
         return OWN_SUBJECT.match(head.translate(FOLD)) is not None or len(found) > 2
     return OWN_SUBJECT.match(head.translate(FOLD)) is not None or any(map(_is_verb, found))
+
+
+def _is_own_verb(word: str) -> bool:
+    return "VERB" in best_parts(word) and "1per" in parts_of_speech(word)
 
 
 def _is_verb(word: str) -> bool:
