@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
+from src.memory import endings
 from src.memory.facts import Fact
 from src.memory.plain_text import plain
 from src.memory.relation_table import BY_NAME, RELATIONS
@@ -20,6 +21,11 @@ from src.memory.relations import canonical_relation, canonical_subject, is_updat
 from src.memory.sameness import PREPOSITIONS
 from src.memory.words import Word, content_words, word_lemmas
 
+ENDED = re.compile(
+    "|".join((endings.LEFT_WORK, endings.LEFT_SCHOOL, endings.PARTED_WITH, endings.DIED,
+              endings.GIVEN_UP, endings.MOVED_OUT))
+)  # fmt: skip
+KIN_LETTERS = 5  # that words of one root have in common
 LIKING = re.compile(
     r"\b(?:любл\w*|люб(?:ит|ят|ишь|ил[аи]?|ить)|нрав[ия]т\w*|понравил\w*|обожа\w+|полюбил\w*"
     r"|like[sd]?|love[sd]?|enjoy(?:s|ed)?|adore[sd]?|fond of|(?:a )?(?:big )?fan of"
@@ -108,6 +114,8 @@ def denies(new: Fact, old: Fact) -> bool:
 
 def ends(new: Fact, old: Fact) -> bool:
     """Whether ``new`` tells the end of what ``old`` says, without a new value."""
+    if _ends_a_thing(new, old):
+        return True
     relation = BY_NAME.get(canonical_relation(old.relation))
     if relation is None or not relation.ends:
         return False
@@ -126,6 +134,37 @@ def ends(new: Fact, old: Fact) -> bool:
     names = [word for word in content_words(new.text) if word.is_name]
     others = [word for word in content_words(old.text) if word.is_name]
     return shares or not (names and others)
+
+
+def _ends_a_thing(new: Fact, old: Fact) -> bool:
+    """Whether the end of a thing, a job, a habit or a life is told, and the old fact is about it.
+
+    All that the clause names must be in the old fact: "уволилась из библиотеки" ends
+    "подрабатываю в библиотеке", whatever its relation is called.
+    """
+    if not stance(old.text).is_positive or ENDED.search(_flat(old.text)):
+        return False
+    known = content_words(f"{old.text} {old.object}")
+    for clause in CLAUSE.split(_flat(new.text)):
+        match = ENDED.search(clause)
+        if match is None or NEGATION.search(clause[: match.start()]):
+            continue
+        told = content_words(f"{clause[: match.start()]} , {clause[match.end() :]}")
+        if told and all(_has(known, word) or _begins_like(known, word) for word in told):
+            return True
+    return False
+
+
+def _begins_like(words: Iterable[Word], word: Word) -> bool:
+    """Whether one is made of the other: "plumbing", "plumber"."""
+    return any(
+        len(word.text) > KIN_LETTERS and word.text[:KIN_LETTERS] == other.text[:KIN_LETTERS]
+        for other in words
+    )
+
+
+def _flat(text: str) -> str:
+    return plain(text).replace("ё", "е")
 
 
 def ended_relations(text: str) -> list[str]:

@@ -38,7 +38,7 @@ ABOUT_ME = re.compile(
 # Questions for a name ask for words with a capital letter.
 ASKS_NAME = re.compile(
     r"как (?:\w+ ){0,2}(?:зовут|звать|называ\w+)|\bкто (?:мо|у меня)|имя|кличк|як (?:\w+ ){0,2}"
-    r"(?:звати|звуть|зветься|назива\w+)|\bхто (?:м|у мене)|ім'я|\bname\b|\bcalled\b|who(?:'s| is) my",
+    r"(?:звати|звуть|зветься|назива\w+)|\bхто (?:м|у мене)|ім'я|\bname\b|\bcalled\b|who(?:'?s| is) my",
     re.IGNORECASE,
 )
 SAME_RELATIONS = ({"works_as", "works_at"}, {"married_to", "partner"})

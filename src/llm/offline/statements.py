@@ -104,11 +104,11 @@ RELATIONS: tuple[tuple[str, int, re.Pattern[str]], ...] = tuple(
         ("works_as", 7, rf"{_OLD}(?:i\s+|i'm\s+|i am\s+){_OLD}(?:working\s+|"
         rf"work\s+)as\s+(?:an?\s+)?{_OBJ}"),
         ("works_as", 7, rf"{_OLD}(?:я|i'm|i am)\s+(?:[—–-]\s*)?{_OLD}(?:an?\s+|"
-        rf"the\s+)?(?P<object>(?:[\w-]+\s+){{0,2}}(?:\w+(?:ист|истка|арь|ар|ер|ор|тель|ітель|вед|знавець|"
-        rf"лог|граф|тик|ник|ница|ниця|ач|вач|чик|щик|щица|"
-         r"ант|ент|врач|лікар|юрист|повар|кухар|таксист|учитель|медсестра|няня|водій|"
-         r"(?:[dtnrlkvhp]er|[dtsn]or|ist)|nurse|chef|cook|lawyer|pilot|clerk|guard|judge|vet|"
-         r"doctor|teacher))(?:\s+(?:в|во|на|у|с|з|по|at|in|for|with)\s.+)?)$"),
+        rf"the\s+)?(?P<object>(?:[\w-]+\s+){{0,2}}(?:[^\W\d_]+(?:ист|истка|арь|ар|ер|ор|тель|ітель|вед|"
+        r"знавець|лог|граф|тик|ник|ница|ниця|ач|вач|чик|щик|щица|ант|ент|[dtnrlkvhpcg]er|[dtsn]or|"
+        r"ist|ian)|врач|лікар|юрист|повар|кухар|медсестра|няня|водій|швея|кравчиня|повариха|nurse|"
+        r"chef|cook|lawyer|pilot|clerk|guard|judge|vet|paralegal|accountant|assistant|architect)"
+        r"(?:\s+(?:в|во|на|у|с|з|по|at|in|for|with)\s.+)?)$"),
         ("works_at", 7, rf"{_OLD}(?:я\s+|i\s+)?(?:работаю|працюю|work)\s+{_OLD}(?:в|во|на|у|at|"
         rf"for)\s+{_OBJ}"),
         ("studies_at", 7, rf"{_OLD}(?:я\s+|i\s+)?(?:учусь|обучаюсь|навчаюс[яь]|вчусь|study|"
