@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from src.language.morphology import lemmas
+from src.language.morphology import noun_forms
 
 KIN = {
     form: name
@@ -44,4 +44,4 @@ def kin_of(word: str) -> str | None:
     lower = word.lower().replace("ё", "е").removesuffix("'s")
     if lower in KIN:
         return KIN[lower]
-    return next((KIN[form] for form in sorted(lemmas(word.lower())) if form in KIN), None)
+    return next((KIN[form] for form in sorted(noun_forms(word)) if form in KIN), None)

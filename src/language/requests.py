@@ -176,11 +176,14 @@ OVERVIEWS: dict[str, re.Pattern[str]] = {
         r"how (?:do|should|would|did) (?:i|you) .{0,30}(?:answer|reply|respond|talk to me|call me|"
         r"address me)|what (?:should|do|will) you call me|what .{0,10}i want to be called|(?:which|what) units (?:should|do|will)|"
         r"как .{0,30}(?:меня называть|ко мне обращаться|меня будешь звать)|"
+        r"(?:как|як) (?:я|мне|мені) .{0,30}(?:отвечал\w?|отвечать|відповіда\w+)|how i .{0,20}answer|"
         r"як .{0,30}(?:мене називати|до мене звертатис[яь])",
         "family": r"(?:о|про|about|(?:кто|хто|who)(?:'s| is| все)? (?:в|у|in)) "
         r"(?:моей|моих|мою|моїх|нашу|нашей|my|our)\s+(?:"
         r"сем\w+|родн\w+|родин\w*|рідн\w+|близк\w+|сім['\w]+|родственник\w*|родич\w*|family|"
         r"relatives|folks)",
+        "work": r"(?:о|об|про|насчет|щодо|стосовно|about|regarding)\s+(?:мо\w+|my)\s+"
+        r"(?:работ|робот|work|job|career|карьер)",
         "profile": r"(?:что|що|what)\b.{0,40}(?:обо мне|про меня|про мене|about me|on me)\b|"
         r"(?:что|що|what) (?:(?:ты|ти|вы|ви|do you|you) )*(?:помнишь|запомнила?|пам'ятаєш|"
         r"remember|know)"
@@ -236,7 +239,7 @@ TALK_WORDS = frozenset(
 
 
 def overview_of(text: str) -> str | None:
-    """Which overview a message asks for: ``profile``, ``family``, ``wishes``, or None."""
+    """Which overview a message asks for: ``profile``, ``family``, ``work``, ``wishes``, or None."""
     folded = text.translate(FOLD).strip()
     if len(folded) > 200:
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from src.language.content import content
 from src.language.morphology import best_parts, parts_of_speech, words
@@ -112,11 +113,11 @@ WISH = re.compile(
     r"завжди|"
     r"тепер|ніколи не|будь ласка|from now on|always|never|please|don't|do not|for the future|"
     r"in future)[\s,]*)*"
-    r"(?:отвечай|пиши|говори|обращайся|общайся|используй|называй|зови|будь|объясняй|указывай|"
+    r"(?:[\w-]+,\s+)?(?:отвечай|пиши|говори|обращайся|общайся|используй|называй|зови|будь|объясняй|указывай|"
     r"считай|"
     r"переводи|присылай|давай мне|не (?:пиши|используй|называй|обращайся|ставь|говори|отвечай|"
     r"задавай|добавляй)|"
-    r"відповідай|звертайся|спілкуйся|використовуй|кажи|клич|пояснюй|вказуй|рахуй|"
+    r"відповідай|звертайся|спілкуйся|використовуй|кажи|клич|називай|пиши|говори|пояснюй|вказуй|рахуй|"
     r"не (?:використовуй|звертайся|став|кажи|відповідай|додавай)|"
     r"answer|reply|respond|write|speak|talk|address|call me|use|keep (?:your|it|the|answers)|"
     r"be (?:brief|"
@@ -151,7 +152,7 @@ STANDING = re.compile(
 FIRST_PERSON = re.compile(
     r"\b(?:я|мы|мне|меня|мной|мо[йяеиюех]|моего|моему|моей|моим|моих|нас|нам|наш\w*|ми|мені|"
     r"мене|мною|мій|моє|"
-    r"мої|моєї|моєму|моїх|нашої|i|i'm|i've|i'd|we|we're|we've|me|my|mine|our|us)\b",
+    r"мої|моєї|моєму|моїх|нашої|i|i'?m|i'?ve|i'?d|we|we're|we've|me|my|mine|our|us)\b",
     re.IGNORECASE,
 )
 # A verb at the beginning, an auxiliary, or a subject with a verb of the third person.
@@ -174,18 +175,35 @@ ENGLISH_ORDER = re.compile(
 )
 
 
+# "…, ладно?" asks for no answer.
+TAG = re.compile(
+    r"[\s,]+(?:ладно|хорошо|ок|окей|да|пожалуйста|можно|добре|гаразд|так|будь ласка|ok|okay|please|"
+    r"alright|right|will you|would you)\s*\?+\s*$",
+    re.IGNORECASE,
+)
+# A full stop behind them ends no sentence.
+ABBREVIATION = re.compile(
+    r"(?:^|[\s(])(?:dr|mr|mrs|ms|st|prof|ул|г|д|кв|им|св|тел|т|вул|буд|ім|просп|пр|обл|р)\.$",
+    re.IGNORECASE,
+)
+
+
 def sentences(text: str) -> Iterator[str]:
     """The sentences of a message as written, each with its mark; of a long message the first."""
-    for number, match in enumerate(SENTENCE.finditer(text)):
-        if number > 4 * MAX_SENTENCES:
-            return
-        if match[0].strip():
-            yield match[0].strip()
+    begun = ""
+    for match in islice(SENTENCE.finditer(text), 4 * MAX_SENTENCES):
+        begun += match[0]
+        if ABBREVIATION.search(begun[-8:]) is None and len(begun) < MAX_SENTENCE:
+            if begun.strip():
+                yield begun.strip()
+            begun = ""
+    if begun.strip():
+        yield begun.strip()
 
 
 def is_question(sentence: str) -> bool:
-    """Whether a sentence asks, by its mark or its first words."""
-    folded = sentence.translate(FOLD)
+    """Whether a sentence asks, by its mark or its first words; "…, ok?" asks for nothing."""
+    folded = TAG.sub("", sentence.translate(FOLD))
     if "?" in folded:
         return True
     opener = OPENER.match(folded)

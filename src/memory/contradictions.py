@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from src.memory import endings
 from src.memory.facts import Fact
@@ -23,8 +23,20 @@ from src.memory.words import Word, content_words, word_lemmas
 
 ENDED = re.compile(
     "|".join((endings.LEFT_WORK, endings.LEFT_SCHOOL, endings.PARTED_WITH, endings.DIED,
-              endings.GIVEN_UP, endings.MOVED_OUT))
+              endings.GIVEN_UP, endings.MOVED_OUT, endings.FINISHED))
 )  # fmt: skip
+# When something ended is no part of what ended.
+TIMES = (
+    "вчера позавчера сегодня недавно день неделя месяц год весна лето осень зима утро вечер ночь "
+    "прошлый этот январь февраль март апрель май июнь июль август сентябрь октябрь ноябрь декабрь "
+    "вчора сьогодні нещодавно тиждень місяць рік весна літо осінь зима ранок минулий цей січень "
+    "лютий березень квітень травень червень липень серпень вересень жовтень листопад грудень "
+    "понедельник вторник среда четверг пятница суббота воскресенье понеділок вівторок середа "
+    "четвер п'ятниця субота неділя yesterday today recently day week weekend month year spring "
+    "summer autumn fall winter morning evening night last ago january february march april may "
+    "june july august september october november december monday tuesday wednesday thursday "
+    "friday saturday sunday"
+)
 KIN_LETTERS = 5  # that words of one root have in common
 LIKING = re.compile(
     r"\b(?:любл\w*|люб(?:ит|ят|ишь|ил[аи]?|ить)|нрав[ия]т\w*|понравил\w*|обожа\w+|полюбил\w*"
@@ -149,10 +161,16 @@ def _ends_a_thing(new: Fact, old: Fact) -> bool:
         match = ENDED.search(clause)
         if match is None or NEGATION.search(clause[: match.start()]):
             continue
-        told = content_words(f"{clause[: match.start()]} , {clause[match.end() :]}")
+        rest = content_words(f"{clause[: match.start()]} , {clause[match.end() :]}")
+        told = [word for word in rest if not word.lemmas & _times()]
         if told and all(_has(known, word) or _begins_like(known, word) for word in told):
             return True
     return False
+
+
+@cache
+def _times() -> frozenset[str]:
+    return frozenset(lemma for word in TIMES.split() for lemma in word_lemmas(word))
 
 
 def _begins_like(words: Iterable[Word], word: Word) -> bool:

@@ -107,7 +107,7 @@ RELATIONS = (
         "народився_у народилася_в народилася_у місце_народження",
         is_single=True,
         asked=r"где\b.{0,20}родил|\bде\b.{0,20}народи|where\b.{0,20}\bborn|\bродом\b|hometown"
-        r"|where (?:am i|do i come) from|place of birth|место рождения|місце народження",
+        r"|where (?:am i|do i come) from|place of birth|birthplace|место (?:\w+ )?рождения|місце (?:\w+ )?народження",
         about="родиться родина народитися born birthplace",
     ),
     Relation(

@@ -156,7 +156,9 @@ class Retriever:
         try:
             overview = query.overview()
             if overview is not None:
-                return await self._list(query, overview)
+                listed = await self._list(query, overview)
+                if listed or overview.kind != "work":  # nothing may be known as work
+                    return listed
             return await self._search(query)
         except StorageError as error:
             logger.warning("nothing could be searched", exc_info=error)
@@ -268,7 +270,7 @@ class Retriever:
             return False
         moment = query.now.astimezone(UTC)
         ended = document.valid_until is not None and document.valid_until <= moment
-        if ended and not time.wants_history and not time.periods:
+        if ended and document.retired_at is None and not time.wants_history and not time.periods:
             return False
         if document.hops is not None or document.bm25 > 0:
             return True

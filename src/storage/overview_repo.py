@@ -16,6 +16,7 @@ FAMILY = (
     "husband", "partner", "grandmother", "grandfather", "aunt", "uncle", "cousin", "family",
 )  # fmt: skip
 FAMILY_RELATIONS = ("has_child", "has_sibling", "has_parent", "married_to", "partner")
+WORK_RELATIONS = ("works_as", "works_at", "studies_at", "studies")
 WISH = "wish"
 
 
@@ -100,7 +101,7 @@ class OverviewRepository:
         owner: Owner,
         *,
         types: Sequence[str] | None = None,
-        about: Literal["family", "wishes"] | None = None,
+        about: Literal["family", "work", "wishes"] | None = None,
         period: tuple[datetime | None, datetime | None] = (None, None),
         limit: int = 20,
     ) -> list[Listed]:
@@ -109,6 +110,8 @@ class OverviewRepository:
         relations: Sequence[str] = ()
         if about == "family":
             subjects, relations = FAMILY, FAMILY_RELATIONS
+        elif about == "work":
+            subjects, relations = (), WORK_RELATIONS
         elif about == "wishes":
             subjects, relations = (), (WISH,)
         rows = self._client.fetch_all(

@@ -106,6 +106,8 @@ class Asked:
         text = record["text"]
         there = lemma_set(words(text))
         is_named = bool(self._names & there)
+        if self._names and not is_named and not self._roles:
+            return 0.0
         if self._roles and not (self._speaks_of_role(text) or is_named):
             return 0.0
         told = statements(text)

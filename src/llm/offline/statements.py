@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from src.language.kin import KIN, kin_of
 from src.language.morphology import best_parts, parts_of_speech, words
-from src.language.sentences import FOLD, is_wish, sentences, told
+from src.language.sentences import FOLD, TAG, is_wish, sentences, told
 
 MAX_FACTS = 12  # of one message
 CUT = re.compile(
@@ -31,7 +31,7 @@ OWN_SUBJECT = re.compile(
 )
 # "We with the kids go …" is about the user, "my brother …" is not.
 NOMINATIVE = re.compile(
-    r"(?:(?:теперь|сейчас|тепер|зараз|now|also)\s+)?(?:я|мы|ми|i|i'm|i've|i'd|i'll|we|we're|we've)"
+    r"(?:(?:теперь|сейчас|тепер|зараз|now|also)\s+)?(?:я|мы|ми|i|i'?m|i'?ve|i'd|i'll|we|we're|we've)"
     r"(?![\w-])",
     re.IGNORECASE,
 )
@@ -71,7 +71,7 @@ THIRD_PERSON = re.compile(r"(?!this|is$)[a-z]{2,}s|is|has|was|will|can|does", re
 _NAME = r"(?P<object>[^\W\d_][\w'-]*(?:\s+[A-ZА-ЯІЇЄҐ][\w'-]*)?)"
 _OBJ = r"(?P<object>.+)"
 _OLD = (
-    r"(?:(?:теперь|сейчас|уже|снова|опять|тепер|зараз|знову|вже|now|currently|again|already|"
+    r"(?:(?:сам|сама|теперь|сейчас|уже|снова|опять|тепер|зараз|знову|вже|now|currently|again|already|"
     r"still|just)\s+)*"
 )
 RELATIONS: tuple[tuple[str, int, re.Pattern[str]], ...] = tuple(
@@ -109,6 +109,8 @@ RELATIONS: tuple[tuple[str, int, re.Pattern[str]], ...] = tuple(
         r"ist|ian)|врач|лікар|юрист|повар|кухар|медсестра|няня|водій|швея|кравчиня|повариха|nurse|"
         r"chef|cook|lawyer|pilot|clerk|guard|judge|vet|paralegal|accountant|assistant|architect)"
         r"(?:\s+(?:в|во|на|у|с|з|по|at|in|for|with)\s.+)?)$"),
+        ("works_as", 7, rf"{_OLD}я\s+(?:[—–-]\s*)?{_OLD}(?P<object>(?P<noun>[^\W\d_]+)\s+"
+        r"(?:в|во|на|у)\s.+)$"),
         ("works_at", 7, rf"{_OLD}(?:я\s+|i\s+)?(?:работаю|працюю|work)\s+{_OLD}(?:в|во|на|у|at|"
         rf"for)\s+{_OBJ}"),
         ("studies_at", 7, rf"{_OLD}(?:я\s+|i\s+)?(?:учусь|обучаюсь|навчаюс[яь]|вчусь|study|"
@@ -181,12 +183,6 @@ AFTERWARDS = re.compile(
     re.IGNORECASE,
 )
 POSSESSIVE = re.compile(r"мо[юиейяё]\w*|мій|наш\w*", re.IGNORECASE)
-# "…, ладно?" asks for no answer.
-TAG = re.compile(
-    r"[\s,]+(?:ладно|хорошо|ок|окей|да|пожалуйста|можно|добре|гаразд|так|будь ласка|ok|okay|please|"
-    r"alright|will you|would you)\s*\?+\s*$",
-    re.IGNORECASE,
-)
 PIECE = re.compile(r"\s*[,;:.]\s+|\s+[—–-]\s+(?=я\s)")
 PREFERENCES = frozenset({"likes", "dislikes", "favourite", "diet"})
 FAMILY = 8  # importance of what is told of kin
@@ -257,12 +253,18 @@ def read(clause: str) -> Statement:
         return Statement(clause, subject, importance=importance)
     for piece in _pieces(clause):
         for relation, importance, pattern in RELATIONS:
-            if (match := pattern.match(piece.translate(FOLD))) is not None:
+            match = pattern.match(piece.translate(FOLD))
+            if match is not None and _is_noun(match.groupdict().get("noun")):
                 is_favourite = relation == "favourite"
                 name = f"favourite_{match['thing'].lower()}" if is_favourite else relation
                 kind = "preference" if relation in PREFERENCES else "user_fact"
                 return Statement(clause, subject, name, _object(piece, match), kind, importance)
     return Statement(clause)
+
+
+def _is_noun(word: str | None) -> bool:
+    """Whether "я … в стартапе" names what somebody is; True where a pattern asks for no noun."""
+    return word is None or best_parts(word) <= {"NOUN"}
 
 
 def _pieces(clause: str) -> list[str]:
@@ -297,7 +299,9 @@ def subject_of(clause: str) -> str:
     first = found[0] if found else ""
     if first[:1].isupper() and len(found) > 1 and OWN_SUBJECT.match(folded) is None:
         parts = parts_of_speech(first)
-        is_name = bool(parts & {"Name", "Surn", "Patr"}) or not parts
+        is_name = not parts or (
+            bool(parts & {"Name", "Surn", "Patr"}) and bool(parts & {"nomn", "datv"})
+        )
         is_name = is_name and not best_parts(first) & FUNCTION_WORDS
         is_name = is_name and not any(map(_is_own_verb, found[1:]))
         if first.isascii():
