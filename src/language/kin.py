@@ -18,8 +18,8 @@ KIN = {
         "child children kid kids twin twins baby toddler",
         "wife жена супруга дружина wife",
         "husband муж супруг чоловік husband",
-        "partner парень девушка невеста жених хлопець дівчина наречений наречена бывший бывшая "
-        "колишній колишня ex crush boyfriend girlfriend fiance fiancee partner",
+        "ex бывший бывшая колишній колишня ex",
+        "partner парень девушка невеста жених хлопець дівчина наречений наречена crush boyfriend girlfriend fiance fiancee partner",
         "grandmother бабушка бабуля бабуся grandmother grandma granny",
         "grandfather дедушка дед дідусь дід grandfather grandpa прадед прадід",
         "aunt тетя тітка aunt",

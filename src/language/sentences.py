@@ -142,7 +142,7 @@ WISH_TOPIC = re.compile(
 # Verbs that always speak of how to answer, and words that make an order last.
 STANDING = re.compile(
     r"\b(?:впредь|отныне|всегда|никогда|больше не|надалі|відтепер|завжди|ніколи|from now on|"
-    r"always|never|in future|отвечай|обращайся|общайся|называй|зови|говори со мной|пиши мне|"
+    r"always|never|in future|отвечай|обращайся|общайся|называй|зови|говори со мной|пиши мне|пиши мені|"
     r"відповідай|звертайся|спілкуйся|називай|клич|розмовляй|answer|reply|respond|call me|"
     r"address me|speak|talk to me|use|keep (?:your|it|the|answers)|be (?:brief|concise|short)|"
     r"avoid|stop (?:using|calling)|don't (?:use|call)|не (?:пиши|используй|називай|використовуй|"

@@ -11,10 +11,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import islice, pairwise
 
+from src.language.sentences import MAX_SENTENCES, sentences
+from src.language.sentences import is_question as asks
 from src.memory.contradictions import NEGATION, stance
-from src.memory.gate import ASKING
 from src.memory.plain_text import plain
 from src.memory.relation_table import BY_NAME
 from src.memory.relations import PEOPLE, canonical_subject
@@ -70,6 +71,11 @@ ALL_OF_ME = re.compile(
 EVERYTHING = re.compile(
     r"\b(?:все|всё|всю|усе|everything|anything|all)\b.{0,40}?\b(?:про|об?|обо|about|on|regarding"
     r"|связан\w*|пов'язан\w*|of|concerning|related)\b"
+)
+# Between a person and his name.
+NAMED = re.compile(
+    r"[\s,:—–-]+(?:(?:is|was|called|named|зовут|звали|звать|звати|звуть|це|это|по имени)[\s—–-]+)*",
+    re.IGNORECASE,
 )
 HAVING_THAT = re.compile(
     r"\b(?:у (?:меня|нас|мене) (?:есть|є|була?|был[аи]?)"
@@ -148,8 +154,8 @@ def asks_to_forget_all(text: str) -> bool:
 
 def is_question(text: str) -> bool:
     """Whether a text asks, and tells nothing."""
-    flat = plain(text)
-    return flat.rstrip(' "»)').endswith("?") or ASKING.match(flat.lstrip(' "«(')) is not None
+    found = list(islice(sentences(text), MAX_SENTENCES))
+    return bool(found) and all(map(asks, found))
 
 
 def is_meant(request: Request, told: Told) -> bool:
@@ -190,9 +196,18 @@ def names_of(request: Request, told: Iterable[Told]) -> frozenset[str]:
         words = content_words(entry.text)
         for word, following in pairwise(words):
             is_named = any(word.lemmas & wanted.lemmas for wanted in request.words)
-            if is_named and following.is_name and following.start - word.end <= len(" — "):
+            between = entry.text[word.end : following.start]
+            if is_named and following.is_name and NAMED.fullmatch(between):
                 names |= following.lemmas
     return frozenset(names)
+
+
+def is_about_person(request: Request, told: Told) -> bool:
+    """Whether a request names nobody but people, and a fact speaks of one of them."""
+    if not request.words or not all(word.is_kin or word.is_name for word in request.words):
+        return False
+    known = lemmas_of(f"{told.text} {told.object}") | _subject_lemmas(told.subject)
+    return any(word.lemmas & known for word in request.words)
 
 
 def _fits(request: Request, told: Told) -> bool:

@@ -12,6 +12,7 @@ from src.memory.forget_requests import (
     Request,
     Told,
     choose,
+    is_about_person,
     is_forget_request,
     is_meant,
     is_question,
@@ -164,6 +165,8 @@ class Forgetter:
             told = {f.id: (f, _told(f)) for f in known if f.is_living is living or everything}
             fitting = [(id_, t) for id_, (_, t) in told.items() if is_meant(request, t)]
             if everything:
+                people = [(id_, t) for id_, (_, t) in told.items() if is_about_person(request, t)]
+                fitting += people
                 names = names_of(request, (t for _, t in fitting))
                 by_name = {id_ for id_, (_, t) in told.items() if names & lemmas_of(t.text)}
                 chosen = [id_ for id_ in told if id_ in {i for i, _ in fitting} | by_name]

@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
-from src.language.content import ANSWER_KINDS, Lemmas, content
+from src.language.content import ANSWER_KINDS, EMPTY_WORDS, Lemmas, content
 from src.language.kin import kin_of
 from src.language.morphology import lemmas, words
 from src.language.relation_questions import asked_relations, relation_term
@@ -90,7 +90,9 @@ class Asked:
         folded = question.translate(FOLD)
         found = words(question)
         self._roles = {role for word in found if (role := kin_of(word))}
-        self._names = lemma_set(word for word in found[1:] if word[:1].isupper())
+        self._names = lemma_set(
+            word for word in found[1:] if word[:1].isupper() and word.lower() not in EMPTY_WORDS
+        )
         self._is_about_me = ABOUT_ME.search(folded) is not None and not self._roles
         self._relations = set(asked_relations(question))
         for same in SAME_RELATIONS:

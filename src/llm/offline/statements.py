@@ -59,6 +59,12 @@ THIRD_PERSON_SUBJECT = re.compile(
     r"this|that|it|it's|he|she|they|his|her|their|there|which|who)(?![\w-])",
     re.IGNORECASE,
 )
+# "…, I see her on Thursdays": whom?
+PRONOUN_OBJECT = re.compile(
+    r"(?<![\w-])(?:her|him|them|it|there|ней|ним|ними|нему|нее|него|неї|нього|нею|її|їх|ему|її|там)"
+    r"(?![\w-])",
+    re.IGNORECASE,
+)
 BEGINNING = 4  # words of a clause among which its verb stands
 ENGLISH_BEGINNING = re.compile(
     r"(?:(?:also|usually|often|now|always|never|can't|don't|do not|really)\s+)*"
@@ -117,7 +123,7 @@ RELATIONS: tuple[tuple[str, int, re.Pattern[str]], ...] = tuple(
         rf"studying)\s+{_OLD}(?:в|во|на|у|at)\s+{_OBJ}"),
         ("married_to", 8, rf"(?:я\s+|i'm\s+|i am\s+)?{_OLD}(?:женат\w?|замужем|одружен\w+|"
         rf"заміжня|married)\s+(?:на|за|з|із|с|to)\s+{_OBJ}"),
-        ("partner", 7, rf"(?:я\s+|i'm\s+|i am\s+)?{_OLD}(?:встречаюсь|зустрічаюс[ья]|dating|"
+        ("partner", 7, rf"(?:я\s+|i'm\s+|i am\s+)?{_OLD}(?:встречаюсь|зустрічаюс[ья]|dating|going\s+out|"
         rf"engaged|seeing)\s+(?:с|со|з|із|to|with)?\s*{_OBJ}"),
         ("works_as", 7, r"(?:по профессии|за професією|за фахом|by (?:trade|profession)),?\s+"
         r"(?:(?:я|i'm|i am|вообще-то|взагалі-то)\s+)*(?:an?\s+)?(?P<object>.+)"),
@@ -329,7 +335,7 @@ def _begins(tail: str, subject: str) -> bool:
     "…, она из приюта" and "…, работает там гидом" do: nobody knows who, without the rest.
     """
     folded = tail.translate(FOLD)
-    if len(words(tail)) < 2:
+    if len(words(tail)) < 2 or PRONOUN_OBJECT.search(re.split(r"[,;:.]", folded, maxsplit=1)[0]):
         return False
     if OWN_SUBJECT.match(folded):
         return True
