@@ -269,7 +269,8 @@ class Retriever:
         if document.kind not in query.kinds or not _is_wanted(document, query):
             return False
         moment = query.now.astimezone(UTC)
-        ended = document.valid_until is not None and document.valid_until <= moment
+        until = document.valid_until  # what was over when it was told is history, and stays true
+        ended = until is not None and document.said_at < until <= moment
         if ended and document.retired_at is None and not time.wants_history and not time.periods:
             return False
         if document.hops is not None or document.bm25 > 0:

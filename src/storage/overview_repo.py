@@ -41,7 +41,8 @@ FROM memories f
 LEFT JOIN LATERAL (SELECT uid, said_at, message_id FROM memory_sources
                    WHERE memory_id = f.id ORDER BY said_at DESC, id DESC LIMIT 1) AS s ON true
 WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s AND f.retired_at IS NULL
-  AND (f.valid_until IS NULL OR f.valid_until > now())
+  AND (f.valid_until IS NULL OR f.valid_until > now()
+       OR f.valid_until <= coalesce(s.said_at, f.created_at))
   AND (%(types)s::text[] IS NULL OR f.memory_type = ANY(%(types)s))
   AND (%(subjects)s::text[] IS NULL OR f.subject = ANY(%(subjects)s)
        OR f.relation = ANY(%(relations)s))

@@ -296,25 +296,27 @@ def subject_of(clause: str) -> str:
     other = OF_MINE.match(folded)
     if other is not None and kin_of(other[1]) is None:
         return other[1].lower()
-    if YOUNGEST.match(clause.translate(FOLD)):
+    if YOUNGEST.match(folded):
         return "child"
     for place, word in enumerate(found[:5]):
         role = kin_of(word)
         if role is not None and not _has_user_verb(found[:place]):
             return role
-    first = found[0] if found else ""
-    if first[:1].isupper() and len(found) > 1 and OWN_SUBJECT.match(folded) is None:
-        parts = parts_of_speech(first)
-        is_name = not parts or (
-            bool(parts & {"Name", "Surn", "Patr"}) and bool(parts & {"nomn", "datv"})
-        )
-        is_name = is_name and not best_parts(first) & FUNCTION_WORDS
-        is_name = is_name and not any(map(_is_own_verb, found[1:]))
-        if first.isascii():
-            is_name = THIRD_PERSON.fullmatch(found[1]) is not None
-        if is_name and "1per" not in parts:
-            return first.lower()
-    return "user"
+    is_named = len(found) > 1 and OWN_SUBJECT.match(folded) is None and _is_name(found)
+    return found[0].lower() if is_named else "user"
+
+
+def _is_name(found: list[str]) -> bool:
+    """Whether the first of some words names somebody of whom the others tell."""
+    first = found[0]
+    if not first[:1].isupper() or best_parts(first) & FUNCTION_WORDS:
+        return False
+    if first.isascii():
+        return THIRD_PERSON.fullmatch(found[1]) is not None and "I" not in found
+    parts = parts_of_speech(first)
+    is_known = bool(parts & {"Name", "Surn", "Patr"}) and bool(parts & {"nomn", "datv"})
+    is_name = not parts or is_known
+    return is_name and "1per" not in parts and not any(map(_is_own_verb, found[1:]))
 
 
 def _has_user_verb(before: list[str]) -> bool:
