@@ -29,15 +29,17 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 
-from src.language.requests import ForgetRequest, forget_request, is_private
+from src.language.requests import forget_request, is_private
 from src.language.sentences import is_question, sentences
 from src.llm.offline.replies import describe_forgotten, describe_saved, quote_found
 from src.llm.offline.statements import statements
 from src.llm.offline.tasks import do_task, fill_form
+from src.llm.prompts.new_words import NewWords, own_words_of
 from src.llm.prompts.time_label import strip_time_label
 from src.texts import Language, detect_language, say
 
 SEARCHED = 20  # results that are looked at
+MAX_CALLS = 8  # of one reply; more would not run
 TIME_QUESTION = re.compile(
     r"(?:который час|сколько (?:сейчас )?времени|котра година|скільки (?:зараз )?часу|"
     r"what(?:'s| is)? (?:the )?time|current time)\b(?:\s+\w+){0,3}?"
@@ -119,36 +121,60 @@ def answer(
     task = do_task(_system_text(messages), text)
     if task is not None:
         return AIMessage(content=task)
+    said = own_words_of(messages)
+    text = "\n".join(words["text"].strip() for words in said if words["is_asked"])
     language = detect_language(text)
-    results = _results_at_the_end(messages)
+    results = _results(messages)
+    wanted = forget_request(text)
+    if not results and wanted is not None and not wanted.about and not wanted.everything:
+        return AIMessage(content=say("forget_what", language))
+    calls = [call for call in _calls(said) if call[0] in tool_names][len(results) :]
+    if calls:
+        return _message(calls[:MAX_CALLS])
     if results:
         return AIMessage(content=_after_tools(results, text, language))
-    wanted = forget_request(text)
-    if wanted is not None and not wanted.about and not wanted.everything:
-        return AIMessage(content=say("forget_what", language))
-    calls = [call for call in _calls(text, wanted) if call[0] in tool_names]
-    if calls:
-        return _message(calls)
     asked = any(is_question(sentence) for sentence in sentences(text))
     return AIMessage(content=_unknown(language) if asked else say("offline_note", language))
 
 
-def _calls(text: str, wanted: ForgetRequest | None) -> list[Call]:
-    """What is to be done with a message: forget, keep quiet, or remember and find."""
+def _calls(said: Sequence[NewWords]) -> list[Call]:
+    """What is to be done with the messages that came together, each by itself.
+
+    What others of a group told is remembered as well; only the one who asks asks for something.
+    """
+    calls: list[Call] = []
+    questions: list[str] = []
+    for words in said:
+        text = words["text"].strip()
+        done = _asked_for(text) if words["is_asked"] else []
+        if not done:
+            calls += [("save_user_fact", _named(s.arguments(), words)) for s in statements(text)]
+        if not done and words["is_asked"]:
+            questions += [sentence for sentence in sentences(text) if is_question(sentence)]
+        calls += done
+    if questions:
+        calls.append(("search_memory", {"query": " ".join(questions), "limit": SEARCHED}))
+    return calls
+
+
+def _asked_for(text: str) -> list[Call]:
+    """What a message asks to have done: forget, keep quiet, tell the time."""
+    wanted = forget_request(text)
     if is_private(text):
         return [("keep_private", {})]
     if wanted is not None and not wanted.about:
-        return [("forget_everything", {})]
+        return [("forget_everything", {})] if wanted.everything else []
     if wanted is not None:
         return [("forget_fact", {"about": wanted.about, "everything": wanted.everything})]
     time = TIME_QUESTION.search(text)
     if time is not None:
         return [("current_time", {"time_zone": (time["place"] or "").strip()})]
-    calls: list[Call] = [("save_user_fact", s.arguments()) for s in statements(text)]
-    question = " ".join(sentence for sentence in sentences(text) if is_question(sentence))
-    if question:
-        calls.append(("search_memory", {"query": question, "limit": SEARCHED}))
-    return calls
+    return []
+
+
+def _named(arguments: dict[str, Any], words: NewWords) -> dict[str, Any]:
+    """The arguments of a fact with the message that tells it."""
+    return arguments | ({"message": words["uid"]} if words["uid"] else {})
 
 
 def _after_tools(results: Sequence[ToolMessage], text: str, language: Language) -> str:
@@ -184,12 +210,14 @@ def _read(result: ToolMessage) -> dict[str, Any]:
     return record if isinstance(record, dict) else {}
 
 
-def _results_at_the_end(messages: Sequence[BaseMessage]) -> list[ToolMessage]:
+def _results(messages: Sequence[BaseMessage]) -> list[ToolMessage]:
+    """What the tools of this turn returned."""
     results: list[ToolMessage] = []
     for message in reversed(messages):
-        if not isinstance(message, ToolMessage):
+        if isinstance(message, HumanMessage):
             break
-        results.append(message)
+        if isinstance(message, ToolMessage):
+            results.append(message)
     return results[::-1]
 
 

@@ -45,6 +45,8 @@ def quote_found(found: dict[str, Any], question: str, language: Language) -> str
     if found.get("overview"):
         return _overview(found, language)
     records = [r for r in _records(found) if statements(r["text"])]
+    if ABOUT_ME.search(question.translate(FOLD)) or POSSESSED.search(question.translate(FOLD)):
+        records = [r for r in records if r.get("of_asker", True)]  # nobody answers for another
     fitting = [r for r in records if answers(r, question, records)]
     now = sorted((r for r in fitting if r.get("holds", True)), key=_said, reverse=True)[:QUOTED]
     past = sorted((r for r in fitting if not r.get("holds", True)), key=_said, reverse=True)
@@ -179,7 +181,9 @@ def _records(found: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _line(record: dict[str, Any], language: Language) -> str:
     day = _day(record["said_at"])
-    return f"{say('offline_quote', language, said_at=day, text=record['text'])} [{record['n']}]"
+    author = record.get("words_of") or record.get("speaker")
+    text = f"{author}: {record['text']}" if author else record["text"]
+    return f"{say('offline_quote', language, said_at=day, text=text)} [{record['n']}]"
 
 
 def _said(record: dict[str, Any]) -> str:
