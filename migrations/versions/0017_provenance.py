@@ -33,7 +33,7 @@ UPDATE memories f SET speaker_id = (
     WHERE s.memory_id = f.id AND s.sender_id IS NOT NULL ORDER BY s.id LIMIT 1)
 WHERE f.telegram_user_id < 0;
 COMMENT ON COLUMN memories.speaker_id IS
-    'Which member of the group told it of himself: "user" in subject is he. NULL in a private chat.';
+    'Which member of a group told it: "user" in subject is he. NULL in a private chat.';
 COMMENT ON COLUMN memories.speaker IS 'What he is called.';
 COMMENT ON COLUMN memories.content_hash IS
     'sha256 of the normalised text; in a group, with the id of the member who told it.';

@@ -31,8 +31,9 @@ MARK = re.compile(
     r"|from the file|tools used)\b"
 )
 ROLE_LINE = re.compile(rf"\s*(?:#{{1,6}}\s*(?:{ROLE}|instructions?)\b|{ROLE}\s*:)")
+SPACES = re.compile(r"[^\S\n]+")
 SIGNS = re.compile(r"[<\[＜［﹤]")
-LINE_START = re.compile(r"(?:\A|(?<=[\n\r\x0b\x0c\x85\u2028\u2029]))(?=\s*\S)")
+LINE_START = re.compile(r"(?:\A|(?<=[\n\r\x0b\x0c\x85\u2028\u2029]))(?=[ \t\xa0]{0,40}\S)")
 ANY_TAG = re.compile(r"<\s*/?\s*[^\W\d][\w':.-]{0,40}(?:\s[^<>]{0,80})?/?>")
 TOOL_CALL = re.compile(r"[\"']?\b(?:arguments|parameters|args)[\"']?\s*:\s*\{")
 
@@ -66,6 +67,6 @@ def _folded(text: str, start: int) -> str:
 
 
 def _fold(text: str) -> str:
-    """The text without invisible characters, of one width and case."""
+    """The text without invisible characters, of one width and case, with single spaces."""
     visible = INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
-    return unicodedata.normalize("NFKC", visible).casefold()
+    return SPACES.sub(" ", unicodedata.normalize("NFKC", visible).casefold())

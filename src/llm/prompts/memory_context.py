@@ -23,7 +23,7 @@ MEMORIES_INTRO = (
 MAX_MEMORY = 600  # characters shown of one memory
 
 
-def key_facts_text(facts: Sequence[dict[str, Any]], wishes: Sequence[dict[str, Any]]) -> str:
+def key_facts_text(facts: Sequence[dict[str, Any]], wishes: Sequence[dict[str, Any]] = ()) -> str:
     """``{"said_at", "text"}`` of each fact, and of each wish about the answers."""
     parts = [f"{KEY_FACTS_INTRO}\n{block('key_facts', facts)}"] if facts else []
     parts += [f"{WISHES_INTRO}\n{block('wishes', wishes)}"] if wishes else []
