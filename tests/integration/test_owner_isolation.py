@@ -540,6 +540,7 @@ CASES: dict[str, Callable[[Stage], Any]] = {
 FOR_EVERYBODY = {
     "EmbeddingRepository.list_unembedded": "see the test of the messages before a document",
     "EmbeddingRepository.choose_model": "changes which vectors are wanted, of all owners",
+    "ExtractionRepository.list_parted": "conversations of whoever left something unread",
     "ErasureRepository.vacuum": "frees the places of deleted rows, and reads none",
     "EmbeddingRepository.delete_other_models": "deletes models that no document refers to",
 }
