@@ -15,12 +15,12 @@ from langchain_core.messages import (
     ToolMessage,
 )
 from pydantic import BaseModel
-from src.llm.offline_facts import parse_facts
 
 from src.graph.nodes.generate_confirmation import REFUSALS
 from src.graph.tools.current_time import build_current_time
 from src.llm.chat import ModelCaller
 from src.llm.offline import MAX_FACTS, OfflineChatModel, answer
+from src.llm.offline_facts import parse_facts
 from src.llm.prompts.assistant import SYSTEM_PROMPT
 from src.llm.prompts.conflicts import Conflict, Conflicts, conflict_messages
 from src.llm.prompts.extraction import ExtractedFacts, extraction_messages

@@ -7,6 +7,7 @@ import re
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from src.llm.offline_clauses import MAX_SENTENCE
 from src.llm.offline_facts import (
     MAX_FACTS,
