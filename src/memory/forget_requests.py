@@ -22,6 +22,12 @@ from src.memory.relations import PEOPLE, canonical_subject
 from src.memory.sameness import PREPOSITIONS
 from src.memory.words import Word, content_words, lemmas_of, word_lemmas
 
+# How a question begins.
+ASKING = re.compile(
+    r"(?:а |и |і |and |so |but )?(?:кто|что|где|куда|откуда|когда|как|сколько|почему|зачем"
+    r"|как\w{2,3}|чей|хто|що|де|куди|звідки|коли|як|скільки|чому|навіщо|як\w{1,2}|чи|what|when|where|who"
+    r"|whom|whose|how|why|which|is|are|am|was|were|do|does|did|can|could|will|would|should|have|has)\b"
+)
 # Words of the request itself, by their beginnings.
 REQUESTS = (
     r"забудь\w*|забыть|забывай\w*|позабудь\w*|удали\w*|удаляй\w*|сотри\w*|стереть|вычеркни\w*"

@@ -133,7 +133,7 @@ class Memories:
             self._forgetter.forget_about, owner, about, everything=everything,
             request_id=request_id,
         )  # fmt: skip
-        if found.texts or found.ask or found.nearest:
+        if found.texts or found.ask or found.nearest or not about.strip():
             return found
         query = Query(owner, about, datetime.now(UTC), limit=MAX_NEAREST, kinds=("memory",))
         hits = await self.search(query)

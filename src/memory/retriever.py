@@ -53,6 +53,7 @@ class Query:
         types: Which types of facts count; None: all of them, and messages.
         since: Only what was said from then on (aware).
         until: Only what was said before (aware).
+        speaker_id: In a group, who asks: an overview of him lists what he told.
     """
 
     owner: Owner
@@ -68,6 +69,7 @@ class Query:
     types: Sequence[str] | None = None
     since: datetime | None = None
     until: datetime | None = None
+    speaker_id: int | None = None
 
     def overview(self) -> Overview | None:
         """The overview that is asked for: by the text, or by a listing without a text."""
@@ -96,6 +98,9 @@ class Hit:
         memory_type: Of a fact.
         retired: Whether it is a fact that does not hold any more, or the message that told one.
         successor: Of such a fact, the one that holds instead, or tells its end.
+        is_own: Whether the sender typed it himself; else they are words of others.
+        author: Whose words they are, by name, where they are not simply the user's.
+        author_id: Who told it, in a group.
     """
 
     uid: str
@@ -111,6 +116,13 @@ class Hit:
     memory_type: str | None = None
     retired: bool = False
     successor: int | None = None
+    is_own: bool = True
+    author: str | None = None
+    author_id: int | None = None
+
+    def is_of(self, speaker_id: int | None) -> bool:
+        """Whether it tells of the one who asks: of the user, or of this member of the group."""
+        return self.is_own and (speaker_id is None or self.author_id in (None, speaker_id))
 
 
 class Retriever:
@@ -218,6 +230,7 @@ class Retriever:
                     types=query.types,
                     about=about,
                     period=period,
+                    speaker_id=query.speaker_id,
                     limit=limit,
                 )
         return [_listed_hit(entry) for entry in listed[:limit]]
@@ -309,6 +322,9 @@ class Retriever:
             channels=channels,
             memory_type=document.memory_type,
             retired=document.retired_at is not None,
+            is_own=document.is_own,
+            author=document.author,
+            author_id=document.author_id,
         )
 
 
@@ -335,6 +351,9 @@ def _listed_hit(entry: Listed) -> Hit:
         similarity=1.0,
         channels={"dense": 0.0, "lexical": 0.0},
         memory_type=entry.memory_type,
+        is_own=entry.is_own,
+        author=entry.author,
+        author_id=entry.author_id,
     )
 
 

@@ -187,6 +187,17 @@ WHERE e.telegram_user_id = %(owner)s AND e.thread_id = %(thread_id)s
   AND NOT EXISTS (SELECT 1 FROM memory_entities l WHERE l.entity_id = e.id)
 """
 
+# Replies that quote what is gone.
+CLEAR_QUOTED = """
+UPDATE messages m SET quoted = NULL, quoted_author_id = NULL
+FROM conversations c
+WHERE c.id = m.conversation_id AND m.quoted IS NOT NULL
+  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+  AND EXISTS (SELECT 1 FROM unnest(%(gone)s::text[]) AS gone
+              WHERE position(lower(m.quoted) IN lower(gone)) > 0
+                 OR position(lower(gone) IN lower(m.quoted)) > 0)
+"""
+
 # What can be taken back for a while.
 INSERT_FORGETTING = """
 INSERT INTO forgettings (telegram_user_id, thread_id, kept)
@@ -297,6 +308,9 @@ class ForgettingRepository:
             set_quote(transaction, owner, number, after)
         transaction.execute(DELETE_FACTS, {**owner.columns(), "facts": list(facts)})
         self._change(transaction, owner, changes)
+        gone = [*texts, *(change.before for change in changes)]
+        gone += [row["text"] for row in kept["facts"]]
+        transaction.execute(CLEAR_QUOTED, {**owner.columns(), "gone": [g for g in gone if g]})
         for statement in (DELETE_RESULTS, DELETE_ORPHANED_ENTITIES):
             transaction.execute(statement, owner.columns())
         stored = json.dumps(kept, ensure_ascii=False)

@@ -24,8 +24,9 @@ from langchain_core.messages import AIMessageChunk, HumanMessage
 
 from src.graph.tools.save_user_fact import find_said
 from src.graph.tools.search_memory import ASKS_THE_BOT
+from src.language.relation_questions import asked_relations
 from src.llm import offline, offline_facts, offline_replies, offline_tasks
-from src.llm.prompts.quoting import block, quoted, without_own_tags
+from src.llm.prompts.quoting import block, quoted
 from src.llm.prompts.summary import summary_messages
 from src.llm.prompts.time_label import (
     LabelFilter,
@@ -35,10 +36,9 @@ from src.llm.prompts.time_label import (
 )
 from src.llm.reply import Reply, read_arguments, sound
 from src.llm.tokens import TokenCounter
-from src.memory import citations, plain_text, ranking, relations
+from src.memory import citations, imitations, plain_text, ranking, relations
 from src.memory.facts import CandidateFact
 from src.memory.gate import refuse
-from src.language.relation_questions import asked_relations
 from src.memory.relative_dates import resolve_dates, when_valid
 from src.memory.retriever import entity_terms
 from src.memory.sameness import content_hash, is_same
@@ -126,7 +126,8 @@ READERS: dict[str, Reader] = {
     "time_label.add": lambda text: add_time_label(text, NOW, "Europe/Kyiv"),
     "time_label.read": lambda text: read_time_label(text, "Europe/Kyiv"),
     "time_label.strip": strip_time_label,
-    "quoting.without_own_tags": without_own_tags,
+    "imitations.escaped": imitations.escaped,
+    "imitations.imitates": imitations.imitates,
     "quoting.quoted": lambda text: quoted({"text": text}),
     "reply.streamed": streamed,
     "reply.sound": sound,
@@ -138,7 +139,6 @@ READERS: dict[str, Reader] = {
     "retriever.entity_terms": entity_terms,
     "plain_text.plain": plain_text.plain,
     "plain_text.normalise": plain_text.normalise,
-    "plain_text.readings": plain_text.readings,
     "sameness.content_hash": content_hash,
     "sameness.is_same": lambda text: is_same(text, f"{text} x", similarity=1.0),
     "sensitive_text.holds_secret": holds_secret,

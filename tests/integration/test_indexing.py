@@ -686,6 +686,7 @@ def parameters_of(connection: psycopg2.extensions.connection) -> dict[str, Any]:
         "first": 370,
         "last": 380,
         "before": 371,
+        "speaker_id": None,
         "minutes": 60,
         "older_than": 0,
     }

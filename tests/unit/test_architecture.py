@@ -33,6 +33,8 @@ LEVELS: tuple[tuple[str, ...], ...] = (
         "src.memory.relations",
         "src.memory.endings",
         "src.memory.plain_text",
+        "src.memory.imitations",
+        "src.memory.voices",
     ),
     ("src.storage",),
     ("src.llm",),

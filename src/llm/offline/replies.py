@@ -35,6 +35,10 @@ ABOUT_ME = re.compile(
     r"зовут\sменя)(?![\w-])",
     re.IGNORECASE,
 )
+OF_MINE = re.compile(
+    r"(?<![\w-])(?:мо[йяеию]\w*|мо[єї]\w*|мого|мі[йм]\w*|наш\w*|меня|мене|my|our|mine|me)(?![\w-])",
+    re.IGNORECASE,
+)
 # Questions for a name ask for words with a capital letter.
 ASKS_NAME = re.compile(
     r"как (?:\w+ ){0,2}(?:зовут|звать|называ\w+)|\bкто (?:мо|у меня)|имя|кличк|як (?:\w+ ){0,2}"
@@ -52,7 +56,10 @@ def quote_found(found: Record, question: str, language: Language) -> str | None:
     """
     if found.get("overview"):
         return _overview(found, language)
-    fitting = answering(_records(found), question)
+    records = _records(found)
+    if Asked(question).is_of_asker:
+        records = [r for r in records if r.get("of_asker", True)]  # nobody answers for another
+    fitting = answering(records, question)
     now = sorted((r for r in fitting if r.get("holds", True)), key=_order, reverse=True)[:QUOTED]
     past = sorted((r for r in fitting if not r.get("holds", True)), key=_order, reverse=True)
     succeeded = [r for r in past if r.get("replaced_by")]
@@ -94,6 +101,7 @@ class Asked:
             word for word in found[1:] if word[:1].isupper() and word.lower() not in EMPTY_WORDS
         )
         self._is_about_me = ABOUT_ME.search(folded) is not None and not self._roles
+        self.is_of_asker = self._is_about_me or OF_MINE.search(folded) is not None
         self._relations = set(asked_relations(question))
         for same in SAME_RELATIONS:
             terms = {relation_term(relation) for relation in same}
@@ -237,7 +245,9 @@ def _records(found: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _line(record: dict[str, Any], language: Language) -> str:
     day = _day(record["said_at"])
-    return f"{say('offline_quote', language, said_at=day, text=record['text'])} [{record['n']}]"
+    author = record.get("words_of") or record.get("speaker")
+    text = f"{author}: {record['text']}" if author else record["text"]
+    return f"{say('offline_quote', language, said_at=day, text=text)} [{record['n']}]"
 
 
 def _order(record: Record) -> tuple[str, int]:

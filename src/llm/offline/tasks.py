@@ -34,13 +34,10 @@ def do_task(system: str, prompt: str) -> str | None:
 
 
 def _understanding(prompt: str) -> dict[str, Any]:
-    record = _last_record(prompt, "messages")
-    text = str(record.get("text", ""))
-    wanted = forget_request(text)
+    wanted = forget_request(str(_last_record(prompt, "messages").get("text", "")))
     if wanted is not None:
         return {"intent": "forget", "facts": [], "query": wanted.about}
-    told = statements(text)
-    facts = [_form(statement, str(record.get("uid", ""))) for statement in told]
+    facts = _extracted_facts(prompt)["facts"]
     return {"intent": "teach" if facts else "solve", "facts": facts, "query": ""}
 
 
@@ -49,7 +46,7 @@ def _extracted_facts(prompt: str) -> dict[str, Any]:
         "facts": [
             _form(statement, str(record.get("uid", "")))
             for record in _records(prompt, "messages")
-            if record.get("role") == "user"
+            if record.get("role") == "user" and not any(key.endswith("_from") for key in record)
             for statement in statements(str(record.get("text", "")))
         ]
     }
