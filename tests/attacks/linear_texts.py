@@ -24,6 +24,7 @@ from langchain_core.messages import AIMessageChunk, HumanMessage
 
 from src.graph.tools.save_user_fact import find_said
 from src.graph.tools.search_memory import ASKS_THE_BOT
+from src.language.relation_questions import asked_relations
 from src.llm import offline, offline_facts, offline_replies, offline_tasks
 from src.llm.prompts.quoting import block, quoted, without_own_tags
 from src.llm.prompts.summary import summary_messages
@@ -38,7 +39,6 @@ from src.llm.tokens import TokenCounter
 from src.memory import citations, plain_text, ranking, relations
 from src.memory.facts import CandidateFact
 from src.memory.gate import refuse
-from src.language.relation_questions import asked_relations
 from src.memory.relative_dates import resolve_dates, when_valid
 from src.memory.retriever import entity_terms
 from src.memory.sameness import content_hash, is_same

@@ -10,6 +10,7 @@ import pytest
 
 from src.memory.retriever import Query
 from src.storage.pg_client import PgClient
+from src.storage.purge_repo import PurgeRepository
 from src.texts import say
 from tests.fakes.openai_server import ChatRequest
 from tests.integration.memory_rig import (
@@ -170,7 +171,7 @@ async def test_after_ten_minutes_nothing_of_it_is_left_anywhere(person: Person) 
         "UPDATE forgettings SET created_at = now() - interval '11 minutes'"
         " WHERE telegram_user_id = %(user)s RETURNING id"
     )
-    assert await person.rig.core.memory.turns.purge_forgotten() == 1
+    assert PurgeRepository(person.rig.client).purge_forgotten() == 1
     assert await person.rig.core.commands.run("undo", person.user, language="ru") == say(
         "undo_nothing", "ru"
     )

@@ -12,7 +12,10 @@ from uuid import UUID
 import pytest
 
 from src.errors import QuestionMovedError
+from src.memory.facts import Fact
+from src.memory.terms import terms
 from src.storage.conversation_repo import ConversationRepository
+from src.storage.forgetting_repo import ForgettingRepository
 from src.storage.memory_repo import MemoryRepository, NewMemory, Source
 from src.storage.memory_shelf_repo import MemoryShelfRepository
 from src.storage.owner import Owner
@@ -74,8 +77,8 @@ class Group:
 
     def teach(self, message: int, text: str) -> int:
         fact = NewMemory(
-            text=text, memory_type="user_fact", language="en", subject="cat", relation="name",
-            object=text, importance=5, origin="teach", content_hash=text,
+            Fact(text=text, subject="cat", relation="name", object=text),
+            language="en", origin="teach", content_hash=text,
             source=Source(message, text, NOON), terms=["cats", text],
             entities=[("Cat", "cat", "subject"), (text, text, "object")],
         )  # fmt: skip
@@ -85,6 +88,15 @@ class Group:
             return self.memories.add(transaction, self.owner, fact, None)
 
         return self.client.in_transaction(store)
+
+    def forget(self, fact: int) -> int:
+        """Forget a fact and nothing of its message; the number of the forgetting."""
+        repository = ForgettingRepository(terms)
+        return self.client.in_transaction(
+            lambda t: repository.forget(
+                t, self.owner, facts=[fact], changes=[], quotes={}, texts=["lost"]
+            )
+        )
 
     def index(self) -> None:
         repository = SearchIndexRepository(self.client)
@@ -98,6 +110,7 @@ class Group:
     def fill(self, word: str, minutes: int) -> dict[str, int]:
         """Something in every table."""
         asked = self.write(f"cats of {word}", minutes)
+        self.forget(self.teach(asked, f"lost {word}"))
         fact, common = self.teach(asked, word), self.teach(asked, "common")
         source = AnswerSource(1, f"msg-{asked}", "common", NOON, asked, common)
         answer = NewAnswer(
@@ -197,7 +210,8 @@ def test_the_search_goes_on_after_the_move(client: PgClient, old: Group, new: Gr
     [(documents, positions, last)] = numbers
     assert documents == positions
     assert client.fetch_all("SELECT next_position, documents FROM search_owners") == [
-        (last + 1, documents + 1)  # the sizes are approximate: a doubled fact counts twice
+        # The sizes are approximate: a doubled fact counts twice, and what is forgotten still.
+        (last + 1, documents + 1 + 2)
     ]
     torn = """
     SELECT 1 FROM search_postings p JOIN search_documents d ON d.id = p.document_id

@@ -9,8 +9,8 @@ import re
 from typing import Any
 
 import pytest
-
 from src.llm.offline_facts import forget_request, parse_facts
+
 from src.telegram.handlers.messages import without_mention
 from tests.attacks.hostile_texts import kinds
 from tests.attacks.linear_texts import BOUNDED, LIMIT, LONG, MESSAGE, READERS, measure
