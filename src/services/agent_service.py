@@ -25,6 +25,7 @@ from src.metrics import Metrics
 from src.services.answer_bounds import Writing, bounded
 from src.services.confirmation import asked_before, reads_as_yes
 from src.services.history_reader import HistoryReader
+from src.services.private_answers import repeats_private
 from src.services.sources import cited_sources
 from src.services.tool_history_service import ToolHistoryService
 from src.services.turn_control import TurnControl, TurnCutError, TurnStoppedError
@@ -350,6 +351,7 @@ class AgentService:
             stopped,
             sources,
             context.asks if not stopped else None,
+            repeats_private(text, turn.history),
         )
         with self._metrics.stage("save"):
             stored = await self._client.run(self._turns.save_answer, answer)

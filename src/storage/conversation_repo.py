@@ -16,7 +16,9 @@ from src.errors import (
     QuestionMovedError,
     StorageRejectedError,
 )
+from src.storage.forgetting_repo import keep_private
 from src.storage.group_moves import move_owner
+from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, Row, Transaction, storable
 from src.storage.pg_connection import PATIENT
 
@@ -28,7 +30,8 @@ ASKED_MINUTES = 10  # for so long an answer to a question of the bot's counts
 class HistoryMessage(TypedDict):
     """One message as the graph's state holds it; ``position`` counts from 1.
 
-    ``asks`` is what the bot asked with it, as long as an answer to it counts.
+    ``asks`` is what the bot asked with it, as long as an answer to it counts; ``is_private``
+    whether it is to be remembered nowhere else.
     """
 
     id: int
@@ -36,6 +39,7 @@ class HistoryMessage(TypedDict):
     content: str
     position: int
     asks: NotRequired[str | None]
+    is_private: NotRequired[bool]
 
 
 @dataclass(frozen=True)
@@ -145,14 +149,21 @@ FROM conversations c
 WHERE c.id = m.conversation_id AND c.telegram_user_id = %(owner)s AND m.role = 'user'
   AND m.bot_id = %(bot_id)s AND m.chat_id = %(chat_id)s
   AND m.telegram_message_id = %(message_id)s
+RETURNING m.id, c.thread_id
+"""
+
+# Nobody makes anything of the owner's messages meanwhile.
+LOCK_CONVERSATIONS = """
+SELECT id FROM conversations WHERE telegram_user_id = %(owner)s ORDER BY id FOR NO KEY UPDATE
 """
 
 # The newest messages of a conversation that the user did not ask to forget, oldest of them first.
 SELECT_LAST_MESSAGES = """
 SELECT id, role, content, position,
-       CASE WHEN created_at > now() - make_interval(mins => %(asked_minutes)s) THEN asks END
+       CASE WHEN created_at > now() - make_interval(mins => %(asked_minutes)s) THEN asks END,
+       is_private
 FROM (
-    SELECT id, role, content, position, asks, created_at FROM messages
+    SELECT id, role, content, position, asks, is_private, created_at FROM messages
     WHERE conversation_id = %(conversation_id)s AND NOT is_forgotten
     ORDER BY created_at DESC, id DESC LIMIT %(limit)s
 ) AS newest
@@ -258,14 +269,26 @@ class ConversationRepository:
         *,
         is_private: bool = False,
     ) -> bool:
-        """Replace what the user wrote by the edited text; whether the message was there."""
+        """Replace what the user wrote by the edited text; whether the message was there.
+
+        What was remembered of a message that is private now is forgotten.
+        """
         parameters = {
             "owner": telegram_user_id,
             "content": storable(content),
             "is_private": is_private,
             **origin.columns(),
         }
-        return self._client.execute(UPDATE_EDITED, parameters) > 0
+
+        def edit(transaction: Transaction) -> bool:
+            if is_private:
+                transaction.execute(LOCK_CONVERSATIONS, parameters)
+            row = transaction.fetch_one(UPDATE_EDITED, parameters)
+            if row is not None and is_private:
+                keep_private(transaction, Owner(telegram_user_id, int(row[1])), int(row[0]))
+            return row is not None
+
+        return self._client.in_transaction(edit)
 
     def load_last_messages(
         self, conversation_id: UUID | str, limit: int = 30
@@ -280,9 +303,12 @@ class ConversationRepository:
             },
         )
         return [
-            HistoryMessage(id=id_, role=role, content=content, position=position, asks=asks)
-            for id_, role, content, position, asks in rows
-        ]
+            HistoryMessage(
+                id=id_, role=role, content=content, position=position, asks=asks,
+                is_private=is_private,
+            )
+            for id_, role, content, position, asks, is_private in rows
+        ]  # fmt: skip
 
     def create_new_conversation(self, telegram_user_id: int, *, thread_id: int = 0) -> UUID:
         """Delete the owner's conversations with all that hangs on them; start a new one.

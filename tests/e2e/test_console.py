@@ -149,6 +149,7 @@ def test_a_fact_is_replaced_brought_back_and_forgotten(machine: Machine) -> None
         say("offline_replaced", "ru", text=tomsk, old=omsk),
         say("undo_done", "ru", text=tomsk, restored=omsk),
         say("forgot", "ru", text=omsk),
+        say("forgot_undo", "ru"),
         UNKNOWN,
     ]
 

@@ -14,6 +14,7 @@ import pytest
 from src.errors import QuestionMovedError
 from src.memory.facts import Fact
 from src.memory.terms import terms
+from src.memory.writer import fact_terms
 from src.storage.conversation_repo import ConversationRepository
 from src.storage.forgetting_repo import ForgettingRepository
 from src.storage.memory_repo import MemoryRepository, NewMemory, Source
@@ -25,6 +26,7 @@ from src.storage.search_index_repo import NewDocument, SearchIndexRepository
 from src.storage.summary_repo import SummaryRepository
 from src.storage.tool_result_repo import ToolResult, ToolResultRepository
 from src.storage.turn_repo import AnswerSource, ModelUsage, NewAnswer, TurnRepository
+from src.storage.undo_repo import UndoRepository
 from src.storage.update_repo import NewUpdate, UpdateRepository
 from src.storage.user_settings_repo import UserSettings, UserSettingsRepository
 from tests.tables import ROWS_OF_OWNER, rows_of
@@ -377,3 +379,27 @@ def test_an_answer_that_was_under_way_in_the_new_chat_is_asked_for_again(
         turns.save_answer(answer)
     assert turns.save_answer(NewAnswer(new.conversation, asked, "answer")).delivered is False
     assert turns.save_answer(kept).delivered is False, "turns of the old chat go on"
+
+
+@pytest.mark.parametrize("spoke_before", [False, True])
+async def test_what_was_forgotten_before_the_move_can_be_taken_back_after_it(
+    client: PgClient, old: Group, new: Group, spoke_before: bool
+) -> None:
+    asked = old.write("cats of old", 0)
+    old.forget(old.teach(asked, "lost"))
+    if spoke_before:
+        new.fill("new", 60)
+    move(client)
+    undoing = UndoRepository(terms, fact_terms)
+
+    def undo(transaction: Transaction, group: Group) -> list[str] | None:
+        last = undoing.find_last(transaction, group.owner)
+        return undoing.restore(transaction, group.owner, last[0]) if last else None
+
+    assert client.in_transaction(lambda t: undo(t, old)) is None
+    if spoke_before:
+        assert client.in_transaction(lambda t: undo(t, new)) == ["lost"]  # of the new chat
+    assert client.in_transaction(lambda t: undo(t, new)) == ["lost"]
+    facts = MemoryShelfRepository(client).list_memories(new.owner)
+    assert "lost" in {fact.text for fact in facts}
+    assert client.fetch_all("SELECT 1 FROM forgettings") == []
