@@ -20,7 +20,7 @@ from tests.unit.test_time_expressions import calls_in
 # Nothing but the calls of functions is counted here, so it is the same on every machine.
 CALLS = {
     "without_mention": (lambda text: without_mention(text, "pomni_bot"), 3),
-    "statements": (statements, 20),
+    "statements": (statements, 60),
     "forget_request": (forget_request, 20),
 }
 

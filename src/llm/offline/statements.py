@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from src.language.kin import KIN, kin_of
 from src.language.morphology import best_part, parts_of_speech, words
@@ -16,6 +17,7 @@ from src.language.sentences import FOLD, is_wish, sentences, told
 from src.texts import Language, detect_language
 
 MAX_FACTS = 12  # of one message
+MAX_CUTS = 24  # of one sentence that are looked at: each looks at what stands around it
 CUT = re.compile(
     r"\s*[,;]\s*(?:(?:а|и|но|та|і|й|але|зато|and|but|so)\s+)?|\s+(?:а|и|но|та|і|й|але|and|"
     r"but)\s+|\s+[—–-]\s+(?=я\s)",
@@ -181,7 +183,7 @@ def clauses(statement: str) -> Iterator[str]:
     """The clauses of a sentence that can stand alone; the rest stays with the one before it."""
     language = detect_language(statement)
     start = 0
-    for cut in CUT.finditer(statement):
+    for cut in islice(CUT.finditer(statement), MAX_CUTS):
         head, tail = statement[start : cut.start()], statement[cut.end() :]
         if len(words(head)) >= 2 and _stands_alone(head, language) and _begins(tail, language):
             yield head.strip(" ,;—–-")
