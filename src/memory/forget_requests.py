@@ -57,6 +57,7 @@ NOISE = re.compile(
     r"|concerning|тебе|тобі|раньше|раніше|обо)\b"
 )
 SUBJECT_PRONOUN = re.compile(r"\b(?:я|мы|ми|i|we|i'm|i've|i'd|we're|we've)\b")
+FIRST_PERSON = re.compile(r"(?:я|мы|ми|[ув] (?:меня|мене|нас)|маю|i|we|i'm|i've)\b")
 OWN_PRONOUN = re.compile(
     r"\b(?:мо[йяеию]\w{0,2}|меня|мне|наш\w*|у нас|мі[йм]\w*|мо[єїю]\w{0,2}|мене|мені"
     r"|my|mine|me|our)\b"
@@ -242,9 +243,11 @@ def _only_by_relation(request: Request, told: Told) -> bool:
 
 
 def _is_about_user(told: Told) -> bool:
-    if not told.is_fact:
+    """Whether the user is its subject, as of "у меня есть кот", though a model says: the cat."""
+    subject = canonical_subject(told.subject)
+    if not told.is_fact or subject == "user":
         return True
-    return canonical_subject(told.subject) == "user"
+    return subject not in KIN and FIRST_PERSON.match(plain(told.text)) is not None
 
 
 def _is_of_another(request: Request, told: Told) -> bool:
@@ -310,7 +313,7 @@ OWNING = frozenset(
      "married_to", "partner"}
 )  # fmt: skip
 NAMING = OWNING | {"name", "nickname", "knows"}
-VERBS = ("likes", "lives_in", "works_as")
+VERBS = ("likes", "lives_in", "works_as", "allergic_to")
 HAVING = re.compile(
     r"\b(?:есть|имею|имеется|мо[йяеию]\w*|наш\w*|у (?:меня|нас|мене)|have|has|own|got|my|our"
     r"|є|маю|мі[йм]\w*|мо[єїю]\w*|завел\w*|купил\w*|bought|купи(?:в|ла|ли))\b"

@@ -21,6 +21,7 @@ from src.memory.forget_requests import (
     shared,
 )
 from src.memory.plain_text import plain
+from src.memory.relations import holds_many
 from src.memory.words import lemmas_of
 from src.storage.forgetting_repo import Change, ForgettingRepository, KnownFact, TouchedMessage
 from src.storage.memory_shelf_repo import message_number
@@ -136,7 +137,8 @@ class Forgetter:
             meant = self._meant(known, request, everything=everything)
             if everything or not meant:
                 plan.sentences = self._sentences(transaction, owner, request, known, request_id)
-            found = [Named(fact_uid(fact.id), fact.text) for fact in meant]
+            asked = [fact for fact in meant if fact.is_living] or meant
+            found = [Named(fact_uid(fact.id), fact.text) for fact in asked]
             found += [Named(f"msg-{id_}", " ".join(s)) for id_, s in plan.sentences.items()]
             if not found:
                 return Forgotten(nearest=_nearest(known, request))
@@ -173,7 +175,7 @@ class Forgetter:
             else:
                 chosen = choose(request, fitting)
             if chosen:
-                return [told[id_][0] for id_ in chosen]
+                return _with_earlier(known, request, [told[id_][0] for id_ in chosen])
         return []
 
     def _sentences(
@@ -239,6 +241,24 @@ class Forgetter:
 
 
 OtherQuote = tuple[int, int, str, str, int, str]
+
+
+def _with_earlier(
+    known: Sequence[KnownFact], request: Request, meant: Sequence[KnownFact]
+) -> list[KnownFact]:
+    """With "where I live" also what held earlier is meant, though nothing replaced it."""
+    if len(meant) != 1 or holds_many(meant[0].relation):
+        return list(meant)
+    kind = (meant[0].subject, meant[0].relation)
+    earlier = [
+        fact
+        for fact in known
+        if not fact.is_living
+        and fact.id != meant[0].id
+        and (fact.subject, fact.relation) == kind
+        and is_meant(request, _told(fact))
+    ]
+    return [*meant, *earlier]
 
 
 def _with_replaced(known: Sequence[KnownFact], ids: Collection[int]) -> list[KnownFact]:

@@ -27,6 +27,7 @@ from src.metrics import Metrics
 from src.services.answer_bounds import Writing, bounded
 from src.services.confirmation import asked_before, reads_as_yes
 from src.services.history_reader import HistoryReader
+from src.services.private_answers import repeats_private
 from src.services.sources import cited_sources
 from src.services.tool_history_service import ToolHistoryService
 from src.services.turn_control import TurnControl, TurnCutError, TurnStoppedError
@@ -367,7 +368,8 @@ class AgentService:
             stopped,
             sources,
             context.asks if not stopped else None,
-            any(voice_of(entry).is_private for entry in new_messages(turn.history)),
+            repeats_private(text, turn.history)
+            or any(voice_of(entry).is_private for entry in new_messages(turn.history)),
         )
         with self._metrics.stage("save"):
             stored = await self._client.run(self._turns.save_answer, answer)

@@ -17,7 +17,9 @@ from src.errors import (
     StorageRejectedError,
 )
 from src.memory.voices import TYPED, Voice
+from src.storage.forgetting_repo import keep_private
 from src.storage.group_moves import move_owner
+from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, Row, Transaction, storable
 from src.storage.pg_connection import PATIENT
 
@@ -31,8 +33,8 @@ class HistoryMessage(TypedDict):
     """One message as the graph's state holds it; ``position`` counts from 1.
 
     ``asks`` is what the bot asked with it, as long as an answer to it counts. ``voice`` says whose
-    words it holds, ``sender_id`` who sent it, ``is_open`` whether nobody stopped its answer, or
-    gave it up.
+    words it holds, and whether they are to be remembered nowhere else, ``sender_id`` who sent it,
+    ``is_open`` whether nobody stopped its answer, or gave it up.
     """
 
     id: int
@@ -154,6 +156,12 @@ FROM conversations c
 WHERE c.id = m.conversation_id AND c.telegram_user_id = %(owner)s AND m.role = 'user'
   AND m.bot_id = %(bot_id)s AND m.chat_id = %(chat_id)s
   AND m.telegram_message_id = %(message_id)s
+RETURNING m.id, c.thread_id
+"""
+
+# Nobody makes anything of the owner's messages meanwhile.
+LOCK_CONVERSATIONS = """
+SELECT id FROM conversations WHERE telegram_user_id = %(owner)s ORDER BY id FOR NO KEY UPDATE
 """
 
 # The newest messages of a conversation that the user did not ask to forget, oldest of them first.
@@ -286,14 +294,26 @@ class ConversationRepository:
         *,
         is_private: bool = False,
     ) -> bool:
-        """Replace what the user wrote by the edited text; whether the message was there."""
+        """Replace what the user wrote by the edited text; whether the message was there.
+
+        What was remembered of a message that is private now is forgotten.
+        """
         parameters = {
             "owner": telegram_user_id,
             "content": storable(content),
             "is_private": is_private,
             **origin.columns(),
         }
-        return self._client.execute(UPDATE_EDITED, parameters) > 0
+
+        def edit(transaction: Transaction) -> bool:
+            if is_private:
+                transaction.execute(LOCK_CONVERSATIONS, parameters)
+            row = transaction.fetch_one(UPDATE_EDITED, parameters)
+            if row is not None and is_private:
+                keep_private(transaction, Owner(telegram_user_id, int(row[1])), int(row[0]))
+            return row is not None
+
+        return self._client.in_transaction(edit)
 
     def load_last_messages(
         self, conversation_id: UUID | str, limit: int = 30

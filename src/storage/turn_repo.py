@@ -387,8 +387,8 @@ def _save_answer(transaction: Transaction, answer: NewAnswer) -> StoredAnswer | 
     """See ``TurnRepository.save_answer``; None when the message is not there any more."""
     ids = _ids(answer.conversation_id, answer.message_id)
     text = storable(answer.text)
-    own = {"content": text, "asks": answer.asks, "is_private": answer.is_private}
-    row = transaction.fetch_one(INSERT_ANSWER, {**ids, **own})
+    values = {"content": text, "asks": answer.asks, "is_private": answer.is_private}
+    row = transaction.fetch_one(INSERT_ANSWER, ids | values)
     if row is None:
         earlier = transaction.fetch_one(SELECT_ANSWER, ids)
         return StoredAnswer(*earlier) if earlier else None

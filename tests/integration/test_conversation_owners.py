@@ -56,6 +56,7 @@ def fill(client: PgClient, owner: int, *, thread_id: int = 0, message_id: int = 
     conversation = repo.get_or_create_conversation(owner, thread_id=thread_id)
     origin = TelegramOrigin(BOT, owner, message_id, owner)
     question = repo.append_message(conversation, "user", f"cats of {owner}", origin=origin)
+    forget(client, Owner(owner, thread_id), teach(client, Owner(owner, thread_id), question, "x"))
     memory = teach(client, Owner(owner, thread_id), question)
     source = AnswerSource(1, f"msg-{question}", "cats", NOON, question, memory)
     turns.save_answer(
@@ -69,6 +70,14 @@ def fill(client: PgClient, owner: int, *, thread_id: int = 0, message_id: int = 
     index(client, Owner(owner, thread_id), conversation)
     UserSettingsRepository(client).set_mode(owner, "strict")
     return conversation
+
+
+def forget(client: PgClient, owner: Owner, fact: int) -> int:
+    """Forget a fact and nothing of its message; the number of the forgetting."""
+    repository = ForgettingRepository(terms)
+    return client.in_transaction(
+        lambda t: repository.forget(t, owner, facts=[fact], changes=[], quotes={}, texts=["x"])
+    )
 
 
 def teach(client: PgClient, owner: Owner, message: int, text: str = "cats") -> int:

@@ -122,6 +122,9 @@ async def live(rig: Rig, user: int, word: str) -> None:
     await fail_to_embed(rig, user)
     order = f"Всегда отвечай словом {word}"
     await write(rig, user, order, saves(order), "Нет")
+    await write(rig, user, f"Видела кино {word}", saves(f"Видела кино {word}"), "И я")
+    about = Reply(tool_calls=[("forget_fact", {"about": "про кино"})])
+    await write(rig, user, "Забудь про кино", about, "Забыла")
     await rig.core.commands.run("mode", user, language="ru", argument="assistant")
     await digest(rig, owner)
     search = Reply(tool_calls=[("search_memory", {"query": f"город {word}"})])
@@ -151,7 +154,7 @@ TEXTS = {
     "messages.content", "memories.text", "memories.object", "memory_sources.quote",
     "entities.name", "entities.normalised_name", "rejected_facts.text",
     "conversation_summaries.content", "tool_results.arguments", "tool_results.result",
-    "search_postings.term",
+    "search_postings.term", "forgettings.kept",
 }  # fmt: skip
 
 
@@ -194,6 +197,9 @@ async def test_after_an_erasure_one_is_a_stranger(rig: Rig) -> None:
 
 async def fill_group(rig: Rig) -> None:
     """Anna and Boris in a topic; what Anna says has a ``qzanna`` in it."""
+    await write(rig, ANNA, "Видела кино qzanna", saves("Видела кино qzanna"), "И я", place=GROUP)
+    about = Reply(tool_calls=[("forget_fact", {"about": "про кино"})])
+    await write(rig, ANNA, "Забудь про кино", about, "Забыла", place=GROUP)
     await write(rig, BORIS, "Боря любит рыбалку", saves(
         "Боря любит рыбалку", subject="Боря", relation="likes", object="рыбалку"
     ), "Ага", place=GROUP)  # fmt: skip

@@ -18,10 +18,11 @@ from hypothesis import strategies as st
 from src.llm.prompts.assistant import SYSTEM_PROMPT
 from src.llm.prompts.quoting import block
 from src.llm.prompts.time_label import strip_time_label
+from src.memory.overviews import read_overview
 from src.memory.voices import Voice
 from src.storage.pg_client import PgClient, storable
 from tests.fakes.openai_server import ChatRequest, Reply, text_of
-from tests.integration.agent_rig import USER, incoming
+from tests.integration.agent_rig import NOON, USER, incoming
 from tests.integration.fact_rig import FAKE_EMBEDDINGS, ME, Teller, open_teller
 from tests.unit.injections import BENIGN, INJECTIONS, STRUCTURES
 
@@ -184,6 +185,8 @@ async def test_retrieved_orders_stay_in_the_one_block_of_memories(teller: Teller
     await rig.core.memory.turns.embed()
     unseen = []
     for text in texts:
+        if read_overview(text, NOON) is not None:
+            continue  # it asks for facts, of which there are none
         await rig.ask(text)
         request = rig.model.requests[-1]
         assert request.messages[0]["content"] == SYSTEM_PROMPT

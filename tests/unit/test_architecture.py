@@ -26,12 +26,13 @@ LEVELS: tuple[tuple[str, ...], ...] = (
         "src.time_zones",
     ),
     ("src.config", "src.logs"),
+    # Words of the three languages, and the table of relations by which questions are read.
+    ("src.memory.endings", "src.memory.relation_table"),
+    ("src.language",),
     # What a fact is, and the words for it: pure, so that rows and prompts may speak of it.
     (
         "src.memory.facts",
-        "src.memory.relation_table",
         "src.memory.relations",
-        "src.memory.endings",
         "src.memory.plain_text",
         "src.memory.imitations",
         "src.memory.voices",

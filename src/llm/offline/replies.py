@@ -240,7 +240,7 @@ def _overview(found: dict[str, Any], language: Language) -> str | None:
 
 
 def _records(found: dict[str, Any]) -> list[dict[str, Any]]:
-    return [r for r in found.get("memories", ()) if isinstance(r, dict) and r.get("text")]
+    return [r for r in found.get("memories") or () if isinstance(r, dict) and r.get("text")]
 
 
 def _line(record: dict[str, Any], language: Language) -> str:

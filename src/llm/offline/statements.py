@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from src.language.kin import KIN, kin_of
 from src.language.morphology import best_parts, parts_of_speech, words
 from src.language.sentences import FOLD, TAG, is_wish, sentences, told
 
 MAX_FACTS = 12  # of one message
+MAX_CUTS = 24  # of one sentence that are looked at: each looks at what stands around it
 CUT = re.compile(
     r"\s*[,;]\s*(?:(?:а|и|но|та|і|й|але|зато|and|but|so)\s+)?(?:(?:еще|ещё|ще|также|також|also)"
     r"\s+)?|\s+(?:а|и|но|та|і|й|але|and|but)\s+(?:(?:еще|ещё|ще|также|також|also)\s+)?"
@@ -238,7 +240,7 @@ def statements(text: str) -> list[Statement]:
 def clauses(statement: str) -> Iterator[str]:
     """The clauses of a sentence that can stand alone; the rest stays with the one before it."""
     start = 0
-    for cut in CUT.finditer(statement):
+    for cut in islice(CUT.finditer(statement), MAX_CUTS):
         head, tail = statement[start : cut.start()], statement[cut.end() :]
         if len(words(head)) >= 2 and _says(head) and _begins(tail, subject_of(head)):
             yield head.strip(" ,;—–-")
