@@ -13,12 +13,14 @@ from io import TextIOWrapper
 from typing import TextIO
 
 from src.errors import AppError
+from src.memory.relative_dates import resolved_dates
 from src.services.agent_service import AgentService, IncomingMessage
 from src.services.command_service import CommandService, parse_command
 from src.services.turn_memory import TurnMemory
 from src.storage.pg_client import storable
 from src.storage.turn_repo import AnswerSource, StoredAnswer
 from src.storage.user_settings_repo import Mode
+from src.terminal_lines import kept_terminal, prompt_of, read_line
 from src.texts import Language, detect_language, say
 from src.time_zones import local_time
 
@@ -74,18 +76,25 @@ class Console:
 
     async def run(self) -> None:
         """Answer line after line, until the input ends."""
-        if self._streams.is_terminal:
-            self._write(f"{GREY}{say('console_hello', self._language)}{RESET}\n\n")
+        if not self._streams.is_terminal:
+            await self._talk()
+            return
+        self._write(f"{GREY}{say('console_hello', self._language)}{RESET}\n\n")
+        try:
+            with kept_terminal(self._streams.source.fileno()):
+                await self._talk()
+        finally:  # what the shell says next begins a line
+            self._write("\n")
+
+    async def _talk(self) -> None:
         while (line := await self._read()) is not None:
             text = storable(line).strip()
             if text:
                 await self._answer(text)
-        if self._streams.is_terminal:
-            self._write("\n")
 
     async def _read(self) -> str | None:
         if self._streams.is_terminal:
-            self._write(f"{BLUE}>{RESET} ")
+            return await read_line(prompt_of(">", BLUE, RESET))
         line = await asyncio.to_thread(self._streams.source.readline)
         return line.removesuffix("\n") if line else None
 
@@ -151,18 +160,21 @@ class Console:
         lines = [reply]
         if answer and sources:
             lines += ["", say("sources_title", self._language)]
-            lines += [self._source_line(answer, source) for source in sources]
+            lines += [self._source_line(source) for source in sources]
         end = "\n\n" if self._streams.is_terminal else "\n"
         self._write("\n".join(lines) + end)
 
-    def _source_line(self, answer: StoredAnswer, source: AnswerSource) -> str:
-        return say(
+    def _source_line(self, source: AnswerSource) -> str:
+        said_at = self._local(source)
+        line = say(
             "source_line",
             self._language,
-            number=answer.reference_to(source),
-            said_at=f"{self._local(source):%d.%m.%Y %H:%M}",
+            number=source.number,
+            said_at=f"{said_at:%d.%m.%Y %H:%M}",
             text=source.text,
         )
+        dates = resolved_dates(source.text, said_at)
+        return f"{line} ({', '.join(dates)})" if dates else line
 
     def _local(self, source: AnswerSource) -> datetime:
         return local_time(source.said_at, self._time_zone)

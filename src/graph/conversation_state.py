@@ -145,7 +145,7 @@ class TurnContext:
         if hit.kind == "memory":
             self.shown_facts.add(hit.source_id)
         for number, known in enumerate(self.sources, start=1):
-            if known.uid == hit.uid:
+            if (known.kind, known.source_id) == (hit.kind, hit.source_id):
                 return number
         self.sources.append(hit)
         return len(self.sources)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from src.graph.conversation_state import TurnContext
 from src.llm.prompts.memory_context import MAX_MEMORY
 from src.memory.facts import fact_uid
+from src.memory.relative_dates import resolved_dates
 from src.memory.retriever import Hit
 from src.memory.voices import UNKNOWN
 from src.time_zones import local_time
@@ -40,11 +42,29 @@ def whose(hit: Hit) -> dict[str, str]:
     return {"speaker": hit.author} if hit.author else {}
 
 
+def words_and_dates(hit: Hit, time_zone: str) -> dict[str, Any]:
+    """Of what counts from the day on which it was said: those words, and which days they mean.
+
+    A fact's text has the dates in their place, a message's has not.
+    """
+    dates = resolved_dates(hit.words, local_time(hit.said_at, time_zone))
+    return {"quote": hit.words[:MAX_MEMORY], "dates": dates} if dates else {}
+
+
 def hit_id(hit: Hit) -> str:
     """What names the hit itself: ``fact-12``, ``msg-12`` or ``summary-3``."""
     if hit.kind == "memory":
         return fact_uid(hit.source_id)
     return f"summary-{hit.source_id}" if hit.kind == "summary" else f"msg-{hit.source_id}"
+
+
+def reference_names(hits: Sequence[Hit]) -> dict[str, int]:
+    """The ids by which a model may cite the hits, and the place of each among them.
+
+    Several facts may be told by one message; its uid stands for the first of them.
+    """
+    names = {hit.uid: place for place, hit in reversed(list(enumerate(hits)))}
+    return names | {hit_id(hit): place for place, hit in enumerate(hits)}
 
 
 def context_records(hits: list[Hit], context: TurnContext) -> list[dict[str, Any]]:

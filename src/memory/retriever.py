@@ -101,6 +101,7 @@ class Hit:
         is_own: Whether the sender typed it himself; else they are words of others.
         author: Whose words they are, by name, where they are not simply the user's.
         author_id: Who told it, in a group.
+        quote: Of a fact: the user's own words behind it, in which "tomorrow" still stands.
     """
 
     uid: str
@@ -119,6 +120,12 @@ class Hit:
     is_own: bool = True
     author: str | None = None
     author_id: int | None = None
+    quote: str | None = None
+
+    @property
+    def words(self) -> str:
+        """What the user said, word for word."""
+        return self.quote or self.text
 
     def is_of(self, speaker_id: int | None) -> bool:
         """Whether it tells of the one who asks: of the user, or of this member of the group."""
@@ -325,6 +332,7 @@ class Retriever:
             is_own=document.is_own,
             author=document.author,
             author_id=document.author_id,
+            quote=document.quote,
         )
 
 
@@ -354,6 +362,7 @@ def _listed_hit(entry: Listed) -> Hit:
         is_own=entry.is_own,
         author=entry.author,
         author_id=entry.author_id,
+        quote=entry.quote,
     )
 
 

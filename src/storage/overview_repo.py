@@ -34,14 +34,15 @@ class Listed:
     is_own: bool = True
     author: str | None = None
     author_id: int | None = None
+    quote: str | None = None
 
 
 # The facts that hold, by kind, the most important first. A period is that of their newest source.
 SELECT_FACTS = """
 SELECT 'memory', f.id, s.message_id, coalesce(s.uid, 'mem-' || f.id), f.text,
-       coalesce(s.said_at, f.created_at), f.memory_type, true, f.speaker, f.speaker_id
+       coalesce(s.said_at, f.created_at), f.memory_type, true, f.speaker, f.speaker_id, s.quote
 FROM memories f
-LEFT JOIN LATERAL (SELECT uid, said_at, message_id FROM memory_sources
+LEFT JOIN LATERAL (SELECT uid, said_at, message_id, quote FROM memory_sources
                    WHERE memory_id = f.id ORDER BY said_at DESC, id DESC LIMIT 1) AS s ON true
 WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s AND f.retired_at IS NULL
   AND (f.valid_until IS NULL OR f.valid_until > now()
@@ -70,9 +71,9 @@ WITH RECURSIVE line AS (
 )
 SELECT line.retired, ARRAY(SELECT message_id FROM memory_sources WHERE memory_id = line.retired),
        'memory', f.id, s.message_id, coalesce(s.uid, 'mem-' || f.id), f.text,
-       coalesce(s.said_at, f.created_at), f.memory_type, true, f.speaker, f.speaker_id
+       coalesce(s.said_at, f.created_at), f.memory_type, true, f.speaker, f.speaker_id, s.quote
 FROM line JOIN memories f ON f.id = line.next
-LEFT JOIN LATERAL (SELECT uid, said_at, message_id FROM memory_sources
+LEFT JOIN LATERAL (SELECT uid, said_at, message_id, quote FROM memory_sources
                    WHERE memory_id = f.id ORDER BY said_at DESC, id DESC LIMIT 1) AS s ON true
 WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s AND f.retired_at IS NULL
 """

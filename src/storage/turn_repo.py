@@ -21,7 +21,7 @@ class AnswerSource:
     Attributes:
         number: ``[1]`` is 1.
         uid: ``msg-<id>``.
-        text: What was said, or the fact.
+        text: What was said, word for word.
         said_at: When it was said.
         message_id: The message, if it is still there.
         memory_id: The fact, if it is one.
@@ -64,10 +64,6 @@ class StoredAnswer:
     replaced_by: tuple[int, ...] = ()
     forgetting: int | None = None
     asks: Asks | None = None
-
-    def reference_to(self, source: AnswerSource) -> str:
-        """What the text calls the source: its uid in strict mode, else its number."""
-        return source.uid if f"[{source.uid}]" in self.text else str(source.number)
 
 
 @dataclass(frozen=True)
@@ -169,13 +165,13 @@ WHERE id = ANY(%(memory_ids)s) AND (telegram_user_id, thread_id) =
 # The sources of a stored answer.
 SELECT_SOURCES = """
 SELECT s.number, coalesce('msg-' || s.message_id, q.uid, ''),
-       coalesce(f.text, message_text(m.content), ''),
+       coalesce(nullif(q.quote, ''), f.text, message_text(m.content), ''),
        coalesce(m.said_at, q.said_at, a.created_at), s.message_id, s.memory_id
 FROM answer_sources s
 JOIN messages a ON a.id = s.answer_id AND a.conversation_id = %(conversation_id)s
 LEFT JOIN messages m ON m.id = s.message_id
 LEFT JOIN memories f ON f.id = s.memory_id
-LEFT JOIN LATERAL (SELECT uid, said_at FROM memory_sources WHERE memory_id = s.memory_id
+LEFT JOIN LATERAL (SELECT uid, said_at, quote FROM memory_sources WHERE memory_id = s.memory_id
                    ORDER BY said_at DESC, id DESC LIMIT 1) AS q ON true
 WHERE s.answer_id = %(answer_id)s AND num_nonnulls(s.message_id, s.memory_id) > 0
 ORDER BY s.number

@@ -61,11 +61,10 @@ def build_keyboard(
     """
     sources = [
         InlineKeyboardButton(
-            text=f"[{answer.reference_to(source)}] "
-            f"{day_text(source.said_at, now, language, time_zone)}",
+            text=f"{numbers} {day_text(source.said_at, now, language, time_zone)}",
             callback_data=SourceButton(uid=source.uid).pack(),
         )
-        for source in _with_messages(answer)[:MAX_SOURCES]
+        for numbers, source in _with_messages(answer)[:MAX_SOURCES]
     ]
     rows = [sources[start : start + PER_ROW] for start in range(0, len(sources), PER_ROW)]
     rows += [[button] for button in _undo_buttons(answer, language)]
@@ -105,13 +104,16 @@ async def remove_button(query: CallbackQuery) -> None:
             await message.edit_reply_markup(reply_markup=keyboard)
 
 
-def _with_messages(answer: StoredAnswer) -> list[AnswerSource]:
-    """The sources that are messages, each message once; a summary has no place to lead to."""
-    by_uid: dict[str, AnswerSource] = {}
+def _with_messages(answer: StoredAnswer) -> list[tuple[str, AnswerSource]]:
+    """The sources that are messages, each message once, with all its numbers: ``[1][3]``.
+
+    A summary has no place to lead to.
+    """
+    by_uid: dict[str, list[AnswerSource]] = {}
     for source in answer.sources:
         if message_number(source.uid) is not None:
-            by_uid.setdefault(source.uid, source)
-    return list(by_uid.values())
+            by_uid.setdefault(source.uid, []).append(source)
+    return [("".join(f"[{s.number}]" for s in told), told[0]) for told in by_uid.values()]
 
 
 def _undo_buttons(answer: StoredAnswer, language: Language) -> list[InlineKeyboardButton]:

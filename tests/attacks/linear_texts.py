@@ -148,8 +148,9 @@ READERS: dict[str, Reader] = {
     "reply.sound": sound,
     "reply.read_arguments": read_arguments,
     "tokens.count": lambda text: COUNTER.count(text + str(time.perf_counter_ns())),
-    "citations.verify_numbers": lambda text: citations.verify_numbers(text, {1, 2}),
-    "citations.verify_uids": lambda text: citations.verify_uids(text, {"msg-1"}),
+    "citations.number_references": lambda text: citations.number_references(
+        text, {"1": 1, "msg-1": 2}, said=[text]
+    ),
     "terms": terms,
     "retriever.entity_terms": entity_terms,
     "plain_text.plain": plain_text.plain,

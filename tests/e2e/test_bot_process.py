@@ -121,7 +121,7 @@ async def test_strict_mode_answers_from_what_was_taught_alone(
     mode, taught, solved = shared_world.answers(person)
     assert mode == say("mode_set_strict", "ru")
     assert taught == say("taught_new", "ru", text="Я живу в Омске")
-    assert re.fullmatch(r"В Омске \[msg-\d+\], а не в Туле\.", solved)
+    assert solved == "В Омске [1], а не в Туле."
 
 
 @pytest.mark.parametrize("way", ["command", "button"])

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytz
+from babel.dates import format_date
 
 from src.texts import Language, say
 from tests.e2e.bot_command import Finished, Machine, say_to
@@ -18,6 +20,7 @@ STORED = say("offline_saved", "ru", text="Меня зовут Анна")
 KNOWN = say("offline_known", "ru", text="Меня зовут Анна")
 FOUND = say("offline_quote_one", "ru")
 SOURCES = say("sources_title", "ru")
+MOSCOW = pytz.timezone("Europe/Moscow")
 MOMENT = r"\d\d\.\d\d\.\d{4} \d\d:\d\d"
 # An answer that quotes one memory, and its source.
 QUOTED = (
@@ -121,7 +124,7 @@ def test_in_strict_mode_json_replies_say_what_a_message_was_taken_for(machine: M
     assert mode == {**plain, "reply": say("mode_set_strict", "ru")}
     text = say("taught_new", "ru", text="Меня зовут Анна")
     assert taught == {**plain, "reply": text, "intent": "teach"}
-    assert solved["reply"] == "Меня зовут Анна [msg-1]" and solved["intent"] == "solve"
+    assert solved["reply"] == "Меня зовут Анна [1]" and solved["intent"] == "solve"
     assert [(s["uid"], s["text"]) for s in solved["sources"]] == [("msg-1", "Меня зовут Анна")]
     assert unknown == {**plain, "reply": say("strict_unknown", "ru"), "intent": "solve"}
     text = say("forgot", "ru", text="Меня зовут Анна")
@@ -170,6 +173,26 @@ def test_everything_is_forgotten_after_a_yes_and_nothing_after_anything_else(
         say("undo_forgot_done", "ru", restored="Меня зовут Анна"),
         ask, say("erase_done", "ru"), UNKNOWN, say("undo_nothing", "ru"),
     ]  # fmt: skip
+
+
+def test_a_quote_is_what_was_said_and_the_day_that_it_meant_stands_beside_it(
+    machine: Machine,
+) -> None:
+    said, question = "Завтра я иду к врачу", "Куда я иду?\n"
+    machine.run("console", stdin=f"{said}\n")
+    tomorrow = format_date(datetime.now(MOSCOW) + timedelta(days=1), "d MMMM y", locale="ru")
+    beside = rf"«{said}» \({tomorrow}\)"
+    quoted = (FOUND, rf"• {MOMENT}: {beside} \[1\]", SOURCES, rf"\[1\] {MOMENT}: {beside}")
+    for first in ("", "/new\n"):  # by the message, and by the fact when the message is gone
+        lines = machine.run("console", stdin=first + question).replies[-len(quoted) :]
+        assert all(map(re.fullmatch, quoted, lines)), lines
+
+
+def test_brackets_and_underscores_of_the_user_stay_in_quotes(machine: Machine) -> None:
+    said = "Мой любимый список [2] лежит в __init__"
+    done = machine.run("console", stdin=f"{said}\nГде лежит мой любимый список?\n")
+    assert done.replies[0] == say("offline_saved", "ru", text=said)
+    assert [line.partition("«")[2] for line in done.replies[2::2]] == [f"{said}» [1]", f"{said}»"]
 
 
 def test_every_user_id_is_a_user_of_its_own(machine: Machine) -> None:

@@ -307,7 +307,7 @@ async def test_poisoned_knowledge_stays_in_its_block_in_strict_mode(teller: Tell
     )
     turn = await rig.core.agent.begin_turn(incoming(f"Что с котом? {HOSTILE[0]}", mode="strict"))
     answer = await rig.core.agent.answer(turn)
-    assert answer.text == "Кот здесь [msg-1]."
+    assert answer.text == "Кот здесь [1]."
     understand, *solve = rig.model.requests
     asked = text_of(understand.messages[-1]["content"])
     assert records(asked, "messages")[-1]["text"].endswith(HOSTILE[0])

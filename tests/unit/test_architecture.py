@@ -22,6 +22,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
         "src.errors",
         "src.metrics",
         "src.shutdown",
+        "src.terminal_lines",
         "src.texts",
         "src.time_zones",
     ),

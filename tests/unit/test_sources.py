@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -28,8 +29,26 @@ def context(*hits: Hit) -> TurnContext:
 def test_a_reference_leads_to_what_the_user_said_or_it_goes() -> None:
     shown = context(hit(1), hit(2, "summary"), hit(3, speaker="assistant"), hit(4, "memory"))
     text, sources = cited_sources("Да [1], так [2], эдак [3], всегда [4, 5].", shown)
-    assert text == "Да [1], так, эдак, всегда [4]."
+    assert text == "Да [1], так, эдак, всегда [2]."
     assert [(s.number, s.uid, s.message_id, s.memory_id) for s in sources] == [
         (1, "msg-1", 1, None),
-        (4, "msg-4", 4, 4),
+        (2, "msg-4", 4, 4),
     ]
+
+
+def test_sources_are_numbered_as_the_answer_mentions_them() -> None:
+    shown = context(*(hit(number) for number in range(1, 8)))
+    text, sources = cited_sources("Кот [6], пёс [2][6], рыба [fact-9], ёж [msg-7] [3].", shown)
+    assert text == "Кот [1], пёс [2][1], рыба, ёж [3] [4]."
+    assert [(s.number, s.uid) for s in sources] == [
+        (1, "msg-6"), (2, "msg-2"), (3, "msg-7"), (4, "msg-3"),
+    ]  # fmt: skip
+
+
+def test_brackets_that_the_user_wrote_are_no_references() -> None:
+    shown = context(replace(hit(1), text="У меня 3 кота, список [2] в файле"), hit(2))
+    text, sources = cited_sources("«У меня 3 кота, список [2] в файле» [1], а ещё [2]", shown)
+    assert text == "«У меня 3 кота, список [2] в файле» [1], а ещё [2]"
+    assert [s.uid for s in sources] == ["msg-1", "msg-2"]
+    asked = replace(context(), text="Запомни: пункты [4] и [5] важны")
+    assert cited_sources("Запомнил: пункты [4] и [5] важны", asked)[0].endswith("[4] и [5] важны")

@@ -11,7 +11,7 @@ from langchain_core.tools import BaseTool, tool
 from langgraph.prebuilt import ToolRuntime
 
 from src.graph.conversation_state import TurnContext
-from src.graph.quotes import memory_record
+from src.graph.quotes import memory_record, words_and_dates
 from src.memory.memories import Memories
 from src.memory.retriever import Query
 from src.time_zones import in_zone, local_time
@@ -82,6 +82,7 @@ def build_search_memory(memories: Memories) -> BaseTool:
         records = [
             {
                 **memory_record(context.number(hit), hit, context.time_zone),
+                **words_and_dates(hit, context.time_zone),
                 "holds": not hit.retired,
                 "of_asker": hit.is_of(context.speaker_id),
                 "score": round(hit.score, 2),

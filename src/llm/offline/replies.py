@@ -244,10 +244,12 @@ def _records(found: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _line(record: dict[str, Any], language: Language) -> str:
-    day = _day(record["said_at"])
+    told = str(record.get("quote") or record["text"])
     author = record.get("words_of") or record.get("speaker")
-    text = f"{author}: {record['text']}" if author else record["text"]
-    return f"{say('offline_quote', language, said_at=day, text=text)} [{record['n']}]"
+    text = f"{author}: {told}" if author else told
+    line = say("offline_quote", language, said_at=_day(record["said_at"]), text=text)
+    dates = f" ({', '.join(record['dates'])})" if record.get("dates") else ""
+    return f"{line}{dates} [{record['n']}]"
 
 
 def _order(record: Record) -> tuple[str, int]:

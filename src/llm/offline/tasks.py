@@ -99,7 +99,7 @@ def _strict_answer(prompt: str) -> str:
     fitting = answering(
         [{**r, "text": str(r.get("text", ""))} for r in _records(prompt, "context")], task
     )
-    return "\n".join(f"{r['text']} [{r['uid']}]" for r in fitting[:QUOTED]) or UNKNOWN
+    return "\n".join(f"{r['text']} [{r['id']}]" for r in fitting[:QUOTED]) or UNKNOWN
 
 
 def _summary(prompt: str) -> str:

@@ -21,6 +21,7 @@ from src.storage.update_repo import UpdateKind, WaitingUpdate
 from src.telegram.answer_stream import AnswerStream, DraftSupport
 from src.telegram.delivery import Address, Delivery, Form
 from src.telegram.keyboards import build_keyboard
+from src.telegram.own_words import keep_words
 from src.telegram.updates import BotIdentity
 from src.telegram.voices import author_of, read_voice
 from src.texts import Language, say
@@ -168,7 +169,7 @@ class TurnHandler:
         with self._metrics.stage("deliver"):
             shown.parts = await self._delivery.send_answer(
                 shown.address,
-                answer.text,
+                keep_words(answer.text, [incoming.text, *(s.text for s in answer.sources)]),
                 form=form,
                 skip=answer.delivered_parts,
                 edit=shown.edit,
