@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from langchain_core.tools import BaseTool
 
-from src.config import Settings
+from src.config import OFFLINE_MODEL, Settings
 from src.errors import AppError
 from src.graph.main_graph import Graph, Models, build_graph
 from src.graph.tools.current_time import build_current_time
@@ -166,7 +166,13 @@ def build_core(
         user_settings=user_settings,
         memory=memory,
         agent=agent,
-        commands=CommandService(agent, memory.memories, user_settings, client),
+        commands=CommandService(
+            agent,
+            memory.memories,
+            user_settings,
+            client,
+            has_model=settings.chat_model_name != OFFLINE_MODEL,
+        ),
         counter=counter,
     )
 

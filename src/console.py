@@ -79,12 +79,18 @@ class Console:
         if not self._streams.is_terminal:
             await self._talk()
             return
-        self._write(f"{GREY}{say('console_hello', self._language)}{RESET}\n\n")
+        self._write(f"{GREY}{self._hello()}{RESET}\n\n")
         try:
             with kept_terminal(self._streams.source.fileno()):
                 await self._talk()
         finally:  # what the shell says next begins a line
             self._write("\n")
+
+    def _hello(self) -> str:
+        hello = say("console_hello", self._language)
+        if self._commands.has_model:
+            return hello
+        return f"{hello}\n{say('offline_note', self._language)}"
 
     async def _talk(self) -> None:
         while (line := await self._read()) is not None:

@@ -69,8 +69,14 @@ class CommandService:
         memories: Memories,
         user_settings: UserSettingsRepository,
         client: PgClient,
+        *,
+        has_model: bool = True,
     ) -> None:
-        """Use the agent's conversations, the memory, and the users' settings."""
+        """Use the agent's conversations, the memory, and the users' settings.
+
+        Without a language model /start says so.
+        """
+        self.has_model = has_model
         self._agent = agent
         self._memories = memories
         self._user_settings = user_settings
@@ -113,7 +119,9 @@ class CommandService:
         return settings.mode
 
     async def _say_start(self, _owner: Owner, language: Language, _argument: str) -> str:
-        return say("start", language)
+        if self.has_model:
+            return say("start", language)
+        return f"{say('start', language)}\n\n{say('offline_note', language)}"
 
     async def _say_help(self, _owner: Owner, language: Language, _argument: str) -> str:
         return say("help", language)
@@ -123,7 +131,8 @@ class CommandService:
         mode = MODES.get(argument.lower())
         if mode is None:
             current = await self.get_mode(owner.telegram_user_id)
-            return say(f"mode_is_{current}", language)
+            it_is = say(f"mode_is_{current}", language)
+            return f"{say('mode_unknown', language)}\n{it_is}" if argument else it_is
         await self._client.run(self._user_settings.set_mode, owner.telegram_user_id, mode)
         return say(f"mode_set_{mode}", language)
 

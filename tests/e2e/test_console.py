@@ -195,6 +195,37 @@ def test_brackets_and_underscores_of_the_user_stay_in_quotes(machine: Machine) -
     assert [line.partition("«")[2] for line in done.replies[2::2]] == [f"{said}» [1]", f"{said}»"]
 
 
+def test_start_says_that_no_model_is_connected(machine: Machine) -> None:
+    lines = {"ru": "Привет", "uk": "Що нового?", "en": "Hello"}
+    languages: list[Language] = ["ru", "uk", "en"]
+    for language in languages:
+        done = machine.run("console", stdin=f"{lines[language]}\n/start\n")
+        start = f"{say('start', language)}\n\n{say('offline_note', language)}\n"
+        assert done.stdout.endswith(start)
+
+
+async def test_with_a_model_start_says_nothing_of_it(machine: Machine) -> None:
+    async with FakeOpenAI() as model:
+        there = machine.with_variables(LLM_MODEL="openai:fake-model", OPENAI_BASE_URL=model.url)
+        done = await there.run_beside("console", stdin="/start\n")
+    assert done.stdout == f"{say('start', 'ru')}\n"
+
+
+def test_an_unknown_mode_is_answered_with_those_that_there_are(machine: Machine) -> None:
+    done = machine.run("console", stdin="/mode foo\n/mode strict\n/mode что угодно\n/mode\n")
+    unknown = say("mode_unknown", "ru")
+    assert done.stdout == "".join(
+        f"{text}\n"
+        for text in (
+            f"{unknown}\n{say('mode_is_assistant', 'ru')}",
+            say("mode_set_strict", "ru"),
+            f"{unknown}\n{say('mode_is_strict', 'ru')}",
+            say("mode_is_strict", "ru"),
+        )
+    )
+    assert "assistant" in unknown and "strict" in unknown
+
+
 def test_every_user_id_is_a_user_of_its_own(machine: Machine) -> None:
     huge = str(2**41)
     assert machine.run("console", "--user-id", huge, stdin="Меня зовут Анна").status == 0

@@ -488,6 +488,17 @@ async def test_a_loop_that_breaks_off_answers_from_what_it_has(person: Person) -
 # What is not learned
 
 
+async def test_one_outcome_of_several_facts_is_said_once(person: Person) -> None:
+    secrets = [fact(f"Мій пароль: hunter2{number}") for number in range(7)]
+    told = ". ".join([*(secret["text"] for secret in secrets), CAPITAL["text"]])
+    answer = await person.say(told, taught(*secrets, CAPITAL, CAPITAL))
+    assert answer.text.splitlines() == [
+        say("refused_secret", "uk"),
+        say("taught_new", "uk", text=CAPITAL["text"]),
+        say("taught_same", "uk", text=CAPITAL["text"]),
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "key"),
     [
@@ -631,7 +642,7 @@ async def test_a_mode_that_does_not_exist_changes_nothing(person: Person) -> Non
     commands = person.rig.core.commands
     await commands.run("mode", person.user, language="uk", argument="strict")
     reply = await commands.run("mode", person.user, language="uk", argument="вільний")
-    assert reply == say("mode_is_strict", "uk")
+    assert reply == f"{say('mode_unknown', 'uk')}\n{say('mode_is_strict', 'uk')}"
     assert await commands.get_mode(person.user) == "strict"
 
 

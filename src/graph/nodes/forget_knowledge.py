@@ -37,7 +37,7 @@ async def forget_knowledge(
     query = state.get("search_query", "")
     if query:
         texts = await _forget(state, context, query, memories=memories, caller=caller)
-        lines = [say("forgot", context.language, text=text) for text in texts]
+        lines = [say("forgot", context.language, text=text) for text in dict.fromkeys(texts)]
         answer = "\n".join(lines) or say("forgot_nothing", context.language)
     elif asks_to_forget_all(context.text):
         context.asks = "erase_all"  # the service asks whether he means it

@@ -198,7 +198,7 @@ def describe_saved(results: Sequence[dict[str, Any]], language: Language) -> str
 def describe_forgotten(found: dict[str, Any], language: Language) -> str:
     """What is forgotten; or which of several is meant; or what is nearest to what is not there."""
     if found.get("forgotten"):
-        lines = [say("forgot", language, text=text) for text in found["forgotten"]]
+        lines = [say("forgot", language, text=text) for text in dict.fromkeys(found["forgotten"])]
         return "\n".join([*lines, say("forgot_undo", language)])
     if found.get("ask"):
         options = "\n".join(f"• «{entry['text']}»" for entry in found["ask"][:LISTED])
