@@ -19,7 +19,8 @@ KIN = {
         "wife жена супруга дружина wife",
         "husband муж супруг чоловік husband",
         "ex бывший бывшая колишній колишня ex",
-        "partner парень девушка невеста жених хлопець дівчина наречений наречена crush boyfriend girlfriend fiance fiancee partner",
+        "partner парень девушка невеста жених хлопець дівчина наречений наречена crush "
+        "boyfriend girlfriend fiance fiancee partner",
         "grandmother бабушка бабуля бабуся grandmother grandma granny",
         "grandfather дедушка дед дідусь дід grandfather grandpa прадед прадід",
         "aunt тетя тітка aunt",

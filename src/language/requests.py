@@ -174,9 +174,11 @@ OVERVIEWS: dict[str, re.Pattern[str]] = {
         r"говорить со мной)|"
         r"як (?:(?:ти|мені|тобі) )*(?:маєш |повинен |треба )?(?:мені )?відповідати|"
         r"how (?:do|should|would|did) (?:i|you) .{0,30}(?:answer|reply|respond|talk to me|call me|"
-        r"address me)|what (?:should|do|will) you call me|what .{0,10}i want to be called|(?:which|what) units (?:should|do|will)|"
+        r"address me)|what (?:should|do|will) you call me|what .{0,10}i want to be called|"
+        r"(?:which|what) units (?:should|do|will)|"
         r"как .{0,30}(?:меня называть|ко мне обращаться|меня будешь звать)|"
-        r"(?:как|як) (?:я|мне|мені) .{0,30}(?:отвечал\w?|отвечать|відповіда\w+)|how i .{0,20}answer|"
+        r"(?:как|як) (?:я|мне|мені) .{0,30}(?:отвечал\w?|отвечать|відповіда\w+)|"
+        r"how i .{0,20}answer|"
         r"як .{0,30}(?:мене називати|до мене звертатис[яь])",
         "family": r"(?:о|про|about|(?:кто|хто|who)(?:'s| is| все)? (?:в|у|in)) "
         r"(?:моей|моих|мою|моїх|нашу|нашей|my|our)\s+(?:"
@@ -239,7 +241,7 @@ TALK_WORDS = frozenset(
 
 
 def overview_of(text: str) -> str | None:
-    """Which overview a message asks for: ``profile``, ``family``, ``work``, ``wishes``, or None."""
+    """Which overview a message asks for: profile, family, work or wishes; None: none of them."""
     folded = text.translate(FOLD).strip()
     if len(folded) > 200:
         return None

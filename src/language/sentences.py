@@ -44,7 +44,8 @@ OPENER = re.compile(
     r"actually|sorry|извини\w*|прости|ошиблась|ошибся|ошибка|вибач\w*|виправлюся|поправка|"
     r"correction|"
     r"вернее|точнее|точніше|i mean|i meant|нет|ні|no|да|так|yes|yeah|ok|okay|ок|окей|ладно|хорошо|"
-    r"добре|гаразд|ага|угу|спасибо|дякую|thanks|thank you|ура|ой|ох|ого|вау|wow|oh|ah|ugh|а|и|но|ну|і|та|"
+    r"добре|гаразд|ага|угу|спасибо|дякую|thanks|thank you|ура|ой|ох|ого|вау|wow|oh|ah|ugh|а|и|"
+    r"но|ну|і|та|"
     r"and|but|еще|ще|plus)(?![\w'-])[\s,.!:—–-]*)+",
     re.IGNORECASE,
 )
@@ -61,7 +62,8 @@ REMEMBER = re.compile(
 )
 # "A few things about me: …", "немного о себе: …".
 ABOUT_ME = re.compile(
-    r"[^,:.]{0,40}\b(?:о себе|обо мне|про себя|про себе|про мене|about me|about myself|things|facts?)"
+    r"[^,:.]{0,40}\b(?:о себе|обо мне|про себя|про себе|про мене|about me|about myself|things|"
+    r"facts?)"
     r"[^,:.]{0,20}:\s*",
     re.IGNORECASE,
 )
@@ -127,7 +129,8 @@ WISH = re.compile(
     re.IGNORECASE,
 )
 WISH_TOPIC = re.compile(
-    r"\b(?:мне|мені|меня|мене|ко мне|до мене|на ты|на вы|на ти|на ви|\w*корот\w*|\w*короч\w*|кратк\w*|"
+    r"\b(?:мне|мені|меня|мене|ко мне|до мене|на ты|на вы|на ти|на ви|\w*корот\w*|\w*короч\w*|"
+    r"кратк\w*|"
     r"стисл\w*|подробн\w*|"
     r"докладн\w*|прост\w+|эмодзи|емодзі|смайл\w*|по-\w+|английск\w*|англійськ\w*|украинск\w*|"
     r"українськ\w*|русск\w*|російськ\w*|"
@@ -142,7 +145,8 @@ WISH_TOPIC = re.compile(
 # Verbs that always speak of how to answer, and words that make an order last.
 STANDING = re.compile(
     r"\b(?:впредь|отныне|всегда|никогда|больше не|надалі|відтепер|завжди|ніколи|from now on|"
-    r"always|never|in future|отвечай|обращайся|общайся|называй|зови|говори со мной|пиши мне|пиши мені|"
+    r"always|never|in future|отвечай|обращайся|общайся|называй|зови|говори со мной|пиши мне|"
+    r"пиши мені|"
     r"відповідай|звертайся|спілкуйся|називай|клич|розмовляй|answer|reply|respond|call me|"
     r"address me|speak|talk to me|use|keep (?:your|it|the|answers)|be (?:brief|concise|short)|"
     r"avoid|stop (?:using|calling)|don't (?:use|call)|не (?:пиши|используй|називай|використовуй|"
@@ -177,7 +181,8 @@ ENGLISH_ORDER = re.compile(
 
 # "…, ладно?" asks for no answer.
 TAG = re.compile(
-    r"[\s,]+(?:ладно|хорошо|ок|окей|да|пожалуйста|можно|добре|гаразд|так|будь ласка|ok|okay|please|"
+    r"[\s,]+(?:ладно|хорошо|ок|окей|да|пожалуйста|можно|добре|гаразд|так|будь ласка|ok|okay|"
+    r"please|"
     r"alright|right|will you|would you)\s*\?+\s*$",
     re.IGNORECASE,
 )

@@ -81,7 +81,8 @@ EVERYTHING = re.compile(
 )
 # Between a person and his name.
 NAMED = re.compile(
-    r"[\s,:—–-]+(?:(?:is|was|called|named|зовут|звали|звать|звати|звуть|це|это|по имени)[\s—–-]+)*",
+    r"[\s,:—–-]+(?:(?:is|was|called|named|зовут|звали|звать|звати|звуть|це|это|"
+    r"по имени)[\s—–-]+)*",
     re.IGNORECASE,
 )
 HAVING_THAT = re.compile(

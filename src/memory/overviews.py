@@ -22,7 +22,7 @@ class Overview:
     """What is to be listed.
 
     Attributes:
-        kind: ``profile``: facts of every kind; ``family``: those about kin; ``work``; ``wishes``: how to
+        kind: ``profile``: facts of every kind; ``family``: about kin; ``work``; ``wishes``: how to
             answer; ``period``: what the user said then.
         periods: Half-open periods to which it is bound; none: all of time.
     """

@@ -44,7 +44,8 @@ MAX_CALLS = 8  # of one reply; more would not run
 _NOW = r"(?:\s+(?:сейчас|теперь|там|зараз|тепер|now|right now|is it|it is))*"
 TIME_QUESTION = re.compile(
     r"(?:котор\w+ (?:сейчас )?час|сколько (?:сейчас )?(?:там )?времени|котра (?:зараз )?година|"
-    r"скільки (?:зараз )?(?:там )?часу|як(?:а|ий) (?:зараз )?(?:там )?(?:година|час)|what(?:'s| is)? (?:the )?(?:current |local )?time|current time)"
+    r"скільки (?:зараз )?(?:там )?часу|як(?:а|ий) (?:зараз )?(?:там )?(?:година|час)|"
+    r"what(?:'s| is)? (?:the )?(?:current |local )?time|current time)"
     rf"{_NOW}(?:\s+(?:в|во|у|на|in|at)\s+(?P<place>[^?.!,]{{2,40}}))?{_NOW}"
     r"(?:[\s,]+(?:подскажи|скажи|підкажи|пожалуйста|please|будь ласка))?[\s?.!]*$",
     re.IGNORECASE,
@@ -52,10 +53,12 @@ TIME_QUESTION = re.compile(
 # A line that takes back a part of what was said before it: "no, I meant Wednesday".
 CORRECTION = re.compile(
     r"(?:(?:ой|ох|нет|не|ні|no|oops|wait|sorry|извини\w*|прости|пробач\w*|вибач\w*)[\s,:!.-]+)*"
-    r"(?:(?:я )?(?:ошиб\w+|перепутал\w?|помили\w+|переплута\w+|наврал\w?|вру|соврал\w?|оговори\w+)|"
+    r"(?:(?:я )?(?:ошиб\w+|перепутал\w?|помили\w+|переплута\w+|наврал\w?|вру|соврал\w?|"
+    r"оговори\w+)|"
     r"вернее|точнее|точніше|верніше|поправка|исправлюсь|виправл\w+|correction|rather|my mistake|"
     r"(?:i )?(?:got|had) (?:it|that) wrong|(?:i |we )?mean[t]?|имел\w? в виду|"
-    r"(?:я )?(?:ма(?:в|ла) на увазі|имел\w? в виду)|scratch that|typo|(?:я )?хот(?:ела?|ів|іла) сказат[ьи]|meant to say|silly me|my bad|тобто|то есть)"
+    r"(?:я )?(?:ма(?:в|ла) на увазі|имел\w? в виду)|scratch that|typo|(?:я )?хот(?:ела?|ів|"
+    r"іла) сказат[ьи]|meant to say|silly me|my bad|тобто|то есть)"
     r"(?![\w-])"
     r"|.{1,60}[\s,]+(?:ошиб\w+|помили\w+|перепутал\w?|переплута\w+|my mistake|silly me)\W*$"
     r"|(?:ой|нет|ні|no|oops|wait|sorry)[\s,:!.-]+(?=не\s|not\s|it's\s|до\s|в\s|у\s|на\s|\d)"

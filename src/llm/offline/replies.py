@@ -42,7 +42,8 @@ OF_MINE = re.compile(
 # Questions for a name ask for words with a capital letter.
 ASKS_NAME = re.compile(
     r"как (?:\w+ ){0,2}(?:зовут|звать|называ\w+)|\bкто (?:мо|у меня)|имя|кличк|як (?:\w+ ){0,2}"
-    r"(?:звати|звуть|зветься|назива\w+)|\bхто (?:м|у мене)|ім'я|\bname\b|\bcalled\b|who(?:'?s| is) my",
+    r"(?:звати|звуть|зветься|назива\w+)|\bхто (?:м|у мене)|ім'я|\bname\b|\bcalled\b|who(?:'?s|"
+    r" is) my",
     re.IGNORECASE,
 )
 SAME_RELATIONS = ({"works_as", "works_at"}, {"married_to", "partner"})
@@ -79,14 +80,14 @@ def answering(records: Sequence[Record], question: str) -> list[Record]:
 
     What took the place of a fitting fact fits as well: "we broke up" says who is engaged.
     """
-    told = [r for r in records if r["id"].startswith("fact-") or _tells(r["text"])]
+    told = [r for r in records if _id(r).startswith("fact-") or _tells(r["text"])]
     asked = Asked(question, told)
-    scores = {r["id"]: asked.score(r) for r in told}
+    scores = {_id(r): asked.score(r) for r in told}
     for record in told:
         if successor := record.get("replaced_by"):
-            scores[successor] = max(scores.get(successor, 0.0), scores[record["id"]])
+            scores[successor] = max(scores.get(successor, 0.0), scores[_id(record)])
     best = max(scores.values(), default=0.0)
-    return [r for r in told if scores[r["id"]] > max(0.0, best - BEHIND)]
+    return [r for r in told if scores[_id(r)] > max(0.0, best - BEHIND)]
 
 
 class Asked:
@@ -165,11 +166,15 @@ def _has_name(text: str) -> bool:
 
 def _stands_alone(now: Sequence[Record], past: Record, question: str) -> bool:
     """Whether what took the place of a fact speaks of what is asked; "no, on Friday" does not."""
-    successor = next((r for r in now if r["id"] == past["replaced_by"]), None)
+    successor = next((r for r in now if _id(r) == past["replaced_by"]), None)
     if successor is None:
         return True
     there = lemma_set(words(successor["text"]))
     return any(forms & there for forms in _wanted(question))
+
+
+def _id(record: Record) -> str:
+    return str(record.get("id") or record["uid"])
 
 
 def _tells(text: str) -> bool:

@@ -125,7 +125,8 @@ RELATIONS: tuple[tuple[str, int, re.Pattern[str]], ...] = tuple(
         rf"studying)\s+{_OLD}(?:в|во|на|у|at)\s+{_OBJ}"),
         ("married_to", 8, rf"(?:я\s+|i'm\s+|i am\s+)?{_OLD}(?:женат\w?|замужем|одружен\w+|"
         rf"заміжня|married)\s+(?:на|за|з|із|с|to)\s+{_OBJ}"),
-        ("partner", 7, rf"(?:я\s+|i'm\s+|i am\s+)?{_OLD}(?:встречаюсь|зустрічаюс[ья]|dating|going\s+out|"
+        ("partner", 7, rf"(?:я\s+|i'm\s+|i am\s+)?{_OLD}(?:встречаюсь|зустрічаюс[ья]|dating|"
+            r"going\s+out|"
         rf"engaged|seeing)\s+(?:с|со|з|із|to|with)?\s*{_OBJ}"),
         ("works_as", 7, r"(?:по профессии|за професією|за фахом|by (?:trade|profession)),?\s+"
         r"(?:(?:я|i'm|i am|вообще-то|взагалі-то)\s+)*(?:an?\s+)?(?P<object>.+)"),
