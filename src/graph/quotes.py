@@ -76,6 +76,7 @@ def context_records(hits: list[Hit], context: TurnContext) -> list[dict[str, Any
             "said_at": f"{local_time(hit.said_at, context.time_zone):%Y-%m-%d %H:%M}",
             "text": hit.text[:MAX_MEMORY],
             **whose(hit),
+            **({} if hit.is_of(context.speaker_id) else {"of_asker": False}),
             **({"note": "held earlier, not any more"} if hit.retired else {}),
             "similarity": round(hit.similarity, 2),
             "lexical": round(hit.channels["lexical"], 1),

@@ -168,7 +168,7 @@ def is_private(text: str) -> bool:
 OVERVIEWS: dict[str, re.Pattern[str]] = {
     kind: re.compile(pattern, re.IGNORECASE)
     for kind, pattern in {
-        "wishes": r"(?:пожелани|побажанн|предпочтени|уподобанн|wish|preference|instruction)\w*"
+        "wishes": r"(?:пожелани|побажанн|предпочтени|уподобанн|wish|preference)\w*"
         r".{0,30}(?:ответ|відповід|answer|repl|respon)|"
         r"как (?:(?:ты|мне|тебе) )*(?:должен |должна |нужно |надо |лучше )?(?:мне )?(?:отвечать|"
         r"говорить со мной)|"

@@ -230,9 +230,12 @@ WHERE f.telegram_user_id = c.telegram_user_id AND f.thread_id = c.thread_id
   AND c.id = ANY(%(rooms)s::uuid[])
 """
 
-# What others reply to of his, and what of his, or about him, waits to be read after a /new.
+# What others reply to: his words, and there also the bot's and anybody's, which may repeat his or
+# name him. Beside it what of his, or about him, waits to be read after a /new.
 UPDATE_QUOTING = """
-UPDATE messages SET quoted = NULL, quoted_author_id = NULL WHERE quoted_author_id = %(owner)s
+UPDATE messages SET quoted = NULL, quoted_author_id = NULL
+WHERE quoted IS NOT NULL
+  AND (quoted_author_id = %(owner)s OR conversation_id = ANY(%(rooms)s::uuid[]))
 """
 DELETE_PARTING = """
 DELETE FROM parting_messages

@@ -12,7 +12,11 @@ import pytest
 from src.memory.facts import Fact
 from src.memory.forgetter import Forgetter
 from src.memory.terms import terms
-from src.storage.conversation_repo import ConversationRepository, TelegramOrigin
+from src.storage.conversation_repo import (
+    KEEP_UNREAD,
+    ConversationRepository,
+    TelegramOrigin,
+)
 from src.storage.erasure_repo import ErasureRepository
 from src.storage.extraction_repo import ExtractionRepository
 from src.storage.forgetting_repo import ForgettingRepository
@@ -69,6 +73,8 @@ def fill(client: PgClient, owner: int, *, thread_id: int = 0, message_id: int = 
     assert SummaryRepository(client).replace(conversation, summary, first=1, last=1)
     index(client, Owner(owner, thread_id), conversation)
     UserSettingsRepository(client).set_mode(owner, "strict")
+    left = {**Owner(owner, thread_id).columns(), "limit": 10}
+    assert client.execute(KEEP_UNREAD, left) == 1, "as if /new came now"
     return conversation
 
 

@@ -15,7 +15,7 @@ from src.errors import QuestionMovedError
 from src.memory.facts import Fact
 from src.memory.terms import terms
 from src.memory.writer import fact_terms
-from src.storage.conversation_repo import ConversationRepository
+from src.storage.conversation_repo import KEEP_UNREAD, ConversationRepository
 from src.storage.forgetting_repo import ForgettingRepository
 from src.storage.memory_repo import MemoryRepository, NewMemory, Source
 from src.storage.memory_shelf_repo import MemoryShelfRepository
@@ -128,6 +128,7 @@ class Group:
         ToolResultRepository(self.client).add(self.conversation, asked, tool)
         self.summarise(1, 1)
         self.index()
+        self.client.execute(KEEP_UNREAD, {**self.owner.columns(), "limit": 10})
         return {"asked": asked, "fact": fact, "common": common}
 
     def texts(self) -> list[tuple[int, str]]:

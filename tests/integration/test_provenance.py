@@ -366,6 +366,28 @@ async def test_an_erasure_reaches_what_new_left(person: Person) -> None:
     assert person.rows("SELECT 1 FROM parting_messages") == [] and person.facts() == []
 
 
+async def test_an_erasure_of_a_member_reaches_quotations_names_and_what_new_left(
+    group: Group,
+) -> None:
+    secret = "Я прячу клад под дубом"
+    await group.say(BORIS, secret, "Ясно.")
+    quoting = Voice(speaker="Анна", quoted=secret, quoted_author_id=BORIS)
+    origin = TelegramOrigin(1, group.id, next(_ids), ANNA)
+    message = replace(incoming("Ого", group.id, origin=origin), voice=quoting)
+    turn = await group.rig.core.agent.begin_turn(message, is_answered=False)
+    await group.rig.core.agent.erase(BORIS)
+    told = "SELECT quoted, speaker FROM messages WHERE conversation_id = %(id)s"
+    assert group.rig.rows(told, id=str(turn.conversation_id)) == [(None, "Анна")]
+    await group.say(BORIS, secret, "Ясно.")
+    await group.rig.core.agent.start_new_conversation(group.id)
+    left = "SELECT speaker FROM parting_messages WHERE telegram_user_id = %(group)s ORDER BY 1"
+    assert group.rig.rows(left, group=group.id) == [("Анна",), ("Борис",)]
+    await group.rig.core.agent.erase(BORIS)
+    assert group.rig.rows(left, group=group.id) == [("Анна",)]
+    await group.rig.core.agent.erase(group.id)
+    assert group.rig.rows(left, group=group.id) == []
+
+
 async def test_what_new_left_is_gone_after_ten_minutes(person: Person) -> None:
     await _left(person, "Меня зовут Анна")
     await person.rig.core.agent.start_new_conversation(person.user)

@@ -57,10 +57,7 @@ def quote_found(found: Record, question: str, language: Language) -> str | None:
     """
     if found.get("overview"):
         return _overview(found, language)
-    records = _records(found)
-    if Asked(question).is_of_asker:
-        records = [r for r in records if r.get("of_asker", True)]  # nobody answers for another
-    fitting = answering(records, question)
+    fitting = answering(_records(found), question)
     now = sorted((r for r in fitting if r.get("holds", True)), key=_order, reverse=True)[:QUOTED]
     past = sorted((r for r in fitting if not r.get("holds", True)), key=_order, reverse=True)
     succeeded = [r for r in past if r.get("replaced_by")]
@@ -80,6 +77,8 @@ def answering(records: Sequence[Record], question: str) -> list[Record]:
 
     What took the place of a fitting fact fits as well: "we broke up" says who is engaged.
     """
+    if Asked(question).is_of_asker:
+        records = [r for r in records if r.get("of_asker", True)]  # nobody answers for another
     told = [r for r in records if _id(r).startswith("fact-") or _tells(r["text"])]
     asked = Asked(question, told)
     scores = {_id(r): asked.score(r) for r in told}
