@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import unicodedata
 from functools import cache
 
 import pytz
 from babel import Locale
+from babel.core import get_global
 
-from src.language.morphology import lemmas, words
-from src.texts import LANGUAGES, Language
+from src.language.morphology import CYRILLIC, ENDING, dictionary_forms, words
+from src.texts import LANGUAGES
 
 MAX_TEXT = 100  # characters
-NAME_WORDS = 3  # of the longest name that is looked for
-KEPT_LETTERS = 2  # that an ending may change
+NAME_WORDS = 4  # of the longest name that is looked for: "Port of Spain"
+MIN_STEM = 4  # letters of a name without its ending; of shorter ones too many are alike
+CONTINENTS = frozenset(
+    ("Africa", "America", "Antarctica", "Arctic", "Asia", "Atlantic", "Australia", "Europe",
+     "Indian", "Pacific")
+)  # fmt: skip
 
 
 def find_time_zone(place: str) -> str | None:
@@ -21,52 +27,65 @@ def find_time_zone(place: str) -> str | None:
     by_name = {zone.lower(): zone for zone in pytz.all_timezones}
     if place.lower() in by_name:
         return by_name[place.lower()]
-    found = words(place)
+    found = _plain(place).split()
     for length in range(min(NAME_WORDS, len(found)), 0, -1):
         for start in range(len(found) - length + 1):
-            zone = _zone_of(tuple(found[start : start + length]))
+            zone = _zone_of(found[start : start + length])
             if zone is not None:
                 return zone
     return None
 
 
-def _zone_of(name: tuple[str, ...]) -> str | None:
-    written = " ".join(name).lower()
-    for language in LANGUAGES:
-        cities = _cities(language)
-        if written in cities:
-            return cities[written]
-    if len(name) > 1:
-        return None
-    for form in lemmas(name[0]):
-        for language in LANGUAGES:
-            if form in _cities(language):
-                return _cities(language)[form]
-    return _inflected(written)
+def _zone_of(name: list[str]) -> str | None:
+    """The zone of a city by these words, which may be declined when they are one.
 
-
-def _inflected(written: str) -> str | None:
-    """A city that begins like the word: "лиссабоне" is "лиссабон", whatever its ending."""
-    if len(written) < 2 * KEPT_LETTERS + 1 or written.isascii():
-        return None
-    stem = written[:-KEPT_LETTERS]
-    for language in LANGUAGES:
-        for city, zone in _cities(language).items():
-            if city.startswith(stem) and abs(len(city) - len(written)) <= KEPT_LETTERS:
-                return zone
-    return None
+    A word that the dictionaries know is that word: "в Туле" is Тула, not Thule in Greenland.
+    """
+    written = " ".join(name)
+    if len(name) > 1 or not CYRILLIC.search(written):
+        return _cities().get(written)
+    forms = dictionary_forms(written)
+    if forms:
+        return next((_cities()[form] for form in sorted(forms) if form in _cities()), None)
+    return _cities().get(written) or _stems().get(ENDING.sub("", written))
 
 
 @cache
-def _cities(language: Language) -> dict[str, str]:
-    """The cities of the zones in lower case, from the CLDR (by Babel)."""
-    common = set(pytz.common_timezones)
-    cities = {
-        zone.rpartition("/")[2].replace("_", " ").lower(): zone
-        for zone in pytz.common_timezones
-        if "/" in zone
-    }
-    for zone, names in Locale.parse(language).time_zones.items():
-        if "city" in names and (zone in common or zone in pytz.all_timezones_set):
-            cities[str(names["city"]).lower()] = zone
+def _cities() -> dict[str, str]:
+    """The cities of the zones, from the CLDR (by Babel) and the tz database."""
+    cities: dict[str, str] = {}
+    for language in LANGUAGES:
+        for zone, names in Locale.parse(language).time_zones.items():
+            if "city" in names and zone in pytz.all_timezones_set:
+                cities.setdefault(_plain(str(names["city"])), _modern(zone))
+    for zone in [*pytz.common_timezones, *pytz.all_timezones]:
+        continent, _, city = zone.rpartition("/")
+        if continent.partition("/")[0] in CONTINENTS:
+            cities.setdefault(_plain(city.replace("_", " ")), _modern(zone))
     return cities
+
+
+@cache
+def _stems() -> dict[str, str]:
+    """The Cyrillic names of one word without their endings."""
+    stems = {ENDING.sub("", name): zone for name, zone in _cities().items() if " " not in name}
+    return {
+        stem: zone
+        for stem, zone in stems.items()
+        if len(stem) >= MIN_STEM and CYRILLIC.search(stem)
+    }
+
+
+def _modern(zone: str) -> str:
+    """The CLDR keeps some names that the tz database has changed: Europe/Kiev."""
+    name = str(get_global("zone_aliases").get(zone, zone))
+    return name if name in pytz.all_timezones_set else zone
+
+
+def _plain(name: str) -> str:
+    """The words of a name, in lower case and without accents: "St. John’s", "São Paulo"."""
+    flat = name.lower().replace("ё", "е")
+    if not CYRILLIC.search(flat):
+        decomposed = unicodedata.normalize("NFKD", flat)
+        flat = "".join(c for c in decomposed if not unicodedata.combining(c))
+    return " ".join(words(flat)).replace("'", "")

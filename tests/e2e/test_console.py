@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import pytz
-from babel.dates import format_date
+from babel.dates import format_date, format_datetime
 
 from src.texts import Language, say
 from tests.e2e.bot_command import Finished, Machine, say_to
@@ -224,6 +224,29 @@ def test_an_unknown_mode_is_answered_with_those_that_there_are(machine: Machine)
         )
     )
     assert "assistant" in unknown and "strict" in unknown
+
+
+@pytest.mark.parametrize(
+    ("language", "question", "unknown"),
+    [
+        ("ru", "Сколько времени в Токио?", "Сколько времени в Гадюкино?"),
+        ("uk", "Котра година в Токіо?", "Котра година в Гадюкіному?"),
+        ("en", "What time is it in Tokyo?", "What time is it in Narnia?"),
+    ],
+)
+def test_the_time_in_a_city_is_told(
+    machine: Machine, language: Language, question: str, unknown: str
+) -> None:
+    before = datetime.now(UTC)
+    known, missing = machine.run("console", stdin=f"{question}\n{unknown}\n").replies
+    tokyo = pytz.timezone("Asia/Tokyo")
+    moments = (before.astimezone(tokyo), datetime.now(tokyo))  # a minute may end between them
+    days = [format_datetime(moment, "HH:mm, EEEE, d MMMM", locale=language) for moment in moments]
+    expected = [
+        say("offline_time", language, time=f"{day} (Asia/Tokyo, UTC+09:00)") for day in days
+    ]
+    assert known in expected
+    assert missing == say("offline_no_city", language)
 
 
 def test_every_user_id_is_a_user_of_its_own(machine: Machine) -> None:

@@ -44,6 +44,9 @@ def results(rig: Rig, number: int = -1) -> list[str]:
     [
         ({"time_zone": "Asia/Tokyo"}, "Asia/Tokyo"),
         ({"time_zone": " europe/kyiv "}, "Europe/Kyiv"),
+        ({"time_zone": "в Токио"}, "Asia/Tokyo"),
+        ({"time_zone": "Катманду"}, "Asia/Kathmandu"),
+        ({"time_zone": "St. John’s"}, "America/St_Johns"),
         ({}, "Europe/Moscow"),
     ],
 )

@@ -407,6 +407,10 @@ def fact(text: str, message: str = "msg-7", **fields: Any) -> Fact:
     return Fact.model_validate(values)
 
 
+def new(text: str) -> list[dict[str, str]]:
+    return [{"uid": "msg-7", "role": "user", "text": text}]
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -426,13 +430,13 @@ def test_a_message_that_tells_something_is_understood_as_teaching(
     text: str, expected: Fact
 ) -> None:
     recent = [{"role": "user", "text": "Меня зовут Борис"}, {"role": "assistant", "text": "Ок"}]
-    understood = filled(understanding_messages(text, "msg-7", recent), Understanding)
+    understood = filled(understanding_messages(new(text), recent), Understanding)
     assert understood == Understanding(intent="teach", facts=[expected])
 
 
 @pytest.mark.parametrize("text", ["Как меня зовут?", "Де я живу", "Tell me a joke", "Спасибо", ""])
 def test_a_message_that_tells_nothing_is_understood_as_a_task(text: str) -> None:
-    understood = filled(understanding_messages(text, "msg-7", []), Understanding)
+    understood = filled(understanding_messages(new(text), []), Understanding)
     assert understood == Understanding(intent="solve")
 
 
@@ -440,7 +444,7 @@ def test_a_message_that_tells_nothing_is_understood_as_a_task(text: str) -> None
     ("text", "query"), [("Забудь про кота", "кота"), ("Forget everything", "")]
 )
 def test_a_request_to_forget_is_understood_with_what_is_meant(text: str, query: str) -> None:
-    understood = filled(understanding_messages(text, "msg-7", []), Understanding)
+    understood = filled(understanding_messages(new(text), []), Understanding)
     assert understood == Understanding(intent="forget", query=query)
 
 
@@ -574,7 +578,7 @@ async def test_forms_and_tasks_work_through_the_interface_of_a_real_model() -> N
     caller = ModelCaller(OfflineChatModel(), "offline", timeout=5)
     usage: list[ModelUsage] = []
     understood = await caller.structured(
-        understanding_messages("Где я живу?", "msg-7", []),
+        understanding_messages(new("Где я живу?"), []),
         Understanding,
         purpose="classify",
         on_usage=usage.append,

@@ -31,6 +31,7 @@ from langchain_core.tools import BaseTool
 
 from src.language.requests import ForgetRequest, forget_request, is_private
 from src.language.sentences import FOLD, is_question, sentences
+from src.language.time_questions import asked_place, describe_time
 from src.llm.offline.replies import corrected, describe_forgotten, describe_saved, quote_found
 from src.llm.offline.statements import statements
 from src.llm.offline.tasks import do_task, fill_form
@@ -41,15 +42,6 @@ from src.texts import LANGUAGES, Language, detect_language, say
 SEARCHED = 20  # results that are looked at
 CONTEXT = 5  # messages that tell the language of a short one
 MAX_CALLS = 8  # of one reply; more would not run
-_NOW = r"(?:\s+(?:сейчас|теперь|там|зараз|тепер|now|right now|is it|it is))*"
-TIME_QUESTION = re.compile(
-    r"(?:котор\w+ (?:сейчас )?час|сколько (?:сейчас )?(?:там )?времени|котра (?:зараз )?година|"
-    r"скільки (?:зараз )?(?:там )?часу|як(?:а|ий) (?:зараз )?(?:там )?(?:година|час)|"
-    r"what(?:'s| is)? (?:the )?(?:current |local )?time|current time)"
-    rf"{_NOW}(?:\s+(?:в|во|у|на|in|at)\s+(?P<place>[^?.!,]{{2,40}}))?{_NOW}"
-    r"(?:[\s,]+(?:подскажи|скажи|підкажи|пожалуйста|please|будь ласка))?[\s?.!]*$",
-    re.IGNORECASE,
-)
 # A line that takes back a part of what was said before it: "no, I meant Wednesday".
 CORRECTION = re.compile(
     r"(?:(?:ой|ох|нет|не|ні|no|oops|wait|sorry|извини\w*|прости|пробач\w*|вибач\w*)[\s,:!.-]+)*"
@@ -198,9 +190,9 @@ def _asked_for(text: str, wanted: ForgetRequest | None) -> list[Call]:
         return [("forget_everything", {})] if wanted.everything else []
     if wanted is not None:
         return [("forget_fact", {"about": wanted.about, "everything": wanted.everything})]
-    time = TIME_QUESTION.search(text)
-    if time is not None:
-        return [("current_time", {"time_zone": (time["place"] or "").strip()})]
+    place = asked_place(text)
+    if place is not None:
+        return [("current_time", {"time_zone": place})]
     return []
 
 
@@ -253,7 +245,8 @@ def _said_to(result: ToolMessage, text: str, language: Language) -> str:
         case "keep_private":
             return say("kept_private", language)
         case "current_time" if result.status != "error":
-            return say("offline_time", language, time=str(result.text))
+            time = describe_time(str(result.text), language)
+            return say("offline_time", language, time=time)
         case "current_time":
             return say("offline_no_city", language)
     return ""
