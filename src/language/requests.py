@@ -87,10 +87,12 @@ class ForgetRequest:
         about: In the words of the request; empty for "everything about me", and for "forget it",
             which does not say what.
         everything: All that is known of it, not one thing.
+        is_last: "Forget it": what was spoken of last.
     """
 
     about: str
     everything: bool = False
+    is_last: bool = False
 
 
 def forget_request(text: str) -> ForgetRequest | None:
@@ -120,7 +122,7 @@ def _read(thing: str) -> ForgetRequest:
         start += len(match[0]) if (match := pattern.match(bare[start:])) else 0
     if all(forms & _nameless() for forms in content(OF_ME.sub(" ", ALL.sub(" ", bare)))):
         is_all = ALL.search(bare) is not None or OF_ME.search(bare) is not None
-        return ForgetRequest("", everything=is_all)
+        return ForgetRequest("", everything=is_all, is_last=not is_all and bool(bare))
     about = " ".join(thing[start:].strip(' ,:«»"“”').split())
     return ForgetRequest(about, everything=ALL.search(bare) is not None and everything is not None)
 

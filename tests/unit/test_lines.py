@@ -230,7 +230,8 @@ def test_a_document_tells_nothing_and_a_long_message_not_endlessly_much() -> Non
     ],
 )
 def test_a_request_to_forget_names_what_to_forget(text: str, about: str, everything: bool) -> None:
-    assert forget_request(text) == ForgetRequest(about, everything)
+    is_last = text == "forget it"
+    assert forget_request(text) == ForgetRequest(about, everything, is_last)
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,7 @@ def answer(
         return _correct(results, text, before)
     wanted = forget_request(text) or _answer_to_which(text, messages)
     if wanted is not None and not wanted.about and not wanted.everything:
-        if not before:
+        if not before or not wanted.is_last:
             return AIMessage(content=say("forget_what", language))
         wanted = ForgetRequest(before[-1])  # "forget it": what was spoken of
     calls = [call for call in _calls(said, wanted) if call[0] in tool_names][len(results) :]

@@ -31,7 +31,7 @@ HISTORY = re.compile(
 )
 # The one who asks is whom it is about: "где я живу", "у меня есть …"; "мою машину" is a thing.
 ABOUT_ME = re.compile(
-    r"(?<![\w-])(?:я|мы|мне|ми|мені|i|i'?m|we|[ув]\s(?:меня|мене|нас)|(?:меня|мене)\sзв\w+|"
+    r"(?<![\w-])(?:я|мы|мне|ми|мені|i|i'?m|we|[ув]\s(?:меня|мене|нас)|(?:меня|мене)\sзв?о?в\w+|"
     r"зовут\sменя)(?![\w-])",
     re.IGNORECASE,
 )
@@ -133,7 +133,7 @@ class Asked:
         share = sum(bool(forms & there) for forms in self._wanted) / len(self._wanted)
         if share >= SHARED or (is_named and share >= NAMED):
             return share
-        return share if float(record.get("similarity", 0)) >= SIMILAR else 0.0
+        return max(share, NAMED) if float(record.get("similarity", 0)) >= SIMILAR else 0.0
 
     def _speaks_of_role(self, text: str) -> bool:
         found = words(text)

@@ -76,7 +76,7 @@ ENGLISH_BEGINNING = re.compile(
 )
 # "Olga works as …", "Ben is …": an English name is followed by a verb of the third person.
 THIRD_PERSON = re.compile(r"(?!this|is$)[a-z]{2,}s|is|has|was|will|can|does", re.IGNORECASE)
-_NAME = r"(?P<object>[^\W\d_][\w'-]*(?:\s+[A-ZА-ЯІЇЄҐ][\w'-]*)?)"
+_NAME = r"(?P<object>(?!(?:не|not)\s)[^\W\d_][\w'-]*(?:\s+[A-ZА-ЯІЇЄҐ][\w'-]*)?)"
 _OBJ = r"(?P<object>.+)"
 _OLD = (
     r"(?:(?:сам|сама|теперь|сейчас|уже|снова|опять|тепер|зараз|знову|вже|now|currently|again|already|"
@@ -193,6 +193,7 @@ AFTERWARDS = re.compile(
 )
 POSSESSIVE = re.compile(r"мо[юиейяё]\w*|мій|наш\w*", re.IGNORECASE)
 PIECE = re.compile(r"\s*[,;:.]\s+|\s+[—–-]\s+(?=я\s)")
+MANY_VALUED = frozenset({"likes", "dislikes", "allergic_to"})
 PREFERENCES = frozenset({"likes", "dislikes", "favourite", "diet"})
 FAMILY = 8  # importance of what is told of kin
 OTHER = 5
@@ -262,6 +263,8 @@ def read(clause: str) -> Statement:
         return Statement(clause, subject, importance=importance)
     for piece in _pieces(clause):
         for relation, importance, pattern in RELATIONS:
+            if relation in MANY_VALUED and pattern.match(clause.translate(FOLD)):
+                piece = clause  # "люблю чай, кофе и булочки"
             match = pattern.match(piece.translate(FOLD))
             if match is not None and _is_noun(match.groupdict().get("noun")):
                 is_favourite = relation == "favourite"
@@ -297,7 +300,7 @@ def subject_of(clause: str) -> str:
     if NOMINATIVE.match(folded) or REPORTED.match(folded):
         return "user"
     other = OF_MINE.match(folded)
-    if other is not None and kin_of(other[1]) is None:
+    if other is not None and not any(map(kin_of, words(other[0]))):
         return other[1].lower()
     if YOUNGEST.match(folded):
         return "child"

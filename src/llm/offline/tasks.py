@@ -10,14 +10,13 @@ from src.language.content import shared
 from src.language.requests import forget_request
 from src.language.sentences import is_question
 from src.llm.offline.replies import answering
-from src.llm.offline.statements import RELATIONS, Statement, statements
+from src.llm.offline.statements import MANY_VALUED, RELATIONS, Statement, statements
 from src.llm.prompts.reasoning import ANSWER_PROMPT, UNKNOWN
 from src.llm.prompts.summary import MERGE_PROMPT, SUMMARY_PROMPT
 from src.texts import detect_language, say
 
 QUOTED = 3  # quotes of one answer
 SUMMARY_QUOTE = 70  # characters of each message in a summary
-MANY_VALUED = frozenset({"likes", "dislikes", "allergic_to"})
 ONE_VALUE = frozenset(relation for relation, _, _ in RELATIONS) - MANY_VALUED
 
 
@@ -99,7 +98,7 @@ def _strict_answer(prompt: str) -> str:
     fitting = answering(
         [{**r, "text": str(r.get("text", ""))} for r in _records(prompt, "context")], task
     )
-    return "\n".join(f"{r['text']} [{r['id']}]" for r in fitting[:QUOTED]) or UNKNOWN
+    return "\n".join(f"{r['text']} [{r.get('id', r['uid'])}]" for r in fitting[:QUOTED]) or UNKNOWN
 
 
 def _summary(prompt: str) -> str:
