@@ -34,6 +34,14 @@ class Conflict(TypedDict):
 class ConversationState(TypedDict, total=False):
     """What the nodes read and write.
 
+    The first node of a turn resets what the turn before left (``new_turn``), so a checkpointer may
+    keep the state between turns, as ``interrupt`` needs it.
+
+    Three optional fields of seed 000 are not here, because nothing would read them:
+    ``triggered_event`` is the user's message, which ``TurnContext`` names; ``log_extra`` are the
+    ids that ``AgentService`` binds to every log line of a run; and the way of a dialogue,
+    ``dialog_state``, is ``intent``, with LangGraph's own stream of updates for debugging.
+
     Attributes:
         history: The last 30 messages, oldest first, the one to answer last. Set by the
             service (seed 001), read by ``init_state`` and the nodes of strict mode.
@@ -49,8 +57,8 @@ class ConversationState(TypedDict, total=False):
         current_token_count: Tokens of ``messages``. Kept by every node that changes them.
         llm_context_size: Tokens that the model takes. Owned by ``init_state``.
         last_summary_ts: When ``summarize`` ran last. Owned by it.
-        relevant_memories: What was found for the new message (seed 002). Owned by
-            ``retrieve_memories``.
+        relevant_memories: What was found for the new message (seed 002); None: not searched
+            yet. Owned by ``retrieve_memories``.
         tools_used: Names of the tools that ran, in order. Owned by
             ``update_state_after_tool``, read by the service.
         tools_allowed: Whether the model may call tools now. Owned by
@@ -81,10 +89,10 @@ class ConversationState(TypedDict, total=False):
     current_token_count: int
     llm_context_size: int
     last_summary_ts: datetime
-    relevant_memories: list[Hit]
+    relevant_memories: list[Hit] | None
     tools_used: list[str]
     tools_allowed: bool
-    intent: Intent
+    intent: Intent | None
     search_query: str
     extracted_facts: list[Fact]
     conflicts: list[Conflict]
@@ -156,6 +164,28 @@ class TurnContext:
             self.shown_facts.add(outcome.memory_id)
         if outcome.kind == "update" and outcome.memory_id is not None:
             self.replacements.append(outcome.memory_id)
+
+
+def new_turn() -> ConversationState:
+    """What a turn begins with: where a checkpointer kept the state, nothing of the last one."""
+    return {
+        "messages": in_place_of_all(()),
+        "pending_facts": [],
+        "facts_loaded": False,
+        "fact_added_in_last_run": False,
+        "relevant_memories": None,
+        "tools_used": [],
+        "tools_allowed": True,
+        "intent": None,
+        "search_query": "",
+        "extracted_facts": [],
+        "conflicts": [],
+        "accepted_conflicts": [],
+        "outcomes": [],
+        "retrieved_context": [],
+        "references": [],
+        "answer": "",
+    }
 
 
 def in_place_of_all(messages: Sequence[AnyMessage]) -> list[Any]:

@@ -47,11 +47,17 @@ from src.llm.chat import ModelCaller
 from src.llm.prompts.assistant import SYSTEM_PROMPT
 from src.llm.prompts.teaching import Intent
 from src.llm.tokens import TokenCounter
+from src.memory.facts import Fact
 from src.memory.memories import Memories
+from src.memory.retriever import Hit
+from src.memory.writer import Outcome
+from src.storage.memory_rows import Memory
 
 Graph = CompiledStateGraph[ConversationState, TurnContext, ConversationState, ConversationState]
 Builder = StateGraph[ConversationState, TurnContext, ConversationState, ConversationState]
 
+# What a checkpoint holds beside LangChain's own types; LangGraph warns of any other.
+KEPT_TYPES = [(kind.__module__, kind.__name__) for kind in (Fact, Hit, Memory, Outcome)]
 SUMMARIZE_FROM = 0.6  # of the model's context (seed 000)
 
 
@@ -89,8 +95,9 @@ def build_graph(
         tools: What the model may call in assistant mode.
         memories: The memory.
         wrap_tool_call: Runs around every tool call; ``ToolHistoryService.record``.
-        checkpointer: LangGraph's own persistence; none by default, since the history is stored
-            in ``messages``.
+        checkpointer: LangGraph's own persistence, for what interrupts a run to be continued; none
+            by default, since the history is stored in ``messages``. Every turn begins anew, with
+            one checkpointer thread for a conversation or for a turn.
 
     Returns:
         A graph to ``ainvoke`` with ``{"history": [...], "summaries": [...]}``
@@ -100,6 +107,8 @@ def build_graph(
     _add_prompt(builder, models, memories)
     _add_assistant(builder, models, tools, wrap_tool_call)
     _add_strict(builder, models, memories)
+    if checkpointer is not None:
+        checkpointer = checkpointer.with_allowlist(KEPT_TYPES)
     return builder.compile(checkpointer=checkpointer)
 
 
@@ -240,7 +249,7 @@ async def route_after_tool(state: ConversationState) -> Literal["check_facts", "
 
 async def route_intent(state: ConversationState) -> Intent:
     """What the message does."""
-    return state["intent"]
+    return state["intent"] or "solve"
 
 
 async def route_conflicts(

@@ -20,6 +20,7 @@ from src.graph.conversation_state import ConversationState, TurnContext
 from src.graph.main_graph import Graph
 from src.graph.new_messages import asked_text, new_messages, voice_of
 from src.llm.prompts.time_label import add_time_label
+from src.logs import log_extra
 from src.memory.memories import Memories
 from src.memory.private_requests import asks_to_keep_private
 from src.memory.voices import TYPED, Voice
@@ -330,7 +331,9 @@ class AgentService:
         )
 
     async def _run_graph(self, turn: Turn, context: TurnContext) -> ConversationState:
-        with self._metrics.stage("model"):
+        conversation_id, message_id = str(turn.conversation_id), turn.message_id
+        ids = log_extra(conversation_id=conversation_id, message_id=message_id)
+        with self._metrics.stage("model"), ids:
             state = await self._graph.ainvoke(
                 {
                     "history": list(turn.history),

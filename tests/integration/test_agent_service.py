@@ -162,9 +162,11 @@ async def render(*, system_in_history: bool, window_start: int = 1) -> list[tupl
         counter=counter,
         context_size=1000,
     )
-    assert found["current_token_count"] == counter.count_messages(found["messages"])
+    removed, *messages = found["messages"]
+    assert removed.type == "remove", "nothing of an earlier turn stays"
+    assert found["current_token_count"] == counter.count_messages(messages)
     assert found["llm_context_size"] == 1000 and found["facts_loaded"] is False
-    return [(message.type, str(message.text)) for message in found["messages"]]
+    return [(message.type, str(message.text)) for message in messages]
 
 
 async def test_bookkeeping_stays_a_system_message_where_the_provider_takes_one() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from langgraph.runtime import Runtime
 
-from src.graph.conversation_state import ConversationState, TurnContext
+from src.graph.conversation_state import ConversationState, TurnContext, new_turn
 from src.graph.new_messages import new_messages, own_words, record
 from src.llm.chat import ModelCaller
 from src.llm.prompts.teaching import Understanding, understanding_messages
@@ -19,7 +19,8 @@ async def classify_intent(
     """Tell teaching, asking and forgetting apart; the facts or the query come with the same call.
 
     Reads: ``history``.
-    Updates: ``intent``, ``extracted_facts``, ``search_query``.
+    Updates: ``intent``, ``extracted_facts``, ``search_query``, and whatever the turn before may
+    have left.
     Side effects: one model call; its cost is added to the turn's ``usage``.
     """
     context = runtime.context
@@ -35,6 +36,7 @@ async def classify_intent(
     )
     is_own = bool(own_words(new))  # what others say wishes nothing and asks nothing
     return {
+        **new_turn(),
         "intent": understanding.intent if is_own else "solve",
         "extracted_facts": [fact for fact in understanding.facts if fact.text],
         "search_query": understanding.query.strip()[:500],

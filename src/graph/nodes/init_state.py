@@ -9,7 +9,12 @@ from operator import itemgetter
 from langchain_core.messages import AIMessage, AnyMessage, SystemMessage
 from langgraph.runtime import Runtime
 
-from src.graph.conversation_state import ConversationState, TurnContext
+from src.graph.conversation_state import (
+    ConversationState,
+    TurnContext,
+    in_place_of_all,
+    new_turn,
+)
 from src.graph.new_messages import new_messages, own_words, shown
 from src.graph.packing import within_budget
 from src.llm.prompts.memory_context import summary_text
@@ -34,8 +39,8 @@ async def init_state(
     """Build the prompt: the static system prompt, the summaries, then the window of the history.
 
     Reads: ``history``, ``summaries``.
-    Updates: ``messages``, ``current_token_count``, ``llm_context_size``, ``tools_used``,
-    ``tools_allowed``, ``facts_loaded``, ``fact_added_in_last_run``.
+    Updates: ``messages``, ``current_token_count``, ``llm_context_size``, and whatever the turn
+    before may have left.
     Side effects: none.
     """
     start = runtime.context.window_start
@@ -45,13 +50,10 @@ async def init_state(
         messages.append(SystemMessage(summary_text(summaries), name="history_summary"))
     messages += _render_history(window, system_in_history=system_in_history)
     return {
-        "messages": messages,
+        **new_turn(),
+        "messages": in_place_of_all(messages),
         "current_token_count": counter.count_messages(messages),
         "llm_context_size": context_size,
-        "tools_used": [],
-        "tools_allowed": True,
-        "facts_loaded": False,
-        "fact_added_in_last_run": False,
     }
 
 
