@@ -13,10 +13,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from src.memory import endings
+from src.language import endings
+from src.language.relation_table import BY_NAME, RELATIONS
 from src.memory.facts import Fact
 from src.memory.plain_text import plain
-from src.memory.relation_table import BY_NAME, RELATIONS
 from src.memory.relations import canonical_relation, canonical_subject, is_update
 from src.memory.sameness import PREPOSITIONS
 from src.memory.words import Word, content_words, word_lemmas

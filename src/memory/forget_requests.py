@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice, pairwise
 
+from src.language.relation_table import BY_NAME
 from src.language.sentences import MAX_SENTENCES, sentences
 from src.language.sentences import is_question as asks
 from src.memory.contradictions import NEGATION, stance
 from src.memory.plain_text import plain
-from src.memory.relation_table import BY_NAME
 from src.memory.relations import PEOPLE, canonical_subject
 from src.memory.sameness import PREPOSITIONS
 from src.memory.words import Word, content_words, lemmas_of, word_lemmas

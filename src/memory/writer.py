@@ -12,12 +12,12 @@ from typing import Literal
 
 from src.errors import ModelError, ModelUnavailableError
 from src.language.relation_questions import relation_term
+from src.language.relation_table import BY_NAME
 from src.memory.contradictions import ended_relations, is_value_change, replaces
 from src.memory.cutting import spans
 from src.memory.embedding_space import EmbeddingSpace
 from src.memory.facts import WISH, Fact, Origin
 from src.memory.gate import refuse
-from src.memory.relation_table import BY_NAME
 from src.memory.relations import canonical_relation, canonical_subject
 from src.memory.relative_dates import resolve_dates, when_valid
 from src.memory.sameness import content_hash, is_same

@@ -27,9 +27,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
         "src.time_zones",
     ),
     ("src.config", "src.logs"),
-    # Words of the three languages, and the table of relations by which questions are read.
-    ("src.memory.endings", "src.memory.relation_table"),
-    ("src.language",),
+    ("src.language",),  # words of the three languages, and the table of relations
     # What a fact is, and the words for it: pure, so that rows and prompts may speak of it.
     (
         "src.memory.facts",

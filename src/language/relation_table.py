@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from src.memory import endings
+from src.language import endings
 
 
 @dataclass(frozen=True)
