@@ -18,6 +18,7 @@ from typing import Literal
 
 from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
@@ -56,8 +57,7 @@ from src.storage.memory_rows import Memory
 Graph = CompiledStateGraph[ConversationState, TurnContext, ConversationState, ConversationState]
 Builder = StateGraph[ConversationState, TurnContext, ConversationState, ConversationState]
 
-# What a checkpoint holds beside LangChain's own types; LangGraph warns of any other.
-KEPT_TYPES = [(kind.__module__, kind.__name__) for kind in (Fact, Hit, Memory, Outcome)]
+KEPT_TYPES = (Fact, Hit, Memory, Outcome)  # in the state, beside LangChain's own
 SUMMARIZE_FROM = 0.6  # of the model's context (seed 000)
 
 
@@ -97,7 +97,8 @@ def build_graph(
         wrap_tool_call: Runs around every tool call; ``ToolHistoryService.record``.
         checkpointer: LangGraph's own persistence, for what interrupts a run to be continued; none
             by default, since the history is stored in ``messages``. Every turn begins anew, with
-            one checkpointer thread for a conversation or for a turn.
+            one checkpointer thread for a conversation or for a turn. It is made with
+            ``serde=checkpoint_serde()``.
 
     Returns:
         A graph to ``ainvoke`` with ``{"history": [...], "summaries": [...]}``
@@ -107,9 +108,12 @@ def build_graph(
     _add_prompt(builder, models, memories)
     _add_assistant(builder, models, tools, wrap_tool_call)
     _add_strict(builder, models, memories)
-    if checkpointer is not None:
-        checkpointer = checkpointer.with_allowlist(KEPT_TYPES)
     return builder.compile(checkpointer=checkpointer)
+
+
+def checkpoint_serde() -> JsonPlusSerializer:
+    """How a checkpointer writes and reads the state: the types in it, and no others."""
+    return JsonPlusSerializer(allowed_msgpack_modules=KEPT_TYPES)
 
 
 def _add_prompt(builder: Builder, models: Models, memories: Memories) -> None:

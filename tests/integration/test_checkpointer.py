@@ -12,7 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
 from src.graph.conversation_state import TurnContext
-from src.graph.main_graph import Graph, Models, build_graph
+from src.graph.main_graph import Graph, Models, build_graph, checkpoint_serde
 from src.graph.tools.save_user_fact import build_save_user_fact
 from src.llm.prompts.assistant import SYSTEM_PROMPT
 from src.memory_core import build_caller
@@ -84,7 +84,7 @@ def graph(person: Person) -> Graph:
         [build_save_user_fact(memories), ask_user],
         memories,
         wrap_tool_call=ToolHistoryService(client, ToolResultRepository(client)).record,
-        checkpointer=InMemorySaver(),
+        checkpointer=InMemorySaver(serde=checkpoint_serde()),
     )
 
 
