@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import sys
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from io import TextIOWrapper
@@ -113,6 +114,7 @@ class Console:
                 argument=command.argument,
             )
             self._reply(reply, mode=await self._commands.get_mode(self._user_id))
+            await self._in_background(self._memory.read_parting())
             return
         self._language = detect_language(text, self._language)
         try:
@@ -131,10 +133,14 @@ class Console:
         answer = await self._agent.answer(turn)
         self._reply(answer.text, answer, mode=mode)
         await self._agent.mark_delivered(turn, answer)
+        await self._in_background(self._memory.remember_turn(turn.conversation_id))
+
+    async def _in_background(self, work: Awaitable[None]) -> None:
+        """What jobs do where there are some; what fails is done with the next message."""
         try:
-            await self._memory.remember_turn(turn.conversation_id)
-        except AppError as error:  # it is done with the next message
-            logger.warning("the turn is not in the memory yet", exc_info=error)
+            await work
+        except AppError as error:
+            logger.warning("not everything is in the memory yet", exc_info=error)
 
     def _reply(
         self, reply: str, answer: StoredAnswer | None = None, *, mode: Mode = "assistant"

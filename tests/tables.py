@@ -23,6 +23,7 @@ ROWS_OF_OWNER = {
     "entities": _OWN,
     "rejected_facts": _OWN,
     "forgettings": _OWN,
+    "parting_messages": _OWN,
     "search_owners": _OWN,
     "search_documents": _OWN,
     "search_postings": _OWN,

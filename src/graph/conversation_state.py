@@ -111,7 +111,8 @@ class TurnContext:
         owner: A person, or a group and topic.
         conversation_id: The conversation.
         message_id: The user message that is answered.
-        text: What it says, without the time label.
+        text: What its sender typed since the last answer, without labels; where he only
+            forwarded something, that.
         moment: When it was written (aware).
         time_zone: The owner's zone, a tz database name.
         language: For the sentences that the bot says itself.
@@ -121,6 +122,7 @@ class TurnContext:
         usage: Filled with one entry per model call.
         sources: What the model was shown, in the order of its numbers: [1] is the first.
         is_private: Whether the user wants the message remembered nowhere.
+        speaker_id: In a group, who asks: he is "I" there.
         replacements: Filled with the ids of the facts that replaced others.
         shown_facts: Ids of the facts that the model was shown; it may name no others.
         forgetting: What was forgotten in this turn, if anything, by its number.
@@ -140,6 +142,7 @@ class TurnContext:
     usage: list[ModelUsage] = field(default_factory=list)
     sources: list[Hit] = field(default_factory=list)
     is_private: bool = False
+    speaker_id: int | None = None
     replacements: list[int] = field(default_factory=list)
     shown_facts: set[int] = field(default_factory=set)
     forgetting: int | None = None

@@ -10,6 +10,7 @@ from src.llm.prompts.memory_context import MAX_MEMORY
 from src.memory.facts import fact_uid
 from src.memory.relative_dates import resolved_dates
 from src.memory.retriever import Hit
+from src.memory.voices import UNKNOWN
 from src.time_zones import local_time
 
 
@@ -22,6 +23,7 @@ def memory_record(number: int, hit: Hit, time_zone: str) -> dict[str, Any]:
         "said_at": f"{local_time(hit.said_at, time_zone):%Y-%m-%d %H:%M}",
         "text": hit.text[:MAX_MEMORY],
     }
+    record |= whose(hit)
     if hit.retired:
         record["note"] = "held earlier, not any more"
     if hit.successor is not None:
@@ -31,6 +33,13 @@ def memory_record(number: int, hit: Hit, time_zone: str) -> dict[str, Any]:
     if hit.speaker == "assistant":
         record["note"] = "your own words"
     return record
+
+
+def whose(hit: Hit) -> dict[str, str]:
+    """Whose words they are, where they are not simply the user's."""
+    if not hit.is_own:
+        return {"words_of": hit.author or UNKNOWN}
+    return {"speaker": hit.author} if hit.author else {}
 
 
 def words_and_dates(hit: Hit, time_zone: str) -> dict[str, Any]:
@@ -66,6 +75,8 @@ def context_records(hits: list[Hit], context: TurnContext) -> list[dict[str, Any
             "uid": hit.uid,
             "said_at": f"{local_time(hit.said_at, context.time_zone):%Y-%m-%d %H:%M}",
             "text": hit.text[:MAX_MEMORY],
+            **whose(hit),
+            **({} if hit.is_of(context.speaker_id) else {"of_asker": False}),
             **({"note": "held earlier, not any more"} if hit.retired else {}),
             "similarity": round(hit.similarity, 2),
             "lexical": round(hit.channels["lexical"], 1),

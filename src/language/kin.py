@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from src.language.morphology import lemmas
+from src.language.morphology import noun_forms
 
 KIN = {
     form: name
@@ -18,17 +18,18 @@ KIN = {
         "child children kid kids twin twins baby toddler",
         "wife жена супруга дружина wife",
         "husband муж супруг чоловік husband",
-        "partner парень девушка невеста жених хлопець дівчина наречений наречена бывший бывшая "
-        "колишній колишня ex boyfriend girlfriend fiance fiancee partner",
+        "ex бывший бывшая колишній колишня ex",
+        "partner парень девушка невеста жених хлопець дівчина наречений наречена crush "
+        "boyfriend girlfriend fiance fiancee partner",
         "grandmother бабушка бабуля бабуся grandmother grandma granny",
         "grandfather дедушка дед дідусь дід grandfather grandpa прадед прадід",
         "aunt тетя тітка aunt",
         "uncle дядя дядько uncle",
         "cousin кузен кузина племянник племянница племінник племінниця cousin nephew niece",
-        "friend друг подруга приятель товарищ товариш friend",
-        "neighbour сосед соседка сусід сусідка neighbour neighbor roommate",
+        "friend друг подруга приятель товарищ товариш кореш кум кума friend mate buddy pal",
+        "neighbour сосед соседка сусід сусідка neighbour neighbor roommate flatmate housemate",
         "boss начальник начальница шеф босс директор boss manager",
-        "colleague коллега колега colleague coworker",
+        "colleague коллега колега colleague coworker workmate",
         "landlord хозяин хозяйка landlord landlady",
         "teacher учитель учительница вчитель teacher",
         "pet собака пес кот кошка кіт кішка попугай папуга хомяк черепаха лошадь конь кінь щенок "
@@ -44,4 +45,4 @@ def kin_of(word: str) -> str | None:
     lower = word.lower().replace("ё", "е").removesuffix("'s")
     if lower in KIN:
         return KIN[lower]
-    return next((KIN[form] for form in sorted(lemmas(word.lower())) if form in KIN), None)
+    return next((KIN[form] for form in sorted(noun_forms(word)) if form in KIN), None)

@@ -69,6 +69,16 @@ def dictionary_forms(lower: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=20_000)
+def noun_forms(word: str) -> frozenset[str]:
+    """The dictionary forms of a word that may be a noun: "маю" is a verb, and no mother."""
+    lower = word.lower()
+    if not CYRILLIC.search(lower):
+        return lemmas(word)
+    nouns = (parse for parse in _parses(lower) if "NOUN" in parse.tag or "ADJF" in parse.tag)
+    return frozenset(parse.normal_form.replace("ё", "е") for parse in nouns)
+
+
+@lru_cache(maxsize=20_000)
 def parts_of_speech(word: str) -> frozenset[str]:
     """What a Russian or Ukrainian word may be, in OpenCorpora's terms: VERB, NOUN, 1per and such.
 

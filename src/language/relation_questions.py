@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from src.memory.relation_table import RELATIONS
+from src.language.relation_table import RELATIONS
 
 ASKED = {r.name: re.compile(r.asked, re.IGNORECASE) for r in RELATIONS if r.asked}
 MAX_QUESTION = 300  # characters; a longer text is no question for one relation

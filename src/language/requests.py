@@ -87,10 +87,12 @@ class ForgetRequest:
         about: In the words of the request; empty for "everything about me", and for "forget it",
             which does not say what.
         everything: All that is known of it, not one thing.
+        is_last: "Forget it": what was spoken of last.
     """
 
     about: str
     everything: bool = False
+    is_last: bool = False
 
 
 def forget_request(text: str) -> ForgetRequest | None:
@@ -120,7 +122,7 @@ def _read(thing: str) -> ForgetRequest:
         start += len(match[0]) if (match := pattern.match(bare[start:])) else 0
     if all(forms & _nameless() for forms in content(OF_ME.sub(" ", ALL.sub(" ", bare)))):
         is_all = ALL.search(bare) is not None or OF_ME.search(bare) is not None
-        return ForgetRequest("", everything=is_all)
+        return ForgetRequest("", everything=is_all, is_last=not is_all and bool(bare))
     about = " ".join(thing[start:].strip(' ,:«»"“”').split())
     return ForgetRequest(about, everything=ALL.search(bare) is not None and everything is not None)
 
@@ -168,19 +170,24 @@ def is_private(text: str) -> bool:
 OVERVIEWS: dict[str, re.Pattern[str]] = {
     kind: re.compile(pattern, re.IGNORECASE)
     for kind, pattern in {
-        "wishes": r"(?:пожелани|побажанн|предпочтени|уподобанн|wish|preference|instruction)\w*"
+        "wishes": r"(?:пожелани|побажанн|предпочтени|уподобанн|wish|preference)\w*"
         r".{0,30}(?:ответ|відповід|answer|repl|respon)|"
         r"как (?:(?:ты|мне|тебе) )*(?:должен |должна |нужно |надо |лучше )?(?:мне )?(?:отвечать|"
         r"говорить со мной)|"
         r"як (?:(?:ти|мені|тобі) )*(?:маєш |повинен |треба )?(?:мені )?відповідати|"
         r"how (?:do|should|would|did) (?:i|you) .{0,30}(?:answer|reply|respond|talk to me|call me|"
-        r"address me)|what (?:should|do|will) you call me|(?:which|what) units (?:should|do|will)|"
+        r"address me)|what (?:should|do|will) you call me|what .{0,10}i want to be called|"
+        r"(?:which|what) units (?:should|do|will)|"
         r"как .{0,30}(?:меня называть|ко мне обращаться|меня будешь звать)|"
+        r"(?:как|як) (?:я|мне|мені) .{0,30}(?:отвечал\w?|отвечать|відповіда\w+)|"
+        r"how i .{0,20}answer|"
         r"як .{0,30}(?:мене називати|до мене звертатис[яь])",
         "family": r"(?:о|про|about|(?:кто|хто|who)(?:'s| is| все)? (?:в|у|in)) "
         r"(?:моей|моих|мою|моїх|нашу|нашей|my|our)\s+(?:"
         r"сем\w+|родн\w+|родин\w*|рідн\w+|близк\w+|сім['\w]+|родственник\w*|родич\w*|family|"
         r"relatives|folks)",
+        "work": r"(?:о|об|про|насчет|щодо|стосовно|about|regarding)\s+(?:мо\w+|my)\s+"
+        r"(?:работ|робот|work|job|career|карьер)",
         "profile": r"(?:что|що|what)\b.{0,40}(?:обо мне|про меня|про мене|about me|on me)\b|"
         r"(?:что|що|what) (?:(?:ты|ти|вы|ви|do you|you) )*(?:помнишь|запомнила?|пам'ятаєш|"
         r"remember|know)"
@@ -236,7 +243,7 @@ TALK_WORDS = frozenset(
 
 
 def overview_of(text: str) -> str | None:
-    """Which overview a message asks for: ``profile``, ``family``, ``wishes``, or None."""
+    """Which overview a message asks for: profile, family, work or wishes; None: none of them."""
     folded = text.translate(FOLD).strip()
     if len(folded) > 200:
         return None

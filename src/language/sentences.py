@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from src.language.content import content
 from src.language.morphology import best_parts, parts_of_speech, words
@@ -12,19 +13,23 @@ MAX_SENTENCE = 500  # characters; what is longer is no statement but a document
 MAX_SENTENCES = 60
 FOLD = str.maketrans("ёЁ’ʼ‘`", "еЕ''''")
 SENTENCE = re.compile(r"[^.!?…\n;]*(?:\.(?=\S)[^.!?…\n;]*)*[.!?…;]*")
+# What asks, also in mid-case and behind a preposition: "на каком курсе", "у кого", "whats".
 QUESTION = re.compile(
-    r"(?:а |и |но |і |та |and |but |so )?(?:как|кто|что|где|когда|куда|откуда|зачем|почему|"
-    r"сколько|"
-    r"како[йею]|какая|какие|каком|какого|какую|чей|чья|кем|чем|кому|кого|чего|о чем|про что|"
-    r"с кем|на чем|в каком|"
-    r"есть ли|\w+ ли|который час|напомни|расскажи|скажи|подскажи|найди|покажи|помнишь|знаешь|"
-    r"як|хто|що|де|коли|куди|звідки|навіщо|чому|скільки|який|яка|яке|які|якого|яку|якому|якій|"
-    r"чий|чия|ким|чим|кого|чого|з ким|"
-    r"про що|чи|котра година|нагадай|розкажи|скажи|підкажи|знайди|покажи|пам'ятаєш|знаєш|"
-    r"what|who|where|when|why|how|which|whose|is|are|am|was|were|do|does|did|can|could|have|has|"
-    r"will|would|should|tell|remind|find|show)(?![\w'-])",
+    r"(?:(?:а|и|но|і|та|й|and|but|so|ну|теперь|тепер|now)\s+)*"
+    r"(?:(?:в|во|на|с|со|у|о|об|к|по|за|из|для|до|от|про|под|з|із|від|під|at|in|on|for|to|with|by)"
+    r"\s+)?"
+    r"(?:как|кто|кого|кому|кем|ком|что|чего|чему|чем|где|когда|куда|откуда|зачем|почему|"
+    r"скольк\w+|как(?:ой|ая|ое|ие|ого|ому|им|ом|ую|их|ими|ою)|котор(?:ый|ая|ое|ого|ому|ом|ую)|"
+    r"чей|чья|чьё|чье|чьи|есть ли|\w+ ли|напомни|расскажи|скажи|подскажи|найди|покажи|"
+    r"(?:помнишь|знаешь|пам'ятаєш|знаєш)(?!\s*[,—-])|"
+    r"як|хто|що|чого|чому|ким|чим|де|коли|куди|звідки|навіщо|скільк\w+|"
+    r"як(?:ий|а|е|і|ого|ому|ій|у|им|ою|их|ими)|котр(?:ий|а|е|ої|у)|чий|чия|чиє|чи|"
+    r"нагадай|розкажи|підкажи|знайди|"
+    r"(?:what|who|where|when|how|why)(?:'?s|'?re)?|which|whose|whom|is|are|am|was|were|do|does|did|"
+    r"can|could|have|has|will|would|should|tell|remind|find|show)(?![\w'-])",
     re.IGNORECASE,
 )
+# "What I love is …", "когда я был маленьким, …" and "have been …" tell.
 SUBORDINATE = re.compile(
     r"(?:когда|коли|when|где|де|where|как|як|since|что|"
     r"що)\b[^?]*,",
@@ -39,7 +44,8 @@ OPENER = re.compile(
     r"actually|sorry|извини\w*|прости|ошиблась|ошибся|ошибка|вибач\w*|виправлюся|поправка|"
     r"correction|"
     r"вернее|точнее|точніше|i mean|i meant|нет|ні|no|да|так|yes|yeah|ok|okay|ок|окей|ладно|хорошо|"
-    r"добре|гаразд|ага|угу|спасибо|дякую|thanks|thank you|ура|ой|ого|вау|wow|а|и|но|ну|і|та|"
+    r"добре|гаразд|ага|угу|спасибо|дякую|thanks|thank you|ура|ой|ох|ого|вау|wow|oh|ah|ugh|а|и|"
+    r"но|ну|і|та|"
     r"and|but|еще|ще|plus)(?![\w'-])[\s,.!:—–-]*)+",
     re.IGNORECASE,
 )
@@ -56,7 +62,8 @@ REMEMBER = re.compile(
 )
 # "A few things about me: …", "немного о себе: …".
 ABOUT_ME = re.compile(
-    r"[^,:.]{0,40}\b(?:о себе|обо мне|про себя|про себе|про мене|about me|about myself|things|facts?)"
+    r"[^,:.]{0,40}\b(?:о себе|обо мне|про себя|про себе|про мене|about me|about myself|things|"
+    r"facts?)"
     r"[^,:.]{0,20}:\s*",
     re.IGNORECASE,
 )
@@ -92,6 +99,9 @@ SMALL_TALK = re.compile(
     r"that was) \S+)(?![\w'-])(?:[\s,!.-]+\S+){0,3}\s*",
     re.IGNORECASE,
 )
+THANKS = re.compile(
+    r"(?:\w+\s+){0,2}(?:спасибо|дякую|thanks?|thank you|cheers|благодарю)(?![\w-])", re.IGNORECASE
+)
 LINK = re.compile(r"\s*(?:https?://|www\.)\S+\s*", re.IGNORECASE)
 LIST_ITEM = re.compile(r"\s*(?:\d{1,2}[.)]|[-*•+–—])\s+\S")
 LIST_TITLE = re.compile(
@@ -105,11 +115,11 @@ WISH = re.compile(
     r"завжди|"
     r"тепер|ніколи не|будь ласка|from now on|always|never|please|don't|do not|for the future|"
     r"in future)[\s,]*)*"
-    r"(?:отвечай|пиши|говори|обращайся|общайся|используй|называй|зови|будь|объясняй|указывай|"
+    r"(?:[\w-]+,\s+)?(?:отвечай|пиши|говори|обращайся|общайся|используй|называй|зови|будь|объясняй|указывай|"
     r"считай|"
     r"переводи|присылай|давай мне|не (?:пиши|используй|называй|обращайся|ставь|говори|отвечай|"
     r"задавай|добавляй)|"
-    r"відповідай|звертайся|спілкуйся|використовуй|кажи|клич|пояснюй|вказуй|рахуй|"
+    r"відповідай|звертайся|спілкуйся|використовуй|кажи|клич|називай|пиши|говори|пояснюй|вказуй|рахуй|"
     r"не (?:використовуй|звертайся|став|кажи|відповідай|додавай)|"
     r"answer|reply|respond|write|speak|talk|address|call me|use|keep (?:your|it|the|answers)|"
     r"be (?:brief|"
@@ -119,7 +129,8 @@ WISH = re.compile(
     re.IGNORECASE,
 )
 WISH_TOPIC = re.compile(
-    r"\b(?:мне|мені|меня|мене|ко мне|до мене|на ты|на вы|на ти|на ви|\w*корот\w*|\w*короч\w*|кратк\w*|"
+    r"\b(?:мне|мені|меня|мене|ко мне|до мене|на ты|на вы|на ти|на ви|\w*корот\w*|\w*короч\w*|"
+    r"кратк\w*|"
     r"стисл\w*|подробн\w*|"
     r"докладн\w*|прост\w+|эмодзи|емодзі|смайл\w*|по-\w+|английск\w*|англійськ\w*|украинск\w*|"
     r"українськ\w*|русск\w*|російськ\w*|"
@@ -135,6 +146,7 @@ WISH_TOPIC = re.compile(
 STANDING = re.compile(
     r"\b(?:впредь|отныне|всегда|никогда|больше не|надалі|відтепер|завжди|ніколи|from now on|"
     r"always|never|in future|отвечай|обращайся|общайся|называй|зови|говори со мной|пиши мне|"
+    r"пиши мені|"
     r"відповідай|звертайся|спілкуйся|називай|клич|розмовляй|answer|reply|respond|call me|"
     r"address me|speak|talk to me|use|keep (?:your|it|the|answers)|be (?:brief|concise|short)|"
     r"avoid|stop (?:using|calling)|don't (?:use|call)|не (?:пиши|используй|називай|використовуй|"
@@ -144,17 +156,19 @@ STANDING = re.compile(
 FIRST_PERSON = re.compile(
     r"\b(?:я|мы|мне|меня|мной|мо[йяеиюех]|моего|моему|моей|моим|моих|нас|нам|наш\w*|ми|мені|"
     r"мене|мною|мій|моє|"
-    r"мої|моєї|моєму|моїх|нашої|i|i'm|i've|i'd|we|we're|we've|me|my|mine|our|us)\b",
+    r"мої|моєї|моєму|моїх|нашої|i|i'?m|i'?ve|i'?d|we|we're|we've|me|my|mine|our|us)\b",
     re.IGNORECASE,
 )
+# A verb at the beginning, an auxiliary, or a subject with a verb of the third person.
 ENGLISH_VERB = re.compile(
-    r"\b(?:is|are|was|were|am|has|have|had|does|did|will|\w+(?:ed|s)|\w+'s|went|got|bought|sold|"
-    r"made|came|"
-    r"took|gave|met|left|lost|found|won|ran|fell|grew|died|kept|put|cut|set|read|hurt)\b",
+    r"(?:just\s+)?(?:got|bought|sold|quit|moved|started|stopped|finished|lost|found|met|made|took|"
+    r"went|saw|had|broke|left|ate|won|gave|passed|failed|graduated|married|adopted|became|began)"
+    r"(?![\w'-])"
+    r"|.*\b(?:is|are|was|were|am|has|have|had|does|did|will|can't|\w+ed|went|got|bought|sold|made|"
+    r"came|took|gave|met|left|lost|won|ran|fell|grew|died|kept)\b"
+    r"|(?:(?:the|a|an|his|her|their|our)\s)?[\w'-]+\s(?:[\w'-]+\s)?[a-z]{2,}s\s+\S",
     re.IGNORECASE,
 )
-
-
 DASH = re.compile(r"\s[—–-]\s|\b(?:это|це)\b", re.IGNORECASE)
 TELLS_OF = re.compile(r"\d|\b(?:в|во|на|у|о|об|с|со|з|із|до|під|под|по|за)\s", re.IGNORECASE)
 ENGLISH_ORDER = re.compile(
@@ -165,18 +179,36 @@ ENGLISH_ORDER = re.compile(
 )
 
 
+# "…, ладно?" asks for no answer.
+TAG = re.compile(
+    r"[\s,]+(?:ладно|хорошо|ок|окей|да|пожалуйста|можно|добре|гаразд|так|будь ласка|ok|okay|"
+    r"please|"
+    r"alright|right|will you|would you)\s*\?+\s*$",
+    re.IGNORECASE,
+)
+# A full stop behind them ends no sentence.
+ABBREVIATION = re.compile(
+    r"(?:^|[\s(])(?:dr|mr|mrs|ms|st|prof|ул|г|д|кв|им|св|тел|т|вул|буд|ім|просп|пр|обл|р)\.$",
+    re.IGNORECASE,
+)
+
+
 def sentences(text: str) -> Iterator[str]:
     """The sentences of a message as written, each with its mark; of a long message the first."""
-    for number, match in enumerate(SENTENCE.finditer(text)):
-        if number > 4 * MAX_SENTENCES:
-            return
-        if match[0].strip():
-            yield match[0].strip()
+    begun = ""
+    for match in islice(SENTENCE.finditer(text), 4 * MAX_SENTENCES):
+        begun += match[0]
+        if ABBREVIATION.search(begun[-8:]) is None and len(begun) < MAX_SENTENCE:
+            if begun.strip():
+                yield begun.strip()
+            begun = ""
+    if begun.strip():
+        yield begun.strip()
 
 
 def is_question(sentence: str) -> bool:
-    """Whether a sentence asks, by its mark or its first words."""
-    folded = sentence.translate(FOLD)
+    """Whether a sentence asks, by its mark or its first words; "…, ok?" asks for nothing."""
+    folded = TAG.sub("", sentence.translate(FOLD))
     if "?" in folded:
         return True
     opener = OPENER.match(folded)
@@ -206,6 +238,8 @@ def told(sentence: str) -> tuple[str, bool] | None:
         return None
     if remember is not None:
         return statement, True
+    if THANKS.match(folded) and FIRST_PERSON.search(bare) is None:
+        return None
     if is_question(sentence) or SUPPOSED.match(bare) or SMALL_TALK.fullmatch(bare):
         return None
     if SMALL_TALK.fullmatch(folded.rstrip(".!… ")) or LIST_TITLE.match(bare):
@@ -234,7 +268,7 @@ def _states(statement: str, bare: str) -> bool:
         return True
     if found[0].isascii():
         is_order = ENGLISH_ORDER.match(bare) is not None
-        return not is_order and ENGLISH_VERB.search(bare) is not None
+        return not is_order and ENGLISH_VERB.match(bare) is not None
     parts = [parts_of_speech(word) for word in found]
     is_order = "VERB" in best_parts(found[0]) and not {"past", "1per", "3per"} & parts[0]
     if is_order and "impr" in parts[0]:

@@ -11,15 +11,33 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
+from src.language import endings
+from src.language.relation_table import BY_NAME, RELATIONS
 from src.memory.facts import Fact
 from src.memory.plain_text import plain
-from src.memory.relation_table import BY_NAME, RELATIONS
 from src.memory.relations import canonical_relation, canonical_subject, is_update
 from src.memory.sameness import PREPOSITIONS
 from src.memory.words import Word, content_words, word_lemmas
 
+ENDED = re.compile(
+    "|".join((endings.LEFT_WORK, endings.LEFT_SCHOOL, endings.PARTED_WITH, endings.DIED,
+              endings.GIVEN_UP, endings.MOVED_OUT, endings.FINISHED))
+)  # fmt: skip
+# When something ended is no part of what ended.
+TIMES = (
+    "вчера позавчера сегодня недавно день неделя месяц год весна лето осень зима утро вечер ночь "
+    "прошлый этот январь февраль март апрель май июнь июль август сентябрь октябрь ноябрь декабрь "
+    "вчора сьогодні нещодавно тиждень місяць рік весна літо осінь зима ранок минулий цей січень "
+    "лютий березень квітень травень червень липень серпень вересень жовтень листопад грудень "
+    "понедельник вторник среда четверг пятница суббота воскресенье понеділок вівторок середа "
+    "четвер п'ятниця субота неділя yesterday today recently day week weekend month year spring "
+    "summer autumn fall winter morning evening night last ago january february march april may "
+    "june july august september october november december monday tuesday wednesday thursday "
+    "friday saturday sunday"
+)
+KIN_LETTERS = 5  # that words of one root have in common
 LIKING = re.compile(
     r"\b(?:любл\w*|люб(?:ит|ят|ишь|ил[аи]?|ить)|нрав[ия]т\w*|понравил\w*|обожа\w+|полюбил\w*"
     r"|like[sd]?|love[sd]?|enjoy(?:s|ed)?|adore[sd]?|fond of|(?:a )?(?:big )?fan of"
@@ -36,6 +54,7 @@ QUITTING = re.compile(
     r"|given up|кинул[аи]|кинув|перестав|перестал[аи]|відмови(?:вся|лась) від)\b"
 )
 NEGATION = re.compile(r"\b(?:не|нет|нету|немає|нема|без|not|no|never|without)\b|n't\b|\bcannot\b")
+CLAUSE = re.compile(r"[.,;:!?()]+\s+|\s+[—–-]\s+|\s+(?:но|а|але|but|and|і|и)\s+")
 # What a wish is about: the first expression that fits; later wishes of a kind replace it.
 WISHES = tuple(
     re.compile(pattern)
@@ -107,6 +126,8 @@ def denies(new: Fact, old: Fact) -> bool:
 
 def ends(new: Fact, old: Fact) -> bool:
     """Whether ``new`` tells the end of what ``old`` says, without a new value."""
+    if _ends_a_thing(new, old):
+        return True
     relation = BY_NAME.get(canonical_relation(old.relation))
     if relation is None or not relation.ends:
         return False
@@ -127,6 +148,43 @@ def ends(new: Fact, old: Fact) -> bool:
     return shares or not (names and others)
 
 
+def _ends_a_thing(new: Fact, old: Fact) -> bool:
+    """Whether the end of a thing, a job, a habit or a life is told, and the old fact is about it.
+
+    All that the clause names must be in the old fact: "уволилась из библиотеки" ends
+    "подрабатываю в библиотеке", whatever its relation is called.
+    """
+    if not stance(old.text).is_positive or ENDED.search(_flat(old.text)):
+        return False
+    known = content_words(f"{old.text} {old.object}")
+    for clause in CLAUSE.split(_flat(new.text)):
+        match = ENDED.search(clause)
+        if match is None or NEGATION.search(clause[: match.start()]):
+            continue
+        rest = content_words(f"{clause[: match.start()]} , {clause[match.end() :]}")
+        told = [word for word in rest if not word.lemmas & _times()]
+        if told and all(_has(known, word) or _begins_like(known, word) for word in told):
+            return True
+    return False
+
+
+@cache
+def _times() -> frozenset[str]:
+    return frozenset(lemma for word in TIMES.split() for lemma in word_lemmas(word))
+
+
+def _begins_like(words: Iterable[Word], word: Word) -> bool:
+    """Whether one is made of the other: "plumbing", "plumber"."""
+    return any(
+        len(word.text) > KIN_LETTERS and word.text[:KIN_LETTERS] == other.text[:KIN_LETTERS]
+        for other in words
+    )
+
+
+def _flat(text: str) -> str:
+    return plain(text).replace("ё", "е")
+
+
 def ended_relations(text: str) -> list[str]:
     """The relations whose end a statement may tell."""
     flat = plain(text).replace("ё", "е")
@@ -136,8 +194,9 @@ def ended_relations(text: str) -> list[str]:
 @lru_cache(maxsize=4096)
 def stance(text: str) -> Stance:
     """Whether a statement affirms or denies, and of what."""
-    flat = text.replace("ё", "е").replace("’", "'")
-    lower = flat.lower()
+    lower = text.replace("ё", "е").replace("’", "'").lower()
+    marked = [part for part in CLAUSE.split(lower) if _is_denial(part)]
+    lower = " , ".join(marked) or lower  # what else is said beside it denies nothing
     lower, disliked = DISLIKING.subn(_blank, lower)
     lower, liked = LIKING.subn(_blank, lower)
     lower, stopped = QUITTING.subn(_blank, lower)
@@ -148,6 +207,10 @@ def stance(text: str) -> Stance:
     )
     negatives = bool(disliked) + bool(stopped) + negations
     return Stance(negatives % 2 == 0, bool(disliked or liked), words, governed)
+
+
+def _is_denial(part: str) -> bool:
+    return any(found.search(part) for found in (DISLIKING, QUITTING, NEGATION))
 
 
 def _blank(match: re.Match[str]) -> str:

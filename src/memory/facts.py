@@ -14,6 +14,7 @@ Origin = Literal["tool", "teach", "command", "extraction"]
 MAX_SUBJECT, MAX_RELATION, MAX_OBJECT = 100, 60, 400  # characters; the rest is cut off
 MAX_REPLACED = 20  # facts that one may take the place of
 FACT_UID = "fact-"
+WISH = "wish"  # the relation of how the user wants to be answered
 
 
 class Fact(BaseModel):

@@ -11,16 +11,23 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import islice, pairwise
 
+from src.language.relation_table import BY_NAME
+from src.language.sentences import MAX_SENTENCES, sentences
+from src.language.sentences import is_question as asks
 from src.memory.contradictions import NEGATION, stance
-from src.memory.gate import ASKING
 from src.memory.plain_text import plain
-from src.memory.relation_table import BY_NAME
 from src.memory.relations import PEOPLE, canonical_subject
 from src.memory.sameness import PREPOSITIONS
 from src.memory.words import Word, content_words, lemmas_of, word_lemmas
 
+# How a question begins.
+ASKING = re.compile(
+    r"(?:а |и |і |and |so |but )?(?:кто|что|где|куда|откуда|когда|как|сколько|почему|зачем"
+    r"|как\w{2,3}|чей|хто|що|де|куди|звідки|коли|як|скільки|чому|навіщо|як\w{1,2}|чи|what|when|where|who"
+    r"|whom|whose|how|why|which|is|are|am|was|were|do|does|did|can|could|will|would|should|have|has)\b"
+)
 # Words of the request itself, by their beginnings.
 REQUESTS = (
     r"забудь\w*|забыть|забывай\w*|позабудь\w*|удали\w*|удаляй\w*|сотри\w*|стереть|вычеркни\w*"
@@ -50,6 +57,7 @@ NOISE = re.compile(
     r"|concerning|тебе|тобі|раньше|раніше|обо)\b"
 )
 SUBJECT_PRONOUN = re.compile(r"\b(?:я|мы|ми|i|we|i'm|i've|i'd|we're|we've)\b")
+FIRST_PERSON = re.compile(r"(?:я|мы|ми|[ув] (?:меня|мене|нас)|маю|i|we|i'm|i've)\b")
 OWN_PRONOUN = re.compile(
     r"\b(?:мо[йяеию]\w{0,2}|меня|мне|наш\w*|у нас|мі[йм]\w*|мо[єїю]\w{0,2}|мене|мені"
     r"|my|mine|me|our)\b"
@@ -70,6 +78,12 @@ ALL_OF_ME = re.compile(
 EVERYTHING = re.compile(
     r"\b(?:все|всё|всю|усе|everything|anything|all)\b.{0,40}?\b(?:про|об?|обо|about|on|regarding"
     r"|связан\w*|пов'язан\w*|of|concerning|related)\b"
+)
+# Between a person and his name.
+NAMED = re.compile(
+    r"[\s,:—–-]+(?:(?:is|was|called|named|зовут|звали|звать|звати|звуть|це|это|"
+    r"по имени)[\s—–-]+)*",
+    re.IGNORECASE,
 )
 HAVING_THAT = re.compile(
     r"\b(?:у (?:меня|нас|мене) (?:есть|є|була?|был[аи]?)"
@@ -148,8 +162,8 @@ def asks_to_forget_all(text: str) -> bool:
 
 def is_question(text: str) -> bool:
     """Whether a text asks, and tells nothing."""
-    flat = plain(text)
-    return flat.rstrip(' "»)').endswith("?") or ASKING.match(flat.lstrip(' "«(')) is not None
+    found = list(islice(sentences(text), MAX_SENTENCES))
+    return bool(found) and all(map(asks, found))
 
 
 def is_meant(request: Request, told: Told) -> bool:
@@ -190,9 +204,18 @@ def names_of(request: Request, told: Iterable[Told]) -> frozenset[str]:
         words = content_words(entry.text)
         for word, following in pairwise(words):
             is_named = any(word.lemmas & wanted.lemmas for wanted in request.words)
-            if is_named and following.is_name and following.start - word.end <= len(" — "):
+            between = entry.text[word.end : following.start]
+            if is_named and following.is_name and NAMED.fullmatch(between):
                 names |= following.lemmas
     return frozenset(names)
+
+
+def is_about_person(request: Request, told: Told) -> bool:
+    """Whether a request names nobody but people, and a fact speaks of one of them."""
+    if not request.words or not all(word.is_kin or word.is_name for word in request.words):
+        return False
+    known = lemmas_of(f"{told.text} {told.object}") | _subject_lemmas(told.subject)
+    return any(word.lemmas & known for word in request.words)
 
 
 def _fits(request: Request, told: Told) -> bool:
@@ -221,9 +244,11 @@ def _only_by_relation(request: Request, told: Told) -> bool:
 
 
 def _is_about_user(told: Told) -> bool:
-    if not told.is_fact:
+    """Whether the user is its subject, as of "у меня есть кот", though a model says: the cat."""
+    subject = canonical_subject(told.subject)
+    if not told.is_fact or subject == "user":
         return True
-    return canonical_subject(told.subject) == "user"
+    return subject not in KIN and FIRST_PERSON.match(plain(told.text)) is not None
 
 
 def _is_of_another(request: Request, told: Told) -> bool:
@@ -289,7 +314,7 @@ OWNING = frozenset(
      "married_to", "partner"}
 )  # fmt: skip
 NAMING = OWNING | {"name", "nickname", "knows"}
-VERBS = ("likes", "lives_in", "works_as")
+VERBS = ("likes", "lives_in", "works_as", "allergic_to")
 HAVING = re.compile(
     r"\b(?:есть|имею|имеется|мо[йяеию]\w*|наш\w*|у (?:меня|нас|мене)|have|has|own|got|my|our"
     r"|є|маю|мі[йм]\w*|мо[єїю]\w*|завел\w*|купил\w*|bought|купи(?:в|ла|ли))\b"

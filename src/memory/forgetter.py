@@ -12,6 +12,7 @@ from src.memory.forget_requests import (
     Request,
     Told,
     choose,
+    is_about_person,
     is_forget_request,
     is_meant,
     is_question,
@@ -20,6 +21,7 @@ from src.memory.forget_requests import (
     shared,
 )
 from src.memory.plain_text import plain
+from src.memory.relations import holds_many
 from src.memory.words import lemmas_of
 from src.storage.forgetting_repo import Change, ForgettingRepository, KnownFact, TouchedMessage
 from src.storage.memory_shelf_repo import message_number
@@ -135,7 +137,8 @@ class Forgetter:
             meant = self._meant(known, request, everything=everything)
             if everything or not meant:
                 plan.sentences = self._sentences(transaction, owner, request, known, request_id)
-            found = [Named(fact_uid(fact.id), fact.text) for fact in meant]
+            asked = [fact for fact in meant if fact.is_living] or meant
+            found = [Named(fact_uid(fact.id), fact.text) for fact in asked]
             found += [Named(f"msg-{id_}", " ".join(s)) for id_, s in plan.sentences.items()]
             if not found:
                 return Forgotten(nearest=_nearest(known, request))
@@ -164,13 +167,15 @@ class Forgetter:
             told = {f.id: (f, _told(f)) for f in known if f.is_living is living or everything}
             fitting = [(id_, t) for id_, (_, t) in told.items() if is_meant(request, t)]
             if everything:
+                people = [(id_, t) for id_, (_, t) in told.items() if is_about_person(request, t)]
+                fitting += people
                 names = names_of(request, (t for _, t in fitting))
                 by_name = {id_ for id_, (_, t) in told.items() if names & lemmas_of(t.text)}
                 chosen = [id_ for id_ in told if id_ in {i for i, _ in fitting} | by_name]
             else:
                 chosen = choose(request, fitting)
             if chosen:
-                return [told[id_][0] for id_ in chosen]
+                return _with_earlier(known, request, [told[id_][0] for id_ in chosen])
         return []
 
     def _sentences(
@@ -236,6 +241,24 @@ class Forgetter:
 
 
 OtherQuote = tuple[int, int, str, str, int, str]
+
+
+def _with_earlier(
+    known: Sequence[KnownFact], request: Request, meant: Sequence[KnownFact]
+) -> list[KnownFact]:
+    """With "where I live" also what held earlier is meant, though nothing replaced it."""
+    if len(meant) != 1 or holds_many(meant[0].relation):
+        return list(meant)
+    kind = (meant[0].subject, meant[0].relation)
+    earlier = [
+        fact
+        for fact in known
+        if not fact.is_living
+        and fact.id != meant[0].id
+        and (fact.subject, fact.relation) == kind
+        and is_meant(request, _told(fact))
+    ]
+    return [*meant, *earlier]
 
 
 def _with_replaced(known: Sequence[KnownFact], ids: Collection[int]) -> list[KnownFact]:

@@ -133,11 +133,12 @@ class Memories:
             self._forgetter.forget_about, owner, about, everything=everything,
             request_id=request_id,
         )  # fmt: skip
-        if found.texts or found.ask or found.nearest:
+        if found.texts or found.ask or found.nearest or not about.strip():
             return found
         query = Query(owner, about, datetime.now(UTC), limit=MAX_NEAREST, kinds=("memory",))
-        hits = await self.search(query)
-        return Forgotten(nearest=tuple(Named(fact_uid(h.source_id), h.text) for h in hits))
+        hits = [hit for hit in await self.search(query) if hit.kind == "memory"]
+        near = tuple(Named(fact_uid(hit.source_id), hit.text) for hit in hits[:MAX_NEAREST])
+        return Forgotten(nearest=near)
 
     async def keep_private(self, owner: Owner, message_id: int) -> None:
         """Let a message, and the answer to it, be remembered nowhere but in the window."""

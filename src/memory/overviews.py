@@ -14,7 +14,7 @@ from typing import Literal, cast
 from src.language.requests import asks_what_was_said, overview_of
 from src.memory.time_expressions import Period, read_time
 
-OverviewKind = Literal["profile", "family", "wishes", "period"]
+OverviewKind = Literal["profile", "family", "work", "wishes", "period"]
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Overview:
     """What is to be listed.
 
     Attributes:
-        kind: ``profile``: facts of every kind; ``family``: those about kin; ``wishes``: how to
+        kind: ``profile``: facts of every kind; ``family``: about kin; ``work``; ``wishes``: how to
             answer; ``period``: what the user said then.
         periods: Half-open periods to which it is bound; none: all of time.
     """

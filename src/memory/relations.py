@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 
+from src.language.relation_table import BY_NAME, RELATIONS
 from src.memory.facts import Fact
 from src.memory.plain_text import normalise, plain, word_set
-from src.memory.relation_table import BY_NAME, RELATIONS
 
 _SUBJECTS = {
     "user": "user i me my myself mine пользователь пользователя пользователю пользователем "
@@ -35,6 +35,8 @@ _SUBJECTS = {
     "дідуся дідусеві дідусем дід діда",
     "aunt": "aunt auntie тетя тети тете тетю тетей тітка тітки тітці тітку тіткою",
     "uncle": "uncle дядя дяди дяде дядю дядей дядько дядька дядькові дядьком",
+    "ex": "ex бывший бывшего бывшему бывшим бывшем бывшая бывшей бывшую колишній колишнього "
+    "колишньому колишнім колишня колишньої колишній колишню колишньою",
     "friend": "friend друг друга другу другом друже",
     "boss": "boss начальник начальника начальнику начальником шеф шефа начальникові",
 }

@@ -53,6 +53,7 @@ class Query:
         types: Which types of facts count; None: all of them, and messages.
         since: Only what was said from then on (aware).
         until: Only what was said before (aware).
+        speaker_id: In a group, who asks: an overview of him lists what he told.
     """
 
     owner: Owner
@@ -68,6 +69,7 @@ class Query:
     types: Sequence[str] | None = None
     since: datetime | None = None
     until: datetime | None = None
+    speaker_id: int | None = None
 
     def overview(self) -> Overview | None:
         """The overview that is asked for: by the text, or by a listing without a text."""
@@ -96,6 +98,9 @@ class Hit:
         memory_type: Of a fact.
         retired: Whether it is a fact that does not hold any more, or the message that told one.
         successor: Of such a fact, the one that holds instead, or tells its end.
+        is_own: Whether the sender typed it himself; else they are words of others.
+        author: Whose words they are, by name, where they are not simply the user's.
+        author_id: Who told it, in a group.
         quote: Of a fact: the user's own words behind it, in which "tomorrow" still stands.
     """
 
@@ -112,12 +117,19 @@ class Hit:
     memory_type: str | None = None
     retired: bool = False
     successor: int | None = None
+    is_own: bool = True
+    author: str | None = None
+    author_id: int | None = None
     quote: str | None = None
 
     @property
     def words(self) -> str:
         """What the user said, word for word."""
         return self.quote or self.text
+
+    def is_of(self, speaker_id: int | None) -> bool:
+        """Whether it tells of the one who asks: of the user, or of this member of the group."""
+        return self.is_own and (speaker_id is None or self.author_id in (None, speaker_id))
 
 
 class Retriever:
@@ -163,7 +175,9 @@ class Retriever:
         try:
             overview = query.overview()
             if overview is not None:
-                return await self._list(query, overview)
+                listed = await self._list(query, overview)
+                if listed or overview.kind != "work":  # nothing may be known as work
+                    return listed
             return await self._search(query)
         except StorageError as error:
             logger.warning("nothing could be searched", exc_info=error)
@@ -223,6 +237,7 @@ class Retriever:
                     types=query.types,
                     about=about,
                     period=period,
+                    speaker_id=query.speaker_id,
                     limit=limit,
                 )
         return [_listed_hit(entry) for entry in listed[:limit]]
@@ -274,8 +289,9 @@ class Retriever:
         if document.kind not in query.kinds or not _is_wanted(document, query):
             return False
         moment = query.now.astimezone(UTC)
-        ended = document.valid_until is not None and document.valid_until <= moment
-        if ended and not time.wants_history and not time.periods:
+        until = document.valid_until  # what was over when it was told is history, and stays true
+        ended = until is not None and document.said_at < until <= moment
+        if ended and document.retired_at is None and not time.wants_history and not time.periods:
             return False
         if document.hops is not None or document.bm25 > 0:
             return True
@@ -313,6 +329,9 @@ class Retriever:
             channels=channels,
             memory_type=document.memory_type,
             retired=document.retired_at is not None,
+            is_own=document.is_own,
+            author=document.author,
+            author_id=document.author_id,
             quote=document.quote,
         )
 
@@ -340,6 +359,9 @@ def _listed_hit(entry: Listed) -> Hit:
         similarity=1.0,
         channels={"dense": 0.0, "lexical": 0.0},
         memory_type=entry.memory_type,
+        is_own=entry.is_own,
+        author=entry.author,
+        author_id=entry.author_id,
         quote=entry.quote,
     )
 

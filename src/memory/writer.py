@@ -12,19 +12,19 @@ from typing import Literal
 
 from src.errors import ModelError, ModelUnavailableError
 from src.language.relation_questions import relation_term
+from src.language.relation_table import BY_NAME
 from src.memory.contradictions import ended_relations, is_value_change, replaces
 from src.memory.cutting import spans
 from src.memory.embedding_space import EmbeddingSpace
-from src.memory.facts import Fact, Origin
+from src.memory.facts import WISH, Fact, Origin
 from src.memory.gate import refuse
-from src.memory.relation_table import BY_NAME
 from src.memory.relations import canonical_relation, canonical_subject
 from src.memory.relative_dates import resolve_dates, when_valid
 from src.memory.sameness import content_hash, is_same
 from src.memory.terms import terms
 from src.storage.global_settings_repo import GlobalSettingsRepository
 from src.storage.memory_repo import MemoryRepository
-from src.storage.memory_rows import Memory, NewMemory, Similar, Source
+from src.storage.memory_rows import Memory, NewMemory, Similar, Source, Telling
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, Transaction
 from src.texts import detect_language
@@ -33,11 +33,11 @@ logger = logging.getLogger(__name__)
 
 EMBED_DEADLINE = 5.0  # seconds; a fact without a vector is embedded by the background job
 MAX_ENTITY = 60  # characters; longer objects are sentences, not names
-WISH = "wish"  # how the user wants to be answered
 # Relations of the user himself whose facts are never too unimportant for the prompt.
 ALWAYS_KEY = frozenset({WISH, "name", "nickname", "native_language"})
 # Refusals whose text must not be kept anywhere.
 UNKEEPABLE = frozenset({"secret"})
+OTHERS_WORDS = "others_words"  # why a fact is refused that the user did not type himself
 
 
 @dataclass(frozen=True)
@@ -126,10 +126,13 @@ class MemoryWriter:
         vector, model_id = await self._embed(text)
         memory = _new_memory(resolved, said, origin, vector)
         await self._client.run(self._settings.get)  # within the transaction none is fetched
-        return await self._client.run(
+        outcome: Outcome = await self._client.run(
             self._client.in_transaction,
             lambda t: self._store(t, owner, memory, model_id, contradicts),
         )
+        if outcome.reason == OTHERS_WORDS:
+            return await self._refuse(owner, fact, said, origin, OTHERS_WORDS)
+        return outcome
 
     def _store(
         self,
@@ -142,8 +145,11 @@ class MemoryWriter:
         self._memories.lock(transaction, owner)
         text, uid = memory.fact.text, memory.source.uid
         said = self._memories.find_message(transaction, owner, memory.source.message_id)
-        if said is None or not spans(said, memory.source.quote):
+        if said is None or not spans(said.text, memory.source.quote):
             return Outcome("refused", text, uid, reason="message_gone")
+        if not said.is_own:
+            return Outcome("refused", text, uid, reason=OTHERS_WORDS)
+        memory = _told_by(memory, said)
         similar = self._memories.list_similar(
             transaction, owner, memory, model_id,
             contradicts=contradicts, ended=ended_relations(text),
@@ -261,6 +267,18 @@ def _new_memory(fact: Fact, said: Said, origin: Origin, vector: str | None) -> N
         terms=fact_terms(fact.text, relation),
         vector=vector,
         entities=_entities(subject, fact),
+    )
+
+
+def _told_by(memory: NewMemory, telling: Telling) -> NewMemory:
+    """The fact of the member who told it, where the owner is a group."""
+    if telling.speaker_id is None:
+        return memory
+    return replace(
+        memory,
+        speaker_id=telling.speaker_id,
+        speaker=telling.speaker,
+        content_hash=content_hash(memory.fact.text, telling.speaker_id),
     )
 
 

@@ -18,15 +18,18 @@ from langgraph.errors import GraphRecursionError
 from src.errors import ConversationGoneError, StorageError
 from src.graph.conversation_state import ConversationState, TurnContext
 from src.graph.main_graph import Graph
+from src.graph.new_messages import asked_text, new_messages, voice_of
 from src.llm.prompts.time_label import add_time_label
 from src.logs import log_extra
 from src.memory.memories import Memories
 from src.memory.private_requests import asks_to_keep_private
 from src.memory.retriever import Hit
+from src.memory.voices import TYPED, Voice
 from src.metrics import Metrics
 from src.services.answer_bounds import Writing, bounded
 from src.services.confirmation import asked_before, reads_as_yes
 from src.services.history_reader import HistoryReader
+from src.services.private_answers import repeats_private
 from src.services.sources import GrowingReferences, cited_sources
 from src.services.tool_history_service import ToolHistoryService
 from src.services.turn_control import TurnControl, TurnCutError, TurnStoppedError
@@ -65,6 +68,7 @@ class IncomingMessage:
         mode: ``assistant`` or ``strict``.
         thread_id: The topic of a forum group, else 0.
         origin: Where in Telegram it stands; None in the console.
+        voice: Whose words it holds.
     """
 
     telegram_user_id: int
@@ -75,6 +79,12 @@ class IncomingMessage:
     mode: Mode = "assistant"
     thread_id: int = 0
     origin: TelegramOrigin | None = None
+    voice: Voice = TYPED
+
+    @property
+    def speaker_id(self) -> int | None:
+        """Who says "I", where the owner is a group."""
+        return self.origin.sender_id if self.origin and self.telegram_user_id < 0 else None
 
     @property
     def owner(self) -> Owner:
@@ -153,7 +163,7 @@ class AgentService:
         A message that is stored already (the turn was interrupted) is found, with its answer
         if it has one. One whose answer is left to a later message is only stored.
         """
-        is_private = asks_to_keep_private(incoming.text)
+        is_private = incoming.voice.is_own and asks_to_keep_private(incoming.text)
         is_searched = is_answered and incoming.mode == "assistant" and not is_private
         if is_searched and incoming.text.strip():
             self._memories.prepare_search(incoming.text)  # it takes as long as all the rest
@@ -231,10 +241,17 @@ class AgentService:
         await self._client.run(self._turns.mark_stopped, turn.conversation_id, turn.message_id)
 
     async def start_new_conversation(self, telegram_user_id: int, *, thread_id: int = 0) -> UUID:
-        """/new: delete the owner's conversations with all that hangs on them, start another."""
+        """/new: delete the owner's conversations with all that hangs on them, start another.
+
+        What nobody has read for facts yet is read by a job afterwards.
+        """
         await self._tool_history.clear(telegram_user_id, thread_id=thread_id)
+        settings = await self._client.run(self._settings.get)
         return await self._client.run(
-            self._conversations.create_new_conversation, telegram_user_id, thread_id=thread_id
+            self._conversations.create_new_conversation,
+            telegram_user_id,
+            thread_id=thread_id,
+            keep_unread=settings.memory_extraction_enabled,
         )
 
     async def confirm_erasure(
@@ -272,7 +289,7 @@ class AgentService:
                     content,
                     origin=incoming.origin,
                     said_at=incoming.moment,
-                    is_private=is_private,
+                    voice=replace(incoming.voice, is_private=is_private),
                 )
                 break
             except ConversationGoneError:  # wiped between the two statements
@@ -309,7 +326,7 @@ class AgentService:
             owner=incoming.owner,
             conversation_id=turn.conversation_id,
             message_id=turn.message_id,
-            text=storable(incoming.text),
+            text=asked_text(new_messages(turn.history), storable(incoming.text)),
             moment=incoming.moment,
             time_zone=incoming.time_zone,
             language=incoming.language,
@@ -319,6 +336,7 @@ class AgentService:
             usage=usage,
             sources=sources,
             is_private=turn.is_private,
+            speaker_id=incoming.speaker_id,
         )
 
     async def _run_graph(self, turn: Turn, context: TurnContext) -> ConversationState:
@@ -362,6 +380,8 @@ class AgentService:
             stopped,
             sources,
             context.asks if not stopped else None,
+            repeats_private(text, turn.history)
+            or any(voice_of(entry).is_private for entry in new_messages(turn.history)),
         )
         with self._metrics.stage("save"):
             stored = await self._client.run(self._turns.save_answer, answer)
@@ -382,7 +402,7 @@ class AgentService:
 
         After a yes nothing is stored of it either.
         """
-        agreed = reads_as_yes(turn.incoming.text)
+        agreed = reads_as_yes(turn.incoming.text) if turn.incoming.voice.is_own else None
         if agreed is None or asked_before(turn.history) != "erase_all":
             return None
         language = turn.incoming.language

@@ -99,14 +99,15 @@ WHERE c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
 ORDER BY m.id
 """
 
-# What undoing needs, as the rows are now.
+# What undoing needs, as the rows are now; whose they are stands beside it, also after a move.
 KEEP_ROWS = """
 SELECT jsonb_build_object(
-    'facts', coalesce((SELECT jsonb_agg(to_jsonb(f)) FROM memories f
-                       WHERE f.id = ANY(%(facts)s)), '[]'),
+    'facts', coalesce((SELECT jsonb_agg(to_jsonb(f) - 'telegram_user_id' - 'thread_id')
+                       FROM memories f WHERE f.id = ANY(%(facts)s)), '[]'),
     'sources', coalesce((SELECT jsonb_agg(to_jsonb(s)) FROM memory_sources s
                          WHERE s.memory_id = ANY(%(facts)s)), '[]'),
-    'entities', coalesce((SELECT jsonb_agg(to_jsonb(e)) FROM entities e WHERE e.id IN (
+    'entities', coalesce((SELECT jsonb_agg(to_jsonb(e) - 'telegram_user_id' - 'thread_id')
+                  FROM entities e WHERE e.id IN (
                   SELECT entity_id FROM memory_entities WHERE memory_id = ANY(%(facts)s))), '[]'),
     'links', coalesce((SELECT jsonb_agg(to_jsonb(l)) FROM memory_entities l
                        WHERE l.memory_id = ANY(%(facts)s)), '[]'))
@@ -187,6 +188,17 @@ WHERE e.telegram_user_id = %(owner)s AND e.thread_id = %(thread_id)s
   AND NOT EXISTS (SELECT 1 FROM memory_entities l WHERE l.entity_id = e.id)
 """
 
+# Replies that quote what is gone.
+CLEAR_QUOTED = """
+UPDATE messages m SET quoted = NULL, quoted_author_id = NULL
+FROM conversations c
+WHERE c.id = m.conversation_id AND m.quoted IS NOT NULL
+  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+  AND EXISTS (SELECT 1 FROM unnest(%(gone)s::text[]) AS gone
+              WHERE position(lower(m.quoted) IN lower(gone)) > 0
+                 OR position(lower(gone) IN lower(m.quoted)) > 0)
+"""
+
 # What can be taken back for a while.
 INSERT_FORGETTING = """
 INSERT INTO forgettings (telegram_user_id, thread_id, kept)
@@ -194,12 +206,21 @@ VALUES (%(owner)s, %(thread_id)s, %(kept)s) RETURNING id
 """
 
 
-# A message that nothing shall remember, with the answer to it; and what was taken of it already.
+# A message that nothing shall remember, with the answers to it and those that cite it.
+SELECT_PRIVATE = """
+SELECT m.id FROM messages m JOIN conversations c ON c.id = m.conversation_id
+WHERE (m.id = %(request)s OR m.reply_to_id = %(request)s
+       OR EXISTS (SELECT 1 FROM answer_sources s
+                  WHERE s.answer_id = m.id AND s.message_id = %(request)s))
+  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+"""
+
+# They are marked; and what was taken of the message already goes.
 KEEP_PRIVATE = (
     """
 UPDATE messages m SET is_private = true
 FROM conversations c
-WHERE (m.id = %(request)s OR m.reply_to_id = %(request)s) AND c.id = m.conversation_id
+WHERE m.id = ANY(%(ids)s) AND c.id = m.conversation_id
   AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
 """,
     """
@@ -297,6 +318,9 @@ class ForgettingRepository:
             set_quote(transaction, owner, number, after)
         transaction.execute(DELETE_FACTS, {**owner.columns(), "facts": list(facts)})
         self._change(transaction, owner, changes)
+        gone = [*texts, *(change.before for change in changes)]
+        gone += [row["text"] for row in kept["facts"]]
+        transaction.execute(CLEAR_QUOTED, {**owner.columns(), "gone": [g for g in gone if g]})
         for statement in (DELETE_RESULTS, DELETE_ORPHANED_ENTITIES):
             transaction.execute(statement, owner.columns())
         stored = json.dumps(kept, ensure_ascii=False)
@@ -313,9 +337,7 @@ class ForgettingRepository:
 
     def keep_private(self, transaction: Transaction, owner: Owner, message_id: int) -> None:
         """Keep a message, and the answer to it, out of everything but the window."""
-        request = {**owner.columns(), "request": message_id, "ids": [message_id]}
-        for statement in (*KEEP_PRIVATE, DELETE_REJECTED, DELETE_DOCUMENTS):
-            transaction.execute(statement, request)
+        keep_private(transaction, owner, message_id)
 
     def _change(self, transaction: Transaction, owner: Owner, changes: Sequence[Change]) -> None:
         ids = [change.message_id for change in changes]
@@ -330,6 +352,20 @@ class ForgettingRepository:
         transaction.execute(DELETE_DOCUMENTS, gone)
         for statement in (DELETE_SUMMARIES, DELETE_REJECTED):
             transaction.execute(statement, touched)
+
+
+def keep_private(transaction: Transaction, owner: Owner, message_id: int) -> None:
+    """Keep a message, and the answers to it, out of everything but the window.
+
+    What was made of them goes: facts that nothing else tells, documents, summaries; the vectors
+    of what was said right after them are made anew.
+    """
+    request = {**owner.columns(), "request": message_id}
+    ids = [int(row[0]) for row in transaction.fetch_all(SELECT_PRIVATE, request)]
+    touched = {**request, "ids": ids}
+    reset_vectors(transaction, owner, ids)
+    for statement in (*KEEP_PRIVATE, DELETE_REJECTED, DELETE_DOCUMENTS, DELETE_SUMMARIES):
+        transaction.execute(statement, touched)
 
 
 def set_text(transaction: Transaction, owner: Owner, change: Change) -> bool:

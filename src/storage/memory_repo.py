@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from src.memory.facts import Fact
-from src.storage.memory_rows import Memory, NewMemory, Similar, Source
+from src.storage.memory_rows import Memory, NewMemory, Similar, Source, Telling
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, Transaction, storable
 from src.storage.search_index_repo import NewDocument, add_documents
@@ -22,14 +22,24 @@ SELECT id FROM conversations
 WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s FOR SHARE
 """
 
-# A message of the owner that may be remembered, as it reads now.
+# A message of the owner that may be remembered, as it reads now, or as /new left it to be read;
+# and who says "I" in it, where the owner is a group.
 SELECT_MESSAGE = """
-SELECT message_text(m.content) FROM messages m JOIN conversations c ON c.id = m.conversation_id
-WHERE m.id = %(message_id)s AND NOT m.is_forgotten AND NOT m.is_private
+SELECT message_text(m.content), m.provenance = 'typed',
+       CASE WHEN c.telegram_user_id < 0 THEN m.sender_id END, m.speaker
+FROM messages m JOIN conversations c ON c.id = m.conversation_id
+WHERE m.id = %(message_id)s AND m.role = 'user' AND NOT m.is_forgotten AND NOT m.is_private
   AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+UNION ALL
+SELECT message_text(p.content), true,
+       CASE WHEN p.telegram_user_id < 0 THEN p.sender_id END, p.speaker
+FROM parting_messages p
+WHERE p.message_id = %(message_id)s
+  AND p.telegram_user_id = %(owner)s AND p.thread_id = %(thread_id)s
 """
 
-# Living facts that a new one might repeat or replace: the same words, the same subject and
+# Living facts that a new one might repeat or replace, of the same member where the owner is a
+# group: the same words, the same subject and
 # relation, those that a model names, relations whose end it may tell, what shares most words with
 # it, or the nearest by meaning; and what its message has told before, living or not.
 SELECT_SIMILAR = """
@@ -59,10 +69,10 @@ WITH living AS (
 )
 SELECT f.id, f.text, f.memory_type, f.subject, f.relation, f.object, f.importance, f.pinned,
        f.valid_from, f.valid_until, f.retired_at, s.uid, s.said_at, s.message_id,
-       f.content_hash, -(e.embedding <#> %(vector)s::halfvec) AS cosine
+       f.speaker_id, f.speaker, f.content_hash, -(e.embedding <#> %(vector)s::halfvec) AS cosine
 FROM chosen
 JOIN memories f ON f.id = chosen.id AND f.telegram_user_id = %(owner)s
-     AND f.thread_id = %(thread_id)s
+     AND f.thread_id = %(thread_id)s AND f.speaker_id IS NOT DISTINCT FROM %(speaker_id)s
 LEFT JOIN search_documents d ON d.memory_id = f.id
 LEFT JOIN document_embeddings e ON e.document_id = d.id AND e.model_id = %(model)s
 LEFT JOIN LATERAL (SELECT uid, said_at, message_id FROM memory_sources
@@ -73,10 +83,11 @@ ORDER BY f.retired_at IS NULL, f.content_hash = %(content_hash)s DESC, cosine DE
 # A new fact.
 INSERT_MEMORY = """
 INSERT INTO memories (telegram_user_id, thread_id, memory_type, text, language, subject, relation,
-                      object, importance, pinned, origin, valid_from, valid_until, content_hash)
+                      object, importance, pinned, origin, valid_from, valid_until, content_hash,
+                      speaker_id, speaker)
 VALUES (%(owner)s, %(thread_id)s, %(memory_type)s, %(text)s, %(language)s, %(subject)s,
         %(relation)s, %(object)s, %(importance)s, %(pinned)s, %(origin)s, %(valid_from)s,
-        %(valid_until)s, %(content_hash)s)
+        %(valid_until)s, %(content_hash)s, %(speaker_id)s, %(speaker)s)
 RETURNING id
 """
 
@@ -84,8 +95,11 @@ RETURNING id
 INSERT_SOURCE = """
 INSERT INTO memory_sources (memory_id, message_id, sender_id, author_id, uid, episode, quote,
                             said_at)
-SELECT f.id, m.id, m.sender_id, m.author_id, %(uid)s, %(episode)s, %(quote)s, %(said_at)s
+SELECT f.id, m.id, coalesce(m.sender_id, p.sender_id), m.author_id, %(uid)s, %(episode)s,
+       %(quote)s, %(said_at)s
 FROM memories f
+LEFT JOIN parting_messages p ON p.message_id = %(message_id)s
+     AND p.telegram_user_id = %(owner)s AND p.thread_id = %(thread_id)s
 LEFT JOIN (messages m JOIN conversations c ON c.id = m.conversation_id
            AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s)
      ON m.id = %(message_id)s
@@ -167,14 +181,16 @@ class MemoryRepository:
         transaction.execute(LOCK_OWNER, owner.columns())
         transaction.execute(LOCK_CONVERSATION, owner.columns())
 
-    def find_message(self, transaction: Transaction, owner: Owner, message_id: int) -> str | None:
+    def find_message(
+        self, transaction: Transaction, owner: Owner, message_id: int
+    ) -> Telling | None:
         """What a message of the owner says now; None: it is not there to be remembered.
 
         It may have been erased, forgotten, or be private; ask after ``lock``.
         """
         parameters = {**owner.columns(), "message_id": message_id}
         row = transaction.fetch_one(SELECT_MESSAGE, parameters)
-        return None if row is None else str(row[0])
+        return None if row is None else Telling(*row)
 
     def list_similar(
         self,
@@ -205,9 +221,10 @@ class MemoryRepository:
                 "contradicts": list(contradicts),
                 "ended": list(ended),
                 "episode": memory.source.episode,
+                "speaker_id": memory.speaker_id,
             },
         )
-        return [Similar(Memory(*row[:14]), row[14], row[15]) for row in rows]
+        return [Similar(Memory(*row[:-2]), *row[-2:]) for row in rows]
 
     def add(
         self, transaction: Transaction, owner: Owner, memory: NewMemory, model_id: int | None
@@ -230,6 +247,8 @@ class MemoryRepository:
                 "valid_from": fact.valid_from,
                 "valid_until": fact.valid_until,
                 "content_hash": memory.content_hash,
+                "speaker_id": memory.speaker_id,
+                "speaker": memory.speaker,
             },
         )
         assert row is not None  # INSERT ... RETURNING without a conflict clause

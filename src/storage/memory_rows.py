@@ -28,6 +28,8 @@ class Memory:
         uid: ``msg-<id>`` of its newest source.
         said_at: When that was said.
         message_id: That message, if it is still there.
+        speaker_id: In a group, the member who told it, and whom "user" means in it.
+        speaker: What he is called.
     """
 
     id: int
@@ -44,6 +46,25 @@ class Memory:
     uid: str | None
     said_at: datetime | None
     message_id: int | None
+    speaker_id: int | None = None
+    speaker: str | None = None
+
+
+@dataclass(frozen=True)
+class Telling:
+    """A message that tells a fact, as it is stored now.
+
+    Attributes:
+        text: Without the time label.
+        is_own: Whether the sender typed it himself.
+        speaker_id: Who he is, in a group.
+        speaker: What he is called there.
+    """
+
+    text: str
+    is_own: bool
+    speaker_id: int | None = None
+    speaker: str | None = None
 
 
 @dataclass(frozen=True)
@@ -87,6 +108,8 @@ class NewMemory:
         terms: Its search terms.
         vector: Its embedding, if there is one yet.
         entities: (name, normalised name, type) of whom and what it is about.
+        speaker_id: See ``Memory``.
+        speaker: See ``Memory``.
     """
 
     fact: Fact
@@ -97,3 +120,5 @@ class NewMemory:
     terms: Sequence[str]
     vector: str | None = None
     entities: Sequence[tuple[str, str, str]] = ()
+    speaker_id: int | None = None
+    speaker: str | None = None

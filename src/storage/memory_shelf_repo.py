@@ -42,7 +42,8 @@ class Replacement:
 # The facts that are always in the prompt: the pinned, then the most important that hold now.
 SELECT_KEY_FACTS = """
 SELECT f.id, f.text, f.memory_type, f.subject, f.relation, f.object, f.importance, f.pinned,
-       f.valid_from, f.valid_until, f.retired_at, s.uid, s.said_at, s.message_id
+       f.valid_from, f.valid_until, f.retired_at, s.uid, s.said_at, s.message_id,
+       f.speaker_id, f.speaker
 FROM memories f
 LEFT JOIN LATERAL (SELECT uid, said_at, message_id FROM memory_sources
                    WHERE memory_id = f.id ORDER BY said_at DESC, id DESC LIMIT 1) AS s ON true
@@ -56,7 +57,8 @@ LIMIT %(limit)s
 # The living facts, newest first.
 SELECT_MEMORIES = """
 SELECT f.id, f.text, f.memory_type, f.subject, f.relation, f.object, f.importance, f.pinned,
-       f.valid_from, f.valid_until, f.retired_at, s.uid, s.said_at, s.message_id
+       f.valid_from, f.valid_until, f.retired_at, s.uid, s.said_at, s.message_id,
+       f.speaker_id, f.speaker
 FROM memories f
 LEFT JOIN LATERAL (SELECT uid, said_at, message_id FROM memory_sources
                    WHERE memory_id = f.id ORDER BY said_at DESC, id DESC LIMIT 1) AS s ON true

@@ -16,6 +16,7 @@ FAMILY = (
     "husband", "partner", "grandmother", "grandfather", "aunt", "uncle", "cousin", "family",
 )  # fmt: skip
 FAMILY_RELATIONS = ("has_child", "has_sibling", "has_parent", "married_to", "partner")
+WORK_RELATIONS = ("works_as", "works_at", "studies_at", "studies")
 WISH = "wish"
 
 
@@ -30,18 +31,23 @@ class Listed:
     text: str
     said_at: datetime
     memory_type: str | None
+    is_own: bool = True
+    author: str | None = None
+    author_id: int | None = None
     quote: str | None = None
 
 
 # The facts that hold, by kind, the most important first. A period is that of their newest source.
 SELECT_FACTS = """
 SELECT 'memory', f.id, s.message_id, coalesce(s.uid, 'mem-' || f.id), f.text,
-       coalesce(s.said_at, f.created_at), f.memory_type, s.quote
+       coalesce(s.said_at, f.created_at), f.memory_type, true, f.speaker, f.speaker_id, s.quote
 FROM memories f
 LEFT JOIN LATERAL (SELECT uid, said_at, message_id, quote FROM memory_sources
                    WHERE memory_id = f.id ORDER BY said_at DESC, id DESC LIMIT 1) AS s ON true
 WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s AND f.retired_at IS NULL
-  AND (f.valid_until IS NULL OR f.valid_until > now())
+  AND (f.valid_until IS NULL OR f.valid_until > now()
+       OR f.valid_until <= coalesce(s.said_at, f.created_at))
+  AND (%(speaker_id)s::bigint IS NULL OR f.speaker_id = %(speaker_id)s)
   AND (%(types)s::text[] IS NULL OR f.memory_type = ANY(%(types)s))
   AND (%(subjects)s::text[] IS NULL OR f.subject = ANY(%(subjects)s)
        OR f.relation = ANY(%(relations)s))
@@ -65,7 +71,7 @@ WITH RECURSIVE line AS (
 )
 SELECT line.retired, ARRAY(SELECT message_id FROM memory_sources WHERE memory_id = line.retired),
        'memory', f.id, s.message_id, coalesce(s.uid, 'mem-' || f.id), f.text,
-       coalesce(s.said_at, f.created_at), f.memory_type, s.quote
+       coalesce(s.said_at, f.created_at), f.memory_type, true, f.speaker, f.speaker_id, s.quote
 FROM line JOIN memories f ON f.id = line.next
 LEFT JOIN LATERAL (SELECT uid, said_at, message_id, quote FROM memory_sources
                    WHERE memory_id = f.id ORDER BY said_at DESC, id DESC LIMIT 1) AS s ON true
@@ -74,9 +80,11 @@ WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s AND f.retir
 
 # What the user said in a period, oldest first; of too much the newest.
 SELECT_MESSAGES = """
-SELECT kind, id, message_id, uid, text, said_at, NULL FROM (
+SELECT kind, id, message_id, uid, text, said_at, NULL, is_own, author, author_id FROM (
     SELECT 'message' AS kind, m.id, m.id AS message_id, 'msg-' || m.id AS uid,
-           left(message_text(m.content), 2000) AS text, m.said_at
+           left(message_text(m.content), 2000) AS text, m.said_at,
+           m.provenance = 'typed' AS is_own, coalesce(m.origin, m.speaker) AS author,
+           CASE WHEN c.telegram_user_id < 0 THEN m.sender_id END AS author_id
     FROM messages m JOIN conversations c ON c.id = m.conversation_id
     WHERE c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s AND m.role = 'user'
       AND NOT m.is_forgotten AND NOT m.is_private
@@ -101,15 +109,21 @@ class OverviewRepository:
         owner: Owner,
         *,
         types: Sequence[str] | None = None,
-        about: Literal["family", "wishes"] | None = None,
+        about: Literal["family", "work", "wishes"] | None = None,
         period: tuple[datetime | None, datetime | None] = (None, None),
+        speaker_id: int | None = None,
         limit: int = 20,
     ) -> list[Listed]:
-        """The facts that hold: of certain types, about kin or wishes alone, told in a period."""
+        """The facts that hold: of certain types, about kin or wishes alone, told in a period.
+
+        In a group those that the member ``speaker_id`` told.
+        """
         subjects: Sequence[str] | None = None
         relations: Sequence[str] = ()
         if about == "family":
             subjects, relations = FAMILY, FAMILY_RELATIONS
+        elif about == "work":
+            subjects, relations = (), WORK_RELATIONS
         elif about == "wishes":
             subjects, relations = (), (WISH,)
         rows = self._client.fetch_all(
@@ -121,6 +135,7 @@ class OverviewRepository:
                 "relations": list(relations),
                 "since": period[0],
                 "until": period[1],
+                "speaker_id": speaker_id,
                 "limit": limit,
             },
         )

@@ -65,6 +65,9 @@ class CandidateDocument:
         valid_from: Since when a memory holds.
         valid_until: Until when it holds.
         retired_at: Since when it is not believed any more.
+        is_own: Whether the sender typed it himself.
+        author: Whose words it holds, by name: another's than the user's, or a group member's.
+        author_id: Who told it, in a group.
         quote: Of a memory: the user's own words behind it.
     """
 
@@ -83,6 +86,9 @@ class CandidateDocument:
     valid_from: datetime | None = None
     valid_until: datetime | None = None
     retired_at: datetime | None = None
+    is_own: bool = True
+    author: str | None = None
+    author_id: int | None = None
     quote: str | None = None
 
 
@@ -196,7 +202,10 @@ SELECT d.kind, coalesce(d.message_id, d.memory_id, d.summary_id),
              AND e.model_id = %(model)s AND e.position = c.position))::float,
        coalesce(c.bm25, 0)::float, c.hops,
        f.memory_type, f.importance, f.valid_from, f.valid_until,
-       coalesce(f.retired_at, outdated.retired_at), source.quote
+       coalesce(f.retired_at, outdated.retired_at),
+       coalesce(m.provenance, 'typed') = 'typed', coalesce(m.origin, m.speaker, f.speaker),
+       CASE WHEN d.telegram_user_id < 0 THEN coalesce(m.sender_id, f.speaker_id) END,
+       source.quote
 FROM candidates c
 JOIN search_documents d ON d.telegram_user_id = %(owner)s AND d.thread_id = %(thread_id)s
      AND d.position = c.position

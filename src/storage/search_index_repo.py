@@ -41,13 +41,13 @@ class NewDocument:
 
 @dataclass(frozen=True)
 class UnindexedMessage:
-    """A stored message that the search does not know yet."""
+    """A stored message that the search does not know yet; ``speaker`` is a name, if it has one."""
 
     id: int
     role: str
     text: str
     said_at: datetime
-    sender_id: int | None
+    speaker: str | None
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ ON CONFLICT (document_id, model_id) DO UPDATE SET embedding = EXCLUDED.embedding
 
 # A conversation's messages that the search does not know yet, and its owner.
 SELECT_UNINDEXED = """
-SELECT m.id, m.role, message_text(m.content), m.said_at, m.sender_id
+SELECT m.id, m.role, message_text(m.content), m.said_at, coalesce(m.origin, m.speaker)
 FROM messages m
 WHERE m.conversation_id = %(conversation_id)s AND m.indexed_at IS NULL
   AND m.role IN ('user', 'assistant') AND NOT m.is_forgotten AND NOT m.is_private

@@ -91,6 +91,7 @@ class NewAnswer:
         stopped: Whether the user stopped it, so that the text is a beginning only.
         sources: What its references stand for.
         asks: What a yes to it shall mean, if it asks for one.
+        is_private: Whether it answers a private message beside the one that it replies to.
     """
 
     conversation_id: UUID
@@ -101,6 +102,7 @@ class NewAnswer:
     stopped: bool = False
     sources: tuple[AnswerSource, ...] = ()
     asks: Asks | None = None
+    is_private: bool = False
 
 
 # The answer to a message, if it has one.
@@ -117,7 +119,7 @@ INSERT_ANSWER = """
 INSERT INTO messages (conversation_id, role, content, reply_to_id, is_forgotten, forgotten_at,
                       is_private, asks, position)
 SELECT m.conversation_id, 'assistant', %(content)s, m.id, m.is_forgotten, m.forgotten_at,
-       m.is_private, %(asks)s,
+       m.is_private OR %(is_private)s, %(asks)s,
        1 + greatest(c.last_position, (SELECT max(position) FROM messages
                                       WHERE conversation_id = %(conversation_id)s))
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
@@ -381,7 +383,8 @@ def _save_answer(transaction: Transaction, answer: NewAnswer) -> StoredAnswer | 
     """See ``TurnRepository.save_answer``; None when the message is not there any more."""
     ids = _ids(answer.conversation_id, answer.message_id)
     text = storable(answer.text)
-    row = transaction.fetch_one(INSERT_ANSWER, {**ids, "content": text, "asks": answer.asks})
+    values = {"content": text, "asks": answer.asks, "is_private": answer.is_private}
+    row = transaction.fetch_one(INSERT_ANSWER, ids | values)
     if row is None:
         earlier = transaction.fetch_one(SELECT_ANSWER, ids)
         return StoredAnswer(*earlier) if earlier else None

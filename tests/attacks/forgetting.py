@@ -1,6 +1,6 @@
 """Random requests to forget over thirty stored facts each: no wrong fact may be destroyed.
 
-    python -m tests.attacks.forgetting [--n 200] [--seed 1]
+    python -m tests.attacks.forgetting [--n 200] [--seed 1] [--untyped]
 
 Half of the requests mean a stored fact, in other words than it was told where the table has some;
 half mean what was never told, often beside a fact that shares a word with it. Prints one JSON line
@@ -105,25 +105,40 @@ class Stored:
     request: str
 
 
-def everything(rng: random.Random) -> list[Stored]:
-    """Every fact of the table, each with one of its requests."""
+def everything(rng: random.Random, *, typed: bool = True) -> list[Stored]:
+    """Every fact of the table, each with one of its requests.
+
+    Args:
+        rng: Chooses the requests.
+        typed: Whether their relations are known; else each stands as it was told, and what is
+            only spoken of may be taken for whom it is about, as sloppy models do.
+    """
     found = []
     for kind in KINDS:
         for value, form in kind.values:
-            told = Told(kind.told.format(value), kind.subject, kind.relation, value)
+            text = kind.told.format(value)
+            told = Told(text, kind.subject, kind.relation, value)
+            if not typed:
+                subject = value if kind.subject == "user" else kind.subject
+                told = Told(text, rng.choice([kind.subject, subject]), "other", text)
             request = rng.choice(kind.requests).format(value, form)
             found.append(Stored(told, request))
     return found
 
 
 def attack(
-    n: int, seed: int, chosen: Callable[[str, Sequence[Told]], list[int]]
+    n: int,
+    seed: int,
+    chosen: Callable[[str, Sequence[Told]], list[int]],
+    *,
+    typed: bool = True,
 ) -> dict[str, object]:
     """Ask ``n`` times; half of the requests mean what is among the facts.
 
     Args:
         n: Requests.
         seed: Of the choice.
+        typed: Whether the facts have relations; see ``everything``.
         chosen: The numbers of the facts that a request surely means.
     """
     rng = random.Random(seed)
@@ -131,7 +146,7 @@ def attack(
     missed: list[str] = []
     asked = 0
     for number in range(n):
-        pool = everything(rng)
+        pool = everything(rng, typed=typed)
         rng.shuffle(pool)
         meant = pool.pop()
         is_there = number % 2 == 0
@@ -165,8 +180,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--n", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--untyped", action="store_true", help="no relation is known")
     arguments = parser.parse_args()
-    result = attack(arguments.n, arguments.seed, by_rules)
+    typed = not arguments.untyped
+    result = attack(arguments.n, arguments.seed, by_rules, typed=typed)
     print(json.dumps(result, ensure_ascii=False))
     missed = result["missed"]
     assert isinstance(missed, list)

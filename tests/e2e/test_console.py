@@ -152,8 +152,27 @@ def test_a_fact_is_replaced_brought_back_and_forgotten(machine: Machine) -> None
         say("offline_replaced", "ru", text=tomsk, old=omsk),
         say("undo_done", "ru", text=tomsk, restored=omsk),
         say("forgot", "ru", text=omsk),
+        say("forgot_undo", "ru"),
         UNKNOWN,
     ]
+
+
+def test_everything_is_forgotten_after_a_yes_and_nothing_after_anything_else(
+    machine: Machine,
+) -> None:
+    lines = [
+        "Меня зовут Анна", "Забудь всё", "нет", "Забудь всё", "Спасибо", "да",
+        "Забудь, как меня зовут", "/undo", "Забудь всё", "да", "Как меня зовут?", "/undo",
+    ]  # fmt: skip
+    done = machine.run("console", stdin="\n".join(lines))
+    ask = say("erase_ask", "ru")
+    assert done.replies == [
+        STORED, ask, say("erase_kept", "ru"), ask, say("offline_note", "ru"),
+        say("offline_note", "ru"),  # a yes to nothing
+        say("forgot", "ru", text="Меня зовут Анна"), say("forgot_undo", "ru"),
+        say("undo_forgot_done", "ru", restored="Меня зовут Анна"),
+        ask, say("erase_done", "ru"), UNKNOWN, say("undo_nothing", "ru"),
+    ]  # fmt: skip
 
 
 def test_a_quote_is_what_was_said_and_the_day_that_it_meant_stands_beside_it(

@@ -33,6 +33,7 @@ WORDS = {
     "moved": "qzmoved",
     "refused": "qzrefused",
     "edited": "qzedited",
+    "forgotten": "qzforgotten",
     "told": "qztold",
     "summary": "qzsummary",
     "extracted": "qzextracted",
@@ -72,6 +73,7 @@ def save(text: str, **fact: Any) -> Reply:
 TOOLS: dict[str, Callable[[str], Reply]] = {
     "Запомни: ": save,
     "Переезд: ": lambda text: save(text, relation="lives_in", object=text.split()[-1]),
+    "Забудь: ": lambda text: Reply(tool_calls=[("forget_fact", {"about": text})]),
     "Найди: ": lambda text: Reply(tool_calls=[("search_memory", {"query": text})]),
 }
 
@@ -103,6 +105,8 @@ async def talk(world: World, person: int, words: dict[str, str]) -> None:
         return number
 
     await say("/mode assistant")
+    await say(f"Запомни: Видела кино {words['forgotten']}")
+    await say("Забудь: про кино")
     await say(f"Переезд: Живу в городе {words['taught']}")
     await say(f"Переезд: Живу в городе {words['moved']}")
     await say(f"Запомни: Всегда отвечай {words['refused']}")
@@ -140,7 +144,7 @@ async def digested(world: World) -> None:
     SELECT 'job' FROM procrastinate_jobs
     WHERE queue_name IN ('memory', 'digests') AND status IN ('todo', 'doing')
     UNION ALL SELECT 'message' FROM messages
-    WHERE indexed_at IS NULL AND role IN ('user', 'assistant')
+    WHERE indexed_at IS NULL AND role IN ('user', 'assistant') AND NOT is_forgotten
     """
     await eventually(lambda: not world.query(waiting), lambda: world.query(waiting), 30)
 
@@ -156,6 +160,7 @@ async def test_erase_leaves_nothing_of_a_person_and_all_of_the_others(
     world = filled
     held = {name: columns_that_hold(world.dsn, word) for name, word in WORDS.items()}
     assert "messages.content" in held["written"]
+    assert held["forgotten"] >= {"forgettings.kept"}
     assert held["taught"] >= {
         "memories.text", "memory_sources.quote", "entities.name", "search_postings.term",
         "tool_results.arguments", "tool_results.result",

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 from src.memory.facts import Fact, Origin
 from src.memory.retriever import Hit, Query
+from src.memory.voices import TYPED, Voice
 from src.memory.writer import Outcome, Said
 from src.storage.memory_rows import Memory
 from src.storage.owner import Owner
@@ -51,7 +52,7 @@ class Teller:
     moment: datetime = SATURDAY
     told: list[Told] = field(default_factory=list)
 
-    def say(self, text: str, *, at: datetime | None = None) -> Said:
+    def say(self, text: str, *, at: datetime | None = None, voice: Voice = TYPED) -> Said:
         """Store a message."""
         self.moment += timedelta(hours=1)
         said_at = at or self.moment
@@ -59,8 +60,10 @@ class Teller:
         conversation = conversations.get_or_create_conversation(
             self.owner.telegram_user_id, thread_id=self.owner.thread_id
         )
-        number = conversations.append_message(conversation, "user", text, said_at=said_at)
-        return Said(number, text, said_at)
+        stored = conversations.add_message(
+            conversation, "user", text, said_at=said_at, voice=voice
+        )
+        return Said(stored.id, text, said_at)
 
     async def tell(
         self,

@@ -62,7 +62,8 @@ async def test_the_model_sees_the_last_21_to_30_messages_of_a_long_conversation(
 ) -> None:
     conversation = rig.core.conversations.get_or_create_conversation(USER)
     said = [f"сообщение {number}" for number in range(before)]
-    rig.fill(conversation, *[("user", text) for text in said])
+    roles = itertools.cycle(["user", "assistant"] if before % 2 == 0 else ["assistant", "user"])
+    rig.fill(conversation, *zip(roles, said, strict=False))
     turn = await rig.begin("вопрос")
     assert [entry["content"] for entry in turn.history] == [*said, f"{LABEL} вопрос"][-30:]
     await rig.core.agent.answer(turn)
@@ -74,7 +75,8 @@ async def test_the_model_sees_the_last_21_to_30_messages_of_a_long_conversation(
 async def test_between_two_steps_of_the_window_the_prompt_only_grows_at_its_end(rig: Rig) -> None:
     """So a provider that caches prompts has to read the newest messages only."""
     conversation = rig.core.conversations.get_or_create_conversation(USER)
-    rig.fill(conversation, *[("user", f"сообщение {number}") for number in range(30)])
+    roles = itertools.cycle(["user", "assistant"])
+    rig.fill(conversation, *[(next(roles), f"сообщение {number}") for number in range(30)])
     for number in range(6):  # two messages each: the window moves at the last one
         await rig.ask(f"вопрос {number}")
     prompts = [rig.prompt(number) for number in range(6)]

@@ -12,7 +12,11 @@ import pytest
 from src.memory.facts import Fact
 from src.memory.forgetter import Forgetter
 from src.memory.terms import terms
-from src.storage.conversation_repo import ConversationRepository, TelegramOrigin
+from src.storage.conversation_repo import (
+    KEEP_UNREAD,
+    ConversationRepository,
+    TelegramOrigin,
+)
 from src.storage.erasure_repo import ErasureRepository
 from src.storage.extraction_repo import ExtractionRepository
 from src.storage.forgetting_repo import ForgettingRepository
@@ -56,6 +60,7 @@ def fill(client: PgClient, owner: int, *, thread_id: int = 0, message_id: int = 
     conversation = repo.get_or_create_conversation(owner, thread_id=thread_id)
     origin = TelegramOrigin(BOT, owner, message_id, owner)
     question = repo.append_message(conversation, "user", f"cats of {owner}", origin=origin)
+    forget(client, Owner(owner, thread_id), teach(client, Owner(owner, thread_id), question, "x"))
     memory = teach(client, Owner(owner, thread_id), question)
     source = AnswerSource(1, f"msg-{question}", "cats", NOON, question, memory)
     turns.save_answer(
@@ -68,7 +73,17 @@ def fill(client: PgClient, owner: int, *, thread_id: int = 0, message_id: int = 
     assert SummaryRepository(client).replace(conversation, summary, first=1, last=1)
     index(client, Owner(owner, thread_id), conversation)
     UserSettingsRepository(client).set_mode(owner, "strict")
+    left = {**Owner(owner, thread_id).columns(), "limit": 10}
+    assert client.execute(KEEP_UNREAD, left) == 1, "as if /new came now"
     return conversation
+
+
+def forget(client: PgClient, owner: Owner, fact: int) -> int:
+    """Forget a fact and nothing of its message; the number of the forgetting."""
+    repository = ForgettingRepository(terms)
+    return client.in_transaction(
+        lambda t: repository.forget(t, owner, facts=[fact], changes=[], quotes={}, texts=["x"])
+    )
 
 
 def teach(client: PgClient, owner: Owner, message: int, text: str = "cats") -> int:

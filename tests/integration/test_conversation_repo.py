@@ -72,9 +72,12 @@ def test_every_role_is_stored_and_loaded(repo: ConversationRepository) -> None:
     roles: tuple[Role, ...] = ("user", "assistant", "tool", "system")
     ids = [repo.append_message(conversation, role, f"I am {role}") for role in roles]
     assert repo.load_last_messages(conversation) == [
-        {"id": id_, "role": role, "content": f"I am {role}", "position": position}
+        {
+            "id": id_, "role": role, "content": f"I am {role}", "position": position,
+            "asks": None, "is_private": False,
+        }
         for position, (id_, role) in enumerate(zip(ids, roles, strict=True), start=1)
-    ]
+    ]  # fmt: skip
 
 
 def test_positions_count_the_messages_of_each_conversation_from_one(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from src.memory.retriever import Query
 from src.storage.pg_client import PgClient
+from src.storage.purge_repo import PurgeRepository
 from src.texts import say
 from tests.fakes.openai_server import ChatRequest
 from tests.integration.memory_rig import (
@@ -170,7 +172,7 @@ async def test_after_ten_minutes_nothing_of_it_is_left_anywhere(person: Person) 
         "UPDATE forgettings SET created_at = now() - interval '11 minutes'"
         " WHERE telegram_user_id = %(user)s RETURNING id"
     )
-    assert await person.rig.core.memory.turns.purge_forgotten() == 1
+    assert PurgeRepository(person.rig.client).purge_forgotten() == 1
     assert await person.rig.core.commands.run("undo", person.user, language="ru") == say(
         "undo_nothing", "ru"
     )
@@ -292,3 +294,31 @@ async def test_a_wish_about_answers_is_always_a_key_fact_and_the_newest_stands(
     await person.say("Привет")
     facts = dict(named(person.requests[-1]))["user_facts"]
     assert "подробно" in facts and "metric" in facts and "коротко" not in facts
+
+
+async def test_forgetting_where_one_lives_forgets_what_was_taken_back_as_well(
+    person: Person,
+) -> None:
+    for city in ("Омске", "Томске"):
+        text = f"Я живу в {city}"
+        await person.say(text, saved(fact(text, relation="lives_in", object=city)))
+    await person.rig.core.commands.run("undo", person.user, language="ru")
+    assert person.facts() == ["Я живу в Омске"]
+    await person.say("Забудь, где я живу", called("forget_fact", about="где я живу"))
+    assert outcome(person)["forgotten"] == ["Я живу в Омске"]
+    left = person.rows("SELECT text FROM memories WHERE telegram_user_id = %(user)s")
+    assert left == []
+    await person.say("Привет")
+    assert "живу" not in whole(person.requests[-1])
+    assert "Омске" in await person.rig.core.commands.run("undo", person.user, language="ru")
+    assert person.facts() == ["Я живу в Омске"]
+
+
+@pytest.mark.parametrize("about", ["", " ", "о чём мы говорили вчера", "what we talked about"])
+async def test_no_message_is_ever_offered_as_a_fact(person: Person, about: str) -> None:
+    await person.say("Какая сегодня погода?", moment=MORNING - timedelta(days=1))
+    await person.say("Я люблю дождь", saved(fact("Я люблю дождь")))
+    await person.say("Забудь", called("forget_fact", about=about))
+    known = {fact_id(person, "Я люблю дождь")}
+    assert {one["id"] for one in outcome(person)["nearest"]} <= known
+    assert person.facts() == ["Я люблю дождь"]

@@ -682,10 +682,13 @@ def parameters_of(connection: psycopg2.extensions.connection) -> dict[str, Any]:
         "importance": 7,
         "memory_id": None,
         "contradicts": [],
+        "ended": ["works_at"],
+        "asked_minutes": 10,
         "episode": f"teach_msg-{message_id}",
         "first": 370,
         "last": 380,
         "before": 371,
+        "speaker_id": None,
         "minutes": 60,
         "older_than": 0,
     }

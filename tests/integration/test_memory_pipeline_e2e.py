@@ -33,6 +33,7 @@ from src.storage.forgetting_repo import ForgettingRepository
 from src.storage.memory_repo import MemoryRepository
 from src.storage.memory_rows import Memory
 from src.storage.memory_shelf_repo import MemoryShelfRepository
+from src.storage.overview_repo import OverviewRepository
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
 from src.storage.retrieval_repo import RetrievalRepository
@@ -51,7 +52,7 @@ from tests.integration.memory_rig import (
 
 M = TypeVar("M", bound=Memories)
 
-ROOMY, SMALL = 128_000, 2048  # tokens of a context
+ROOMY, SMALL = 128_000, 2560  # tokens of a context
 NAME = fact("Меня зовут Анна", importance=9, relation="name", object="Анна")
 HOME = fact("Живу в Омске", importance=7, relation="lives_in", object="Омск")
 SECRET = fact("Пароль от почты: hunter2", importance=9)
@@ -110,7 +111,7 @@ def memories_of(kind: type[M], person: Person, client: PgClient | None = None) -
             Forgetter(client, ForgettingRepository(terms)),
             UndoRepository(terms, fact_terms),
         ),
-        Retriever(client, RetrievalRepository(client), core.space),
+        Retriever(client, RetrievalRepository(client), core.space, OverviewRepository(client)),
         MemoryWriter(client, MemoryRepository(client), core.space, core.settings),
         core.settings,
     )
@@ -321,7 +322,7 @@ async def test_the_facts_stand_right_after_the_system_prompt(person: Person) -> 
     assert first == prompt and rest == [summary, question]
     assert isinstance(block, SystemMessage) and block.name == "user_facts"
     record = json.loads(str(block.text).splitlines()[2])
-    assert record == {"uid": "msg-1", "said_on": "2026-11-20", "text": "Меня зовут Анна"}
+    assert record == {"id": "fact-1", "said_on": "2026-11-20", "text": "Меня зовут Анна"}
 
 
 async def test_the_day_on_which_a_fact_was_said_is_the_user_s_own(person: Person) -> None:

@@ -207,6 +207,11 @@ def fill(client: PgClient, owner: Owner) -> Filled:
         " VALUES (%(owner)s, %(thread_id)s, %(kept)s)",
         {**owner.columns(), "kept": json.dumps({"texts": [word]})},
     )
+    client.execute(
+        "INSERT INTO parting_messages (message_id, telegram_user_id, thread_id, position, content,"
+        " said_at) VALUES (%(id)s, %(owner)s, %(thread_id)s, 1, %(word)s, now())",
+        {**owner.columns(), "id": asked[2], "word": f"I left {word}"},
+    )
     return Filled(owner, word, conversation, asked, answer.id, facts, documents, summary.id)
 
 
@@ -453,6 +458,12 @@ CASES: dict[str, Callable[[Stage], Any]] = {
         s.me.conversation, first=1, last=3
     ),
     "ExtractionRepository.list_silent": lambda s: s.do.extraction.list_silent(0, limit=1000),
+    "ExtractionRepository.list_parting": lambda s: s.do.extraction.list_parting(
+        s.me.owner, limit=1000
+    ),
+    "ExtractionRepository.delete_parting": lambda s: s.do.extraction.delete_parting(
+        s.me.owner, [*s.me.asked, *s.them.asked]
+    ),
     "ExtractionRepository.list_known": lambda s: s.do.extraction.list_known(
         s.me.owner, limit=1000
     ),
@@ -529,6 +540,7 @@ CASES: dict[str, Callable[[Stage], Any]] = {
 FOR_EVERYBODY = {
     "EmbeddingRepository.list_unembedded": "see the test of the messages before a document",
     "EmbeddingRepository.choose_model": "changes which vectors are wanted, of all owners",
+    "ExtractionRepository.list_parted": "conversations of whoever left something unread",
     "ErasureRepository.vacuum": "frees the places of deleted rows, and reads none",
     "EmbeddingRepository.delete_other_models": "deletes models that no document refers to",
 }

@@ -21,6 +21,7 @@ from src.memory.writer import Said
 from src.memory_core import build_caller
 from src.services.agent_service import AgentService, TurnStores
 from src.services.tool_history_service import ToolHistoryService
+from src.storage.erasure_repo import ErasureRepository
 from src.storage.memory_job_repo import MemoryJobRepository
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
@@ -130,6 +131,7 @@ def build_agent(core: Core, *, system_in_history: bool) -> AgentService:
         core.memory.history,
         MemoryJobRepository(core.client),
         core.memory.settings,
+        ErasureRepository(core.client),
     )
     return AgentService(
         core.client,

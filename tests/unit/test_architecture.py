@@ -27,13 +27,14 @@ LEVELS: tuple[tuple[str, ...], ...] = (
         "src.time_zones",
     ),
     ("src.config", "src.logs"),
+    ("src.language",),  # words of the three languages, and the table of relations
     # What a fact is, and the words for it: pure, so that rows and prompts may speak of it.
     (
         "src.memory.facts",
-        "src.memory.relation_table",
         "src.memory.relations",
-        "src.memory.endings",
         "src.memory.plain_text",
+        "src.memory.imitations",
+        "src.memory.voices",
     ),
     ("src.storage",),
     ("src.llm",),

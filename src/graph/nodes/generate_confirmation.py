@@ -40,4 +40,4 @@ def _line(outcome: Outcome, language: Language) -> str:
 
 
 # Refusals that have a sentence of their own.
-REFUSALS = frozenset({"refused_secret", "refused_instruction", "refused_unclear_date"})
+REFUSALS = frozenset({"refused_secret", "refused_others_words", "refused_unclear_date"})

@@ -10,7 +10,8 @@ from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.prebuilt import ToolRuntime
 
 from src.graph.conversation_state import TurnContext
-from src.llm.prompts.time_label import read_time_label, strip_time_label
+from src.graph.new_messages import text_of, voice_of
+from src.llm.prompts.time_label import read_time_label
 from src.memory.facts import Fact, fact_uid
 from src.memory.memories import Memories
 from src.memory.sameness import normalise
@@ -38,7 +39,7 @@ def build_save_user_fact(memories: Memories) -> BaseTool:
     async def save_user_fact(runtime: ToolRuntime[Any, Any], **values: Any) -> str:
         context: TurnContext = runtime.context
         fact = Fact.model_validate(values)
-        said = find_said(runtime.state.get("history", ()), fact.quote, context)
+        said = find_said(runtime.state.get("history", ()), fact, context)
         outcome = await memories.remember(
             context.owner,
             fact,
@@ -67,14 +68,25 @@ def build_save_user_fact(memories: Memories) -> BaseTool:
     )
 
 
-def find_said(history: Sequence[HistoryMessage], quote: str, context: TurnContext) -> Said:
-    """The newest of the user's messages that holds the quote; else the one that is answered."""
-    wanted = normalise(quote)
-    for entry in reversed(history):
-        text = strip_time_label(entry["content"])
-        if entry["role"] == "user" and wanted and wanted in normalise(text):
-            moment = read_time_label(entry["content"], context.time_zone)
-            if moment is None or entry["id"] == context.message_id:
-                moment = context.moment  # the label tells the minute only
-            return Said(entry["id"], text, local_time(moment, context.time_zone))
+def find_said(history: Sequence[HistoryMessage], fact: Fact, context: TurnContext) -> Said:
+    """The message that tells a fact: the one that it names, or the newest, that holds its quote.
+
+    Only messages that their senders typed themselves are looked at, in a group first those of
+    the one who asks. Where none holds it, it is the message that is answered.
+    """
+    wanted = normalise(fact.quote)
+    typed = [m for m in reversed(history) if m["role"] == "user" and voice_of(m).is_own]
+    holders = [m for m in typed if wanted and wanted in normalise(text_of(m))]
+    holders.sort(key=lambda m: m.get("sender_id") != context.speaker_id)
+    named = [m for m in holders if f"msg-{m['id']}" == fact.message]
+    answered = [m for m in history if m["id"] == context.message_id]
+    for entry in [*named, *holders, *answered][:1]:
+        return _said(entry, context)
     return Said(context.message_id, context.text, local_time(context.moment, context.time_zone))
+
+
+def _said(entry: HistoryMessage, context: TurnContext) -> Said:
+    moment = read_time_label(entry["content"], context.time_zone)
+    if moment is None or entry["id"] == context.message_id:
+        moment = context.moment  # the label tells the minute only
+    return Said(entry["id"], text_of(entry), local_time(moment, context.time_zone))

@@ -35,18 +35,24 @@ from src.language.time_questions import asked_place, describe_time
 from src.llm.offline.replies import corrected, describe_forgotten, describe_saved, quote_found
 from src.llm.offline.statements import statements
 from src.llm.offline.tasks import do_task, fill_form
+from src.llm.prompts.new_words import NewWords, own_words_of
 from src.llm.prompts.time_label import strip_time_label
 from src.texts import LANGUAGES, Language, detect_language, say
 
 SEARCHED = 20  # results that are looked at
 CONTEXT = 5  # messages that tell the language of a short one
+MAX_CALLS = 8  # of one reply; more would not run
 # A line that takes back a part of what was said before it: "no, I meant Wednesday".
 CORRECTION = re.compile(
     r"(?:(?:ой|ох|нет|не|ні|no|oops|wait|sorry|извини\w*|прости|пробач\w*|вибач\w*)[\s,:!.-]+)*"
-    r"(?:(?:я )?(?:ошиб\w+|перепутал\w?|помили\w+|переплута\w+|наврал\w?|вру|соврал\w?|оговори\w+)|"
+    r"(?:(?:я )?(?:ошиб\w+|перепутал\w?|помили\w+|переплута\w+|наврал\w?|вру|соврал\w?|"
+    r"оговори\w+)|"
     r"вернее|точнее|точніше|верніше|поправка|исправлюсь|виправл\w+|correction|rather|my mistake|"
     r"(?:i )?(?:got|had) (?:it|that) wrong|(?:i |we )?mean[t]?|имел\w? в виду|"
-    r"(?:я )?(?:ма(?:в|ла) на увазі|имел\w? в виду)|scratch that|typo)(?![\w-])"
+    r"(?:я )?(?:ма(?:в|ла) на увазі|имел\w? в виду)|scratch that|typo|(?:я )?хот(?:ела?|ів|"
+    r"іла) сказат[ьи]|meant to say|silly me|my bad|тобто|то есть)"
+    r"(?![\w-])"
+    r"|.{1,60}[\s,]+(?:ошиб\w+|помили\w+|перепутал\w?|переплута\w+|my mistake|silly me)\W*$"
     r"|(?:ой|нет|ні|no|oops|wait|sorry)[\s,:!.-]+(?=не\s|not\s|it's\s|до\s|в\s|у\s|на\s|\d)"
     r"|(?:это |це )?не\s+[^,.]{1,40},\s+а\s+\S|(?:it's )?not\s+[^,.]{1,40},\s+(?:but|it's)\s+\S",
     re.IGNORECASE,
@@ -121,27 +127,30 @@ def answer(
         tool_names: The tools that may be called.
         form: The schema that must be filled, as a call of that name.
     """
-    said = _texts(messages, HumanMessage)
-    text = said[-1].strip() if said else ""
+    human = _texts(messages, HumanMessage)
+    text = human[-1].strip() if human else ""
     if form is not None:
         return _message([(form, fill_form(form, text))])
     task = do_task(_system_text(messages), text)
     if task is not None:
         return AIMessage(content=task)
-    before = said[:-1]
+    said = own_words_of(messages)
+    text = "\n".join(words["text"].strip() for words in said if words["is_asked"])
+    before = human[:-1]
     language = detect_language(text, detect_language(" ".join(before[-CONTEXT:])))
-    results = _results_at_the_end(messages)
-    if results:
-        mended = _mend(results, text)
-        return mended or AIMessage(content=_after_tools(results, text, language))
+    results = _results(messages)
+    if before and _corrects(text) and len(results) <= 1:
+        return _correct(results, text, before)
     wanted = forget_request(text) or _answer_to_which(text, messages)
     if wanted is not None and not wanted.about and not wanted.everything:
-        if not before:
+        if not before or not wanted.is_last:
             return AIMessage(content=say("forget_what", language))
         wanted = ForgetRequest(before[-1])  # "forget it": what was spoken of
-    calls = [call for call in _calls(text, wanted, before) if call[0] in tool_names]
+    calls = [call for call in _calls(said, wanted) if call[0] in tool_names][len(results) :]
     if calls:
-        return _message(calls)
+        return _message(calls[:MAX_CALLS])
+    if results:
+        return AIMessage(content=_after_tools(results, text, language))
     asked = any(is_question(sentence) for sentence in sentences(text))
     return AIMessage(content=_unknown(language) if asked else say("offline_note", language))
 
@@ -153,24 +162,43 @@ def _answer_to_which(text: str, messages: Sequence[BaseMessage]) -> ForgetReques
     return ForgetRequest(text) if asked and not is_question(text) else None
 
 
-def _calls(text: str, wanted: ForgetRequest | None, before: Sequence[str]) -> list[Call]:
-    """What is to be done with a message: forget, keep quiet, or remember and find."""
+def _calls(said: Sequence[NewWords], wanted: ForgetRequest | None) -> list[Call]:
+    """What is to be done with the messages that came together, each by itself.
+
+    What others of a group told is remembered as well; only the one who asks asks for something.
+    """
+    calls: list[Call] = []
+    questions: list[str] = []
+    for words in said:
+        text = words["text"].strip()
+        done = _asked_for(text, forget_request(text) or wanted) if words["is_asked"] else []
+        if not done:
+            calls += [("save_user_fact", _named(s.arguments(), words)) for s in statements(text)]
+        if not done and words["is_asked"]:
+            questions += [sentence for sentence in sentences(text) if is_question(sentence)]
+        calls += done
+    if questions:
+        calls.append(("search_memory", {"query": " ".join(questions), "limit": SEARCHED}))
+    return calls
+
+
+def _asked_for(text: str, wanted: ForgetRequest | None) -> list[Call]:
+    """What a message asks to have done: forget, keep quiet, tell the time."""
     if is_private(text):
         return [("keep_private", {})]
     if wanted is not None and not wanted.about:
-        return [("forget_everything", {})]
+        return [("forget_everything", {})] if wanted.everything else []
     if wanted is not None:
         return [("forget_fact", {"about": wanted.about, "everything": wanted.everything})]
     place = asked_place(text)
     if place is not None:
         return [("current_time", {"time_zone": place})]
-    if before and _corrects(text):
-        return [("search_memory", {"query": before[-1], "limit": SEARCHED, "kinds": FACTS})]
-    calls: list[Call] = [("save_user_fact", s.arguments()) for s in statements(text)]
-    question = " ".join(sentence for sentence in sentences(text) if is_question(sentence))
-    if question:
-        calls.append(("search_memory", {"query": question, "limit": SEARCHED}))
-    return calls
+    return []
+
+
+def _named(arguments: dict[str, Any], words: NewWords) -> dict[str, Any]:
+    """The arguments of a fact with the message that tells it."""
+    return arguments | ({"message": words["uid"]} if words["uid"] else {})
 
 
 def _corrects(text: str) -> bool:
@@ -180,10 +208,11 @@ def _corrects(text: str) -> bool:
     return all(statement.relation == "other" for statement in statements(text))
 
 
-def _mend(results: Sequence[ToolMessage], text: str) -> AIMessage | None:
-    """The correction as a fact that takes the place of what it corrects; None when it is none."""
-    if results[0].name != "search_memory" or not _corrects(text):
-        return None
+def _correct(results: Sequence[ToolMessage], text: str, before: Sequence[str]) -> AIMessage:
+    """The search for what a correction is about; then the fact that takes the place of that."""
+    if not results:
+        query = {"query": before[-1], "limit": SEARCHED, "kinds": FACTS}
+        return _message([("search_memory", query)])
     record = corrected(_read(results[0]), text)
     quote = text.strip().rstrip(".!… ")
     arguments: dict[str, Any] = {"text": quote, "quote": quote}
@@ -194,26 +223,33 @@ def _mend(results: Sequence[ToolMessage], text: str) -> AIMessage | None:
 
 def _after_tools(results: Sequence[ToolMessage], text: str, language: Language) -> str:
     """The reply to what the tools returned, in the order of what the user said."""
-    parts = []
+    if _corrects(text):
+        results = results[1:]  # the search for what is corrected
     saved = [_read(result) for result in results if result.name == "save_user_fact"]
-    if saved:
-        parts.append(describe_saved(saved, language))
-    for result in results:
-        found = _read(result)
-        if result.name == "search_memory":
+    parts = [describe_saved(saved, language)] if saved else []
+    parts += [_said_to(result, text, language) for result in results]
+    return "\n\n".join(filter(None, parts)) or say("offline_note", language)
+
+
+def _said_to(result: ToolMessage, text: str, language: Language) -> str:
+    """What is said to one result; nothing to that of saving."""
+    found = _read(result)
+    match result.name:
+        case "search_memory":
             question = " ".join(s for s in sentences(text) if is_question(s)) or text
-            parts.append(quote_found(found, question, language) or _unknown(language))
-        elif result.name == "forget_fact":
-            parts.append(describe_forgotten(found, language))
-        elif result.name == "forget_everything":
-            parts.append(say("forget_everything_ask", language))
-        elif result.name == "keep_private":
-            parts.append(say("kept_private", language))
-        elif result.name == "current_time":
-            known = result.status != "error"
-            time = say("offline_time", language, time=describe_time(str(result.text), language))
-            parts.append(time if known else say("offline_no_city", language))
-    return "\n\n".join(parts) or say("offline_note", language)
+            return quote_found(found, question, language) or _unknown(language)
+        case "forget_fact":
+            return describe_forgotten(found, language)
+        case "forget_everything":
+            return say("forget_everything_ask", language)
+        case "keep_private":
+            return say("kept_private", language)
+        case "current_time" if result.status != "error":
+            time = describe_time(str(result.text), language)
+            return say("offline_time", language, time=time)
+        case "current_time":
+            return say("offline_no_city", language)
+    return ""
 
 
 def _read(result: ToolMessage) -> dict[str, Any]:
@@ -225,12 +261,14 @@ def _read(result: ToolMessage) -> dict[str, Any]:
     return record if isinstance(record, dict) else {}
 
 
-def _results_at_the_end(messages: Sequence[BaseMessage]) -> list[ToolMessage]:
+def _results(messages: Sequence[BaseMessage]) -> list[ToolMessage]:
+    """What the tools of this turn returned."""
     results: list[ToolMessage] = []
     for message in reversed(messages):
-        if not isinstance(message, ToolMessage):
+        if isinstance(message, HumanMessage):
             break
-        results.append(message)
+        if isinstance(message, ToolMessage):
+            results.append(message)
     return results[::-1]
 
 

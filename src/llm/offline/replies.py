@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
-from src.language.content import ANSWER_KINDS, Lemmas, content
+from src.language.content import ANSWER_KINDS, EMPTY_WORDS, Lemmas, content
 from src.language.kin import kin_of
 from src.language.morphology import lemmas, words
 from src.language.relation_questions import asked_relations, relation_term
@@ -31,12 +31,19 @@ HISTORY = re.compile(
 )
 # The one who asks is whom it is about: "где я живу", "у меня есть …"; "мою машину" is a thing.
 ABOUT_ME = re.compile(
-    r"(?<![\w-])(?:я|мы|мне|меня|нас|нам|ми|мені|мене|i|i'm|me|we|us)(?![\w-])", re.IGNORECASE
+    r"(?<![\w-])(?:я|мы|мне|ми|мені|i|i'?m|we|[ув]\s(?:меня|мене|нас)|(?:меня|мене)\sзв?о?в\w+|"
+    r"зовут\sменя)(?![\w-])",
+    re.IGNORECASE,
+)
+OF_MINE = re.compile(
+    r"(?<![\w-])(?:мо[йяеию]\w*|мо[єї]\w*|мого|мі[йм]\w*|наш\w*|меня|мене|my|our|mine|me)(?![\w-])",
+    re.IGNORECASE,
 )
 # Questions for a name ask for words with a capital letter.
 ASKS_NAME = re.compile(
     r"как (?:\w+ ){0,2}(?:зовут|звать|называ\w+)|\bкто (?:мо|у меня)|имя|кличк|як (?:\w+ ){0,2}"
-    r"(?:звати|звуть|зветься|назива\w+)|\bхто (?:м|у мене)|ім'я|\bname\b|\bcalled\b|who(?:'s| is) my",
+    r"(?:звати|звуть|зветься|назива\w+)|\bхто (?:м|у мене)|ім'я|\bname\b|\bcalled\b|who(?:'?s|"
+    r" is) my",
     re.IGNORECASE,
 )
 SAME_RELATIONS = ({"works_as", "works_at"}, {"married_to", "partner"})
@@ -70,14 +77,16 @@ def answering(records: Sequence[Record], question: str) -> list[Record]:
 
     What took the place of a fitting fact fits as well: "we broke up" says who is engaged.
     """
-    told = [r for r in records if r["id"].startswith("fact-") or _tells(r["text"])]
+    if Asked(question).is_of_asker:
+        records = [r for r in records if r.get("of_asker", True)]  # nobody answers for another
+    told = [r for r in records if _id(r).startswith("fact-") or _tells(r["text"])]
     asked = Asked(question, told)
-    scores = {r["id"]: asked.score(r) for r in told}
+    scores = {_id(r): asked.score(r) for r in told}
     for record in told:
         if successor := record.get("replaced_by"):
-            scores[successor] = max(scores.get(successor, 0.0), scores[record["id"]])
+            scores[successor] = max(scores.get(successor, 0.0), scores[_id(record)])
     best = max(scores.values(), default=0.0)
-    return [r for r in told if scores[r["id"]] > max(0.0, best - BEHIND)]
+    return [r for r in told if scores[_id(r)] > max(0.0, best - BEHIND)]
 
 
 class Asked:
@@ -88,8 +97,11 @@ class Asked:
         folded = question.translate(FOLD)
         found = words(question)
         self._roles = {role for word in found if (role := kin_of(word))}
-        self._names = lemma_set(word for word in found[1:] if word[:1].isupper())
+        self._names = lemma_set(
+            word for word in found[1:] if word[:1].isupper() and word.lower() not in EMPTY_WORDS
+        )
         self._is_about_me = ABOUT_ME.search(folded) is not None and not self._roles
+        self.is_of_asker = self._is_about_me or OF_MINE.search(folded) is not None
         self._relations = set(asked_relations(question))
         for same in SAME_RELATIONS:
             terms = {relation_term(relation) for relation in same}
@@ -104,6 +116,8 @@ class Asked:
         text = record["text"]
         there = lemma_set(words(text))
         is_named = bool(self._names & there)
+        if self._names and not is_named and not self._roles:
+            return 0.0
         if self._roles and not (self._speaks_of_role(text) or is_named):
             return 0.0
         told = statements(text)
@@ -119,7 +133,7 @@ class Asked:
         share = sum(bool(forms & there) for forms in self._wanted) / len(self._wanted)
         if share >= SHARED or (is_named and share >= NAMED):
             return share
-        return share if float(record.get("similarity", 0)) >= SIMILAR else 0.0
+        return max(share, NAMED) if float(record.get("similarity", 0)) >= SIMILAR else 0.0
 
     def _speaks_of_role(self, text: str) -> bool:
         found = words(text)
@@ -151,11 +165,15 @@ def _has_name(text: str) -> bool:
 
 def _stands_alone(now: Sequence[Record], past: Record, question: str) -> bool:
     """Whether what took the place of a fact speaks of what is asked; "no, on Friday" does not."""
-    successor = next((r for r in now if r["id"] == past["replaced_by"]), None)
+    successor = next((r for r in now if _id(r) == past["replaced_by"]), None)
     if successor is None:
         return True
     there = lemma_set(words(successor["text"]))
     return any(forms & there for forms in _wanted(question))
+
+
+def _id(record: Record) -> str:
+    return str(record.get("id") or record["uid"])
 
 
 def _tells(text: str) -> bool:
@@ -226,12 +244,14 @@ def _overview(found: dict[str, Any], language: Language) -> str | None:
 
 
 def _records(found: dict[str, Any]) -> list[dict[str, Any]]:
-    return [r for r in found.get("memories", ()) if isinstance(r, dict) and r.get("text")]
+    return [r for r in found.get("memories") or () if isinstance(r, dict) and r.get("text")]
 
 
 def _line(record: dict[str, Any], language: Language) -> str:
     told = str(record.get("quote") or record["text"])
-    line = say("offline_quote", language, said_at=_day(record["said_at"]), text=told)
+    author = record.get("words_of") or record.get("speaker")
+    text = f"{author}: {told}" if author else told
+    line = say("offline_quote", language, said_at=_day(record["said_at"]), text=text)
     dates = f" ({', '.join(record['dates'])})" if record.get("dates") else ""
     return f"{line}{dates} [{record['n']}]"
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from src.language.kin import KIN, kin_of
 from src.language.morphology import best_parts, parts_of_speech, words
-from src.language.sentences import FOLD, is_wish, sentences, told
+from src.language.sentences import FOLD, TAG, is_wish, sentences, told
 
 MAX_FACTS = 12  # of one message
+MAX_CUTS = 24  # of one sentence that are looked at: each looks at what stands around it
 CUT = re.compile(
     r"\s*[,;]\s*(?:(?:а|и|но|та|і|й|але|зато|and|but|so)\s+)?(?:(?:еще|ещё|ще|также|також|also)"
     r"\s+)?|\s+(?:а|и|но|та|і|й|але|and|but)\s+(?:(?:еще|ещё|ще|также|також|also)\s+)?"
@@ -31,10 +33,24 @@ OWN_SUBJECT = re.compile(
 )
 # "We with the kids go …" is about the user, "my brother …" is not.
 NOMINATIVE = re.compile(
-    r"(?:(?:теперь|сейчас|тепер|зараз|now|also)\s+)?(?:я|мы|ми|i|i'm|i've|i'd|i'll|we|we're|we've)"
+    r"(?:(?:теперь|сейчас|тепер|зараз|now|also)\s+)?(?:я|мы|ми|i|i'?m|i'?ve|i'd|i'll|we|we're|we've)"
     r"(?![\w-])",
     re.IGNORECASE,
 )
+# "The doctor says I'm …" is about the user.
+REPORTED = re.compile(
+    r"(?:[\w'-]+\s+){1,3}(?:says?|said|told|thinks|сказал\w?|говорит|каже|сказав|сказала)\s+"
+    r"(?:me\s+|мне\s+|мені\s+)?(?:что\s+|що\s+|that\s+)?(?:i|i'm|я|у меня|у мене)(?![\w-])",
+    re.IGNORECASE,
+)
+# "My importer lives in Osaka", "мой научник живёт …": of mine, and not me.
+OF_MINE = re.compile(
+    r"(?:my|our|мо[йяеё]|моє|мій|наш\w?)\s+(?:[\w'-]+\s+)?([\w'-]+)\s+(?:lives?|works?|studies|"
+    r"moved|жив[её]т|работает|учится|переехал\w*|живе|мешкає|працює|вчиться|навчається|переїха\w+)"
+    r"(?![\w-])",
+    re.IGNORECASE,
+)
+FUNCTION_WORDS = frozenset({"PREP", "CONJ", "PRCL", "NPRO", "ADVB", "INTJ", "NUMR"})
 # "Нашей младшей, Алисе, …" is a child; "мой младший брат" is not.
 YOUNGEST = re.compile(
     r"(?:у\s+)?(?:наш|мо)\w+\s+(?:младш|старш|молодш|мал)\w+(?:\s*[,—-]\s*|\s+(?-i:[А-ЯІЇЄҐA-Z]))",
@@ -43,6 +59,12 @@ YOUNGEST = re.compile(
 THIRD_PERSON_SUBJECT = re.compile(
     r"(?:он[аои]?|він|вон[аои]|[еє]го|е[её]|их|їх|його|її|[ув] (?:него|нее|них|нього|неї)|там|"
     r"this|that|it|it's|he|she|they|his|her|their|there|which|who)(?![\w-])",
+    re.IGNORECASE,
+)
+# "…, I see her on Thursdays": whom?
+PRONOUN_OBJECT = re.compile(
+    r"(?<![\w-])(?:her|him|them|it|there|ней|ним|ними|нему|нее|него|неї|нього|нею|її|їх|ему|її|там)"
+    r"(?![\w-])",
     re.IGNORECASE,
 )
 BEGINNING = 4  # words of a clause among which its verb stands
@@ -54,14 +76,14 @@ ENGLISH_BEGINNING = re.compile(
 )
 # "Olga works as …", "Ben is …": an English name is followed by a verb of the third person.
 THIRD_PERSON = re.compile(r"(?!this|is$)[a-z]{2,}s|is|has|was|will|can|does", re.IGNORECASE)
-_NAME = r"(?P<object>[^\W\d_][\w'-]*(?:\s+[A-ZА-ЯІЇЄҐ][\w'-]*)?)"
+_NAME = r"(?P<object>(?!(?:не|not)\s)[^\W\d_][\w'-]*(?:\s+[A-ZА-ЯІЇЄҐ][\w'-]*)?)"
 _OBJ = r"(?P<object>.+)"
 _OLD = (
-    r"(?:(?:теперь|сейчас|уже|снова|опять|тепер|зараз|знову|вже|now|currently|again|already|"
+    r"(?:(?:сам|сама|теперь|сейчас|уже|снова|опять|тепер|зараз|знову|вже|now|currently|again|already|"
     r"still|just)\s+)*"
 )
 RELATIONS: tuple[tuple[str, int, re.Pattern[str]], ...] = tuple(
-    (relation, importance, re.compile(pattern, re.IGNORECASE))
+    (relation, importance, re.compile(pattern.replace("i'm", "i'?m"), re.IGNORECASE))
     for relation, importance, pattern in (
         ("name", 9, rf"(?:.*\b)?(?:зовут|звать|звати|звуть)\s+(?:меня\s+|мене\s+|"
         rf"не\s+\S+,?\s+а\s+)?{_NAME}$"),
@@ -90,11 +112,13 @@ RELATIONS: tuple[tuple[str, int, re.Pattern[str]], ...] = tuple(
         ("works_as", 7, rf"{_OLD}(?:i\s+|i'm\s+|i am\s+){_OLD}(?:working\s+|"
         rf"work\s+)as\s+(?:an?\s+)?{_OBJ}"),
         ("works_as", 7, rf"{_OLD}(?:я|i'm|i am)\s+(?:[—–-]\s*)?{_OLD}(?:an?\s+|"
-        rf"the\s+)?(?P<object>(?:[\w-]+\s+){{0,2}}(?:\w+(?:ист|истка|арь|ар|ер|ор|тель|ітель|вед|знавець|"
-        rf"лог|граф|тик|ник|ница|ниця|ач|вач|чик|щик|щица|"
-         r"ант|ент|врач|лікар|юрист|повар|кухар|таксист|учитель|медсестра|няня|водій|"
-         r"(?:[dtnrlkvhp]er|[dtsn]or|ist)|nurse|chef|cook|lawyer|pilot|clerk|guard|judge|vet|"
-         r"doctor|teacher))(?:\s+(?:в|во|на|у|с|з|по|at|in|for|with)\s.+)?)$"),
+        rf"the\s+)?(?P<object>(?:[\w-]+\s+){{0,2}}(?:[^\W\d_]+(?:ист|истка|арь|ар|ер|ор|тель|ітель|вед|"
+        r"знавець|лог|граф|тик|ник|ница|ниця|ач|вач|чик|щик|щица|ант|ент|[dtnrlkvhpcg]er|[dtsn]or|"
+        r"ist|ian)|врач|лікар|юрист|повар|кухар|медсестра|няня|водій|швея|кравчиня|повариха|nurse|"
+        r"chef|cook|lawyer|pilot|clerk|guard|judge|vet|paralegal|accountant|assistant|architect)"
+        r"(?:\s+(?:в|во|на|у|с|з|по|at|in|for|with)\s.+)?)$"),
+        ("works_as", 7, rf"{_OLD}я\s+(?:[—–-]\s*)?{_OLD}(?P<object>(?P<noun>[^\W\d_]+)\s+"
+        r"(?:в|во|на|у)\s.+)$"),
         ("works_at", 7, rf"{_OLD}(?:я\s+|i\s+)?(?:работаю|працюю|work)\s+{_OLD}(?:в|во|на|у|at|"
         rf"for)\s+{_OBJ}"),
         ("studies_at", 7, rf"{_OLD}(?:я\s+|i\s+)?(?:учусь|обучаюсь|навчаюс[яь]|вчусь|study|"
@@ -102,7 +126,10 @@ RELATIONS: tuple[tuple[str, int, re.Pattern[str]], ...] = tuple(
         ("married_to", 8, rf"(?:я\s+|i'm\s+|i am\s+)?{_OLD}(?:женат\w?|замужем|одружен\w+|"
         rf"заміжня|married)\s+(?:на|за|з|із|с|to)\s+{_OBJ}"),
         ("partner", 7, rf"(?:я\s+|i'm\s+|i am\s+)?{_OLD}(?:встречаюсь|зустрічаюс[ья]|dating|"
+            r"going\s+out|"
         rf"engaged|seeing)\s+(?:с|со|з|із|to|with)?\s*{_OBJ}"),
+        ("works_as", 7, r"(?:по профессии|за професією|за фахом|by (?:trade|profession)),?\s+"
+        r"(?:(?:я|i'm|i am|вообще-то|взагалі-то)\s+)*(?:an?\s+)?(?P<object>.+)"),
         ("works_as", 7, rf"{_OLD}(?:я\s+|i\s+)?{_OLD}(?:руковожу|заведую|управляю|преподаю|керую|"
         rf"завідую|викладаю|manage|run|teach)\s+{_OBJ}"),
         ("birthday", 8, r"(?:я\s+|i\s+)?(?:родил|народи|was\s+born\b)\w*\s+(?:я\s+)?"
@@ -165,13 +192,8 @@ AFTERWARDS = re.compile(
     re.IGNORECASE,
 )
 POSSESSIVE = re.compile(r"мо[юиейяё]\w*|мій|наш\w*", re.IGNORECASE)
-# "…, ладно?" asks for no answer.
-TAG = re.compile(
-    r"[\s,]+(?:ладно|хорошо|ок|окей|да|пожалуйста|можно|добре|гаразд|так|будь ласка|ok|okay|please|"
-    r"alright|will you|would you)\s*\?+\s*$",
-    re.IGNORECASE,
-)
 PIECE = re.compile(r"\s*[,;:.]\s+|\s+[—–-]\s+(?=я\s)")
+MANY_VALUED = frozenset({"likes", "dislikes", "allergic_to"})
 PREFERENCES = frozenset({"likes", "dislikes", "favourite", "diet"})
 FAMILY = 8  # importance of what is told of kin
 OTHER = 5
@@ -220,7 +242,7 @@ def statements(text: str) -> list[Statement]:
 def clauses(statement: str) -> Iterator[str]:
     """The clauses of a sentence that can stand alone; the rest stays with the one before it."""
     start = 0
-    for cut in CUT.finditer(statement):
+    for cut in islice(CUT.finditer(statement), MAX_CUTS):
         head, tail = statement[start : cut.start()], statement[cut.end() :]
         if len(words(head)) >= 2 and _says(head) and _begins(tail, subject_of(head)):
             yield head.strip(" ,;—–-")
@@ -241,12 +263,20 @@ def read(clause: str) -> Statement:
         return Statement(clause, subject, importance=importance)
     for piece in _pieces(clause):
         for relation, importance, pattern in RELATIONS:
-            if (match := pattern.match(piece.translate(FOLD))) is not None:
+            if relation in MANY_VALUED and pattern.match(clause.translate(FOLD)):
+                piece = clause  # "люблю чай, кофе и булочки"
+            match = pattern.match(piece.translate(FOLD))
+            if match is not None and _is_noun(match.groupdict().get("noun")):
                 is_favourite = relation == "favourite"
                 name = f"favourite_{match['thing'].lower()}" if is_favourite else relation
                 kind = "preference" if relation in PREFERENCES else "user_fact"
                 return Statement(clause, subject, name, _object(piece, match), kind, importance)
     return Statement(clause)
+
+
+def _is_noun(word: str | None) -> bool:
+    """Whether "я … в стартапе" names what somebody is; True where a pattern asks for no noun."""
+    return word is None or best_parts(word) <= {"NOUN"}
 
 
 def _pieces(clause: str) -> list[str]:
@@ -267,23 +297,32 @@ def subject_of(clause: str) -> str:
     """
     found = words(clause)
     folded = clause.translate(FOLD)
-    if NOMINATIVE.match(folded):
+    if NOMINATIVE.match(folded) or REPORTED.match(folded):
         return "user"
-    if YOUNGEST.match(clause.translate(FOLD)):
+    other = OF_MINE.match(folded)
+    if other is not None and not any(map(kin_of, words(other[0]))):
+        return other[1].lower()
+    if YOUNGEST.match(folded):
         return "child"
     for place, word in enumerate(found[:5]):
         role = kin_of(word)
         if role is not None and not _has_user_verb(found[:place]):
             return role
-    first = found[0] if found else ""
-    if first[:1].isupper() and len(found) > 1 and OWN_SUBJECT.match(folded) is None:
-        parts = parts_of_speech(first)
-        is_name = bool(parts & {"Name", "Surn", "Patr"}) or not parts
-        if first.isascii():
-            is_name = THIRD_PERSON.fullmatch(found[1]) is not None
-        if is_name and "1per" not in parts:
-            return first.lower()
-    return "user"
+    is_named = len(found) > 1 and OWN_SUBJECT.match(folded) is None and _is_name(found)
+    return found[0].lower() if is_named else "user"
+
+
+def _is_name(found: list[str]) -> bool:
+    """Whether the first of some words names somebody of whom the others tell."""
+    first = found[0]
+    if not first[:1].isupper() or best_parts(first) & FUNCTION_WORDS:
+        return False
+    if first.isascii():
+        return THIRD_PERSON.fullmatch(found[1]) is not None and "I" not in found
+    parts = parts_of_speech(first)
+    is_known = bool(parts & {"Name", "Surn", "Patr"}) and bool(parts & {"nomn", "datv"})
+    is_name = not parts or is_known
+    return is_name and "1per" not in parts and not any(map(_is_own_verb, found[1:]))
 
 
 def _has_user_verb(before: list[str]) -> bool:
@@ -304,7 +343,7 @@ def _begins(tail: str, subject: str) -> bool:
     "…, она из приюта" and "…, работает там гидом" do: nobody knows who, without the rest.
     """
     folded = tail.translate(FOLD)
-    if len(words(tail)) < 2:
+    if len(words(tail)) < 2 or PRONOUN_OBJECT.search(re.split(r"[,;:.]", folded, maxsplit=1)[0]):
         return False
     if OWN_SUBJECT.match(folded):
         return True
@@ -327,6 +366,10 @@ def _says(head: str) -> bool:
     if found and found[0].isascii():
         return OWN_SUBJECT.match(head.translate(FOLD)) is not None or len(found) > 2
     return OWN_SUBJECT.match(head.translate(FOLD)) is not None or any(map(_is_verb, found))
+
+
+def _is_own_verb(word: str) -> bool:
+    return "VERB" in best_parts(word) and "1per" in parts_of_speech(word)
 
 
 def _is_verb(word: str) -> bool:

@@ -10,14 +10,13 @@ from src.language.content import shared
 from src.language.requests import forget_request
 from src.language.sentences import is_question
 from src.llm.offline.replies import answering
-from src.llm.offline.statements import RELATIONS, Statement, statements
+from src.llm.offline.statements import MANY_VALUED, RELATIONS, Statement, statements
 from src.llm.prompts.reasoning import ANSWER_PROMPT, UNKNOWN
 from src.llm.prompts.summary import MERGE_PROMPT, SUMMARY_PROMPT
 from src.texts import detect_language, say
 
 QUOTED = 3  # quotes of one answer
 SUMMARY_QUOTE = 70  # characters of each message in a summary
-MANY_VALUED = frozenset({"likes", "dislikes", "allergic_to"})
 ONE_VALUE = frozenset(relation for relation, _, _ in RELATIONS) - MANY_VALUED
 
 
@@ -34,13 +33,10 @@ def do_task(system: str, prompt: str) -> str | None:
 
 
 def _understanding(prompt: str) -> dict[str, Any]:
-    record = _last_record(prompt, "messages")
-    text = str(record.get("text", ""))
-    wanted = forget_request(text)
+    wanted = forget_request(str(_last_record(prompt, "messages").get("text", "")))
     if wanted is not None:
         return {"intent": "forget", "facts": [], "query": wanted.about}
-    told = statements(text)
-    facts = [_form(statement, str(record.get("uid", ""))) for statement in told]
+    facts = _extracted_facts(prompt)["facts"]
     return {"intent": "teach" if facts else "solve", "facts": facts, "query": ""}
 
 
@@ -49,7 +45,7 @@ def _extracted_facts(prompt: str) -> dict[str, Any]:
         "facts": [
             _form(statement, str(record.get("uid", "")))
             for record in _records(prompt, "messages")
-            if record.get("role") == "user"
+            if record.get("role") == "user" and not any(key.endswith("_from") for key in record)
             for statement in statements(str(record.get("text", "")))
         ]
     }
@@ -102,7 +98,7 @@ def _strict_answer(prompt: str) -> str:
     fitting = answering(
         [{**r, "text": str(r.get("text", ""))} for r in _records(prompt, "context")], task
     )
-    return "\n".join(f"{r['text']} [{r['id']}]" for r in fitting[:QUOTED]) or UNKNOWN
+    return "\n".join(f"{r['text']} [{r.get('id', r['uid'])}]" for r in fitting[:QUOTED]) or UNKNOWN
 
 
 def _summary(prompt: str) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 from langchain_core.messages import BaseMessage
 from pydantic import Field
@@ -14,7 +15,7 @@ from src.memory.facts import Fact
 
 UNDERSTANDING_PROMPT = f"""\
 You are the first step of a system that knows only what its user teaches it. Decide what the \
-newest message does, and call Understanding:
+newest messages do, and call Understanding:
 - intent "teach": it tells something (a fact, a preference, an event, also about the world). Then \
 list its facts.
 - intent "solve": it asks something or wants something done. Then facts is empty, and query is \
@@ -37,13 +38,13 @@ class Understanding(Form):
     query: str = ""
 
 
-def understanding_messages(text: str, uid: str, recent: list[dict[str, str]]) -> list[BaseMessage]:
-    """The prompt for one message.
+def understanding_messages(
+    new: Sequence[Mapping[str, Any]], recent: Sequence[Mapping[str, Any]]
+) -> list[BaseMessage]:
+    """The prompt for what was said since the last answer.
 
     Args:
-        text: The newest message.
-        uid: Its uid.
-        recent: ``{"role", "text"}`` of a few messages before it, as context.
+        new: ``{"uid", "role", "text"}`` of each message, and whose words it holds.
+        recent: ``{"role", "text"}`` of a few messages before them, as context.
     """
-    record = {"uid": uid, "role": "user", "text": text}
-    return prompt(UNDERSTANDING_PROMPT, conversation=recent, messages=[record])
+    return prompt(UNDERSTANDING_PROMPT, conversation=recent, messages=new)

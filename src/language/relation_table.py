@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from src.memory import endings
+from src.language import endings
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,8 @@ RELATIONS = (
         "народився_у народилася_в народилася_у місце_народження",
         is_single=True,
         asked=r"где\b.{0,20}родил|\bде\b.{0,20}народи|where\b.{0,20}\bborn|\bродом\b|hometown"
-        r"|where (?:am i|do i come) from",
+        r"|where (?:am i|do i come) from|place of birth|birthplace|место (?:\w+ )?рождения|"
+        r"місце (?:\w+ )?народження",
         about="родиться родина народитися born birthplace",
     ),
     Relation(
@@ -124,7 +125,10 @@ RELATIONS = (
         "специальность работает_кем кем_работает работает_как професія посада фах працює_ким "
         "ким_працює працює_як",
         is_single=True,
-        asked=r"кем\b.{0,20}(работа|труж)|(?:про|об?) мо(?:ей|ю|єї) (?:работ|робот)|about my (?:work|job)|\bким\b.{0,20}працю|професси|професі|\bjob\b|for a living"
+        asked=r"кем\b.{0,20}(работа|труж)|(?:про|об?) мо(?:ей|ю|єї) (?:работ|робот)|"
+        r"about my (?:work|job)"
+        r"|(?:какая|яка) .{0,15}(?:работа|робота)|\bким\b.{0,20}працю|професси|професі|"
+        r"\bjob\b|for a living"
         r"|occupation|profession",
         about="работать работа профессия должность специальность працювати робота професія посада "
         "work job profession occupation position career",

@@ -68,5 +68,6 @@ GIVEN_UP = (
     r"\b(?:за)?бросил\w*|\bперестал\w*|\bзавязал\w*|\bgave up\b|\bgiven up\b|\bquit\b|\bstopped\b"
     r"|\bкину(?:в|ла|ли)\b|\bпереста(?:в|ла|ли)\b|\bзакину(?:в|ла|ли)\b"
 )
+FINISHED = r"\b(?:о|за)кончил\w*|\bзакінчи(?:в|ла|ли)\b|\bfinished\b|\bgraduated\b"
 # Who has one at a time needs not say which.
 OF_THE_ONLY_ONE = (PARTED, LEFT_WORK, LEFT_SCHOOL)
