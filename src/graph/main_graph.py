@@ -51,13 +51,14 @@ from src.llm.tokens import TokenCounter
 from src.memory.facts import Fact
 from src.memory.memories import Memories
 from src.memory.retriever import Hit
+from src.memory.voices import Voice
 from src.memory.writer import Outcome
 from src.storage.memory_rows import Memory
 
 Graph = CompiledStateGraph[ConversationState, TurnContext, ConversationState, ConversationState]
 Builder = StateGraph[ConversationState, TurnContext, ConversationState, ConversationState]
 
-KEPT_TYPES = (Fact, Hit, Memory, Outcome)  # in the state, beside LangChain's own
+KEPT_TYPES = (Fact, Hit, Memory, Outcome, Voice)  # in the state, beside LangChain's own
 SUMMARIZE_FROM = 0.6  # of the model's context (seed 000)
 
 
