@@ -181,9 +181,8 @@ ENGLISH_ORDER = re.compile(
 
 # "…, ладно?" asks for no answer.
 TAG = re.compile(
-    r"[\s,]+(?:ладно|хорошо|ок|окей|да|пожалуйста|можно|добре|гаразд|так|будь ласка|ok|okay|"
-    r"please|"
-    r"alright|right|will you|would you)\s*\?+\s*$",
+    r"(?<![\s,])[\s,]++(?:ладно|хорошо|ок|окей|да|пожалуйста|можно|добре|гаразд|так|"
+    r"будь ласка|ok|okay|please|alright|right|will you|would you)\s*+\?++\s*+$",
     re.IGNORECASE,
 )
 # A full stop behind them ends no sentence.

@@ -102,6 +102,8 @@ def resolve_dates(text: str, said_at: datetime) -> str | None:
     """
     if not may_name_time(text.lower()):
         return text
+    if len(text) > MAX_TEXT:
+        return None
     source = tidy(text)
     changes = _changes(source, said_at)
     if changes is None:
@@ -116,7 +118,7 @@ def resolved_dates(text: str, said_at: datetime) -> list[str]:
 
     None for what it would not touch or not understand.
     """
-    if not may_name_time(text.lower()):
+    if len(text) > MAX_TEXT or not may_name_time(text.lower()):
         return []
     phrases = [phrase for _, _, phrase in _changes(tidy(text), said_at) or ()]
     return [bare_english(phrase[:1].lower() + phrase[1:]) for phrase in phrases]
@@ -124,8 +126,6 @@ def resolved_dates(text: str, said_at: datetime) -> list[str]:
 
 def _changes(source: str, said_at: datetime) -> list[tuple[int, int, str]] | None:
     """What to put where; None when a day cannot be told."""
-    if len(source) > MAX_TEXT:
-        return None
     fact = _Fact(source, fold(source), said_at.replace(tzinfo=None))
     try:
         changes = [_change(span, fact) for span in _ends(find_spans(fact.folded), fact)]

@@ -51,6 +51,7 @@ from src.memory.sameness import content_hash, is_same
 from src.memory.sensitive_text import holds_secret
 from src.memory.terms import terms
 from src.memory.time_expressions import read_time
+from src.memory.voices import Voice
 from src.memory.words import content_words
 from src.services.command_service import parse_command
 from src.services.compaction_service import shortened
@@ -120,7 +121,9 @@ def extracted(text: str) -> object:
 
 def repeated(text: str) -> object:
     """An answer as long as the private message that it repeats."""
-    told = HistoryMessage(id=1, role="user", content=text, position=1, is_private=True)
+    told = HistoryMessage(
+        id=1, role="user", content=text, position=1, voice=Voice(is_private=True)
+    )
     return repeats_private(text, [told])
 
 

@@ -29,7 +29,12 @@ DEFAULT_DIMENSION = 256
 TOKEN_CHARACTERS = 4
 """Characters a token, for usage numbers that a reply does not set."""
 
-_TIME_PREFIX = re.compile(r"^\[Текущее время: \d{4}-\d{2}-\d{2} \d{2}:\d{2}\] ", re.MULTILINE)
+# The label of a message, and the marks that say whose words it holds.
+_TIME_PREFIX = re.compile(
+    r"^\[Текущее время: \d{4}-\d{2}-\d{2} \d{2}:\d{2}\] "
+    r"(?:\[(?:пишет|пише|written by|в ответ на|у відповідь на|in reply to)\b[^\]\n]*\] )*",
+    re.MULTILINE,
+)
 _WORD = re.compile(r"\w+")
 
 

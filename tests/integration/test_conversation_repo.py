@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from src.errors import ConversationGoneError, StorageRejectedError
+from src.memory.voices import TYPED
 from src.storage.conversation_repo import ConversationRepository, Role
 from src.storage.pg_client import PgClient
 
@@ -74,7 +75,7 @@ def test_every_role_is_stored_and_loaded(repo: ConversationRepository) -> None:
     assert repo.load_last_messages(conversation) == [
         {
             "id": id_, "role": role, "content": f"I am {role}", "position": position,
-            "asks": None, "is_private": False,
+            "asks": None, "sender_id": None, "is_open": True, "voice": TYPED,
         }
         for position, (id_, role) in enumerate(zip(ids, roles, strict=True), start=1)
     ]  # fmt: skip

@@ -8,6 +8,7 @@ import pytest
 
 from src.llm.prompts.summary import SUMMARY_PROMPT
 from src.memory.retriever import Query
+from src.memory.voices import Voice
 from src.services.private_answers import repeats_private
 from src.storage.conversation_repo import HistoryMessage, TelegramOrigin
 from src.storage.pg_client import PgClient
@@ -124,7 +125,7 @@ def said(text: str, *, role: str = "user", private: bool = False) -> HistoryMess
         role=role,
         content=text,
         position=1,
-        is_private=private,  # type: ignore[typeddict-item]
+        voice=Voice(is_private=private),
     )
 
 
