@@ -131,7 +131,8 @@ def said(text: str) -> object:
     history = [{"id": 1, "role": "user", "content": text, "position": 1}]
     context = type("Context", (), {"message_id": 1, "text": text, "moment": NOW})
     context.time_zone = "Europe/Kyiv"  # type: ignore[attr-defined]
-    return find_said(history, text[:300], context)  # type: ignore[arg-type]
+    context.speaker_id = None  # type: ignore[attr-defined]
+    return find_said(history, Fact(text=text[:300]), context)  # type: ignore[arg-type]
 
 
 READERS: dict[str, Reader] = {

@@ -570,7 +570,7 @@ async def test_a_long_talk_is_summarised_and_answered_with_all_that_matters(
     shared: PgClient,
 ) -> None:
     async with open_forgetful(shared) as person:
-        talk = fill(person, 25)
+        talk = fill(person, 24)
         answer = await person.say("Так как меня зовут?", "Говорили о словах.", "Анна")
         assert answer.text == "Анна"
         [summary], [chat] = asked(person, "fake-summary"), asked(person, "fake-model")
@@ -611,7 +611,7 @@ async def test_a_summary_that_fails_does_not_fail_the_turn(
         return Reply(status=503) if is_summary else Reply(text="Анна")
 
     async with open_forgetful(shared) as person:
-        talk = fill(person, 25)
+        talk = fill(person, 24)
         person.rig.model.reply = reply
         answer = await person.say("Так как меня зовут?")
         assert answer.text == "Анна"
