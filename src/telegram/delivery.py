@@ -25,6 +25,7 @@ T = TypeVar("T")
 SEND_TIMEOUT = 30  # seconds
 QUICK_RETRIES = 3  # at once, for what certainly did not arrive
 SHORT_WAIT = 5.0  # seconds of retry_after that are waited for on the spot
+LONG_WAIT = 300.0  # seconds; who may not edit for longer gets a new message
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,8 @@ class Delivery:
             if is_not_modified(error):
                 return
             ours = delivery_error(error)
-            if not isinstance(ours, DeliveryRefusedError):
+            is_refused = isinstance(ours, DeliveryRefusedError)
+            if not is_refused and (ours.retry_after or 0.0) <= LONG_WAIT:
                 raise ours from error
             await self._send_part(address, part)  # which follows a group that moved
 

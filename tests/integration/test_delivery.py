@@ -135,6 +135,16 @@ async def test_a_message_that_cannot_be_edited_is_replaced_by_a_new_one(
     assert [call.ok for call in fake.calls_of("editMessageText")] == [False]
 
 
+async def test_an_edit_that_may_not_be_made_for_long_is_replaced_by_a_new_message(
+    fake: FakeTelegram, bot: Bot, delivery: Delivery
+) -> None:
+    shown = await bot.send_message(GROUP, "нача")
+    wait = {"retry_after": 10**12}
+    fake.fail_next("editMessageText", status=429, description="Too Many", parameters=wait)
+    assert await delivery.send_answer(Address(GROUP), "начало", edit=shown.message_id) == 1
+    assert [sent.text for sent in fake.sent_to(GROUP)] == ["нача", "начало"]
+
+
 async def test_a_short_flood_wait_is_waited_out(fake: FakeTelegram, delivery: Delivery) -> None:
     fake.fail_next(
         "sendMessage", status=429, description="Too Many", parameters={"retry_after": 1}
