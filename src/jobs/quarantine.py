@@ -43,7 +43,7 @@ SILENCE_SECONDS = 60.0  # after which it counts as dead: something blocks it for
 STOP_SECONDS = 1.0  # beyond the jobs' own time to finish
 # So few suspects are tried one by one at once. More are tried together first: an operator's kills
 # make suspects of all that runs, and they would wait for each other for minutes.
-FEW = 4
+FEW = 8
 JOBS_TOGETHER = 32
 
 ALIVE, END, JOB = "alive", "end", "job"  # what a line of the child begins with, or a step's kind

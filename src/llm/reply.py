@@ -19,7 +19,8 @@ from langchain_core.messages import AIMessage, AIMessageChunk, ToolCall
 from langchain_core.messages.ai import UsageMetadata, add_usage
 from langchain_core.messages.base import merge_content
 
-MAX_REPLY = 200_000  # characters of text and arguments; what follows is not read
+MAX_TEXT = 200_000  # characters of text that are kept; calls behind them are read all the same
+MAX_REPLY = 2_000_000  # characters of text and arguments; what follows is not read
 MAX_CALLS = 32  # of one reply; what follows is as if it had not been said
 MAX_ARGUMENTS = 20_000  # characters of JSON of one call; no tool of ours needs a tenth of it
 MAX_DEPTH = 20  # of lists and objects in arguments
@@ -84,11 +85,12 @@ class Reply:
         self._calls: list[_Call] = []
         self._half = ""
         self._room = MAX_REPLY
+        self._room_for_text = MAX_TEXT
         self._ending: Ending = ""
 
     @property
     def is_full(self) -> bool:
-        """Whether it is as long as a reply may be, and the rest need not be read."""
+        """Whether so much has arrived that the rest need not be read."""
         return self._room <= 0
 
     def feed(self, piece: AIMessage) -> str:
@@ -126,13 +128,15 @@ class Reply:
         return AIMessage(
             content=content,
             tool_calls=list(self._tool_calls()),
-            response_metadata={"ending": "length" if self.is_full else self._ending},
+            response_metadata={"ending": "length" if self._room_for_text <= 0 else self._ending},
         )
 
     def _add_text(self, text: str) -> str:
         """The next piece of text, sound; half a character at its end waits for the other half."""
-        text = self._half + text[: max(0, self._room)]
-        self._room -= len(text) - len(self._half)
+        self._room -= len(text)
+        text = text[: max(0, self._room_for_text)]
+        self._room_for_text -= len(text)
+        text = self._half + text
         half = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
         self._half = half
         shown = sound(text[: len(text) - len(half)])

@@ -171,12 +171,12 @@ def test_a_suspect_that_dies_alone_is_put_aside_and_its_chat_goes_on(queue: Queu
 def test_of_several_suspects_in_one_process_none_is_put_aside_but_they_are_told_apart(
     queue: Queue,
 ) -> None:
-    jobs = [queue.message(number, USER + number) for number in range(6)]
+    jobs = [queue.message(number, USER + number) for number in range(FEW + 2)]
     queue.die(*jobs, times=2)
     assert how_many_at_once(queue.deaths.count_suspects()) == JOBS_TOGETHER
     queue.take(*jobs[:3])
     assert queue.deaths.judge(jobs) is None
-    assert queue.counts() == dict(zip(jobs, [3, 3, 3, 2, 2, 2], strict=True))
+    assert queue.counts() == dict(zip(jobs, [3, 3, 3] + [2] * (FEW - 1), strict=True))
     assert how_many_at_once(queue.deaths.count_suspects()) == 1
     queue.take(jobs[1])
     aside = queue.deaths.judge([jobs[0], jobs[1]])
