@@ -11,27 +11,44 @@ from functools import cache
 
 from src.language.content import content
 from src.language.morphology import lemmas
+from src.language.plain_text import plain
+from src.language.sentences import FOLD, TAG, sentences
 
 MAX_TEXT = 1000  # characters; a longer message is no request
-FOLD = str.maketrans("ёЁ’ʼ‘`", "еЕ''''")
 POLITE = (
-    r"(?:(?:пожалуйста|плиз|будь ласка|прошу|please|ok|okay|ок|окей|ладно|так|ну|а|и|і|hey|бот|bot"
-    r"|теперь|тепер|now|actually|слушай|слухай|просто|just)[\s,!.]+)*"
+    r"(?:(?:пожалуйста|плиз|будь ласка|прошу|please|ok|okay|ок|окей|ладно|так|ну|а|и|і|та|hey"
+    r"|бот|bot|теперь|тепер|now|then|actually|слушай|слухай|знаешь|просто|just|let us|let's"
+    r"|давай(?:те)?|also|still|еще|тогда|тоді|краще|лучше|кстати|до речі|привет|привіт|hi|hello)"
+    r"[\s,!.]+)*"
 )
 YOU_MAY = (
-    r"(?:(?:ты|ти|вы|ви) )?(?:можешь|можеш|можете|мог(?:ла)? бы|міг би|могла б)(?: (?:ты|"
-    r"ти))?[\s,]+"
+    r"(?:(?:а )?(?:ты|ти|вы|ви) )?(?:можешь|можеш|можете|мог(?:ла|ли)? бы|міг би|могла б|могли б)"
+    r"(?: (?:ты|ти|вы|ви))?[\s,]+"
     r"|(?:я )?(?:хочу|хотела? бы|хотів би|хотіла б|прошу)[\s,]+(?:чтобы|щоб) (?:ты|ти)[\s,]+"
-    r"|(?:can|could|would) you (?:please )?|i(?:'d| would)? (?:want|like) you to "
+    r"|(?:can|could|would|will) you (?:please )?|i(?:'d| would)? (?:want|like|need) you to "
 )
+# What may be said only behind "you may": "чтобы ты забыла", not "я забыла".
+PAST = r"забыла?|забув|забула|удалила?|стерла?|видалив|видалила"
 FORGET = re.compile(
-    rf"{POLITE}(?:{YOU_MAY})?(?:пожалуйста |please )?"
-    r"(?:забудь(?:те)?|забыть|забыла?|забути|забув|забула|удали(?:те|ть)?|сотри(?:те)?|стереть|"
-    r"вычеркни|выкинь|очисти|видали(?:ти)?|видаліть|зітри|викресли|"
-    r"(?:убери|прибери|викинь|выбрось)(?= .*(?:памят|пам'ят))|"
-    r"не (?:помни|пам'ятай|вспоминай|згадуй)(?: (?:больше|більше))?|больше не помни|"
-    r"більше не пам'ятай|forget|delete|erase|wipe|remove|scrub|stop remembering)"
-    r"(?![\w'-])[\s,:]*(?:пожалуйста|будь ласка|please)?[\s,:]*",
+    rf"{POLITE}(?:(?P<may>{YOU_MAY})(?:пожалуйста |будь ласка |please )?(?={PAST}|\w))?(?:"
+    rf"(?(may)(?:{PAST})|(?!))|"
+    r"забудь(?:те|мо)?|забудем(?:те)?|забудемо|забыть|забывай(?:те)?|позабудь|забути|"
+    r"удали(?:те|ть)?|удаляй(?:те)?|сотри(?:те)?|стирай|стереть|"
+    r"вычеркни|выкинь|очисти|видали(?:ти)?|видаліть|видаляй|зітри|стерти|викресли|"
+    r"(?:убери|убрать|прибери|прибрати|викинь|выбрось)(?= .*(?:памят|пам'ят|голов))|"
+    r"(?:больше |більше )?не (?:помни|пам'ятай|вспоминай|згадуй)(?: (?:больше|більше))?|"
+    r"перестань (?:помнить|пам'ятати)|"
+    r"forget|delete|erase|wipe|remove|scrub|stop remembering|"
+    r"(?:don't|do not) remember (?:any ?more )?(?=that i\b|my\b|where\b|what\b|who\b|how\b))"
+    r"(?![\w'-])[\s,:]*(?:(?:пожалуйста|будь ласка|please|навсегда|назавжди|совсем|зовсім)\b)?"
+    r"[\s,:]*",
+    re.IGNORECASE,
+)
+# What may stand behind the thing and is no part of it.
+BEHIND = re.compile(
+    r"(?:[\s,]+(?:пожалуйста|плиз|будь ласка|прошу|please|thanks|thank you|спасибо|дякую|навсегда|"
+    r"назавжди|forever|for good|полностью|повністю|совсем|зовсім|completely|entirely|permanently|"
+    r"из (?:своей )?памяти|(?:з|зі) (?:своєї )?пам'яті|from (?:your )?memory|already|now))+$",
     re.IGNORECASE,
 )
 SAID = (
@@ -63,6 +80,8 @@ FORGET_LAST = re.compile(
     r"(?:[\s,]+(?:пожалуйста|будь ласка))?[\s.!]*",
     re.IGNORECASE,
 )
+# "Forget that, I was joking": what follows the sign is a reason.
+THAT = re.compile(r"(?:это|це|that|it|this)\s*[,.;:(—–]", re.IGNORECASE)
 ALL = re.compile(
     r"\b(?:все|всю|весь|всего|усе|усю|увесь|всі|усі|everything|all|anything|whole|entire\w*)\b",
     re.IGNORECASE,
@@ -75,7 +94,8 @@ NAMELESS = (
     "разговор розмова запомнить запоминать запам'ятати запам'ятовувати сохранить зберегти "
     "рассказать рассказывать розповісти розповідати хранить зберігати известно відомо "
     "fact data information info memory record history completely absolutely entirely stored saved "
-    "message conversation learned told said mentioned kept chat permanently"
+    "последний останній last message conversation learned told said mentioned kept chat "
+    "permanently"
 )
 
 
@@ -96,24 +116,42 @@ class ForgetRequest:
 
 
 def forget_request(text: str) -> ForgetRequest | None:
-    """What a message wants forgotten; None when it wants nothing forgotten.
+    """What a message wants forgotten, in the first of its sentences that does; else None.
 
-    "Не забудь", "don't forget" and "I forgot" are no such requests.
+    "Не забудь", "don't forget" and "I forgot" are no such requests, nor is a question, unless it
+    is a polite one ("can you forget …?").
     """
-    folded = text[:MAX_TEXT].translate(FOLD).strip()
+    if len(text) > MAX_TEXT:
+        return None
+    return next(filter(None, map(_request, sentences(text))), None)
+
+
+def asks_to_forget_all(text: str) -> bool:
+    """Whether a message asks to forget everything about the user himself."""
+    wanted = forget_request(text)
+    return wanted is not None and wanted.everything and not wanted.about
+
+
+def _request(sentence: str) -> ForgetRequest | None:
+    sentence = TAG.sub("", sentence.strip())
+    folded = sentence.translate(FOLD)
     verb = FORGET.match(folded)
-    if len(text) > MAX_TEXT or folded.endswith("?"):
+    if folded.endswith("?") and (verb is None or verb["may"] is None):
         return None
     if verb is None:
         last = FORGET_LAST.fullmatch(folded)
-        return _read(text.strip()[last.start("thing") : last.end("thing")]) if last else None
-    return _read(text.strip()[verb.end() :])
+        return _read(sentence[last.start("thing") : last.end("thing")]) if last else None
+    return _read(sentence[verb.end() :])
 
 
 def _read(thing: str) -> ForgetRequest:
     """What stands beside the verb: one thing, all of a thing, all that is known, or nothing."""
-    thing = thing.rstrip(" .!…,")
+    thing = thing.rstrip(" .!?…,;")
+    behind = BEHIND.search(thing.translate(FOLD))
+    thing = thing[: behind.start()] if behind else thing
     bare = thing.translate(FOLD)
+    if THAT.match(bare) is not None:
+        return ForgetRequest("", is_last=True)
     start = 0
     everything = EVERYTHING.match(bare)
     if everything is not None:
@@ -132,41 +170,76 @@ def _nameless() -> frozenset[str]:
     return frozenset(form for word in NAMELESS.split() for form in lemmas(word))
 
 
-PRIVATE = re.compile(
-    rf"{POLITE}(?:это |це |this is |that's |keep this )?(?:"
-    r"не (?:запоминай|сохраняй|записывай|заноси|храни)(?:те)?|не (?:надо|нужно|стоит) (?:это )?"
-    r"(?:запоминать|сохранять|записывать)|(?:только )?между нами|не для (?:записи|памяти)|"
-    r"без (?:записи|сохранения)|не (?:запам'ятовуй|зберігай|записуй|занось)(?:те)?|"
-    r"не (?:треба|варто) (?:це )?(?:запам'ятовувати|зберігати|записувати)|(?:лише |"
-    r"тільки )?між нами|"
-    r"не для запису|"
-    r"(?:do not|don't|never|you don't need to|no need to) (?:remember|memori[sz]e|store|save|"
-    r"record|"
-    r"keep|log|note|write)(?! to\b)|off the record|(?:just )?between (?:us|you and me)|"
-    r"not for the record)"
-    r"(?![\w-])",
+_PRIVATE = (
+    r"(?:не (?:запоминай|запомни|сохраняй|записывай|заноси|храни)(?:те)?"
+    r"|не (?:надо|нужно|стоит) (?:это |этого )?(?:запоминать|сохранять|записывать)"
+    r"|(?:давай )?без (?:запоминания|сохранения|записи|протокола)"
+    r"|не для (?:памяти|запоминания|записи|протокола)"
+    r"|(?:только |лише |тільки )?между нами|(?:лише |тільки )?між нами|забудь сразу|тут же забудь"
+    r"|не (?:запам'ятовуй|зберігай|записуй|занось)(?:те)?"
+    r"|не (?:треба|потрібно|варто) (?:це |цього )?(?:запам'ятовувати|зберігати|записувати)"
+    r"|не для (?:пам'яті|запису|протоколу)|без (?:запису|протоколу)"
+    r"|(?:do not|don't|dont|never) (?:remember|memori[sz]e|save|store|keep|record|log|note)"
+    r"|(?:you don't need to|no need to) (?:remember|memori[sz]e|save|store|record|keep)"
+    r"|without (?:remembering|saving)|off the record|not for the record"
+    r"|(?:keep (?:this|it)|stays?) (?:between us|off the record|private)"
+    r"|(?:just )?between (?:you and me|us))"
+)
+_THIS = r"(?:это|этого|це|цього|this|that|it)"
+_OBJECT = (
+    r"(?:\s+(?:это(?:го)?|эту|этот|то|такое|сообщение|информацию|следующее|дальнейшее|что"
+    r"|пожалуйста|этого сообщения|це|цього|цю|те|що|таке|повідомлення|інформацію|наступне"
+    r"|будь ласка|но|але|but|this|that|it|the following|following|what (?:i say|follows)"
+    r"|message|one|in memory|please|anywhere|нигде|ніде|никуда|next|down))*"
+)
+_QUIETLY = (
+    r"(?:(?:пожалуйста|прошу|будь ласка|please|так|ну|слушай|слухай|hey|ok|okay|и|і|and|это|це"
+    r"|this is|that's|it's|just|только|тільки|пусть это будет|хай це буде|по секрету)[\s,]+)*"
+)
+_BUT = r"(?:(?:но|але|а|but|and|only|только|тільки|это|це|this|it|please|пожалуйста)[\s,]+)*"
+# "Don't remember this: …", with a sign behind it or with "this"; "don't remember that I …" wants
+# something forgotten.
+PRIVATE_FIRST = re.compile(
+    rf"^\W*{_QUIETLY}{_PRIVATE}(?:{_OBJECT}\s*(?:[:.,;!\n)(]|\s[-—–]+\s|$)|\s+(?!that){_THIS}\b)"
+    r"(?!\s*(?:that|where)\b)",
     re.IGNORECASE,
 )
-PRIVATE_AFTER = re.compile(
-    r"[\s,.;(—–-](?:"
-    r"(?:только )?(?:это )?не (?:запоминай|сохраняй|записывай)(?:те)?(?: (?:это|этого))?|"
-    r"(?:но )?это (?:только )?между нами|(?:тільки )?(?:це )?не (?:запам'ятовуй|зберігай|"
-    r"записуй)(?:те)?"
-    r"(?: (?:це|цього))?|(?:але )?це (?:лише )?між нами|"
-    r"(?:(?:but|and|please) )*(?:do not|don't) (?:remember|store|save|record|keep) (?:this|that|"
-    r"it)|"
-    r"(?:but )?(?:this is )?off the record|(?:but )?(?:this is |that's )?(?:just )?between us)"
-    r"(?: (?:пожалуйста|будь ласка|please))?[\s.!)]*$",
+PRIVATE_LAST = re.compile(
+    rf"(?:^|[.,;:!?()\n]|\s[-—–]+\s)\s*\W*{_QUIETLY}{_BUT}{_PRIVATE}{_OBJECT}\W*$"
+    r"|(?<!\bi)(?<!\bwe)(?<!\byou)(?<!\bthey)(?<!\bwho)(?<!really)(?<!still)(?<!just)"
+    rf"(?<!honestly)(?<!often)\s{_PRIVATE}\s+{_THIS}(?:\s+(?:пожалуйста|будь ласка|please))?\W*$",
     re.IGNORECASE,
 )
+MAX_EDGE = 300  # characters in which the phrase is looked for
 
 
-def is_private(text: str) -> bool:
-    """Whether a message asks not to be remembered: "не запоминай это: …", "off the record, …"."""
-    folded = text.translate(FOLD).strip()
-    return PRIVATE.match(folded) is not None or PRIVATE_AFTER.search(folded[-100:]) is not None
+def asks_to_keep_private(text: str) -> bool:
+    """Whether a message begins or ends with a request not to remember it.
+
+    The search must never see such a message, also when a model forgets to call its tool, so this
+    is asked before anything else happens to it.
+    """
+    lines = (plain(line) for line in text.splitlines())
+    folded = "\n".join(lines).replace("ё", "е")
+    first, last = PRIVATE_FIRST.match(folded[:MAX_EDGE]), PRIVATE_LAST.search(folded[-MAX_EDGE:])
+    return first is not None or last is not None
 
 
+# A line that takes back a part of what was said before it: "no, I meant Wednesday".
+CORRECTION = re.compile(
+    r"(?:(?:ой|ох|нет|не|ні|no|oops|wait|sorry|извини\w*|прости|пробач\w*|вибач\w*)[\s,:!.-]+)*"
+    r"(?:(?:я )?(?:ошиб\w+|перепутал\w?|помили\w+|переплута\w+|наврал\w?|вру|соврал\w?|"
+    r"оговори\w+)|"
+    r"вернее|точнее|точніше|верніше|поправка|исправлюсь|виправл\w+|correction|rather|my mistake|"
+    r"(?:i )?(?:got|had) (?:it|that) wrong|(?:i |we )?mean[t]?|имел\w? в виду|"
+    r"(?:я )?(?:ма(?:в|ла) на увазі|имел\w? в виду)|scratch that|typo|(?:я )?хот(?:ела?|ів|"
+    r"іла) сказат[ьи]|meant to say|silly me|my bad|тобто|то есть)"
+    r"(?![\w-])"
+    r"|.{1,60}[\s,]+(?:ошиб\w+|помили\w+|перепутал\w?|переплута\w+|my mistake|silly me)\W*$"
+    r"|(?:ой|нет|ні|no|oops|wait|sorry)[\s,:!.-]+(?=не\s|not\s|it's\s|до\s|в\s|у\s|на\s|\d)"
+    r"|(?:это |це )?не\s+[^,.]{1,40},\s+а\s+\S|(?:it's )?not\s+[^,.]{1,40},\s+(?:but|it's)\s+\S",
+    re.IGNORECASE,
+)
 OVERVIEWS: dict[str, re.Pattern[str]] = {
     kind: re.compile(pattern, re.IGNORECASE)
     for kind, pattern in {

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from src.language import endings
+from src.language.plain_text import plain
 from src.language.relation_table import BY_NAME, RELATIONS
 from src.memory.facts import Fact
-from src.memory.plain_text import plain
 from src.memory.relations import canonical_relation, canonical_subject, is_update
 from src.memory.sameness import PREPOSITIONS
 from src.memory.words import Word, content_words, word_lemmas

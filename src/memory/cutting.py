@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-from src.memory.plain_text import INVISIBLE, TYPOGRAPHY
+from src.language.plain_text import INVISIBLE, TYPOGRAPHY
 from src.memory.words import content_words
 
 CUT = "[…]"

@@ -6,21 +6,21 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
+from src.language.plain_text import plain
+from src.language.requests import forget_request
 from src.memory.cutting import clauses_that_say, composed, cut, spans, without
 from src.memory.facts import fact_number, fact_uid
-from src.memory.forget_requests import (
+from src.memory.forget_matching import (
     Request,
     Told,
     choose,
     is_about_person,
-    is_forget_request,
     is_meant,
     is_question,
     names_of,
     read_request,
     shared,
 )
-from src.memory.plain_text import plain
 from src.memory.relations import holds_many
 from src.memory.words import lemmas_of
 from src.storage.forgetting_repo import Change, ForgettingRepository, KnownFact, TouchedMessage
@@ -356,7 +356,7 @@ def _share(words: frozenset[str], said: frozenset[str]) -> float:
 
 
 def _asks(text: str) -> bool:
-    return is_question(text) or is_forget_request(text)
+    return is_question(text) or forget_request(text) is not None
 
 
 def _asks_about(text: str, fact: KnownFact) -> bool:

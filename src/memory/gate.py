@@ -13,10 +13,10 @@ import unicodedata
 from collections import Counter
 from typing import Literal
 
+from src.language.plain_text import normalise, plain
 from src.memory.facts import Fact
 from src.memory.imitations import imitates
 from src.memory.number_words import read_numbers
-from src.memory.plain_text import normalise, plain
 from src.memory.sensitive_text import holds_secret
 
 Reason = Literal[

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from src.memory.plain_text import INVISIBLE
+from src.language.plain_text import INVISIBLE
 
 LOOKED_AT = 80  # characters after a sign in which an imitation shows
 ESCAPE = "‹"

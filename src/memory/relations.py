@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 
+from src.language.plain_text import normalise, plain, word_set
 from src.language.relation_table import BY_NAME, RELATIONS
 from src.memory.facts import Fact
-from src.memory.plain_text import normalise, plain, word_set
 
 _SUBJECTS = {
     "user": "user i me my myself mine пользователь пользователя пользователю пользователем "

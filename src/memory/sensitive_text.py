@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from stdnum import iban, luhn
 
-from src.memory.plain_text import INVISIBLE, TYPOGRAPHY, single_spaced
+from src.language.plain_text import INVISIBLE, TYPOGRAPHY, single_spaced
 
 CARD_DIGITS = range(13, 20)  # ISO/IEC 7812: a card number has 13 to 19 digits
 MIN_GROUP = 3  # digits; card numbers are written in groups of 4, 5 or 6, the last may be shorter

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from src.language.content import EMPTY_WORDS
 from src.language.morphology import dictionary_forms
-from src.memory.plain_text import plain, word_set
+from src.language.plain_text import plain, word_set
 from src.memory.relations import PEOPLE
 from src.memory.terms import CYRILLIC, STOP_WORDS, WORD, stem_english
 

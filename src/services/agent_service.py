@@ -19,10 +19,10 @@ from src.errors import ConversationGoneError, StorageError
 from src.graph.conversation_state import ConversationState, TurnContext
 from src.graph.main_graph import Graph
 from src.graph.new_messages import asked_text, new_messages, voice_of
+from src.language.requests import asks_to_keep_private
 from src.llm.prompts.time_label import add_time_label
 from src.logs import log_extra
 from src.memory.memories import Memories
-from src.memory.private_requests import asks_to_keep_private
 from src.memory.retriever import Hit
 from src.memory.voices import TYPED, Voice
 from src.metrics import Metrics

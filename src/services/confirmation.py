@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from src.memory.plain_text import plain
+from src.language.plain_text import plain
 from src.storage.conversation_repo import HistoryMessage
 from src.storage.turn_repo import Asks
 

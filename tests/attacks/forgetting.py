@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from src.memory.forget_requests import Told, choose, is_meant, read_request
+from src.memory.forget_matching import Told, choose, is_meant, read_request
 
 FACTS = 30  # stored at a time
 MISSES = 0.1  # of what was meant that may stay

@@ -24,7 +24,7 @@ from langchain_core.messages import AIMessageChunk, HumanMessage
 
 from src.graph.tools.save_user_fact import find_said
 from src.graph.tools.search_memory import ASKS_THE_BOT
-from src.language import cities, content, kin, requests, sentences
+from src.language import cities, clauses, content, kin, plain_text, requests, sentences
 from src.language.relation_questions import asked_relations
 from src.llm.offline import model, replies, statements, tasks
 from src.llm.prompts.quoting import block, quoted
@@ -37,14 +37,13 @@ from src.llm.prompts.time_label import (
 )
 from src.llm.reply import Reply, read_arguments, sound
 from src.llm.tokens import TokenCounter
-from src.memory import citations, imitations, plain_text, ranking, relations
+from src.memory import citations, imitations, ranking, relations
 from src.memory.contradictions import stance
 from src.memory.cutting import spans
 from src.memory.facts import Fact
-from src.memory.forget_requests import asks_to_forget_all, is_forget_request, read_request
+from src.memory.forget_matching import read_request
 from src.memory.gate import refuse
 from src.memory.overviews import read_overview
-from src.memory.private_requests import asks_to_keep_private
 from src.memory.relative_dates import resolve_dates, when_valid
 from src.memory.retriever import entity_terms
 from src.memory.sameness import content_hash, is_same
@@ -174,10 +173,7 @@ READERS: dict[str, Reader] = {
     "relative_dates.resolve_dates": lambda text: resolve_dates(text, NOW),
     "relative_dates.when_valid": lambda text: when_valid(text, NOW),
     "compaction.shortened": lambda text: shortened(text, 500),
-    "forget_requests.read_request": read_request,
-    "forget_requests.is_forget_request": is_forget_request,
-    "forget_requests.asks_to_forget_all": asks_to_forget_all,
-    "private_requests.asks_to_keep_private": asks_to_keep_private,
+    "forget_matching.read_request": read_request,
     "private_answers.repeats_private": repeated,
     "contradictions.stance": stance,
     "cutting.spans": lambda text: spans(text, text[:200]),
@@ -189,14 +185,14 @@ READERS: dict[str, Reader] = {
     "sentences.is_wish": sentences.is_wish,
     "sentences.sentences": lambda text: list(sentences.sentences(text)),
     "requests.forget_request": requests.forget_request,
-    "requests.is_private": requests.is_private,
+    "requests.asks_to_keep_private": requests.asks_to_keep_private,
     "requests.overview_of": requests.overview_of,
     "requests.asks_what_was_said": requests.asks_what_was_said,
     "content.content": lambda text: content.content.__wrapped__(text),
     "cities.find_time_zone": cities.find_time_zone,
     "kin.kin_of": lambda text: kin.kin_of(text),
     "statements.statements": statements.statements,
-    "statements.subject_of": statements.subject_of,
+    "clauses.subject_of": clauses.subject_of,
     "replies.Asked": replies.Asked,
     "replies.HISTORY": replies.HISTORY.search,
     "model.answer": lambda text: model.answer([HumanMessage(text)], ["save_user_fact"]),

@@ -32,7 +32,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     (
         "src.memory.facts",
         "src.memory.relations",
-        "src.memory.plain_text",
+        "src.language.plain_text",
         "src.memory.imitations",
         "src.memory.voices",
     ),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from src.language.requests import asks_to_forget_all, asks_to_keep_private, forget_request
 from src.memory.contradictions import replaces
 from src.memory.cutting import cut, spans
 from src.memory.facts import Fact
-from src.memory.forget_requests import asks_to_forget_all, is_forget_request, read_request
-from src.memory.private_requests import asks_to_keep_private
+from src.memory.forget_matching import read_request
 from tests.attacks.forgetting import attack, by_rules
 
 
@@ -30,7 +30,7 @@ def test_no_random_request_destroys_a_wrong_fact_and_few_miss_the_right_one(
     ],
 )  # fmt: skip
 def test_everything_is_meant(text: str) -> None:
-    assert asks_to_forget_all(text) and is_forget_request(text)
+    assert asks_to_forget_all(text)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_everything_about_something_is_not_everything(text: str) -> None:
     ["Удалённая работа мне нравится", "Сотрудник уволился", "Я забыл ключи", "Removed: 3"],
 )
 def test_what_only_begins_like_a_request_is_none(text: str) -> None:
-    assert not is_forget_request(text)
+    assert forget_request(text) is None
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from src.language.plain_text import normalise
 from src.memory.facts import Fact
 from src.memory.gate import MAX_PART, MAX_QUOTE, MAX_TEXT, Reason, refuse
 from src.memory.imitations import escaped, imitates
 from src.memory.number_words import read_numbers
-from src.memory.plain_text import normalise
 from src.memory.sensitive_text import holds_secret
 from tests.unit.injections import BENIGN, INJECTIONS, STRUCTURES
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from src.language.cities import find_time_zone
 from src.language.requests import (
     ForgetRequest,
+    asks_to_keep_private,
     asks_what_was_said,
     forget_request,
-    is_private,
     overview_of,
 )
 from src.language.sentences import MAX_SENTENCE, is_question, is_wish, sentences, told
@@ -260,7 +260,7 @@ def test_nothing_is_forgotten_by_accident(text: str) -> None:
     ],
 )
 def test_a_line_may_say_that_it_is_to_be_kept_quiet(text: str, private: bool) -> None:
-    assert is_private(text) is private
+    assert asks_to_keep_private(text) is private
 
 
 @pytest.mark.parametrize(
@@ -339,4 +339,4 @@ def test_whatever_is_written_what_is_told_are_pieces_of_it(text: str) -> None:
         assert 1 <= statement.importance <= 10
     wanted = forget_request(text)
     assert wanted is None or all(word in text for word in wanted.about.split())
-    assert is_private(text) in (True, False)
+    assert asks_to_keep_private(text) in (True, False)

@@ -7,9 +7,9 @@ from langgraph.runtime import Runtime
 from src.graph.conversation_state import ConversationState, TurnContext
 from src.graph.quotes import context_records, hit_id
 from src.graph.taught import search_taught
+from src.language.requests import asks_to_forget_all
 from src.llm.chat import ModelCaller
 from src.llm.prompts.forgetting import Forgetting, forgetting_messages
-from src.memory.forget_requests import asks_to_forget_all
 from src.memory.memories import Memories
 from src.texts import say
 

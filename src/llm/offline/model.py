@@ -7,7 +7,6 @@ words. It never pretends to be a language model.
 from __future__ import annotations
 
 import json
-import re
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any
@@ -29,7 +28,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 
-from src.language.requests import ForgetRequest, forget_request, is_private
+from src.language.requests import CORRECTION, ForgetRequest, asks_to_keep_private, forget_request
 from src.language.sentences import FOLD, is_question, sentences
 from src.language.time_questions import asked_place, describe_time
 from src.llm.offline.replies import corrected, describe_forgotten, describe_saved, quote_found
@@ -42,21 +41,6 @@ from src.texts import LANGUAGES, Language, detect_language, say
 SEARCHED = 20  # results that are looked at
 CONTEXT = 5  # messages that tell the language of a short one
 MAX_CALLS = 8  # of one reply; more would not run
-# A line that takes back a part of what was said before it: "no, I meant Wednesday".
-CORRECTION = re.compile(
-    r"(?:(?:ой|ох|нет|не|ні|no|oops|wait|sorry|извини\w*|прости|пробач\w*|вибач\w*)[\s,:!.-]+)*"
-    r"(?:(?:я )?(?:ошиб\w+|перепутал\w?|помили\w+|переплута\w+|наврал\w?|вру|соврал\w?|"
-    r"оговори\w+)|"
-    r"вернее|точнее|точніше|верніше|поправка|исправлюсь|виправл\w+|correction|rather|my mistake|"
-    r"(?:i )?(?:got|had) (?:it|that) wrong|(?:i |we )?mean[t]?|имел\w? в виду|"
-    r"(?:я )?(?:ма(?:в|ла) на увазі|имел\w? в виду)|scratch that|typo|(?:я )?хот(?:ела?|ів|"
-    r"іла) сказат[ьи]|meant to say|silly me|my bad|тобто|то есть)"
-    r"(?![\w-])"
-    r"|.{1,60}[\s,]+(?:ошиб\w+|помили\w+|перепутал\w?|переплута\w+|my mistake|silly me)\W*$"
-    r"|(?:ой|нет|ні|no|oops|wait|sorry)[\s,:!.-]+(?=не\s|not\s|it's\s|до\s|в\s|у\s|на\s|\d)"
-    r"|(?:это |це )?не\s+[^,.]{1,40},\s+а\s+\S|(?:it's )?not\s+[^,.]{1,40},\s+(?:but|it's)\s+\S",
-    re.IGNORECASE,
-)
 FACTS = ["user_fact", "preference", "event", "conversation_insight"]
 Call = tuple[str, dict[str, Any]]
 
@@ -184,7 +168,7 @@ def _calls(said: Sequence[NewWords], wanted: ForgetRequest | None) -> list[Call]
 
 def _asked_for(text: str, wanted: ForgetRequest | None) -> list[Call]:
     """What a message asks to have done: forget, keep quiet, tell the time."""
-    if is_private(text):
+    if asks_to_keep_private(text):
         return [("keep_private", {})]
     if wanted is not None and not wanted.about:
         return [("forget_everything", {})] if wanted.everything else []

@@ -12,7 +12,7 @@ from src.language.content import ANSWER_KINDS, EMPTY_WORDS, Lemmas, content
 from src.language.kin import kin_of
 from src.language.morphology import lemmas, words
 from src.language.relation_questions import asked_relations, relation_term
-from src.language.requests import forget_request, is_private
+from src.language.requests import asks_to_keep_private, forget_request
 from src.language.sentences import FOLD
 from src.llm.offline.statements import statements
 from src.texts import Language, say
@@ -178,7 +178,7 @@ def _id(record: Record) -> str:
 
 def _tells(text: str) -> bool:
     """Whether it tells something: neither a question nor a request."""
-    if forget_request(text) is not None or is_private(text):
+    if forget_request(text) is not None or asks_to_keep_private(text):
         return False
     return bool(statements(text))
 

@@ -7,17 +7,18 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from src.language.content import shared
+from src.language.relation_table import BY_NAME
 from src.language.requests import forget_request
 from src.language.sentences import is_question
 from src.llm.offline.replies import answering
-from src.llm.offline.statements import MANY_VALUED, RELATIONS, Statement, statements
+from src.llm.offline.statements import Statement, statements
 from src.llm.prompts.reasoning import ANSWER_PROMPT, UNKNOWN
 from src.llm.prompts.summary import MERGE_PROMPT, SUMMARY_PROMPT
 from src.texts import detect_language, say
 
 QUOTED = 3  # quotes of one answer
 SUMMARY_QUOTE = 70  # characters of each message in a summary
-ONE_VALUE = frozenset(relation for relation, _, _ in RELATIONS) - MANY_VALUED
+ONE_VALUE = frozenset(name for name, relation in BY_NAME.items() if relation.is_single)
 
 
 def fill_form(form: str, prompt: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from aiogram import Bot, F, Router
 from aiogram.types import Message
 
 from src.application import Core
-from src.memory.private_requests import asks_to_keep_private
+from src.language.requests import asks_to_keep_private
 from src.services.agent_service import IncomingMessage, Turn
 from src.services.turn_control import TurnControl, TurnStoppedError, stoppable_delivery
 from src.storage.conversation_repo import TelegramOrigin

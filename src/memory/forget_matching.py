@@ -13,40 +13,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice, pairwise
 
+from src.language.plain_text import plain
 from src.language.relation_table import BY_NAME
+from src.language.requests import forget_request
 from src.language.sentences import MAX_SENTENCES, sentences
 from src.language.sentences import is_question as asks
 from src.memory.contradictions import NEGATION, stance
-from src.memory.plain_text import plain
 from src.memory.relations import PEOPLE, canonical_subject
 from src.memory.sameness import PREPOSITIONS
 from src.memory.words import Word, content_words, lemmas_of, word_lemmas
 
-# How a question begins.
-ASKING = re.compile(
-    r"(?:а |и |і |and |so |but )?(?:кто|что|где|куда|откуда|когда|как|сколько|почему|зачем"
-    r"|как\w{2,3}|чей|хто|що|де|куди|звідки|коли|як|скільки|чому|навіщо|як\w{1,2}|чи|what|when|where|who"
-    r"|whom|whose|how|why|which|is|are|am|was|were|do|does|did|can|could|will|would|should|have|has)\b"
-)
-# Words of the request itself, by their beginnings.
-REQUESTS = (
-    r"забудь\w*|забыть|забывай\w*|позабудь\w*|удали\w*|удаляй\w*|сотри\w*|стереть|вычеркни\w*"
-    r"|убери\w*|убрать|выкинь\w*|забу(?:ть|ти|вай)\w*|видали\w*|видаляй\w*|зітри\w*|стерти"
-    r"|викресли\w*|прибери\w*|викинь\w*|forget|delete|erase|remove|wipe"
-)
-POLITE = (
-    r"(?:пожалуйста|please|будь ласка|прошу|просто|just|(?:can|could|would) you|ну|и|і|так|ok)"
-)
-NOT_REMEMBERING = (
-    r"(?:больше )?не помни\w*|перестань помнить|(?:більше )?не пам'ятай\w*|stop remembering"
-    r"|don't remember|не помни больше"
-)
-REQUEST = re.compile(
-    rf"^(?:{POLITE}[\s,]+)*(?:(?:{REQUESTS})\b|(?:больше )?не помни\b|перестань помнить"
-    r"|(?:більше )?не пам'ятай\b|stop remembering\b"
-    r"|don't remember (?:any ?more|that i|my|where|what|who|how)\b)"
-)
-PREFIX = re.compile(rf"^[^\w]*(?:{POLITE}[\s,]+)*(?:{NOT_REMEMBERING}|{REQUESTS})\b")
 NOISE = re.compile(
     r"\b(?:помни\w*|запомин\w+|запомни\w*|пам'ята\w*|запам'ят\w*"
     r"|remember\w*|memor\w+|памят[ьи]\w*|please|пожалуйста|будь ласка|все|всю|весь|всего|всі|усе"
@@ -61,19 +37,6 @@ FIRST_PERSON = re.compile(r"(?:я|мы|ми|[ув] (?:меня|мене|нас)|
 OWN_PRONOUN = re.compile(
     r"\b(?:мо[йяеию]\w{0,2}|меня|мне|наш\w*|у нас|мі[йм]\w*|мо[єїю]\w{0,2}|мене|мені"
     r"|my|mine|me|our)\b"
-)
-ALL_OF_ME = re.compile(
-    rf"^[^\w]*(?:{POLITE}[\s,]+)*(?:{REQUESTS})[\s,]+"
-    r"(?:(?:обо мне|про меня|про мене|about me)[\s,]+)?"
-    r"(?:абсолютно все|все|всю|весь|усе|увесь|everything|it all|all(?: of it)?|every \w+"
-    r"|меня|мене|me|whatever|what you know|то что|что ты|що ти)"
-    r"(?:[\s,]+(?:целиком|полностью|повністю|completely|entirely|вообще|взагалі|факты|факти|мои"
-    r"|мої|данные|дані|воспоминания|спогади|the|my|facts|data|memories|information|что|що|which"
-    r"|that|you|ты|ти|i|i've|you've|я|тебе|тобі|have|ever|знаешь|знаеш|знаєш|помнишь|пам'ятаєш|know"
-    r"|remember|говорил\w?|сказал\w?|рассказал\w?|рассказывал\w?|казав|казала|говорив|говорила"
-    r"|розповідав|розповідала|розповів|розповіла|told|said|about|обо|про|мне|me|меня|мене"
-    r"|раньше|раніше|so far|запомнил\w?|запам'ятав|запам'ятала|remembered|saved|stored))*"
-    r"[\s.!]*$"
 )
 EVERYTHING = re.compile(
     r"\b(?:все|всё|всю|усе|everything|anything|all)\b.{0,40}?\b(?:про|об?|обо|about|on|regarding"
@@ -133,8 +96,9 @@ class Request:
 
 def read_request(text: str) -> Request:
     """Understand the words of a request, with or without "forget" before them."""
-    flat = plain(text).replace("ё", "е")
-    bare = NOISE.sub(_blank, PREFIX.sub(_blank, flat))
+    wanted = forget_request(text)
+    flat = plain(wanted.about if wanted else text).replace("ё", "е")
+    bare = NOISE.sub(_blank, flat)
     has_thing = HAVING_THAT.search(bare)
     return Request(
         words=tuple(content_words(bare)),
@@ -142,22 +106,12 @@ def read_request(text: str) -> Request:
         is_his_own=OWN_PRONOUN.search(bare) is not None,
         has_thing=has_thing is not None,
         is_negative=NEGATION.search(bare) is not None,
-        everything=EVERYTHING.search(flat) is not None,
+        everything=bool(wanted and wanted.everything) or EVERYTHING.search(flat) is not None,
     )
 
 
 def _blank(match: re.Match[str]) -> str:
     return " " * len(match.group())
-
-
-def is_forget_request(text: str) -> bool:
-    """Whether a message asks to forget something."""
-    return REQUEST.search(plain(text).replace("ё", "е")) is not None
-
-
-def asks_to_forget_all(text: str) -> bool:
-    """Whether a message asks to forget everything about the user himself."""
-    return ALL_OF_ME.search(plain(text).replace("ё", "е")) is not None
 
 
 def is_question(text: str) -> bool:
