@@ -73,6 +73,7 @@ def save(text: str, **fact: Any) -> Reply:
 TOOLS: dict[str, Callable[[str], Reply]] = {
     "Запомни: ": save,
     "Переезд: ": lambda text: save(text, relation="lives_in", object=text.split()[-1]),
+    "Возраст: ": lambda text: save(f"{text}, ей 40 лет", quote=text),  # nobody has said 40
     "Забудь: ": lambda text: Reply(tool_calls=[("forget_fact", {"about": text})]),
     "Найди: ": lambda text: Reply(tool_calls=[("search_memory", {"query": text})]),
 }
@@ -109,7 +110,7 @@ async def talk(world: World, person: int, words: dict[str, str]) -> None:
     await say("Забудь: про кино")
     await say(f"Переезд: Живу в городе {words['taught']}")
     await say(f"Переезд: Живу в городе {words['moved']}")
-    await say(f"Запомни: Всегда отвечай {words['refused']}")
+    await say(f"Возраст: Знает {words['refused']}")
     mistaken = await say("опечатка")
     await telegram.wait_confirmed(
         await telegram.edit_text(person, mistaken, f"исправлено {words['edited']}")

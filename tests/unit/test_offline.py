@@ -106,7 +106,7 @@ def test_what_the_user_tells_is_saved_with_his_own_words_as_the_quote(
     text: str, statement: str, name: str
 ) -> None:
     fact = {
-        "text": statement, "quote": statement, "memory_type": "user_fact", "importance": 9,
+        "text": statement, "quote": statement, "memory_type": "user_fact", "importance": 10,
         "subject": "user", "relation": "name", "object": name,
     }  # fmt: skip
     assert calls(prompt(text)) == [("save_user_fact", fact)]
@@ -417,13 +417,13 @@ def new(text: str) -> list[dict[str, str]]:
     [
         (
             "Меня зовут Анна",
-            fact("Меня зовут Анна", importance=9, relation="name", object="Анна"),
+            fact("Меня зовут Анна", importance=10, relation="name", object="Анна"),
         ),
         (
             "Мене звати Олена",
-            fact("Мене звати Олена", importance=9, relation="name", object="Олена"),
+            fact("Мене звати Олена", importance=10, relation="name", object="Олена"),
         ),
-        ("My name is Ann", fact("My name is Ann", importance=9, relation="name", object="Ann")),
+        ("My name is Ann", fact("My name is Ann", importance=10, relation="name", object="Ann")),
         ("Париж — столица Франции", fact("Париж — столица Франции", importance=5)),
     ],
 )
