@@ -21,7 +21,7 @@ CUT = re.compile(
 OWN_SUBJECT = re.compile(
     r"(?:(?:теперь|сейчас|уже|тепер|зараз|вже|now|потом|потім|then|also|i also)\s+)?"
     r"(?:(?:я|мы|ми|мо[йяеиїю]|моє|мої|моего|моей|мій|наш\w*|[ув] (?:меня|мене|нас)|"
-    r"мне|мені|меня|мене|нам|i|i'm|i've|i'd|i'll|we|we're|we've|my|our)(?![\w-])|"
+    r"мне|мені|меня|мене|нам|i|i'?m|i'?ve|i'd|i'll|we|we're|we've|my|our)(?![\w-])|"
     r"(?:зовут|звати|звуть)\b)",
     re.IGNORECASE,
 )
@@ -61,6 +61,27 @@ PRONOUN_OBJECT = re.compile(
     r"(?![\w-])",
     re.IGNORECASE,
 )
+# "…, замужем за Денисом", "…, есть сын": a predicate that needs no subject.
+PREDICATE = re.compile(
+    r"(?:замужем|женат\w?|разведен\w?|заміжня|одружен\w+|розлучен\w+|есть|є|(?:и )?(?:я|мы|ми)|"
+    r"married|divorced|single)(?![\w-])",
+    re.IGNORECASE,
+)
+# "…, and the firewood is behind the shed": a subject with its verb.
+ENGLISH_CLAUSE = re.compile(
+    r"(?:the|a|an|his|her|their)\s+(?:[\w'-]+\s+){1,2}(?:is|are|was|were|has|have|lives?|works?)"
+    r"(?![\w'-])",
+    re.IGNORECASE,
+)
+# "Anna's birthday …", "у Анны …", "день рождения Анны": of whoever is named.
+OF_NAMED = re.compile(
+    r"(?-i:([A-Z][\w-]+))'s\s+(?!(?:a|an|the|not|been|got|in|at|from)\b)\w"
+    r"|[ув]\s+(?-i:([А-ЯІЇЄҐ][\w'-]+))"
+    r"|(?:день\s+рождения|день\s+народження|адрес\w?|телефон|номер\s+телефон[ау])\s+"
+    r"(?:у\s+)?(?-i:([А-ЯІЇЄҐ][\w'-]+))",
+    re.IGNORECASE,
+)
+THIRD = "somebody"  # whom "её зовут Рекс" is about, when nobody stands before it
 BEGINNING = 4  # words of a clause among which its verb stands
 ENGLISH_BEGINNING = re.compile(
     r"(?:(?:also|usually|often|now|always|never|can't|don't|do not|really)\s+)*"
@@ -96,6 +117,11 @@ def subject_of(clause: str) -> str:
     other = OF_MINE.match(folded)
     if other is not None and not any(map(kin_of, words(other[0]))):
         return other[1].lower()
+    if THIRD_PERSON_SUBJECT.match(folded):
+        return THIRD
+    named = OF_NAMED.match(clause.translate(FOLD))
+    if named is not None and not any(map(kin_of, words(named[0]))):
+        return str(next(filter(None, named.groups()))).lower()
     if YOUNGEST.match(folded):
         return "child"
     for place, word in enumerate(found[:5]):
@@ -124,8 +150,10 @@ def _has_user_verb(before: list[str]) -> bool:
     lower = [word.lower() for word in before]
     if {"i", "i'm", "i've", "we"} & set(lower) and len(lower) > 1:
         return True
+    if {"я", "мы", "ми"} & set(lower):
+        return True
     return any(
-        "VERB" in best_parts(word) and "1per" in parts_of_speech(word)
+        "VERB" in best_parts(word) and bool({"1per", "past"} & parts_of_speech(word))
         for word in before
         if POSSESSIVE.fullmatch(word) is None
     )
@@ -139,7 +167,7 @@ def _begins(tail: str, subject: str) -> bool:
     folded = tail.translate(FOLD)
     if len(words(tail)) < 2 or PRONOUN_OBJECT.search(re.split(r"[,;:.]", folded, maxsplit=1)[0]):
         return False
-    if OWN_SUBJECT.match(folded):
+    if OWN_SUBJECT.match(folded) or (PREDICATE.match(folded) and subject == "user"):
         return True
     first = words(re.split(r"[,;:.]", tail, maxsplit=1)[0])[:BEGINNING]
     if not first or THIRD_PERSON_SUBJECT.match(folded):
@@ -147,9 +175,10 @@ def _begins(tail: str, subject: str) -> bool:
     if kin_of(first[0]) is not None:
         return True
     if first[0].isascii():
-        return ENGLISH_BEGINNING.match(folded) is not None and subject == "user"
+        is_own = ENGLISH_BEGINNING.match(folded) is not None and subject == "user"
+        return is_own or ENGLISH_CLAUSE.match(folded) is not None
     verbs = [parts_of_speech(word) for word in first if "VERB" in best_parts(word)]
-    if any("1per" in parts for parts in verbs):
+    if {"я", "мы", "ми"} & set(map(str.lower, first)) or any("1per" in v for v in verbs):
         return True
     return subject == "user" and bool(verbs) and "past" in verbs[0] and "3per" not in verbs[0]
 

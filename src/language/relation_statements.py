@@ -9,15 +9,42 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from src.language.morphology import best_parts
+from src.language.morphology import best_parts, words
 from src.language.relation_table import BY_NAME
 from src.language.sentences import FOLD
 
 _NAME = r"(?P<object>(?!(?:не|not)\s)[^\W\d_][\w'-]*(?:\s+[A-ZА-ЯІЇЄҐ][\w'-]*)?)"
 _OBJ = r"(?P<object>.+)"
+_COMPARED = (  # ends as a profession does and is none: "I'm older"
+    r"(?:\w+\s+)?(?:old|young|tall|bett|happi|healthi|strong|thinn|small|bigg|late|earli|nev|ev|ov|"
+    r"und|sob|eag|oth|bitt|clev|tend|quiet|busi|brav|smart|fast|slow|sur)er(?![\w-])"
+)
+_PROFESSION = (
+    r"(?P<object>(?:[\w-]+\s+){0,2}(?:[^\W\d_]+(?:ист|истка|арь|ар|ер|ор|тель|ітель|вед|знавець|лог|"
+    r"граф|тик|ник|ница|ниця|ач|вач|чик|щик|щица|ант|ент|[dtnrlkvhpcgmbyi]er|eer|[dtsn]or|ress|"
+    r"geon|ist|ian)|врач|лікар|юрист|повар|кухар|медсестра|няня|водій|швея|кравчиня|повариха|"
+    r"nurse|chef|cook|lawyer|pilot|clerk|guard|judge|vet|paralegal|accountant|assistant|architect)"
+    r"(?:\s+(?:в|во|на|у|с|з|по|at|in|for|with)\s.+)?)"
+)
+_BRANDS = (
+    r"тойот\w*|лад\w{1,2}|рено|ниссан\w*|хонд\w*|мазд\w*|форд\w*|опел\w*|шкод\w*|"
+    r"фольксваген\w*|бмв|мерседес\w*|ауди|ауді|киа|кіа|хендай|хюндай|хундай|вольво|пежо|"
+    r"ситроен|сітроен|субару|сузуки|сузукі|лексус\w*|дачи[ая]|дачі[яїю]|жигул\w*|тесл\w*|"
+    r"toyota|renault|nissan|honda|mazda|ford|opel|vauxhall|skoda|škoda|volkswagen|vw|bmw|"
+    r"mercedes|audi|kia|hyundai|volvo|peugeot|citro[eë]n|subaru|suzuki|lexus|dacia|fiat|tesla|"
+    r"jeep|chevrolet|seat"
+)
 _OLD = (
     r"(?:(?:сам|сама|теперь|сейчас|уже|снова|опять|тепер|зараз|знову|вже|now|currently|again|already|"
-    r"still|just)\s+)*"
+    r"still|just|недавно|нещодавно|recently|вчера|вчора|yesterday|весной|летом|осенью|зимой|навесні|"
+    r"влітку|восени|взимку|finally|наконец|нарешті|"
+    r"(?:в|во|у|на|in|last|this|прошл\w+|минул\w+|эт\w+|ц\w+)\s+(?:прошл\w+\s+|минул\w+\s+|"
+    r"эт\w+\s+|ц\w+\s+)?(?:январе|феврале|марте|апреле|мае|июне|июле|августе|сентябре|октябре|"
+    r"ноябре|декабре|січні|лютому|березні|квітні|травні|червні|липні|серпні|вересні|жовтні|"
+    r"листопаді|грудні|january|february|march|april|may|june|july|august|september|october|"
+    r"november|december|год[уа]|році|месяц[еа]|місяц[іь]|недел[еию]|тижн[яі]|весн\w+|осен\w+|"
+    r"week|month|year|spring|summer|autumn|winter|monday|tuesday|wednesday|thursday|friday|"
+    r"saturday|sunday))\s+)*"
 )
 OF_HIMSELF: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (relation, re.compile(pattern.replace("i'm", "i'?m"), re.IGNORECASE))
@@ -49,11 +76,7 @@ OF_HIMSELF: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("works_as", rf"{_OLD}(?:i\s+|i'm\s+|i am\s+){_OLD}(?:working\s+|"
         rf"work\s+)as\s+(?:an?\s+)?{_OBJ}"),
         ("works_as", rf"{_OLD}(?:я|i'm|i am)\s+(?:[—–-]\s*)?{_OLD}(?:an?\s+|"
-        rf"the\s+)?(?P<object>(?:[\w-]+\s+){{0,2}}(?:[^\W\d_]+(?:ист|истка|арь|ар|ер|ор|тель|ітель|вед|"
-        r"знавець|лог|граф|тик|ник|ница|ниця|ач|вач|чик|щик|щица|ант|ент|[dtnrlkvhpcg]er|[dtsn]or|"
-        r"ist|ian)|врач|лікар|юрист|повар|кухар|медсестра|няня|водій|швея|кравчиня|повариха|nurse|"
-        r"chef|cook|lawyer|pilot|clerk|guard|judge|vet|paralegal|accountant|assistant|architect)"
-        r"(?:\s+(?:в|во|на|у|с|з|по|at|in|for|with)\s.+)?)$"),
+        rf"the\s+)?(?!{_COMPARED}){_PROFESSION}$"),
         ("works_as", rf"{_OLD}я\s+(?:[—–-]\s*)?{_OLD}(?P<object>(?P<noun>[^\W\d_]+)\s+"
         r"(?:в|во|на|у)\s.+)$"),
         ("works_at", rf"{_OLD}(?:я\s+|i\s+)?(?:работаю|працюю|work)\s+{_OLD}(?:в|во|на|у|at|"
@@ -89,6 +112,20 @@ OF_HIMSELF: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         r"[—–:-])?\s*(?P<object>\S+@\S+)"),
         ("car", r"(?:моя|my)\s+(?:машина|автівка|car)\s*(?:is|"
         r"[—–:-])?\s*(?:an?\s+)?(?P<object>.+)"),
+        ("car", rf"(?:я|ми|мы|i|we)?\s*(?:езжу|їжджу|вожу|drive|own|have|bought|"
+        rf"купил\w?|купи(?:в|ла)|"
+        rf"у (?:меня|нас|мене)|в мене)\s+(?:есть\s+|є\s+|на\s+)?(?:an?\s+|my\s+)?"
+        rf"(?P<object>(?:[\w-]+\s+){{0,2}}(?:{_BRANDS}|нив[аеуыо]\w*|волг\w+|уаз\w*|октави\w+|октаві\w+|"
+        rf"логан\w*|солярис\w*|приор\w+|калин\w+|ланос\w*|газел\w+)(?![\w-]).*)"),
+        ("works_as", r"(?:(?:я|i)\s+)?(?:earn\s+(?:my|a)\s+living\s+as|подрабатываю|підробляю|"
+        r"зарабатываю(?:\s+на\s+жизнь)?|заробляю(?:\s+на\s+життя)?|служу)\s+(?:an?\s+)?"
+        r"(?P<object>.+)"),
+        ("works_as", r"(?:i\s+)?(?P<object>(?:[a-z]+\s+){1,7}for\s+a\s+living)$"),
+        ("works_as", r"(?:моя|my)\s+(?:работа|робота|профессия|професія|job|profession|occupation)"
+        r"\s*(?:is|[—–:-]|это|це)\s*(?:an?\s+)?(?P<object>.+)"),
+        ("studies_at", r"(?:я|i'm|i am)\s+(?:[—–-]\s*)?(?:an?\s+)?(?:\w+\s+)?"
+        r"(?:student|студент\w*)"
+        r"(?:\s+(?:at|in|в|у|на))?\s*(?P<object>.*)"),
         ("diet", r"(?:я|i'm|i am)\s+(?:[—–-]\s*)?(?:an?\s+)?(?P<object>(?:веган|вегетариан|"
         r"вегетаріан|vegan|vegetarian|pescatarian)\w*)$"),
         ("favourite", r"(?:мо[йяеиї]|моє|мій|my)\s+(?:сам\w+\s+|най\s*)?(?:любим\w+|"
@@ -115,6 +152,11 @@ OF_OTHERS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("works_as", r"\b(?:работает|працює|"
         r"works)\s+(?:as\s+(?:an?\s+)?)?(?P<object>[^\W\d_]{3,}(?:ом|ем|ой|ей|ою|ею|ым|"
         r"им)\b.*)"),
+        ("works_as", r"\b(?:преподает|преподаёт|викладає|руководит|керує|заведует|завідує|teaches|"
+        r"manages|runs)\s+(?P<object>.+)"),
+        ("age", r"(?:\bturn(?:ed|s)|исполнил\w+|исполнится|стукнуло|виповнил\w+|виповниться)\s+"
+        r"(?P<object>.+)"),
+        ("age", r"(?:\bis\s+|\s)(?P<object>\d{1,3}(?:\s*(?:years?\b|лет\b|год|рок|рік).*|$))"),
         ("works_at", rf"\b(?:работает|працює|works)\s+(?:в|во|на|у|at|for)\s+{_OBJ}"),
         ("allergic_to", r"\b(?:аллерги[яию]|алергі[яїю]|allerg\w+)\s+(?:на|to)\s+(?P<object>.+)"),
     )
@@ -130,6 +172,8 @@ AFTERWARDS = re.compile(
 )
 PIECE = re.compile(r"\s*[,;:.]\s+|\s+[—–-]\s+(?=я\s)")
 MANY_VALUED = frozenset({"likes", "dislikes", "allergic_to"})
+AND = re.compile(r"[\s,]+(?:и|а|но|та|і|й|але|and|but)\s+", re.IGNORECASE)
+LOOK_AHEAD = 4  # words after an "and" among which a verb begins something else
 DEFAULT_IMPORTANCE = 5  # of what the table does not know
 
 
@@ -183,4 +227,8 @@ def _pieces(clause: str) -> list[str]:
 
 def _object(clause: str, match: re.Match[str]) -> str:
     """The object as written; the folded clause is as long as the clause."""
-    return AFTERWARDS.sub("", clause[match.start("object") : match.end("object")].strip())
+    found = AFTERWARDS.sub("", clause[match.start("object") : match.end("object")].strip())
+    for cut in AND.finditer(found):
+        if any("VERB" in best_parts(word) for word in words(found[cut.end() :])[:LOOK_AHEAD]):
+            return found[: cut.start()].rstrip(" ,")
+    return found

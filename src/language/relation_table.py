@@ -153,7 +153,7 @@ RELATIONS = (
         "student_at university school college attends studies_in учится_в университет школа вуз "
         "место_учебы навчається_в навчається_у вчиться_в вчиться_у університет виш",
         is_single=True,
-        asked=r"где\b.{0,20}(уч[уиа]|обуча)|\bде\b.{0,20}(навча|вч[уиа])|where\b.{0,20}\bstud",
+        asked=r"\bстудент|\bstudent\b|где\b.{0,20}(уч[уиа]|обуча)|\bде\b.{0,20}(навча|вч[уиа])|where\b.{0,20}\bstud",
         about="учиться учёба университет школа вуз вчитися навчатися навчання університет study "
         "university school college",
         importance=7,
@@ -184,6 +184,8 @@ RELATIONS = (
         "девушка партнер партнерша встречается_с жених невеста хлопець дівчина наречений "
         "наречена зустрічається_з",
         is_single=True,
+        asked=r"встречаюсь|зустрічаюс|\bпарень\b|\bдевушк|\bхлопець\b|\bдівчин|girlfriend|boyfriend"
+        r"|\bdating\b|\bseeing\b|relationship",
         about="отношение встречаться стосунки зустрічатися relationship dating date",
         importance=8,
         ends=endings.PARTED,

@@ -196,7 +196,10 @@ _QUIETLY = (
     r"(?:(?:пожалуйста|прошу|будь ласка|please|так|ну|слушай|слухай|hey|ok|okay|и|і|and|это|це"
     r"|this is|that's|it's|just|только|тільки|пусть это будет|хай це буде|по секрету)[\s,]+)*"
 )
-_BUT = r"(?:(?:но|але|а|but|and|only|только|тільки|это|це|this|it|please|пожалуйста)[\s,]+)*"
+_BUT = (
+    r"(?:(?:но|але|а|but|and|only|только|тільки|это|этого|це|цього|this|it|please|пожалуйста)"
+    r"[\s,]+)*"
+)
 # "Don't remember this: …", with a sign behind it or with "this"; "don't remember that I …" wants
 # something forgotten.
 PRIVATE_FIRST = re.compile(
@@ -207,7 +210,8 @@ PRIVATE_FIRST = re.compile(
 PRIVATE_LAST = re.compile(
     rf"(?:^|[.,;:!?()\n]|\s[-—–]+\s)\s*\W*{_QUIETLY}{_BUT}{_PRIVATE}{_OBJECT}\W*$"
     r"|(?<!\bi)(?<!\bwe)(?<!\byou)(?<!\bthey)(?<!\bwho)(?<!really)(?<!still)(?<!just)"
-    rf"(?<!honestly)(?<!often)\s{_PRIVATE}\s+{_THIS}(?:\s+(?:пожалуйста|будь ласка|please))?\W*$",
+    rf"(?<!honestly)(?<!often)\s(?:{_BUT}{_THIS}\s+{_PRIVATE}|{_PRIVATE}\s+{_THIS})"
+    r"(?:\s+(?:пожалуйста|будь ласка|please))?\W*$",
     re.IGNORECASE,
 )
 MAX_EDGE = 300  # characters in which the phrase is looked for

@@ -54,8 +54,8 @@ REMEMBER = re.compile(
     r"знай(?:те)?|запиши(?:те)?|сохрани(?:те)?|запам'ятай(?:те)?|пам'ятай(?:те)?|"
     r"май(?:те)? на увазі|"
     r"врахуй(?:те)?|занотуй|збережи|не забудь(?=[\s,]+(?:что|що)\b)|"
-    r"(?:remember|memorize|keep in mind|note|don't forget)(?=\s*:|,| that\b| i\b| my\b| we\b|"
-    r" the\b)|for the record|fyi)"
+    r"(?:remember|memorize|keep in mind|note)(?=\s*:|,| that\b| i\b| my\b| we\b| the\b)|"
+    r"don't forget(?=\s*:|,| that\b| i\b| i'm\b| we\b)|for the record|fyi)"
     r"(?![\w'])(?:[\s,]*(?:пожалуйста|это|this|вот что|себе|собі|будь ласка|please)\b)*[\s,:.—–-]*"
     r"(?:(?:что|що|that)\b[\s,:]*)?",
     re.IGNORECASE,
@@ -92,7 +92,19 @@ SMALL_TALK = re.compile(
     r"probably|i guess|i think so|i suppose|not sure|who knows|кто знает|хто знає|посмотрим|"
     r"подивимось|"
     r"(?:я |i )?(?:не (?:знаю|помню|понимаю|уверен\w*|знаю|пам'ятаю|розумію|впевнен\w*)|no idea|"
-    r"(?:don't|do not) (?:know|remember|understand|care))|пошли|пойдем\w*|поехали|погнали|"
+    r"(?:don't|do not) (?:know|remember|understand|care))|"
+    r"(?:i|i'm|i am|it's|all) (?:so |very |too |a bit |just )?(?:bored|tired|hungry|sleepy|fine|"
+    r"ok|okay|good|well|sorry|busy|back|here|sure|ready|glad|happy|sad|agree|understand|see|"
+    r"get it|got it|disagree|hope so)|i (?:like|love|hate|want|need) (?:it|that|this|them|you|"
+    r"help)|"
+    r"i have (?:a|one|another) question|i need (?:some |your )?help|"
+    r"(?:мне|мені) (?:так |очень |дуже |немного |трохи |это |це )?(?:скучно|грустно|весело|"
+    r"интересно|все равно|жаль|лень|плохо|хорошо|нравится|нудно|сумно|весело|цікаво|байдуже|"
+    r"шкода|ліньки|погано|добре|подобається)|"
+    r"(?:у меня |у мене |есть |є |маю |можно |можна )?(?:еще |ще )?"
+    r"(?:один )?(?:вопрос|питання|запитання)|(?:мне|мені) (?:нужна|потрібна) (?:твоя )?"
+    r"(?:помощь|допомога)|(?:я |i )?(?:не )?(?:понял|поняла|согласен|согласна|против|готов|готова|"
+    r"устал|устала|зрозумів|зрозуміла|згоден|згодна|проти|втомився|втомилась|втомилася)|пошли|пойдем\w*|поехали|погнали|"
     r"давай\w*|"
     r"ходімо|гайда|let's|let us|come on|как дела|як справи|i love you|удачи|с днем|happy|"
     r"(?:это|це|that's|it's|this is|that is|it is|"
@@ -116,16 +128,18 @@ WISH = re.compile(
     r"тепер|ніколи не|будь ласка|from now on|always|never|please|don't|do not|for the future|"
     r"in future)[\s,]*)*"
     r"(?:[\w-]+,\s+)?(?:отвечай|пиши|говори|обращайся|общайся|используй|называй|зови|будь|объясняй|указывай|"
-    r"считай|"
-    r"переводи|присылай|давай мне|не (?:пиши|используй|называй|обращайся|ставь|говори|отвечай|"
+    r"считай|давай|приводи|показывай|выдавай|оформляй|начинай|заканчивай|делай|следи|"
+    r"переводи|присылай|не (?:пиши|используй|называй|обращайся|ставь|говори|отвечай|"
     r"задавай|добавляй)|"
-    r"відповідай|звертайся|спілкуйся|використовуй|кажи|клич|називай|пиши|говори|пояснюй|вказуй|рахуй|"
+    r"відповідай|звертайся|спілкуйся|використовуй|кажи|клич|називай|пиши|говори|пояснюй|вказуй|рахуй|давай|"
+    r"наводь|показуй|подавай|починай|закінчуй|роби|оформлюй|"
     r"не (?:використовуй|звертайся|став|кажи|відповідай|додавай)|"
     r"answer|reply|respond|write|speak|talk|address|call me|use|keep (?:your|it|the|answers)|"
     r"be (?:brief|"
     r"concise|short|polite|formal|informal)|explain|show me|give me|avoid|stop (?:using|calling|"
     r"saying)|"
-    r"convert|prefer|add)(?:те)?(?![\w'-])",
+    r"convert|prefer|add|give|provide|list|format|measure|quote|end|start|greet|sign|include|"
+    r"present|state|tell me)(?:те)?(?![\w'-])",
     re.IGNORECASE,
 )
 WISH_TOPIC = re.compile(
@@ -138,7 +152,10 @@ WISH_TOPIC = re.compile(
     r"кілометр\w*|имен\w*|ім\S*|answers?|"
     r"brief\w*|short\w*|concise\w*|detail\w*|simple|simply|emoji\w*|units?|metric|imperial|"
     r"celsius|fahrenheit|"
-    r"kilomet\w+|miles|english|russian|ukrainian|formal\w*|informal\w*|me|my name|bullet\w*|"
+    r"kilomet\w+|miles|distances?|temperatures?|prices?|dates?|times?|jokes?|lists?|tables?|"
+    r"расстояни\w*|температур\w*|цен[ыа]\w*|дат[ыа]\w*|шутк\w*|списк\w*|таблиц\w*|"
+    r"відстан\w*|цін[иу]\w*|дати|жарт\w*|english|russian|ukrainian|formal\w*|"
+    r"informal\w*|me|my name|bullet\w*|"
     r"markdown|polite\w*|jargon)\b",
     re.IGNORECASE,
 )
@@ -148,6 +165,7 @@ STANDING = re.compile(
     r"always|never|in future|отвечай|обращайся|общайся|называй|зови|говори со мной|пиши мне|"
     r"пиши мені|"
     r"відповідай|звертайся|спілкуйся|називай|клич|розмовляй|answer|reply|respond|call me|"
+    r"пиши|объясняй|указывай|считай|используй|пояснюй|вказуй|рахуй|кажи|використовуй|"
     r"address me|speak|talk to me|use|keep (?:your|it|the|answers)|be (?:brief|concise|short)|"
     r"avoid|stop (?:using|calling)|don't (?:use|call)|не (?:пиши|используй|називай|використовуй|"
     r"называй|обращайся|звертайся|ставь|став))\b",
@@ -171,6 +189,21 @@ ENGLISH_VERB = re.compile(
 )
 DASH = re.compile(r"\s[—–-]\s|\b(?:это|це)\b", re.IGNORECASE)
 TELLS_OF = re.compile(r"\d|\b(?:в|во|на|у|о|об|с|со|з|із|до|під|под|по|за)\s", re.IGNORECASE)
+# What the bot is asked to do at once; whoever says so tells nothing of himself.
+ORDER_FOR_ME = re.compile(
+    r"(?:please\s+|now\s+|just\s+)*(?:(?:write|give|help|show|send|make|get|find|sing|read|teach|"
+    r"draw|buy|play)\s+(?:me|us)|help|translate|explain|ignore|repeat|print|summari[sz]e|describe|"
+    r"calculate|compare|recommend|suggest|generate|continue|disregard|pretend|act|answer|correct|"
+    r"rewrite|rephrase|proofread|list|solve|remind)(?![\w'-])",
+    re.IGNORECASE,
+)
+# "Ты ошибаешься", "я тебя люблю": of the bot, not of the user's world.
+TO_THE_BOT = re.compile(
+    r"(?<![\w-])(?:ты|тебя|тебе|тобой|вы|вас|твой|твоя|твоё|твое|твои|твоего|твоей|твою|ти|тобою|ви|"
+    r"твій|твоє|твої|твого|твоєї|you|you're|your|yours)(?![\w-])",
+    re.IGNORECASE,
+)
+MAX_TO_THE_BOT = 2  # content words of such a sentence; in more of them something else is told
 ENGLISH_ORDER = re.compile(
     r"(?:please\s+)?(?:write|make|give|help|explain|translate|send|play|open|go|stop|wait|look|do|"
     r"describe|summari[sz]e|calculate|count|compare|recommend|suggest|think|try|add|create|draw)"
@@ -182,7 +215,9 @@ ENGLISH_ORDER = re.compile(
 # "…, ладно?" asks for no answer.
 TAG = re.compile(
     r"(?<![\s,])[\s,]++(?:ладно|хорошо|ок|окей|да|пожалуйста|можно|добре|гаразд|так|"
-    r"будь ласка|ok|okay|please|alright|right|will you|would you)\s*+\?++\s*+$",
+    r"будь ласка|ok|okay|please|alright|right|will you|would you|"
+    r"(?:а|и|і|and|what about|how about|what's)\s+(?:(?:у|в)\s+)?(?:ты|тебя|вы|вас|твой|твоё|твое|"
+    r"твоя|ти|тебе|ви|твій|твоє|you|yours?))\s*+\?++\s*+$",
     re.IGNORECASE,
 )
 # A full stop behind them ends no sentence.
@@ -225,6 +260,7 @@ def told(sentence: str) -> tuple[str, bool] | None:
     """
     if len(sentence) > MAX_SENTENCE or LINK.fullmatch(sentence) or LIST_ITEM.match(sentence):
         return None
+    sentence = TAG.sub("", sentence)
     folded = sentence.translate(FOLD)
     start = _skip(OPENER, folded, 0)
     start = _skip(ABOUT_ME, folded, start)
@@ -263,19 +299,30 @@ def _states(statement: str, bare: str) -> bool:
     found = words(bare)
     if len(found) < 2 or not content(statement):
         return False
+    if _orders(found, bare):
+        return False
+    if TO_THE_BOT.search(bare) is not None and len(content(statement)) <= MAX_TO_THE_BOT:
+        return False
     if FIRST_PERSON.search(bare) is not None or DASH.search(bare) is not None:
         return True
     if found[0].isascii():
         is_order = ENGLISH_ORDER.match(bare) is not None
         return not is_order and ENGLISH_VERB.match(bare) is not None
     parts = [parts_of_speech(word) for word in found]
-    is_order = "VERB" in best_parts(found[0]) and not {"past", "1per", "3per"} & parts[0]
-    if is_order and "impr" in parts[0]:
-        return False
     if any({"VERB", "PRED", "ADJS", "PRTS"} & part and "impr" not in part for part in parts):
         return True
     # Without a verb: a time, a place or a number is told of something, a list only names things.
     return bare.count(",") < 2 and len(found) > 2 and TELLS_OF.search(bare) is not None
+
+
+def _orders(found: list[str], bare: str) -> bool:
+    """Whether the bot is told to do something: an imperative at the beginning."""
+    if found[0].isascii():
+        return ORDER_FOR_ME.match(bare) is not None
+    first = found[1] if found[0].lower() in ("не", "пожалуйста", "ласка") else found[0]
+    parts = parts_of_speech(first)
+    is_verb = "VERB" in best_parts(first) and not {"past", "1per", "3per"} & parts
+    return is_verb and "impr" in parts
 
 
 def _skip(pattern: re.Pattern[str], text: str, start: int) -> int:

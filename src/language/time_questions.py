@@ -13,8 +13,11 @@ from src.texts import Language
 
 _NOW = r"(?:сейчас|теперь|там|зараз|тепер|now|right now|currently|there)"
 _LEAD = (
-    r"(?:(?:а|и|і|й|ну|слушай|слухай|скажи\w*|подскажи\w*|підкажи\w*|знаешь|знаєш|пожалуйста|"
-    r"будь ласка|привет|привіт|hi|hey|and|so|please|tell me|do you know|can you tell me)[\s,]+)*"
+    r"(?:(?:а|и|і|й|ну|слушай|слухай|(?:не\s+)?скажи\w*|(?:не\s+)?подскаж\w*|"
+    r"(?:чи\s+)?(?:не\s+)?підкаж\w*|знаешь|знаєш|пожалуйста|интересно|цікаво|"
+    r"(?:можешь|можете|можеш) (?:мне |мені )?(?:сказать|подсказать|сказати|підказати)|"
+    r"будь ласка|привет|привіт|hi|hey|and|so|please|tell me|do you know|wondering|"
+    r"(?:can|could|would|will) you (?:please )?(?:tell me|say)|any idea)[\s,]+)*"
 )
 _PLACE = r"(?:в|во|у|на|in|at)\s+(?P<{}>[^\s?.!,][^?.!,]{{1,39}}?)"
 _WHAT = (
@@ -22,7 +25,7 @@ _WHAT = (
     rf"|какое(?: {_NOW})? время|(?:текущее |точное |местное )?время"
     rf"|(?:котра|яка)(?: {_NOW})? година|скільки(?: {_NOW})? (?:часу|на годиннику)"
     rf"|який(?: {_NOW})? час|(?:поточний |точний |місцевий )?час"
-    rf"|what(?:'s| is)?(?: {_NOW})?(?: the)?(?: current| local| exact)? (?:time|hour)"
+    rf"|what(?:'?s| is)?(?: {_NOW})?(?: the)?(?: current| local| exact)? (?:time|hour)"
     r"|(?:the )?(?:current |local |exact )?time)"
 )
 TIME_QUESTION = re.compile(

@@ -143,8 +143,8 @@ def ends(new: Fact, old: Fact) -> bool:
         return shares
     if canonical_subject(new.subject) != canonical_subject(old.subject):
         return False
-    names = [word for word in content_words(new.text) if word.is_name]
-    others = [word for word in content_words(old.text) if word.is_name]
+    names = [w for w in content_words(new.text) if w.is_name and not w.lemmas & _times()]
+    others = [w for w in content_words(old.text) if w.is_name]
     return shares or not (names and others)
 
 

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice, pairwise
 
-from src.language.plain_text import plain
+from src.language.kin import PEOPLE
+from src.language.plain_text import plain, word_set
 from src.language.relation_table import BY_NAME
 from src.language.requests import forget_request
 from src.language.sentences import MAX_SENTENCES, sentences
 from src.language.sentences import is_question as asks
 from src.memory.contradictions import NEGATION, stance
-from src.memory.relations import PEOPLE, canonical_subject
+from src.memory.relations import canonical_subject
 from src.memory.sameness import PREPOSITIONS
 from src.memory.words import Word, content_words, lemmas_of, word_lemmas
 
@@ -42,9 +43,11 @@ EVERYTHING = re.compile(
     r"\b(?:все|всё|всю|усе|everything|anything|all)\b.{0,40}?\b(?:про|об?|обо|about|on|regarding"
     r"|связан\w*|пов'язан\w*|of|concerning|related)\b"
 )
+CALLED = word_set("is was called named name зовут звали звать звати звуть имени")
+NAME = re.compile(r"(?<![\w'-])[A-ZА-ЯЁІЇЄҐ][\w'-]+")
 # Between a person and his name.
 NAMED = re.compile(
-    r"[\s,:—–-]+(?:(?:is|was|called|named|зовут|звали|звать|звати|звуть|це|это|"
+    r"(?:'s)?[\s,:—–-]+(?:(?:name|is|was|called|named|зовут|звали|звать|звати|звуть|це|это|"
     r"по имени)[\s—–-]+)*",
     re.IGNORECASE,
 )
@@ -97,11 +100,13 @@ class Request:
 def read_request(text: str) -> Request:
     """Understand the words of a request, with or without "forget" before them."""
     wanted = forget_request(text)
-    flat = plain(wanted.about if wanted else text).replace("ё", "е")
+    about = wanted.about if wanted else text
+    names = {name.lower().replace("ё", "е") for name in NAME.findall(about)}
+    flat = plain(about).replace("ё", "е")
     bare = NOISE.sub(_blank, flat)
     has_thing = HAVING_THAT.search(bare)
     return Request(
-        words=tuple(content_words(bare)),
+        words=tuple(replace(w, is_name=w.text in names) for w in content_words(bare)),
         is_about_himself=SUBJECT_PRONOUN.search(bare) is not None,
         is_his_own=OWN_PRONOUN.search(bare) is not None,
         has_thing=has_thing is not None,
@@ -155,7 +160,7 @@ def names_of(request: Request, told: Iterable[Told]) -> frozenset[str]:
     """Names that stand beside a person of the request: "мой бывший Руслан" names Руслан."""
     names: set[str] = set()
     for entry in told:
-        words = content_words(entry.text)
+        words = [word for word in content_words(entry.text) if word.text not in CALLED]
         for word, following in pairwise(words):
             is_named = any(word.lemmas & wanted.lemmas for wanted in request.words)
             between = entry.text[word.end : following.start]

@@ -14,7 +14,7 @@ from src.language.plain_text import INVISIBLE
 LOOKED_AT = 80  # characters after a sign in which an imitation shows
 ESCAPE = "‹"
 # Tag characters are invisible and spell ASCII; only flags (U+1F3F4 and tags) have a use for them.
-SMUGGLED = re.compile("(?<![\U0001f3f4\U000e0020-\U000e007e])[\U000e0020-\U000e007f]")
+SMUGGLED = re.compile("(?<![\U0001f3f4\U000e0020-\U000e007e])[\U000e0020-\U000e007f]+")
 ROLE = (
     r"(?:system|assistant|user|human|tool|developer|model|система|ассистент|асистент|пользователь"
     r"|користувач|инструмент|інструмент)"

@@ -9,37 +9,11 @@ from __future__ import annotations
 
 import re
 
+from src.language.kin import PEOPLE
 from src.language.plain_text import normalise, plain, word_set
 from src.language.relation_table import BY_NAME, RELATIONS
 from src.memory.facts import Fact
 
-_SUBJECTS = {
-    "user": "user i me my myself mine пользователь пользователя пользователю пользователем "
-    "пользовательница я меня мне мной мною користувач користувача користувачу користувачеві "
-    "користувачем користувачка мене мені",
-    "mother": "mother mom mum mommy мать матери матерью мама мамы маме маму мамой мати матір "
-    "матері матір'ю мами мамі мамою",
-    "father": "father dad daddy отец отца отцу отцом папа папы папе папу папой тато тата татові "
-    "татом батько батька батькові батьком",
-    "parents": "parents родители родителей родителям родителями батьки батьків батькам батьками",
-    "brother": "brother брат брата брату братом брате братові",
-    "sister": "sister сестра сестры сестре сестру сестрой сестри сестрі сестрою",
-    "son": "son сын сына сыну сыном сыне син сина синові сином",
-    "daughter": "daughter дочь дочери дочерью дочка дочки дочке дочку дочкой дочці дочкою донька "
-    "доньки доньці доньку донькою",
-    "wife": "wife жена жены жене жену женой супруга дружина дружини дружині дружину дружиною",
-    "husband": "husband муж мужа мужу мужем супруг чоловік чоловіка чоловікові чоловіком",
-    "grandmother": "grandmother grandma granny бабушка бабушки бабушке бабушку бабушкой бабуся "
-    "бабусі бабусю бабусею",
-    "grandfather": "grandfather grandpa дедушка дедушки дедушке дедушку дедушкой дед деда дідусь "
-    "дідуся дідусеві дідусем дід діда",
-    "aunt": "aunt auntie тетя тети тете тетю тетей тітка тітки тітці тітку тіткою",
-    "uncle": "uncle дядя дяди дяде дядю дядей дядько дядька дядькові дядьком",
-    "ex": "ex бывший бывшего бывшему бывшим бывшем бывшая бывшей бывшую колишній колишнього "
-    "колишньому колишнім колишня колишньої колишній колишню колишньою",
-    "friend": "friend друг друга другу другом друже",
-    "boss": "boss начальник начальника начальнику начальником шеф шефа начальникові",
-}
 # Words before a subject that add nothing: "my brother", "брат пользователя" is "brother".
 _OWN = word_set(
     "my our the user's users мой моя мое моего моей моему моим мою наш наша пользователя",
@@ -61,7 +35,6 @@ _ALIASES = {
     for relation in RELATIONS
     for alias in (relation.name, *relation.aliases.split())
 }
-PEOPLE = {form: name for name, forms in _SUBJECTS.items() for form in forms.split()}
 
 
 def canonical_relation(relation: str) -> str:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from src.language.content import EMPTY_WORDS
+from src.language.kin import PEOPLE
 from src.language.morphology import dictionary_forms
 from src.language.plain_text import plain, word_set
-from src.memory.relations import PEOPLE
 from src.memory.terms import CYRILLIC, STOP_WORDS, WORD, stem_english
 
 MIN_STEM = 3  # letters of a name without its case ending

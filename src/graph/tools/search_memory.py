@@ -17,6 +17,7 @@ from src.memory.retriever import Query
 from src.time_zones import in_zone, local_time
 
 MAX_LIMIT = 20
+LEAST = 0.3  # similarity of what shares no word: who asked for a search judges the results himself
 # Questions about what the bot said; only then its own words are searched.
 ASKS_THE_BOT = re.compile(
     r"\b(ты|вы)(\s\w+){0,2}\s(по|рас|на)?"
@@ -70,6 +71,7 @@ def build_search_memory(memories: Memories) -> BaseTool:
             query,
             local_time(context.moment, context.time_zone),
             limit=max(1, min(limit, MAX_LIMIT)),
+            threshold=LEAST,
             conversation_id=context.conversation_id,
             before_position=history[-1]["position"] if history else 0,
             with_assistant=ASKS_THE_BOT.search(f"{context.text} {query}") is not None,

@@ -155,7 +155,9 @@ def _calls(said: Sequence[NewWords], wanted: ForgetRequest | None) -> list[Call]
     questions: list[str] = []
     for words in said:
         text = words["text"].strip()
-        done = _asked_for(text, forget_request(text) or wanted) if words["is_asked"] else []
+        own = forget_request(text)
+        meant = wanted if own is None or own.is_last else own
+        done = _asked_for(text, meant) if words["is_asked"] else []
         if not done:
             calls += [("save_user_fact", _named(s.arguments(), words)) for s in statements(text)]
         if not done and words["is_asked"]:

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from src.language.content import ANSWER_KINDS, EMPTY_WORDS, Lemmas, content
-from src.language.kin import kin_of
+from src.language.kin import ANIMALS, kin_of
 from src.language.morphology import lemmas, words
 from src.language.relation_questions import asked_relations, relation_term
 from src.language.requests import asks_to_keep_private, forget_request
@@ -137,9 +137,9 @@ class Asked:
 
     def _speaks_of_role(self, text: str) -> bool:
         found = words(text)
-        return any(kin_of(word) in self._roles for word in found) or bool(
-            self._aliases & lemma_set(found)
-        )
+        roles = {role for word in found if (role := kin_of(word))}
+        is_pet = "pet" in self._roles and bool(roles & ANIMALS)
+        return is_pet or bool(roles & self._roles) or bool(self._aliases & lemma_set(found))
 
 
 def lemma_set(found: Iterable[str]) -> Lemmas:

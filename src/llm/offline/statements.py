@@ -6,12 +6,12 @@ as it stands.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from src.language.clauses import clauses, subject_of
+from src.language.clauses import THIRD_PERSON_SUBJECT, clauses, subject_of
 from src.language.kin import KIN
 from src.language.relation_statements import told_of_another, told_of_himself
-from src.language.sentences import TAG, is_wish, sentences, told
+from src.language.sentences import FOLD, MAX_SENTENCE, TAG, is_wish, sentences, told
 
 MAX_FACTS = 12  # of one message
 PREFERENCES = frozenset({"likes", "dislikes", "favourite", "diet"})
@@ -47,7 +47,12 @@ class Statement:
 def statements(text: str) -> list[Statement]:
     """What a message tells, in its order; at most MAX_FACTS."""
     found: list[Statement] = []
+    place = 0
     for sentence in sentences(text):
+        place = text.index(sentence, place)
+        if found and THIRD_PERSON_SUBJECT.match(sentence.translate(FOLD)) and told(sentence):
+            found[-1] = _continued(found[-1], text, place + len(sentence))
+            continue
         if is_wish(sentence):
             wish = TAG.sub("", sentence).rstrip(".!… ")
             found.append(
@@ -62,6 +67,13 @@ def statements(text: str) -> list[Statement]:
         if len(found) >= MAX_FACTS:
             break
     return found[:MAX_FACTS]
+
+
+def _continued(statement: Statement, text: str, end: int) -> Statement:
+    """The statement with what is said of it up to ``end``: "У меня есть собака. Её зовут Рекс"."""
+    start = text.rfind(statement.text, 0, end)
+    longer = text[start:end].rstrip(".!… ")
+    return replace(statement, text=longer) if len(longer) <= MAX_SENTENCE else statement
 
 
 def read(clause: str) -> Statement:
