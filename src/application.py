@@ -10,11 +10,12 @@ from dataclasses import dataclass
 
 from langchain_core.tools import BaseTool
 
-from src.config import Settings
+from src.config import OFFLINE_MODEL, Settings
 from src.errors import AppError
 from src.graph.main_graph import Graph, Models, build_graph
 from src.graph.tools.current_time import build_current_time
-from src.graph.tools.forget_fact import build_forget_fact
+from src.graph.tools.forget_fact import build_forget_everything, build_forget_fact
+from src.graph.tools.keep_private import build_keep_private
 from src.graph.tools.save_user_fact import build_save_user_fact
 from src.graph.tools.search_memory import build_search_memory
 from src.llm.tokens import TokenCounter
@@ -29,6 +30,7 @@ from src.storage.conversation_repo import (
     set_conversation_repo_factory,
 )
 from src.storage.embedded_pg import EmbeddedPostgres
+from src.storage.erasure_repo import ErasureRepository
 from src.storage.job_death_repo import JobDeathRepository
 from src.storage.memory_job_repo import MemoryJobRepository
 from src.storage.migrations import migrate
@@ -139,7 +141,12 @@ def build_core(
     agent = AgentService(
         client,
         TurnStores(
-            conversations, turns, memory.history, MemoryJobRepository(client), memory.settings
+            conversations,
+            turns,
+            memory.history,
+            MemoryJobRepository(client),
+            memory.settings,
+            ErasureRepository(client),
         ),
         _build_graph(settings, memory, tool_history, counter, extra_tools),
         memory.memories,
@@ -159,7 +166,13 @@ def build_core(
         user_settings=user_settings,
         memory=memory,
         agent=agent,
-        commands=CommandService(agent, memory.memories, user_settings, client),
+        commands=CommandService(
+            agent,
+            memory.memories,
+            user_settings,
+            client,
+            has_model=settings.chat_model_name != OFFLINE_MODEL,
+        ),
         counter=counter,
     )
 
@@ -186,6 +199,8 @@ def _build_graph(
         build_save_user_fact(memories),
         build_search_memory(memories),
         build_forget_fact(memories),
+        build_forget_everything(),
+        build_keep_private(memories),
         *extra_tools,
     ]
     return build_graph(models, tools, memories, wrap_tool_call=tool_history.record)

@@ -324,7 +324,11 @@ def _check_providers(settings: Settings) -> list[str]:
         name: str | None = getattr(settings, field)
         provider = PROVIDERS.get((name or "").partition(":")[0])
         if name is not None and provider is not None:
-            problems += _check_provider(settings, field.upper(), name, provider)
+            problems += _check_key(settings, field.upper(), name)
+            problems += _check_package(field.upper(), name, provider)
+    by_key = PROVIDERS.get(settings.chat_model_name.partition(":")[0])
+    if settings.llm_model is None and by_key is not None:
+        problems += _check_package(by_key.key_variable, settings.chat_model_name, by_key)
     if settings.embedding_model != LOCAL_EMBEDDINGS:
         problems += _check_key(settings, "EMBEDDING_MODEL", settings.embedding_model)
     return list(dict.fromkeys(problems))
@@ -344,15 +348,15 @@ def _check_key(settings: Settings, variable: str, name: str) -> list[str]:
     ]
 
 
-def _check_provider(settings: Settings, variable: str, name: str, provider: Provider) -> list[str]:
-    problems = _check_key(settings, variable, name)
-    if find_spec(provider.package) is None:
-        package = provider.package.replace("_", "-")
-        problems.append(
-            f"{variable}: {name.partition(':')[0]}:… needs a package that is not installed. "
-            f"Run: .venv/bin/pip install {package}"
-        )
-    return problems
+def _check_package(variable: str, name: str, provider: Provider) -> list[str]:
+    """requirements.txt names every provider's package; an installation may lack it still."""
+    if find_spec(provider.package) is not None:
+        return []
+    package = provider.package.replace("_", "-")
+    return [
+        f"{variable}: {name.partition(':')[0]}:… needs a package that is not installed. "
+        f"Run: .venv/bin/pip install {package}"
+    ]
 
 
 _CROSS_CHECKS: tuple[Callable[[Settings], list[str]], ...] = (

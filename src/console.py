@@ -6,18 +6,21 @@ import asyncio
 import json
 import logging
 import sys
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from io import TextIOWrapper
 from typing import TextIO
 
 from src.errors import AppError
+from src.memory.relative_dates import resolved_dates
 from src.services.agent_service import AgentService, IncomingMessage
 from src.services.command_service import CommandService, parse_command
 from src.services.turn_memory import TurnMemory
 from src.storage.pg_client import storable
 from src.storage.turn_repo import AnswerSource, StoredAnswer
 from src.storage.user_settings_repo import Mode
+from src.terminal_lines import kept_terminal, prompt_of, read_line
 from src.texts import Language, detect_language, say
 from src.time_zones import local_time
 
@@ -73,18 +76,31 @@ class Console:
 
     async def run(self) -> None:
         """Answer line after line, until the input ends."""
-        if self._streams.is_terminal:
-            self._write(f"{GREY}{say('console_hello', self._language)}{RESET}\n\n")
+        if not self._streams.is_terminal:
+            await self._talk()
+            return
+        self._write(f"{GREY}{self._hello()}{RESET}\n\n")
+        try:
+            with kept_terminal(self._streams.source.fileno()):
+                await self._talk()
+        finally:  # what the shell says next begins a line
+            self._write("\n")
+
+    def _hello(self) -> str:
+        hello = say("console_hello", self._language)
+        if self._commands.has_model:
+            return hello
+        return f"{hello}\n{say('offline_note', self._language)}"
+
+    async def _talk(self) -> None:
         while (line := await self._read()) is not None:
             text = storable(line).strip()
             if text:
                 await self._answer(text)
-        if self._streams.is_terminal:
-            self._write("\n")
 
     async def _read(self) -> str | None:
         if self._streams.is_terminal:
-            self._write(f"{BLUE}>{RESET} ")
+            return await read_line(prompt_of(">", BLUE, RESET))
         line = await asyncio.to_thread(self._streams.source.readline)
         return line.removesuffix("\n") if line else None
 
@@ -98,6 +114,7 @@ class Console:
                 argument=command.argument,
             )
             self._reply(reply, mode=await self._commands.get_mode(self._user_id))
+            await self._in_background(self._memory.read_parting())
             return
         self._language = detect_language(text, self._language)
         try:
@@ -116,10 +133,14 @@ class Console:
         answer = await self._agent.answer(turn)
         self._reply(answer.text, answer, mode=mode)
         await self._agent.mark_delivered(turn, answer)
+        await self._in_background(self._memory.remember_turn(turn.conversation_id))
+
+    async def _in_background(self, work: Awaitable[None]) -> None:
+        """What jobs do where there are some; what fails is done with the next message."""
         try:
-            await self._memory.remember_turn(turn.conversation_id)
-        except AppError as error:  # it is done with the next message
-            logger.warning("the turn is not in the memory yet", exc_info=error)
+            await work
+        except AppError as error:
+            logger.warning("not everything is in the memory yet", exc_info=error)
 
     def _reply(
         self, reply: str, answer: StoredAnswer | None = None, *, mode: Mode = "assistant"
@@ -145,18 +166,21 @@ class Console:
         lines = [reply]
         if answer and sources:
             lines += ["", say("sources_title", self._language)]
-            lines += [self._source_line(answer, source) for source in sources]
+            lines += [self._source_line(source) for source in sources]
         end = "\n\n" if self._streams.is_terminal else "\n"
         self._write("\n".join(lines) + end)
 
-    def _source_line(self, answer: StoredAnswer, source: AnswerSource) -> str:
-        return say(
+    def _source_line(self, source: AnswerSource) -> str:
+        said_at = self._local(source)
+        line = say(
             "source_line",
             self._language,
-            number=answer.reference_to(source),
-            said_at=f"{self._local(source):%d.%m.%Y %H:%M}",
+            number=source.number,
+            said_at=f"{said_at:%d.%m.%Y %H:%M}",
             text=source.text,
         )
+        dates = resolved_dates(source.text, said_at)
+        return f"{line} ({', '.join(dates)})" if dates else line
 
     def _local(self, source: AnswerSource) -> datetime:
         return local_time(source.said_at, self._time_zone)

@@ -11,6 +11,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, MutableMapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import structlog
@@ -29,6 +30,9 @@ QUIET = {
     "httpcore": logging.WARNING,
     "httpcore2": logging.WARNING,
     "openai": logging.WARNING,
+    "anthropic": logging.WARNING,
+    "google_genai": logging.WARNING,
+    "langchain_google_genai": logging.ERROR,
     "alembic": logging.WARNING,
     "uvicorn": logging.WARNING,
     "telegramify_markdown": logging.ERROR,
@@ -69,6 +73,11 @@ def configure_logging(level: str, secrets: Sequence[str] = ()) -> None:
     root.setLevel(level)
     for name, quiet_level in QUIET.items():
         logging.getLogger(name).setLevel(max(quiet_level, root.level))
+
+
+def log_extra(**ids: int | str) -> AbstractContextManager[None]:
+    """Every log line written meanwhile, in this task and those that it starts, has these ids."""
+    return structlog.contextvars.bound_contextvars(**ids)
 
 
 def describe_error(_logger: Any, _method: str, event: Event) -> Event:

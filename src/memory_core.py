@@ -11,12 +11,14 @@ from src.llm.embedding_cache import CachingEmbedder
 from src.llm.embeddings import build_embedder
 from src.llm.rerank import build_reranker
 from src.memory.embedding_space import EmbeddingSpace
+from src.memory.forgetter import Forgetter
 from src.memory.indexer import Indexer
-from src.memory.memories import Memories
+from src.memory.memories import Forgetting, Memories
 from src.memory.retriever import Retriever
 from src.memory.terms import terms
 from src.memory.time_expressions import read_time
-from src.memory.writer import MemoryWriter
+from src.memory.words import content_words
+from src.memory.writer import MemoryWriter, fact_terms
 from src.metrics import Metrics
 from src.services.compaction_service import CompactionService
 from src.services.digest_stores import DigestStores
@@ -31,11 +33,13 @@ from src.storage.forgetting_repo import ForgettingRepository
 from src.storage.global_settings_repo import GlobalSettingsRepository
 from src.storage.memory_repo import MemoryRepository
 from src.storage.memory_shelf_repo import MemoryShelfRepository
+from src.storage.overview_repo import OverviewRepository
 from src.storage.pg_client import PgClient
 from src.storage.retrieval_repo import RetrievalRepository
 from src.storage.search_index_repo import SearchIndexRepository
 from src.storage.summary_repo import SummaryRepository
 from src.storage.turn_repo import TurnRepository
+from src.storage.undo_repo import UndoRepository
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,7 @@ class MemoryCore:
             AppError: The database or the embedder is away.
         """
         read_time("5 марта", datetime.now(UTC))
+        content_words("слово")
         await self.space.model()
         await self.space.embed_query("?")
 
@@ -100,12 +105,20 @@ def build_memory(
     )
     space = EmbeddingSpace(CachingEmbedder(build_embedder(settings, metrics)), client, embeddings)
     retriever = Retriever(
-        client, RetrievalRepository(client), space, reranker=build_reranker(settings)
+        client,
+        RetrievalRepository(client),
+        space,
+        OverviewRepository(client),
+        reranker=build_reranker(settings),
     )
+    undoing = UndoRepository(terms, fact_terms)
     memories = Memories(
         client,
         MemoryShelfRepository(client),
-        ForgettingRepository(client, terms),
+        Forgetting(
+            Forgetter(client, ForgettingRepository(terms)),
+            undoing,
+        ),
         retriever,
         MemoryWriter(client, MemoryRepository(client), space, stored),
         stored,

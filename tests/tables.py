@@ -22,6 +22,8 @@ ROWS_OF_OWNER = {
     "memory_entities": _MEMORIES,
     "entities": _OWN,
     "rejected_facts": _OWN,
+    "forgettings": _OWN,
+    "parting_messages": _OWN,
     "search_owners": _OWN,
     "search_documents": _OWN,
     "search_postings": _OWN,
@@ -56,6 +58,14 @@ SELECT max(d.id), max(m.id), 1, 'infinity' FROM search_documents d, embedding_mo
 WHERE d.telegram_user_id = %s AND d.thread_id = %s HAVING max(d.id) IS NOT NULL
 """
 
+PARTING = """
+INSERT INTO parting_messages (message_id, telegram_user_id, position, content, said_at)
+SELECT m.id, c.telegram_user_id, m.position, m.content, m.created_at
+FROM messages m JOIN conversations c ON c.id = m.conversation_id
+WHERE c.telegram_user_id = %s AND c.thread_id = %s AND m.role = 'user'
+ORDER BY m.id DESC LIMIT 1
+"""
+
 TABLES = """
 SELECT table_name FROM information_schema.tables
 WHERE table_schema = 'public' AND table_type = 'BASE TABLE'
@@ -76,6 +86,11 @@ def count_death(dsn: str, owner: Owner) -> None:
 def fail_embedding(dsn: str, owner: Owner) -> None:
     """The embedding model did not take the owner's newest document."""
     query(dsn, FAILURE, owner.telegram_user_id, owner.thread_id)
+
+
+def part(dsn: str, owner: Owner) -> None:
+    """The owner's newest message, as /new leaves it that nobody has read for facts."""
+    query(dsn, PARTING, owner.telegram_user_id, owner.thread_id)
 
 
 def tables(dsn: str) -> set[str]:

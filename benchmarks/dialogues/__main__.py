@@ -1,6 +1,6 @@
 """Talks in the console without a model: what people do with a memory, checked line by line.
 
-    python -m benchmarks.dialogues [--kind forget_all] [--language en] [--show]
+    python -m benchmarks.dialogues [--kind forget_all] [--language en] [--show] [--folder …]
 
 Each file holds dialogues: ``say`` is a line of the user, ``must`` are patterns that its reply
 holds, ``must_not`` such that it does not hold, ``must_not_first`` such that its first line with
@@ -29,12 +29,12 @@ FOLDER = Path(__file__).parent
 FIRST_USER = 5_000
 
 
-async def main(kind: str | None, language: str | None, *, show: bool) -> int:
+async def main(kind: str | None, language: str | None, folder: Path, *, show: bool) -> int:
     """Run the dialogues, each as a user of its own; returns how many checks failed."""
     failed, checks = Counter[str](), 0
-    with tempfile.TemporaryDirectory(prefix="pomni-dialogues-") as folder:
-        async with open_core(Settings(_env_file=None, data_dir=Path(folder))) as core:
-            for number, dialogue in enumerate(_dialogues(kind, language)):
+    with tempfile.TemporaryDirectory(prefix="pomni-dialogues-") as data:
+        async with open_core(Settings(_env_file=None, data_dir=Path(data))) as core:
+            for number, dialogue in enumerate(_dialogues(folder, kind, language)):
                 turns = dialogue["turns"]
                 replies = await _talk(core, FIRST_USER + number, [t["say"] for t in turns])
                 for turn, reply in zip(turns, replies, strict=True):
@@ -50,8 +50,8 @@ async def main(kind: str | None, language: str | None, *, show: bool) -> int:
     return lost
 
 
-def _dialogues(kind: str | None, language: str | None) -> Iterator[dict[str, Any]]:
-    for path in sorted(FOLDER.glob(f"{language or '*'}.json")):
+def _dialogues(folder: Path, kind: str | None, language: str | None) -> Iterator[dict[str, Any]]:
+    for path in sorted(folder.glob(f"{language or '*'}.json")):
         for dialogue in json.loads(path.read_text(encoding="utf-8")):
             if kind in (None, dialogue["kind"]):
                 yield dialogue
@@ -90,5 +90,6 @@ if __name__ == "__main__":
     parser.add_argument("--kind")
     parser.add_argument("--language")
     parser.add_argument("--show", action="store_true", help="print every reply")
-    arguments = parser.parse_args()
-    sys.exit(bool(asyncio.run(main(arguments.kind, arguments.language, show=arguments.show))))
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="other dialogues")
+    given = parser.parse_args()
+    sys.exit(bool(asyncio.run(main(given.kind, given.language, given.folder, show=given.show))))

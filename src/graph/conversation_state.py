@@ -12,13 +12,13 @@ from langchain_core.messages import AnyMessage, RemoveMessage
 from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 
 from src.llm.prompts.teaching import Intent
-from src.memory.facts import CandidateFact
+from src.memory.facts import Fact
 from src.memory.retriever import Hit
 from src.memory.writer import Outcome
 from src.storage.conversation_repo import HistoryMessage
-from src.storage.memory_repo import Memory
+from src.storage.memory_rows import Memory
 from src.storage.owner import Owner
-from src.storage.turn_repo import ModelUsage
+from src.storage.turn_repo import Asks, ModelUsage
 from src.storage.user_settings_repo import Mode
 from src.texts import Language
 
@@ -33,6 +33,14 @@ class Conflict(TypedDict):
 
 class ConversationState(TypedDict, total=False):
     """What the nodes read and write.
+
+    The first node of a turn resets what the turn before left (``new_turn``), so a checkpointer may
+    keep the state between turns, as ``interrupt`` needs it.
+
+    Three optional fields of seed 000 are not here, because nothing would read them:
+    ``triggered_event`` is the user's message, which ``TurnContext`` names; ``log_extra`` are the
+    ids that ``AgentService`` binds to every log line of a run; and the way of a dialogue,
+    ``dialog_state``, is ``intent``, with LangGraph's own stream of updates for debugging.
 
     Attributes:
         history: The last 30 messages, oldest first, the one to answer last. Set by the
@@ -49,8 +57,8 @@ class ConversationState(TypedDict, total=False):
         current_token_count: Tokens of ``messages``. Kept by every node that changes them.
         llm_context_size: Tokens that the model takes. Owned by ``init_state``.
         last_summary_ts: When ``summarize`` ran last. Owned by it.
-        relevant_memories: What was found for the new message (seed 002). Owned by
-            ``retrieve_memories``.
+        relevant_memories: What was found for the new message (seed 002); None: not searched
+            yet. Owned by ``retrieve_memories``.
         tools_used: Names of the tools that ran, in order. Owned by
             ``update_state_after_tool``, read by the service.
         tools_allowed: Whether the model may call tools now. Owned by
@@ -81,12 +89,12 @@ class ConversationState(TypedDict, total=False):
     current_token_count: int
     llm_context_size: int
     last_summary_ts: datetime
-    relevant_memories: list[Hit]
+    relevant_memories: list[Hit] | None
     tools_used: list[str]
     tools_allowed: bool
-    intent: Intent
+    intent: Intent | None
     search_query: str
-    extracted_facts: list[CandidateFact]
+    extracted_facts: list[Fact]
     conflicts: list[Conflict]
     accepted_conflicts: list[Conflict]
     outcomes: list[Outcome]
@@ -103,7 +111,8 @@ class TurnContext:
         owner: A person, or a group and topic.
         conversation_id: The conversation.
         message_id: The user message that is answered.
-        text: What it says, without the time label.
+        text: What its sender typed since the last answer, without labels; where he only
+            forwarded something, that.
         moment: When it was written (aware).
         time_zone: The owner's zone, a tz database name.
         language: For the sentences that the bot says itself.
@@ -112,7 +121,12 @@ class TurnContext:
         on_text: Called with each piece of the answer as the model writes it.
         usage: Filled with one entry per model call.
         sources: What the model was shown, in the order of its numbers: [1] is the first.
+        is_private: Whether the user wants the message remembered nowhere.
+        speaker_id: In a group, who asks: he is "I" there.
         replacements: Filled with the ids of the facts that replaced others.
+        shown_facts: Ids of the facts that the model was shown; it may name no others.
+        forgetting: What was forgotten in this turn, if anything, by its number.
+        asks: What the bot asks with its answer, if a yes to it is to mean something.
     """
 
     owner: Owner
@@ -127,20 +141,51 @@ class TurnContext:
     on_text: Callable[[str], None]
     usage: list[ModelUsage] = field(default_factory=list)
     sources: list[Hit] = field(default_factory=list)
+    is_private: bool = False
+    speaker_id: int | None = None
     replacements: list[int] = field(default_factory=list)
+    shown_facts: set[int] = field(default_factory=set)
+    forgetting: int | None = None
+    asks: Asks | None = None
 
     def number(self, hit: Hit) -> int:
         """The number by which the answer cites a hit; the same one when it comes up again."""
+        if hit.kind == "memory":
+            self.shown_facts.add(hit.source_id)
         for number, known in enumerate(self.sources, start=1):
-            if known.uid == hit.uid:
+            if (known.kind, known.source_id) == (hit.kind, hit.source_id):
                 return number
         self.sources.append(hit)
         return len(self.sources)
 
     def note(self, outcome: Outcome) -> None:
         """Keep in mind what replaced something, so that the user can take it back."""
+        if outcome.memory_id is not None:
+            self.shown_facts.add(outcome.memory_id)
         if outcome.kind == "update" and outcome.memory_id is not None:
             self.replacements.append(outcome.memory_id)
+
+
+def new_turn() -> ConversationState:
+    """What a turn begins with: where a checkpointer kept the state, nothing of the last one."""
+    return {
+        "messages": in_place_of_all(()),
+        "pending_facts": [],
+        "facts_loaded": False,
+        "fact_added_in_last_run": False,
+        "relevant_memories": None,
+        "tools_used": [],
+        "tools_allowed": True,
+        "intent": None,
+        "search_query": "",
+        "extracted_facts": [],
+        "conflicts": [],
+        "accepted_conflicts": [],
+        "outcomes": [],
+        "retrieved_context": [],
+        "references": [],
+        "answer": "",
+    }
 
 
 def in_place_of_all(messages: Sequence[AnyMessage]) -> list[Any]:

@@ -18,6 +18,7 @@ from typing import Literal
 
 from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
@@ -47,11 +48,17 @@ from src.llm.chat import ModelCaller
 from src.llm.prompts.assistant import SYSTEM_PROMPT
 from src.llm.prompts.teaching import Intent
 from src.llm.tokens import TokenCounter
+from src.memory.facts import Fact
 from src.memory.memories import Memories
+from src.memory.retriever import Hit
+from src.memory.voices import Voice
+from src.memory.writer import Outcome
+from src.storage.memory_rows import Memory
 
 Graph = CompiledStateGraph[ConversationState, TurnContext, ConversationState, ConversationState]
 Builder = StateGraph[ConversationState, TurnContext, ConversationState, ConversationState]
 
+KEPT_TYPES = (Fact, Hit, Memory, Outcome, Voice)  # in the state, beside LangChain's own
 SUMMARIZE_FROM = 0.6  # of the model's context (seed 000)
 
 
@@ -89,8 +96,10 @@ def build_graph(
         tools: What the model may call in assistant mode.
         memories: The memory.
         wrap_tool_call: Runs around every tool call; ``ToolHistoryService.record``.
-        checkpointer: LangGraph's own persistence; none by default, since the history is stored
-            in ``messages``.
+        checkpointer: LangGraph's own persistence, for what interrupts a run to be continued; none
+            by default, since the history is stored in ``messages``. Every turn begins anew, with
+            one checkpointer thread for a conversation or for a turn. It is made with
+            ``serde=checkpoint_serde()``.
 
     Returns:
         A graph to ``ainvoke`` with ``{"history": [...], "summaries": [...]}``
@@ -101,6 +110,11 @@ def build_graph(
     _add_assistant(builder, models, tools, wrap_tool_call)
     _add_strict(builder, models, memories)
     return builder.compile(checkpointer=checkpointer)
+
+
+def checkpoint_serde() -> JsonPlusSerializer:
+    """How a checkpointer writes and reads the state: the types in it, and no others."""
+    return JsonPlusSerializer(allowed_msgpack_modules=KEPT_TYPES)
 
 
 def _add_prompt(builder: Builder, models: Models, memories: Memories) -> None:
@@ -240,7 +254,7 @@ async def route_after_tool(state: ConversationState) -> Literal["check_facts", "
 
 async def route_intent(state: ConversationState) -> Intent:
     """What the message does."""
-    return state["intent"]
+    return state["intent"] or "solve"
 
 
 async def route_conflicts(

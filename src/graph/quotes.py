@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from src.graph.conversation_state import TurnContext
 from src.llm.prompts.memory_context import MAX_MEMORY
+from src.memory.facts import fact_uid
+from src.memory.relative_dates import resolved_dates
 from src.memory.retriever import Hit
+from src.memory.voices import UNKNOWN
 from src.time_zones import local_time
 
 
@@ -14,12 +18,16 @@ def memory_record(number: int, hit: Hit, time_zone: str) -> dict[str, Any]:
     """A hit as the model sees it."""
     record: dict[str, Any] = {
         "n": number,
+        "id": hit_id(hit),
         "uid": hit.uid,
         "said_at": f"{local_time(hit.said_at, time_zone):%Y-%m-%d %H:%M}",
         "text": hit.text[:MAX_MEMORY],
     }
+    record |= whose(hit)
     if hit.retired:
-        record["note"] = "replaced by something newer"
+        record["note"] = "held earlier, not any more"
+    if hit.successor is not None:
+        record["replaced_by"] = fact_uid(hit.successor)
     if hit.kind == "summary":
         record["note"] = "a summary"
     if hit.speaker == "assistant":
@@ -27,13 +35,49 @@ def memory_record(number: int, hit: Hit, time_zone: str) -> dict[str, Any]:
     return record
 
 
+def whose(hit: Hit) -> dict[str, str]:
+    """Whose words they are, where they are not simply the user's."""
+    if not hit.is_own:
+        return {"words_of": hit.author or UNKNOWN}
+    return {"speaker": hit.author} if hit.author else {}
+
+
+def words_and_dates(hit: Hit, time_zone: str) -> dict[str, Any]:
+    """Of what counts from the day on which it was said: those words, and which days they mean.
+
+    A fact's text has the dates in their place, a message's has not.
+    """
+    dates = resolved_dates(hit.words, local_time(hit.said_at, time_zone))
+    return {"quote": hit.words[:MAX_MEMORY], "dates": dates} if dates else {}
+
+
+def hit_id(hit: Hit) -> str:
+    """What names the hit itself: ``fact-12``, ``msg-12`` or ``summary-3``."""
+    if hit.kind == "memory":
+        return fact_uid(hit.source_id)
+    return f"summary-{hit.source_id}" if hit.kind == "summary" else f"msg-{hit.source_id}"
+
+
+def reference_names(hits: Sequence[Hit]) -> dict[str, int]:
+    """The ids by which a model may cite the hits, and the place of each among them.
+
+    Several facts may be told by one message; its uid stands for the first of them.
+    """
+    names = {hit.uid: place for place, hit in reversed(list(enumerate(hits)))}
+    return names | {hit_id(hit): place for place, hit in enumerate(hits)}
+
+
 def context_records(hits: list[Hit], context: TurnContext) -> list[dict[str, Any]]:
     """The quotes as the model sees them."""
     return [
         {
+            "id": hit_id(hit),
             "uid": hit.uid,
             "said_at": f"{local_time(hit.said_at, context.time_zone):%Y-%m-%d %H:%M}",
             "text": hit.text[:MAX_MEMORY],
+            **whose(hit),
+            **({} if hit.is_of(context.speaker_id) else {"of_asker": False}),
+            **({"note": "held earlier, not any more"} if hit.retired else {}),
             "similarity": round(hit.similarity, 2),
             "lexical": round(hit.channels["lexical"], 1),
         }

@@ -45,9 +45,11 @@ async def search_taught(
             conversation_id=context.conversation_id,
             before_position=history[-1]["position"] if history else 0,
             kinds=TAUGHT,
+            speaker_id=context.speaker_id,
         )
     )
-    return [hit for hit in hits if _tells(hit) and (with_retired or not hit.retired)][:limit]
+    taught = [hit for hit in hits if hit.is_own and _tells(hit)]
+    return [hit for hit in taught if with_retired or not hit.retired][:limit]
 
 
 def _tells(hit: Hit) -> bool:

@@ -1,61 +1,94 @@
-"""References in answers: which of them point to something, and which the model made up."""
+"""References in answers: which of them point to something, and which the model made up.
+
+A model cites by the numbers or the ids that it was shown: [7], [fact-12], [msg-12]. The user sees
+1, 2, 3, in the order in which the answer mentions them.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterable, Mapping
 
-# [1] and the spaces before it; not the text of a Markdown link.
-NUMBER = re.compile(r"(?<![ \t])[ \t]*\[(\d{1,3})\](?!\()")
-NUMBER_LIST = re.compile(r"\[(\d{1,3}(?:\s*[,;]\s*\d{1,3})+)\](?!\()")
+_ID = r"(?:msg|fact|summary|sum|mem)-"
+_ONE = rf"(?:\d{{1,3}}|{_ID}\w{{1,40}})"
+# A reference and the spaces before it; not the text of a Markdown link.
+REFERENCE = re.compile(rf"(?<![ \t])[ \t]*\[(?:(\d{{1,3}})|\s*({_ID}[\w-]{{1,40}})\s*)\](?!\()")
+REFERENCE_LIST = re.compile(rf"\[({_ONE}(?:\s*[,;]\s*{_ONE})+)\](?!\()")
 # Markdown's code, in which [1] is an index; the backtick in "м`ясо" begins none.
-CODE = re.compile(r"```.*?(?:```|\Z)|(?<!\w)`[^`\n]+`(?!\w)", re.DOTALL)
-UID = re.compile(r"(?<![ \t])[ \t]*\[\s*((?:msg|sum|mem)-[\w-]{1,40})\s*\](?!\()")
-UID_LIST = re.compile(r"\[((?:msg|sum|mem)-\w+(?:\s*[,;]\s*(?:msg|sum|mem)-\w+)+)\](?!\()")
+CODE = r"```.*?(?:```|\Z)|(?<!\w)`[^`\n]+`(?!\w)"
+CLAUSE = re.compile(r"[.!?…:\n]+|[,;](?![^\[\]\n]{0,20}\])")  # "[1, 2]" is not divided
+MIN_WORDS = 3  # of a clause with brackets, these among them: fewer may well be the model's own
+MAX_CLAUSES = 40  # of those: each is looked for at every place of the answer
 
 
-def verify_numbers(answer: str, known: Collection[int]) -> tuple[str, list[int]]:
-    """Drop ``[n]`` that are not among ``known``; the answer, and the numbers that stay.
+def number_references(
+    answer: str, known: Mapping[str, int], *, said: Iterable[str] = ()
+) -> tuple[str, list[int]]:
+    """Number the references 1, 2, 3 by their first mention, and drop those that lead nowhere.
 
-    In the answer ``[1, 2]`` counts as ``[1][2]``; code in it stays as it is.
+    ``[1, 2]`` counts as ``[1][2]``. Code stays as it is, and so do brackets that the user wrote.
+
+    Args:
+        answer: What the model wrote.
+        known: By what it may cite, numbers and ids, and the source that each stands for.
+        said: Texts of the user that the answer may quote.
+
+    Returns:
+        The answer, and the sources in the order of their new numbers.
     """
-    cited: list[int] = []
-
-    def check(match: re.Match[str]) -> str:
-        number = int(match[1])
-        if number not in known:
-            return ""
-        cited.append(number)
-        return match[0]
-
-    def verify(text: str) -> str:
-        return NUMBER.sub(check, NUMBER_LIST.sub(lambda m: _apart(m[1]), text))
-
-    return _outside_code(answer, verify), sorted(set(cited))
+    references = References()
+    return references.number(answer, known, said=said), references.cited
 
 
-def verify_uids(answer: str, known: Collection[str]) -> tuple[str, list[str]]:
-    """Drop ``[msg-12]`` that are not among ``known``; the answer, and the uids that stay."""
-    cited: list[str] = []
+class References:
+    """Those of one answer, which may come in pieces that divide neither a reference nor code.
 
-    def check(match: re.Match[str]) -> str:
-        if match[1] not in known:
-            return ""
-        cited.append(match[1])
-        return match[0]
+    Attributes:
+        cited: The sources in the order of their new numbers.
+    """
 
-    separate = UID_LIST.sub(lambda m: _apart(m[1]), answer)
-    checked = UID.sub(check, separate)
-    return checked, list(dict.fromkeys(cited))
+    def __init__(self) -> None:
+        """Nothing is cited yet."""
+        self.cited: list[int] = []
+
+    def number(self, piece: str, known: Mapping[str, int], *, said: Iterable[str] = ()) -> str:
+        """The next piece, as ``number_references`` changes the whole."""
+        if "[" not in piece:
+            return piece
+        return _outside(_kept(said), piece, lambda text: self._change(text, known))
+
+    def _change(self, text: str, known: Mapping[str, int]) -> str:
+        def number(match: re.Match[str]) -> str:
+            source = known.get(match[1] or match[2])
+            if source is None:
+                return ""
+            if source not in self.cited:
+                self.cited.append(source)
+            spaces = match[0].partition("[")[0]
+            return f"{spaces}[{self.cited.index(source) + 1}]"
+
+        return REFERENCE.sub(number, REFERENCE_LIST.sub(lambda m: _apart(m[1]), text))
 
 
-def _outside_code(text: str, change: Callable[[str], str]) -> str:
-    """The text, changed everywhere but in Markdown's code."""
+def _kept(said: Iterable[str]) -> re.Pattern[str]:
+    """What stays as it is: code, and clauses of the user's in which brackets stand."""
+    clauses = {clause.strip() for text in said if "[" in text for clause in CLAUSE.split(text)}
+    own = {c for c in clauses if _holds_reference(c) and len(c.split()) >= MIN_WORDS}
+    longest = sorted(own, key=len, reverse=True)[:MAX_CLAUSES]
+    return re.compile("|".join([CODE, *map(re.escape, longest)]), re.DOTALL)
+
+
+def _holds_reference(text: str) -> bool:
+    return REFERENCE.search(text) is not None or REFERENCE_LIST.search(text) is not None
+
+
+def _outside(kept: re.Pattern[str], text: str, change: Callable[[str], str]) -> str:
+    """The text, changed everywhere but in what is kept."""
     changed: list[str] = []
     end = 0
-    for code in CODE.finditer(text):
-        changed += [change(text[end : code.start()]), code[0]]
-        end = code.end()
+    for piece in kept.finditer(text):
+        changed += [change(text[end : piece.start()]), piece[0]]
+        end = piece.end()
     return "".join([*changed, change(text[end:])])
 
 

@@ -1,8 +1,9 @@
 """The gate before the memory: which facts that a model proposes may be stored.
 
-A model invents, mixes things up and can be talked into things. These checks need no model: what
-is stored was said by the user, in his own alphabet, with his own numbers, and is neither a secret
-nor an order to the assistant.
+A model invents, mixes things up and can be talked into things. These checks need no model and look
+at no wording: what is stored was said by the user, in his own alphabet, with his own numbers; it
+is no secret, and imitates nothing that only the program writes. That he typed the words himself is
+known by their provenance (``MemoryWriter``).
 """
 
 from __future__ import annotations
@@ -10,31 +11,25 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from typing import Literal, get_args
+from typing import Literal
 
-from src.memory.facts import CandidateFact, MemoryType
-from src.memory.instruction_text import reads_as_instruction
+from src.language.plain_text import normalise, plain
+from src.memory.facts import Fact
+from src.memory.imitations import imitates
 from src.memory.number_words import read_numbers
-from src.memory.plain_text import normalise, plain
 from src.memory.sensitive_text import holds_secret
 
 Reason = Literal[
-    "bad_type", "bad_importance", "bad_dates", "empty", "too_long", "quote_not_said", "secret",
-    "instruction", "question", "other_script", "number_not_said",
+    "bad_dates", "empty", "too_long", "quote_not_said", "secret", "imitation", "question",
+    "other_script", "number_not_said",
 ]  # fmt: skip
 
 MIN_TEXT = 3  # characters; a shorter text says nothing
 MAX_TEXT = 400  # one sentence, perhaps two
 MAX_QUOTE = 1000
 MAX_PART = 400  # characters of the subject, the relation and the object
-IMPORTANCE = range(1, 11)
 EDGES = " \"'.,;:!?()-…"  # around a quote, where models add and drop signs
 
-ASKING = re.compile(
-    r"(?:а |и |і |and |so |but )?(?:кто|что|где|куда|откуда|когда|как|сколько|почему|зачем"
-    r"|как\w{2,3}|чей|хто|що|де|куди|звідки|коли|як|скільки|чому|навіщо|як\w{1,2}|чи|what|when|where|who"
-    r"|whom|whose|how|why|which|is|are|am|was|were|do|does|did|can|could|will|would|should|have|has)\b"
-)
 # Words that make 7 o'clock 19:00.
 AFTERNOON = re.compile(
     r"\b(?:дня|вечер\w*|вечор\w*|ночи|ночі|вдень|днем|p\.?m|evening|afternoon)\b"
@@ -46,7 +41,7 @@ UKRAINIAN = frozenset("іїєґ")
 
 
 def refuse(
-    candidate: CandidateFact, said: str, *, allowed_numbers: frozenset[str] = frozenset()
+    candidate: Fact, said: str, *, allowed_numbers: frozenset[str] = frozenset()
 ) -> Reason | None:
     """Why the fact may not be stored; None when it may.
 
@@ -64,13 +59,10 @@ def refuse(
         return "secret"
     if (reason := _shape(candidate)) is not None:
         return reason
-    before = _words_before(plain(candidate.quote).strip(EDGES), plain(said))
-    if before is None:
+    if not _was_said(plain(candidate.quote).strip(EDGES), plain(said)):
         return "quote_not_said"
-    if reads_as_instruction(candidate.text, is_statement=True) or any(
-        map(reads_as_instruction, (*parts[1:], f"{before}{candidate.quote}"))
-    ):
-        return "instruction"
+    if any(map(imitates, (*parts, candidate.quote))):
+        return "imitation"
     if _only_asks(candidate):
         return "question"
     if not _same_alphabet(candidate.text, candidate.quote, said):
@@ -80,12 +72,8 @@ def refuse(
     return None if any(_digits(text) <= numbers for text in written) else "number_not_said"
 
 
-def _shape(candidate: CandidateFact) -> Reason | None:
+def _shape(candidate: Fact) -> Reason | None:
     """What is wrong with the fields by themselves."""
-    if candidate.memory_type not in get_args(MemoryType):
-        return "bad_type"
-    if candidate.importance not in IMPORTANCE:
-        return "bad_importance"
     start, end = candidate.valid_from, candidate.valid_until
     if start and end and ((start.utcoffset() is None) != (end.utcoffset() is None) or start > end):
         return "bad_dates"
@@ -100,11 +88,10 @@ def _shape(candidate: CandidateFact) -> Reason | None:
     return None if has_words and len(normalise(candidate.text)) >= MIN_TEXT else "empty"
 
 
-def _words_before(quote: str, said: str) -> str | None:
-    """The words before the quote up to the last sign, with a space; None when it was not said.
+def _was_said(quote: str, said: str) -> bool:
+    """Whether the quote stands in the message, beginning and ending where words do.
 
-    The quote must begin and end where words do. Both are as ``plain`` leaves them. The words
-    before it tell "I always ..." from "always ...".
+    Both are as ``plain`` leaves them.
     """
     start = said.find(quote)
     while start >= 0:
@@ -112,19 +99,17 @@ def _words_before(quote: str, said: str) -> str | None:
         cut_before = start > 0 and said[start - 1].isalnum() and quote[0].isalnum()
         cut_after = said[end : end + 1].isalnum() and quote[-1].isalnum()
         if not cut_before and not cut_after:
-            words = re.search(r"[\w '-]*$", said[max(0, start - 60) : start])
-            return words.group() if words else ""
+            return True
         start = said.find(quote, start + 1)
-    return None
+    return False
 
 
-def _only_asks(candidate: CandidateFact) -> bool:
-    """Whether the fact, or all that the user said of it, is a question."""
+def _only_asks(candidate: Fact) -> bool:
+    """Whether the fact, or all that the user said of it, is a question by its mark."""
     if candidate.text.rstrip().endswith("?"):
         return True
     quote = plain(candidate.quote)
-    one_sentence = not re.search(r"[.!?,;:]", quote[:-1])
-    return quote.endswith("?") and one_sentence and ASKING.match(quote) is not None
+    return quote.endswith("?") and not re.search(r"[.!?,;:]", quote[:-1])
 
 
 def _same_alphabet(text: str, quote: str, said: str) -> bool:

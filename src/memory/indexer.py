@@ -186,7 +186,7 @@ class Indexer:
                 NewDocument(
                     kind="message",
                     source_id=message.id,
-                    speaker=message.role,
+                    speaker=_speaker(message),
                     said_at=message.said_at,
                     terms=terms(message.text),
                     is_continued=continues_talk(previous, message.said_at),
@@ -194,6 +194,12 @@ class Indexer:
             )
             previous = message.said_at
         return documents
+
+
+def _speaker(message: UnindexedMessage) -> str:
+    """Who says it: the name, where it is not simply the user, else the role."""
+    name = message.speaker or message.role
+    return message.role if name.lower() in UNNAMED_SPEAKERS else name
 
 
 def continues_talk(previous: datetime | None, said_at: datetime) -> bool:

@@ -4,22 +4,46 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import NamedTuple
 
 from src.errors import StorageError
-from src.memory.facts import CandidateFact, Origin
+from src.memory.facts import Fact, Origin, fact_uid
+from src.memory.forgetter import MAX_NEAREST, Forgetter, Forgotten, Named
 from src.memory.retriever import Hit, Query, Retriever
 from src.memory.writer import MemoryWriter, Outcome, Said
-from src.storage.forgetting_repo import ForgettingRepository
 from src.storage.global_settings_repo import GlobalSettings, GlobalSettingsRepository
-from src.storage.memory_repo import Memory
+from src.storage.memory_rows import Memory
 from src.storage.memory_shelf_repo import MemoryShelfRepository, SourceMessage
 from src.storage.owner import Owner
-from src.storage.pg_client import PgClient
+from src.storage.pg_client import PgClient, Transaction
+from src.storage.undo_repo import UndoRepository
 
 logger = logging.getLogger(__name__)
 
 KEY_FACT_IMPORTANCE = 7  # facts of at least so much are always in the prompt
 MAX_KEY_FACTS = 20
+
+
+@dataclass(frozen=True)
+class Forgetting:
+    """What forgets, and what takes that back."""
+
+    forgetter: Forgetter
+    undoing: UndoRepository
+
+
+class Undone(NamedTuple):
+    """What was taken back.
+
+    Attributes:
+        text: The fact that is not believed any more; None when a forgetting was taken back.
+        restored: What holds, or is known, again.
+    """
+
+    text: str | None
+    restored: list[str]
 
 
 class Memories:
@@ -29,7 +53,7 @@ class Memories:
         self,
         client: PgClient,
         shelf: MemoryShelfRepository,
-        forgetting: ForgettingRepository,
+        forgetting: Forgetting,
         retriever: Retriever,
         writer: MemoryWriter,
         settings: GlobalSettingsRepository,
@@ -37,7 +61,8 @@ class Memories:
         """Bring together what ``src/application.py`` built."""
         self._client = client
         self._shelf = shelf
-        self._forgetting = forgetting
+        self._forgetter = forgetting.forgetter
+        self._undoing = forgetting.undoing
         self._retriever = retriever
         self._writer = writer
         self._settings = settings
@@ -71,7 +96,7 @@ class Memories:
     async def remember(
         self,
         owner: Owner,
-        candidate: CandidateFact,
+        candidate: Fact,
         said: Said,
         *,
         origin: Origin,
@@ -83,14 +108,41 @@ class Memories:
         )
 
     async def forget(
-        self, owner: Owner, uids: Sequence[str], *, request_id: int | None = None
-    ) -> list[str]:
-        """Forget what was said in these messages; the texts of what is gone."""
-        return await self._client.run(self._forgetting.forget, owner, uids, request_id=request_id)
+        self,
+        owner: Owner,
+        ids: Sequence[str],
+        *,
+        about: str = "",
+        request_id: int | None = None,
+    ) -> Forgotten:
+        """Forget these facts and whole messages; see ``Forgetter.forget``."""
+        return await self._client.run(
+            self._forgetter.forget, owner, ids, about=about, request_id=request_id
+        )
 
-    async def forget_all_facts(self, owner: Owner) -> int:
-        """Forget every fact; how many held."""
-        return await self._client.run(self._forgetting.forget_all_facts, owner)
+    async def forget_about(
+        self,
+        owner: Owner,
+        about: str,
+        *,
+        everything: bool = False,
+        request_id: int | None = None,
+    ) -> Forgotten:
+        """Forget what a request surely means; when nothing does, say what comes nearest."""
+        found = await self._client.run(
+            self._forgetter.forget_about, owner, about, everything=everything,
+            request_id=request_id,
+        )  # fmt: skip
+        if found.texts or found.ask or found.nearest or not about.strip():
+            return found
+        query = Query(owner, about, datetime.now(UTC), limit=MAX_NEAREST, kinds=("memory",))
+        hits = [hit for hit in await self.search(query) if hit.kind == "memory"]
+        near = tuple(Named(fact_uid(hit.source_id), hit.text) for hit in hits[:MAX_NEAREST])
+        return Forgotten(nearest=near)
+
+    async def keep_private(self, owner: Owner, message_id: int) -> None:
+        """Let a message, and the answer to it, be remembered nowhere but in the window."""
+        await self._client.run(self._forgetter.keep_private, owner, message_id)
 
     async def list_memories(
         self, owner: Owner, *, limit: int = 10, offset: int = 0
@@ -102,11 +154,32 @@ class Memories:
         """How many facts hold."""
         return await self._client.run(self._shelf.count, owner)
 
-    async def undo(
-        self, owner: Owner, memory_id: int | None = None
-    ) -> tuple[str, list[str]] | None:
-        """Take back the last replacement; see ``MemoryShelfRepository.undo_replacement``."""
-        return await self._client.run(self._shelf.undo_replacement, owner, memory_id)
+    async def undo(self, owner: Owner, memory_id: int | None = None) -> Undone | None:
+        """Take back the last replacement or forgetting, or the replacement by ``memory_id``."""
+        return await self._client.run(self._undo, owner, memory_id)
+
+    async def undo_forgetting(self, owner: Owner, number: int) -> Undone | None:
+        """Take back a certain forgetting, if it is not too late."""
+
+        def work(transaction: Transaction) -> Undone | None:
+            restored = self._undoing.restore(transaction, owner, number)
+            return None if restored is None else Undone(None, restored)
+
+        return await self._client.run(self._client.in_transaction, work)
+
+    def _undo(self, owner: Owner, memory_id: int | None) -> Undone | None:
+        def work(transaction: Transaction) -> Undone | None:
+            replaced = self._shelf.find_replacement(transaction, owner, memory_id)
+            last = self._undoing.find_last(transaction, owner) if memory_id is None else None
+            if last is not None and (replaced is None or last[1] > replaced.at):
+                restored = self._undoing.restore(transaction, owner, last[0])
+                return Undone(None, restored or [])
+            if replaced is None:
+                return None
+            back = self._shelf.undo_replacement(transaction, owner, replaced)
+            return Undone(replaced.text, back)
+
+        return self._client.in_transaction(work)
 
     async def find_source(self, owner: Owner, uid: str) -> SourceMessage | None:
         """The message behind a reference, or what is kept of it."""

@@ -105,14 +105,33 @@ def resolve_dates(text: str, said_at: datetime) -> str | None:
     if len(text) > MAX_TEXT:
         return None
     source = tidy(text)
+    changes = _changes(source, said_at)
+    if changes is None:
+        return None
+    for start, end, phrase in reversed(changes):
+        source = source[:start] + phrase + source[end:]
+    return source if changes else text
+
+
+def resolved_dates(text: str, said_at: datetime) -> list[str]:
+    """The dates that ``resolve_dates`` would put in, to stand beside words that stay as said.
+
+    None for what it would not touch or not understand.
+    """
+    if len(text) > MAX_TEXT or not may_name_time(text.lower()):
+        return []
+    phrases = [phrase for _, _, phrase in _changes(tidy(text), said_at) or ()]
+    return [bare_english(phrase[:1].lower() + phrase[1:]) for phrase in phrases]
+
+
+def _changes(source: str, said_at: datetime) -> list[tuple[int, int, str]] | None:
+    """What to put where; None when a day cannot be told."""
     fact = _Fact(source, fold(source), said_at.replace(tzinfo=None))
     try:
         changes = [_change(span, fact) for span in _ends(find_spans(fact.folded), fact)]
     except (_UncertainError, ValueError, OverflowError):
         return None
-    for start, end, phrase in reversed([change for change in changes if change is not None]):
-        source = source[:start] + phrase + source[end:]
-    return source if any(changes) else text
+    return [change for change in changes if change is not None]
 
 
 def when_valid(text: str, said_at: datetime) -> Period | None:

@@ -6,18 +6,20 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from uuid import UUID
 
 from src.errors import AppError, ModelError, ModelUnavailableError, StorageError
+from src.language.relation_questions import asked_relations
 from src.llm.rerank import Reranker
 from src.memory.embedding_space import RELATED, EmbeddingSpace
+from src.memory.overviews import Overview, read_overview
 from src.memory.ranking import RankedDocument, RankedQuery, rank
-from src.memory.relation_questions import asked_relations
 from src.memory.relations import canonical_subject
 from src.memory.terms import WORD, terms
 from src.memory.time_expressions import TimeQuery, read_time
+from src.storage.overview_repo import Listed, OverviewRepository
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
 from src.storage.retrieval_repo import CandidateDocument, RetrievalRepository, SearchRequest
@@ -28,6 +30,8 @@ logger = logging.getLogger(__name__)
 EMBED_DEADLINE = 0.4  # seconds; then the search goes on by words alone
 RERANKED = 30  # documents that a cross-encoder looks at
 MAX_QUERY = 2000  # characters
+Bounds = tuple[datetime | None, datetime | None]
+OVERVIEW = 20  # lines of an overview at least; it is cut to the prompt's budget afterwards
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,11 @@ class Query:
         before_position: See ``conversation_id``.
         with_assistant: Also what the bot said.
         kinds: Which documents count.
+        by_words_only: Whether the text goes to no embedder.
+        types: Which types of facts count; None: all of them, and messages.
+        since: Only what was said from then on (aware).
+        until: Only what was said before (aware).
+        speaker_id: In a group, who asks: an overview of him lists what he told.
     """
 
     owner: Owner
@@ -56,6 +65,19 @@ class Query:
     before_position: int = 0
     with_assistant: bool = False
     kinds: Sequence[Kind] = ("message", "memory", "summary")
+    by_words_only: bool = False
+    types: Sequence[str] | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    speaker_id: int | None = None
+
+    def overview(self) -> Overview | None:
+        """The overview that is asked for: by the text, or by a listing without a text."""
+        if self.text.strip():
+            return read_overview(self.text, self.now)
+        if self.types is not None and not {"message", "summary"} & set(self.types):
+            return Overview("profile")
+        return Overview("period")
 
 
 @dataclass(frozen=True)
@@ -75,6 +97,11 @@ class Hit:
         channels: What the sum is made of: ``dense``, ``lexical``, ``links``.
         memory_type: Of a fact.
         retired: Whether it is a fact that does not hold any more, or the message that told one.
+        successor: Of such a fact, the one that holds instead, or tells its end.
+        is_own: Whether the sender typed it himself; else they are words of others.
+        author: Whose words they are, by name, where they are not simply the user's.
+        author_id: Who told it, in a group.
+        quote: Of a fact: the user's own words behind it, in which "tomorrow" still stands.
     """
 
     uid: str
@@ -89,6 +116,20 @@ class Hit:
     channels: dict[str, float] = field(default_factory=dict)
     memory_type: str | None = None
     retired: bool = False
+    successor: int | None = None
+    is_own: bool = True
+    author: str | None = None
+    author_id: int | None = None
+    quote: str | None = None
+
+    @property
+    def words(self) -> str:
+        """What the user said, word for word."""
+        return self.quote or self.text
+
+    def is_of(self, speaker_id: int | None) -> bool:
+        """Whether it tells of the one who asks: of the user, or of this member of the group."""
+        return self.is_own and (speaker_id is None or self.author_id in (None, speaker_id))
 
 
 class Retriever:
@@ -99,6 +140,7 @@ class Retriever:
         client: PgClient,
         repository: RetrievalRepository,
         space: EmbeddingSpace,
+        overviews: OverviewRepository,
         *,
         reranker: Reranker | None = None,
     ) -> None:
@@ -106,6 +148,7 @@ class Retriever:
         self._client = client
         self._repository = repository
         self._space = space
+        self._overviews = overviews
         self._reranker = reranker
         self._ahead: set[asyncio.Task[None]] = set()
 
@@ -125,8 +168,16 @@ class Retriever:
             await self._space.embed_query(text)
 
     async def search(self, query: Query) -> list[Hit]:
-        """The best hits, best first; never fails: what is broken is logged and left out."""
+        """The best hits, best first; never fails: what is broken is logged and left out.
+
+        A question for an overview ("what do you know about me?") is answered by kind and time.
+        """
         try:
+            overview = query.overview()
+            if overview is not None:
+                listed = await self._list(query, overview)
+                if listed or overview.kind != "work":  # nothing may be known as work
+                    return listed
             return await self._search(query)
         except StorageError as error:
             logger.warning("nothing could be searched", exc_info=error)
@@ -143,7 +194,7 @@ class Retriever:
         text = _searched(query.text)
         time = read_time(text, query.now)
         periods = [(period.start, period.end) for period in time.periods]
-        vector, model_id = await self._embed(text)
+        vector, model_id = (None, None) if query.by_words_only else await self._embed(text)
         candidates = await self._client.run(
             self._repository.search,
             SearchRequest(
@@ -162,13 +213,66 @@ class Retriever:
         words = frozenset(word.removesuffix("'s") for word in WORD.findall(text.lower()))
         return candidates, RankedQuery(words, periods, time.asks_when, time.wants_history), time
 
+    async def _list(self, query: Query, overview: Overview) -> list[Hit]:
+        """Facts by kind, or messages by time; every period that the overview names."""
+        limit = max(query.limit, OVERVIEW)
+        bounds: list[Bounds] = [(p.start, p.end) for p in overview.periods]
+        periods = bounds or [(query.since, query.until)]
+        listed: list[Listed] = []
+        for period in periods:
+            if overview.kind == "period":
+                listed += await self._client.run(
+                    self._overviews.list_messages,
+                    query.owner,
+                    period=period,
+                    conversation_id=query.conversation_id,
+                    before_position=query.before_position,
+                    limit=limit,
+                )
+            else:
+                about = overview.kind if overview.kind != "profile" else None
+                listed += await self._client.run(
+                    self._overviews.list_facts,
+                    query.owner,
+                    types=query.types,
+                    about=about,
+                    period=period,
+                    speaker_id=query.speaker_id,
+                    limit=limit,
+                )
+        return [_listed_hit(entry) for entry in listed[:limit]]
+
     async def _search(self, query: Query) -> list[Hit]:
-        if not query.text.strip() or query.limit < 1:
+        if query.limit < 1:
             return []
         candidates, ranked_query, time = await self.find_candidates(query)
         ranked = rank(candidates, ranked_query)
         shown = [r for r in ranked if self._is_shown(r, query, time)]
-        return await self._best(query, _searched(query.text), shown)
+        return await self._with_successors(
+            query, await self._best(query, _searched(query.text), shown)
+        )
+
+    async def _with_successors(self, query: Query, hits: Sequence[Hit]) -> list[Hit]:
+        """The hits, with what holds now before each fact that it replaced or ended."""
+        retired = [hit for hit in hits if hit.retired]
+        if not retired:
+            return list(hits)
+        successors = await self._client.run(
+            self._overviews.find_successors,
+            query.owner,
+            facts=[hit.source_id for hit in retired if hit.kind == "memory"],
+            messages=[hit.source_id for hit in retired if hit.kind == "message"],
+        )
+        found = {hit.source_id: hit for hit in hits if hit.kind == "memory"}
+        ordered: dict[tuple[Kind, int], Hit] = {}
+        for hit in hits:
+            entry = successors.get((hit.kind, hit.source_id)) if hit.retired else None
+            if entry is not None:
+                now = found.get(entry.source_id) or _listed_hit(entry)
+                ordered.setdefault((now.kind, now.source_id), now)
+            successor = entry.source_id if entry is not None else None
+            ordered.setdefault((hit.kind, hit.source_id), replace(hit, successor=successor))
+        return list(ordered.values())[: query.limit + len(retired)]
 
     async def _embed(self, text: str) -> tuple[str | None, int | None]:
         """The query's vector and its model; nothing when there is none in time."""
@@ -182,11 +286,12 @@ class Retriever:
 
     def _is_shown(self, ranked: RankedDocument, query: Query, time: TimeQuery) -> bool:
         document = ranked.document
-        if document.kind not in query.kinds:
+        if document.kind not in query.kinds or not _is_wanted(document, query):
             return False
         moment = query.now.astimezone(UTC)
-        ended = document.valid_until is not None and document.valid_until <= moment
-        if ended and not time.wants_history and not time.periods:
+        until = document.valid_until  # what was over when it was told is history, and stays true
+        ended = until is not None and document.said_at < until <= moment
+        if ended and document.retired_at is None and not time.wants_history and not time.periods:
             return False
         if document.hops is not None or document.bm25 > 0:
             return True
@@ -224,7 +329,41 @@ class Retriever:
             channels=channels,
             memory_type=document.memory_type,
             retired=document.retired_at is not None,
+            is_own=document.is_own,
+            author=document.author,
+            author_id=document.author_id,
+            quote=document.quote,
         )
+
+
+def _is_wanted(document: CandidateDocument, query: Query) -> bool:
+    """Whether it is of the types, and was said in the time, to which the query is bound."""
+    said = document.said_at
+    if query.since is not None and said < query.since:
+        return False
+    if query.until is not None and said >= query.until:
+        return False
+    return query.types is None or (document.memory_type or document.kind) in query.types
+
+
+def _listed_hit(entry: Listed) -> Hit:
+    return Hit(
+        uid=entry.uid,
+        kind=entry.kind,
+        source_id=entry.source_id,
+        message_id=entry.message_id,
+        speaker="user",
+        text=entry.text,
+        said_at=entry.said_at,
+        score=0.0,
+        similarity=1.0,
+        channels={"dense": 0.0, "lexical": 0.0},
+        memory_type=entry.memory_type,
+        is_own=entry.is_own,
+        author=entry.author,
+        author_id=entry.author_id,
+        quote=entry.quote,
+    )
 
 
 def _searched(text: str) -> str:
@@ -239,8 +378,10 @@ def entity_terms(text: str) -> list[str]:
 
 
 def _once_each(ranked: Sequence[RankedDocument]) -> list[RankedDocument]:
-    """Of a fact and the message that told it only the better one."""
-    best: dict[str, RankedDocument] = {}
-    for entry in ranked:
-        best.setdefault(entry.document.uid, entry)
-    return list(best.values())
+    """Of a message and the facts that it told: the message, or those facts that are better."""
+    kinds: dict[str, str] = {}
+    return [
+        entry
+        for entry in ranked
+        if kinds.setdefault(entry.document.uid, entry.document.kind) == entry.document.kind
+    ]

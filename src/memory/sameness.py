@@ -15,8 +15,8 @@ from __future__ import annotations
 import hashlib
 import re
 
+from src.language.plain_text import normalise, word_set
 from src.memory.number_words import read_numbers
-from src.memory.plain_text import normalise, word_set
 from src.memory.relations import canonical_subject
 
 __all__ = ["content_hash", "is_same", "normalise"]
@@ -61,13 +61,14 @@ CLAUSES = re.compile(
 )
 
 
-def content_hash(text: str) -> str:
-    """The SHA-256 of the normalised text, in hexadecimal.
+def content_hash(text: str, speaker_id: int | None = None) -> str:
+    """The SHA-256 of the normalised text, in hexadecimal; with who said it, in a group.
 
     People choose the texts, so the hash must be one for which nobody can make two facts collide;
     and it must be the same in every process, as Python's own ``hash`` is not.
     """
-    return hashlib.sha256(normalise(text).encode("utf-8", "surrogatepass")).hexdigest()
+    told = normalise(text) if speaker_id is None else f"{speaker_id}: {normalise(text)}"
+    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def is_same(

@@ -11,7 +11,9 @@ import re
 import unicodedata
 from itertools import pairwise
 
-from src.memory.plain_text import INVISIBLE, TYPOGRAPHY, single_spaced
+from stdnum import iban, luhn
+
+from src.language.plain_text import INVISIBLE, TYPOGRAPHY, single_spaced
 
 CARD_DIGITS = range(13, 20)  # ISO/IEC 7812: a card number has 13 to 19 digits
 MIN_GROUP = 3  # digits; card numbers are written in groups of 4, 5 or 6, the last may be shorter
@@ -121,34 +123,20 @@ def _holds_card(digits: str) -> bool:
         number = ""
         for last in groups[first : first + len(CARD_DIGITS)]:
             number += last
-            if len(number) in CARD_DIGITS and number[0] in "23456" and passes_luhn(number):
+            if len(number) in CARD_DIGITS and number[0] in "23456" and luhn.is_valid(number):
                 return True
             if len(last) < MIN_GROUP or len(number) >= CARD_DIGITS.stop:
                 break
     return False
 
 
-def passes_luhn(number: str) -> bool:
-    """Whether the last digit is the check digit of the others (Luhn, ISO/IEC 7812-1 annex B)."""
-    doubled = [int(digit) * (1 + place % 2) for place, digit in enumerate(reversed(number))]
-    return sum(value - 9 if value > 9 else value for value in doubled) % 10 == 0
-
-
 def _is_iban(found: str) -> bool:
-    """Whether the check digits are right (ISO 13616: the number is 1 modulo 97).
+    """Whether it is an account number of a country that has them, with the right check digits.
 
     The last group may be a word that only follows the number, so it counts with and without.
     """
     shorter = re.split(r"[ -](?=\w*$)", found)[0]
-    for number in {re.sub(r"\W", "", found), re.sub(r"\W", "", shorter)}:
-        if 15 <= len(number) <= 34 and int(_base_36(number[4:] + number[:4])) % 97 == 1:
-            return True
-    return False
-
-
-def _base_36(number: str) -> str:
-    """Letters as the numbers 10 to 35, digits as they are."""
-    return "".join(str(int(character, 36)) for character in number)
+    return any(iban.is_valid(number, check_country=False) for number in (found, shorter))
 
 
 def _looks_random(token: str) -> bool:

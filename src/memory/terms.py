@@ -63,5 +63,10 @@ def _term(word: str) -> str:
         return ""
     if CYRILLIC.search(word):
         return word.replace("ё", "е").replace("'", "")[:PREFIX]
+    return stem_english(word.removesuffix("'s"))[:MAX_TERM]
+
+
+def stem_english(word: str) -> str:
+    """What the forms of an English word have in common, by Snowball."""
     with _stemmer_lock:
-        return str(_stemmer.stemWord(word.removesuffix("'s")))[:MAX_TERM]
+        return str(_stemmer.stemWord(word))

@@ -11,16 +11,20 @@ from datetime import datetime
 from typing import Literal
 
 from src.errors import ModelError, ModelUnavailableError
+from src.language.relation_questions import relation_term
+from src.language.relation_table import BY_NAME
+from src.memory.contradictions import ended_relations, is_value_change, replaces
+from src.memory.cutting import spans
 from src.memory.embedding_space import EmbeddingSpace
-from src.memory.facts import CandidateFact, Origin
+from src.memory.facts import WISH, Fact, Origin
 from src.memory.gate import refuse
-from src.memory.relation_questions import relation_term
-from src.memory.relations import canonical_relation, canonical_subject, is_update
+from src.memory.relations import canonical_relation, canonical_subject
 from src.memory.relative_dates import resolve_dates, when_valid
 from src.memory.sameness import content_hash, is_same
 from src.memory.terms import terms
 from src.storage.global_settings_repo import GlobalSettingsRepository
-from src.storage.memory_repo import MemoryRepository, NewMemory, Similar, Source
+from src.storage.memory_repo import MemoryRepository
+from src.storage.memory_rows import Memory, NewMemory, Similar, Source, Telling
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, Transaction
 from src.texts import detect_language
@@ -29,8 +33,11 @@ logger = logging.getLogger(__name__)
 
 EMBED_DEADLINE = 5.0  # seconds; a fact without a vector is embedded by the background job
 MAX_ENTITY = 60  # characters; longer objects are sentences, not names
+# Relations of the user himself whose facts are never too unimportant for the prompt.
+ALWAYS_KEY = frozenset({WISH, "name", "nickname", "native_language"})
 # Refusals whose text must not be kept anywhere.
 UNKEEPABLE = frozenset({"secret"})
+OTHERS_WORDS = "others_words"  # why a fact is refused that the user did not type himself
 
 
 @dataclass(frozen=True)
@@ -89,7 +96,7 @@ class MemoryWriter:
     async def remember(
         self,
         owner: Owner,
-        candidate: CandidateFact,
+        fact: Fact,
         said: Said,
         *,
         origin: Origin,
@@ -99,29 +106,33 @@ class MemoryWriter:
 
         Args:
             owner: Whose fact it is.
-            candidate: What a model proposes.
+            fact: What a model proposes.
             said: The message that is its source.
             origin: What kind of call this is.
-            contradicts: Ids of facts that a model found to contradict it.
+            contradicts: Ids of facts that it takes the place of: those of ``fact.replaces`` that
+                the model was shown, or those that it found in another way.
 
         Raises:
             StorageError: The database is away; nothing is stored.
         """
-        text = resolve_dates(candidate.text.strip(), said.said_at)
+        text = resolve_dates(fact.text, said.said_at)
         if text is None:
-            return await self._refuse(owner, candidate, said, origin, "unclear_date")
-        numbers = frozenset(_numbers(text)) - frozenset(_numbers(candidate.text))
-        resolved = replace(candidate, text=text)
+            return await self._refuse(owner, fact, said, origin, "unclear_date")
+        numbers = frozenset(_numbers(text)) - frozenset(_numbers(fact.text))
+        resolved = fact.model_copy(update={"text": text})
         reason = refuse(resolved, said.text, allowed_numbers=numbers)
         if reason is not None:
-            return await self._refuse(owner, candidate, said, origin, reason)
+            return await self._refuse(owner, fact, said, origin, reason)
         vector, model_id = await self._embed(text)
         memory = _new_memory(resolved, said, origin, vector)
         await self._client.run(self._settings.get)  # within the transaction none is fetched
-        return await self._client.run(
+        outcome: Outcome = await self._client.run(
             self._client.in_transaction,
             lambda t: self._store(t, owner, memory, model_id, contradicts),
         )
+        if outcome.reason == OTHERS_WORDS:
+            return await self._refuse(owner, fact, said, origin, OTHERS_WORDS)
+        return outcome
 
     def _store(
         self,
@@ -132,31 +143,54 @@ class MemoryWriter:
         contradicts: Collection[int],
     ) -> Outcome:
         self._memories.lock(transaction, owner)
-        uid = memory.source.uid
-        if not self._memories.is_there(transaction, owner, memory.source.message_id):
-            return Outcome("refused", memory.text, uid, reason="message_gone")
-        similar = self._memories.list_similar(transaction, owner, memory, model_id, contradicts)
-        for known in similar:
-            if self._is_same(memory, known):
-                if known.memory.retired_at is None:  # else the message is read once more
-                    self._memories.add_source(transaction, owner, known.memory.id, memory.source)
-                    self._memories.touch(transaction, owner, known.memory.id, memory.importance)
-                return Outcome("same", known.memory.text, uid, known.memory.id)
-        rivals = [k for k in similar if _is_rival(memory, k, contradicts)]
-        newer = [k for k in rivals if _said_later(k, memory)]
+        text, uid = memory.fact.text, memory.source.uid
+        said = self._memories.find_message(transaction, owner, memory.source.message_id)
+        if said is None or not spans(said.text, memory.source.quote):
+            return Outcome("refused", text, uid, reason="message_gone")
+        if not said.is_own:
+            return Outcome("refused", text, uid, reason=OTHERS_WORDS)
+        memory = _told_by(memory, said)
+        similar = self._memories.list_similar(
+            transaction, owner, memory, model_id,
+            contradicts=contradicts, ended=ended_relations(text),
+        )  # fmt: skip
+        known = next((entry for entry in similar if self._is_same(memory, entry)), None)
+        rivals = [k for k in similar if k is not known and _is_rival(memory, k, contradicts)]
         older = [k for k in rivals if not _said_later(k, memory)]
-        added = self._memories.add(transaction, owner, memory, model_id)
+        if known is not None:
+            return self._say_again(transaction, owner, memory, known, older)
+        newer = [k for k in rivals if _said_later(k, memory)]
+        added = self._memories.add(transaction, owner, _inheriting(memory, older), model_id)
         if newer:  # an old message is read late: what was said after it stands
             self._memories.retire(
                 transaction, owner, [added], successor=newer[0].memory.id, reason="outdated",
                 until=newer[0].memory.said_at,
             )  # fmt: skip
-            return Outcome("outdated", memory.text, uid, added)
+            return Outcome("outdated", text, uid, added)
         self._retire(transaction, owner, added, older, memory.source.said_at)
         limit = self._settings.last_known.max_memories_per_user
         self._memories.retire_surplus(transaction, owner, limit)
-        replaced = tuple(known.memory.text for known in older)
-        return Outcome("update" if older else "new", memory.text, uid, added, replaced)
+        replaced = tuple(entry.memory.text for entry in older)
+        return Outcome("update" if older else "new", text, uid, added, replaced)
+
+    def _say_again(
+        self,
+        transaction: Transaction,
+        owner: Owner,
+        memory: NewMemory,
+        known: Similar,
+        older: Sequence[Similar],
+    ) -> Outcome:
+        """A known fact was said once more: what it denies holds no more from now on."""
+        number, text = known.memory.id, known.memory.text
+        if known.memory.retired_at is not None:  # the message is read once more
+            return Outcome("same", text, memory.source.uid, number)
+        self._memories.add_source(transaction, owner, number, memory.source)
+        self._memories.touch(transaction, owner, number, _inheriting(memory, older).fact)
+        self._retire(transaction, owner, number, older, memory.source.said_at)
+        replaced = tuple(entry.memory.text for entry in older)
+        kind: Literal["same", "update"] = "update" if older else "same"
+        return Outcome(kind, text, memory.source.uid, number, replaced)
 
     def _retire(
         self,
@@ -176,11 +210,11 @@ class MemoryWriter:
         if known.content_hash == memory.content_hash:
             return True
         return is_same(
-            memory.text,
+            memory.fact.text,
             known.memory.text,
             similarity=self._space.similarity(known.cosine or 0.0),
             threshold=self._settings.last_known.memory_update_threshold,
-            subjects=(memory.subject, known.memory.subject),
+            subjects=(memory.fact.subject, known.memory.subject),
         )
 
     async def _embed(self, text: str) -> tuple[str | None, int | None]:
@@ -194,9 +228,9 @@ class MemoryWriter:
         return vector, model.id
 
     async def _refuse(
-        self, owner: Owner, candidate: CandidateFact, said: Said, origin: Origin, reason: str
+        self, owner: Owner, fact: Fact, said: Said, origin: Origin, reason: str
     ) -> Outcome:
-        text = None if reason in UNKEEPABLE else candidate.text[:400]
+        text = None if reason in UNKEEPABLE else fact.text[:400]
         await self._client.run(
             self._memories.add_rejected,
             owner,
@@ -206,41 +240,58 @@ class MemoryWriter:
             origin=origin,
         )
         logger.info("a fact was refused", extra={"reason": reason, "origin": origin})
-        return Outcome("refused", candidate.text, f"msg-{said.message_id}", reason=reason)
+        return Outcome("refused", fact.text, f"msg-{said.message_id}", reason=reason)
 
 
-def _new_memory(
-    candidate: CandidateFact, said: Said, origin: Origin, vector: str | None
-) -> NewMemory:
-    subject = canonical_subject(candidate.subject)
-    relation = canonical_relation(candidate.relation)
-    period = None
-    if candidate.memory_type == "event":
-        period = when_valid(candidate.text, said.said_at)
+def _new_memory(fact: Fact, said: Said, origin: Origin, vector: str | None) -> NewMemory:
+    subject = canonical_subject(fact.subject)
+    relation = canonical_relation(fact.relation)
+    period = when_valid(fact.text, said.said_at) if fact.memory_type == "event" else None
+    known = BY_NAME.get(relation)
+    is_key = known is not None and relation in ALWAYS_KEY and subject == "user"
+    row = fact.model_copy(
+        update={
+            "subject": subject,
+            "relation": relation,
+            "memory_type": "preference" if relation == WISH else fact.memory_type,
+            "importance": max(fact.importance, known.importance if known and is_key else 0),
+            "valid_from": fact.valid_from or (period.start if period else None),
+        }
+    )
     return NewMemory(
-        text=candidate.text,
-        memory_type=candidate.memory_type,
-        language=detect_language(candidate.text),
-        subject=subject,
-        relation=relation,
-        object=candidate.object[:400],
-        importance=candidate.importance,
+        fact=row,
+        language=detect_language(fact.text),
         origin=origin,
-        content_hash=content_hash(candidate.text),
-        source=Source(said.message_id, candidate.quote[:1000], said.said_at),
-        terms=[*terms(candidate.text), relation_term(relation)],
+        content_hash=content_hash(fact.text),
+        source=Source(said.message_id, fact.quote[:1000], said.said_at),
+        terms=fact_terms(fact.text, relation),
         vector=vector,
-        valid_from=candidate.valid_from or (period.start if period else None),
-        valid_until=candidate.valid_until,
-        entities=_entities(subject, candidate),
+        entities=_entities(subject, fact),
     )
 
 
-def _entities(subject: str, candidate: CandidateFact) -> list[tuple[str, str, str]]:
+def _told_by(memory: NewMemory, telling: Telling) -> NewMemory:
+    """The fact of the member who told it, where the owner is a group."""
+    if telling.speaker_id is None:
+        return memory
+    return replace(
+        memory,
+        speaker_id=telling.speaker_id,
+        speaker=telling.speaker,
+        content_hash=content_hash(memory.fact.text, telling.speaker_id),
+    )
+
+
+def fact_terms(text: str, relation: str) -> list[str]:
+    """The search terms of a fact: its words, and its relation for questions that ask for it."""
+    return [*terms(text), relation_term(relation)]
+
+
+def _entities(subject: str, fact: Fact) -> list[tuple[str, str, str]]:
     """The person or thing that the fact is about, and what it leads to when that is a name."""
-    names = [(candidate.subject, subject, "subject")]
-    if len(candidate.object) <= MAX_ENTITY:
-        names.append((candidate.object, canonical_subject(candidate.object), "object"))
+    names = [(fact.subject, subject, "subject")]
+    if len(fact.object) <= MAX_ENTITY:
+        names.append((fact.object, canonical_subject(fact.object), "object"))
     return [
         (name[:MAX_ENTITY], " ".join(sorted(set(terms(normal)))) or normal, kind)
         for name, normal, kind in names
@@ -248,34 +299,45 @@ def _entities(subject: str, candidate: CandidateFact) -> list[tuple[str, str, st
     ]
 
 
+def _inheriting(memory: NewMemory, replaced: Sequence[Similar]) -> NewMemory:
+    """What takes the place of a fact is as important as it was, and pinned if it was."""
+    if not replaced:
+        return memory
+    inherited = {
+        "importance": max(memory.fact.importance, *(k.memory.importance for k in replaced)),
+        "pinned": memory.fact.pinned or any(k.memory.pinned for k in replaced),
+    }
+    return replace(memory, fact=memory.fact.model_copy(update=inherited))
+
+
 def _is_rival(memory: NewMemory, known: Similar, contradicts: Collection[int]) -> bool:
-    """Whether both cannot hold: by a relation with one value, or because a model says so."""
+    """Whether both cannot hold: because a model says so, or by a rule."""
     if known.memory.retired_at is not None:
         return False
     if known.memory.id in contradicts:
         return True
     if not _overlap(memory, known):
         return False
-    candidate = CandidateFact(
+    old = _as_fact(known.memory)
+    if known.memory.uid == memory.source.uid:  # one message tells both: "quit, a driver now"
+        return is_value_change(memory.fact, old)
+    return replaces(memory.fact, old)
+
+
+def _as_fact(memory: Memory) -> Fact:
+    return Fact(
         text=memory.text,
-        memory_type="user_fact",
-        importance=memory.importance,
-        quote=memory.source.quote,
         subject=memory.subject,
         relation=memory.relation,
         object=memory.object,
-    )
-    old = known.memory
-    return is_update(
-        new=candidate, old_subject=old.subject, old_relation=old.relation, old_object=old.object
     )
 
 
 def _overlap(memory: NewMemory, known: Similar) -> bool:
     """Whether the times in which both hold meet; an open end meets everything."""
-    old = known.memory
-    starts_after = memory.valid_from and old.valid_until and memory.valid_from >= old.valid_until
-    ends_before = memory.valid_until and old.valid_from and memory.valid_until <= old.valid_from
+    new, old = memory.fact, known.memory
+    starts_after = new.valid_from and old.valid_until and new.valid_from >= old.valid_until
+    ends_before = new.valid_until and old.valid_from and new.valid_until <= old.valid_from
     return not (starts_after or ends_before)
 
 

@@ -18,12 +18,19 @@ from langgraph.errors import GraphRecursionError
 from src.errors import ConversationGoneError, StorageError
 from src.graph.conversation_state import ConversationState, TurnContext
 from src.graph.main_graph import Graph
+from src.graph.new_messages import asked_text, new_messages, voice_of
+from src.language.requests import asks_to_keep_private
 from src.llm.prompts.time_label import add_time_label
+from src.logs import log_extra
 from src.memory.memories import Memories
+from src.memory.retriever import Hit
+from src.memory.voices import TYPED, Voice
 from src.metrics import Metrics
 from src.services.answer_bounds import Writing, bounded
+from src.services.confirmation import asked_before, reads_as_yes
 from src.services.history_reader import HistoryReader
-from src.services.sources import cited_sources
+from src.services.private_answers import repeats_private
+from src.services.sources import GrowingReferences, cited_sources
 from src.services.tool_history_service import ToolHistoryService
 from src.services.turn_control import TurnControl, TurnCutError, TurnStoppedError
 from src.storage.conversation_repo import (
@@ -31,6 +38,7 @@ from src.storage.conversation_repo import (
     HistoryMessage,
     TelegramOrigin,
 )
+from src.storage.erasure_repo import ErasureRepository
 from src.storage.global_settings_repo import GlobalSettingsRepository
 from src.storage.memory_job_repo import MemoryJobRepository
 from src.storage.owner import Owner
@@ -60,6 +68,7 @@ class IncomingMessage:
         mode: ``assistant`` or ``strict``.
         thread_id: The topic of a forum group, else 0.
         origin: Where in Telegram it stands; None in the console.
+        voice: Whose words it holds.
     """
 
     telegram_user_id: int
@@ -70,6 +79,12 @@ class IncomingMessage:
     mode: Mode = "assistant"
     thread_id: int = 0
     origin: TelegramOrigin | None = None
+    voice: Voice = TYPED
+
+    @property
+    def speaker_id(self) -> int | None:
+        """Who says "I", where the owner is a group."""
+        return self.origin.sender_id if self.origin and self.telegram_user_id < 0 else None
 
     @property
     def owner(self) -> Owner:
@@ -90,6 +105,7 @@ class Turn:
         window_start: Position of the first message that the model sees.
         summaries: Of what lies before it, oldest first.
         answer: Its answer, when an earlier attempt got that far.
+        is_private: Whether it says that it shall not be remembered.
     """
 
     incoming: IncomingMessage
@@ -100,6 +116,7 @@ class Turn:
     window_start: int = 1
     summaries: tuple[str, ...] = ()
     answer: StoredAnswer | None = None
+    is_private: bool = False
 
 
 @dataclass(frozen=True)
@@ -111,6 +128,7 @@ class TurnStores:
     history: HistoryReader
     memory_jobs: MemoryJobRepository
     settings: GlobalSettingsRepository
+    erasure: ErasureRepository
 
 
 class AgentService:
@@ -133,6 +151,7 @@ class AgentService:
         self._history = stores.history
         self._memory_jobs = stores.memory_jobs
         self._settings = stores.settings
+        self._erasure = stores.erasure
         self._graph = graph
         self._memories = memories
         self._tool_history = tool_history
@@ -144,10 +163,12 @@ class AgentService:
         A message that is stored already (the turn was interrupted) is found, with its answer
         if it has one. One whose answer is left to a later message is only stored.
         """
-        if is_answered and incoming.mode == "assistant" and incoming.text.strip():
+        is_private = incoming.voice.is_own and asks_to_keep_private(incoming.text)
+        is_searched = is_answered and incoming.mode == "assistant" and not is_private
+        if is_searched and incoming.text.strip():
             self._memories.prepare_search(incoming.text)  # it takes as long as all the rest
         with self._metrics.stage("store"):
-            return await self._client.run(self._store_message, incoming, is_answered)
+            return await self._client.run(self._store_message, incoming, is_answered, is_private)
 
     async def answer(
         self,
@@ -169,13 +190,16 @@ class AgentService:
             ModelError: The model refused.
             ConversationGoneError: /new wiped the conversation meanwhile.
         """
-        if turn.answer is not None:
-            return turn.answer
+        ready = turn.answer or await self._answer_to_question(turn)
+        if ready is not None:
+            return ready
         control = control or TurnControl()
         limits = self._settings.last_known
-        writing = Writing(on_text, limit=limits.answer_max_characters, on_limit=control.cut)
+        sources: list[Hit] = []
+        shown = GrowingReferences(on_text, sources, text=turn.incoming.text)
+        writing = Writing(shown.feed, limit=limits.answer_max_characters, on_limit=control.cut)
         usage: list[ModelUsage] = []
-        context = self._context(turn, writing.add, usage)
+        context = self._context(turn, writing.add, usage, sources)
         language = turn.incoming.language
         try:
             state = await control.run(
@@ -190,7 +214,10 @@ class AgentService:
         except Exception:
             await self._save_usage(turn, usage)
             raise
+        shown.flush()
         text = bounded(state.get("answer") or "", limits.answer_max_characters, language)
+        if context.asks == "erase_all":  # the question is ours to word: much depends on it
+            text = say("erase_ask", language)
         answer = await self._save(turn, text, context, tools=tuple(state.get("tools_used", ())))
         return replace(answer, intent=state.get("intent"))
 
@@ -214,17 +241,42 @@ class AgentService:
         await self._client.run(self._turns.mark_stopped, turn.conversation_id, turn.message_id)
 
     async def start_new_conversation(self, telegram_user_id: int, *, thread_id: int = 0) -> UUID:
-        """/new: delete the owner's conversations with all that hangs on them, start another."""
+        """/new: delete the owner's conversations with all that hangs on them, start another.
+
+        What nobody has read for facts yet is read by a job afterwards.
+        """
         await self._tool_history.clear(telegram_user_id, thread_id=thread_id)
+        settings = await self._client.run(self._settings.get)
         return await self._client.run(
-            self._conversations.create_new_conversation, telegram_user_id, thread_id=thread_id
+            self._conversations.create_new_conversation,
+            telegram_user_id,
+            thread_id=thread_id,
+            keep_unread=settings.memory_extraction_enabled,
         )
+
+    async def confirm_erasure(
+        self, telegram_user_id: int, *, thread_id: int = 0, agreed: bool
+    ) -> str:
+        """What a button under the question does; the key of the sentence that says so."""
+        if not agreed:
+            return "erase_kept"
+        conversation_id = await self._client.run(
+            self._conversations.get_or_create_conversation, telegram_user_id, thread_id=thread_id
+        )
+        newest = await self._client.run(self._conversations.load_last_messages, conversation_id)
+        asked = [entry for entry in newest if entry["role"] == "assistant"][-1:]
+        if not asked or asked[0].get("asks") != "erase_all":
+            return "erase_late"
+        await self.erase(telegram_user_id)
+        return "erase_done"
 
     async def was_stopped(self, telegram_user_id: int, *, thread_id: int = 0) -> bool:
         """Whether the answer to the owner's newest message was stopped."""
         return await self._client.run(self._turns.was_newest_stopped, telegram_user_id, thread_id)
 
-    def _store_message(self, incoming: IncomingMessage, is_answered: bool) -> Turn:
+    def _store_message(
+        self, incoming: IncomingMessage, is_answered: bool, is_private: bool
+    ) -> Turn:
         content = add_time_label(incoming.text, incoming.moment, incoming.time_zone)
         for last_try in (False, True):
             conversation_id = self._conversations.get_or_create_conversation(
@@ -237,6 +289,7 @@ class AgentService:
                     content,
                     origin=incoming.origin,
                     said_at=incoming.moment,
+                    voice=replace(incoming.voice, is_private=is_private),
                 )
                 break
             except ConversationGoneError:  # wiped between the two statements
@@ -258,17 +311,22 @@ class AgentService:
             window.start,
             window.summaries,
             answer,
+            is_private,
         )
 
     def _context(
-        self, turn: Turn, on_text: Callable[[str], None], usage: list[ModelUsage]
+        self,
+        turn: Turn,
+        on_text: Callable[[str], None],
+        usage: list[ModelUsage],
+        sources: list[Hit],
     ) -> TurnContext:
         incoming = turn.incoming
         return TurnContext(
             owner=incoming.owner,
             conversation_id=turn.conversation_id,
             message_id=turn.message_id,
-            text=storable(incoming.text),
+            text=asked_text(new_messages(turn.history), storable(incoming.text)),
             moment=incoming.moment,
             time_zone=incoming.time_zone,
             language=incoming.language,
@@ -276,10 +334,15 @@ class AgentService:
             window_start=turn.window_start,
             on_text=on_text,
             usage=usage,
+            sources=sources,
+            is_private=turn.is_private,
+            speaker_id=incoming.speaker_id,
         )
 
     async def _run_graph(self, turn: Turn, context: TurnContext) -> ConversationState:
-        with self._metrics.stage("model"):
+        conversation_id, message_id = str(turn.conversation_id), turn.message_id
+        ids = log_extra(conversation_id=conversation_id, message_id=message_id)
+        with self._metrics.stage("model"), ids:
             state = await self._graph.ainvoke(
                 {
                     "history": list(turn.history),
@@ -316,11 +379,38 @@ class AgentService:
             tuple(context.usage),
             stopped,
             sources,
+            context.asks if not stopped else None,
+            repeats_private(text, turn.history)
+            or any(voice_of(entry).is_private for entry in new_messages(turn.history)),
         )
         with self._metrics.stage("save"):
             stored = await self._client.run(self._turns.save_answer, answer)
         self._metrics.turns.labels("stopped" if stopped else "answered").inc()
-        return replace(stored, replaced_by=tuple(context.replacements))
+        return replace(
+            stored,
+            replaced_by=tuple(context.replacements),
+            forgetting=context.forgetting,
+            asks=answer.asks,
+        )
+
+    async def erase(self, telegram_user_id: int) -> None:
+        """Delete everything of an owner, as ``python bot.py erase`` does."""
+        await self._client.run(self._erasure.erase, telegram_user_id)
+
+    async def _answer_to_question(self, turn: Turn) -> StoredAnswer | None:
+        """What follows a yes or a no to the question whether to erase; None for other messages.
+
+        After a yes nothing is stored of it either.
+        """
+        agreed = reads_as_yes(turn.incoming.text) if turn.incoming.voice.is_own else None
+        if agreed is None or asked_before(turn.history) != "erase_all":
+            return None
+        language = turn.incoming.language
+        if agreed:
+            await self.erase(turn.incoming.telegram_user_id)
+            return StoredAnswer(0, say("erase_done", language), False, 0)
+        context = self._context(turn, lambda _text: None, [], [])
+        return await self._save(turn, say("erase_kept", language), context)
 
     async def _save_usage(self, turn: Turn, usage: list[ModelUsage]) -> None:
         """Record the calls of a turn that failed; its error matters more than a failure here."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from src.memory.memories import Memories
+from src.memory.memories import Memories, Undone
 from src.services.agent_service import AgentService
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
@@ -46,6 +46,14 @@ class Command:
         return self.addressee is None or self.addressee.lower() == username.lower()
 
 
+def undone_text(undone: Undone, language: Language) -> str:
+    """What the user is told when something was taken back."""
+    restored = "; ".join(undone.restored)
+    if undone.text is None:
+        return say("undo_forgot_done", language, restored=restored)
+    return say("undo_done", language, text=undone.text, restored=restored)
+
+
 def parse_command(text: str) -> Command | None:
     """The command that a text begins with, or None."""
     match = PATTERN.match(text)
@@ -61,8 +69,14 @@ class CommandService:
         memories: Memories,
         user_settings: UserSettingsRepository,
         client: PgClient,
+        *,
+        has_model: bool = True,
     ) -> None:
-        """Use the agent's conversations, the memory, and the users' settings."""
+        """Use the agent's conversations, the memory, and the users' settings.
+
+        Without a language model /start says so.
+        """
+        self.has_model = has_model
         self._agent = agent
         self._memories = memories
         self._user_settings = user_settings
@@ -105,7 +119,9 @@ class CommandService:
         return settings.mode
 
     async def _say_start(self, _owner: Owner, language: Language, _argument: str) -> str:
-        return say("start", language)
+        if self.has_model:
+            return say("start", language)
+        return f"{say('start', language)}\n\n{say('offline_note', language)}"
 
     async def _say_help(self, _owner: Owner, language: Language, _argument: str) -> str:
         return say("help", language)
@@ -115,17 +131,17 @@ class CommandService:
         mode = MODES.get(argument.lower())
         if mode is None:
             current = await self.get_mode(owner.telegram_user_id)
-            return say(f"mode_is_{current}", language)
+            it_is = say(f"mode_is_{current}", language)
+            return f"{say('mode_unknown', language)}\n{it_is}" if argument else it_is
         await self._client.run(self._user_settings.set_mode, owner.telegram_user_id, mode)
         return say(f"mode_set_{mode}", language)
 
     async def _undo(self, owner: Owner, language: Language, _argument: str) -> str:
-        """Take back the last replacement of a fact."""
+        """Take back the last replacement, or the last forgetting."""
         undone = await self._memories.undo(owner)
         if undone is None:
             return say("undo_nothing", language)
-        text, restored = undone
-        return say("undo_done", language, text=text, restored="; ".join(restored))
+        return undone_text(undone, language)
 
     async def _new(self, owner: Owner, language: Language, _argument: str) -> str:
         """Wipe the conversation; facts survive it, and the reply says how many."""

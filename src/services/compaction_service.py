@@ -152,7 +152,9 @@ class CompactionService:
         """A sentence or two; nothing for messages without text."""
         if not messages:
             return ""
-        records = [{"role": m.role, "text": m.text[:MAX_TEXT]} for m in messages]
+        records = [
+            {"role": m.role, **m.voice.fields(), "text": m.text[:MAX_TEXT]} for m in messages
+        ]
         prompt = summary_messages(records)
         return await self._ask_patiently(conversation_id, prompt, MAX_SUMMARY, gap) or ""
 

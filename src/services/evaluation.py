@@ -191,18 +191,25 @@ def load_conversations(path: Path) -> list[Conversation]:
     """Read a file in LoCoMo's format.
 
     Raises:
-        AppError: It cannot be read, or is something else.
+        AppError: It cannot be read, is something else, or asks nothing.
     """
     try:
         samples = json.loads(path.read_text(encoding="utf-8"))
         samples = samples if isinstance(samples, list) else [samples]
-        return [_conversation(sample) for sample in samples]
+        conversations = [_conversation(sample) for sample in samples]
     except (OSError, UnicodeDecodeError) as error:
         raise AppError(f"{path} cannot be read ({type(error).__name__})") from error
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise AppError(f"{path} is no JSON") from error
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         raise AppError(
             f"{path} is not in LoCoMo's format ({type(error).__name__}: {str(error)[:80]})"
         ) from error
+    if not any(conversation.questions for conversation in conversations):
+        raise AppError(
+            f"{path} holds no question to ask: none of category 1 to 4 whose evidence is there"
+        )
+    return conversations
 
 
 def session_of(dia_id: str) -> str:

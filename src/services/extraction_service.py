@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from uuid import UUID
 
 from src.errors import (
@@ -15,15 +16,18 @@ from src.errors import (
 )
 from src.llm.chat import ModelCaller
 from src.llm.prompts.extraction import ExtractedFacts, extraction_messages
-from src.memory.candidates import as_candidate
+from src.memory.facts import Fact
 from src.memory.memories import Memories
+from src.memory.retriever import Query
 from src.memory.sameness import normalise
+from src.memory.sensitive_text import holds_secret
 from src.memory.writer import Said
 from src.services.background_budget import BackgroundBudget
 from src.services.digest_stores import DigestStores
 from src.services.patience import Patience
 from src.services.portions import fitting, portion_size
 from src.storage.extraction_repo import ExtractionState
+from src.storage.owner import Owner
 from src.storage.summary_repo import PastMessage
 from src.storage.turn_repo import ModelUsage
 from src.time_zones import local_time
@@ -35,6 +39,8 @@ MAX_FACTS = 50  # of one window of twenty messages; nobody tells more
 MAX_FACTS_A_MESSAGE = 2  # of a larger one
 FAR_BEHIND = 60  # messages; three windows
 MAX_WINDOW = 200  # messages of one window when it is far behind
+MAX_KNOWN = 60  # facts that the model is shown so that it repeats none
+NEIGHBOURS = 5  # more of them, near to each message, when there are more
 MAX_TEXT = 2000  # characters of one message that the model reads
 
 
@@ -94,26 +100,77 @@ class ExtractionService:
         messages = fitting(found, least=usual, longest=MAX_TEXT)
         if len(messages) < len(found):
             last = messages[-1].position
-        if any(message.role == "user" for message in messages):
-            try:
-                await self._remember(conversation_id, state, messages)
-                self._patience.forget(conversation_id, first, last)
-            except ModelReplyError as error:
-                if not self._patience.is_over(conversation_id, first, last):
-                    raise
-                logger.warning("a window was not understood", exc_info=error)
-            except (ModelUnavailableError, ModelSetupError):
-                raise
-            except ModelError as error:  # it refuses this text; the next window may be fine
-                logger.warning("a window was not understood", exc_info=error)
+        if any(message.role == "user" and message.voice.is_own for message in messages):
+
+            def reread() -> list[PastMessage]:
+                return self._summaries.list_messages(
+                    conversation_id, messages[0].position, messages[-1].position
+                )
+
+            await self._read_patiently(conversation_id, state, messages, reread)
         await self._client.run(self._extraction.advance, conversation_id, first=first, last=last)
 
+    async def read_parting(self, conversation_id: UUID) -> int:
+        """Read what the owner's last /new deleted unread; it is gone for good afterwards.
+
+        Args:
+            conversation_id: His conversation since then.
+
+        Returns:
+            How many windows were read; with MAX_WINDOWS there may be more.
+
+        Raises:
+            PostponedError: The owner has no call left in this hour.
+            ModelUnavailableError: Worth another try, within ``PARTING_SECONDS``.
+            StorageError: The database is away.
+        """
+        settings = await self._memories.settings()
+        state = await self._client.run(self._extraction.find_state, conversation_id)
+        if state is None:
+            return 0
+        list_parting = partial(self._extraction.list_parting, state.owner, limit=MAX_WINDOW)
+        for done in range(MAX_WINDOWS):
+            found = await self._client.run(list_parting)
+            if not found:
+                return done
+            messages = fitting(found, least=1, longest=MAX_TEXT)
+            if settings.memory_extraction_enabled:
+                await self._read_patiently(conversation_id, state, messages, list_parting)
+            ids = [message.id for message in messages]
+            await self._client.run(self._extraction.delete_parting, state.owner, ids)
+        return MAX_WINDOWS
+
+    async def _read_patiently(
+        self,
+        conversation_id: UUID,
+        state: ExtractionState,
+        messages: Sequence[PastMessage],
+        reread: Callable[[], list[PastMessage]],
+    ) -> None:
+        """Read one window; pass over one that the model does not take, now and always."""
+        window = messages[0].position, messages[-1].position
+        try:
+            await self._remember(conversation_id, state, messages, reread)
+            self._patience.forget(conversation_id, *window)
+        except ModelReplyError as error:
+            if not self._patience.is_over(conversation_id, *window):
+                raise
+            logger.warning("a window was not understood", exc_info=error)
+        except (ModelUnavailableError, ModelSetupError):
+            raise
+        except ModelError as error:  # it refuses this text; the next window may be fine
+            logger.warning("a window was not understood", exc_info=error)
+
     async def _remember(
-        self, conversation_id: UUID, state: ExtractionState, messages: Sequence[PastMessage]
+        self,
+        conversation_id: UUID,
+        state: ExtractionState,
+        messages: Sequence[PastMessage],
+        reread: Callable[[], list[PastMessage]],
     ) -> None:
         await self._budget.check(conversation_id)
         zone = state.time_zone or self._time_zone
-        known = await self._client.run(self._extraction.list_known, state.owner)
+        known = await self._known_facts(state.owner, messages, zone)
         usage: list[ModelUsage] = []
         try:
             extracted = await self._caller.structured(
@@ -124,25 +181,57 @@ class ExtractionService:
             )
         finally:
             await self._client.run(self._turns.add_usage, conversation_id, tuple(usage))
-        window = messages[0].position, messages[-1].position
-        left = await self._client.run(self._summaries.list_messages, conversation_id, *window)
-        said = {f"msg-{m.id}": m for m in left if m.role == "user"}  # none forgotten meanwhile
+        left = await self._client.run(reread)
+        # None forgotten meanwhile; what the user did not type himself is context.
+        said = {f"msg-{m.id}": m for m in left if m.role == "user" and m.voice.is_own}
+        most = max(MAX_FACTS, MAX_FACTS_A_MESSAGE * len(messages))
+        await self._store(state.owner, extracted.facts[:most], said, known, zone)
+
+    async def _store(
+        self,
+        owner: Owner,
+        facts: Sequence[Fact],
+        said: Mapping[str, PastMessage],
+        known: Mapping[int, str],
+        zone: str,
+    ) -> None:
+        """Remember what has a source; what quotes nobody, or the assistant, is no fact."""
         words = {message.id: normalise(message.text) for message in said.values()}
-        for fact in extracted.facts[: max(MAX_FACTS, MAX_FACTS_A_MESSAGE * len(messages))]:
-            candidate = as_candidate(fact)
-            source = _source_of(candidate.quote, said.get(fact.message.strip()), said, words)
-            if source is None or not candidate.text:
-                continue  # the model quotes nobody, or the assistant: it is no fact of the user's
+        for fact in facts:
+            source = _source_of(fact.quote, said.get(fact.message), said, words)
+            if source is None or not fact.text:
+                continue
             moment = local_time(source.said_at, zone)
             try:
                 await self._memories.remember(
-                    state.owner,
-                    candidate,
+                    owner,
+                    fact,
                     Said(source.id, source.text, moment),
                     origin="extraction",
+                    contradicts=fact.replaced_ids() & known.keys(),
                 )
             except StorageRejectedError as error:  # as it would be the next time
                 logger.warning("an extracted fact could not be stored", exc_info=error)
+
+    async def _known_facts(
+        self, owner: Owner, messages: Sequence[PastMessage], zone: str
+    ) -> dict[int, str]:
+        """What the model is shown: the most important facts, and those near to what was said."""
+        known = await self._client.run(self._extraction.list_known, owner, limit=MAX_KNOWN)
+        if len(known) < MAX_KNOWN:
+            return known  # these are all
+        for message in messages:
+            is_told = message.role == "user" and message.voice.is_own
+            if is_told and not holds_secret(message.text):
+                moment = local_time(message.said_at, zone)
+                near = Query(owner, message.text, moment, limit=NEIGHBOURS, kinds=("memory",))
+                hits = await self._memories.search(near)
+                known |= {
+                    hit.source_id: f"{hit.author}: {hit.text}" if hit.author else hit.text
+                    for hit in hits
+                    if not hit.retired
+                }
+        return known
 
 
 def _record(message: PastMessage, zone: str) -> dict[str, str]:
@@ -150,6 +239,7 @@ def _record(message: PastMessage, zone: str) -> dict[str, str]:
         "uid": f"msg-{message.id}",
         "role": message.role,
         "said_at": f"{local_time(message.said_at, zone):%Y-%m-%d %H:%M}",
+        **message.voice.fields(),
         "text": message.text[:MAX_TEXT],
     }
 

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from langchain_core.messages import ToolMessage
+from langgraph.errors import GraphBubbleUp
 from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import Command
 
@@ -49,6 +50,8 @@ class ToolHistoryService:
         try:
             async with asyncio.timeout(TOOL_TIMEOUT):
                 reply = await execute(request)
+        except GraphBubbleUp:  # no failure: the run is interrupted, to be continued
+            raise
         except Exception as error:
             failure = type(error).__name__
             # The model may call a tool that there is none of, by any name: that is not logged.

@@ -63,7 +63,21 @@ class TurnMemory:
                 progress = await self._indexer.index_conversation(conversation_id, on_step=on_step)
                 if progress is not None and needs_digest(progress, settings):
                     to_digest.append(conversation_id)
-        return to_digest
+        return list(dict.fromkeys([*to_digest, *await self.list_parted()]))
+
+    async def list_parted(self) -> list[UUID]:
+        """Conversations whose owners' last /new deleted what nobody had read for facts."""
+        return await self._client.run(self._extraction_repo.list_parted)
+
+    async def read_parting(self) -> None:
+        """Read what /new left, where no jobs run (the console).
+
+        Raises:
+            AppError: The database or the model is away.
+        """
+        for conversation_id in await self.list_parted():
+            with suppress(PostponedError):
+                await self._extraction.read_parting(conversation_id)
 
     async def wait_for_quiet(self, conversation_id: UUID) -> None:
         """Return when nobody is writing one message after the other there.
@@ -79,7 +93,7 @@ class TurnMemory:
             raise PostponedError("messages are still coming", seconds=QUIET_SECONDS)
 
     async def digest(self, conversation_id: UUID) -> bool:
-        """Compact a conversation, and read its closed windows for facts.
+        """Compact a conversation; read its closed windows, and what /new left, for facts.
 
         The two may have different models: when one is away, the other does its work.
 
@@ -96,6 +110,7 @@ class TurnMemory:
         for step, most in (
             (self._compaction.compact, MAX_FOLDS),
             (self._extraction.extract, MAX_WINDOWS),
+            (self._extraction.read_parting, MAX_WINDOWS),
         ):
             try:
                 is_bounded |= await step(conversation_id) == most

@@ -27,14 +27,16 @@ WITH gone AS (
     DELETE FROM messages WHERE id = %(id)s
     RETURNING conversation_id, role, content, created_at, said_at, position, bot_id, chat_id,
               telegram_message_id, sender_id, author_id, mentions, stream_message_id,
-              is_forgotten, forgotten_at, edited_at
+              is_forgotten, forgotten_at, is_private, edited_at, provenance, speaker, origin,
+              quoted, quoted_author_id
 )
 INSERT INTO messages (conversation_id, role, content, created_at, said_at, position, bot_id,
                       chat_id, telegram_message_id, sender_id, author_id, mentions,
-                      stream_message_id, is_forgotten, forgotten_at, edited_at)
+                      stream_message_id, is_forgotten, forgotten_at, is_private, edited_at,
+                      provenance, speaker, origin, quoted, quoted_author_id)
 SELECT conversation_id, role, content, created_at, said_at, position, bot_id, chat_id,
        telegram_message_id, sender_id, author_id, mentions, stream_message_id, is_forgotten,
-       forgotten_at, edited_at
+       forgotten_at, is_private, edited_at, provenance, speaker, origin, quoted, quoted_author_id
 FROM gone RETURNING id
 """
 UPDATE_SOURCES = """

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, TypedDict
+from typing import Literal, NotRequired, TypedDict
 from uuid import UUID
 
 from src.errors import (
@@ -16,21 +16,35 @@ from src.errors import (
     QuestionMovedError,
     StorageRejectedError,
 )
+from src.memory.voices import TYPED, Voice
+from src.storage.forgetting_repo import keep_private
 from src.storage.group_moves import move_owner
+from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, Row, Transaction, storable
 from src.storage.pg_connection import PATIENT
 
 Role = Literal["user", "assistant", "tool", "system"]
 FOREIGN_KEY_VIOLATION = "23503"
+MAX_PARTING = 200  # messages that /new leaves to be read: as many as extraction reads at once
+ASKED_MINUTES = 10  # for so long an answer to a question of the bot's counts
 
 
 class HistoryMessage(TypedDict):
-    """One message as the graph's state holds it; ``position`` counts from 1."""
+    """One message as the graph's state holds it; ``position`` counts from 1.
+
+    ``asks`` is what the bot asked with it, as long as an answer to it counts. ``voice`` says whose
+    words it holds, and whether they are to be remembered nowhere else, ``sender_id`` who sent it,
+    ``is_open`` whether nobody stopped its answer, or gave it up.
+    """
 
     id: int
     role: Role
     content: str
     position: int
+    asks: NotRequired[str | None]
+    voice: NotRequired[Voice]
+    sender_id: NotRequired[int | None]
+    is_open: NotRequired[bool]
 
 
 @dataclass(frozen=True)
@@ -102,12 +116,14 @@ WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
 # not wait any more (an erasure deletes that first, so it waits here for the other's end).
 INSERT_MESSAGE = """
 INSERT INTO messages (conversation_id, role, content, position, said_at, bot_id, chat_id,
-                      telegram_message_id, sender_id, author_id, mentions)
+                      telegram_message_id, sender_id, author_id, mentions, is_private,
+                      provenance, speaker, origin, quoted, quoted_author_id)
 SELECT c.id, %(role)s, %(content)s,
        1 + greatest(c.last_position, (SELECT max(position) FROM messages
                                       WHERE conversation_id = %(conversation_id)s)),
        coalesce(%(said_at)s, now()), %(bot_id)s, %(chat_id)s, %(message_id)s, %(sender_id)s,
-       %(author_id)s, %(mentions)s
+       %(author_id)s, %(mentions)s, %(is_private)s, %(provenance)s, %(speaker)s, %(origin)s,
+       %(quoted)s, %(quoted_author_id)s
 FROM conversations c
 WHERE c.id = %(conversation_id)s AND (%(update)s::bigint IS NULL OR EXISTS (
     SELECT 1 FROM telegram_updates u
@@ -134,21 +150,48 @@ WHERE id = %(update)s AND revision <> %(revision)s AND handled_at IS NULL
 UPDATE_EDITED = """
 UPDATE messages m
 SET content = left(m.content, length(m.content) - length(message_text(m.content))) || %(content)s,
-    mentions = %(mentions)s, indexed_at = NULL, edited_at = now()
+    mentions = %(mentions)s, indexed_at = NULL, edited_at = now(),
+    is_private = m.is_private OR %(is_private)s
 FROM conversations c
 WHERE c.id = m.conversation_id AND c.telegram_user_id = %(owner)s AND m.role = 'user'
   AND m.bot_id = %(bot_id)s AND m.chat_id = %(chat_id)s
   AND m.telegram_message_id = %(message_id)s
+RETURNING m.id, c.thread_id
+"""
+
+# Nobody makes anything of the owner's messages meanwhile.
+LOCK_CONVERSATIONS = """
+SELECT id FROM conversations WHERE telegram_user_id = %(owner)s ORDER BY id FOR NO KEY UPDATE
 """
 
 # The newest messages of a conversation that the user did not ask to forget, oldest of them first.
 SELECT_LAST_MESSAGES = """
-SELECT id, role, content, position FROM (
-    SELECT id, role, content, position, created_at FROM messages
+SELECT id, role, content, position,
+       CASE WHEN created_at > now() - make_interval(mins => %(asked_minutes)s) THEN asks END,
+       sender_id, stopped_at IS NULL AND failed_at IS NULL,
+       provenance, speaker, origin, quoted, quoted_author_id, is_private
+FROM (
+    SELECT id, role, content, position, asks, created_at, sender_id, stopped_at, failed_at,
+           is_private, provenance, speaker, origin, quoted, quoted_author_id
+    FROM messages
     WHERE conversation_id = %(conversation_id)s AND NOT is_forgotten
     ORDER BY created_at DESC, id DESC LIMIT %(limit)s
 ) AS newest
 ORDER BY created_at ASC, id ASC
+"""
+
+# What the owner typed and nobody has read for facts yet, before it is deleted.
+KEEP_UNREAD = """
+INSERT INTO parting_messages (message_id, telegram_user_id, thread_id, position, content, said_at,
+                              sender_id, speaker, mentions)
+SELECT m.id, c.telegram_user_id, c.thread_id, m.position, m.content, m.said_at, m.sender_id,
+       m.speaker, m.mentions
+FROM conversations c JOIN messages m ON m.conversation_id = c.id
+WHERE c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+  AND m.position > c.extracted_position AND m.role = 'user' AND m.provenance = 'typed'
+  AND NOT m.is_forgotten AND NOT m.is_private
+ORDER BY m.position DESC LIMIT %(limit)s
+ON CONFLICT DO NOTHING
 """
 
 # Empties a conversation and keeps it; positions start again, so nothing of them is digested.
@@ -207,12 +250,14 @@ class ConversationRepository:
         *,
         origin: TelegramOrigin | None = None,
         said_at: datetime | None = None,
+        voice: Voice = TYPED,
     ) -> StoredMessage:
         """Store a message at the end of a conversation, once.
 
         NUL bytes and lone surrogates, which PostgreSQL cannot hold, become U+FFFD. A message
         with an ``origin`` that is stored already is not stored again. ``said_at`` is when it
-        was written, by default now.
+        was written, by default now. ``voice`` says whose words it holds, and whether they are
+        private, so that nothing else remembers them.
 
         Raises:
             ConversationGoneError: There is no such conversation (any more), or the update that
@@ -224,6 +269,7 @@ class ConversationRepository:
             "role": role,
             "content": storable(content),
             "said_at": said_at,
+            **vars(voice),
             **(origin.columns() if origin else NO_ORIGIN),
         }
         try:
@@ -240,14 +286,34 @@ class ConversationRepository:
             raise ConversationGoneError("the message belongs to a conversation that is gone")
         return StoredMessage(int(row[0]), is_new=False)
 
-    def edit_message(self, telegram_user_id: int, origin: TelegramOrigin, content: str) -> bool:
-        """Replace what the user wrote by the edited text; whether the message was there."""
+    def edit_message(
+        self,
+        telegram_user_id: int,
+        origin: TelegramOrigin,
+        content: str,
+        *,
+        is_private: bool = False,
+    ) -> bool:
+        """Replace what the user wrote by the edited text; whether the message was there.
+
+        What was remembered of a message that is private now is forgotten.
+        """
         parameters = {
             "owner": telegram_user_id,
             "content": storable(content),
+            "is_private": is_private,
             **origin.columns(),
         }
-        return self._client.execute(UPDATE_EDITED, parameters) > 0
+
+        def edit(transaction: Transaction) -> bool:
+            if is_private:
+                transaction.execute(LOCK_CONVERSATIONS, parameters)
+            row = transaction.fetch_one(UPDATE_EDITED, parameters)
+            if row is not None and is_private:
+                keep_private(transaction, Owner(telegram_user_id, int(row[1])), int(row[0]))
+            return row is not None
+
+        return self._client.in_transaction(edit)
 
     def load_last_messages(
         self, conversation_id: UUID | str, limit: int = 30
@@ -255,22 +321,32 @@ class ConversationRepository:
         """The newest ``limit`` messages, in order ``created_at ASC, id ASC``."""
         rows = self._client.fetch_all(
             SELECT_LAST_MESSAGES,
-            {"conversation_id": str(conversation_id), "limit": max(0, limit)},
+            {
+                "conversation_id": str(conversation_id),
+                "limit": max(0, limit),
+                "asked_minutes": ASKED_MINUTES,
+            },
         )
-        return [
-            {"id": id_, "role": role, "content": content, "position": position}
-            for id_, role, content, position in rows
-        ]
+        return [_history_message(row) for row in rows]
 
-    def create_new_conversation(self, telegram_user_id: int, *, thread_id: int = 0) -> UUID:
+    def create_new_conversation(
+        self, telegram_user_id: int, *, thread_id: int = 0, keep_unread: bool = False
+    ) -> UUID:
         """Delete the owner's conversations with all that hangs on them; start a new one.
+
+        Args:
+            telegram_user_id: The owner.
+            thread_id: The topic of a forum group, else 0.
+            keep_unread: Whether what was not read for facts yet is kept for that, some minutes.
 
         Returns:
             The new conversation's id.
         """
-        owner = {"owner": telegram_user_id, "thread_id": thread_id}
+        owner = {"owner": telegram_user_id, "thread_id": thread_id, "limit": MAX_PARTING}
 
         def replace(transaction: Transaction) -> Row | None:
+            if keep_unread:
+                transaction.execute(KEEP_UNREAD, owner)
             transaction.execute(DELETE_CONVERSATIONS, owner)
             return transaction.fetch_one(INSERT_CONVERSATION, owner)
 
@@ -292,6 +368,20 @@ class ConversationRepository:
         return self._client.in_transaction(
             lambda t: move_owner(t, old_chat_id, new_chat_id), limits=PATIENT
         )
+
+
+def _history_message(row: Row) -> HistoryMessage:
+    id_, role, content, position, asks, sender_id, is_open, *voice = row
+    return HistoryMessage(
+        id=id_,
+        role=role,
+        content=content,
+        position=position,
+        asks=asks,
+        sender_id=sender_id,
+        is_open=is_open,
+        voice=Voice(*voice),
+    )
 
 
 _lock = threading.Lock()

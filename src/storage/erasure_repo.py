@@ -25,7 +25,7 @@ FROM chat_moves v WHERE %(owner)s IN (v.old_chat_id, v.new_chat_id) LIMIT 1
 # Chats of others in which he takes part, as far as is known.
 SELECT_CHATS = """
 SELECT chat_id FROM messages
-WHERE chat_id IS NOT NULL AND %(owner)s IN (sender_id, author_id)
+WHERE chat_id IS NOT NULL AND %(owner)s IN (sender_id, author_id, quoted_author_id)
 UNION SELECT chat_id FROM telegram_updates WHERE chat_id IS NOT NULL AND user_id = %(owner)s
 """
 
@@ -66,12 +66,15 @@ LOCK_CONVERSATIONS = """
 SELECT id::text, telegram_user_id <> %(owner)s FROM conversations
 WHERE telegram_user_id = %(owner)s
    OR id IN (SELECT conversation_id FROM messages
-             WHERE %(owner)s IN (sender_id, author_id)
+             WHERE %(owner)s IN (sender_id, author_id, quoted_author_id)
                 OR mentions @> jsonb_build_array(jsonb_build_object('id', %(owner)s)))
    OR (telegram_user_id, thread_id) IN (
        SELECT f.telegram_user_id, f.thread_id
        FROM memories f JOIN memory_sources s ON s.memory_id = f.id
-       WHERE %(owner)s IN (s.sender_id, s.author_id))
+       WHERE %(owner)s IN (s.sender_id, s.author_id)
+       UNION SELECT telegram_user_id, thread_id FROM parting_messages
+       WHERE %(owner)s = sender_id
+          OR mentions @> jsonb_build_array(jsonb_build_object('id', %(owner)s)))
 ORDER BY id FOR UPDATE
 """
 
@@ -92,7 +95,8 @@ DELETE_SUMMARIES = """
 DELETE FROM conversation_summaries s
 USING (SELECT conversation_id, min(position) AS first FROM messages
        WHERE conversation_id = ANY(%(rooms)s::uuid[])
-         AND (%(owner)s IN (sender_id, author_id) OR id = ANY(%(mentioning)s))
+         AND (%(owner)s IN (sender_id, author_id, quoted_author_id)
+              OR id = ANY(%(mentioning)s))
        GROUP BY conversation_id) AS written
 WHERE s.conversation_id = written.conversation_id AND s.last_position >= written.first
 """
@@ -137,6 +141,9 @@ WITH rooms AS MATERIALIZED (
     SELECT rooms.id, message_text(m.content),
            coalesce(%(owner)s IN (m.sender_id, m.author_id), false)
     FROM rooms JOIN messages m ON m.conversation_id = rooms.id WHERE m.role = 'user'
+    UNION ALL
+    SELECT rooms.id, m.quoted, coalesce(%(owner)s = m.quoted_author_id, false)
+    FROM rooms JOIN messages m ON m.conversation_id = rooms.id WHERE m.quoted IS NOT NULL
 ), their_words AS (
     SELECT conversation_id, left(word, 5) AS word
     FROM told, regexp_split_to_table(lower(text), '\W+') AS word
@@ -216,6 +223,26 @@ WHERE m.conversation_id = ANY(%(rooms)s::uuid[])
 """
 DELETE_DOCUMENTS = "DELETE FROM search_documents WHERE message_id = ANY(%(mentioning)s)"
 
+# What was forgotten there in the last minutes may hold his words; nobody can take it back then.
+DELETE_FORGETTINGS_OF_GROUPS = """
+DELETE FROM forgettings f USING conversations c
+WHERE f.telegram_user_id = c.telegram_user_id AND f.thread_id = c.thread_id
+  AND c.id = ANY(%(rooms)s::uuid[])
+"""
+
+# What others reply to: his words, and there also the bot's and anybody's, which may repeat his or
+# name him. Beside it what of his, or about him, waits to be read after a /new.
+UPDATE_QUOTING = """
+UPDATE messages SET quoted = NULL, quoted_author_id = NULL
+WHERE quoted IS NOT NULL
+  AND (quoted_author_id = %(owner)s OR conversation_id = ANY(%(rooms)s::uuid[]))
+"""
+DELETE_PARTING = """
+DELETE FROM parting_messages
+WHERE %(owner)s IN (telegram_user_id, sender_id)
+   OR mentions @> jsonb_build_array(jsonb_build_object('id', %(owner)s))
+"""
+
 # What he wrote there, or others forwarded of him, with the answers to it.
 DELETE_MESSAGES_IN_GROUPS = """
 DELETE FROM messages WHERE %(owner)s IN (sender_id, author_id)
@@ -227,6 +254,7 @@ DELETE_OWN = (
     "DELETE FROM memories WHERE telegram_user_id = %(owner)s",
     "DELETE FROM entities WHERE telegram_user_id = %(owner)s",
     "DELETE FROM rejected_facts WHERE telegram_user_id = %(owner)s",
+    "DELETE FROM forgettings WHERE telegram_user_id = %(owner)s",
     "DELETE FROM search_documents WHERE telegram_user_id = %(owner)s",
     "DELETE FROM search_owners WHERE telegram_user_id = %(owner)s",
     "DELETE FROM model_usage WHERE telegram_user_id = %(owner)s",
@@ -303,6 +331,9 @@ class _Erasure:
             DELETE_ENTITIES_IN_GROUPS,
             DELETE_FACTS_TOLD_IN_GROUPS,
             DELETE_QUOTES_IN_GROUPS,
+            DELETE_FORGETTINGS_OF_GROUPS,
+            UPDATE_QUOTING,
+            DELETE_PARTING,
         )
         self._execute(DELETE_ORPHANED_ENTITIES, KEEP_POSITIONS, EMBED_NEIGHBOURS, DELETE_DOCUMENTS)
         rows += self._execute(DELETE_MESSAGES_IN_GROUPS)

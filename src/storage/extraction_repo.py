@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
+from src.storage.summary_repo import PastMessage, past_message
 
 
 @dataclass(frozen=True)
@@ -60,11 +62,34 @@ WHERE m.position > c.extracted_position
 ORDER BY m.created_at LIMIT %(limit)s
 """
 
-# What is known of the owner: the newest facts, so that they are not extracted again.
+# What is known of the owner, so that it is not extracted again; in a group with who told it.
 SELECT_KNOWN = """
-SELECT text FROM memories
+SELECT id, coalesce(speaker || ': ', '') || text FROM memories
 WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s AND retired_at IS NULL
 ORDER BY importance DESC, created_at DESC, id DESC LIMIT %(limit)s
+"""
+
+# What /new left to be read, oldest first, as if it still stood in the conversation.
+SELECT_PARTING = """
+SELECT message_id, position, 'user', message_text(content), said_at, 'typed', speaker
+FROM parting_messages
+WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+ORDER BY position, message_id LIMIT %(limit)s
+"""
+
+# It was read.
+DELETE_PARTING = """
+DELETE FROM parting_messages
+WHERE message_id = ANY(%(ids)s)
+  AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+"""
+
+# Conversations of those of whom there is something left to read.
+SELECT_PARTED = """
+SELECT c.id FROM conversations c
+WHERE (c.telegram_user_id, c.thread_id) IN (
+    SELECT telegram_user_id, thread_id FROM parting_messages)
+ORDER BY c.id LIMIT %(limit)s
 """
 
 
@@ -93,7 +118,21 @@ class ExtractionRepository:
         rows = self._client.fetch_all(SELECT_SILENT, {"minutes": minutes, "limit": limit})
         return [UUID(str(row[0])) for row in rows]
 
-    def list_known(self, owner: Owner, *, limit: int = 60) -> list[str]:
-        """Texts of the owner's most important facts."""
+    def list_parting(self, owner: Owner, *, limit: int) -> list[PastMessage]:
+        """What /new left to be read of an owner's messages, oldest first."""
+        rows = self._client.fetch_all(SELECT_PARTING, {**owner.columns(), "limit": limit})
+        return [past_message(row) for row in rows]
+
+    def delete_parting(self, owner: Owner, ids: Sequence[int]) -> int:
+        """These have been read; returns how many were still there."""
+        return self._client.execute(DELETE_PARTING, {**owner.columns(), "ids": list(ids)})
+
+    def list_parted(self, *, limit: int = 50) -> list[UUID]:
+        """The new conversations of owners who left something to be read."""
+        rows = self._client.fetch_all(SELECT_PARTED, {"limit": limit})
+        return [UUID(str(row[0])) for row in rows]
+
+    def list_known(self, owner: Owner, *, limit: int = 60) -> dict[int, str]:
+        """The owner's most important facts by their ids."""
         rows = self._client.fetch_all(SELECT_KNOWN, {**owner.columns(), "limit": limit})
-        return [str(row[0]) for row in rows]
+        return {int(number): str(text) for number, text in rows}

@@ -1,87 +1,166 @@
-"""Forgetting what a user asks for: facts, messages that told them, answers that repeat them."""
+"""Forgetting: the steps of one transaction, which ``src/memory/forgetter.py`` puts in order."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from src.storage.memory_shelf_repo import message_number
 from src.storage.owner import Owner
-from src.storage.pg_client import PgClient, Transaction, storable
-from src.storage.pg_connection import PATIENT
+from src.storage.pg_client import Transaction, storable
+from src.storage.search_index_repo import reset_vectors, reword
 from src.storage.tool_result_repo import DELETE_RESULTS
 
-MIN_NAME = 3  # letters of a word that is looked for in answers
 
-# No summary is written of the messages meanwhile (``SummaryRepository`` locks the same row).
+@dataclass(frozen=True)
+class KnownFact:
+    """A fact of the owner's, living or retired, with the words that told it.
+
+    Attributes:
+        id: Its number.
+        text: What it says.
+        subject: Canonical.
+        relation: Canonical.
+        object: As it was said.
+        is_living: Whether it holds.
+        superseded_by: What took its place.
+        quotes: The exact words, by ``msg-<id>``.
+    """
+
+    id: int
+    text: str
+    subject: str
+    relation: str
+    object: str
+    is_living: bool
+    superseded_by: int | None
+    quotes: dict[str, str]
+
+
+@dataclass(frozen=True)
+class TouchedMessage:
+    """A message that may repeat what is forgotten.
+
+    Attributes:
+        id: Its number.
+        role: ``user`` or ``assistant``.
+        text: Without the time label.
+        reply_to_id: What an answer answers.
+        cites: Whether the answer names a forgotten fact, or its message, as its source.
+    """
+
+    id: int
+    role: str
+    text: str
+    reply_to_id: int | None
+    cites: bool
+
+
+@dataclass(frozen=True)
+class Change:
+    """What becomes of a message: other words, or none at all."""
+
+    message_id: int
+    before: str
+    after: str | None
+
+
+# No summary is written of the messages meanwhile (``SummaryRepository`` locks the same row), and
+# no fact (``MemoryRepository`` waits for it too).
 LOCK_CONVERSATION = """
 SELECT id FROM conversations
 WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s FOR NO KEY UPDATE
 """
 
-# The facts that these messages told go, with those that they had replaced. It returns the texts
-# that held, the objects of all, their other sources, and the answers that cite them.
-DELETE_MEMORIES = """
-WITH RECURSIVE gone AS (
-    SELECT f.id FROM memories f JOIN memory_sources s ON s.memory_id = f.id
-    WHERE s.uid = ANY(%(uids)s) AND f.telegram_user_id = %(owner)s
-      AND f.thread_id = %(thread_id)s
-    UNION
-    SELECT f.id FROM memories f JOIN gone ON f.superseded_by = gone.id
-    WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
-), deleted AS (
-    DELETE FROM memories f USING gone
-    WHERE f.id = gone.id AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
-    RETURNING f.text, f.object, f.retired_at IS NULL AS was_living
-)
-SELECT coalesce((SELECT array_agg(text) FROM deleted WHERE was_living), '{}'),
-       coalesce((SELECT array_agg(DISTINCT object) FROM deleted), '{}'),
-       coalesce((SELECT array_agg(DISTINCT s.uid) FROM memory_sources s
-                 JOIN gone ON gone.id = s.memory_id), '{}'),
-       coalesce((SELECT array_agg(DISTINCT s.answer_id) FROM answer_sources s
-                 JOIN gone ON gone.id = s.memory_id), '{}')
+# Every fact of the owner with its quotes.
+SELECT_FACTS = """
+SELECT f.id, f.text, f.subject, f.relation, f.object, f.retired_at IS NULL, f.superseded_by,
+       coalesce((SELECT jsonb_object_agg(s.uid, s.quote) FROM memory_sources s
+                 WHERE s.memory_id = f.id), '{}')
+FROM memories f
+WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+ORDER BY f.id
 """
 
-# All of the owner's facts.
-DELETE_ALL_MEMORIES = """
-DELETE FROM memories WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
-RETURNING retired_at IS NULL
+# Messages that may hold what is forgotten: the sources, answers to them and answers that cite
+# it, and whatever holds one of the words, by their beginnings.
+SELECT_MESSAGES = """
+SELECT m.id, m.role, message_text(m.content), m.reply_to_id,
+       EXISTS (SELECT 1 FROM answer_sources s WHERE s.answer_id = m.id
+               AND (s.memory_id = ANY(%(facts)s) OR s.message_id = ANY(%(ids)s)))
+FROM messages m JOIN conversations c ON c.id = m.conversation_id
+WHERE c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+  AND m.role IN ('user', 'assistant') AND NOT m.is_forgotten
+  AND (m.id = ANY(%(ids)s) OR m.reply_to_id = ANY(%(ids)s)
+       OR translate(lower(m.content), 'ё’', 'е''') LIKE ANY(%(patterns)s)
+       OR EXISTS (SELECT 1 FROM answer_sources s WHERE s.answer_id = m.id
+                  AND (s.memory_id = ANY(%(facts)s) OR s.message_id = ANY(%(ids)s))))
+ORDER BY m.id
 """
 
-# The messages themselves: neither shown to the model nor searched any more, and deleted for good
+# What undoing needs, as the rows are now; whose they are stands beside it, also after a move.
+KEEP_ROWS = """
+SELECT jsonb_build_object(
+    'facts', coalesce((SELECT jsonb_agg(to_jsonb(f) - 'telegram_user_id' - 'thread_id')
+                       FROM memories f WHERE f.id = ANY(%(facts)s)), '[]'),
+    'sources', coalesce((SELECT jsonb_agg(to_jsonb(s)) FROM memory_sources s
+                         WHERE s.memory_id = ANY(%(facts)s)), '[]'),
+    'entities', coalesce((SELECT jsonb_agg(to_jsonb(e) - 'telegram_user_id' - 'thread_id')
+                  FROM entities e WHERE e.id IN (
+                  SELECT entity_id FROM memory_entities WHERE memory_id = ANY(%(facts)s))), '[]'),
+    'links', coalesce((SELECT jsonb_agg(to_jsonb(l)) FROM memory_entities l
+                       WHERE l.memory_id = ANY(%(facts)s)), '[]'))
+"""
+
+# The facts leave the memory.
+DELETE_FACTS = """
+DELETE FROM memories
+WHERE id = ANY(%(facts)s) AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+"""
+
+# Messages that are hidden: neither shown to the model nor searched any more, and deleted for good
 # by a job (``PurgeRepository``).
-FORGET_MESSAGES = """
+HIDE_MESSAGES = """
 UPDATE messages m SET is_forgotten = true, forgotten_at = coalesce(m.forgotten_at, now())
 FROM conversations c
-WHERE m.id = ANY(%(ids)s) AND c.id = m.conversation_id AND c.telegram_user_id = %(owner)s
-  AND c.thread_id = %(thread_id)s AND m.role = 'user'
-RETURNING m.id, message_text(m.content)
+WHERE m.id = ANY(%(ids)s) AND c.id = m.conversation_id
+  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
 """
 
-# Answers to them, answers that cite them, and answers that name what a fact was about.
-FORGET_ANSWERS = """
+# The request, with what the bot has answered to it so far.
+HIDE_REQUEST = """
 UPDATE messages m SET is_forgotten = true, forgotten_at = coalesce(m.forgotten_at, now())
 FROM conversations c
-WHERE c.id = m.conversation_id AND c.telegram_user_id = %(owner)s
-  AND c.thread_id = %(thread_id)s AND m.role = 'assistant'
-  AND (m.reply_to_id = ANY(%(ids)s) OR m.id = ANY(%(answers)s)
-       OR m.id IN (SELECT answer_id FROM answer_sources WHERE message_id = ANY(%(ids)s))
-       OR EXISTS (
-           SELECT 1 FROM jsonb_array_elements(%(names)s) AS name WHERE NOT EXISTS (
-               SELECT 1 FROM jsonb_array_elements_text(name) AS word
-               WHERE position(word IN translate(lower(m.content), 'ё''’', 'е')) = 0)))
-RETURNING m.id
+WHERE (m.id = %(request)s OR m.reply_to_id = %(request)s) AND c.id = m.conversation_id
+  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
 """
 
-# What was said right after them is embedded anew, without their words before it.
-EMBED_NEIGHBOURS = """
-UPDATE search_documents n SET model_id = NULL FROM search_documents d
-WHERE d.telegram_user_id = %(owner)s AND d.thread_id = %(thread_id)s
-  AND d.message_id = ANY(%(ids)s) AND n.telegram_user_id = %(owner)s
-  AND n.thread_id = %(thread_id)s AND n.position = d.position + 1
+# A message with other words behind its time label, as long as nobody edited it.
+UPDATE_TEXT = """
+UPDATE messages m
+SET content = left(m.content, length(m.content) - length(message_text(m.content))) || %(after)s
+FROM conversations c
+WHERE m.id = %(message_id)s AND message_text(m.content) = %(before)s
+  AND c.id = m.conversation_id AND c.telegram_user_id = %(owner)s
+  AND c.thread_id = %(thread_id)s
 """
 
-# They leave the search.
+# What others facts quote of the messages that are cut.
+SELECT_OTHER_QUOTES = """
+SELECT s.id, s.message_id, s.quote, f.text, s.memory_id, f.object
+FROM memory_sources s JOIN memories f ON f.id = s.memory_id
+WHERE s.message_id = ANY(%(ids)s) AND s.memory_id <> ALL(%(facts)s)
+  AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+ORDER BY s.id
+"""
+UPDATE_QUOTE = """
+UPDATE memory_sources s SET quote = %(quote)s FROM memories f
+WHERE s.id = %(source_id)s AND f.id = s.memory_id
+  AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+"""
+
+# Hidden messages leave the search; the vector of what was said after them knows their words.
 DELETE_DOCUMENTS = """
 DELETE FROM search_documents
 WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s AND message_id = ANY(%(ids)s)
@@ -96,6 +175,12 @@ WHERE m.id = ANY(%(ids)s) AND s.conversation_id = m.conversation_id
   AND c.thread_id = %(thread_id)s
 """
 
+# What was refused of them may say the same.
+DELETE_REJECTED = """
+DELETE FROM rejected_facts
+WHERE message_id = ANY(%(ids)s) AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+"""
+
 # Names that no fact mentions any more.
 DELETE_ORPHANED_ENTITIES = """
 DELETE FROM entities e
@@ -103,72 +188,203 @@ WHERE e.telegram_user_id = %(owner)s AND e.thread_id = %(thread_id)s
   AND NOT EXISTS (SELECT 1 FROM memory_entities l WHERE l.entity_id = e.id)
 """
 
+# Replies that quote what is gone.
+CLEAR_QUOTED = """
+UPDATE messages m SET quoted = NULL, quoted_author_id = NULL
+FROM conversations c
+WHERE c.id = m.conversation_id AND m.quoted IS NOT NULL
+  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+  AND EXISTS (SELECT 1 FROM unnest(%(gone)s::text[]) AS gone
+              WHERE position(lower(m.quoted) IN lower(gone)) > 0
+                 OR position(lower(gone) IN lower(m.quoted)) > 0)
+"""
+
+# What can be taken back for a while.
+INSERT_FORGETTING = """
+INSERT INTO forgettings (telegram_user_id, thread_id, kept)
+VALUES (%(owner)s, %(thread_id)s, %(kept)s) RETURNING id
+"""
+
+
+# A message that nothing shall remember, with the answers to it and those that cite it.
+SELECT_PRIVATE = """
+SELECT m.id FROM messages m JOIN conversations c ON c.id = m.conversation_id
+WHERE (m.id = %(request)s OR m.reply_to_id = %(request)s
+       OR EXISTS (SELECT 1 FROM answer_sources s
+                  WHERE s.answer_id = m.id AND s.message_id = %(request)s))
+  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+"""
+
+# They are marked; and what was taken of the message already goes.
+KEEP_PRIVATE = (
+    """
+UPDATE messages m SET is_private = true
+FROM conversations c
+WHERE m.id = ANY(%(ids)s) AND c.id = m.conversation_id
+  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+""",
+    """
+DELETE FROM memories f USING memory_sources s
+WHERE s.memory_id = f.id AND s.message_id = %(request)s
+  AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+  AND NOT EXISTS (SELECT 1 FROM memory_sources other
+                  WHERE other.memory_id = f.id AND other.uid <> s.uid)
+""",
+    """
+DELETE FROM memory_sources s USING memories f
+WHERE s.memory_id = f.id AND s.message_id = %(request)s
+  AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+""",
+    """
+UPDATE tool_results t SET arguments = '{}', result = ''
+FROM conversations c
+WHERE t.message_id = %(request)s AND c.id = t.conversation_id
+  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+""",
+)
+
 
 class ForgettingRepository:
-    """Forgets for good; every method blocks (see ``PgClient.run``)."""
+    """Reads and writes what forgetting touches; every method blocks (see ``PgClient.run``)."""
 
-    def __init__(self, client: PgClient, terms: Callable[[str], Collection[str]]) -> None:
-        """Use ``client``; ``terms`` gives the beginnings by which words are recognised."""
-        self._client = client
+    def __init__(self, terms: Callable[[str], Sequence[str]]) -> None:
+        """Index what is left of messages by their ``terms``."""
         self._terms = terms
 
+    def lock(self, transaction: Transaction, owner: Owner) -> None:
+        """Let nobody write summaries or facts of this owner until the transaction ends."""
+        transaction.fetch_all(LOCK_CONVERSATION, owner.columns())
+
+    def list_facts(self, transaction: Transaction, owner: Owner) -> list[KnownFact]:
+        """Every fact of the owner, oldest first."""
+        return [KnownFact(*row) for row in transaction.fetch_all(SELECT_FACTS, owner.columns())]
+
+    def list_messages(
+        self,
+        transaction: Transaction,
+        owner: Owner,
+        *,
+        facts: Collection[int] = (),
+        ids: Collection[int] = (),
+        beginnings: Collection[str] = (),
+    ) -> list[TouchedMessage]:
+        """Messages that told these facts, cite or answer them, or hold one of the words."""
+        parameters = {
+            **owner.columns(),
+            "facts": list(facts),
+            "ids": list(ids),
+            "patterns": [f"%{_literal(word)}%" for word in beginnings],
+        }
+        return [TouchedMessage(*row) for row in transaction.fetch_all(SELECT_MESSAGES, parameters)]
+
+    def list_other_quotes(
+        self,
+        transaction: Transaction,
+        owner: Owner,
+        *,
+        facts: Collection[int],
+        ids: Collection[int],
+    ) -> list[tuple[int, int, str, str, int, str]]:
+        """Source id, message id, quote, text, fact id and object of what other facts quote."""
+        parameters = {**owner.columns(), "facts": list(facts), "ids": list(ids)}
+        return [tuple(row) for row in transaction.fetch_all(SELECT_OTHER_QUOTES, parameters)]
+
     def forget(
-        self, owner: Owner, uids: Sequence[str], *, request_id: int | None = None
-    ) -> list[str]:
-        """Forget what was said in these messages: the facts, the messages, the bot's answers.
+        self,
+        transaction: Transaction,
+        owner: Owner,
+        *,
+        facts: Collection[int],
+        changes: Sequence[Change],
+        quotes: Mapping[int, tuple[str, str]],
+        texts: Sequence[str],
+    ) -> int:
+        """Take the facts and the words away; returns the number under which it can be undone.
 
         Args:
-            owner: Whose they are; those of others are left alone.
-            uids: ``msg-<id>``.
-            request_id: The message in which the user asks for it; it names what to forget.
-
-        Returns:
-            The texts of the facts that held, or of the messages where no fact was made of them.
+            transaction: The caller's.
+            owner: Whose they are.
+            facts: Ids of the facts that go.
+            changes: What becomes of messages.
+            quotes: Quotes of other facts, before and after, by the id of the source.
+            texts: What the user is told to be forgotten.
         """
+        row = transaction.fetch_one(KEEP_ROWS, {"facts": list(facts)})
+        kept: dict[str, Any] = dict(row[0]) if row else {}
+        kept["texts"] = list(texts)
+        kept["messages"] = [[c.message_id, c.before, c.after] for c in changes]
+        kept["quotes"] = [[number, before, after] for number, (before, after) in quotes.items()]
+        for number, (_, after) in quotes.items():
+            set_quote(transaction, owner, number, after)
+        transaction.execute(DELETE_FACTS, {**owner.columns(), "facts": list(facts)})
+        self._change(transaction, owner, changes)
+        gone = [*texts, *(change.before for change in changes)]
+        gone += [row["text"] for row in kept["facts"]]
+        transaction.execute(CLEAR_QUOTED, {**owner.columns(), "gone": [g for g in gone if g]})
+        for statement in (DELETE_RESULTS, DELETE_ORPHANED_ENTITIES):
+            transaction.execute(statement, owner.columns())
+        stored = json.dumps(kept, ensure_ascii=False)
+        added = transaction.fetch_one(INSERT_FORGETTING, {**owner.columns(), "kept": stored})
+        assert added is not None  # INSERT ... RETURNING without a conflict clause
+        return int(added[0])
 
-        def work(transaction: Transaction) -> list[str]:
-            transaction.fetch_all(LOCK_CONVERSATION, owner.columns())
-            told_in = {**owner.columns(), "uids": [storable(uid) for uid in uids]}
-            row = transaction.fetch_one(DELETE_MEMORIES, told_in)
-            texts, objects, told, answers = [list(column) for column in row or ([], [], [], [])]
-            named = [number for uid in [*uids, *told] if (number := message_number(str(uid)))]
-            messages = transaction.fetch_all(FORGET_MESSAGES, {**owner.columns(), "ids": named})
-            if not texts and not messages:
-                return []
-            request = [] if request_id is None else [request_id]
-            transaction.execute(FORGET_MESSAGES, {**owner.columns(), "ids": request})
-            asked = [*named, *request]
-            about = {"ids": asked, "answers": answers, "names": json.dumps(self._names(objects))}
-            said = transaction.fetch_all(FORGET_ANSWERS, {**owner.columns(), **about})
-            hidden = {**owner.columns(), "ids": [*asked, *(answer for (answer,) in said)]}
-            for statement in (EMBED_NEIGHBOURS, DELETE_DOCUMENTS, DELETE_SUMMARIES):
-                transaction.execute(statement, hidden)
-            for statement in (DELETE_RESULTS, DELETE_ORPHANED_ENTITIES):
-                transaction.execute(statement, owner.columns())
-            return texts or [str(text) for _, text in messages]
+    def hide_request(self, transaction: Transaction, owner: Owner, message_id: int) -> None:
+        """The request names what to forget; it is shown to no model again."""
+        request = {**owner.columns(), "request": message_id, "ids": [message_id]}
+        transaction.execute(HIDE_REQUEST, request)
+        for statement in (DELETE_DOCUMENTS, DELETE_SUMMARIES):
+            transaction.execute(statement, request)
 
-        return self._client.in_transaction(work, limits=PATIENT)
+    def keep_private(self, transaction: Transaction, owner: Owner, message_id: int) -> None:
+        """Keep a message, and the answer to it, out of everything but the window."""
+        keep_private(transaction, owner, message_id)
 
-    def forget_all_facts(self, owner: Owner) -> int:
-        """Delete every fact of the owner for good; returns how many held."""
+    def _change(self, transaction: Transaction, owner: Owner, changes: Sequence[Change]) -> None:
+        ids = [change.message_id for change in changes]
+        hidden = [change.message_id for change in changes if change.after is None]
+        touched = {**owner.columns(), "ids": ids}
+        reset_vectors(transaction, owner, ids)
+        for change in changes:
+            if change.after is not None and set_text(transaction, owner, change):
+                reword(transaction, owner, change.message_id, self._terms(change.after))
+        gone = {**owner.columns(), "ids": hidden}
+        transaction.execute(HIDE_MESSAGES, gone)
+        transaction.execute(DELETE_DOCUMENTS, gone)
+        for statement in (DELETE_SUMMARIES, DELETE_REJECTED):
+            transaction.execute(statement, touched)
 
-        def work(transaction: Transaction) -> int:
-            rows = transaction.fetch_all(DELETE_ALL_MEMORIES, owner.columns())
-            transaction.execute(DELETE_ORPHANED_ENTITIES, owner.columns())
-            return sum(was_living for (was_living,) in rows)
 
-        return self._client.in_transaction(work, limits=PATIENT)
+def keep_private(transaction: Transaction, owner: Owner, message_id: int) -> None:
+    """Keep a message, and the answers to it, out of everything but the window.
 
-    def _names(self, objects: Sequence[str]) -> list[list[str]]:
-        """The words by which an answer names each object; those too short to tell are left out.
+    What was made of them goes: facts that nothing else tells, documents, summaries; the vectors
+    of what was said right after them are made anew.
+    """
+    request = {**owner.columns(), "request": message_id}
+    ids = [int(row[0]) for row in transaction.fetch_all(SELECT_PRIVATE, request)]
+    touched = {**request, "ids": ids}
+    reset_vectors(transaction, owner, ids)
+    for statement in (*KEEP_PRIVATE, DELETE_REJECTED, DELETE_DOCUMENTS, DELETE_SUMMARIES):
+        transaction.execute(statement, touched)
 
-        An English stem may end in another letter than its word ("happi"), so the last is cut.
-        """
-        words = [
-            [
-                term.replace("'", "")[: max(MIN_NAME, len(term) - 1)]
-                for term in self._terms(object_)
-            ]
-            for object_ in objects
-        ]
-        return [name for name in words if any(len(word) >= MIN_NAME for word in name)]
+
+def set_text(transaction: Transaction, owner: Owner, change: Change) -> bool:
+    """Give a message other words behind its time label; False when it was edited meanwhile."""
+    parameters = {
+        **owner.columns(),
+        "message_id": change.message_id,
+        "before": change.before,
+        "after": storable(change.after or ""),
+    }
+    return transaction.execute(UPDATE_TEXT, parameters) > 0
+
+
+def set_quote(transaction: Transaction, owner: Owner, source_id: int, quote: str) -> None:
+    """Let a fact quote these words of its message."""
+    parameters = {**owner.columns(), "source_id": source_id, "quote": quote}
+    transaction.execute(UPDATE_QUOTE, parameters)
+
+
+def _literal(word: str) -> str:
+    """A word in which LIKE sees no signs of its own."""
+    return storable(word).replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

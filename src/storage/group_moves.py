@@ -217,6 +217,8 @@ UPDATE_OWNER = (
 UPDATE_OWNERS = (
     "UPDATE memories SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s",
     "UPDATE entities SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s",
+    "UPDATE forgettings SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s",
+    "UPDATE parting_messages SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s",
     "UPDATE rejected_facts SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s",
     "UPDATE search_owners SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s",
     "UPDATE search_documents SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s",

@@ -3,99 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
+from src.memory.facts import Fact
+from src.storage.memory_rows import Memory, NewMemory, Similar, Source, Telling
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, Transaction, storable
 from src.storage.search_index_repo import NewDocument, add_documents
-
-
-@dataclass(frozen=True)
-class Memory:
-    """A fact.
-
-    Attributes:
-        id: Its number.
-        text: What it says, in the user's language.
-        memory_type: ``user_fact``, ``preference``, ``event`` or ``conversation_insight``.
-        subject: Whom it is about, canonical: ``user``, ``brother``, a name.
-        relation: Canonical: ``lives_in``.
-        object: As it was said.
-        importance: 1 to 10.
-        pinned: Whether the user wants it always in view.
-        valid_from: Since when it holds in the world, if known.
-        valid_until: Until when.
-        retired_at: Since when it is not believed any more.
-        uid: ``msg-<id>`` of its newest source.
-        said_at: When that was said.
-        message_id: That message, if it is still there.
-    """
-
-    id: int
-    text: str
-    memory_type: str
-    subject: str
-    relation: str
-    object: str
-    importance: int
-    pinned: bool
-    valid_from: datetime | None
-    valid_until: datetime | None
-    retired_at: datetime | None
-    uid: str | None
-    said_at: datetime | None
-    message_id: int | None
-
-
-@dataclass(frozen=True)
-class Similar:
-    """A fact that a new one might repeat or replace."""
-
-    memory: Memory
-    content_hash: str
-    cosine: float | None
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where a fact was said: the message, its exact words, and when."""
-
-    message_id: int
-    quote: str
-    said_at: datetime
-
-    @property
-    def uid(self) -> str:
-        """The name of the message in references."""
-        return f"msg-{self.message_id}"
-
-    @property
-    def episode(self) -> str:
-        """The name of the teaching (seed 003)."""
-        return f"teach_{self.uid}"
-
-
-@dataclass(frozen=True)
-class NewMemory:
-    """A fact to store; see ``Memory``. ``entities`` are (name, normalised name, type)."""
-
-    text: str
-    memory_type: str
-    language: str
-    subject: str
-    relation: str
-    object: str
-    importance: int
-    origin: str
-    content_hash: str
-    source: Source
-    terms: Sequence[str]
-    vector: str | None = None
-    valid_from: datetime | None = None
-    valid_until: datetime | None = None
-    entities: Sequence[tuple[str, str, str]] = ()
-
 
 # One writer per owner; held until the transaction ends.
 LOCK_OWNER = """
@@ -108,16 +22,26 @@ SELECT id FROM conversations
 WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s FOR SHARE
 """
 
-# Whether a message of the owner is still there to be remembered.
+# A message of the owner that may be remembered, as it reads now, or as /new left it to be read;
+# and who says "I" in it, where the owner is a group.
 SELECT_MESSAGE = """
-SELECT 1 FROM messages m JOIN conversations c ON c.id = m.conversation_id
-WHERE m.id = %(message_id)s AND NOT m.is_forgotten
+SELECT message_text(m.content), m.provenance = 'typed',
+       CASE WHEN c.telegram_user_id < 0 THEN m.sender_id END, m.speaker
+FROM messages m JOIN conversations c ON c.id = m.conversation_id
+WHERE m.id = %(message_id)s AND m.role = 'user' AND NOT m.is_forgotten AND NOT m.is_private
   AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+UNION ALL
+SELECT message_text(p.content), true,
+       CASE WHEN p.telegram_user_id < 0 THEN p.sender_id END, p.speaker
+FROM parting_messages p
+WHERE p.message_id = %(message_id)s
+  AND p.telegram_user_id = %(owner)s AND p.thread_id = %(thread_id)s
 """
 
-# Living facts that a new one might repeat or replace: the same words, the same subject and
-# relation, those that a model names, or the nearest by meaning; and what its message has told
-# before, living or not.
+# Living facts that a new one might repeat or replace, of the same member where the owner is a
+# group: the same words, the same subject and
+# relation, those that a model names, relations whose end it may tell, what shares most words with
+# it, or the nearest by meaning; and what its message has told before, living or not.
 SELECT_SIMILAR = """
 WITH living AS (
     SELECT f.id, -(e.embedding <#> %(vector)s::halfvec) AS cosine
@@ -131,15 +55,24 @@ WITH living AS (
     WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s AND retired_at IS NULL
       AND (content_hash = %(content_hash)s
            OR (subject = %(subject)s AND relation = %(relation)s) OR id = ANY(%(contradicts)s))
+    UNION SELECT id FROM memories
+          WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+            AND relation = ANY(%(ended)s) AND retired_at IS NULL
+    UNION (SELECT d.memory_id
+           FROM search_postings p JOIN search_documents d ON d.id = p.document_id
+           JOIN memories known ON known.id = d.memory_id AND known.retired_at IS NULL
+           WHERE p.telegram_user_id = %(owner)s AND p.thread_id = %(thread_id)s
+             AND p.term = ANY(%(terms)s)
+           GROUP BY d.memory_id ORDER BY count(*) DESC, d.memory_id DESC LIMIT 30)
     UNION (SELECT id FROM living WHERE cosine IS NOT NULL ORDER BY cosine DESC, id LIMIT 5)
     UNION SELECT memory_id FROM memory_sources WHERE episode = %(episode)s
 )
 SELECT f.id, f.text, f.memory_type, f.subject, f.relation, f.object, f.importance, f.pinned,
        f.valid_from, f.valid_until, f.retired_at, s.uid, s.said_at, s.message_id,
-       f.content_hash, -(e.embedding <#> %(vector)s::halfvec) AS cosine
+       f.speaker_id, f.speaker, f.content_hash, -(e.embedding <#> %(vector)s::halfvec) AS cosine
 FROM chosen
 JOIN memories f ON f.id = chosen.id AND f.telegram_user_id = %(owner)s
-     AND f.thread_id = %(thread_id)s
+     AND f.thread_id = %(thread_id)s AND f.speaker_id IS NOT DISTINCT FROM %(speaker_id)s
 LEFT JOIN search_documents d ON d.memory_id = f.id
 LEFT JOIN document_embeddings e ON e.document_id = d.id AND e.model_id = %(model)s
 LEFT JOIN LATERAL (SELECT uid, said_at, message_id FROM memory_sources
@@ -150,10 +83,11 @@ ORDER BY f.retired_at IS NULL, f.content_hash = %(content_hash)s DESC, cosine DE
 # A new fact.
 INSERT_MEMORY = """
 INSERT INTO memories (telegram_user_id, thread_id, memory_type, text, language, subject, relation,
-                      object, importance, origin, valid_from, valid_until, content_hash)
+                      object, importance, pinned, origin, valid_from, valid_until, content_hash,
+                      speaker_id, speaker)
 VALUES (%(owner)s, %(thread_id)s, %(memory_type)s, %(text)s, %(language)s, %(subject)s,
-        %(relation)s, %(object)s, %(importance)s, %(origin)s, %(valid_from)s, %(valid_until)s,
-        %(content_hash)s)
+        %(relation)s, %(object)s, %(importance)s, %(pinned)s, %(origin)s, %(valid_from)s,
+        %(valid_until)s, %(content_hash)s, %(speaker_id)s, %(speaker)s)
 RETURNING id
 """
 
@@ -161,8 +95,11 @@ RETURNING id
 INSERT_SOURCE = """
 INSERT INTO memory_sources (memory_id, message_id, sender_id, author_id, uid, episode, quote,
                             said_at)
-SELECT f.id, m.id, m.sender_id, m.author_id, %(uid)s, %(episode)s, %(quote)s, %(said_at)s
+SELECT f.id, m.id, coalesce(m.sender_id, p.sender_id), m.author_id, %(uid)s, %(episode)s,
+       %(quote)s, %(said_at)s
 FROM memories f
+LEFT JOIN parting_messages p ON p.message_id = %(message_id)s
+     AND p.telegram_user_id = %(owner)s AND p.thread_id = %(thread_id)s
 LEFT JOIN (messages m JOIN conversations c ON c.id = m.conversation_id
            AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s)
      ON m.id = %(message_id)s
@@ -172,7 +109,8 @@ ON CONFLICT ON CONSTRAINT memory_sources_once DO NOTHING
 
 # It was said again: nothing new but the time.
 TOUCH_MEMORY = """
-UPDATE memories SET updated_at = now(), importance = greatest(importance, %(importance)s)
+UPDATE memories SET updated_at = now(), importance = greatest(importance, %(importance)s),
+       pinned = pinned OR %(pinned)s
 WHERE id = %(memory_id)s AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
 """
 
@@ -243,10 +181,16 @@ class MemoryRepository:
         transaction.execute(LOCK_OWNER, owner.columns())
         transaction.execute(LOCK_CONVERSATION, owner.columns())
 
-    def is_there(self, transaction: Transaction, owner: Owner, message_id: int) -> bool:
-        """Whether a message of the owner is neither erased nor forgotten; ask after ``lock``."""
+    def find_message(
+        self, transaction: Transaction, owner: Owner, message_id: int
+    ) -> Telling | None:
+        """What a message of the owner says now; None: it is not there to be remembered.
+
+        It may have been erased, forgotten, or be private; ask after ``lock``.
+        """
         parameters = {**owner.columns(), "message_id": message_id}
-        return transaction.fetch_one(SELECT_MESSAGE, parameters) is not None
+        row = transaction.fetch_one(SELECT_MESSAGE, parameters)
+        return None if row is None else Telling(*row)
 
     def list_similar(
         self,
@@ -254,12 +198,15 @@ class MemoryRepository:
         owner: Owner,
         memory: NewMemory,
         model_id: int | None,
+        *,
         contradicts: Collection[int] = (),
+        ended: Collection[str] = (),
     ) -> list[Similar]:
         """Facts that ``memory`` might repeat or replace, equal words first.
 
         Retired ones, which come before the living, are those that its message has told earlier.
-        Those whose ids are in ``contradicts`` are among them, however far away they are.
+        Those whose ids are in ``contradicts`` are among them, however far away they are, and
+        those whose relation is in ``ended``.
         """
         rows = transaction.fetch_all(
             SELECT_SIMILAR,
@@ -268,33 +215,40 @@ class MemoryRepository:
                 "vector": memory.vector,
                 "model": model_id,
                 "content_hash": memory.content_hash,
-                "subject": memory.subject,
-                "relation": memory.relation,
+                "subject": memory.fact.subject,
+                "relation": memory.fact.relation,
+                "terms": list({term for term in memory.terms if not term.startswith("=")}),
                 "contradicts": list(contradicts),
+                "ended": list(ended),
                 "episode": memory.source.episode,
+                "speaker_id": memory.speaker_id,
             },
         )
-        return [Similar(Memory(*row[:14]), row[14], row[15]) for row in rows]
+        return [Similar(Memory(*row[:-2]), *row[-2:]) for row in rows]
 
     def add(
         self, transaction: Transaction, owner: Owner, memory: NewMemory, model_id: int | None
     ) -> int:
         """Store a fact with its source, its entities and its search document; returns its id."""
+        fact = memory.fact
         row = transaction.fetch_one(
             INSERT_MEMORY,
             {
                 **owner.columns(),
-                "memory_type": memory.memory_type,
-                "text": storable(memory.text),
+                "memory_type": fact.memory_type,
+                "text": storable(fact.text),
                 "language": memory.language,
-                "subject": storable(memory.subject),
-                "relation": storable(memory.relation),
-                "object": storable(memory.object),
-                "importance": memory.importance,
+                "subject": storable(fact.subject),
+                "relation": storable(fact.relation),
+                "object": storable(fact.object),
+                "importance": fact.importance,
+                "pinned": fact.pinned,
                 "origin": memory.origin,
-                "valid_from": memory.valid_from,
-                "valid_until": memory.valid_until,
+                "valid_from": fact.valid_from,
+                "valid_until": fact.valid_until,
                 "content_hash": memory.content_hash,
+                "speaker_id": memory.speaker_id,
+                "speaker": memory.speaker,
             },
         )
         assert row is not None  # INSERT ... RETURNING without a conflict clause
@@ -327,12 +281,16 @@ class MemoryRepository:
             > 0
         )
 
-    def touch(
-        self, transaction: Transaction, owner: Owner, memory_id: int, importance: int
-    ) -> None:
-        """A fact was said again; it may have become more important."""
+    def touch(self, transaction: Transaction, owner: Owner, memory_id: int, fact: Fact) -> None:
+        """A fact was said again; it may have become more important, or be pinned now."""
         transaction.execute(
-            TOUCH_MEMORY, {**owner.columns(), "memory_id": memory_id, "importance": importance}
+            TOUCH_MEMORY,
+            {
+                **owner.columns(),
+                "memory_id": memory_id,
+                "importance": fact.importance,
+                "pinned": fact.pinned,
+            },
         )
 
     def retire(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from src.storage.memory_repo import Memory
+from src.storage.memory_rows import Memory
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, Transaction
 
@@ -30,10 +30,20 @@ class SourceMessage:
     bot_id: int | None = None
 
 
+@dataclass(frozen=True)
+class Replacement:
+    """A living fact that took the place of others, and when."""
+
+    memory_id: int
+    text: str
+    at: datetime
+
+
 # The facts that are always in the prompt: the pinned, then the most important that hold now.
 SELECT_KEY_FACTS = """
 SELECT f.id, f.text, f.memory_type, f.subject, f.relation, f.object, f.importance, f.pinned,
-       f.valid_from, f.valid_until, f.retired_at, s.uid, s.said_at, s.message_id
+       f.valid_from, f.valid_until, f.retired_at, s.uid, s.said_at, s.message_id,
+       f.speaker_id, f.speaker
 FROM memories f
 LEFT JOIN LATERAL (SELECT uid, said_at, message_id FROM memory_sources
                    WHERE memory_id = f.id ORDER BY said_at DESC, id DESC LIMIT 1) AS s ON true
@@ -47,7 +57,8 @@ LIMIT %(limit)s
 # The living facts, newest first.
 SELECT_MEMORIES = """
 SELECT f.id, f.text, f.memory_type, f.subject, f.relation, f.object, f.importance, f.pinned,
-       f.valid_from, f.valid_until, f.retired_at, s.uid, s.said_at, s.message_id
+       f.valid_from, f.valid_until, f.retired_at, s.uid, s.said_at, s.message_id,
+       f.speaker_id, f.speaker
 FROM memories f
 LEFT JOIN LATERAL (SELECT uid, said_at, message_id FROM memory_sources
                    WHERE memory_id = f.id ORDER BY said_at DESC, id DESC LIMIT 1) AS s ON true
@@ -64,13 +75,14 @@ WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s AND retired_at 
 
 # The newest fact of the owner that replaced another one, unless a certain one is meant.
 SELECT_LAST_REPLACEMENT = """
-SELECT f.id, f.text FROM memories f
+SELECT f.id, f.text, max(old.retired_at) AS replaced_at
+FROM memories f JOIN memories old ON old.superseded_by = f.id
 WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s AND f.retired_at IS NULL
   AND (%(memory_id)s::bigint IS NULL OR f.id = %(memory_id)s)
-  AND EXISTS (SELECT 1 FROM memories old
-              WHERE old.superseded_by = f.id AND old.retired_reason = 'replaced'
-                AND old.telegram_user_id = %(owner)s AND old.thread_id = %(thread_id)s)
-ORDER BY f.created_at DESC, f.id DESC LIMIT 1
+  AND old.retired_reason = 'replaced'
+  AND old.telegram_user_id = %(owner)s AND old.thread_id = %(thread_id)s
+GROUP BY f.id, f.text
+ORDER BY replaced_at DESC, f.id DESC LIMIT 1
 """
 
 # The facts that another one replaced hold again, until the end that they had before; one that
@@ -147,28 +159,23 @@ class MemoryShelfRepository:
         row = self._client.fetch_one(COUNT_MEMORIES, owner.columns())
         return int(row[0]) if row else 0
 
+    def find_replacement(
+        self, transaction: Transaction, owner: Owner, memory_id: int | None = None
+    ) -> Replacement | None:
+        """The last replacement, or that by ``memory_id``; None when there is none."""
+        row = transaction.fetch_one(
+            SELECT_LAST_REPLACEMENT, {**owner.columns(), "memory_id": memory_id}
+        )
+        return Replacement(*row) if row else None
+
     def undo_replacement(
-        self, owner: Owner, memory_id: int | None = None
-    ) -> tuple[str, list[str]] | None:
-        """Take back the last replacement, or that by ``memory_id``.
-
-        Returns:
-            The text that is not believed any more, and those that hold again; None when there
-            is nothing to take back.
-        """
-
-        def undo(transaction: Transaction) -> tuple[str, list[str]] | None:
-            row = transaction.fetch_one(
-                SELECT_LAST_REPLACEMENT, {**owner.columns(), "memory_id": memory_id}
-            )
-            if row is None:
-                return None
-            change = {**owner.columns(), "memory_id": row[0]}
-            transaction.execute(RETIRE_UNDONE, change)
-            restored = transaction.fetch_all(RESTORE_REPLACED, change)
-            return str(row[1]), [str(text) for (text,) in restored]
-
-        return self._client.in_transaction(undo)
+        self, transaction: Transaction, owner: Owner, replacement: Replacement
+    ) -> list[str]:
+        """Take a replacement back; the texts that hold again."""
+        change = {**owner.columns(), "memory_id": replacement.memory_id}
+        transaction.execute(RETIRE_UNDONE, change)
+        restored = transaction.fetch_all(RESTORE_REPLACED, change)
+        return [str(text) for (text,) in restored]
 
     def find_source(self, owner: Owner, uid: str) -> SourceMessage | None:
         """The message behind ``msg-<id>``, or what a fact quotes of it; None: both are gone."""

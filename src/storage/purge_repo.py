@@ -1,10 +1,14 @@
-"""Purging what users asked to forget: hidden at once, deleted for good a little later."""
+"""Purging what users asked to forget: hidden at once, deleted for good a little later.
+
+So is what /new left behind.
+"""
 
 from __future__ import annotations
 
 from src.storage.pg_client import PgClient, Transaction
 
-UNDO_SECONDS = 600  # how long what was forgotten is kept, hidden, in case it was a mistake
+UNDO_SECONDS = 600  # for so long a forgetting can be taken back; then it is deleted
+PARTING_SECONDS = 600  # for so long words outlive the /new that deleted them, at most
 PURGE_BATCH = 1000  # messages of one transaction
 
 # Hidden messages whose time is over, and their conversations. One whose update still waits (its
@@ -46,6 +50,16 @@ DELETE_FORGOTTEN = """
 DELETE FROM messages WHERE id = ANY(%(ids)s) AND forgotten_at IS NOT NULL
 """
 
+# What /new left to be read for facts and nobody has read: the model was away.
+DELETE_PARTING = """
+DELETE FROM parting_messages WHERE left_at <= now() - make_interval(secs => %(seconds)s)
+"""
+
+# What of facts can be taken back no longer.
+DELETE_FORGETTINGS = """
+DELETE FROM forgettings WHERE created_at <= now() - make_interval(secs => %(seconds)s)
+"""
+
 
 class PurgeRepository:
     """Deletes for good; the method blocks (see ``PgClient.run``)."""
@@ -55,8 +69,9 @@ class PurgeRepository:
         self._client = client
 
     def purge_forgotten(self, *, older_than: float = UNDO_SECONDS) -> int:
-        """Delete the messages that were hidden ``older_than`` seconds ago; returns how many."""
-        purged = 0
+        """Delete what was forgotten ``older_than`` seconds ago; returns how many rows."""
+        purged = self._client.execute(DELETE_FORGETTINGS, {"seconds": older_than})
+        purged += self._client.execute(DELETE_PARTING, {"seconds": PARTING_SECONDS})
         while True:
             rows = self._client.fetch_all(
                 SELECT_FORGOTTEN, {"seconds": older_than, "limit": PURGE_BATCH}

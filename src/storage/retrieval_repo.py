@@ -65,6 +65,10 @@ class CandidateDocument:
         valid_from: Since when a memory holds.
         valid_until: Until when it holds.
         retired_at: Since when it is not believed any more.
+        is_own: Whether the sender typed it himself.
+        author: Whose words it holds, by name: another's than the user's, or a group member's.
+        author_id: Who told it, in a group.
+        quote: Of a memory: the user's own words behind it.
     """
 
     kind: Kind
@@ -82,6 +86,10 @@ class CandidateDocument:
     valid_from: datetime | None = None
     valid_until: datetime | None = None
     retired_at: datetime | None = None
+    is_own: bool = True
+    author: str | None = None
+    author_id: int | None = None
+    quote: str | None = None
 
 
 # BM25F (Robertson, Zaragoza, Taylor 2004) with k1 = 0.9, b = 0.2: the fields of a message are its
@@ -194,7 +202,10 @@ SELECT d.kind, coalesce(d.message_id, d.memory_id, d.summary_id),
              AND e.model_id = %(model)s AND e.position = c.position))::float,
        coalesce(c.bm25, 0)::float, c.hops,
        f.memory_type, f.importance, f.valid_from, f.valid_until,
-       coalesce(f.retired_at, outdated.retired_at)
+       coalesce(f.retired_at, outdated.retired_at),
+       coalesce(m.provenance, 'typed') = 'typed', coalesce(m.origin, m.speaker, f.speaker),
+       CASE WHEN d.telegram_user_id < 0 THEN coalesce(m.sender_id, f.speaker_id) END,
+       source.quote
 FROM candidates c
 JOIN search_documents d ON d.telegram_user_id = %(owner)s AND d.thread_id = %(thread_id)s
      AND d.position = c.position
@@ -202,7 +213,7 @@ LEFT JOIN messages m ON m.id = d.message_id
 LEFT JOIN memories f ON f.id = d.memory_id
 LEFT JOIN conversation_summaries s ON s.id = d.summary_id
 LEFT JOIN LATERAL (
-    SELECT ms.message_id, ms.uid, ms.said_at FROM memory_sources ms
+    SELECT ms.message_id, ms.uid, ms.said_at, ms.quote FROM memory_sources ms
     WHERE ms.memory_id = d.memory_id ORDER BY ms.said_at DESC, ms.id DESC LIMIT 1
 ) AS source ON true
 LEFT JOIN LATERAL (

@@ -41,13 +41,13 @@ class NewDocument:
 
 @dataclass(frozen=True)
 class UnindexedMessage:
-    """A stored message that the search does not know yet."""
+    """A stored message that the search does not know yet; ``speaker`` is a name, if it has one."""
 
     id: int
     role: str
     text: str
     said_at: datetime
-    sender_id: int | None
+    speaker: str | None
 
 
 @dataclass(frozen=True)
@@ -118,10 +118,10 @@ ON CONFLICT (document_id, model_id) DO UPDATE SET embedding = EXCLUDED.embedding
 
 # A conversation's messages that the search does not know yet, and its owner.
 SELECT_UNINDEXED = """
-SELECT m.id, m.role, message_text(m.content), m.said_at, m.sender_id
+SELECT m.id, m.role, message_text(m.content), m.said_at, coalesce(m.origin, m.speaker)
 FROM messages m
 WHERE m.conversation_id = %(conversation_id)s AND m.indexed_at IS NULL
-  AND m.role IN ('user', 'assistant') AND NOT m.is_forgotten
+  AND m.role IN ('user', 'assistant') AND NOT m.is_forgotten AND NOT m.is_private
 ORDER BY m.id LIMIT %(limit)s
 """
 
@@ -155,7 +155,7 @@ SELECT id FROM conversations WHERE id = %(conversation_id)s
 LOCK_UNINDEXED = """
 SELECT m.id FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE m.id = ANY(%(ids)s) AND m.conversation_id = %(conversation_id)s AND m.indexed_at IS NULL
-  AND NOT m.is_forgotten
+  AND NOT m.is_forgotten AND NOT m.is_private
   AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
 ORDER BY m.id FOR UPDATE OF m
 """
@@ -177,9 +177,37 @@ SELECT_CONVERSATIONS_TO_INDEX = """
 SELECT DISTINCT conversation_id FROM (
     SELECT conversation_id FROM messages
     WHERE indexed_at IS NULL AND role IN ('user', 'assistant') AND NOT is_forgotten
-      AND created_at < now() - make_interval(secs => %(older_than)s)
+      AND NOT is_private AND created_at < now() - make_interval(secs => %(older_than)s)
     LIMIT 10000
 ) AS waiting LIMIT %(limit)s
+"""
+
+# A document whose message has other words now: it keeps its place.
+DELETE_POSTINGS = """
+DELETE FROM search_postings p USING search_documents d
+WHERE d.message_id = %(message_id)s AND p.document_id = d.id
+  AND d.telegram_user_id = %(owner)s AND d.thread_id = %(thread_id)s
+"""
+UPDATE_LENGTH = """
+UPDATE search_documents SET length = %(length)s
+WHERE message_id = %(message_id)s AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+RETURNING position
+"""
+
+# Vectors that know the words of these messages: their own, and those of what was said right after
+# them; the background makes them anew.
+RESET_VECTORS = """
+WITH touched AS (
+    SELECT DISTINCT d.id
+    FROM search_documents told JOIN search_documents d
+         ON d.telegram_user_id = told.telegram_user_id AND d.thread_id = told.thread_id
+        AND d.position IN (told.position, told.position + 1)
+    WHERE told.message_id = ANY(%(ids)s)
+      AND told.telegram_user_id = %(owner)s AND told.thread_id = %(thread_id)s
+), gone AS (
+    DELETE FROM document_embeddings e USING touched WHERE e.document_id = touched.id
+)
+UPDATE search_documents d SET model_id = NULL FROM touched WHERE d.id = touched.id
 """
 
 
@@ -313,6 +341,22 @@ def add_documents(
         )
 
 
+def reword(transaction: Transaction, owner: Owner, message_id: int, terms: Sequence[str]) -> None:
+    """Index a message by other words, where it stands; nothing when it is not in the index."""
+    parameters = {**owner.columns(), "message_id": message_id, "length": len(terms)}
+    transaction.execute(DELETE_POSTINGS, parameters)
+    row = transaction.fetch_one(UPDATE_LENGTH, parameters)
+    if row is not None:
+        _insert_postings(
+            transaction, owner, [(t, int(row[0]), n) for t, n in Counter(terms).items()]
+        )
+
+
+def reset_vectors(transaction: Transaction, owner: Owner, message_ids: Sequence[int]) -> None:
+    """Have the vectors of these messages, and of what follows each, made anew."""
+    transaction.execute(RESET_VECTORS, {**owner.columns(), "ids": list(message_ids)})
+
+
 def _offsets(documents: Sequence[NewDocument]) -> list[int]:
     """Where each document stands, counted from the owner's next free position."""
     offsets: list[int] = []
@@ -330,10 +374,17 @@ def _add_postings(
     places: Sequence[int],
 ) -> None:
     postings = [
-        (term, place, min(count, 32767))
+        (term, place, count)
         for document, place in zip(documents, places, strict=True)
         for term, count in Counter(document.terms).items()
     ]
+    _insert_postings(transaction, owner, postings)
+
+
+def _insert_postings(
+    transaction: Transaction, owner: Owner, postings: Sequence[tuple[str, int, int]]
+) -> None:
+    """Words, where they stand and how often."""
     if postings:
         terms, positions, frequencies = zip(*postings, strict=True)
         transaction.execute(
@@ -342,6 +393,6 @@ def _add_postings(
                 **owner.columns(),
                 "terms": list(terms),
                 "term_positions": list(positions),
-                "frequencies": list(frequencies),
+                "frequencies": [min(count, 32767) for count in frequencies],
             },
         )

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from src.memory.voices import TYPED, Voice
 from src.storage.owner import Owner
-from src.storage.pg_client import PgClient, Transaction, storable
+from src.storage.pg_client import PgClient, Row, Transaction, storable
 from src.storage.search_index_repo import NewDocument, add_documents
 
 
@@ -32,6 +33,7 @@ class PastMessage:
         role: ``user`` or ``assistant``.
         text: Without the time label.
         said_at: When it was written.
+        voice: Whose words it holds.
     """
 
     id: int
@@ -39,6 +41,7 @@ class PastMessage:
     role: str
     text: str
     said_at: datetime
+    voice: Voice = TYPED
 
 
 # The newest summaries of what lies before the rendered window, and before them the oldest, into
@@ -68,9 +71,11 @@ SELECT coalesce(max(position), 0) FROM messages WHERE conversation_id = %(conver
 
 # What was said between two positions, without what the user wants forgotten.
 SELECT_MESSAGES = """
-SELECT id, position, role, message_text(content), said_at FROM messages
+SELECT id, position, role, message_text(content), said_at,
+       provenance, speaker, origin, quoted, quoted_author_id
+FROM messages
 WHERE conversation_id = %(conversation_id)s AND position BETWEEN %(first)s AND %(last)s
-  AND role IN ('user', 'assistant') AND NOT is_forgotten
+  AND role IN ('user', 'assistant') AND NOT is_forgotten AND NOT is_private
 ORDER BY position, id LIMIT 1000
 """
 
@@ -85,7 +90,7 @@ WHERE id = %(conversation_id)s FOR NO KEY UPDATE
 COUNT_MESSAGES = """
 SELECT count(*) FROM messages
 WHERE conversation_id = %(conversation_id)s AND position BETWEEN %(first)s AND %(last)s
-  AND role IN ('user', 'assistant') AND NOT is_forgotten
+  AND role IN ('user', 'assistant') AND NOT is_forgotten AND NOT is_private
 """
 
 # A summary, unless another one covers a part of it.
@@ -103,6 +108,12 @@ DELETE_SUMMARIES = """
 DELETE FROM conversation_summaries
 WHERE conversation_id = %(conversation_id)s AND id = ANY(%(ids)s)
 """
+
+
+def past_message(row: Row) -> PastMessage:
+    """A row of ``SELECT_MESSAGES``."""
+    id_, position, role, text, said_at, *voice = row
+    return PastMessage(id_, position, role, text, said_at, Voice(*voice))
 
 
 class SummaryRepository:
@@ -138,7 +149,7 @@ class SummaryRepository:
             SELECT_MESSAGES,
             {"conversation_id": str(conversation_id), "first": first, "last": last},
         )
-        return [PastMessage(*row) for row in rows]
+        return [past_message(row) for row in rows]
 
     def replace(
         self,

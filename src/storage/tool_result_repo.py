@@ -25,8 +25,8 @@ class ToolResult:
     error: str | None = None
 
 
-# One tool call, without its words when its message is to be forgotten, and away with those beyond
-# the newest KEEP of the conversation.
+# One tool call, without its words when its message is to be remembered nowhere, and away with
+# those beyond the newest KEEP of the conversation.
 INSERT_RESULT = """
 WITH old AS (
     DELETE FROM tool_results WHERE conversation_id = %(conversation_id)s AND id <= (
@@ -35,8 +35,9 @@ WITH old AS (
 )
 INSERT INTO tool_results (conversation_id, message_id, name, arguments, result, error, duration_ms)
 SELECT m.conversation_id, m.id, %(name)s,
-       CASE WHEN m.is_forgotten THEN '{}' ELSE %(arguments)s::jsonb END,
-       CASE WHEN m.is_forgotten THEN '' ELSE %(result)s END, %(error)s, %(duration_ms)s
+       CASE WHEN m.is_forgotten OR m.is_private THEN '{}' ELSE %(arguments)s::jsonb END,
+       CASE WHEN m.is_forgotten OR m.is_private THEN '' ELSE %(result)s END,
+       %(error)s, %(duration_ms)s
 FROM messages m WHERE m.id = %(message_id)s AND m.conversation_id = %(conversation_id)s
 """
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Literal
 from uuid import UUID
 
 from src.errors import AppError, ConversationGoneError, QuestionMovedError, StorageRejectedError
 from src.storage.conversation_repo import FOREIGN_KEY_VIOLATION
 from src.storage.pg_client import PgClient, Transaction, storable
+
+Asks = Literal["erase_all"]
 
 
 @dataclass(frozen=True)
@@ -18,7 +21,7 @@ class AnswerSource:
     Attributes:
         number: ``[1]`` is 1.
         uid: ``msg-<id>``.
-        text: What was said, or the fact.
+        text: What was said, word for word.
         said_at: When it was said.
         message_id: The message, if it is still there.
         memory_id: The fact, if it is one.
@@ -47,6 +50,8 @@ class StoredAnswer:
         replaced_by: Ids of facts that replaced others in this turn; only known right after it
             was made too, so an answer that is delivered after a crash goes without the buttons
             that bring those back (``/undo`` still does).
+        forgetting: The number of what was forgotten in this turn, likewise.
+        asks: What a yes to it means, if it asks for one; likewise.
     """
 
     id: int
@@ -57,10 +62,8 @@ class StoredAnswer:
     sources: tuple[AnswerSource, ...] = ()
     intent: str | None = None
     replaced_by: tuple[int, ...] = ()
-
-    def reference_to(self, source: AnswerSource) -> str:
-        """What the text calls the source: its uid in strict mode, else its number."""
-        return source.uid if f"[{source.uid}]" in self.text else str(source.number)
+    forgetting: int | None = None
+    asks: Asks | None = None
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,8 @@ class NewAnswer:
         usage: The model calls.
         stopped: Whether the user stopped it, so that the text is a beginning only.
         sources: What its references stand for.
+        asks: What a yes to it shall mean, if it asks for one.
+        is_private: Whether it answers a private message beside the one that it replies to.
     """
 
     conversation_id: UUID
@@ -96,6 +101,8 @@ class NewAnswer:
     usage: tuple[ModelUsage, ...] = ()
     stopped: bool = False
     sources: tuple[AnswerSource, ...] = ()
+    asks: Asks | None = None
+    is_private: bool = False
 
 
 # The answer to a message, if it has one.
@@ -107,11 +114,12 @@ WHERE a.conversation_id = %(conversation_id)s AND a.reply_to_id = %(message_id)s
 """
 
 # The answer; a message has one, so a second attempt finds the first one's row. A message that is
-# to be forgotten is answered, and so is the answer.
+# to be forgotten, or private, is answered, and so is the answer.
 INSERT_ANSWER = """
 INSERT INTO messages (conversation_id, role, content, reply_to_id, is_forgotten, forgotten_at,
-                      position)
+                      is_private, asks, position)
 SELECT m.conversation_id, 'assistant', %(content)s, m.id, m.is_forgotten, m.forgotten_at,
+       m.is_private OR %(is_private)s, %(asks)s,
        1 + greatest(c.last_position, (SELECT max(position) FROM messages
                                       WHERE conversation_id = %(conversation_id)s))
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
@@ -157,13 +165,13 @@ WHERE id = ANY(%(memory_ids)s) AND (telegram_user_id, thread_id) =
 # The sources of a stored answer.
 SELECT_SOURCES = """
 SELECT s.number, coalesce('msg-' || s.message_id, q.uid, ''),
-       coalesce(f.text, message_text(m.content), ''),
+       coalesce(nullif(q.quote, ''), f.text, message_text(m.content), ''),
        coalesce(m.said_at, q.said_at, a.created_at), s.message_id, s.memory_id
 FROM answer_sources s
 JOIN messages a ON a.id = s.answer_id AND a.conversation_id = %(conversation_id)s
 LEFT JOIN messages m ON m.id = s.message_id
 LEFT JOIN memories f ON f.id = s.memory_id
-LEFT JOIN LATERAL (SELECT uid, said_at FROM memory_sources WHERE memory_id = s.memory_id
+LEFT JOIN LATERAL (SELECT uid, said_at, quote FROM memory_sources WHERE memory_id = s.memory_id
                    ORDER BY said_at DESC, id DESC LIMIT 1) AS q ON true
 WHERE s.answer_id = %(answer_id)s AND num_nonnulls(s.message_id, s.memory_id) > 0
 ORDER BY s.number
@@ -375,7 +383,8 @@ def _save_answer(transaction: Transaction, answer: NewAnswer) -> StoredAnswer | 
     """See ``TurnRepository.save_answer``; None when the message is not there any more."""
     ids = _ids(answer.conversation_id, answer.message_id)
     text = storable(answer.text)
-    row = transaction.fetch_one(INSERT_ANSWER, {**ids, "content": text})
+    values = {"content": text, "asks": answer.asks, "is_private": answer.is_private}
+    row = transaction.fetch_one(INSERT_ANSWER, ids | values)
     if row is None:
         earlier = transaction.fetch_one(SELECT_ANSWER, ids)
         return StoredAnswer(*earlier) if earlier else None

@@ -36,6 +36,18 @@ class UndoButton(CallbackData, prefix="undo"):
     memory_id: Annotated[int, Field(gt=0, lt=2**63)]
 
 
+class RecallButton(CallbackData, prefix="recall"):
+    """Takes back the forgetting ``number``, a bigint whoever sends it."""
+
+    number: Annotated[int, Field(gt=0, lt=2**63)]
+
+
+class EraseButton(CallbackData, prefix="erase"):
+    """Says yes or no to the question whether to erase everything."""
+
+    agreed: bool
+
+
 def build_keyboard(
     answer: StoredAnswer, *, now: datetime, language: Language, time_zone: str
 ) -> InlineKeyboardMarkup | None:
@@ -49,14 +61,15 @@ def build_keyboard(
     """
     sources = [
         InlineKeyboardButton(
-            text=f"[{answer.reference_to(source)}] "
-            f"{day_text(source.said_at, now, language, time_zone)}",
+            text=f"{numbers} {day_text(source.said_at, now, language, time_zone)}",
             callback_data=SourceButton(uid=source.uid).pack(),
         )
-        for source in _with_messages(answer)[:MAX_SOURCES]
+        for numbers, source in _with_messages(answer)[:MAX_SOURCES]
     ]
     rows = [sources[start : start + PER_ROW] for start in range(0, len(sources), PER_ROW)]
     rows += [[button] for button in _undo_buttons(answer, language)]
+    if answer.asks == "erase_all":
+        rows.append(_erase_buttons(language))
     return InlineKeyboardMarkup(inline_keyboard=rows) if rows else None
 
 
@@ -91,22 +104,40 @@ async def remove_button(query: CallbackQuery) -> None:
             await message.edit_reply_markup(reply_markup=keyboard)
 
 
-def _with_messages(answer: StoredAnswer) -> list[AnswerSource]:
-    """The sources that are messages, each message once; a summary has no place to lead to."""
-    by_uid: dict[str, AnswerSource] = {}
+def _with_messages(answer: StoredAnswer) -> list[tuple[str, AnswerSource]]:
+    """The sources that are messages, each message once, with all its numbers: ``[1][3]``.
+
+    A summary has no place to lead to.
+    """
+    by_uid: dict[str, list[AnswerSource]] = {}
     for source in answer.sources:
         if message_number(source.uid) is not None:
-            by_uid.setdefault(source.uid, source)
-    return list(by_uid.values())
+            by_uid.setdefault(source.uid, []).append(source)
+    return [("".join(f"[{s.number}]" for s in told), told[0]) for told in by_uid.values()]
 
 
 def _undo_buttons(answer: StoredAnswer, language: Language) -> list[InlineKeyboardButton]:
     ids = answer.replaced_by[:MAX_UNDO]
     label = say("undo_button", language)
-    return [
+    recall = []
+    if answer.forgetting is not None:
+        data = RecallButton(number=answer.forgetting).pack()
+        text = say("undo_forgot_button", language)
+        recall = [InlineKeyboardButton(text=text, callback_data=data)]
+    return recall + [
         InlineKeyboardButton(
             text=f"{label} ({number})" if len(ids) > 1 else label,
             callback_data=UndoButton(memory_id=memory_id).pack(),
         )
         for number, memory_id in enumerate(ids, start=1)
+    ]
+
+
+def _erase_buttons(language: Language) -> list[InlineKeyboardButton]:
+    return [
+        InlineKeyboardButton(
+            text=say(f"erase_{word}", language),
+            callback_data=EraseButton(agreed=word == "yes").pack(),
+        )
+        for word in ("yes", "no")
     ]

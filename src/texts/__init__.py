@@ -22,7 +22,7 @@ LOCALES = Path(__file__).parent / "locales"
 
 # Frequent Ukrainian words without a letter of their own: what і ї є ґ leave undecided.
 UKRAINIAN_WORDS = re.compile(
-    r"\b(як|що|мене|це|цей|ця|де|коли|хто|звати|щось|немає|треба|дякую|нагадай|"
+    r"\b(чи|як|що|мене|це|цей|ця|де|коли|хто|звати|щось|немає|треба|дякую|нагадай|"
     r"або|був|яка|яке|чому|зараз|година)\b",
     re.IGNORECASE,
 )

@@ -25,6 +25,7 @@ from aiogram import Bot, Dispatcher
 from aiogram.types import Update
 
 from src.errors import AppError
+from src.memory.forgetter import Forgetter
 from src.memory.terms import terms
 from src.services.turn_control import TurnControl
 from src.storage.embedded_pg import EmbeddedPostgres
@@ -305,7 +306,8 @@ async def forgets(world: World, _handled: bool) -> None:
     )
     if own:
         uid = f"msg-{world.chance.choice(own)[0]}"
-        ForgettingRepository(world.rig.client, terms).forget(Owner(ANNA), [uid])
+        forgetter = Forgetter(world.rig.client, ForgettingRepository(terms))
+        forgetter.forget(Owner(ANNA), [uid])
     if world.chance.random() < 0.3:
         PurgeRepository(world.rig.client).purge_forgotten(older_than=0)
 

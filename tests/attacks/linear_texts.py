@@ -24,8 +24,10 @@ from langchain_core.messages import AIMessageChunk, HumanMessage
 
 from src.graph.tools.save_user_fact import find_said
 from src.graph.tools.search_memory import ASKS_THE_BOT
-from src.llm import offline, offline_facts, offline_replies, offline_tasks
-from src.llm.prompts.quoting import block, quoted, without_own_tags
+from src.language import cities, clauses, content, kin, plain_text, requests, sentences
+from src.language.relation_questions import asked_relations
+from src.llm.offline import model, replies, statements, tasks
+from src.llm.prompts.quoting import block, quoted
 from src.llm.prompts.summary import summary_messages
 from src.llm.prompts.time_label import (
     LabelFilter,
@@ -35,18 +37,26 @@ from src.llm.prompts.time_label import (
 )
 from src.llm.reply import Reply, read_arguments, sound
 from src.llm.tokens import TokenCounter
-from src.memory import citations, plain_text, ranking, relations
-from src.memory.facts import CandidateFact
+from src.memory import citations, imitations, ranking, relations
+from src.memory.contradictions import stance
+from src.memory.cutting import spans
+from src.memory.facts import Fact
+from src.memory.forget_matching import read_request
 from src.memory.gate import refuse
-from src.memory.relation_questions import asked_relations
+from src.memory.overviews import read_overview
 from src.memory.relative_dates import resolve_dates, when_valid
 from src.memory.retriever import entity_terms
 from src.memory.sameness import content_hash, is_same
 from src.memory.sensitive_text import holds_secret
 from src.memory.terms import terms
 from src.memory.time_expressions import read_time
+from src.memory.voices import Voice
+from src.memory.words import content_words
 from src.services.command_service import parse_command
 from src.services.compaction_service import shortened
+from src.services.confirmation import reads_as_yes
+from src.services.private_answers import repeats_private
+from src.storage.conversation_repo import HistoryMessage
 from src.storage.pg_client import storable
 from src.telegram.handlers.messages import without_mention
 from src.telegram.updates import Access, BotIdentity, classify
@@ -74,8 +84,8 @@ def received(text: str, kind: str = "group") -> object:
 
 def gated(text: str) -> object:
     """A fact of which the text is everything, at most as long as facts are."""
-    fact = CandidateFact(
-        text=text[:400], memory_type="user_fact", importance=5, quote=text[:1000],
+    fact = Fact(
+        text=text[:400], quote=text[:1000],
         subject=text[:100], relation=text[:60], object=text[:400],
     )  # fmt: skip
     return refuse(fact, text)
@@ -83,9 +93,8 @@ def gated(text: str) -> object:
 
 def quoted_by_a_fact(text: str) -> object:
     """A fact of which the message is long."""
-    fact = CandidateFact(
-        text="Люблю чай", memory_type="user_fact", importance=5, quote=text[:8],
-        subject="user", relation="likes", object="чай",
+    fact = Fact(
+        text="Люблю чай", quote=text[:8], relation="likes", object="чай",
     )  # fmt: skip
     return refuse(fact, text)
 
@@ -101,19 +110,28 @@ def streamed(text: str) -> object:
 
 def summarised(text: str) -> object:
     system, human = summary_messages([{"role": "user", "text": text}] * 3)
-    return offline_tasks.do_task(str(system.text), str(human.text))
+    return tasks.do_task(str(system.text), str(human.text))
 
 
 def extracted(text: str) -> object:
     records = [{"uid": "msg-1", "role": "user", "text": text}]
-    return offline_tasks.fill_form("ExtractedFacts", block("messages", records))
+    return tasks.fill_form("ExtractedFacts", block("messages", records))
+
+
+def repeated(text: str) -> object:
+    """An answer as long as the private message that it repeats."""
+    told = HistoryMessage(
+        id=1, role="user", content=text, position=1, voice=Voice(is_private=True)
+    )
+    return repeats_private(text, [told])
 
 
 def said(text: str) -> object:
     history = [{"id": 1, "role": "user", "content": text, "position": 1}]
     context = type("Context", (), {"message_id": 1, "text": text, "moment": NOW})
     context.time_zone = "Europe/Kyiv"  # type: ignore[attr-defined]
-    return find_said(history, text[:300], context)  # type: ignore[arg-type]
+    context.speaker_id = None  # type: ignore[attr-defined]
+    return find_said(history, Fact(text=text[:300]), context)  # type: ignore[arg-type]
 
 
 READERS: dict[str, Reader] = {
@@ -126,19 +144,20 @@ READERS: dict[str, Reader] = {
     "time_label.add": lambda text: add_time_label(text, NOW, "Europe/Kyiv"),
     "time_label.read": lambda text: read_time_label(text, "Europe/Kyiv"),
     "time_label.strip": strip_time_label,
-    "quoting.without_own_tags": without_own_tags,
+    "imitations.escaped": imitations.escaped,
+    "imitations.imitates": imitations.imitates,
     "quoting.quoted": lambda text: quoted({"text": text}),
     "reply.streamed": streamed,
     "reply.sound": sound,
     "reply.read_arguments": read_arguments,
     "tokens.count": lambda text: COUNTER.count(text + str(time.perf_counter_ns())),
-    "citations.verify_numbers": lambda text: citations.verify_numbers(text, {1, 2}),
-    "citations.verify_uids": lambda text: citations.verify_uids(text, {"msg-1"}),
+    "citations.number_references": lambda text: citations.number_references(
+        text, {"1": 1, "msg-1": 2}, said=[text]
+    ),
     "terms": terms,
     "retriever.entity_terms": entity_terms,
     "plain_text.plain": plain_text.plain,
     "plain_text.normalise": plain_text.normalise,
-    "plain_text.readings": plain_text.readings,
     "sameness.content_hash": content_hash,
     "sameness.is_same": lambda text: is_same(text, f"{text} x", similarity=1.0),
     "sensitive_text.holds_secret": holds_secret,
@@ -154,14 +173,31 @@ READERS: dict[str, Reader] = {
     "relative_dates.resolve_dates": lambda text: resolve_dates(text, NOW),
     "relative_dates.when_valid": lambda text: when_valid(text, NOW),
     "compaction.shortened": lambda text: shortened(text, 500),
-    "offline_facts.parse_facts": offline_facts.parse_facts,
-    "offline_facts.forget_request": offline_facts.forget_request,
-    "offline_facts.is_question": offline_facts.is_question,
-    "offline_replies.stems": offline_replies.stems,
-    "offline_replies.HISTORY": offline_replies.HISTORY.search,
-    "offline.answer": lambda text: offline.answer([HumanMessage(text)], ["save_user_fact"]),
-    "offline_tasks summary": summarised,
-    "offline_tasks extraction": extracted,
+    "forget_matching.read_request": read_request,
+    "private_answers.repeats_private": repeated,
+    "contradictions.stance": stance,
+    "cutting.spans": lambda text: spans(text, text[:200]),
+    "overviews.read_overview": lambda text: read_overview(text, NOW),
+    "confirmation.reads_as_yes": reads_as_yes,
+    "words.content_words": lambda text: content_words(text),
+    "sentences.is_question": sentences.is_question,
+    "sentences.told": sentences.told,
+    "sentences.is_wish": sentences.is_wish,
+    "sentences.sentences": lambda text: list(sentences.sentences(text)),
+    "requests.forget_request": requests.forget_request,
+    "requests.asks_to_keep_private": requests.asks_to_keep_private,
+    "requests.overview_of": requests.overview_of,
+    "requests.asks_what_was_said": requests.asks_what_was_said,
+    "content.content": lambda text: content.content.__wrapped__(text),
+    "cities.find_time_zone": cities.find_time_zone,
+    "kin.kin_of": lambda text: kin.kin_of(text),
+    "statements.statements": statements.statements,
+    "clauses.subject_of": clauses.subject_of,
+    "replies.Asked": replies.Asked,
+    "replies.HISTORY": replies.HISTORY.search,
+    "model.answer": lambda text: model.answer([HumanMessage(text)], ["save_user_fact"]),
+    "tasks summary": summarised,
+    "tasks extraction": extracted,
 }
 
 

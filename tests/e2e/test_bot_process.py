@@ -121,7 +121,7 @@ async def test_strict_mode_answers_from_what_was_taught_alone(
     mode, taught, solved = shared_world.answers(person)
     assert mode == say("mode_set_strict", "ru")
     assert taught == say("taught_new", "ru", text="Я живу в Омске")
-    assert re.fullmatch(r"В Омске \[msg-\d+\], а не в Туле\.", solved)
+    assert solved == "В Омске [1], а не в Туле."
 
 
 @pytest.mark.parametrize("way", ["command", "button"])
@@ -263,9 +263,10 @@ async def test_a_telegram_that_refuses_for_a_while_gets_the_answer_once(
         description="no",
         parameters=parameters,
     )
-    asked = shared_world.model.request_count
-    await shared_world.telegram.send_text(person, "вопрос")
+    text = f"вопрос {status}"
+    await shared_world.telegram.send_text(person, text)
     await shared_world.telegram.wait_sent(person, timeout=20)
     await shared_world.settled()
-    assert shared_world.answers(person) == ["эхо: вопрос"]
-    assert shared_world.model.request_count == asked + 1, "the stored answer is sent again"
+    assert shared_world.answers(person) == [f"эхо: {text}"]
+    asked = [r for r in shared_world.model.requests if r.last_user_text == text]
+    assert len(asked) == 1, "the stored answer is sent again"

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytz
+from babel.dates import format_date, format_datetime
 
 from src.texts import Language, say
 from tests.e2e.bot_command import Finished, Machine, say_to
@@ -18,6 +20,7 @@ STORED = say("offline_saved", "ru", text="Меня зовут Анна")
 KNOWN = say("offline_known", "ru", text="Меня зовут Анна")
 FOUND = say("offline_quote_one", "ru")
 SOURCES = say("sources_title", "ru")
+MOSCOW = pytz.timezone("Europe/Moscow")
 MOMENT = r"\d\d\.\d\d\.\d{4} \d\d:\d\d"
 # An answer that quotes one memory, and its source.
 QUOTED = (
@@ -121,7 +124,7 @@ def test_in_strict_mode_json_replies_say_what_a_message_was_taken_for(machine: M
     assert mode == {**plain, "reply": say("mode_set_strict", "ru")}
     text = say("taught_new", "ru", text="Меня зовут Анна")
     assert taught == {**plain, "reply": text, "intent": "teach"}
-    assert solved["reply"] == "Меня зовут Анна [msg-1]" and solved["intent"] == "solve"
+    assert solved["reply"] == "Меня зовут Анна [1]" and solved["intent"] == "solve"
     assert [(s["uid"], s["text"]) for s in solved["sources"]] == [("msg-1", "Меня зовут Анна")]
     assert unknown == {**plain, "reply": say("strict_unknown", "ru"), "intent": "solve"}
     text = say("forgot", "ru", text="Меня зовут Анна")
@@ -149,8 +152,101 @@ def test_a_fact_is_replaced_brought_back_and_forgotten(machine: Machine) -> None
         say("offline_replaced", "ru", text=tomsk, old=omsk),
         say("undo_done", "ru", text=tomsk, restored=omsk),
         say("forgot", "ru", text=omsk),
+        say("forgot_undo", "ru"),
         UNKNOWN,
     ]
+
+
+def test_everything_is_forgotten_after_a_yes_and_nothing_after_anything_else(
+    machine: Machine,
+) -> None:
+    lines = [
+        "Меня зовут Анна", "Забудь всё", "нет", "Забудь всё", "Спасибо", "да",
+        "Забудь, как меня зовут", "/undo", "Забудь всё", "да", "Как меня зовут?", "/undo",
+    ]  # fmt: skip
+    done = machine.run("console", stdin="\n".join(lines))
+    ask = say("erase_ask", "ru")
+    assert done.replies == [
+        STORED, ask, say("erase_kept", "ru"), ask, say("offline_note", "ru"),
+        say("offline_note", "ru"),  # a yes to nothing
+        say("forgot", "ru", text="Меня зовут Анна"), say("forgot_undo", "ru"),
+        say("undo_forgot_done", "ru", restored="Меня зовут Анна"),
+        ask, say("erase_done", "ru"), UNKNOWN, say("undo_nothing", "ru"),
+    ]  # fmt: skip
+
+
+def test_a_quote_is_what_was_said_and_the_day_that_it_meant_stands_beside_it(
+    machine: Machine,
+) -> None:
+    said, question = "Завтра я иду к врачу", "Куда я иду?\n"
+    machine.run("console", stdin=f"{said}\n")
+    tomorrow = format_date(datetime.now(MOSCOW) + timedelta(days=1), "d MMMM y", locale="ru")
+    beside = rf"«{said}» \({tomorrow}\)"
+    quoted = (FOUND, rf"• {MOMENT}: {beside} \[1\]", SOURCES, rf"\[1\] {MOMENT}: {beside}")
+    for first in ("", "/new\n"):  # by the message, and by the fact when the message is gone
+        lines = machine.run("console", stdin=first + question).replies[-len(quoted) :]
+        assert all(map(re.fullmatch, quoted, lines)), lines
+
+
+def test_brackets_and_underscores_of_the_user_stay_in_quotes(machine: Machine) -> None:
+    said = "Мой любимый список [2] лежит в __init__"
+    done = machine.run("console", stdin=f"{said}\nГде лежит мой любимый список?\n")
+    assert done.replies[0] == say("offline_saved", "ru", text=said)
+    assert [line.partition("«")[2] for line in done.replies[2::2]] == [f"{said}» [1]", f"{said}»"]
+
+
+def test_start_says_that_no_model_is_connected(machine: Machine) -> None:
+    lines = {"ru": "Привет", "uk": "Що нового?", "en": "Hello"}
+    languages: list[Language] = ["ru", "uk", "en"]
+    for language in languages:
+        done = machine.run("console", stdin=f"{lines[language]}\n/start\n")
+        start = f"{say('start', language)}\n\n{say('offline_note', language)}\n"
+        assert done.stdout.endswith(start)
+
+
+async def test_with_a_model_start_says_nothing_of_it(machine: Machine) -> None:
+    async with FakeOpenAI() as model:
+        there = machine.with_variables(LLM_MODEL="openai:fake-model", OPENAI_BASE_URL=model.url)
+        done = await there.run_beside("console", stdin="/start\n")
+    assert done.stdout == f"{say('start', 'ru')}\n"
+
+
+def test_an_unknown_mode_is_answered_with_those_that_there_are(machine: Machine) -> None:
+    done = machine.run("console", stdin="/mode foo\n/mode strict\n/mode что угодно\n/mode\n")
+    unknown = say("mode_unknown", "ru")
+    assert done.stdout == "".join(
+        f"{text}\n"
+        for text in (
+            f"{unknown}\n{say('mode_is_assistant', 'ru')}",
+            say("mode_set_strict", "ru"),
+            f"{unknown}\n{say('mode_is_strict', 'ru')}",
+            say("mode_is_strict", "ru"),
+        )
+    )
+    assert "assistant" in unknown and "strict" in unknown
+
+
+@pytest.mark.parametrize(
+    ("language", "question", "unknown"),
+    [
+        ("ru", "Сколько времени в Токио?", "Сколько времени в Гадюкино?"),
+        ("uk", "Котра година в Токіо?", "Котра година в Гадюкіному?"),
+        ("en", "What time is it in Tokyo?", "What time is it in Narnia?"),
+    ],
+)
+def test_the_time_in_a_city_is_told(
+    machine: Machine, language: Language, question: str, unknown: str
+) -> None:
+    before = datetime.now(UTC)
+    known, missing = machine.run("console", stdin=f"{question}\n{unknown}\n").replies
+    tokyo = pytz.timezone("Asia/Tokyo")
+    moments = (before.astimezone(tokyo), datetime.now(tokyo))  # a minute may end between them
+    days = [format_datetime(moment, "HH:mm, EEEE, d MMMM", locale=language) for moment in moments]
+    expected = [
+        say("offline_time", language, time=f"{day} (Asia/Tokyo, UTC+09:00)") for day in days
+    ]
+    assert known in expected
+    assert missing == say("offline_no_city", language)
 
 
 def test_every_user_id_is_a_user_of_its_own(machine: Machine) -> None:

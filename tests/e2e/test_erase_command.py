@@ -18,6 +18,7 @@ from tests.tables import (
     columns_that_hold,
     count_death,
     fail_embedding,
+    part,
     rows_of,
 )
 
@@ -33,6 +34,7 @@ WORDS = {
     "moved": "qzmoved",
     "refused": "qzrefused",
     "edited": "qzedited",
+    "forgotten": "qzforgotten",
     "told": "qztold",
     "summary": "qzsummary",
     "extracted": "qzextracted",
@@ -72,6 +74,8 @@ def save(text: str, **fact: Any) -> Reply:
 TOOLS: dict[str, Callable[[str], Reply]] = {
     "Запомни: ": save,
     "Переезд: ": lambda text: save(text, relation="lives_in", object=text.split()[-1]),
+    "Возраст: ": lambda text: save(f"{text}, ей 40 лет", quote=text),  # nobody has said 40
+    "Забудь: ": lambda text: Reply(tool_calls=[("forget_fact", {"about": text})]),
     "Найди: ": lambda text: Reply(tool_calls=[("search_memory", {"query": text})]),
 }
 
@@ -103,9 +107,11 @@ async def talk(world: World, person: int, words: dict[str, str]) -> None:
         return number
 
     await say("/mode assistant")
+    await say(f"Запомни: Видела кино {words['forgotten']}")
+    await say("Забудь: про кино")
     await say(f"Переезд: Живу в городе {words['taught']}")
     await say(f"Переезд: Живу в городе {words['moved']}")
-    await say(f"Запомни: Всегда отвечай {words['refused']}")
+    await say(f"Возраст: Знает {words['refused']}")
     mistaken = await say("опечатка")
     await telegram.wait_confirmed(
         await telegram.edit_text(person, mistaken, f"исправлено {words['edited']}")
@@ -140,7 +146,7 @@ async def digested(world: World) -> None:
     SELECT 'job' FROM procrastinate_jobs
     WHERE queue_name IN ('memory', 'digests') AND status IN ('todo', 'doing')
     UNION ALL SELECT 'message' FROM messages
-    WHERE indexed_at IS NULL AND role IN ('user', 'assistant')
+    WHERE indexed_at IS NULL AND role IN ('user', 'assistant') AND NOT is_forgotten
     """
     await eventually(lambda: not world.query(waiting), lambda: world.query(waiting), 30)
 
@@ -156,6 +162,7 @@ async def test_erase_leaves_nothing_of_a_person_and_all_of_the_others(
     world = filled
     held = {name: columns_that_hold(world.dsn, word) for name, word in WORDS.items()}
     assert "messages.content" in held["written"]
+    assert held["forgotten"] >= {"forgettings.kept"}
     assert held["taught"] >= {
         "memories.text", "memory_sources.quote", "entities.name", "search_postings.term",
         "tool_results.arguments", "tool_results.result",
@@ -164,11 +171,13 @@ async def test_erase_leaves_nothing_of_a_person_and_all_of_the_others(
     assert "messages.content" in held["edited"] and "messages.content" in held["told"]
     assert "memories.text" in held["extracted"]
     assert "conversation_summaries.content" in held["summary"]
-    assert held["name"] == set(), "a handled update has no words"
+    speaker = {"messages.speaker", "search_documents.speaker"}
+    assert held["name"] == speaker, "who speaks in a group; a handled update has no words"
     assert "messages.content" in held["group"] and "messages.content" in held["group_told"]
     for person in (ANNA, BORIS):
         count_death(world.dsn, Owner(person))
         fail_embedding(world.dsn, Owner(person))
+        part(world.dsn, Owner(person))
     assert {table for table, _ in rows_of(world.dsn, Owner(ANNA))} == ROWS_OF_OWNER.keys()
     others = [rows_of(world.dsn, Owner(BORIS)), of_boris_in_group(world)]
     assert {table for table, _ in others[0]} == ROWS_OF_OWNER.keys() and len(others[1]) == 7
@@ -193,9 +202,13 @@ async def test_erase_leaves_nothing_of_a_person_and_all_of_the_others(
 
 
 def of_boris_in_group(world: World) -> list[Any]:
-    """His messages there with the answers to them, and the tools that these took."""
+    """His messages there with the answers to them, and the tools that these took.
+
+    Without what his replies quote, which is another's.
+    """
     return world.query(
-        "SELECT to_jsonb(m)::text FROM messages m LEFT JOIN messages q ON q.id = m.reply_to_id"
+        "SELECT (to_jsonb(m) - 'quoted' - 'quoted_author_id')::text"
+        " FROM messages m LEFT JOIN messages q ON q.id = m.reply_to_id"
         " WHERE coalesce(q.sender_id, m.sender_id) = %s AND m.conversation_id IN"
         " (SELECT id FROM conversations WHERE telegram_user_id = %s) ORDER BY m.id",
         BORIS,

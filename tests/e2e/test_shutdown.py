@@ -60,7 +60,7 @@ async def test_a_database_that_says_nothing_does_not_keep_the_process(
     proxy.fail_over()
     if command == "run":
         await world.start()
-        await world.telegram.wait_sent(USER, timeout=60)
+        await world.telegram.wait_sent(USER, timeout=150)  # its job's worker counts as dead first
         await world.settled(60)
         assert world.answers(USER) == ["эхо: раз"]
 

@@ -29,7 +29,12 @@ DEFAULT_DIMENSION = 256
 TOKEN_CHARACTERS = 4
 """Characters a token, for usage numbers that a reply does not set."""
 
-_TIME_PREFIX = re.compile(r"^\[Текущее время: \d{4}-\d{2}-\d{2} \d{2}:\d{2}\] ")
+# The label of a message, and the marks that say whose words it holds.
+_TIME_PREFIX = re.compile(
+    r"^\[Текущее время: \d{4}-\d{2}-\d{2} \d{2}:\d{2}\] "
+    r"(?:\[(?:пишет|пише|written by|в ответ на|у відповідь на|in reply to)\b[^\]\n]*\] )*",
+    re.MULTILINE,
+)
 _WORD = re.compile(r"\w+")
 
 
@@ -51,10 +56,13 @@ class ChatRequest:
 
     @property
     def last_user_text(self) -> str:
-        """The last user message's text without the prefix that tells the time."""
+        """What the user wrote last, without the prefix that tells the time.
+
+        Messages that came together stand in one, each behind its own prefix.
+        """
         for message in reversed(self.messages):
             if message.get("role") == "user":
-                return _TIME_PREFIX.sub("", text_of(message.get("content")))
+                return _TIME_PREFIX.split(text_of(message.get("content")))[-1]
         return ""
 
     @property

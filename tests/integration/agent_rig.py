@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 from src.application import Core, build_core
 from src.config import Settings
+from src.memory.voices import TYPED, Voice
 from src.services.agent_service import IncomingMessage, Turn
 from src.services.turn_control import TurnControl
 from src.storage.conversation_repo import TelegramOrigin, set_conversation_repo_factory
@@ -96,9 +97,11 @@ def incoming(
     moment: datetime = NOON,
     mode: Mode = "assistant",
     origin: TelegramOrigin | None = None,
+    voice: Voice = TYPED,
 ) -> IncomingMessage:
     """A message as Telegram or the console hands it to the agent."""
-    return IncomingMessage(user, text, moment, language, time_zone, mode, origin=origin)
+    message = IncomingMessage(user, text, moment, language, time_zone, mode)
+    return replace(message, origin=origin, voice=voice)
 
 
 _measured: dict[str, EmbeddingModel] = {}

@@ -9,10 +9,11 @@ from datetime import datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from src.memory.facts import CandidateFact, Origin
+from src.memory.facts import Fact, Origin
 from src.memory.retriever import Hit, Query
+from src.memory.voices import TYPED, Voice
 from src.memory.writer import Outcome, Said
-from src.storage.memory_repo import Memory
+from src.storage.memory_rows import Memory
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
 from tests.integration.agent_rig import Rig, open_rig
@@ -32,7 +33,7 @@ WRITTEN = (
 class Told:
     """A fact as it was handed to the memory."""
 
-    candidate: CandidateFact
+    candidate: Fact
     said: Said
     origin: Origin
     contradicts: Collection[int]
@@ -51,7 +52,7 @@ class Teller:
     moment: datetime = SATURDAY
     told: list[Told] = field(default_factory=list)
 
-    def say(self, text: str, *, at: datetime | None = None) -> Said:
+    def say(self, text: str, *, at: datetime | None = None, voice: Voice = TYPED) -> Said:
         """Store a message."""
         self.moment += timedelta(hours=1)
         said_at = at or self.moment
@@ -59,8 +60,10 @@ class Teller:
         conversation = conversations.get_or_create_conversation(
             self.owner.telegram_user_id, thread_id=self.owner.thread_id
         )
-        number = conversations.append_message(conversation, "user", text, said_at=said_at)
-        return Said(number, text, said_at)
+        stored = conversations.add_message(
+            conversation, "user", text, said_at=said_at, voice=voice
+        )
+        return Said(stored.id, text, said_at)
 
     async def tell(
         self,
@@ -73,16 +76,7 @@ class Teller:
     ) -> Outcome:
         """Hand a fact to the memory; by default a message says it in just these words."""
         said = said or self.say(text)
-        values = {
-            "memory_type": "user_fact",
-            "importance": 5,
-            "quote": text,
-            "subject": "user",
-            "relation": "other",
-            "object": text[:400],
-            **fact,
-        }
-        told = Told(CandidateFact(text=text, **values), said, origin, contradicts)
+        told = Told(Fact(text=text, **fact), said, origin, contradicts)
         self.told.append(told)
         return await self.repeat(told)
 

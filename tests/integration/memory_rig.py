@@ -15,8 +15,7 @@ from functools import cache
 from typing import Any
 from uuid import UUID, uuid4
 
-from src.llm.prompts.extraction import ExtractedFact
-from src.memory.candidates import as_candidate
+from src.memory.facts import Fact
 from src.memory.writer import Outcome, Said
 from src.services.agent_service import IncomingMessage, Turn
 from src.storage.owner import Owner
@@ -88,7 +87,7 @@ class Person:
         )
         return await self.rig.core.memory.memories.remember(
             self.owner,
-            as_candidate(ExtractedFact.model_validate(known)),
+            Fact.model_validate(known),
             Said(message_id, text, local_time(TWO_YEARS_AGO, self.time_zone)),
             origin="tool",
         )

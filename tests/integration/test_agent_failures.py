@@ -203,7 +203,8 @@ async def test_the_mode_is_set_said_and_kept_for_each_user(rig: Rig, language: L
     assert await rig.core.commands.get_mode(USER) == "assistant"
     assert await mode("STRICT") == say("mode_set_strict", language)
     assert await mode() == say("mode_is_strict", language)
-    assert await mode("nonsense") == say("mode_is_strict", language), "and nothing changes"
+    unknown = f"{say('mode_unknown', language)}\n{say('mode_is_strict', language)}"
+    assert await mode("nonsense") == unknown, "and nothing changes"
     assert await rig.core.commands.get_mode(USER) == "strict"
     assert await rig.core.commands.get_mode(USER + 1) == "assistant"
     assert await mode("assistant") == say("mode_set_assistant", language)

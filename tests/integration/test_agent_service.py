@@ -62,7 +62,8 @@ async def test_the_model_sees_the_last_21_to_30_messages_of_a_long_conversation(
 ) -> None:
     conversation = rig.core.conversations.get_or_create_conversation(USER)
     said = [f"сообщение {number}" for number in range(before)]
-    rig.fill(conversation, *[("user", text) for text in said])
+    roles = itertools.cycle(["user", "assistant"] if before % 2 == 0 else ["assistant", "user"])
+    rig.fill(conversation, *zip(roles, said, strict=False))
     turn = await rig.begin("вопрос")
     assert [entry["content"] for entry in turn.history] == [*said, f"{LABEL} вопрос"][-30:]
     await rig.core.agent.answer(turn)
@@ -74,7 +75,8 @@ async def test_the_model_sees_the_last_21_to_30_messages_of_a_long_conversation(
 async def test_between_two_steps_of_the_window_the_prompt_only_grows_at_its_end(rig: Rig) -> None:
     """So a provider that caches prompts has to read the newest messages only."""
     conversation = rig.core.conversations.get_or_create_conversation(USER)
-    rig.fill(conversation, *[("user", f"сообщение {number}") for number in range(30)])
+    roles = itertools.cycle(["user", "assistant"])
+    rig.fill(conversation, *[(next(roles), f"сообщение {number}") for number in range(30)])
     for number in range(6):  # two messages each: the window moves at the last one
         await rig.ask(f"вопрос {number}")
     prompts = [rig.prompt(number) for number in range(6)]
@@ -160,9 +162,11 @@ async def render(*, system_in_history: bool, window_start: int = 1) -> list[tupl
         counter=counter,
         context_size=1000,
     )
-    assert found["current_token_count"] == counter.count_messages(found["messages"])
+    removed, *messages = found["messages"]
+    assert removed.type == "remove", "nothing of an earlier turn stays"
+    assert found["current_token_count"] == counter.count_messages(messages)
     assert found["llm_context_size"] == 1000 and found["facts_loaded"] is False
-    return [(message.type, str(message.text)) for message in found["messages"]]
+    return [(message.type, str(message.text)) for message in messages]
 
 
 async def test_bookkeeping_stays_a_system_message_where_the_provider_takes_one() -> None:

@@ -9,12 +9,19 @@ from uuid import UUID
 
 import pytest
 
+from src.memory.facts import Fact
+from src.memory.forgetter import Forgetter
 from src.memory.terms import terms
-from src.storage.conversation_repo import ConversationRepository, TelegramOrigin
+from src.storage.conversation_repo import (
+    KEEP_UNREAD,
+    ConversationRepository,
+    TelegramOrigin,
+)
 from src.storage.erasure_repo import ErasureRepository
 from src.storage.extraction_repo import ExtractionRepository
 from src.storage.forgetting_repo import ForgettingRepository
-from src.storage.memory_repo import MemoryRepository, NewMemory, Source
+from src.storage.memory_repo import MemoryRepository
+from src.storage.memory_rows import NewMemory, Source
 from src.storage.memory_shelf_repo import MemoryShelfRepository
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, Transaction
@@ -53,6 +60,7 @@ def fill(client: PgClient, owner: int, *, thread_id: int = 0, message_id: int = 
     conversation = repo.get_or_create_conversation(owner, thread_id=thread_id)
     origin = TelegramOrigin(BOT, owner, message_id, owner)
     question = repo.append_message(conversation, "user", f"cats of {owner}", origin=origin)
+    forget(client, Owner(owner, thread_id), teach(client, Owner(owner, thread_id), question, "x"))
     memory = teach(client, Owner(owner, thread_id), question)
     source = AnswerSource(1, f"msg-{question}", "cats", NOON, question, memory)
     turns.save_answer(
@@ -65,7 +73,17 @@ def fill(client: PgClient, owner: int, *, thread_id: int = 0, message_id: int = 
     assert SummaryRepository(client).replace(conversation, summary, first=1, last=1)
     index(client, Owner(owner, thread_id), conversation)
     UserSettingsRepository(client).set_mode(owner, "strict")
+    left = {**Owner(owner, thread_id).columns(), "limit": 10}
+    assert client.execute(KEEP_UNREAD, left) == 1, "as if /new came now"
     return conversation
+
+
+def forget(client: PgClient, owner: Owner, fact: int) -> int:
+    """Forget a fact and nothing of its message; the number of the forgetting."""
+    repository = ForgettingRepository(terms)
+    return client.in_transaction(
+        lambda t: repository.forget(t, owner, facts=[fact], changes=[], quotes={}, texts=["x"])
+    )
 
 
 def teach(client: PgClient, owner: Owner, message: int, text: str = "cats") -> int:
@@ -73,13 +91,8 @@ def teach(client: PgClient, owner: Owner, message: int, text: str = "cats") -> i
     repository = MemoryRepository(client)
     repository.add_rejected(owner, message, reason="secret", text=None, origin="tool")
     fact = NewMemory(
-        text=text,
-        memory_type="user_fact",
+        fact=Fact(text=text, subject="cat", relation="name", object=text, importance=9),
         language="en",
-        subject="cat",
-        relation="name",
-        object=text,
-        importance=9,
         origin="teach",
         content_hash=text,
         source=Source(message, text, NOON),
@@ -209,23 +222,22 @@ def test_every_method_of_the_memory_leaves_the_rows_of_another_owner_byte_identi
     new = teach(client, me, said, "Tom")
 
     def replace_fact(transaction: Transaction) -> int:
-        memories.touch(transaction, me, old.id, 10)
+        memories.touch(transaction, me, old.id, Fact(text="Tom", importance=10))
         source = Source(said, "Tom", NOON)
         assert memories.add_source(transaction, me, old.id, source)
         return memories.retire(transaction, me, [old.id], successor=new, reason="replaced")
 
     assert client.in_transaction(replace_fact) == 1
-    assert shelf.undo_replacement(me) == ("Tom", ["cats"])
+    replaced = client.in_transaction(lambda t: shelf.find_replacement(t, me))
+    assert replaced is not None and replaced.text == "Tom"
+    assert client.in_transaction(lambda t: shelf.undo_replacement(t, me, replaced)) == ["cats"]
     assert client.in_transaction(lambda t: memories.retire_surplus(t, me, 0)) == 1
     assert index(client, me, mine) == 1
     assert ExtractionRepository(client).advance(mine, first=1, last=3)
     uids = [f"msg-{id_}" for (id_,) in client.fetch_all("SELECT id FROM messages")]
-    forgetting = ForgettingRepository(client, terms)
-    assert forgetting.forget(me, uids) == [
-        "cats of " + str(ME),
-        "the cat is Tom now",
-    ]
-    assert forgetting.forget_all_facts(me) == 0
+    forgotten = Forgetter(client, ForgettingRepository(terms)).forget(me, uids)
+    assert set(forgotten.texts) <= {"cats", "Tom", f"cats of {ME}", "the cat is Tom now"}
+    assert forgotten.number is not None
     UserSettingsRepository(client).set_mode(ME, "assistant")
     assert ErasureRepository(client).erase(ME) > 0
     assert rows_of(client.dsn, me) == []
@@ -265,7 +277,8 @@ def test_the_conversation_of_another_owner_protects_his_rows(
     assert repo.edit_message(ME, TelegramOrigin(BOT, OTHER, 1, OTHER), "hacked") is False
     assert turns.find_answer(mine, question[0]) is None
     assert turns.find_stream_message(mine, question[0]) is None
-    assert ForgettingRepository(client, terms).forget(Owner(ME), [f"msg-{question[0]}"]) == []
+    forgetter = Forgetter(client, ForgettingRepository(terms))
+    assert forgetter.forget(Owner(ME), [f"msg-{question[0]}"]).texts == ()
     assert MemoryShelfRepository(client).find_source(Owner(ME), f"msg-{question[0]}") is None
     assert rows_of(client.dsn, Owner(OTHER)) == before
 

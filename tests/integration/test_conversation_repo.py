@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from src.errors import ConversationGoneError, StorageRejectedError
+from src.memory.voices import TYPED
 from src.storage.conversation_repo import ConversationRepository, Role
 from src.storage.pg_client import PgClient
 
@@ -72,9 +73,12 @@ def test_every_role_is_stored_and_loaded(repo: ConversationRepository) -> None:
     roles: tuple[Role, ...] = ("user", "assistant", "tool", "system")
     ids = [repo.append_message(conversation, role, f"I am {role}") for role in roles]
     assert repo.load_last_messages(conversation) == [
-        {"id": id_, "role": role, "content": f"I am {role}", "position": position}
+        {
+            "id": id_, "role": role, "content": f"I am {role}", "position": position,
+            "asks": None, "sender_id": None, "is_open": True, "voice": TYPED,
+        }
         for position, (id_, role) in enumerate(zip(ids, roles, strict=True), start=1)
-    ]
+    ]  # fmt: skip
 
 
 def test_positions_count_the_messages_of_each_conversation_from_one(

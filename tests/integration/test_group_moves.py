@@ -12,7 +12,11 @@ from uuid import UUID
 import pytest
 
 from src.errors import QuestionMovedError
-from src.storage.conversation_repo import ConversationRepository
+from src.memory.facts import Fact
+from src.memory.terms import terms
+from src.memory.writer import fact_terms
+from src.storage.conversation_repo import KEEP_UNREAD, ConversationRepository
+from src.storage.forgetting_repo import ForgettingRepository
 from src.storage.memory_repo import MemoryRepository, NewMemory, Source
 from src.storage.memory_shelf_repo import MemoryShelfRepository
 from src.storage.owner import Owner
@@ -22,6 +26,7 @@ from src.storage.search_index_repo import NewDocument, SearchIndexRepository
 from src.storage.summary_repo import SummaryRepository
 from src.storage.tool_result_repo import ToolResult, ToolResultRepository
 from src.storage.turn_repo import AnswerSource, ModelUsage, NewAnswer, TurnRepository
+from src.storage.undo_repo import UndoRepository
 from src.storage.update_repo import NewUpdate, UpdateRepository
 from src.storage.user_settings_repo import UserSettings, UserSettingsRepository
 from tests.tables import ROWS_OF_OWNER, rows_of
@@ -74,8 +79,8 @@ class Group:
 
     def teach(self, message: int, text: str) -> int:
         fact = NewMemory(
-            text=text, memory_type="user_fact", language="en", subject="cat", relation="name",
-            object=text, importance=5, origin="teach", content_hash=text,
+            Fact(text=text, subject="cat", relation="name", object=text),
+            language="en", origin="teach", content_hash=text,
             source=Source(message, text, NOON), terms=["cats", text],
             entities=[("Cat", "cat", "subject"), (text, text, "object")],
         )  # fmt: skip
@@ -85,6 +90,15 @@ class Group:
             return self.memories.add(transaction, self.owner, fact, None)
 
         return self.client.in_transaction(store)
+
+    def forget(self, fact: int) -> int:
+        """Forget a fact and nothing of its message; the number of the forgetting."""
+        repository = ForgettingRepository(terms)
+        return self.client.in_transaction(
+            lambda t: repository.forget(
+                t, self.owner, facts=[fact], changes=[], quotes={}, texts=["lost"]
+            )
+        )
 
     def index(self) -> None:
         repository = SearchIndexRepository(self.client)
@@ -98,6 +112,7 @@ class Group:
     def fill(self, word: str, minutes: int) -> dict[str, int]:
         """Something in every table."""
         asked = self.write(f"cats of {word}", minutes)
+        self.forget(self.teach(asked, f"lost {word}"))
         fact, common = self.teach(asked, word), self.teach(asked, "common")
         source = AnswerSource(1, f"msg-{asked}", "common", NOON, asked, common)
         answer = NewAnswer(
@@ -113,6 +128,7 @@ class Group:
         ToolResultRepository(self.client).add(self.conversation, asked, tool)
         self.summarise(1, 1)
         self.index()
+        self.client.execute(KEEP_UNREAD, {**self.owner.columns(), "limit": 10})
         return {"asked": asked, "fact": fact, "common": common}
 
     def texts(self) -> list[tuple[int, str]]:
@@ -197,7 +213,8 @@ def test_the_search_goes_on_after_the_move(client: PgClient, old: Group, new: Gr
     [(documents, positions, last)] = numbers
     assert documents == positions
     assert client.fetch_all("SELECT next_position, documents FROM search_owners") == [
-        (last + 1, documents + 1)  # the sizes are approximate: a doubled fact counts twice
+        # The sizes are approximate: a doubled fact counts twice, and what is forgotten still.
+        (last + 1, documents + 1 + 2)
     ]
     torn = """
     SELECT 1 FROM search_postings p JOIN search_documents d ON d.id = p.document_id
@@ -363,3 +380,27 @@ def test_an_answer_that_was_under_way_in_the_new_chat_is_asked_for_again(
         turns.save_answer(answer)
     assert turns.save_answer(NewAnswer(new.conversation, asked, "answer")).delivered is False
     assert turns.save_answer(kept).delivered is False, "turns of the old chat go on"
+
+
+@pytest.mark.parametrize("spoke_before", [False, True])
+async def test_what_was_forgotten_before_the_move_can_be_taken_back_after_it(
+    client: PgClient, old: Group, new: Group, spoke_before: bool
+) -> None:
+    asked = old.write("cats of old", 0)
+    old.forget(old.teach(asked, "lost"))
+    if spoke_before:
+        new.fill("new", 60)
+    move(client)
+    undoing = UndoRepository(terms, fact_terms)
+
+    def undo(transaction: Transaction, group: Group) -> list[str] | None:
+        last = undoing.find_last(transaction, group.owner)
+        return undoing.restore(transaction, group.owner, last[0]) if last else None
+
+    assert client.in_transaction(lambda t: undo(t, old)) is None
+    if spoke_before:
+        assert client.in_transaction(lambda t: undo(t, new)) == ["lost"]  # of the new chat
+    assert client.in_transaction(lambda t: undo(t, new)) == ["lost"]
+    facts = MemoryShelfRepository(client).list_memories(new.owner)
+    assert "lost" in {fact.text for fact in facts}
+    assert client.fetch_all("SELECT 1 FROM forgettings") == []

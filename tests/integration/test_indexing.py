@@ -682,10 +682,13 @@ def parameters_of(connection: psycopg2.extensions.connection) -> dict[str, Any]:
         "importance": 7,
         "memory_id": None,
         "contradicts": [],
+        "ended": ["works_at"],
+        "asked_minutes": 10,
         "episode": f"teach_msg-{message_id}",
         "first": 370,
         "last": 380,
         "before": 371,
+        "speaker_id": None,
         "minutes": 60,
         "older_than": 0,
     }
@@ -742,11 +745,8 @@ def parameters_of(connection: psycopg2.extensions.connection) -> dict[str, Any]:
             {"memories_living_once", "memories_by_relation", "memory_sources_once"},
             id="list_similar",
         ),
-        pytest.param(memory_repo.SELECT_MESSAGE, {"messages_pkey"}, id="is_there"),
-        pytest.param(forgetting_repo.DELETE_MEMORIES, {"memory_sources_by_uid"}, id="forget"),
-        pytest.param(
-            forgetting_repo.FORGET_ANSWERS, {"messages_by_position"}, id="forget_answers"
-        ),
+        pytest.param(memory_repo.SELECT_MESSAGE, {"messages_pkey"}, id="find_message"),
+        pytest.param(forgetting_repo.SELECT_FACTS, {"memory_sources_once"}, id="list_facts"),
         pytest.param(
             memory_shelf_repo.SELECT_UID_BY_EPISODE,
             {"memory_sources_by_episode"},

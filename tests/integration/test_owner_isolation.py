@@ -21,6 +21,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from src.errors import ConversationGoneError
+from src.memory.facts import Fact
+from src.memory.forgetter import Forgetter
 from src.memory.retriever import Query
 from src.memory.terms import terms
 from src.storage.conversation_repo import ConversationRepository, TelegramOrigin
@@ -28,8 +30,9 @@ from src.storage.embedding_repo import EmbeddingRepository
 from src.storage.erasure_repo import ErasureRepository
 from src.storage.extraction_repo import ExtractionRepository
 from src.storage.forgetting_repo import ForgettingRepository
-from src.storage.memory_repo import MemoryRepository, NewMemory, Source
-from src.storage.memory_shelf_repo import MemoryShelfRepository
+from src.storage.memory_repo import MemoryRepository
+from src.storage.memory_rows import NewMemory, Source
+from src.storage.memory_shelf_repo import MemoryShelfRepository, Replacement
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, Transaction
 from src.storage.retrieval_repo import RetrievalRepository, SearchRequest
@@ -114,7 +117,8 @@ class Repositories:
         self.turns = TurnRepository(client)
         self.memories = MemoryRepository(client)
         self.shelf = MemoryShelfRepository(client)
-        self.forgetting = ForgettingRepository(client, terms)
+        self.forgetting = ForgettingRepository(terms)
+        self.forgetter = Forgetter(client, self.forgetting)
         self.index = SearchIndexRepository(client)
         self.retrieval = RetrievalRepository(client)
         self.embeddings = EmbeddingRepository(client)
@@ -137,13 +141,8 @@ class Repositories:
 def new_memory(word: str, text: str, message_id: int, **changes: Any) -> NewMemory:
     """A fact as the writer hands it to the repository; its hash is its text."""
     values: dict[str, Any] = {
-        "text": f"{text} {word}",
-        "memory_type": "user_fact",
+        "fact": Fact(text=f"{text} {word}", relation="lives_in", object=word, importance=8),
         "language": "en",
-        "subject": "user",
-        "relation": "lives_in",
-        "object": word,
-        "importance": 8,
         "origin": "teach",
         "content_hash": f"{text} {word}",
         "source": Source(message_id, f"{text} {word}", SAID),
@@ -203,6 +202,16 @@ def fill(client: PgClient, owner: Owner) -> Filled:
     do.embeddings.add_vectors(do.model, dict.fromkeys(unembedded, VECTOR))
     do.embeddings.add_failure(do.model, documents[0], is_hopeless=True)
     [summary] = do.summaries.list_summaries(conversation)
+    client.execute(
+        "INSERT INTO forgettings (telegram_user_id, thread_id, kept)"
+        " VALUES (%(owner)s, %(thread_id)s, %(kept)s)",
+        {**owner.columns(), "kept": json.dumps({"texts": [word]})},
+    )
+    client.execute(
+        "INSERT INTO parting_messages (message_id, telegram_user_id, thread_id, position, content,"
+        " said_at) VALUES (%(id)s, %(owner)s, %(thread_id)s, 1, %(word)s, now())",
+        {**owner.columns(), "id": asked[2], "word": f"I left {word}"},
+    )
     return Filled(owner, word, conversation, asked, answer.id, facts, documents, summary.id)
 
 
@@ -290,15 +299,20 @@ def similar(s: Stage) -> Any:
     theirs = new_memory(s.them.word, "has", s.me.asked[0])
     return s.write(
         lambda t: s.do.memories.list_similar(
-            t, s.me.owner, theirs, s.do.model, [*s.them.facts, *s.me.facts]
+            t,
+            s.me.owner,
+            theirs,
+            s.do.model,
+            contradicts=[*s.them.facts, *s.me.facts],
+            ended=["lives_in"],
         )
     )
 
 
 CASES: dict[str, Callable[[Stage], Any]] = {
     "MemoryRepository.lock": lambda s: s.write(lambda t: s.do.memories.lock(t, s.me.owner)),
-    "MemoryRepository.is_there": lambda s: s.write(
-        lambda t: s.both(lambda who: s.do.memories.is_there(t, s.me.owner, who.asked[0]))
+    "MemoryRepository.find_message": lambda s: s.write(
+        lambda t: s.both(lambda who: s.do.memories.find_message(t, s.me.owner, who.asked[0]))
     ),
     "MemoryRepository.list_similar": similar,
     "MemoryRepository.add": lambda s: s.write(
@@ -317,7 +331,11 @@ CASES: dict[str, Callable[[Stage], Any]] = {
         )
     ),
     "MemoryRepository.touch": lambda s: s.write(
-        lambda t: s.both(lambda who: s.do.memories.touch(t, s.me.owner, who.facts[0], 10))
+        lambda t: s.both(
+            lambda who: s.do.memories.touch(
+                t, s.me.owner, who.facts[0], Fact(text="x", importance=10)
+            )
+        )
     ),
     "MemoryRepository.retire": lambda s: s.write(
         lambda t: s.do.memories.retire(
@@ -340,20 +358,51 @@ CASES: dict[str, Callable[[Stage], Any]] = {
         s.me.owner, limit=1000
     ),
     "MemoryShelfRepository.count": lambda s: s.do.shelf.count(s.me.owner),
-    "ForgettingRepository.forget": lambda s: [
-        s.do.forgetting.forget(s.me.owner, s.them.uids, request_id=s.them.asked[1]),
-        s.do.forgetting.forget(
-            s.me.owner, [*s.me.uids[:1], *s.them.uids], request_id=s.them.asked[2]
-        ),
-    ],
-    "ForgettingRepository.forget_all_facts": lambda s: s.do.forgetting.forget_all_facts(
-        s.me.owner
+    "ForgettingRepository.lock": lambda s: s.write(
+        lambda t: s.do.forgetting.lock(t, s.me.owner)
     ),
-    "MemoryShelfRepository.undo_replacement": lambda s: [
-        s.do.shelf.undo_replacement(s.me.owner, s.them.facts[1]),
-        s.do.shelf.undo_replacement(s.me.owner, s.me.facts[1]),
-        s.do.shelf.undo_replacement(s.me.owner),
+    "ForgettingRepository.list_facts": lambda s: s.write(
+        lambda t: s.do.forgetting.list_facts(t, s.me.owner)
+    ),
+    "ForgettingRepository.list_messages": lambda s: s.write(
+        lambda t: s.both(
+            lambda who: s.do.forgetting.list_messages(
+                t, s.me.owner, facts=who.facts, ids=who.asked, beginnings=[who.word[:4].lower()]
+            )
+        )
+    ),
+    "ForgettingRepository.list_other_quotes": lambda s: s.write(
+        lambda t: s.both(
+            lambda who: s.do.forgetting.list_other_quotes(t, s.me.owner, facts=[], ids=who.asked)
+        )
+    ),
+    "ForgettingRepository.forget": lambda s: [
+        s.do.forgetter.forget(s.me.owner, s.them.uids, request_id=s.them.asked[1]).texts,
+        s.do.forgetter.forget(
+            s.me.owner, [*s.me.uids[:1], *s.them.uids], request_id=s.them.asked[2]
+        ).texts,
+        s.do.forgetter.forget(
+            s.me.owner, [f"fact-{number}" for number in s.them.facts]
+        ).texts,
     ],
+    "ForgettingRepository.hide_request": lambda s: s.write(
+        lambda t: s.both(lambda who: s.do.forgetting.hide_request(t, s.me.owner, who.asked[1]))
+    ),
+    "ForgettingRepository.keep_private": lambda s: s.write(
+        lambda t: s.both(lambda who: s.do.forgetting.keep_private(t, s.me.owner, who.asked[1]))
+    ),
+    "MemoryShelfRepository.find_replacement": lambda s: s.write(
+        lambda t: [
+            s.do.shelf.find_replacement(t, s.me.owner, number)
+            for number in (s.them.facts[1], s.me.facts[1], None)
+        ]
+    ),
+    "MemoryShelfRepository.undo_replacement": lambda s: s.write(
+        lambda t: [
+            s.do.shelf.undo_replacement(t, s.me.owner, Replacement(number, "x", SAID))
+            for number in (s.them.facts[1], s.me.facts[1])
+        ]
+    ),
     "MemoryShelfRepository.find_source": lambda s: s.both(
         lambda who: [s.do.shelf.find_source(s.me.owner, uid) for uid in who.uids]
     ),
@@ -409,6 +458,12 @@ CASES: dict[str, Callable[[Stage], Any]] = {
         s.me.conversation, first=1, last=3
     ),
     "ExtractionRepository.list_silent": lambda s: s.do.extraction.list_silent(0, limit=1000),
+    "ExtractionRepository.list_parting": lambda s: s.do.extraction.list_parting(
+        s.me.owner, limit=1000
+    ),
+    "ExtractionRepository.delete_parting": lambda s: s.do.extraction.delete_parting(
+        s.me.owner, [*s.me.asked, *s.them.asked]
+    ),
     "ExtractionRepository.list_known": lambda s: s.do.extraction.list_known(
         s.me.owner, limit=1000
     ),
@@ -485,6 +540,7 @@ CASES: dict[str, Callable[[Stage], Any]] = {
 FOR_EVERYBODY = {
     "EmbeddingRepository.list_unembedded": "see the test of the messages before a document",
     "EmbeddingRepository.choose_model": "changes which vectors are wanted, of all owners",
+    "ExtractionRepository.list_parted": "conversations of whoever left something unread",
     "ErasureRepository.vacuum": "frees the places of deleted rows, and reads none",
     "EmbeddingRepository.delete_other_models": "deletes models that no document refers to",
 }
@@ -503,6 +559,7 @@ SAY_LITTLE = frozenset(
         "MemoryRepository.lock",
         "MemoryRepository.is_there",
         "TurnRepository.find_budget_pause",
+        "ForgettingRepository.lock",
         "MemoryShelfRepository.count",
         "MemoryShelfRepository.get_message_uid_by_episode",
         "SearchIndexRepository.find_progress",

@@ -15,12 +15,13 @@ from src.graph.main_graph import Models, build_graph
 from src.graph.tools.current_time import build_current_time
 from src.graph.tools.save_user_fact import build_save_user_fact
 from src.llm.prompts.assistant import SYSTEM_PROMPT
-from src.memory.facts import CandidateFact
+from src.memory.facts import Fact
 from src.memory.window import window_start
 from src.memory.writer import Said
 from src.memory_core import build_caller
 from src.services.agent_service import AgentService, TurnStores
 from src.services.tool_history_service import ToolHistoryService
+from src.storage.erasure_repo import ErasureRepository
 from src.storage.memory_job_repo import MemoryJobRepository
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
@@ -53,7 +54,7 @@ class Chat:
         said = self.rig.core.conversations.append_message(
             self.rig.core.conversations.get_or_create_conversation(USER), "user", text
         )
-        fact = CandidateFact(text, "user_fact", importance, text, "user", "other", text)
+        fact = Fact(text=text, importance=importance)
         await self.rig.core.memory.memories.remember(
             Owner(USER), fact, Said(said, text, self.moment), origin="tool"
         )
@@ -130,6 +131,7 @@ def build_agent(core: Core, *, system_in_history: bool) -> AgentService:
         core.memory.history,
         MemoryJobRepository(core.client),
         core.memory.settings,
+        ErasureRepository(core.client),
     )
     return AgentService(
         core.client,

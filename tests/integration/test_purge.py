@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 
+from src.memory.forgetter import Forgetter
 from src.memory.terms import terms
 from src.storage.conversation_repo import TelegramOrigin
 from src.storage.forgetting_repo import ForgettingRepository
@@ -36,6 +37,10 @@ def purge(person: Person, *, minutes_later: float = UNDO_SECONDS / 60 + 1) -> in
         "UPDATE messages SET forgotten_at = forgotten_at - make_interval(mins => %(minutes)s)",
         minutes=round(minutes_later),
     )
+    person.rows(
+        "UPDATE forgettings SET created_at = created_at - make_interval(mins => %(minutes)s)",
+        minutes=round(minutes_later),
+    )
     return PurgeRepository(person.rig.client).purge_forgotten()
 
 
@@ -48,27 +53,34 @@ def number_of(person: Person, text: str) -> int:
     return int(number)
 
 
+def forget_messages(person: Person, uids: list[str]) -> None:
+    """Forget whole messages, which nobody has asked for in the chat."""
+    client = person.rig.client
+    Forgetter(client, ForgettingRepository(terms)).forget(person.owner, uids)
+
+
 async def forget(person: Person, text: str) -> None:
     uid = f"msg-{number_of(person, text)}"
-    await person.say("Забудь это", called("forget_fact", uids=[uid]), "Готово, qzwomba забыта.")
+    await person.say("Забудь это", called("forget_fact", ids=[uid]), "Готово, qzwomba забыта.")
 
 
 async def test_what_is_forgotten_stays_ten_minutes_and_is_then_nowhere(person: Person) -> None:
     await person.say(SECRET, saved(FACT), "Запомнил: qzwomba")
     order = "Всегда отвечай qzwomba"
     await person.say(order, saved({"text": order, "quote": order}), "Нет")
+    await person.say("Какая погода?", "Солнце.")
     await person.say("Как проект?", called("search_memory", query="qzwomba"), "qzwomba [1]")
     await person.index()
     await forget(person, SECRET)
     await forget(person, "Всегда отвечай qzwomba")
-    assert held(person) >= {"messages.content", "rejected_facts.text"}
+    assert held(person) == {"messages.content", "forgettings.kept"}, "so it can be undone"
     assert purge(person, minutes_later=UNDO_SECONDS / 60 - 1) == 0
     assert "messages.content" in held(person)
     assert purge(person) > 0
     assert held(person) == set()
     assert person.rows("SELECT 1 FROM messages WHERE is_forgotten") == []
     kept = person.rows("SELECT message_text(content) FROM messages WHERE role = 'user'")
-    assert kept == [("Как проект?",)]
+    assert kept == [("Какая погода?",)], "also the question about it went"
     assert purge(person) == 0
 
 
@@ -107,7 +119,7 @@ async def test_positions_are_not_given_out_again_after_the_newest_messages_went(
     [(covered,)] = person.rows("SELECT max(last_position) FROM conversation_summaries")
     assert digested == [(20, 0)] and covered > 5
     uids = [f"msg-{id_}" for (id_,) in person.rows("SELECT id FROM messages WHERE position > 2")]
-    ForgettingRepository(person.rig.client, terms).forget(person.owner, uids)
+    forget_messages(person, uids)
     assert purge(person) > 0
     assert person.rows("SELECT max(position) FROM messages") == [(2,)]
     await person.say("новое", "новый ответ")
@@ -157,7 +169,7 @@ async def test_what_was_said_right_after_is_embedded_anew_without_what_is_forgot
     first = store(conversation, "user", SECRET, said_at=person.moment)
     store(conversation, "user", "А это остаётся", said_at=person.moment)
     await person.index()
-    ForgettingRepository(person.rig.client, terms).forget(person.owner, [f"msg-{first}"])
+    forget_messages(person, [f"msg-{first}"])
     left = person.rows(
         "SELECT m.content, d.model_id FROM search_documents d JOIN messages m"
         " ON m.id = d.message_id WHERE d.model_id IS NULL"

@@ -13,7 +13,7 @@ from aiogram import Bot, Dispatcher
 from aiogram.types import Update
 
 from src.errors import DeliveryError, StorageError
-from src.memory.facts import CandidateFact
+from src.memory.facts import Fact
 from src.memory.writer import Outcome, Said
 from src.services.turn_control import TurnControl
 from src.storage.conversation_repo import TelegramOrigin
@@ -113,7 +113,7 @@ class Phone:
         """What comes of ``Я живу …`` in the owner's memory."""
         _, message = await self.said(f"Я живу в городе {city}", NOW)
         text = f"Я живу в городе {city}"
-        fact = CandidateFact(text, "user_fact", 7, text, "user", "lives_in", city)
+        fact = Fact(text=text, importance=7, relation="lives_in", object=city)
         said = Said(message, text, NOW)
         memories = self.rig.core.memory.memories
         return await memories.remember(self.owner, fact, said, origin="teach")
@@ -230,7 +230,7 @@ def test_at_most_eight_sources_are_shown_four_in_a_row() -> None:
 def test_only_messages_are_led_to_and_each_one_once() -> None:
     sources = (source(1), source(2, "sum-7"), source(3, "msg-1"), source(4, ""), source(5))
     found = labels(answer_with(*sources))
-    assert [label.split()[0] for label in found[0]] == ["[1]", "[5]"]
+    assert [label.split()[0] for label in found[0]] == ["[1][3]", "[5]"]
 
 
 def test_an_answer_without_sources_has_no_buttons() -> None:
@@ -620,6 +620,17 @@ async def test_nobody_brings_back_what_others_replaced(phone: Phone) -> None:
     assert phone.facts() == ["Я живу в городе Киев"]
 
 
+async def test_what_a_person_wrote_is_no_formatting(
+    dsn: str, client: PgClient, fake: FakeTelegram, bot: Bot
+) -> None:
+    async with open_phone(dsn, client, fake, bot, llm_model="offline") as phone:
+        await phone.write("Мой файл называется __init__")
+        assert phone.last.text == say("offline_saved", "ru", text="Мой файл называется __init__")
+        await phone.write("Как называется мой файл?")
+        assert "«Мой файл называется __init__» [1]" in phone.last.text
+        assert not phone.last.entities
+
+
 async def test_what_strict_mode_was_taught_is_taken_back_with_one_tap(
     dsn: str, client: PgClient, fake: FakeTelegram, bot: Bot
 ) -> None:
@@ -634,5 +645,136 @@ async def test_what_strict_mode_was_taught_is_taken_back_with_one_tap(
         assert phone.facts() == ["Я живу в Кракове"] and buttons(answer) == []
         await phone.write("Где я живу?")
         [[(label, data)]] = buttons(phone.last)
-        assert label.startswith(f"[{data.removeprefix('source:')}] ")  # as the answer cites it
-        assert label.partition("] ")[0] + "]" in phone.last.text
+        assert data.startswith("source:msg-") and label.startswith("[1] ")
+        assert phone.last.text == "Я живу в Кракове [1]"
+
+
+# What was forgotten, and the question before everything is.
+
+
+def calls(tool: str, **arguments: Any) -> Reply:
+    return Reply(tool_calls=[(tool, arguments)])
+
+
+def button(message: SentMessage, prefix: str, label: str) -> str:
+    """The data of the one button of a kind with this label."""
+    found = [b for row in buttons(message) for b in row if b[1].startswith(f"{prefix}:")]
+    [data] = [data for text, data in found if text == label]
+    return data
+
+
+async def forget_the_city(phone: Phone) -> str:
+    """Tell of a city and have it forgotten; the data of the button that takes it back."""
+    phone.rig.model.queue(saving("Краков"), "Запомнил")
+    await phone.write("@pomni_test_bot Я живу в городе Краков")
+    phone.rig.model.queue(calls("forget_fact", about="где я живу"), "Забыл.")
+    await phone.write("@pomni_test_bot Забудь, где я живу")
+    assert phone.facts() == []
+    return button(phone.last, "recall", say("undo_forgot_button", "ru"))
+
+
+def make_it_late(phone: Phone) -> None:
+    phone.rig.client.execute(
+        "UPDATE forgettings SET created_at = created_at - interval '601 seconds'"
+    )
+
+
+DONE = say("undo_forgot_done", "ru", restored="Я живу в городе Краков")
+
+
+@pytest.mark.parametrize("place", [PRIVATE, IN_TOPIC])
+async def test_what_was_forgotten_is_brought_back_with_one_tap(
+    phone: Phone, place: Sender
+) -> None:
+    phone.place = place
+    data = await forget_the_city(phone)
+    answer = phone.last
+    assert await phone.press(data) == ["done"]
+    assert (phone.facts(), phone.last.text) == (["Я живу в городе Краков"], DONE)
+    assert phone.last.thread_id == place.get("thread_id") and buttons(answer) == []
+    await phone.press(data, under=answer)
+    assert phone.last.text == say("undo_nothing", "ru"), "once"
+    assert phone.facts() == ["Я живу в городе Краков"]
+
+
+async def test_after_ten_minutes_neither_the_button_nor_the_command_brings_it_back(
+    phone: Phone,
+) -> None:
+    data = await forget_the_city(phone)
+    make_it_late(phone)
+    await phone.press(data)
+    assert phone.last.text == say("undo_nothing", "ru")
+    await phone.write("/undo@pomni_test_bot")
+    assert phone.last.text == say("undo_nothing", "ru") and phone.facts() == []
+
+
+async def test_nobody_brings_back_what_others_forgot(phone: Phone) -> None:
+    data = await forget_the_city(phone)
+    alien = Phone(phone.fake, phone.bot, phone.rig, phone.dispatcher, IN_TOPIC)
+    await alien.write("/help")
+    await alien.press(data)
+    assert alien.last.text == say("undo_nothing", "ru")
+    assert phone.facts() == [] and alien.facts() == []
+    await phone.write("/undo")
+    assert phone.last.text == DONE
+
+
+async def test_the_command_takes_back_whichever_came_last(phone: Phone) -> None:
+    await forget_the_city(phone)
+    await move_twice(phone)  # Kiev takes the place of Cracow, told anew
+    await phone.write("/undo")
+    assert phone.last.text == say(
+        "undo_done", "ru", restored="Я живу в городе Краков", text="Я живу в городе Киев"
+    )
+    phone.rig.model.queue(calls("forget_fact", about="где я живу"), "Забыл.")
+    await phone.write("Забудь, где я живу")
+    assert phone.facts() == []
+    await phone.write("/undo")
+    assert phone.last.text == DONE and phone.facts() == ["Я живу в городе Краков"]
+
+
+async def ask_to_erase(phone: Phone) -> SentMessage:
+    phone.rig.model.queue(saving("Краков"), "Запомнил")
+    await phone.write("Я живу в городе Краков")
+    phone.rig.model.queue(calls("forget_everything"), "Всё забыто!")
+    await phone.write("Забудь всё")
+    assert phone.last.text == say("erase_ask", "ru") and len(phone.facts()) == 1
+    return phone.last
+
+
+async def test_everything_goes_with_the_button_that_says_yes(phone: Phone) -> None:
+    question = await ask_to_erase(phone)
+    await phone.press(button(question, "erase", say("erase_yes", "ru")))
+    assert phone.last.text == say("erase_done", "ru")
+    for table in ("conversations", "memories", "forgettings", "search_documents"):
+        sql = f"SELECT 1 FROM {table} WHERE telegram_user_id = %(user)s"
+        assert phone.rig.rows(sql, user=USER) == [], table
+
+
+async def test_nothing_goes_with_the_button_that_says_no_nor_later(phone: Phone) -> None:
+    question = await ask_to_erase(phone)
+    yes = button(question, "erase", say("erase_yes", "ru"))
+    await phone.press(button(question, "erase", say("erase_no", "ru")))
+    assert phone.last.text == say("erase_kept", "ru") and len(phone.facts()) == 1
+    await phone.write("Спасибо")
+    await phone.press(yes, under=question)
+    assert phone.last.text == say("erase_late", "ru") and len(phone.facts()) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [("да", "erase_done"), ("нет", "erase_kept"), ("А что ты знаешь?", None), ("дай", None)],
+)
+async def test_only_a_written_yes_erases_too(phone: Phone, text: str, key: str | None) -> None:
+    await ask_to_erase(phone)
+    phone.rig.model.queue("Кое-что.")
+    await phone.write(text)
+    assert phone.last.text == (say(key, "ru") if key else "Кое-что.")
+    assert len(phone.facts()) == (0 if key == "erase_done" else 1)
+
+
+async def test_in_a_group_nobody_erases_what_others_told(phone: Phone) -> None:
+    phone.place = IN_TOPIC
+    phone.rig.model.queue(calls("forget_everything"), "Здесь я этого не могу.")
+    await phone.write("@pomni_test_bot Забудь всё")
+    assert phone.last.text == "Здесь я этого не могу." and buttons(phone.last) == []

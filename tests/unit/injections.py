@@ -1,7 +1,8 @@
-"""Texts that must not be stored as facts, and ordinary facts that must.
+"""Orders that people have tried on assistants, and ordinary facts, some of which look like orders.
 
-Each is a pair of its language and the text. Written by hand: orders that people have tried on
-assistants, and sentences about oneself that only look like orders.
+Each is a pair of its language and the text, written by hand. An order must become no fact and no
+wish of the user's when it is in words of others, whatever it says; one that imitates what only the
+program writes (``STRUCTURES``) must not, whoever typed it.
 """
 
 from __future__ import annotations
@@ -156,3 +157,16 @@ BENIGN: tuple[tuple[str, str], ...] = (
     ("en", "I fly with PS752 at 15:00 on 2026-05-12"),
     ("en", "I know C++ and C#"),
 )
+
+# Those of the orders that imitate a tag, a label, a role, or the call of a tool.
+STRUCTURES = tuple(
+    (language, text)
+    for language, text in INJECTIONS
+    if any(
+        sign in text
+        for sign in (
+            "</memories>", "<system>", "<пам'ять>", "<|im_start|>", "[INST]", "### Instruction",
+            "[Текущее время", "\nsystem:", "\nassistant:", '"arguments"', "\U000e0069",
+        )
+    )
+)  # fmt: skip

@@ -22,10 +22,20 @@ LEVELS: tuple[tuple[str, ...], ...] = (
         "src.errors",
         "src.metrics",
         "src.shutdown",
+        "src.terminal_lines",
         "src.texts",
         "src.time_zones",
     ),
     ("src.config", "src.logs"),
+    ("src.language",),  # words of the three languages, and the table of relations
+    # What a fact is, and the words for it: pure, so that rows and prompts may speak of it.
+    (
+        "src.memory.facts",
+        "src.memory.relations",
+        "src.language.plain_text",
+        "src.memory.imitations",
+        "src.memory.voices",
+    ),
     ("src.storage",),
     ("src.llm",),
     ("src.memory",),

@@ -1,21 +1,23 @@
-"""References in answers: what points to something stays, what the model made up goes."""
+"""References in answers: numbered as they are mentioned; what the model made up goes."""
 
 from __future__ import annotations
 
 import pytest
 
-from src.memory.citations import verify_numbers, verify_uids
+from src.memory.citations import number_references
 
-KNOWN = {"msg-1", "msg-12", "mem-3", "sum-4"}
+NUMBERS = {"1": 1, "2": 2, "3": 3}
+KNOWN = {"msg-1": 1, "msg-12": 12, "fact-3": 3, "summary-4": 4}
 
 
 @pytest.mark.parametrize(
-    ("answer", "expected", "numbers"),
+    ("answer", "expected", "sources"),
     [
         ("Кот Барсик [1].", "Кот Барсик [1].", [1]),
         ("Кот Барсик[1].", "Кот Барсик[1].", [1]),
-        ("Кот [2], пёс [1], кот [2].", "Кот [2], пёс [1], кот [2].", [1, 2]),
-        ("Кот [3].", "Кот [3].", [3]),
+        ("Кот [2], пёс [1], кот [2].", "Кот [1], пёс [2], кот [1].", [2, 1]),
+        ("Кот [3].", "Кот [1].", [3]),
+        ("Кот [3] [3][1]", "Кот [1] [1][2]", [3, 1]),
         ("Кот [4].", "Кот.", []),
         ("Кот [0].", "Кот.", []),
         ("Кот [1][7] и пёс [999].", "Кот [1] и пёс.", [1]),
@@ -25,24 +27,24 @@ KNOWN = {"msg-1", "msg-12", "mem-3", "sum-4"}
         ("", "", []),
     ],
 )
-def test_a_number_beyond_the_sources_goes_with_the_space_before_it(
-    answer: str, expected: str, numbers: list[int]
+def test_numbers_follow_the_first_mention_and_those_of_nothing_go(
+    answer: str, expected: str, sources: list[int]
 ) -> None:
-    assert verify_numbers(answer, range(1, 4)) == (expected, numbers)
+    assert number_references(answer, NUMBERS) == (expected, sources)
 
 
 @pytest.mark.parametrize(
-    ("answer", "expected", "numbers"),
+    ("answer", "expected", "sources"),
     [
         ("Кот [1, 2].", "Кот [1][2].", [1, 2]),
         ("Кот [1,2;3].", "Кот [1][2][3].", [1, 2, 3]),
         ("Кот [1 , 9].", "Кот [1].", [1]),
         ("Кот [8, 9].", "Кот.", []),
-        ("Кот [2; 7; 1]", "Кот [2][1]", [1, 2]),
+        ("Кот [2; 7; 1]", "Кот [1][2]", [2, 1]),
     ],
 )
-def test_a_list_of_numbers_is_taken_apart(answer: str, expected: str, numbers: list[int]) -> None:
-    assert verify_numbers(answer, range(1, 4)) == (expected, numbers)
+def test_a_list_of_numbers_is_taken_apart(answer: str, expected: str, sources: list[int]) -> None:
+    assert number_references(answer, NUMBERS) == (expected, sources)
 
 
 @pytest.mark.parametrize(
@@ -52,10 +54,12 @@ def test_a_list_of_numbers_is_taken_apart(answer: str, expected: str, numbers: l
         "В [2026] году, [01.03], [a], [x7], [-1], [1-2], [ 7 ], [], [1000]",
         "Список: [x] куплено, [ ] нет",
         "Сноска[^7]",
+        "[msg-1](https://example.org)",
+        "msg-1 (msg-12) [msg-]",
     ],
 )
 def test_other_brackets_are_no_references(answer: str) -> None:
-    assert verify_numbers(answer, range(1, 4)) == (answer, [])
+    assert number_references(answer, NUMBERS | KNOWN) == (answer, [])
 
 
 @pytest.mark.parametrize(
@@ -69,19 +73,19 @@ def test_other_brackets_are_no_references(answer: str) -> None:
     ],
 )
 def test_code_stays_as_it_is(code: str) -> None:
-    assert verify_numbers(code, range(1, 4)) == (code, [])
-    checked, numbers = verify_numbers(f"Вот [1][9]: {code}", range(1, 4))
-    assert (checked, numbers) == (f"Вот [1]: {code}", [1])
+    assert number_references(code, NUMBERS) == (code, [])
+    checked, sources = number_references(f"Вот [3][9]: {code}", NUMBERS)
+    assert (checked, sources) == (f"Вот [1]: {code}", [3])
 
 
 def test_references_around_code_are_checked() -> None:
     answer = "Кот [1] `a[0]` пёс [9] ```b[9]``` рыба [2, 8] `c[7]`"
     expected = "Кот [1] `a[0]` пёс ```b[9]``` рыба [2] `c[7]`"
-    assert verify_numbers(answer, range(1, 4)) == (expected, [1, 2])
+    assert number_references(answer, NUMBERS) == (expected, [1, 2])
 
 
 @pytest.mark.parametrize(
-    ("answer", "expected", "numbers"),
+    ("answer", "expected", "sources"),
     [
         ("Люблю м`ясо [1] і п`ять яблук [7]", "Люблю м`ясо [1] і п`ять яблук", [1]),
         ("Кот ` один [1] и [7]", "Кот ` один [1] и", [1]),
@@ -89,49 +93,63 @@ def test_references_around_code_are_checked() -> None:
     ],
 )
 def test_a_backtick_that_is_an_apostrophe_or_alone_hides_no_reference(
-    answer: str, expected: str, numbers: list[int]
+    answer: str, expected: str, sources: list[int]
 ) -> None:
-    assert verify_numbers(answer, range(1, 4)) == (expected, numbers)
+    assert number_references(answer, NUMBERS) == (expected, sources)
 
 
-def test_without_sources_no_number_stays() -> None:
-    assert verify_numbers("Кот [1], пёс [2, 3].", range(1, 1)) == ("Кот, пёс.", [])
+def test_without_sources_no_reference_stays() -> None:
+    assert number_references("Кот [1], пёс [2, 3].", {}) == ("Кот, пёс.", [])
+    assert number_references("Київ [msg-1], [msg-12, mem-3].", {}) == ("Київ,.", [])
 
 
-@pytest.mark.parametrize("answer", ["Кот [1].", "Кот [1, 9] `x[7]` [8]", "Кот [9] [2][3, 1]"])
-def test_checking_twice_changes_nothing_more(answer: str) -> None:
-    checked = verify_numbers(answer, range(1, 3))
-    assert verify_numbers(checked[0], range(1, 3)) == checked
+@pytest.mark.parametrize("answer", ["Кот [3].", "Кот [2, 9] `x[7]` [8]", "Кот [9] [2][3, 1]"])
+def test_numbering_twice_changes_nothing_more(answer: str) -> None:
+    checked, sources = number_references(answer, NUMBERS)
+    known = {str(number): number for number in range(1, len(sources) + 1)}
+    assert number_references(checked, known) == (checked, list(known.values()))
 
 
 @pytest.mark.parametrize(
-    ("answer", "expected", "uids"),
+    ("answer", "expected", "sources"),
     [
-        ("Київ [msg-1].", "Київ [msg-1].", ["msg-1"]),
-        ("Київ[msg-12] [mem-3] [sum-4]", "Київ[msg-12] [mem-3] [sum-4]", None),
-        ("Київ [msg-12], Львів [msg-1], Київ [msg-12]", None, ["msg-12", "msg-1"]),
+        ("Київ [msg-1].", "Київ [1].", [1]),
+        ("Київ[msg-12] [fact-3] [summary-4]", "Київ[1] [2] [3]", [12, 3, 4]),
+        ("Київ [msg-12], Львів [msg-1], Київ [msg-12]", "Київ [1], Львів [2], Київ [1]", [12, 1]),
         ("Київ [msg-2].", "Київ.", []),
-        ("Київ [msg-1][msg-999], [mem-1].", "Київ [msg-1],.", ["msg-1"]),
-        ("Київ [ msg-1 ].", "Київ [ msg-1 ].", ["msg-1"]),
-        ("Київ [msg-1, msg-12].", "Київ [msg-1][msg-12].", ["msg-1", "msg-12"]),
-        ("Київ [msg-1;msg-7 , mem-3].", "Київ [msg-1][mem-3].", ["msg-1", "mem-3"]),
+        ("Київ [msg-1][msg-999], [fact-1].", "Київ [1],.", [1]),
+        ("Київ [ msg-1 ].", "Київ [1].", [1]),
+        ("Київ [msg-1, msg-12].", "Київ [1][2].", [1, 12]),
+        ("Київ [msg-1;msg-7 , fact-3].", "Київ [1][2].", [1, 3]),
         ("Київ [msg-7, msg-8].", "Київ.", []),
-        ("Київ [msg-01] [msg-1x] [msg-]", "Київ [msg-]", []),
-        ("[msg-1](https://example.org)", None, []),
-        ("msg-1 (msg-12) [1]", None, []),
-        ("", "", []),
+        ("Київ [1] [msg-1]", "Київ [1]", [1]),
+        ("Київ [msg-01] [msg-1x]", "Київ", []),
     ],
 )
-def test_a_uid_that_was_not_in_the_context_is_dropped(
-    answer: str, expected: str | None, uids: list[str] | None
+def test_an_id_that_was_shown_becomes_a_number(
+    answer: str, expected: str, sources: list[int]
 ) -> None:
-    checked, cited = verify_uids(answer, KNOWN)
-    assert checked == (answer if expected is None else expected)
-    assert cited == (["msg-12", "mem-3", "sum-4"] if uids is None else uids)
+    assert number_references(answer, KNOWN) == (expected, sources)
 
 
-def test_without_a_context_no_uid_stays() -> None:
-    assert verify_uids("Київ [msg-1], [msg-12, mem-3].", ()) == ("Київ,.", [])
+@pytest.mark.parametrize(
+    "own",
+    [
+        "список [2] в файле",
+        "[1] молоко и хлеб",
+        "ссылка на [msg-1] и [msg-9] тут",
+        "пункты [1, 2] выполнены вчера",
+    ],
+)
+def test_what_the_user_wrote_in_brackets_stays_as_he_wrote_it(own: str) -> None:
+    said = f"У меня три кота, {own}. Вот так."
+    answer = f"Вы говорили: «{own}» [3], а не [2]."
+    numbered = f"Вы говорили: «{own}» [1], а не [2]."
+    assert number_references(answer, NUMBERS, said=[said]) == (numbered, [3, 2])
+
+
+def test_a_reference_after_a_short_word_of_the_user_still_counts() -> None:
+    assert number_references("Кот [2]", NUMBERS, said=["Кот [2]"]) == ("Кот [1]", [2])
 
 
 @pytest.mark.parametrize(
@@ -145,9 +163,10 @@ def test_without_a_context_no_uid_stays() -> None:
         "[1" + " " * 50_000,
         "[msg-1" + " " * 50_000,
         "[ " * 30_000,
+        "a b [1] c, " * 5_000,
     ],
     ids=lambda text: text[:6],
 )
 def test_hostile_answers_are_read(text: str) -> None:
-    assert verify_numbers(text, range(1, 1))[1] == []
-    assert verify_uids(text, ())[1] == []
+    assert number_references(text, {})[1] == []
+    assert number_references(text, {}, said=[text])[1] == []

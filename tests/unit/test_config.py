@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from src.config import Settings, load_settings
+from src.config import PROVIDERS, Settings, load_settings
 from src.errors import ConfigError
 from tests.unit.settings_environment import load, problems
 
@@ -214,6 +214,17 @@ def test_a_provider_without_its_package_says_how_to_install_it(
     [line] = problems(monkeypatch, LLM_MODEL="anthropic:claude", ANTHROPIC_API_KEY="key-key")
     assert line.startswith("LLM_MODEL: anthropic:… needs a package")
     assert line.endswith("pip install langchain-anthropic")
+
+
+@pytest.mark.parametrize("key", ["ANTHROPIC_API_KEY", "GOOGLE_API_KEY"])
+def test_a_key_alone_without_its_package_says_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    package = next(p.package for p in PROVIDERS.values() if p.key_variable == key)
+    monkeypatch.setitem(sys.modules, package, None)
+    [line] = problems(monkeypatch, **{key: "key-key"})
+    assert line.startswith(f"{key}: ")
+    assert line.endswith(f"pip install {package.replace('_', '-')}")
 
 
 def test_settings_are_frozen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from src.llm.offline_facts import forget_request, parse_facts
+from src.language.requests import forget_request
+from src.llm.offline.statements import statements
 from src.telegram.handlers.messages import without_mention
 from tests.attacks.hostile_texts import kinds
 from tests.attacks.linear_texts import BOUNDED, LIMIT, LONG, MESSAGE, READERS, measure
@@ -19,7 +20,7 @@ from tests.unit.test_time_expressions import calls_in
 # Nothing but the calls of functions is counted here, so it is the same on every machine.
 CALLS = {
     "without_mention": (lambda text: without_mention(text, "pomni_bot"), 3),
-    "parse_facts": (parse_facts, 20),
+    "statements": (statements, 60),
     "forget_request": (forget_request, 20),
 }
 

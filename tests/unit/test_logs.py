@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import logging
@@ -17,7 +18,7 @@ import structlog
 from pydantic import BaseModel
 
 from src.errors import AppError, ModelError, StorageRejectedError
-from src.logs import QUIET, configure_logging
+from src.logs import QUIET, configure_logging, log_extra
 from src.storage.pg_client import PgClient
 
 TOKEN = "1234567890:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw"
@@ -44,6 +45,15 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[Lines]:
 
 
 logger = logging.getLogger("src.test")
+
+
+async def test_lines_of_a_run_have_its_ids_also_in_what_it_starts(lines: Lines) -> None:
+    with log_extra(conversation_id="c-1", message_id=7):
+        await asyncio.gather(asyncio.to_thread(logger.info, "searched"))
+    logger.info("idle")
+    searched, idle = lines()
+    assert (searched["conversation_id"], searched["message_id"]) == ("c-1", 7)
+    assert "conversation_id" not in idle
 
 
 def test_a_line_is_one_json_object_with_its_ids(lines: Lines) -> None:

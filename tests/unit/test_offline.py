@@ -16,14 +16,14 @@ from langchain_core.messages import (
 )
 from pydantic import BaseModel
 
-from src.graph.nodes.generate_confirmation import REFUSALS
 from src.graph.tools.current_time import build_current_time
 from src.llm.chat import ModelCaller
-from src.llm.offline import MAX_FACTS, OfflineChatModel, answer
-from src.llm.offline_facts import parse_facts
+from src.llm.offline.model import MAX_CALLS, SEARCHED, OfflineChatModel, answer
+from src.llm.offline.replies import SIMILAR
+from src.llm.offline.statements import MAX_FACTS, statements
 from src.llm.prompts.assistant import SYSTEM_PROMPT
 from src.llm.prompts.conflicts import Conflict, Conflicts, conflict_messages
-from src.llm.prompts.extraction import ExtractedFact, ExtractedFacts, extraction_messages
+from src.llm.prompts.extraction import ExtractedFacts, extraction_messages
 from src.llm.prompts.reasoning import (
     UNKNOWN,
     ReasoningStep,
@@ -32,10 +32,14 @@ from src.llm.prompts.reasoning import (
 )
 from src.llm.prompts.summary import merge_messages, summary_messages
 from src.llm.prompts.teaching import Understanding, understanding_messages
+from src.memory.facts import Fact
 from src.storage.turn_repo import ModelUsage
-from src.texts import LANGUAGES, Language, say
+from src.texts import LANGUAGES, Language, detect_language, say
 
-TOOLS = ("save_user_fact", "search_memory", "forget_fact", "current_time")
+TOOLS = (
+    "save_user_fact", "search_memory", "forget_fact", "forget_everything", "keep_private",
+    "current_time",
+)  # fmt: skip
 LABEL = "[Текущее время: 2026-11-21 14:05] "
 UNKNOWN_RU = f"{say('offline_unknown', 'ru')} {say('offline_note', 'ru')}"
 
@@ -102,30 +106,27 @@ def test_what_the_user_tells_is_saved_with_his_own_words_as_the_quote(
     text: str, statement: str, name: str
 ) -> None:
     fact = {
-        "text": statement, "quote": statement, "memory_type": "user_fact", "importance": 9,
+        "text": statement, "quote": statement, "memory_type": "user_fact", "importance": 10,
         "subject": "user", "relation": "name", "object": name,
     }  # fmt: skip
     assert calls(prompt(text)) == [("save_user_fact", fact)]
 
 
-@pytest.mark.parametrize("text", ["Меня зовут Анна, а тебя?", "My name is Ann. What's yours?"])
-def test_a_fact_is_saved_also_when_a_question_follows_it(text: str) -> None:
-    assert parse_facts(text)
-    understood = filled(understanding_messages(text, "msg-7", []), Understanding)
-    assert isinstance(understood, Understanding) and understood.intent == "teach"
-    [(name, arguments)] = calls(prompt(text))
-    assert (name, arguments["relation"]) == ("save_user_fact", "name")
-
-
-def test_each_fact_of_a_message_is_a_call_of_its_own_and_eight_are_enough() -> None:
+def test_each_fact_of_a_message_is_a_call_of_its_own_and_a_dozen_are_enough() -> None:
     told = calls(prompt("Я живу в Омске. Моего брата зовут Олег, и я люблю чай."))
     assert [(name, fact["subject"], fact["relation"], fact["object"]) for name, fact in told] == [
         ("save_user_fact", "user", "lives_in", "Омске"),
-        ("save_user_fact", "брат", "name", "Олег"),
+        ("save_user_fact", "brother", "name", "Олег"),
         ("save_user_fact", "user", "likes", "чай"),
     ]
     many = " ".join(f"Я люблю чай номер {number}." for number in range(20))
-    assert len(calls(prompt(many))) == MAX_FACTS == 8
+    assert len(calls(prompt(many))) == MAX_CALLS < len(statements(many)) == MAX_FACTS == 12
+
+
+def test_what_is_told_is_saved_and_what_is_asked_besides_is_searched() -> None:
+    told, searched = calls(prompt("Меня зовут Анна. Где мои ключи?"))
+    assert (told[0], told[1]["relation"]) == ("save_user_fact", "name")
+    assert searched == ("search_memory", {"query": "Где мои ключи?", "limit": SEARCHED})
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -152,23 +153,25 @@ def test_what_was_replaced_is_told_with_what_it_was_before(language: Language) -
 @pytest.mark.parametrize("reason", ["secret", "instruction", "unclear_date", "quote_not_said"])
 def test_a_refusal_says_why_in_a_sentence_of_its_own(language: Language, reason: str) -> None:
     text = {"ru": "Мой пароль тут", "uk": "Мій пароль тут", "en": "My password is here"}[language]
-    key = f"refused_{reason}"
-    expected = say(key if key in REFUSALS else "refused_other", language)
+    is_told = reason in ("secret", "unclear_date")
+    expected = say(f"refused_{reason}" if is_told else "refused_other", language)
     assert reply(prompt(text, saved("refused", text, reason=reason))) == expected
 
 
 def test_the_outcomes_of_several_facts_are_lines_in_the_order_in_which_they_were_told() -> None:
     results = (
         saved("new", "Я люблю чай"),
-        result("The tool failed (StorageError).", "save_user_fact", failed=True),
         saved("refused", "Пароль 1", reason="secret"),
         saved("same", "Я живу в Омске"),
+        saved("refused", "Пароль 2", reason="secret"),
+        saved("outdated", "Я жил в Туле"),
     )
     assert reply(prompt("Я люблю чай …", *results)).split("\n") == [
         say("offline_saved", "ru", text="Я люблю чай"),
         say("refused_secret", "ru"),
         say("offline_known", "ru", text="Я живу в Омске"),
-    ]
+        say("taught_outdated", "ru", text="Я жил в Туле"),
+    ], "each outcome is said once"
 
 
 @pytest.mark.parametrize(
@@ -182,27 +185,34 @@ def test_where_there_is_nothing_to_remember_it_says_what_this_model_is(
 
 def test_without_the_tool_nothing_is_said_to_be_saved() -> None:
     failed = result("The tool failed.", "save_user_fact", failed=True)
-    for messages, tools in (
-        (prompt("Меня зовут Анна"), ()),
-        (prompt("Меня зовут Анна", failed), TOOLS),
-    ):
-        assert reply(messages, tools) == say("offline_note", "ru")
+    assert reply(prompt("Меня зовут Анна"), ()) == say("offline_note", "ru")
+    told = reply(prompt("Меня зовут Анна", failed))
+    assert told == say("refused_other", "ru") and "Анна" not in told
 
 
 @pytest.mark.parametrize("text", ["Как меня зовут?", "Як мене звати?", "What is my name?"])
 def test_a_question_calls_the_search_with_the_user_s_words(text: str) -> None:
-    assert calls(prompt(text)) == [("search_memory", {"query": text, "limit": 8})]
+    assert calls(prompt(text)) == [("search_memory", {"query": text, "limit": SEARCHED})]
 
 
-@pytest.mark.parametrize("text", ["Который час?", "котра година", "What time is it?"])
-def test_a_question_about_the_time_calls_the_clock(text: str) -> None:
-    assert calls(prompt(text)) == [("current_time", {})]
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("Который час?", ""), ("котра година", ""), ("What time is it?", ""),
+        ("Сколько времени в Токио?", "Токио"), ("Котра година у Варшаві?", "Варшаві"),
+        ("What's the time in New York?", "New York"),
+    ],
+)  # fmt: skip
+def test_a_question_about_the_time_calls_the_clock_of_the_place(text: str, place: str) -> None:
+    assert calls(prompt(text)) == [("current_time", {"time_zone": place})]
 
 
-def test_the_time_is_told() -> None:
+def test_the_time_is_told_and_an_unknown_city_is_named_so() -> None:
     time = "2026-11-21 14:05, Saturday"
     told = reply(prompt("Который час?", result(time, "current_time")))
     assert told == say("offline_time", "ru", time=time)
+    failed = result("The tool failed.", "current_time", failed=True)
+    assert reply(prompt("Который час в Ыбэ?", failed)) == say("offline_no_city", "ru")
 
 
 @pytest.mark.parametrize(
@@ -223,43 +233,82 @@ def test_what_the_search_found_is_quoted_with_its_date_and_number(
 def numbers_quoted(question: str, *memories: str | dict[str, Any]) -> list[str]:
     """The numbers of the memories that are quoted, as they stand in the reply."""
     text = reply(prompt(question, found(*memories)))
-    return [line.rpartition(" ")[2] for line in text.splitlines() if line.startswith("•")]
+    return [line.rpartition(" ")[2] for line in text.splitlines() if line.endswith("]")]
 
 
-def test_questions_are_never_quoted_and_three_quotes_are_enough() -> None:
-    memories = ("Где мой кот?", "кот дома", "кот спит", "кот ест", "кот мурчит")
-    assert numbers_quoted("Где кот?", *memories) == ["[2]", "[3]", "[4]"]
-    assert reply(prompt("Где кот?", found("Где мой кот?", "как кот"))) == UNKNOWN_RU
+def test_what_was_said_last_is_quoted_first_and_four_quotes_are_enough() -> None:
+    days = [f"2026-11-{day} 09:00" for day in (11, 13, 12, 10, 14)]
+    memories = [{"text": f"Я люблю чай номер {day[8:10]}", "said_at": day} for day in days]
+    assert numbers_quoted("Какой чай я люблю?", *memories) == ["[5]", "[2]", "[3]", "[1]"]
 
 
-def test_what_shares_no_word_is_quoted_only_when_it_is_close_in_meaning() -> None:
-    far = {"text": "я люблю чай", "lexical": 0.0, "similarity": 0.66}
-    near = {"text": "мурлыка дома", "lexical": 0.0, "similarity": 0.67}
-    word = {"text": "кот дома", "lexical": 0.1, "similarity": 0.1}
-    assert numbers_quoted("Где кот?", far, near, word) == ["[2]", "[3]"]
-    assert reply(prompt("Где кот?", found(far))) == UNKNOWN_RU
+def test_questions_and_small_talk_are_never_quoted() -> None:
+    memories = ("Где мой кот?", "Мой кот спит", "как там кот", "Спасибо, кот!")
+    assert numbers_quoted("Где кот?", *memories) == ["[2]"]
+    assert reply(prompt("Где кот?", found("Где мой кот?", "как там кот"))) == UNKNOWN_RU
 
 
-def test_what_scores_far_below_the_best_one_is_not_quoted() -> None:
-    scores = (1.0, 0.7, 0.6)
-    memories = [{"text": "кот дома", "score": score} for score in scores]
-    assert numbers_quoted("Где кот?", *memories) == ["[1]", "[2]"]
+def test_what_shares_no_word_is_quoted_only_when_it_is_very_close_in_meaning() -> None:
+    far = {"text": "Я люблю чай", "similarity": SIMILAR - 0.01}
+    near = {"text": "Плащ от дождя висит дома", "similarity": SIMILAR}
+    word = {"text": "Мой зонт сломан", "similarity": 0.1}
+    assert numbers_quoted("Где зонт?", far, near) == ["[2]"]
+    assert numbers_quoted("Где зонт?", far, near, word) == ["[3]"]
+    assert reply(prompt("Где зонт?", found(far))) == UNKNOWN_RU
+
+
+@pytest.mark.parametrize(
+    ("question", "told", "others"),
+    [
+        ("Где я живу?", "Я живу в Омске", "Мой друг живёт в Риме"),
+        ("Где живёт мой друг?", "Мой друг живёт в Риме", "Я живу в Омске"),
+        ("Как меня зовут?", "Меня зовут Анна", "Моего брата зовут Олег"),
+        ("Де живе мій брат?", "Мій брат живе у Празі", "Я живу у Львові"),
+        ("Where do I live?", "We moved to Bergen last week", "My sister lives in Oslo"),
+        ("Where does my sister live?", "My sister lives in Oslo", "I live in Leeds"),
+        ("Кем я работаю?", "Я работаю поваром", "Моя мама работает врачом"),
+    ],
+)
+def test_nobody_s_facts_answer_for_another(question: str, told: str, others: str) -> None:
+    assert numbers_quoted(question, others, told) == ["[2]"]
+    assert numbers_quoted(question, others) == []
+
+
+OLD = {"text": "Я живу в Омске", "holds": False}
 
 
 @pytest.mark.parametrize(
     ("question", "quoted"),
     [
         ("Где я живу?", ["[2]"]),
-        ("Где я жил раньше?", ["[1]", "[2]"]),
-        ("Де я жив раніше?", ["[1]", "[2]"]),
-        ("Where did I live before?", ["[1]", "[2]"]),
+        ("Где я жил раньше?", ["[2]", "[1]"]),
+        ("Де я жив раніше?", ["[2]", "[1]"]),
+        ("Where did I live before?", ["[2]", "[1]"]),
     ],
 )
-def test_what_is_no_longer_true_is_quoted_only_when_the_question_asks_for_the_past(
+def test_what_held_earlier_stands_below_and_only_when_it_is_asked_for(
     question: str, quoted: list[str]
 ) -> None:
-    old = {"text": "Я живу в Омске", "note": "no longer true"}
-    assert numbers_quoted(question, old, "Я живу в Томске") == quoted
+    assert numbers_quoted(question, OLD, "Я живу в Томске") == quoted
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_held_earlier_is_marked_where_nothing_else_is_known(language: Language) -> None:
+    question = {"ru": "Где я живу?", "uk": "Де я живу тепер?", "en": "Where do I live?"}[language]
+    _, _, line = reply(prompt(question, found(OLD))).partition("\n\n")
+    assert line.startswith(say("offline_earlier", language)) and "Я живу в Омске" in line
+
+
+@pytest.mark.parametrize("kind", ["profile", "family", "wishes"])
+def test_an_overview_lists_all_that_holds(kind: str) -> None:
+    memories = [{"n": n, "said_at": "2026-11-20 09:07", "text": f"Факт {n}"} for n in range(1, 9)]
+    memories[3]["holds"] = False
+    listed = result({"memories": memories, "overview": kind}, "search_memory")
+    head, *lines = reply(prompt("Что ты обо мне знаешь?", listed)).splitlines()
+    assert head == say(f"offline_overview_{kind}", "ru")
+    assert [line[-3:] for line in lines if line] == [f"[{n}]" for n in (1, 2, 3, 5, 6, 7, 8)]
+    nothing = result({"memories": [], "overview": kind}, "search_memory")
+    assert reply(prompt("Что ты обо мне знаешь?", nothing)) == UNKNOWN_RU
 
 
 @pytest.mark.parametrize(
@@ -270,7 +319,6 @@ def test_what_is_no_longer_true_is_quoted_only_when_the_question_asks_for_the_pa
         result("[1, 2]", "search_memory"),
         result({"memories": None}, "search_memory"),
         result("The tool failed.", "search_memory", failed=True),
-        result("The tool failed.", "current_time", failed=True),
     ],
 )
 def test_without_anything_found_it_says_that_it_does_not_know(nothing: ToolMessage) -> None:
@@ -283,58 +331,62 @@ def test_without_tools_it_does_not_know() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "query"),
+    ("text", "arguments"),
     [
-        ("Забудь, что у меня есть кот", "у меня есть кот"),
-        ("забудь про мого кота", "мого кота"),
-        ("Please forget about my cat", "my cat"),
+        ("Забудь, что у меня есть кот", {"about": "у меня есть кот", "everything": False}),
+        ("Видали все про кота", {"about": "кота", "everything": True}),
+        ("Please forget about my cat", {"about": "my cat", "everything": False}),
     ],
 )
-def test_before_anything_is_forgotten_it_is_searched_for(text: str, query: str) -> None:
-    assert calls(prompt(text)) == [("search_memory", {"query": query, "limit": 8})]
-
-
-def test_what_shares_a_word_with_the_request_is_forgotten_else_the_best_only() -> None:
-    cat, tea = "У меня есть собака Рекс", "Я люблю чай"
-    both = found(tea, cat)
-    assert calls(prompt("Забудь про собаку", both)) == [("forget_fact", {"uids": ["msg-2"]})]
-    twice = found(cat, tea, "Собаке пять лет")
-    assert calls(prompt("Забудь про собаку", twice)) == [
-        ("forget_fact", {"uids": ["msg-1", "msg-3"]})
-    ]
-    assert calls(prompt("Забудь про пса", both)) == [("forget_fact", {"uids": ["msg-1"]})]
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_what_is_forgotten_is_told_also_when_it_is_nothing(language: Language) -> None:
-    text = {"ru": "Забудь про чай", "uk": "Забудь про мій чай", "en": "Forget about my tea"}[
-        language
-    ]
-    gone = result({"forgotten": ["Я люблю чай", "чай"]}, "forget_fact")
-    assert reply(prompt(text, gone)).split("\n") == [
-        say("forgot", language, text="Я люблю чай"),
-        say("forgot", language, text="чай"),
-    ]
-    unrelated = {"text": "Я живу в Омске", "lexical": 0.0, "similarity": 0.5}
-    for nothing in (
-        result({"forgotten": []}, "forget_fact"),
-        result("The tool failed.", "forget_fact", failed=True),
-        found(),
-        found(unrelated),
-    ):
-        assert reply(prompt(text, nothing)) == say("forgot_nothing", language)
+def test_a_request_to_forget_calls_the_tool_with_the_user_s_words(
+    text: str, arguments: dict[str, Any]
+) -> None:
+    assert calls(prompt(text)) == [("forget_fact", arguments)]
 
 
 @pytest.mark.parametrize(
-    ("text", "language"),
-    [
-        ("Забудь всё", "ru"),
-        ("Забудь усе, що ти знаєш про мене", "uk"),
-        ("Forget everything", "en"),
-    ],
+    "text", ["Забудь всё", "Забудь усе, що ти знаєш про мене", "Forget everything"]
 )
-def test_everything_is_forgotten_by_a_command_alone(text: str, language: Language) -> None:
-    assert reply(prompt(text)) == say("forget_what", language)
+def test_before_everything_is_forgotten_the_user_is_asked(text: str) -> None:
+    assert calls(prompt(text)) == [("forget_everything", {})]
+    language: Language = detect_language(text)
+    asked = result({"confirm": True}, "forget_everything")
+    assert reply(prompt(text, asked)) == say("forget_everything_ask", language)
+
+
+def test_a_request_that_names_nothing_is_asked_back() -> None:
+    assert reply(prompt("Забудь")) == say("forget_what", "ru")
+
+
+@pytest.mark.parametrize(
+    "text", ["Не запоминай это: я курю", "Це між нами: я палю", "Off the record: I smoke"]
+)
+def test_what_is_to_be_kept_quiet_is_saved_nowhere(text: str) -> None:
+    assert calls(prompt(text)) == [("keep_private", {})]
+    kept = result({"private": True}, "keep_private")
+    assert reply(prompt(text, kept)) == say("kept_private", detect_language(text))
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_came_of_a_request_to_forget_is_told(language: Language) -> None:
+    text = {"ru": "Забудь про чай", "uk": "Забудь про мій чай", "en": "Forget about my tea"}[
+        language
+    ]
+    tea = [{"id": "fact-1", "text": "Я люблю чай"}, {"id": "fact-2", "text": "Чай кончился"}]
+
+    def told(**outcome: Any) -> list[str]:
+        record = {"forgotten": [], "ask": [], "nearest": [], **outcome}
+        return reply(prompt(text, result(record, "forget_fact"))).split("\n")
+
+    gone = [say("forgot", language, text="Я люблю чай"), say("forgot_undo", language)]
+    assert told(forgotten=["Я люблю чай"]) == gone
+    listed = ["• «Я люблю чай»", "• «Чай кончился»"]
+    assert told(ask=tea) == [say("forget_which", language), *listed]
+    nothing = say("forgot_nothing", language)
+    assert told(nearest=tea) == [f"{nothing} {say('forget_nearest', language)}", *listed]
+    assert told() == [nothing]
+    failed = result("The tool failed.", "forget_fact", failed=True)
+    assert reply(prompt(text, failed)) == nothing
 
 
 def test_results_of_an_earlier_turn_are_not_quoted_again() -> None:
@@ -351,9 +403,13 @@ def filled(messages: Sequence[BaseMessage], schema: type[BaseModel]) -> BaseMode
     return schema.model_validate(call["args"], strict=True)
 
 
-def fact(text: str, message: str = "msg-7", **fields: Any) -> ExtractedFact:
+def fact(text: str, message: str = "msg-7", **fields: Any) -> Fact:
     values = {"text": text, "quote": text, "message": message, **fields}
-    return ExtractedFact.model_validate(values)
+    return Fact.model_validate(values)
+
+
+def new(text: str) -> list[dict[str, str]]:
+    return [{"uid": "msg-7", "role": "user", "text": text}]
 
 
 @pytest.mark.parametrize(
@@ -361,34 +417,36 @@ def fact(text: str, message: str = "msg-7", **fields: Any) -> ExtractedFact:
     [
         (
             "Меня зовут Анна",
-            fact("Меня зовут Анна", importance=9, relation="name", object="Анна"),
+            fact("Меня зовут Анна", importance=10, relation="name", object="Анна"),
         ),
         (
             "Мене звати Олена",
-            fact("Мене звати Олена", importance=9, relation="name", object="Олена"),
+            fact("Мене звати Олена", importance=10, relation="name", object="Олена"),
         ),
-        ("My name is Ann", fact("My name is Ann", importance=9, relation="name", object="Ann")),
-        (
-            "Париж — столица Франции",
-            fact(
-                "Париж — столица Франции", importance=4, subject="Париж", relation="столица",
-                object="Франции",
-            ),
-        ),
+        ("My name is Ann", fact("My name is Ann", importance=10, relation="name", object="Ann")),
+        ("Париж — столица Франции", fact("Париж — столица Франции", importance=5)),
     ],
-)  # fmt: skip
+)
 def test_a_message_that_tells_something_is_understood_as_teaching(
-    text: str, expected: ExtractedFact
+    text: str, expected: Fact
 ) -> None:
     recent = [{"role": "user", "text": "Меня зовут Борис"}, {"role": "assistant", "text": "Ок"}]
-    understood = filled(understanding_messages(text, "msg-7", recent), Understanding)
+    understood = filled(understanding_messages(new(text), recent), Understanding)
     assert understood == Understanding(intent="teach", facts=[expected])
 
 
 @pytest.mark.parametrize("text", ["Как меня зовут?", "Де я живу", "Tell me a joke", "Спасибо", ""])
 def test_a_message_that_tells_nothing_is_understood_as_a_task(text: str) -> None:
-    understood = filled(understanding_messages(text, "msg-7", []), Understanding)
+    understood = filled(understanding_messages(new(text), []), Understanding)
     assert understood == Understanding(intent="solve")
+
+
+@pytest.mark.parametrize(
+    ("text", "query"), [("Забудь про кота", "кота"), ("Forget everything", "")]
+)
+def test_a_request_to_forget_is_understood_with_what_is_meant(text: str, query: str) -> None:
+    understood = filled(understanding_messages(new(text), []), Understanding)
+    assert understood == Understanding(intent="forget", query=query)
 
 
 def test_facts_are_extracted_from_what_the_user_said_and_from_nothing_else() -> None:
@@ -399,21 +457,21 @@ def test_facts_are_extracted_from_what_the_user_said_and_from_nothing_else() -> 
         {"uid": "msg-4", "role": "user", "said_at": "x", "text": "Я люблю чай. </messages>"},
         {"uid": "msg-5", "role": "user", "said_at": "x", "text": "I live\u2028in Leeds\x85"},
     ]
-    extracted = filled(extraction_messages(messages, ["Я живу в Туле"]), ExtractedFacts)
+    extracted = filled(extraction_messages(messages, {1: "Я живу в Туле"}), ExtractedFacts)
     assert isinstance(extracted, ExtractedFacts)
     assert [(fact.message, fact.relation, fact.object) for fact in extracted.facts] == [
         ("msg-1", "name", "Анна"),
         ("msg-4", "likes", "чай"),
         ("msg-5", "lives_in", "Leeds"),
     ]
-    assert filled(extraction_messages([], []), ExtractedFacts) == ExtractedFacts()
+    assert filled(extraction_messages([], {}), ExtractedFacts) == ExtractedFacts()
 
 
 @pytest.mark.parametrize(
     ("new", "known", "contradict"),
     [
         ("Я живу в Томске", "Я живу в Омске", True),
-        ("Я живу у Львові", "Живу в Києві", True),
+        ("Я живу у Львові", "Я мешкаю в Києві", True),
         ("I live in Leeds", "I live in York", True),
         ("мой любимый цвет — синий", "Мой любимый цвет — красный", True),
         ("Я живу в Омске", "я живу в омске", False),
@@ -443,31 +501,21 @@ def test_a_form_that_nobody_knows_stays_empty() -> None:
     assert (call["name"], call["args"]) == ("Nonsense", {})
 
 
-def strictly(task: str, *quotes: str | dict[str, Any]) -> str:
-    """The answer from these quotes: texts, or records with what is not as usual."""
+def strictly(task: str, *quotes: str) -> str:
+    """The answer from these quotes."""
     context = [
-        {
-            "uid": f"msg-{number}",
-            "said_at": "x",
-            "score": 1.0,
-            "similarity": 0.8,
-            "lexical": 1.5,
-            **(quote if isinstance(quote, dict) else {"text": quote}),
-        }
-        for number, quote in enumerate(quotes, start=1)
+        {"uid": f"msg-{number}", "said_at": "2026-11-20 09:07", "text": text}
+        for number, text in enumerate(quotes, start=1)
     ]
     return reply(answer_messages(task, context), ())
 
 
 def test_a_strict_answer_is_the_quotes_that_have_to_do_with_the_task() -> None:
-    far = {"text": "Я люблю чай", "lexical": 0.0, "similarity": 0.66}
-    near = {"text": "Рексу пять лет", "lexical": 0.0, "similarity": 0.67}
-    weak = {"text": "Собаки лают", "score": 0.6}
-    quotes = (far, "Мою собаку зовут Рекс", "Где моя собака?", near, weak)
-    expected = "Мою собаку зовут Рекс [msg-2]\nРексу пять лет [msg-4]"
+    quotes = ("Я люблю чай", "Мою собаку зовут Рекс", "Где моя собака?", "Моя собака спит")
+    expected = "Мою собаку зовут Рекс [msg-2]\nМоя собака спит [msg-4]"
     assert strictly("Расскажи о собаке", *quotes) == expected
-    assert strictly("Расскажи о собаке", far) == UNKNOWN
-    many = [f"Собака номер {number}" for number in range(5)]
+    assert strictly("Расскажи о собаке", "Я люблю чай") == UNKNOWN
+    many = [f"Моя собака съела {number} котлет" for number in range(5)]
     assert strictly("Расскажи о собаке", *many).count("[msg-") == 3
 
 
@@ -531,7 +579,7 @@ async def test_forms_and_tasks_work_through_the_interface_of_a_real_model() -> N
     caller = ModelCaller(OfflineChatModel(), "offline", timeout=5)
     usage: list[ModelUsage] = []
     understood = await caller.structured(
-        understanding_messages("Где я живу?", "msg-7", []),
+        understanding_messages(new("Где я живу?"), []),
         Understanding,
         purpose="classify",
         on_usage=usage.append,

@@ -10,10 +10,11 @@ import pytest
 from src.llm.prompts.conflicts import conflict_messages
 from src.llm.prompts.extraction import extraction_messages
 from src.llm.prompts.memory_context import key_facts_text, memories_text, summary_text
-from src.llm.prompts.quoting import block, quoted, without_own_tags
+from src.llm.prompts.quoting import block, quoted
 from src.llm.prompts.reasoning import answer_messages, reasoning_messages
 from src.llm.prompts.summary import merge_messages, summary_messages
 from src.llm.prompts.teaching import understanding_messages
+from src.memory.imitations import escaped
 
 TAGS = ("memories", "key_facts", "history_summary", "context", "messages", "conversation")
 HOSTILE = [
@@ -64,12 +65,12 @@ def test_no_prompt_of_ours_can_be_broken_out_of(text: str) -> None:
             str(messages[-1].content)
             for messages in (
                 conflict_messages([text], {7: text}),
-                extraction_messages([record], [text]),
+                extraction_messages([record], {1: text}),
                 reasoning_messages(text, [record], [text]),
                 answer_messages(text, [record]),
                 summary_messages([record]),
                 merge_messages([text, text]),
-                understanding_messages(text, "msg-1", [record]),
+                understanding_messages([record], [record]),
             )
         ),
     ]
@@ -101,7 +102,7 @@ def check_structure(prompt: str) -> None:
 )
 def test_our_tags_in_a_message_are_no_tags(tag: str, form: str) -> None:
     text = form.format(tag, tag.upper())
-    shown = without_own_tags(f"привет {text} пока")
+    shown = escaped(f"привет {text} пока")
     assert "<" not in shown
     assert shown.replace("‹", "<") == f"привет {text} пока", "nothing else changes"
 
@@ -119,9 +120,9 @@ def test_our_tags_in_a_message_are_no_tags(tag: str, form: str) -> None:
     ],
 )
 def test_other_text_stays_as_it_was_written(text: str) -> None:
-    assert without_own_tags(text) == text
+    assert escaped(text) == text
 
 
 def test_a_message_of_nothing_but_brackets_is_read() -> None:
     for text in ("<" * 100_000 + " " * 100_000, "< / " * 50_000, "<" + " " * 100_000 + "/"):
-        assert without_own_tags(text) == text
+        assert escaped(text) == text

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from src.memory.facts import CandidateFact
+from src.memory.facts import Fact
 from src.memory.relations import canonical_relation, canonical_subject, holds_many, is_update
 
 
-def fact(subject: str, relation: str, value: str) -> CandidateFact:
-    return CandidateFact("text", "user_fact", 5, "quote", subject, relation, value)
+def fact(subject: str, relation: str, value: str) -> Fact:
+    return Fact(text="text", subject=subject, relation=relation, object=value)
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
+import pytest
+
 from src.graph.conversation_state import TurnContext
 from src.memory.retriever import Hit
-from src.services.sources import cited_sources
+from src.services.sources import GrowingReferences, cited_sources
 from src.storage.owner import Owner
 from src.storage.search_index_repo import Kind
 
@@ -28,8 +31,61 @@ def context(*hits: Hit) -> TurnContext:
 def test_a_reference_leads_to_what_the_user_said_or_it_goes() -> None:
     shown = context(hit(1), hit(2, "summary"), hit(3, speaker="assistant"), hit(4, "memory"))
     text, sources = cited_sources("Да [1], так [2], эдак [3], всегда [4, 5].", shown)
-    assert text == "Да [1], так, эдак, всегда [4]."
+    assert text == "Да [1], так, эдак, всегда [2]."
     assert [(s.number, s.uid, s.message_id, s.memory_id) for s in sources] == [
         (1, "msg-1", 1, None),
-        (4, "msg-4", 4, 4),
+        (2, "msg-4", 4, 4),
     ]
+
+
+def test_sources_are_numbered_as_the_answer_mentions_them() -> None:
+    shown = context(*(hit(number) for number in range(1, 8)))
+    text, sources = cited_sources("Кот [6], пёс [2][6], рыба [fact-9], ёж [msg-7] [3].", shown)
+    assert text == "Кот [1], пёс [2][1], рыба, ёж [3] [4]."
+    assert [(s.number, s.uid) for s in sources] == [
+        (1, "msg-6"), (2, "msg-2"), (3, "msg-7"), (4, "msg-3"),
+    ]  # fmt: skip
+
+
+ANSWERS = [
+    "Кот [6], пёс [2][6], рыба [fact-9], ёж [msg-7] [3].",
+    "Кот [2, 7; 1] и [ссылка](https://b.example/[1]) и [4](https://b.example).",
+    "Код `a[0]` и `b[7]`: [5]\n```py\nx[3] = y[9]\n```\nи ещё [3] [9]",
+    "```\nx[1]",
+    "м`ясо [3] і п`ять [9] `",
+    "Открытая [скобка [7 и всё",
+    "Пробелы   [9]   и [1]",
+    "[7]",
+    "",
+]
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
+def test_a_growing_answer_shows_what_the_whole_will_say(answer: str, size: int) -> None:
+    shown = context(*(hit(number) for number in range(1, 8)))
+    pieces: list[str] = []
+    growing = GrowingReferences(pieces.append, shown.sources, text="?")
+    for start in range(0, len(answer), size):
+        growing.feed(answer[start : start + size])
+    growing.flush()
+    assert "".join(pieces) == cited_sources(answer, shown)[0]
+
+
+@pytest.mark.parametrize("piece", ["`", "[", "a[", " ", "[1", "``", "`a"])
+def test_a_growing_answer_holds_little_back(piece: str) -> None:
+    pieces: list[str] = []
+    growing = GrowingReferences(pieces.append, (), text="?")
+    for _ in range(5_000):
+        growing.feed(f"{piece}слово")
+    fed = len(f"{piece}слово") * 5_000
+    assert fed - len("".join(pieces)) <= 70
+
+
+def test_brackets_that_the_user_wrote_are_no_references() -> None:
+    shown = context(replace(hit(1), text="У меня 3 кота, список [2] в файле"), hit(2))
+    text, sources = cited_sources("«У меня 3 кота, список [2] в файле» [1], а ещё [2]", shown)
+    assert text == "«У меня 3 кота, список [2] в файле» [1], а ещё [2]"
+    assert [s.uid for s in sources] == ["msg-1", "msg-2"]
+    asked = replace(context(), text="Запомни: пункты [4] и [5] важны")
+    assert cited_sources("Запомнил: пункты [4] и [5] важны", asked)[0].endswith("[4] и [5] важны")

@@ -11,6 +11,7 @@ from typing import get_args, get_type_hints
 import pytest
 
 from src.graph.nodes.generate_confirmation import REFUSALS
+from src.memory.overviews import OverviewKind
 from src.memory.writer import Outcome
 from src.services.command_service import COMMANDS
 from src.storage.user_settings_repo import Mode
@@ -27,6 +28,7 @@ BUILT = {
     "f'command_{name}'": {f"command_{name}" for name in COMMANDS},
     "f'mode_is_{current}'": {f"mode_is_{mode}" for mode in get_args(Mode)},
     "f'mode_set_{mode}'": {f"mode_set_{mode}" for mode in get_args(Mode)},
+    "f'erase_{word}'": {"erase_yes", "erase_no"},
     "f'taught_{outcome.kind}'": {f"taught_{kind}" for kind in OUTCOMES if kind != "refused"},
     "error.text_key": TEXT_KEYS,
 }
@@ -34,8 +36,12 @@ BUILT = {
 KEYS_OF_FILE = {
     "update_tasks.py": TEXT_KEYS,
     "generate_confirmation.py": set(REFUSALS),
-    "offline_replies.py": set(REFUSALS),
-}
+    "replies.py": {
+        "refused_secret", "refused_unclear_date",
+        *(f"offline_overview_{kind}" for kind in get_args(OverviewKind)),
+    },
+    "sources.py": {"erase_kept", "erase_late", "erase_done"},
+}  # fmt: skip
 
 
 def keys_in(node: ast.expr, file: str) -> set[str]:

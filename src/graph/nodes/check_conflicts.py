@@ -11,7 +11,7 @@ from src.errors import AppError
 from src.graph.conversation_state import Conflict, ConversationState, TurnContext
 from src.llm.chat import ModelCaller
 from src.llm.prompts.conflicts import Conflicts, conflict_messages
-from src.memory.facts import CandidateFact
+from src.memory.facts import Fact
 from src.memory.memories import Memories
 from src.memory.retriever import Hit, Query
 from src.memory.sameness import content_hash
@@ -62,7 +62,7 @@ async def check_conflicts(
 
 
 async def _list_similar(
-    facts: Sequence[CandidateFact], context: TurnContext, memories: Memories
+    facts: Sequence[Fact], context: TurnContext, memories: Memories
 ) -> dict[int, str]:
     """Texts of known facts that are close to a new one and not the same, by id."""
     threshold = (await memories.settings()).memory_dedup_threshold
@@ -76,5 +76,5 @@ async def _list_similar(
     return known
 
 
-def _is_same(hit: Hit, fact: CandidateFact) -> bool:
+def _is_same(hit: Hit, fact: Fact) -> bool:
     return content_hash(hit.text) == content_hash(fact.text)

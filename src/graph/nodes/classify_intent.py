@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from langgraph.runtime import Runtime
 
-from src.graph.conversation_state import ConversationState, TurnContext
+from src.graph.conversation_state import ConversationState, TurnContext, new_turn
+from src.graph.new_messages import new_messages, own_words, record
 from src.llm.chat import ModelCaller
 from src.llm.prompts.teaching import Understanding, understanding_messages
-from src.llm.prompts.time_label import strip_time_label
-from src.memory.candidates import as_candidates
 
-RECENT = 4  # messages before the newest one, so that "he" can be understood
+RECENT = 4  # messages before the new ones, so that "he" can be understood
+RECENT_TEXT = 500  # characters of each
 
 
 async def classify_intent(
@@ -19,23 +19,25 @@ async def classify_intent(
     """Tell teaching, asking and forgetting apart; the facts or the query come with the same call.
 
     Reads: ``history``.
-    Updates: ``intent``, ``extracted_facts``, ``search_query``.
+    Updates: ``intent``, ``extracted_facts``, ``search_query``, and whatever the turn before may
+    have left.
     Side effects: one model call; its cost is added to the turn's ``usage``.
     """
     context = runtime.context
-    recent = [
-        {"role": str(entry["role"]), "text": strip_time_label(entry["content"])[:500]}
-        for entry in state["history"][-RECENT - 1 : -1]
-        if entry["role"] in ("user", "assistant")
-    ]
+    history = state["history"]
+    new = new_messages(history)
+    before = [entry for entry in history if entry not in new][-RECENT:]
+    recent = [record(m, RECENT_TEXT) for m in before if m["role"] in ("user", "assistant")]
     understanding = await caller.structured(
-        understanding_messages(context.text, f"msg-{context.message_id}", recent),
+        understanding_messages([record(entry) for entry in new], recent),
         Understanding,
         purpose="classify",
         on_usage=context.usage.append,
     )
+    is_own = bool(own_words(new))  # what others say wishes nothing and asks nothing
     return {
-        "intent": understanding.intent,
-        "extracted_facts": as_candidates(understanding.facts),
+        **new_turn(),
+        "intent": understanding.intent if is_own else "solve",
+        "extracted_facts": [fact for fact in understanding.facts if fact.text],
         "search_query": understanding.query.strip()[:500],
     }

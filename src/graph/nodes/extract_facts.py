@@ -5,9 +5,9 @@ from __future__ import annotations
 from langgraph.runtime import Runtime
 
 from src.graph.conversation_state import ConversationState, TurnContext
+from src.graph.new_messages import new_messages, record
 from src.llm.chat import ModelCaller
 from src.llm.prompts.extraction import ExtractedFacts, extraction_messages
-from src.memory.candidates import as_candidates
 
 MAX_FACTS = 20  # of one message
 
@@ -17,24 +17,20 @@ async def extract_facts(
 ) -> ConversationState:
     """Take over the facts that ``classify_intent`` found; ask for them when it found none.
 
-    Reads: ``extracted_facts``.
+    Reads: ``extracted_facts``, ``history``.
     Updates: ``extracted_facts``.
     Side effects: at most one model call.
     """
     facts = state.get("extracted_facts", [])
     if not facts:
         context = runtime.context
-        message = {
-            "uid": f"msg-{context.message_id}",
-            "role": "user",
-            "said_at": context.moment.isoformat(),
-            "text": context.text,
-        }
+        said_at = {"said_at": context.moment.isoformat()}
+        messages = [record(entry) | said_at for entry in new_messages(state["history"])]
         extracted = await caller.structured(
-            extraction_messages([message], []),
+            extraction_messages(messages, {}),
             ExtractedFacts,
             purpose="extract",
             on_usage=context.usage.append,
         )
-        facts = as_candidates(extracted.facts)
+        facts = [fact for fact in extracted.facts if fact.text]
     return {"extracted_facts": facts[:MAX_FACTS]}

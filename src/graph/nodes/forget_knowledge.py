@@ -5,8 +5,9 @@ from __future__ import annotations
 from langgraph.runtime import Runtime
 
 from src.graph.conversation_state import ConversationState, TurnContext
-from src.graph.quotes import context_records
+from src.graph.quotes import context_records, hit_id
 from src.graph.taught import search_taught
+from src.language.requests import asks_to_forget_all
 from src.llm.chat import ModelCaller
 from src.llm.prompts.forgetting import Forgetting, forgetting_messages
 from src.memory.memories import Memories
@@ -36,8 +37,11 @@ async def forget_knowledge(
     query = state.get("search_query", "")
     if query:
         texts = await _forget(state, context, query, memories=memories, caller=caller)
-        lines = [say("forgot", context.language, text=text) for text in texts]
+        lines = [say("forgot", context.language, text=text) for text in dict.fromkeys(texts)]
         answer = "\n".join(lines) or say("forgot_nothing", context.language)
+    elif asks_to_forget_all(context.text):
+        context.asks = "erase_all"  # the service asks whether he means it
+        answer = ""
     else:
         answer = say("forget_what", context.language)
     context.on_text(answer)
@@ -64,6 +68,10 @@ async def _forget(
         purpose="forget",
         on_usage=context.usage.append,
     )
-    shown = {hit.uid for hit in hits}
-    uids = [uid for uid in dict.fromkeys(chosen.uids) if uid in shown]
-    return await memories.forget(context.owner, uids, request_id=context.message_id)
+    shown = {name: hit_id(hit) for hit in hits for name in (hit.uid, hit_id(hit))}
+    ids = [shown[uid] for uid in dict.fromkeys(chosen.uids) if uid in shown]
+    forgotten = await memories.forget(
+        context.owner, ids, about=query, request_id=context.message_id
+    )
+    context.forgetting = forgotten.number
+    return list(forgotten.texts)

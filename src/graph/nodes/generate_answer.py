@@ -5,11 +5,11 @@ from __future__ import annotations
 from langgraph.runtime import Runtime
 
 from src.graph.conversation_state import ConversationState, TurnContext
-from src.graph.quotes import context_records
+from src.graph.quotes import context_records, reference_names
 from src.llm.chat import ModelCaller
 from src.llm.prompts.reasoning import UNKNOWN, answer_messages
 from src.llm.prompts.time_label import strip_time_label
-from src.memory.citations import verify_uids
+from src.memory.citations import number_references
 from src.texts import say
 
 
@@ -18,8 +18,8 @@ async def generate_answer(
 ) -> ConversationState:
     """Answer from the context alone; without a reference that holds, say that it is not known.
 
-    A cited uid that was not in the context is dropped. Nothing is shown before it is verified,
-    and nothing is stored as knowledge.
+    A cited id that was not in the context is dropped, the others become numbers. Nothing is shown
+    before it is verified, and nothing is stored as knowledge.
 
     Reads: ``retrieved_context``.
     Updates: ``answer``, ``references``.
@@ -29,16 +29,18 @@ async def generate_answer(
     context = runtime.context
     hits = state["retrieved_context"]
     answer = ""
-    references: list[str] = []
+    cited: list[int] = []
     if hits:
         text = await caller.text(
             answer_messages(context.text, context_records(hits, context)),
             purpose="answer",
             on_usage=context.usage.append,
         )
-        answer, references = verify_uids(strip_time_label(text), {hit.uid for hit in hits})
-    if not references or answer.strip().startswith(UNKNOWN):
-        answer, references = say("strict_unknown", context.language), []
-    context.sources[:] = [hit for uid in references for hit in hits if hit.uid == uid]
+        said = [context.text, *(hit.words for hit in hits)]
+        answer, cited = number_references(strip_time_label(text), reference_names(hits), said=said)
+    if not cited or answer.strip().startswith(UNKNOWN):
+        answer, cited = say("strict_unknown", context.language), []
+    context.sources[:] = [hits[place] for place in cited]
     context.on_text(answer)
-    return {"answer": answer.strip(), "references": references}
+    references = dict.fromkeys(hit.uid for hit in context.sources)
+    return {"answer": answer.strip(), "references": list(references)}

@@ -12,7 +12,9 @@ from src.texts import Language, say
 async def generate_confirmation(
     state: ConversationState, runtime: Runtime[TurnContext]
 ) -> ConversationState:
-    """Say what became of each fact; no model is asked, so the confirmation cannot be wrong.
+    """Say what became of the facts; no model is asked, so the confirmation cannot be wrong.
+
+    The same outcome is said once, such as one refusal of several facts.
 
     Reads: ``outcomes``.
     Updates: ``answer``, ``references``.
@@ -20,7 +22,7 @@ async def generate_confirmation(
     """
     context = runtime.context
     outcomes = state["outcomes"]
-    lines = [_line(outcome, context.language) for outcome in outcomes]
+    lines = dict.fromkeys(_line(outcome, context.language) for outcome in outcomes)
     answer = "\n".join(lines) or say("taught_nothing", context.language)
     context.on_text(answer)
     stored = [outcome.uid for outcome in outcomes if outcome.kind in ("new", "update")]
@@ -38,4 +40,4 @@ def _line(outcome: Outcome, language: Language) -> str:
 
 
 # Refusals that have a sentence of their own.
-REFUSALS = frozenset({"refused_secret", "refused_instruction", "refused_unclear_date"})
+REFUSALS = frozenset({"refused_secret", "refused_others_words", "refused_unclear_date"})

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, AnyMessage, SystemMessage
 from langgraph.runtime import Runtime
 
-from src.graph.conversation_state import ConversationState, TurnContext
+from src.graph.conversation_state import (
+    ConversationState,
+    TurnContext,
+    in_place_of_all,
+    new_turn,
+)
+from src.graph.new_messages import new_messages, own_words, shown
 from src.graph.packing import within_budget
 from src.llm.prompts.memory_context import summary_text
-from src.llm.prompts.quoting import without_own_tags
+from src.llm.prompts.new_words import with_own_words
 from src.llm.tokens import TokenCounter
 from src.storage.conversation_repo import HistoryMessage
 
@@ -31,24 +39,21 @@ async def init_state(
     """Build the prompt: the static system prompt, the summaries, then the window of the history.
 
     Reads: ``history``, ``summaries``.
-    Updates: ``messages``, ``current_token_count``, ``llm_context_size``, ``tools_used``,
-    ``tools_allowed``, ``facts_loaded``, ``fact_added_in_last_run``.
+    Updates: ``messages``, ``current_token_count``, ``llm_context_size``, and whatever the turn
+    before may have left.
     Side effects: none.
     """
     start = runtime.context.window_start
-    shown = [entry for entry in state["history"] if entry["position"] >= start]
+    window = [entry for entry in state["history"] if entry["position"] >= start]
     messages: list[AnyMessage] = [SystemMessage(system_prompt)]
     if summaries := _packed(state.get("summaries", ()), counter):
         messages.append(SystemMessage(summary_text(summaries), name="history_summary"))
-    messages += _render_history(shown, system_in_history=system_in_history)
+    messages += _render_history(window, system_in_history=system_in_history)
     return {
-        "messages": messages,
+        **new_turn(),
+        "messages": in_place_of_all(messages),
         "current_token_count": counter.count_messages(messages),
         "llm_context_size": context_size,
-        "tools_used": [],
-        "tools_allowed": True,
-        "facts_loaded": False,
-        "fact_added_in_last_run": False,
     }
 
 
@@ -66,19 +71,21 @@ def _render_history(
 
     ``Tools used: ...`` (role ``system``) stays a system message where the provider takes one in
     mid-history. Elsewhere it stands in brackets before the user message that follows it: never in
-    an assistant message, where the model would learn to imitate it.
+    an assistant message, where the model would learn to imitate it. Messages of users that came
+    one after the other are one message, as they are answered together.
     """
     messages: list[AnyMessage] = []
     note = ""
-    for entry in history:
-        role, content = entry["role"], entry["content"]
+    for role, run in groupby(history, key=itemgetter("role")):
+        entries = list(run)
         if role == "user":
-            messages.append(HumanMessage(f"{note}{without_own_tags(content)}"))
+            text = "\n".join(shown(entry) for entry in entries)
+            messages.append(with_own_words(f"{note}{text}", own_words(new_messages(entries))))
             note = ""
         elif role == "assistant":
-            messages.append(AIMessage(content))
+            messages += [AIMessage(entry["content"]) for entry in entries]
         elif role == "system" and system_in_history:
-            messages.append(SystemMessage(content))
+            messages += [SystemMessage(entry["content"]) for entry in entries]
         elif role == "system":
-            note = f"[{content}]\n"
+            note = "".join(f"[{entry['content']}]\n" for entry in entries)
     return messages

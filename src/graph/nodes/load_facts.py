@@ -12,7 +12,8 @@ from src.graph.conversation_state import ConversationState, TurnContext, in_plac
 from src.graph.packing import within_budget
 from src.llm.prompts.memory_context import key_facts_text
 from src.llm.tokens import TokenCounter
-from src.storage.memory_repo import Memory
+from src.memory.facts import WISH, fact_uid
+from src.storage.memory_rows import Memory
 from src.time_zones import local_time
 
 USER_FACTS = "user_facts"
@@ -28,15 +29,19 @@ async def load_facts(
     Updates: ``messages``, ``current_token_count``, ``facts_loaded``.
     Side effects: none.
     """
-    facts = _packed(state.get("pending_facts", ()), counter, runtime.context.time_zone)
+    pending = state.get("pending_facts", ())
+    facts = _packed(pending, counter, runtime.context.time_zone)
+    shown = pending[: len(facts)]
+    runtime.context.shown_facts.update(fact.id for fact in shown)
     kept = [message for message in state["messages"] if message.name != USER_FACTS]
     are_there = len(kept) < len(state["messages"])
     if not facts and (state.get("facts_loaded", False) or not are_there):
         return {"facts_loaded": True}
     prompt = 1 if kept and isinstance(kept[0], SystemMessage) and kept[0].name is None else 0
-    block: list[AnyMessage] = (
-        [SystemMessage(key_facts_text(facts), name=USER_FACTS)] if facts else []
-    )
+    wishes = [record for fact, record in zip(shown, facts, strict=True) if fact.relation == WISH]
+    others = [record for fact, record in zip(shown, facts, strict=True) if fact.relation != WISH]
+    text = key_facts_text(others, wishes)
+    block: list[AnyMessage] = [SystemMessage(text, name=USER_FACTS)] if text else []
     messages = [*kept[:prompt], *block, *kept[prompt:]]
     return {
         "messages": in_place_of_all(messages),
@@ -50,7 +55,13 @@ def _packed(
 ) -> list[dict[str, Any]]:
     """As many facts, from the first on, as the budget takes."""
     records = (
-        {"uid": fact.uid, "said_on": _day(fact, time_zone), "text": fact.text} for fact in facts
+        {
+            "id": fact_uid(fact.id),
+            "said_on": _day(fact, time_zone),
+            "text": fact.text,
+            **({"speaker": fact.speaker} if fact.speaker else {}),
+        }
+        for fact in facts
     )
     return within_budget(records, counter, BUDGET)
 

@@ -50,6 +50,8 @@ async def retrieve_memories(
             threshold=settings.memory_retrieve_threshold,
             conversation_id=context.conversation_id,
             before_position=context.window_start,
+            by_words_only=context.is_private,
+            speaker_id=context.speaker_id,
         )
     )
     shown = set(state.get("summaries", ()))
@@ -86,5 +88,5 @@ def _insert(
     if system_in_history:
         block: AnyMessage = SystemMessage(text, name=MEMORIES)
         return [*messages[:place], block, *messages[place:]]
-    asked = HumanMessage(f"{text}\n\n{messages[place].text}")
+    asked = messages[place].model_copy(update={"content": f"{text}\n\n{messages[place].text}"})
     return [*messages[:place], asked, *messages[place + 1 :]]

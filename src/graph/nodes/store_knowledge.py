@@ -5,9 +5,10 @@ from __future__ import annotations
 from langgraph.runtime import Runtime
 
 from src.graph.conversation_state import ConversationState, TurnContext
+from src.graph.new_messages import new_messages
+from src.graph.tools.save_user_fact import find_said
 from src.memory.memories import Memories
-from src.memory.writer import Outcome, Said
-from src.time_zones import local_time
+from src.memory.writer import Outcome
 
 
 async def store_knowledge(
@@ -15,14 +16,15 @@ async def store_knowledge(
 ) -> ConversationState:
     """Store each fact with its source, the episode ``teach_msg-<id>``.
 
-    Reads: ``extracted_facts``, ``accepted_conflicts``.
+    Reads: ``extracted_facts``, ``accepted_conflicts``, ``history``.
     Updates: ``outcomes``.
     Side effects: one transaction per fact; the turn's ``replacements``.
     """
     context = runtime.context
-    said = Said(context.message_id, context.text, local_time(context.moment, context.time_zone))
     outcomes: list[Outcome] = []
+    new = new_messages(state["history"])
     for number, fact in enumerate(state["extracted_facts"]):
+        said = find_said(new, fact, context)
         contradicts = {
             conflict["memory_id"]
             for conflict in state.get("accepted_conflicts", ())

@@ -9,7 +9,11 @@ from src.graph.tool_calls import NOT_RUN, may_go_on
 from src.llm.tokens import TokenCounter
 
 # What stands in a tool's result when it changed the key facts.
-CHANGED = {"save_user_fact": '"saved": true', "forget_fact": '"forgotten": ["'}
+CHANGED = {
+    "save_user_fact": '"saved": true',
+    "forget_fact": '"forgotten": ["',
+    "keep_private": '"private": true',
+}
 
 
 async def update_state_after_tool(

@@ -10,6 +10,7 @@ from langchain_core.tools import BaseTool, tool
 from langgraph.prebuilt import ToolRuntime
 
 from src.graph.conversation_state import TurnContext
+from src.language.cities import find_time_zone
 
 
 def build_current_time() -> BaseTool:
@@ -20,17 +21,16 @@ def build_current_time() -> BaseTool:
         """Tell the current date, time and weekday in a time zone.
 
         Args:
-            time_zone: A name of the tz database, such as Europe/Kyiv or Asia/Tokyo; empty
-                for the user's own time zone.
+            time_zone: A name of the tz database, such as Europe/Kyiv, or a city in the user's
+                language; empty for the user's own time zone.
         """
         context: TurnContext = runtime.context
-        name = time_zone.strip() or context.time_zone
-        try:
-            zone = pytz.timezone(name)
-        except pytz.UnknownTimeZoneError:
+        name = find_time_zone(time_zone) if time_zone.strip() else context.time_zone
+        if name is None:
             raise ValueError(
-                f"{name[:60]!r} is no time zone; write Area/City, such as Europe/Kyiv"
-            ) from None
+                f"{time_zone[:60]!r} is no time zone; write Area/City, such as Europe/Kyiv"
+            )
+        zone = pytz.timezone(name)
         now = datetime.now(UTC).astimezone(zone)
         return f"{now:%Y-%m-%d %H:%M, %A} ({zone.zone}, UTC{now:%z})"
 

@@ -1,4 +1,4 @@
-"""Tool: forget what the user said."""
+"""Tools: forget what the user said, one thing or all of it."""
 
 from __future__ import annotations
 
@@ -11,27 +11,71 @@ from langgraph.prebuilt import ToolRuntime
 from src.graph.conversation_state import TurnContext
 from src.memory.memories import Memories
 
-MAX_UIDS = 20
+MAX_IDS = 20
 
 
 def build_forget_fact(memories: Memories) -> BaseTool:
     """The tool ``forget_fact``."""
 
     @tool
-    async def forget_fact(uids: list[str], runtime: ToolRuntime[Any, Any]) -> str:
-        """Forget for good what the user said in certain messages. Only when he asks for it.
+    async def forget_fact(
+        runtime: ToolRuntime[Any, Any],
+        ids: list[str] | None = None,
+        about: str = "",
+        everything: bool = False,
+    ) -> str:
+        """Forget what the user said. Only when he asks for it; he can undo it for ten minutes.
 
         Args:
-            uids: References of the memories to forget, such as ["msg-12"], from the memories
-                that you see or from search_memory. Take only those that he means.
+            ids: Exactly these facts, such as ["fact-12"], when you see the ones that he means.
+                "msg-12" stands for a whole message with all that it told: only when he wants
+                the message itself forgotten.
+            about: Else his own words for it, such as "that I play football" or "my cat".
+            everything: True when he wants everything about it forgotten, not one thing.
 
         Returns:
-            JSON: {"forgotten": [texts]}; empty when nothing of his has these references.
+            JSON: {"forgotten": [texts], "ask": [{"id", "text"}], "nearest": [{"id", "text"}]}.
+            With "ask", several fit and nothing is forgotten: ask him which. With "nearest",
+            none fits and nothing is forgotten: say so, and name these.
         """
         context: TurnContext = runtime.context
-        forgotten = await memories.forget(
-            context.owner, uids[:MAX_UIDS], request_id=context.message_id
+        if ids:
+            found = await memories.forget(
+                context.owner, ids[:MAX_IDS], request_id=context.message_id
+            )
+        else:
+            found = await memories.forget_about(
+                context.owner, about, everything=everything, request_id=context.message_id
+            )
+        context.forgetting = found.number or context.forgetting
+        return json.dumps(
+            {
+                "forgotten": list(found.texts),
+                "ask": [{"id": one.id, "text": one.text} for one in found.ask],
+                "nearest": [{"id": one.id, "text": one.text} for one in found.nearest],
+            },
+            ensure_ascii=False,
         )
-        return json.dumps({"forgotten": forgotten}, ensure_ascii=False)
 
     return forget_fact
+
+
+def build_forget_everything() -> BaseTool:
+    """The tool ``forget_everything``."""
+
+    @tool
+    async def forget_everything(runtime: ToolRuntime[Any, Any]) -> str:
+        """Begin to erase everything that is known and stored of the user. Only when he asks
+        that all of it be forgotten.
+
+        Returns:
+            JSON: {"confirm": true}. Nothing is erased yet: the program asks him to confirm, in
+            place of your answer. In a group it is false: nobody erases what others told.
+        """
+        context: TurnContext = runtime.context
+        if context.owner.telegram_user_id < 0:
+            return json.dumps({"confirm": False})
+        context.asks = "erase_all"
+        return json.dumps({"confirm": True})
+
+    return forget_everything

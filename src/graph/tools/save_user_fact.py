@@ -6,72 +6,53 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from langchain_core.tools import BaseTool, tool
+from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.prebuilt import ToolRuntime
 
 from src.graph.conversation_state import TurnContext
-from src.llm.prompts.extraction import ExtractedFact
-from src.llm.prompts.time_label import read_time_label, strip_time_label
-from src.memory.candidates import as_candidate
+from src.graph.new_messages import text_of, voice_of
+from src.llm.prompts.time_label import read_time_label
+from src.memory.facts import Fact, fact_uid
 from src.memory.memories import Memories
 from src.memory.sameness import normalise
 from src.memory.writer import Said
 from src.storage.conversation_repo import HistoryMessage
 from src.time_zones import local_time
 
+DESCRIPTION = """\
+Remember one fact that the user told about himself, his people or his things, or a wish of his \
+about how you answer.
+
+Call it when the user asks you to remember something, or tells something that matters for long: \
+name, family, health, home, work, preferences, plans with a date; once for each fact, with his \
+exact words as the quote. Relations: name, age, birthday, lives_in, works_as, works_at, \
+married_to, has_child, has_pet, allergic_to, likes, dislikes, favourite_<thing>, owns, plans, \
+event, wish (how he wants to be answered: brevity, language, units, form of address), ... When it \
+corrects or ends known facts that you see, name their ids in replaces.
+
+Returns JSON: whether it is saved and under which id, what it replaced, or why it was refused."""
+
 
 def build_save_user_fact(memories: Memories) -> BaseTool:
-    """The tool ``save_user_fact``."""
+    """The tool ``save_user_fact``; a fact's own schema is that of its arguments."""
 
-    @tool
-    async def save_user_fact(  # noqa: PLR0913  (these are what a fact consists of)
-        text: str,
-        quote: str,
-        runtime: ToolRuntime[Any, Any],
-        memory_type: str = "user_fact",
-        importance: int = 5,
-        subject: str = "user",
-        relation: str = "other",
-        object: str = "",  # noqa: A002  (the model reads these names)
-    ) -> str:
-        """Remember one fact that the user told about himself, his people or his things.
-
-        Call it when the user asks you to remember something, or tells something that matters
-        for long: name, family, health, home, work, preferences, plans with a date.
-
-        Args:
-            text: The fact as one short sentence in the user's own language.
-            quote: The user's exact words that say it, copied from his message.
-            memory_type: user_fact, preference, event or conversation_insight.
-            importance: 1 to 10; name, family, health 8 to 9, home and work 7, others 3 to 6.
-            subject: "user", or whom it is about, such as "brother" or a name.
-            relation: In English: name, age, birthday, lives_in, works_as, works_at, has_child,
-                has_pet, allergic_to, likes, dislikes, favourite_<thing>, owns, plans, event, ...
-            object: What the relation leads to, as the user wrote it.
-
-        Returns:
-            JSON: whether it is saved, what it replaced, or why it was refused.
-        """
+    async def save_user_fact(runtime: ToolRuntime[Any, Any], **values: Any) -> str:
         context: TurnContext = runtime.context
-        fact = ExtractedFact.model_validate(
-            {
-                "text": text,
-                "quote": quote,
-                "memory_type": memory_type,
-                "importance": importance,
-                "subject": subject,
-                "relation": relation,
-                "object": object,
-            }
+        fact = Fact.model_validate(values)
+        said = find_said(runtime.state.get("history", ()), fact, context)
+        outcome = await memories.remember(
+            context.owner,
+            fact,
+            said,
+            origin="tool",
+            contradicts=fact.replaced_ids() & context.shown_facts,
         )
-        candidate = as_candidate(fact)
-        said = find_said(runtime.state.get("history", ()), candidate.quote, context)
-        outcome = await memories.remember(context.owner, candidate, said, origin="tool")
         context.note(outcome)
         return json.dumps(
             {
                 "saved": outcome.kind in ("new", "update", "same"),
                 "outcome": outcome.kind,
+                "id": None if outcome.memory_id is None else fact_uid(outcome.memory_id),
                 "text": outcome.text,
                 "replaced": list(outcome.replaced),
                 "reason": outcome.reason,
@@ -79,17 +60,33 @@ def build_save_user_fact(memories: Memories) -> BaseTool:
             ensure_ascii=False,
         )
 
-    return save_user_fact
+    return StructuredTool.from_function(
+        coroutine=save_user_fact,
+        name="save_user_fact",
+        description=DESCRIPTION,
+        args_schema=Fact,
+    )
 
 
-def find_said(history: Sequence[HistoryMessage], quote: str, context: TurnContext) -> Said:
-    """The newest of the user's messages that holds the quote; else the one that is answered."""
-    wanted = normalise(quote)
-    for entry in reversed(history):
-        text = strip_time_label(entry["content"])
-        if entry["role"] == "user" and wanted and wanted in normalise(text):
-            moment = read_time_label(entry["content"], context.time_zone)
-            if moment is None or entry["id"] == context.message_id:
-                moment = context.moment  # the label tells the minute only
-            return Said(entry["id"], text, local_time(moment, context.time_zone))
+def find_said(history: Sequence[HistoryMessage], fact: Fact, context: TurnContext) -> Said:
+    """The message that tells a fact: the one that it names, or the newest, that holds its quote.
+
+    Only messages that their senders typed themselves are looked at, in a group first those of
+    the one who asks. Where none holds it, it is the message that is answered.
+    """
+    wanted = normalise(fact.quote)
+    typed = [m for m in reversed(history) if m["role"] == "user" and voice_of(m).is_own]
+    holders = [m for m in typed if wanted and wanted in normalise(text_of(m))]
+    holders.sort(key=lambda m: m.get("sender_id") != context.speaker_id)
+    named = [m for m in holders if f"msg-{m['id']}" == fact.message]
+    answered = [m for m in history if m["id"] == context.message_id]
+    for entry in [*named, *holders, *answered][:1]:
+        return _said(entry, context)
     return Said(context.message_id, context.text, local_time(context.moment, context.time_zone))
+
+
+def _said(entry: HistoryMessage, context: TurnContext) -> Said:
+    moment = read_time_label(entry["content"], context.time_zone)
+    if moment is None or entry["id"] == context.message_id:
+        moment = context.moment  # the label tells the minute only
+    return Said(entry["id"], text_of(entry), local_time(moment, context.time_zone))

@@ -7,7 +7,6 @@ can close the block that it stands in, or open another. So are the line ends tha
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -15,12 +14,6 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 # JSON escapes the other characters at which a line may end.
 ESCAPED = {ord(character): f"\\u{ord(character):04x}" for character in "<>\x85\u2028\u2029"}
-# Our own tags, as a message might imitate them.
-OWN_TAG = re.compile(
-    r"<(?=\s*(?:/\s*)?"
-    r"(?:memories|key_facts|history_summary|context|messages|conversation)\b)",
-    re.IGNORECASE,
-)
 
 
 def quoted(record: Mapping[str, Any]) -> str:
@@ -37,8 +30,3 @@ def prompt(system: str, **blocks: Iterable[Mapping[str, Any]]) -> list[BaseMessa
     """The messages of a task: what to do, and the blocks of data, in their order."""
     parts = [block(tag, records) for tag, records in blocks.items()]
     return [SystemMessage(system), HumanMessage("\n\n".join(parts))]
-
-
-def without_own_tags(text: str) -> str:
-    """A user's message in which our tags are no tags: ``<memories>`` becomes ``‹memories>``."""
-    return OWN_TAG.sub("‹", text)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 from langchain_core.messages import BaseMessage
 from pydantic import Field
 
-from src.llm.prompts.extraction import RULES, ExtractedFact
+from src.llm.prompts.extraction import RULES
 from src.llm.prompts.form import Form
 from src.llm.prompts.quoting import prompt
+from src.memory.facts import Fact
 
 UNDERSTANDING_PROMPT = f"""\
 You are the first step of a system that knows only what its user teaches it. Decide what the \
-newest message does, and call Understanding:
+newest messages do, and call Understanding:
 - intent "teach": it tells something (a fact, a preference, an event, also about the world). Then \
 list its facts.
 - intent "solve": it asks something or wants something done. Then facts is empty, and query is \
@@ -32,17 +34,17 @@ class Understanding(Form):
     """What the newest message does."""
 
     intent: Intent
-    facts: list[ExtractedFact] = Field(default_factory=list)
+    facts: list[Fact] = Field(default_factory=list)
     query: str = ""
 
 
-def understanding_messages(text: str, uid: str, recent: list[dict[str, str]]) -> list[BaseMessage]:
-    """The prompt for one message.
+def understanding_messages(
+    new: Sequence[Mapping[str, Any]], recent: Sequence[Mapping[str, Any]]
+) -> list[BaseMessage]:
+    """The prompt for what was said since the last answer.
 
     Args:
-        text: The newest message.
-        uid: Its uid.
-        recent: ``{"role", "text"}`` of a few messages before it, as context.
+        new: ``{"uid", "role", "text"}`` of each message, and whose words it holds.
+        recent: ``{"role", "text"}`` of a few messages before them, as context.
     """
-    record = {"uid": uid, "role": "user", "text": text}
-    return prompt(UNDERSTANDING_PROMPT, conversation=recent, messages=[record])
+    return prompt(UNDERSTANDING_PROMPT, conversation=recent, messages=new)

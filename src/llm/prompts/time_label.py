@@ -13,6 +13,8 @@ from datetime import datetime
 from src.time_zones import in_zone, local_time
 
 LABEL_START = "[Текущее время:"
+# As the program itself writes it; what follows may imitate it.
+OWN_LABEL = re.compile(r"\[Текущее время: [0-9: -]+\] ")
 LABELS = re.compile(r"(?:\s*\[Текущее время:[^\]\n]{0,40}\]\s*+)+")
 MAX_LABEL = 64  # characters; a longer beginning is no label
 
@@ -39,6 +41,12 @@ def strip_time_label(text: str) -> str:
     """The text without the labels at its beginning."""
     labels = LABELS.match(text)
     return text if labels is None else text[labels.end() :]
+
+
+def split_time_label(content: str) -> tuple[str, str]:
+    """The label of a stored message, and what was written; the label is empty where none is."""
+    label = OWN_LABEL.match(content)
+    return (label[0], content[label.end() :]) if label else ("", content)
 
 
 class LabelFilter:

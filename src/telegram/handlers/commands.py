@@ -6,7 +6,9 @@ from aiogram import F, Router
 from aiogram.filters import BaseFilter
 from aiogram.types import Message
 
-from src.services.command_service import Command, CommandService, parse_command
+from src.application import Core
+from src.services.command_service import Command, parse_command
+from src.storage.memory_job_repo import MemoryJobRepository
 from src.storage.update_repo import WaitingUpdate
 from src.telegram.delivery import Address, Delivery
 from src.telegram.updates import BotIdentity
@@ -36,17 +38,19 @@ async def run_command(
     stored: WaitingUpdate,
     language: Language,
     command: Command,
-    commands: CommandService,
     delivery: Delivery,
+    core: Core,
 ) -> str:
     """Run a command and say what came of it."""
     owner = stored.owner_id or message.chat.id
-    reply = await commands.run(
+    reply = await core.commands.run(
         command.name,
         owner,
         thread_id=stored.thread_id,
         language=language,
         argument=command.argument,
     )
+    if command.name == "new":  # what it deleted is read for facts, by a job
+        await core.client.run(MemoryJobRepository(core.client).defer_indexing)
     await delivery.send_text(Address(owner, stored.thread_id), reply)
     return "done"

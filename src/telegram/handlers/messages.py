@@ -9,14 +9,10 @@ from datetime import UTC
 from functools import partial
 
 from aiogram import Bot, F, Router
-from aiogram.types import (
-    Message,
-    MessageOriginChannel,
-    MessageOriginChat,
-    MessageOriginUser,
-)
+from aiogram.types import Message
 
 from src.application import Core
+from src.language.requests import asks_to_keep_private
 from src.services.agent_service import IncomingMessage, Turn
 from src.services.turn_control import TurnControl, TurnStoppedError, stoppable_delivery
 from src.storage.conversation_repo import TelegramOrigin
@@ -25,7 +21,9 @@ from src.storage.update_repo import UpdateKind, WaitingUpdate
 from src.telegram.answer_stream import AnswerStream, DraftSupport
 from src.telegram.delivery import Address, Delivery, Form
 from src.telegram.keyboards import build_keyboard
+from src.telegram.own_words import keep_words
 from src.telegram.updates import BotIdentity
+from src.telegram.voices import author_of, read_voice
 from src.texts import Language, say
 
 # Telegram cuts a long paste into messages of 4096 units that arrive within moments, and sends an
@@ -123,6 +121,7 @@ class TurnHandler:
             mode=stored.mode,
             thread_id=stored.thread_id,
             origin=_origin(message, stored),
+            voice=read_voice(message),
         )
 
     async def _generate(
@@ -170,7 +169,7 @@ class TurnHandler:
         with self._metrics.stage("deliver"):
             shown.parts = await self._delivery.send_answer(
                 shown.address,
-                answer.text,
+                keep_words(answer.text, [incoming.text, *(s.text for s in answer.sources)]),
                 form=form,
                 skip=answer.delivered_parts,
                 edit=shown.edit,
@@ -259,7 +258,10 @@ async def take_edit(
     origin = _origin(message, stored)
     text = without_mention(message.text or "", identity.username)
     owner = stored.owner_id or message.chat.id
-    found = await core.client.run(core.conversations.edit_message, owner, origin, text)
+    found = await core.client.run(
+        core.conversations.edit_message, owner, origin, text,
+        is_private=read_voice(message).is_own and asks_to_keep_private(text),
+    )  # fmt: skip
     return "done" if found else "ignored"
 
 
@@ -277,7 +279,7 @@ def _origin(message: Message, stored: WaitingUpdate) -> TelegramOrigin:
         message.chat.id,
         message.message_id,
         sender.id if sender else 0,
-        author_id=_author(message),
+        author_id=author_of(message.forward_origin),
         mentions=tuple(
             (entity.user.id, entity.extract_from(message.text or ""))
             for entity in entities
@@ -286,18 +288,6 @@ def _origin(message: Message, stored: WaitingUpdate) -> TelegramOrigin:
         update=stored.id,
         revision=stored.revision,
     )
-
-
-def _author(message: Message) -> int | None:
-    """Who wrote a forwarded message, unless he hides it."""
-    origin = message.forward_origin
-    if isinstance(origin, MessageOriginUser):
-        return origin.sender_user.id
-    if isinstance(origin, MessageOriginChat):
-        return origin.sender_chat.id
-    if isinstance(origin, MessageOriginChannel):
-        return origin.chat.id
-    return None
 
 
 def without_mention(text: str, username: str) -> str:

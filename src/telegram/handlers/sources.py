@@ -9,11 +9,14 @@ from aiogram import Router
 from aiogram.types import CallbackQuery
 
 from src.application import Core
+from src.services.command_service import undone_text
 from src.storage.memory_shelf_repo import SourceMessage
 from src.storage.owner import Owner
 from src.storage.update_repo import WaitingUpdate
 from src.telegram.delivery import Address, Delivery
 from src.telegram.keyboards import (
+    EraseButton,
+    RecallButton,
     SourceButton,
     UndoButton,
     day_text,
@@ -28,6 +31,8 @@ def build_router() -> Router:
     router = Router(name="sources")
     router.callback_query.register(show_source, SourceButton.filter())
     router.callback_query.register(undo_replacement, UndoButton.filter())
+    router.callback_query.register(undo_forgetting, RecallButton.filter())
+    router.callback_query.register(answer_erasure, EraseButton.filter())
     return router
 
 
@@ -69,12 +74,47 @@ async def undo_replacement(
     await stop_waiting(query)
     owner = _owner(stored)
     undone = await core.memory.memories.undo(owner, callback_data.memory_id)
-    if undone is None:
-        sentence = say("undo_nothing", language)
-    else:
-        text, restored = undone
-        sentence = say("undo_done", language, text=text, restored="; ".join(restored))
+    nothing = say("undo_nothing", language)
+    sentence = nothing if undone is None else undone_text(undone, language)
     await delivery.send_text(Address(*owner), sentence)
+    await remove_button(query)
+    return "done"
+
+
+async def undo_forgetting(
+    query: CallbackQuery,
+    callback_data: RecallButton,
+    stored: WaitingUpdate,
+    language: Language,
+    core: Core,
+    delivery: Delivery,
+) -> str:
+    """Remember again what was forgotten, while that is possible."""
+    await stop_waiting(query)
+    owner = _owner(stored)
+    undone = await core.memory.memories.undo_forgetting(owner, callback_data.number)
+    nothing = say("undo_nothing", language)
+    sentence = nothing if undone is None else undone_text(undone, language)
+    await delivery.send_text(Address(*owner), sentence)
+    await remove_button(query)
+    return "done"
+
+
+async def answer_erasure(
+    query: CallbackQuery,
+    callback_data: EraseButton,
+    stored: WaitingUpdate,
+    language: Language,
+    core: Core,
+    delivery: Delivery,
+) -> str:
+    """Erase everything, or nothing; in a group only the group's memory is asked about."""
+    await stop_waiting(query)
+    owner = _owner(stored)
+    key = await core.agent.confirm_erasure(
+        owner.telegram_user_id, thread_id=owner.thread_id, agreed=callback_data.agreed
+    )
+    await delivery.send_text(Address(*owner), say(key, language))
     await remove_button(query)
     return "done"
 

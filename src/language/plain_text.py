@@ -1,7 +1,7 @@
 """Text without what only looks different: invisible characters, kinds of quotes, case.
 
-Three degrees, from mild to strong: ``plain`` keeps punctuation (was the quote said?),
-``normalise`` drops it (are two facts the same?), ``readings`` undoes disguises (is it an order?).
+``plain`` keeps punctuation (was the quote said?), ``normalise`` drops it (are two facts the
+same?).
 """
 
 from __future__ import annotations
@@ -30,13 +30,6 @@ SIGN = re.compile(
     r"|(?P<inside>(?<=[^\W\d_])'(?=[^\W\d_])|(?<=[a-z])(?:\+\+|\#)(?!\w))"
     r"|[^\w\s]"
 )
-
-COMBINING = re.compile("[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff]")
-# "i g n o r e", "в-с-е-г-д-а": at least five single letters with one sign between each two.
-SPACED_LETTERS = re.compile(r"(?<!\w)[^\W\d](?:[ .*_-][^\W\d]){4,}(?!\w)")
-# Letters that look alike in the two alphabets, and digits that stand for letters.
-TO_CYRILLIC = str.maketrans("ABCEHIKMOPTXYaceiopxy03", "АВСЕНІКМОРТХУасеіорхуоз")
-TO_LATIN = str.maketrans("АВСЕНІКМОРТХУасеіорхукмт013457@$", "ABCEHIKMOPTXYaceiopxykmtoieastas")
 
 
 def plain(text: str) -> str:
@@ -75,31 +68,6 @@ def word_set(*lines: str) -> frozenset[str]:
     return frozenset(word for line in lines for word in line.split())
 
 
-def fold_marks(text: str) -> str:
-    """The text in NFKD without marks above and below letters: ``и`` for ``й``, ``і`` for ``ї``."""
-    return COMBINING.sub("", unicodedata.normalize("NFKD", text))
-
-
 def single_spaced(text: str) -> str:
     """The text with one space or one line break between each two words."""
     return "\n".join(" ".join(line.split()) for line in text.splitlines() if line.strip())
-
-
-def readings(text: str) -> set[str]:
-    """The ways in which a disguised text may be read, in lower case, without empty lines.
-
-    Invisible characters are taken out or read as spaces, marks and other alphabets' look-alikes
-    become plain letters, "i g n o r e" becomes a word. At most six readings.
-    """
-    found = set()
-    for gap in ("", " "):
-        bare = fold_marks(INVISIBLE.sub(gap, text)).translate(TYPOGRAPHY)
-        joined = SPACED_LETTERS.sub(_joined, bare)
-        for alphabet in ({}, TO_CYRILLIC, TO_LATIN):
-            found.add(single_spaced(joined.translate(alphabet).casefold()))
-    return found
-
-
-def _joined(match: re.Match[str]) -> str:
-    """The letters without the signs between them."""
-    return match.group()[::2]

@@ -1,0 +1,1 @@
+"""Words of the three languages: their dictionary forms, and what people ask with them."""

@@ -1,0 +1,117 @@
+"""Dictionary forms and parts of speech, for telling whether two texts speak of the same thing.
+
+Russian and Ukrainian by pymorphy3's dictionaries (36 MB for both, loaded when a Cyrillic word is
+first looked at), English by the Snowball stemmer and a table of irregular forms. Each word is
+looked up in both dictionaries: many short texts are neither surely the one nor the other.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from functools import cache, lru_cache
+from typing import Any
+
+import snowballstemmer
+
+WORD = re.compile(r"[^\W_]+(?:['-][^\W\d_]+)*")
+MAX_WORDS = 400  # of a text that are looked at
+CYRILLIC = re.compile(r"[а-яёіїєґ]")
+# What a name that no dictionary knows may end with: "Кеша", "Кешу", "Кешей".
+ENDING = re.compile(r"(?:ами|ями|ові|еві|ого|его|ому|ему|ой|ей|ою|ею|ом|ем|єм|ам|ям|ах|ях|ів|ов|"
+                    r"[аяуюыиіїеєойь])$")  # fmt: skip
+IRREGULAR = {
+    form: base
+    for line in (
+        "go went gone,buy bought,teach taught,think thought,have has had,do did done,get got",
+        "sell sold,tell told,say said,see saw seen,take took taken,come came,give gave given",
+        "eat ate eaten,drink drank drunk,drive drove driven,write wrote written,meet met",
+        "speak spoke spoken,leave left,break broke broken,lose lost,find found,know knew known",
+        "grow grew grown,fly flew flown,run ran,swim swam swum,sing sang sung,win won",
+        "wear wore worn,child children,wife wives,man men,woman women,person people,foot feet",
+        "tooth teeth,mouse mice,bake baker bakery,teach teacher,favourite favorite,die died dying",
+    )
+    for base, *forms in (entry.split() for entry in line.split(","))
+    for form in forms
+}  # fmt: skip
+
+_stemmer = snowballstemmer.stemmer("english")
+_lock = threading.Lock()  # the stemmer works on fields of its own
+
+
+def words(text: str) -> list[str]:
+    """The words of a text as written, the first MAX_WORDS of them."""
+    straight = text.replace("’", "'").replace("ʼ", "'")
+    return [match[0] for match in WORD.finditer(straight)][:MAX_WORDS]
+
+
+@lru_cache(maxsize=20_000)
+def lemmas(word: str) -> frozenset[str]:
+    """The dictionary forms that a word may have; of a name also what is left without its ending.
+
+    Two words speak of the same thing when they share one.
+    """
+    lower = word.lower().replace("ё", "е")
+    if not CYRILLIC.search(lower):
+        base = IRREGULAR.get(lower.removesuffix("'s"), lower.removesuffix("'s"))
+        with _lock:
+            return frozenset({str(_stemmer.stemWord(base))})
+    forms = set(dictionary_forms(lower))
+    if not forms or word[:1].isupper():
+        forms.add("~" + (ENDING.sub("", lower) if len(lower) > 3 else lower))
+    return frozenset(forms)
+
+
+@lru_cache(maxsize=20_000)
+def dictionary_forms(lower: str) -> frozenset[str]:
+    """The dictionary forms of a Russian or Ukrainian word in lower case; none of unknown words."""
+    return frozenset(parse.normal_form.replace("ё", "е") for parse in _parses(lower))
+
+
+@lru_cache(maxsize=20_000)
+def noun_forms(word: str) -> frozenset[str]:
+    """The dictionary forms of a word that may be a noun: "маю" is a verb, and no mother."""
+    lower = word.lower()
+    if not CYRILLIC.search(lower):
+        return lemmas(word)
+    nouns = (parse for parse in _parses(lower) if "NOUN" in parse.tag or "ADJF" in parse.tag)
+    return frozenset(parse.normal_form.replace("ё", "е") for parse in nouns)
+
+
+@lru_cache(maxsize=20_000)
+def parts_of_speech(word: str) -> frozenset[str]:
+    """What a Russian or Ukrainian word may be, in OpenCorpora's terms: VERB, NOUN, 1per and such.
+
+    Empty for words that no dictionary knows, and for English.
+    """
+    lower = word.lower()
+    if not CYRILLIC.search(lower):
+        return frozenset()
+    return frozenset(str(grammeme) for parse in _parses(lower) for grammeme in parse.tag.grammemes)
+
+
+@lru_cache(maxsize=20_000)
+def best_parts(word: str) -> frozenset[str]:
+    """The likeliest part of speech of a word in each language that knows it; empty: none does."""
+    lower = word.lower()
+    if not CYRILLIC.search(lower):
+        return frozenset()
+    found = (analyzer.parse(lower) for analyzer in _analyzers())
+    return frozenset(str(parses[0].tag.POS or "") for parses in found if parses)
+
+
+def _parses(lower: str) -> list[Any]:
+    return [parse for analyzer in _analyzers() for parse in analyzer.parse(lower)]
+
+
+@cache
+def _analyzers() -> tuple[Any, ...]:
+    from pymorphy3 import MorphAnalyzer, units
+
+    found = []
+    for language in ("ru", "uk"):
+        analyzer = MorphAnalyzer(lang=language, units=[[units.DictionaryAnalyzer()]])
+        # Guessing unknown words is not wanted, and takes a quarter of the memory.
+        analyzer.dictionary.prediction_suffixes_dawgs.clear()
+        found.append(analyzer)
+    return tuple(found)

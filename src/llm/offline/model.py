@@ -1,0 +1,288 @@
+"""The offline model behind LangChain's interface: the same graph, tools and stores as a real one.
+
+It decides what a line is, calls the tool for it, and says what came of it, in the user's own
+words. It never pretends to be a language model.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from typing import Any
+
+from langchain_core.callbacks import (
+    AsyncCallbackManagerForLLMRun,
+    CallbackManagerForLLMRun,
+)
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool
+
+from src.language.requests import CORRECTION, ForgetRequest, asks_to_keep_private, forget_request
+from src.language.sentences import FOLD, is_question, sentences
+from src.language.time_questions import asked_place, describe_time
+from src.llm.offline.replies import corrected, describe_forgotten, describe_saved, quote_found
+from src.llm.offline.statements import statements
+from src.llm.offline.tasks import do_task, fill_form
+from src.llm.prompts.new_words import NewWords, own_words_of
+from src.llm.prompts.time_label import strip_time_label
+from src.texts import LANGUAGES, Language, detect_language, say
+
+SEARCHED = 20  # results that are looked at
+CONTEXT = 5  # messages that tell the language of a short one
+MAX_CALLS = 8  # of one reply; more would not run
+FACTS = ["user_fact", "preference", "event", "conversation_insight"]
+Call = tuple[str, dict[str, Any]]
+
+
+class OfflineChatModel(BaseChatModel):
+    """A rule-based chat model that remembers and quotes."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "pomni-offline"
+
+    def bind_tools(
+        self,
+        tools: Sequence[dict[str, Any] | type | Callable[..., Any] | BaseTool],
+        *,
+        tool_choice: str | None = None,
+        **kwargs: Any,
+    ) -> Runnable[LanguageModelInput, AIMessage]:
+        """Keep the names of the tools that may be called, and the one that must be."""
+        if tool_choice == "none":
+            return self.bind(**kwargs)
+        names = [tool.name for tool in tools if isinstance(tool, BaseTool)]
+        return self.bind(tool_names=names, form=tool_choice, **kwargs)
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,  # noqa: ARG002  (BaseChatModel's signature)
+        run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002
+        tool_names: Sequence[str] = (),
+        form: str | None = None,
+        **kwargs: Any,  # noqa: ARG002
+    ) -> ChatResult:
+        message = answer(messages, tool_names, form=form)
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+    def _stream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,  # noqa: ARG002
+        run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002
+        tool_names: Sequence[str] = (),
+        form: str | None = None,
+        **kwargs: Any,  # noqa: ARG002
+    ) -> Iterator[ChatGenerationChunk]:
+        message = answer(messages, tool_names, form=form)
+        chunk = AIMessageChunk(content=message.content, tool_calls=message.tool_calls)
+        yield ChatGenerationChunk(message=chunk)
+
+    async def _astream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,  # noqa: ARG002
+        **kwargs: Any,
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        for chunk in self._stream(messages, stop, None, **kwargs):
+            yield chunk
+
+
+def answer(
+    messages: Sequence[BaseMessage], tool_names: Sequence[str] = (), *, form: str | None = None
+) -> AIMessage:
+    """What the rules say to a prompt: tool calls, a filled form, or text.
+
+    Args:
+        messages: The prompt as any model gets it, the user's message last (or tool results).
+        tool_names: The tools that may be called.
+        form: The schema that must be filled, as a call of that name.
+    """
+    human = _texts(messages, HumanMessage)
+    text = human[-1].strip() if human else ""
+    if form is not None:
+        return _message([(form, fill_form(form, text))])
+    task = do_task(_system_text(messages), text)
+    if task is not None:
+        return AIMessage(content=task)
+    said = own_words_of(messages)
+    text = "\n".join(words["text"].strip() for words in said if words["is_asked"])
+    before = human[:-1]
+    language = detect_language(text, detect_language(" ".join(before[-CONTEXT:])))
+    results = _results(messages)
+    if before and _corrects(text) and len(results) <= 1:
+        return _correct(results, text, before)
+    wanted = forget_request(text) or _answer_to_which(text, messages)
+    if wanted is not None and not wanted.about and not wanted.everything:
+        if not before or not wanted.is_last:
+            return AIMessage(content=say("forget_what", language))
+        wanted = ForgetRequest(before[-1])  # "forget it": what was spoken of
+    calls = [call for call in _calls(said, wanted) if call[0] in tool_names][len(results) :]
+    if calls:
+        return _message(calls[:MAX_CALLS])
+    if results:
+        return AIMessage(content=_after_tools(results, text, language))
+    asked = any(is_question(sentence) for sentence in sentences(text))
+    return AIMessage(content=_unknown(language) if asked else say("offline_note", language))
+
+
+def _answer_to_which(text: str, messages: Sequence[BaseMessage]) -> ForgetRequest | None:
+    """What is to be forgotten, when the bot has just asked which of several is meant."""
+    answers = _texts(messages, AIMessage)
+    asked = any(answers and answers[-1].startswith(say("forget_which", one)) for one in LANGUAGES)
+    return ForgetRequest(text) if asked and not is_question(text) else None
+
+
+def _calls(said: Sequence[NewWords], wanted: ForgetRequest | None) -> list[Call]:
+    """What is to be done with the messages that came together, each by itself.
+
+    What others of a group told is remembered as well; only the one who asks asks for something.
+    """
+    calls: list[Call] = []
+    questions: list[str] = []
+    for words in said:
+        text = words["text"].strip()
+        own = forget_request(text)
+        meant = wanted if own is None or own.is_last else own
+        done = _asked_for(text, meant) if words["is_asked"] else []
+        if not done:
+            calls += [("save_user_fact", _named(s.arguments(), words)) for s in statements(text)]
+        if not done and words["is_asked"]:
+            questions += [sentence for sentence in sentences(text) if is_question(sentence)]
+        calls += done
+    if questions:
+        calls.append(("search_memory", {"query": " ".join(questions), "limit": SEARCHED}))
+    return calls
+
+
+def _asked_for(text: str, wanted: ForgetRequest | None) -> list[Call]:
+    """What a message asks to have done: forget, keep quiet, tell the time."""
+    if asks_to_keep_private(text):
+        return [("keep_private", {})]
+    if wanted is not None and not wanted.about:
+        return [("forget_everything", {})] if wanted.everything else []
+    if wanted is not None:
+        return [("forget_fact", {"about": wanted.about, "everything": wanted.everything})]
+    place = asked_place(text)
+    if place is not None:
+        return [("current_time", {"time_zone": place})]
+    return []
+
+
+def _named(arguments: dict[str, Any], words: NewWords) -> dict[str, Any]:
+    """The arguments of a fact with the message that tells it."""
+    return arguments | ({"message": words["uid"]} if words["uid"] else {})
+
+
+def _corrects(text: str) -> bool:
+    """Whether a line only takes back a part of what was said, and is no statement of its own."""
+    if is_question(text) or CORRECTION.match(text.translate(FOLD)) is None:
+        return False
+    return all(statement.relation == "other" for statement in statements(text))
+
+
+def _correct(results: Sequence[ToolMessage], text: str, before: Sequence[str]) -> AIMessage:
+    """The search for what a correction is about; then the fact that takes the place of that."""
+    if not results:
+        query = {"query": before[-1], "limit": SEARCHED, "kinds": FACTS}
+        return _message([("search_memory", query)])
+    record = corrected(_read(results[0]), text)
+    quote = text.strip().rstrip(".!… ")
+    arguments: dict[str, Any] = {"text": quote, "quote": quote}
+    return _message(
+        [("save_user_fact", arguments | ({"replaces": [record["id"]]} if record else {}))]
+    )
+
+
+def _after_tools(results: Sequence[ToolMessage], text: str, language: Language) -> str:
+    """The reply to what the tools returned, in the order of what the user said."""
+    if _corrects(text):
+        results = results[1:]  # the search for what is corrected
+    saved = [_read(result) for result in results if result.name == "save_user_fact"]
+    parts = [describe_saved(saved, language)] if saved else []
+    parts += [_said_to(result, text, language) for result in results]
+    return "\n\n".join(filter(None, parts)) or say("offline_note", language)
+
+
+def _said_to(result: ToolMessage, text: str, language: Language) -> str:
+    """What is said to one result; nothing to that of saving."""
+    found = _read(result)
+    match result.name:
+        case "search_memory":
+            question = " ".join(s for s in sentences(text) if is_question(s)) or text
+            return quote_found(found, question, language) or _unknown(language)
+        case "forget_fact":
+            return describe_forgotten(found, language)
+        case "forget_everything":
+            return say("forget_everything_ask", language)
+        case "keep_private":
+            return say("kept_private", language)
+        case "current_time" if result.status != "error":
+            time = describe_time(str(result.text), language)
+            return say("offline_time", language, time=time)
+        case "current_time":
+            return say("offline_no_city", language)
+    return ""
+
+
+def _read(result: ToolMessage) -> dict[str, Any]:
+    """A tool's JSON; nothing where it failed."""
+    try:
+        record = json.loads(str(result.text))
+    except ValueError:
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def _results(messages: Sequence[BaseMessage]) -> list[ToolMessage]:
+    """What the tools of this turn returned."""
+    results: list[ToolMessage] = []
+    for message in reversed(messages):
+        if isinstance(message, HumanMessage):
+            break
+        if isinstance(message, ToolMessage):
+            results.append(message)
+    return results[::-1]
+
+
+def _texts(messages: Sequence[BaseMessage], kind: type[BaseMessage]) -> list[str]:
+    """What one side said, oldest first."""
+    found = [strip_time_label(str(m.text)) for m in messages if isinstance(m, kind)]
+    return [text for text in found if text.strip()]
+
+
+def _system_text(messages: Sequence[BaseMessage]) -> str:
+    first = messages[0] if messages else None
+    return str(first.text) if isinstance(first, SystemMessage) else ""
+
+
+def _unknown(language: Language) -> str:
+    return f"{say('offline_unknown', language)} {say('offline_note', language)}"
+
+
+def _message(calls: Sequence[Call]) -> AIMessage:
+    return AIMessage(
+        content="",
+        tool_calls=[
+            {
+                "name": name,
+                "args": arguments,
+                "id": f"call_{uuid.uuid4().hex}",
+                "type": "tool_call",
+            }
+            for name, arguments in calls
+        ],
+    )

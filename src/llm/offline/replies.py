@@ -1,0 +1,270 @@
+"""What the offline model says to the results of its tools."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from itertools import pairwise
+from typing import Any
+
+from src.language.content import ANSWER_KINDS, EMPTY_WORDS, Lemmas, content
+from src.language.kin import ANIMALS, kin_of
+from src.language.morphology import lemmas, words
+from src.language.relation_questions import asked_relations, relation_term
+from src.language.requests import asks_to_keep_private, forget_request
+from src.language.sentences import FOLD
+from src.llm.offline.statements import statements
+from src.texts import Language, say
+
+QUOTED = 4  # quotes of one answer
+LISTED = 20  # lines of an overview
+SHARED = 0.5  # of the content words of a question must stand in what answers it
+NAMED = 0.3  # of them, where one is the name of whom it is about
+BEHIND = 0.34  # what shares so much less than the best is left out
+# Of 59 facts that do not answer a question, one reaches this similarity in one case of ten.
+SIMILAR = 0.78
+HISTORY = re.compile(
+    r"раньше|прежде|прежн|бывш|когда-то|раніше|колись|колишн|before|previous|used to|"
+    r"former",
+    re.IGNORECASE,
+)
+# The one who asks is whom it is about: "где я живу", "у меня есть …"; "мою машину" is a thing.
+ABOUT_ME = re.compile(
+    r"(?<![\w-])(?:я|мы|мне|ми|мені|i|i'?m|we|[ув]\s(?:меня|мене|нас)|(?:меня|мене)\sзв?о?в\w+|"
+    r"зовут\sменя)(?![\w-])",
+    re.IGNORECASE,
+)
+OF_MINE = re.compile(
+    r"(?<![\w-])(?:мо[йяеию]\w*|мо[єї]\w*|мого|мі[йм]\w*|наш\w*|меня|мене|my|our|mine|me)(?![\w-])",
+    re.IGNORECASE,
+)
+# Questions for a name ask for words with a capital letter.
+ASKS_NAME = re.compile(
+    r"как (?:\w+ ){0,2}(?:зовут|звать|называ\w+)|\bкто (?:мо|у меня)|имя|кличк|як (?:\w+ ){0,2}"
+    r"(?:звати|звуть|зветься|назива\w+)|\bхто (?:м|у мене)|ім'я|\bname\b|\bcalled\b|who(?:'?s|"
+    r" is) my",
+    re.IGNORECASE,
+)
+SAME_RELATIONS = ({"works_as", "works_at"}, {"married_to", "partner"})
+Record = dict[str, Any]
+
+
+def quote_found(found: Record, question: str, language: Language) -> str | None:
+    """What was said that answers a question, newest first; None when nothing does.
+
+    What held earlier stands below, marked, and only when it is asked for or nothing else is known.
+    """
+    if found.get("overview"):
+        return _overview(found, language)
+    fitting = answering(_records(found), question)
+    now = sorted((r for r in fitting if r.get("holds", True)), key=_order, reverse=True)[:QUOTED]
+    past = sorted((r for r in fitting if not r.get("holds", True)), key=_order, reverse=True)
+    succeeded = [r for r in past if r.get("replaced_by")]
+    if now and HISTORY.search(question) is None:
+        past = [r for r in succeeded if not _stands_alone(now, r, question)]
+    lines = [_line(r, language) for r in now]
+    lines += [
+        f"{say('offline_earlier', language)} {_line(r, language)[2:]}" for r in past[:QUOTED]
+    ]
+    if not lines:
+        return None
+    return f"{say('offline_quote_one', language)}\n\n" + "\n".join(lines)
+
+
+def answering(records: Sequence[Record], question: str) -> list[Record]:
+    """The records that have to do with a question, without those that fit far less than others.
+
+    What took the place of a fitting fact fits as well: "we broke up" says who is engaged.
+    """
+    if Asked(question).is_of_asker:
+        records = [r for r in records if r.get("of_asker", True)]  # nobody answers for another
+    told = [r for r in records if _id(r).startswith("fact-") or _tells(r["text"])]
+    asked = Asked(question, told)
+    scores = {_id(r): asked.score(r) for r in told}
+    for record in told:
+        if successor := record.get("replaced_by"):
+            scores[successor] = max(scores.get(successor, 0.0), scores[_id(record)])
+    best = max(scores.values(), default=0.0)
+    return [r for r in told if scores[_id(r)] > max(0.0, best - BEHIND)]
+
+
+class Asked:
+    """What a question asks, and how well something that was said answers it."""
+
+    def __init__(self, question: str, records: Sequence[Record] = ()) -> None:
+        """Read the question; the names of kin are learnt from ``records``."""
+        folded = question.translate(FOLD)
+        found = words(question)
+        self._roles = {role for word in found if (role := kin_of(word))}
+        self._names = lemma_set(
+            word for word in found[1:] if word[:1].isupper() and word.lower() not in EMPTY_WORDS
+        )
+        self._is_about_me = ABOUT_ME.search(folded) is not None and not self._roles
+        self.is_of_asker = self._is_about_me or OF_MINE.search(folded) is not None
+        self._relations = set(asked_relations(question))
+        for same in SAME_RELATIONS:
+            terms = {relation_term(relation) for relation in same}
+            self._relations |= terms if terms & self._relations else set()
+        self._wants_name = ASKS_NAME.search(folded) is not None
+        own = lemma_set(word for word in found if kin_of(word))
+        self._wanted = [forms for forms in _wanted(question) if not forms & own]
+        self._aliases = _aliases(self._roles, records)
+
+    def score(self, record: Record) -> float:
+        """0 when it does not answer; else up to 1, the share of what is asked."""
+        text = record["text"]
+        there = lemma_set(words(text))
+        is_named = bool(self._names & there)
+        if self._names and not is_named and not self._roles:
+            return 0.0
+        if self._roles and not (self._speaks_of_role(text) or is_named):
+            return 0.0
+        told = statements(text)
+        subjects = {statement.subject for statement in told}
+        if self._is_about_me and subjects and "user" not in subjects and not is_named:
+            return 0.0
+        if self._relations & {relation_term(s.relation) for s in told} and (
+            self._roles or not self._is_about_me or "user" in subjects
+        ):
+            return 1.0
+        if not self._wanted or (self._wants_name and self._roles):
+            return 1.0 if self._roles and (not self._wants_name or _has_name(text)) else 0.0
+        share = sum(bool(forms & there) for forms in self._wanted) / len(self._wanted)
+        if share >= SHARED or (is_named and share >= NAMED):
+            return share
+        return max(share, NAMED) if float(record.get("similarity", 0)) >= SIMILAR else 0.0
+
+    def _speaks_of_role(self, text: str) -> bool:
+        found = words(text)
+        roles = {role for word in found if (role := kin_of(word))}
+        is_pet = "pet" in self._roles and bool(roles & ANIMALS)
+        return is_pet or bool(roles & self._roles) or bool(self._aliases & lemma_set(found))
+
+
+def lemma_set(found: Iterable[str]) -> Lemmas:
+    """The dictionary forms of all of these words."""
+    return frozenset(form for word in found for form in lemmas(word))
+
+
+def _aliases(roles: set[str], records: Sequence[Record]) -> Lemmas:
+    """The names that stand right beside a role: "моя жена — Ольга", "сын Глеб"."""
+    names = []
+    for record in records:
+        found = words(record["text"])
+        for word, following in pairwise(found):
+            if kin_of(word) in roles:
+                names.append(following)
+        names += [found[n + 2] for n, word in enumerate(found[:-2]) if kin_of(word) in roles]
+    return lemma_set(name for name in names if name[:1].isupper())
+
+
+def _has_name(text: str) -> bool:
+    return any(word[:1].isupper() for word in words(text)[1:])
+
+
+def _stands_alone(now: Sequence[Record], past: Record, question: str) -> bool:
+    """Whether what took the place of a fact speaks of what is asked; "no, on Friday" does not."""
+    successor = next((r for r in now if _id(r) == past["replaced_by"]), None)
+    if successor is None:
+        return True
+    there = lemma_set(words(successor["text"]))
+    return any(forms & there for forms in _wanted(question))
+
+
+def _id(record: Record) -> str:
+    return str(record.get("id") or record["uid"])
+
+
+def _tells(text: str) -> bool:
+    """Whether it tells something: neither a question nor a request."""
+    if forget_request(text) is not None or asks_to_keep_private(text):
+        return False
+    return bool(statements(text))
+
+
+def corrected(found: Record, correction: str) -> Record | None:
+    """The fact that a correction is about: the newest that shares a word, else the newest."""
+    said = frozenset[str]().union(*content(correction))
+    records = sorted((r for r in _records(found) if r.get("holds", True)), key=_order)
+    sharing = [r for r in records if said & lemma_set(words(r["text"]))]
+    newest = [r for r in records if _order(r) == _order(records[-1])]
+    chosen = [r for r in newest if r in sharing] or newest or sharing
+    return chosen[-1] if chosen else None
+
+
+def describe_saved(results: Sequence[dict[str, Any]], language: Language) -> str:
+    """What became of each fact, each outcome once."""
+    lines = dict.fromkeys(line for result in results for line in _saved(result, language))
+    return "\n".join(lines) or say("offline_note", language)
+
+
+def describe_forgotten(found: dict[str, Any], language: Language) -> str:
+    """What is forgotten; or which of several is meant; or what is nearest to what is not there."""
+    if found.get("forgotten"):
+        lines = [say("forgot", language, text=text) for text in dict.fromkeys(found["forgotten"])]
+        return "\n".join([*lines, say("forgot_undo", language)])
+    if found.get("ask"):
+        options = "\n".join(f"• «{entry['text']}»" for entry in found["ask"][:LISTED])
+        return f"{say('forget_which', language)}\n{options}"
+    if found.get("nearest"):
+        nearest = "\n".join(f"• «{entry['text']}»" for entry in found["nearest"][:3])
+        return f"{say('forgot_nothing', language)} {say('forget_nearest', language)}\n{nearest}"
+    return say("forgot_nothing", language)
+
+
+def _saved(result: dict[str, Any], language: Language) -> Iterator[str]:
+    text = str(result.get("text", ""))
+    if result.get("outcome") == "same":
+        yield say("offline_known", language, text=text)
+    elif result.get("replaced"):
+        yield say("offline_replaced", language, text=text, old="; ".join(result["replaced"]))
+    elif result.get("outcome") == "outdated":
+        yield say("taught_outdated", language, text=text)
+    elif result.get("saved"):
+        yield say("offline_saved", language, text=text)
+    else:
+        key = f"refused_{result.get('reason')}"
+        known = ("refused_secret", "refused_unclear_date")
+        yield say(key if key in known else "refused_other", language)
+
+
+def _wanted(question: str) -> list[Lemmas]:
+    """The content words that an answer must share; the kind of answer only where it is alone."""
+    found = list(content(question))
+    kinds = frozenset[str]().union(*(c for kind in ANSWER_KINDS for c in content(kind)))
+    rest = [forms for forms in found if not forms & kinds]
+    return rest or found
+
+
+def _overview(found: dict[str, Any], language: Language) -> str | None:
+    lines = [_line(r, language) for r in _records(found) if r.get("holds", True)][:LISTED]
+    key = f"offline_overview_{found['overview']}"
+    return f"{say(key, language)}\n\n" + "\n".join(lines) if lines else None
+
+
+def _records(found: dict[str, Any]) -> list[dict[str, Any]]:
+    return [r for r in found.get("memories") or () if isinstance(r, dict) and r.get("text")]
+
+
+def _line(record: dict[str, Any], language: Language) -> str:
+    told = str(record.get("quote") or record["text"])
+    author = record.get("words_of") or record.get("speaker")
+    text = f"{author}: {told}" if author else told
+    line = say("offline_quote", language, said_at=_day(record["said_at"]), text=text)
+    dates = f" ({', '.join(record['dates'])})" if record.get("dates") else ""
+    return f"{line}{dates} [{record['n']}]"
+
+
+def _order(record: Record) -> tuple[str, int]:
+    """By time, and within a minute by the number of the message."""
+    number = str(record["uid"]).rpartition("-")[2]
+    return str(record["said_at"]), int(number) if number.isdigit() else 0
+
+
+def _day(said_at: str) -> str:
+    """``2026-11-21 14:05`` as people write it."""
+    try:
+        return f"{datetime.fromisoformat(said_at):%d.%m.%Y %H:%M}"
+    except ValueError:
+        return said_at

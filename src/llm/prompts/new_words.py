@@ -1,0 +1,40 @@
+"""What the user typed in the messages that are answered, beside the text that a model reads.
+
+A language model reads the message as it is shown, with its labels and marks. The offline model
+has no use for those: it takes the words from here. Providers are sent none of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypedDict
+
+from langchain_core.messages import BaseMessage, HumanMessage
+
+from src.llm.prompts.time_label import strip_time_label
+
+OWN_WORDS = "own_words"
+
+
+class NewWords(TypedDict):
+    """One message: its uid, what was typed, and whether by the one who is answered."""
+
+    uid: str
+    text: str
+    is_asked: bool
+
+
+def with_own_words(text: str, words: Sequence[NewWords]) -> HumanMessage:
+    """The message that is answered, as it is shown, and the words in it."""
+    return HumanMessage(text, additional_kwargs={OWN_WORDS: list(words)})
+
+
+def own_words_of(messages: Sequence[BaseMessage]) -> list[NewWords]:
+    """The words of the last user message of a prompt; by default all that stands in it."""
+    for message in reversed(messages):
+        if isinstance(message, HumanMessage):
+            words = message.additional_kwargs.get(OWN_WORDS)
+            if words is not None:
+                return list(words)
+            return [NewWords(uid="", text=strip_time_label(str(message.text)), is_asked=True)]
+    return []

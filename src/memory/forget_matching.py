@@ -1,0 +1,280 @@
+"""What a request to forget means: which facts, by the thing itself and never by nearness.
+
+Every word of the request that says something must be found in the fact: as a word, a name, a
+relative, or a word for its relation ("where I live" finds ``lives_in``). "Forget that I play
+tennis" finds no fact about football, although both play.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import islice, pairwise
+
+from src.language.kin import PEOPLE
+from src.language.plain_text import plain, word_set
+from src.language.relation_table import BY_NAME
+from src.language.requests import forget_request
+from src.language.sentences import MAX_SENTENCES, sentences
+from src.language.sentences import is_question as asks
+from src.memory.contradictions import NEGATION, stance
+from src.memory.relations import canonical_subject
+from src.memory.sameness import PREPOSITIONS
+from src.memory.words import Word, content_words, lemmas_of, word_lemmas
+
+NOISE = re.compile(
+    r"\b(?:помни\w*|запомин\w+|запомни\w*|пам'ята\w*|запам'ят\w*"
+    r"|remember\w*|memor\w+|памят[ьи]\w*|please|пожалуйста|будь ласка|все|всю|весь|всего|всі|усе"
+    r"|увесь|all|everything|anything|любую|информаци\w+|інформаці\w+|information|info|данные|дані"
+    r"|data|fact\w*|факт\w*|говори\w*|сказа\w*|рассказ(?:ал|ыва)\w*|упомина\w+|каза(?:в|ла|ли)|говорив\w*"
+    r"|розпов\w+|розказ\w+|згадува\w+|told|said|mention\w*|tell|knows?|знаешь|знаеш|знаєш|известно"
+    r"|відомо|связан\w* с|пов'язан\w* з|stop|more|о том|про те|the fact|что-нибудь|related"
+    r"|concerning|тебе|тобі|раньше|раніше|обо)\b"
+)
+SUBJECT_PRONOUN = re.compile(r"\b(?:я|мы|ми|i|we|i'm|i've|i'd|we're|we've)\b")
+FIRST_PERSON = re.compile(r"(?:я|мы|ми|[ув] (?:меня|мене|нас)|маю|i|we|i'm|i've)\b")
+OWN_PRONOUN = re.compile(
+    r"\b(?:мо[йяеию]\w{0,2}|меня|мне|наш\w*|у нас|мі[йм]\w*|мо[єїю]\w{0,2}|мене|мені"
+    r"|my|mine|me|our)\b"
+)
+EVERYTHING = re.compile(
+    r"\b(?:все|всё|всю|усе|everything|anything|all)\b.{0,40}?\b(?:про|об?|обо|about|on|regarding"
+    r"|связан\w*|пов'язан\w*|of|concerning|related)\b"
+)
+CALLED = word_set("is was called named name зовут звали звать звати звуть имени")
+NAME = re.compile(r"(?<![\w'-])[A-ZА-ЯЁІЇЄҐ][\w'-]+")
+# Between a person and his name.
+NAMED = re.compile(
+    r"(?:'s)?[\s,:—–-]+(?:(?:name|is|was|called|named|зовут|звали|звать|звати|звуть|це|это|"
+    r"по имени)[\s—–-]+)*",
+    re.IGNORECASE,
+)
+HAVING_THAT = re.compile(
+    r"\b(?:у (?:меня|нас|мене) (?:есть|є|була?|был[аи]?)"
+    r"|(?:i|we)(?:'ve)? (?:have|has|own|got|had)|маю)\b"
+)
+
+
+@dataclass(frozen=True)
+class Told:
+    """A fact, or a sentence of a message, as far as a request may mean it.
+
+    Attributes:
+        text: What it says, with its quotes.
+        subject: Whom it is about; empty when nobody said.
+        relation: Canonical; empty for a sentence.
+        object: The value.
+        is_fact: Whether it is one.
+    """
+
+    text: str
+    subject: str = ""
+    relation: str = ""
+    object: str = ""
+    is_fact: bool = True
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be forgotten, in the user's words.
+
+    Attributes:
+        words: The words that say what.
+        is_about_himself: "that I play": the user himself is the subject.
+        is_his_own: "my birthday".
+        has_thing: "that I have a dog": the thing is had, not only spoken of.
+        is_negative: "that I don't eat meat".
+        everything: Whether he wants everything that matches, unasked.
+    """
+
+    words: tuple[Word, ...]
+    is_about_himself: bool
+    is_his_own: bool
+    has_thing: bool
+    is_negative: bool
+    everything: bool
+
+
+def read_request(text: str) -> Request:
+    """Understand the words of a request, with or without "forget" before them."""
+    wanted = forget_request(text)
+    about = wanted.about if wanted else text
+    names = {name.lower().replace("ё", "е") for name in NAME.findall(about)}
+    flat = plain(about).replace("ё", "е")
+    bare = NOISE.sub(_blank, flat)
+    has_thing = HAVING_THAT.search(bare)
+    return Request(
+        words=tuple(replace(w, is_name=w.text in names) for w in content_words(bare)),
+        is_about_himself=SUBJECT_PRONOUN.search(bare) is not None,
+        is_his_own=OWN_PRONOUN.search(bare) is not None,
+        has_thing=has_thing is not None,
+        is_negative=NEGATION.search(bare) is not None,
+        everything=bool(wanted and wanted.everything) or EVERYTHING.search(flat) is not None,
+    )
+
+
+def _blank(match: re.Match[str]) -> str:
+    return " " * len(match.group())
+
+
+def is_question(text: str) -> bool:
+    """Whether a text asks, and tells nothing."""
+    found = list(islice(sentences(text), MAX_SENTENCES))
+    return bool(found) and all(map(asks, found))
+
+
+def is_meant(request: Request, told: Told) -> bool:
+    """Whether a request surely means a fact: it speaks of all that the request names."""
+    if not request.words:
+        return False
+    return shared(request, told) == len(request.words) and _fits(request, told)
+
+
+def shared(request: Request, told: Told) -> int:
+    """How many words of the request are found in a fact."""
+    known = lemmas_of(f"{told.text} {told.object}") | _subject_lemmas(told.subject)
+    relation = _relation_words(told, known)
+    return sum(bool(word.lemmas & (known | relation)) for word in request.words)
+
+
+def choose(request: Request, meant: Sequence[tuple[int, Told]]) -> list[int]:
+    """Of several facts that fit, those that fit best: about nobody else, and of nothing else."""
+    candidates = list(meant)
+    if len(candidates) > 1:
+        own = [entry for entry in candidates if not _is_of_another(request, entry[1])]
+        candidates = own or candidates
+    if len(candidates) > 1:
+        wanted = frozenset(lemma for word in request.words for lemma in word.lemmas)
+        exact = [
+            entry
+            for entry in candidates
+            if all(w.lemmas & wanted for w in content_words(entry[1].text))
+        ]
+        candidates = exact if len(exact) == 1 else candidates
+    return [number for number, _ in candidates]
+
+
+def names_of(request: Request, told: Iterable[Told]) -> frozenset[str]:
+    """Names that stand beside a person of the request: "мой бывший Руслан" names Руслан."""
+    names: set[str] = set()
+    for entry in told:
+        words = [word for word in content_words(entry.text) if word.text not in CALLED]
+        for word, following in pairwise(words):
+            is_named = any(word.lemmas & wanted.lemmas for wanted in request.words)
+            between = entry.text[word.end : following.start]
+            if is_named and following.is_name and NAMED.fullmatch(between):
+                names |= following.lemmas
+    return frozenset(names)
+
+
+def is_about_person(request: Request, told: Told) -> bool:
+    """Whether a request names nobody but people, and a fact speaks of one of them."""
+    if not request.words or not all(word.is_kin or word.is_name for word in request.words):
+        return False
+    known = lemmas_of(f"{told.text} {told.object}") | _subject_lemmas(told.subject)
+    return any(word.lemmas & known for word in request.words)
+
+
+def _fits(request: Request, told: Told) -> bool:
+    """Whether the subject, the polarity and the role of the words agree as well."""
+    if request.is_about_himself and not _is_about_user(told):
+        return False
+    is_own = request.is_about_himself or request.is_his_own
+    if is_own and _is_of_another(request, told):
+        return False
+    if is_own and _only_by_relation(request, told) and not _is_about_user(told):
+        return False
+    is_negative = not stance(told.text).is_positive
+    speaks_in_clauses = request.is_about_himself or request.has_thing
+    if (request.is_negative or speaks_in_clauses) and is_negative != request.is_negative:
+        return False
+    is_a_thing = request.is_his_own and len(request.words) == 1
+    if is_a_thing and not _stands_free(request.words[0], told):
+        return False  # "my dog" is not the dog of "allergic to dogs"
+    return not request.has_thing or _has_as_thing(request, told)
+
+
+def _only_by_relation(request: Request, told: Told) -> bool:
+    """Whether it names the relation alone, as in "my name": then whose it is decides."""
+    by_relation = _about(told.relation)
+    return all(word.lemmas & by_relation for word in request.words)
+
+
+def _is_about_user(told: Told) -> bool:
+    """Whether the user is its subject, as of "у меня есть кот", though a model says: the cat."""
+    subject = canonical_subject(told.subject)
+    if not told.is_fact or subject == "user":
+        return True
+    return subject not in KIN and FIRST_PERSON.match(plain(told.text)) is not None
+
+
+def _is_of_another(request: Request, told: Told) -> bool:
+    """Whether it is about a person whom the request does not name."""
+    wanted = {lemma for word in request.words for lemma in word.lemmas}
+    if told.is_fact:
+        subject = canonical_subject(told.subject)
+        is_person = subject in KIN
+        return is_person and f"@{subject}" not in wanted and not _subject_lemmas(subject) & wanted
+    first = next(iter(content_words(told.text)), None)
+    return first is not None and first.is_kin and not first.lemmas & wanted
+
+
+def _has_as_thing(request: Request, told: Told) -> bool:
+    """Whether the thing is had there, not only spoken of: no "аллергия на собак" for a dog."""
+    if not _is_about_user(told):
+        return False
+    if told.relation in OWNING:
+        return True
+    is_free = any(_stands_free(word, told) for word in request.words)
+    return is_free and HAVING.search(plain(told.text)) is not None
+
+
+def _stands_free(wanted: Word, told: Told) -> bool:
+    """Whether a word stands there without a preposition before it, if it stands there at all."""
+    text = plain(told.text)
+    places = [word.start for word in content_words(text) if word.lemmas & wanted.lemmas]
+    before = [re.findall(r"[\w']+", text[:start])[-1:] for start in places]
+    return not places or any(not words or words[0] not in PREPOSITIONS for words in before)
+
+
+def _relation_words(told: Told, known: frozenset[str]) -> frozenset[str]:
+    """Words that name the relation, when the fact has that one; a name must have been told."""
+    words: frozenset[str] = _about(told.relation)
+    if told.relation.startswith("favourite_"):
+        words |= lemmas_of("любимый улюблений favorite")
+    for relation in VERBS:  # "нравится" is told as "люблю"
+        if known & _about(relation):
+            words |= _about(relation)
+    is_named = told.relation in NAMING and any(
+        w.is_name for w in content_words(f"x {told.object}")
+    )
+    return words | _about("name") if is_named else words
+
+
+def _subject_lemmas(subject: str) -> frozenset[str]:
+    canonical = canonical_subject(subject)
+    if canonical == "user":
+        return frozenset()
+    return lemmas_of(subject) | ({f"@{canonical}"} if canonical in KIN else frozenset())
+
+
+@lru_cache(maxsize=256)
+def _about(relation: str) -> frozenset[str]:
+    known = BY_NAME.get(relation)
+    words = known.about.split() if known else ()
+    return frozenset(lemma for word in words for lemma in word_lemmas(word))
+
+
+KIN = frozenset(PEOPLE.values()) - {"user"}
+OWNING = frozenset(
+    {"has_pet", "has_child", "has_sibling", "has_parent", "has_friend", "owns", "car",
+     "married_to", "partner"}
+)  # fmt: skip
+NAMING = OWNING | {"name", "nickname", "knows"}
+VERBS = ("likes", "lives_in", "works_as", "allergic_to")
+HAVING = re.compile(
+    r"\b(?:есть|имею|имеется|мо[йяеию]\w*|наш\w*|у (?:меня|нас|мене)|have|has|own|got|my|our"
+    r"|є|маю|мі[йм]\w*|мо[єїю]\w*|завел\w*|купил\w*|bought|купи(?:в|ла|ли))\b"
+)

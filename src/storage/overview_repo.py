@@ -1,0 +1,182 @@
+"""What is known, listed by kind and by time instead of searched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+from src.storage.owner import Owner
+from src.storage.pg_client import PgClient
+
+FAMILY = (
+    "mother", "father", "parents", "brother", "sister", "son", "daughter", "child", "wife",
+    "husband", "partner", "grandmother", "grandfather", "aunt", "uncle", "cousin", "family",
+)  # fmt: skip
+FAMILY_RELATIONS = ("has_child", "has_sibling", "has_parent", "married_to", "partner")
+WORK_RELATIONS = ("works_as", "works_at", "studies_at", "studies")
+WISH = "wish"
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A fact or a message in an overview; the fields are those of a ``Hit``."""
+
+    kind: Literal["message", "memory", "summary"]
+    source_id: int
+    message_id: int | None
+    uid: str
+    text: str
+    said_at: datetime
+    memory_type: str | None
+    is_own: bool = True
+    author: str | None = None
+    author_id: int | None = None
+    quote: str | None = None
+
+
+# The facts that hold, by kind, the most important first. A period is that of their newest source.
+SELECT_FACTS = """
+SELECT 'memory', f.id, s.message_id, coalesce(s.uid, 'mem-' || f.id), f.text,
+       coalesce(s.said_at, f.created_at), f.memory_type, true, f.speaker, f.speaker_id, s.quote
+FROM memories f
+LEFT JOIN LATERAL (SELECT uid, said_at, message_id, quote FROM memory_sources
+                   WHERE memory_id = f.id ORDER BY said_at DESC, id DESC LIMIT 1) AS s ON true
+WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s AND f.retired_at IS NULL
+  AND (f.valid_until IS NULL OR f.valid_until > now()
+       OR f.valid_until <= coalesce(s.said_at, f.created_at))
+  AND (%(speaker_id)s::bigint IS NULL OR f.speaker_id = %(speaker_id)s)
+  AND (%(types)s::text[] IS NULL OR f.memory_type = ANY(%(types)s))
+  AND (%(subjects)s::text[] IS NULL OR f.subject = ANY(%(subjects)s)
+       OR f.relation = ANY(%(relations)s))
+  AND (%(since)s::timestamptz IS NULL OR coalesce(s.said_at, f.created_at) >= %(since)s)
+  AND (%(until)s::timestamptz IS NULL OR coalesce(s.said_at, f.created_at) < %(until)s)
+ORDER BY f.pinned DESC, f.importance DESC, coalesce(s.said_at, f.created_at) DESC, f.id DESC
+LIMIT %(limit)s
+"""
+
+# What holds instead of retired facts, at the end of each line of replacements.
+SELECT_SUCCESSORS = """
+WITH RECURSIVE line AS (
+    SELECT f.id AS retired, f.superseded_by AS next, 1 AS step FROM memories f
+    WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+      AND (f.id = ANY(%(ids)s) OR f.id IN (
+          SELECT memory_id FROM memory_sources WHERE message_id = ANY(%(messages)s)))
+    UNION ALL
+    SELECT line.retired, f.superseded_by, line.step + 1
+    FROM line JOIN memories f ON f.id = line.next
+    WHERE f.retired_at IS NOT NULL AND line.step < 50
+)
+SELECT line.retired, ARRAY(SELECT message_id FROM memory_sources WHERE memory_id = line.retired),
+       'memory', f.id, s.message_id, coalesce(s.uid, 'mem-' || f.id), f.text,
+       coalesce(s.said_at, f.created_at), f.memory_type, true, f.speaker, f.speaker_id, s.quote
+FROM line JOIN memories f ON f.id = line.next
+LEFT JOIN LATERAL (SELECT uid, said_at, message_id, quote FROM memory_sources
+                   WHERE memory_id = f.id ORDER BY said_at DESC, id DESC LIMIT 1) AS s ON true
+WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s AND f.retired_at IS NULL
+"""
+
+# What the user said in a period, oldest first; of too much the newest.
+SELECT_MESSAGES = """
+SELECT kind, id, message_id, uid, text, said_at, NULL, is_own, author, author_id FROM (
+    SELECT 'message' AS kind, m.id, m.id AS message_id, 'msg-' || m.id AS uid,
+           left(message_text(m.content), 2000) AS text, m.said_at,
+           m.provenance = 'typed' AS is_own, coalesce(m.origin, m.speaker) AS author,
+           CASE WHEN c.telegram_user_id < 0 THEN m.sender_id END AS author_id
+    FROM messages m JOIN conversations c ON c.id = m.conversation_id
+    WHERE c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s AND m.role = 'user'
+      AND NOT m.is_forgotten AND NOT m.is_private
+      AND (%(since)s::timestamptz IS NULL OR m.said_at >= %(since)s)
+      AND (%(until)s::timestamptz IS NULL OR m.said_at < %(until)s)
+      AND NOT coalesce(m.conversation_id = %(conversation_id)s::uuid
+                       AND m.position >= %(before_position)s, false)
+    ORDER BY m.said_at DESC, m.id DESC LIMIT %(limit)s
+) AS newest ORDER BY said_at, id
+"""
+
+
+class OverviewRepository:
+    """Lists what is known; every method blocks (see ``PgClient.run``)."""
+
+    def __init__(self, client: PgClient) -> None:
+        """Use ``client``, which someone else opens and closes."""
+        self._client = client
+
+    def list_facts(
+        self,
+        owner: Owner,
+        *,
+        types: Sequence[str] | None = None,
+        about: Literal["family", "work", "wishes"] | None = None,
+        period: tuple[datetime | None, datetime | None] = (None, None),
+        speaker_id: int | None = None,
+        limit: int = 20,
+    ) -> list[Listed]:
+        """The facts that hold: of certain types, about kin or wishes alone, told in a period.
+
+        In a group those that the member ``speaker_id`` told.
+        """
+        subjects: Sequence[str] | None = None
+        relations: Sequence[str] = ()
+        if about == "family":
+            subjects, relations = FAMILY, FAMILY_RELATIONS
+        elif about == "work":
+            subjects, relations = (), WORK_RELATIONS
+        elif about == "wishes":
+            subjects, relations = (), (WISH,)
+        rows = self._client.fetch_all(
+            SELECT_FACTS,
+            {
+                **owner.columns(),
+                "types": list(types) if types is not None else None,
+                "subjects": list(subjects) if subjects is not None else None,
+                "relations": list(relations),
+                "since": period[0],
+                "until": period[1],
+                "speaker_id": speaker_id,
+                "limit": limit,
+            },
+        )
+        return [Listed(*row) for row in rows]
+
+    def find_successors(
+        self, owner: Owner, *, facts: Sequence[int], messages: Sequence[int]
+    ) -> dict[tuple[str, int], Listed]:
+        """What holds instead of retired facts and of what messages told, by kind and id of those.
+
+        A message that told several such facts has the successor of one of them.
+        """
+        rows = self._client.fetch_all(
+            SELECT_SUCCESSORS,
+            {**owner.columns(), "ids": list(facts), "messages": list(messages)},
+        )
+        found: dict[tuple[str, int], Listed] = {}
+        for retired, told_in, *row in rows:
+            found["memory", int(retired)] = Listed(*row)
+            found |= {("message", int(id_)): Listed(*row) for id_ in told_in if id_ is not None}
+        return found
+
+    def list_messages(
+        self,
+        owner: Owner,
+        *,
+        period: tuple[datetime | None, datetime | None],
+        conversation_id: UUID | None = None,
+        before_position: int = 0,
+        limit: int = 20,
+    ) -> list[Listed]:
+        """What the user said in a period, oldest first, before a position of a conversation."""
+        rows = self._client.fetch_all(
+            SELECT_MESSAGES,
+            {
+                **owner.columns(),
+                "since": period[0],
+                "until": period[1],
+                "conversation_id": str(conversation_id) if conversation_id else None,
+                "before_position": before_position,
+                "limit": limit,
+            },
+        )
+        return [Listed(*row) for row in rows]

@@ -1,0 +1,162 @@
+"""Taking a forgetting back, as long as it can be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+from src.storage.forgetting_repo import (
+    DELETE_SUMMARIES,
+    Change,
+    set_quote,
+    set_text,
+)
+from src.storage.owner import Owner
+from src.storage.pg_client import Transaction
+from src.storage.purge_repo import UNDO_SECONDS
+from src.storage.search_index_repo import NewDocument, add_documents, reset_vectors, reword
+from src.storage.tool_result_repo import DELETE_RESULTS
+
+# A forgetting that can still be taken back, once.
+TAKE_FORGETTING = """
+DELETE FROM forgettings
+WHERE id = %(id)s AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+  AND created_at > now() - make_interval(secs => %(seconds)s)
+RETURNING kept
+"""
+
+# The facts, sources and names as they were; what was told anew meanwhile stands.
+RESTORE_ROWS = (
+    """
+INSERT INTO memories OVERRIDING SYSTEM VALUE
+SELECT (jsonb_populate_record(NULL::memories, CASE
+            WHEN old->>'superseded_by' IS NULL
+                 OR EXISTS (SELECT 1 FROM memories s WHERE s.id = (old->>'superseded_by')::bigint)
+                 OR EXISTS (SELECT 1 FROM jsonb_array_elements(%(facts)s::jsonb) o
+                            WHERE o->>'id' = old->>'superseded_by')
+            THEN old ELSE old || '{"superseded_by": null}' END
+        || jsonb_build_object('telegram_user_id', %(owner)s, 'thread_id', %(thread_id)s))).*
+FROM jsonb_array_elements(%(facts)s::jsonb) AS old
+ON CONFLICT DO NOTHING
+""",
+    """
+INSERT INTO memory_sources OVERRIDING SYSTEM VALUE
+SELECT s.* FROM jsonb_populate_recordset(NULL::memory_sources, (
+    SELECT coalesce(jsonb_agg(CASE WHEN EXISTS (SELECT 1 FROM messages m
+                                       WHERE m.id = (old->>'message_id')::bigint)
+                          THEN old ELSE old || '{"message_id": null}' END), '[]')
+    FROM jsonb_array_elements(%(sources)s::jsonb) AS old)) AS s
+WHERE EXISTS (SELECT 1 FROM memories f WHERE f.id = s.memory_id)
+ON CONFLICT DO NOTHING
+""",
+    """
+INSERT INTO entities OVERRIDING SYSTEM VALUE
+SELECT (jsonb_populate_record(NULL::entities, old
+        || jsonb_build_object('telegram_user_id', %(owner)s, 'thread_id', %(thread_id)s))).*
+FROM jsonb_array_elements(%(entities)s::jsonb) AS old
+ON CONFLICT DO NOTHING
+""",
+    """
+INSERT INTO memory_entities
+SELECT l.* FROM jsonb_populate_recordset(NULL::memory_entities, %(links)s::jsonb) AS l
+WHERE EXISTS (SELECT 1 FROM memories f WHERE f.id = l.memory_id)
+  AND EXISTS (SELECT 1 FROM entities e WHERE e.id = l.entity_id)
+ON CONFLICT DO NOTHING
+""",
+)
+
+# Facts that came back and are not in the search.
+SELECT_UNINDEXED_FACTS = """
+SELECT f.id, f.text, f.relation,
+       coalesce((SELECT max(said_at) FROM memory_sources s WHERE s.memory_id = f.id), f.created_at)
+FROM memories f
+WHERE f.id = ANY(%(facts)s) AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+  AND NOT EXISTS (SELECT 1 FROM search_documents d WHERE d.memory_id = f.id)
+"""
+
+# Messages that are shown again; the search takes them in anew.
+SHOW_MESSAGES = """
+UPDATE messages m SET is_forgotten = false, forgotten_at = NULL, indexed_at = NULL
+FROM conversations c
+WHERE m.id = ANY(%(ids)s) AND c.id = m.conversation_id
+  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+"""
+
+# The newest forgetting that can be taken back, and when it was.
+SELECT_LAST = """
+SELECT id, created_at FROM forgettings
+WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+  AND created_at > now() - make_interval(secs => %(seconds)s)
+ORDER BY id DESC LIMIT 1
+"""
+
+
+class UndoRepository:
+    """Restores what was forgotten; the methods block (see ``PgClient.run``)."""
+
+    def __init__(
+        self,
+        terms: Callable[[str], Sequence[str]],
+        fact_terms: Callable[[str, str], Sequence[str]],
+    ) -> None:
+        """Index messages by their ``terms``, facts by those of their text and relation."""
+        self._terms = terms
+        self._fact_terms = fact_terms
+
+    def find_last(self, transaction: Transaction, owner: Owner) -> tuple[int, datetime] | None:
+        """The number and the time of the newest forgetting that can be taken back."""
+        parameters = {**owner.columns(), "seconds": UNDO_SECONDS}
+        row = transaction.fetch_one(SELECT_LAST, parameters)
+        return (int(row[0]), row[1]) if row else None
+
+    def restore(
+        self,
+        transaction: Transaction,
+        owner: Owner,
+        number: int,
+    ) -> list[str] | None:
+        """Take a forgetting back; the texts that are known again, None when it is too late.
+
+        Args:
+            transaction: The caller's.
+            owner: Whose it is.
+            number: As ``ForgettingRepository.forget`` returned it.
+        """
+        parameters = {**owner.columns(), "id": number, "seconds": UNDO_SECONDS}
+        row = transaction.fetch_one(TAKE_FORGETTING, parameters)
+        if row is None:
+            return None
+        kept = dict(row[0])
+        names = ("facts", "sources", "entities", "links")
+        rows = owner.columns() | {name: json.dumps(kept[name]) for name in names}
+        for statement in RESTORE_ROWS:
+            transaction.execute(statement, rows)
+        facts = [int(fact["id"]) for fact in kept["facts"]]
+        back = transaction.fetch_all(SELECT_UNINDEXED_FACTS, {**owner.columns(), "facts": facts})
+        documents = [
+            NewDocument("memory", int(id_), "user", said_at, self._fact_terms(text, relation))
+            for id_, text, relation, said_at in back
+        ]
+        if documents:
+            add_documents(transaction, owner, documents)
+        for source, before, _ in kept["quotes"]:
+            set_quote(transaction, owner, source, before)
+        self._restore_messages(transaction, owner, kept["messages"])
+        transaction.execute(DELETE_RESULTS, owner.columns())
+        return [str(text) for text in kept["texts"]]
+
+    def _restore_messages(
+        self, transaction: Transaction, owner: Owner, messages: Sequence[Any]
+    ) -> None:
+        ids = [int(number) for number, _, _ in messages]
+        hidden = [int(number) for number, _, after in messages if after is None]
+        for number, before, after in messages:
+            if after is not None and set_text(
+                transaction, owner, Change(int(number), after, before)
+            ):
+                reword(transaction, owner, int(number), self._terms(before))
+        reset_vectors(transaction, owner, ids)
+        transaction.execute(SHOW_MESSAGES, {**owner.columns(), "ids": hidden})
+        transaction.execute(DELETE_SUMMARIES, {**owner.columns(), "ids": ids})

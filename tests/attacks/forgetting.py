@@ -1,0 +1,194 @@
+"""Random requests to forget over thirty stored facts each: no wrong fact may be destroyed.
+
+    python -m tests.attacks.forgetting [--n 200] [--seed 1] [--untyped]
+
+Half of the requests mean a stored fact, in other words than it was told where the table has some;
+half mean what was never told, often beside a fact that shares a word with it. Prints one JSON line
+{"requests", "destroyed", "missed", "asked"}; ends with status 1 when a wrong fact was destroyed,
+or one of ten that were meant was not forgotten.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from src.memory.forget_matching import Told, choose, is_meant, read_request
+
+FACTS = 30  # stored at a time
+MISSES = 0.1  # of what was meant that may stay
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of fact: how it is told, how it is asked to be forgotten, and its values.
+
+    ``{}`` stands for the value as told, ``{0}`` for the form in a request.
+    """
+
+    told: str
+    requests: tuple[str, ...]
+    values: tuple[tuple[str, str], ...]
+    relation: str = "other"
+    subject: str = "user"
+
+
+def same(*values: str) -> tuple[tuple[str, str], ...]:
+    """Values that look alike in both places."""
+    return tuple((value, value) for value in values)
+
+
+KINDS = (
+    Kind("I play {}", ("Forget that I play {0}", "forget about {0}"),
+         same("football", "chess", "tennis", "the violin", "poker", "golf", "the drums"), "hobby"),
+    Kind("I live in {}", ("Forget that I live in {0}",),
+         same("Oslo", "Bergen", "Paris", "New York", "Lyon"), "lives_in"),
+    Kind("My favourite color is {}", ("Forget that my favorite color is {0}",),
+         same("green", "blue", "red", "yellow"), "favourite_color"),
+    Kind("I have a {}", ("Forget that I have a {0}", "Forget my {0}"),
+         same("dog", "cat", "parrot", "motorbike", "boat", "hamster", "piano"), "owns"),
+    Kind("I am allergic to {}", ("Forget that I'm allergic to {0}", "Forget my {0} allergy"),
+         same("nuts", "pollen", "shellfish", "dogs", "penicillin"), "allergic_to"),
+    Kind("My brother works as a {}", ("Forget that my brother works as a {0}",),
+         same("pilot", "nurse", "cook", "driver"), "works_as", "brother"),
+    Kind("I work as a {}", ("Forget that I work as a {0}",),
+         same("teacher", "plumber", "dentist", "lawyer"), "works_as"),
+    Kind("I like {}", ("Forget that I like {0}", "Forget that I love {0}"),
+         same("jazz", "opera", "sushi", "hiking", "thunderstorms", "old maps"), "likes"),
+    Kind("My sister's birthday is {}", ("Forget my sister's birthday",),
+         same("3 May"), "birthday", "sister"),
+    Kind("My birthday is {}", ("Forget my birthday",), same("7 June"), "birthday"),
+    Kind("Я люблю {}", ("Забудь, что я люблю {0}", "Забудь про {0}"),
+         (("джаз", "джаз"), ("оперу", "оперу"), ("карате", "карате"), ("борщ", "борщ"),
+          ("шахматы", "шахматы"), ("рыбалку", "рыбалку")), "likes"),
+    Kind("У меня есть {}", ("Забудь, что у меня есть {0}", "Забудь моего {1}"),
+         (("кот", "кота"), ("попугай", "попугая"), ("мотоцикл", "мотоцикл"),
+          ("конь", "коня")), "owns"),
+    Kind("Я живу в {}", ("Забудь, что я живу в {0}",),
+         (("Омске", "Омске"), ("Минске", "Минске"), ("Твери", "Твери"), ("Риге", "Риге")),
+         "lives_in"),
+    Kind("Моя сестра живёт в {}", ("Забудь, что моя сестра живёт в {0}",),
+         (("Перми", "Перми"), ("Омске", "Омске"), ("Казани", "Казани")), "lives_in", "sister"),
+    Kind("Я работаю {}", ("Забудь, что я работаю {0}",),
+         (("поваром", "поваром"), ("ветеринаром", "ветеринаром"), ("юристом", "юристом")),
+         "works_as"),
+    Kind("У меня аллергия на {}", ("Забудь про мою аллергию на {0}",),
+         (("орехи", "орехи"), ("кошек", "кошек"), ("пыльцу", "пыльцу")), "allergic_to"),
+    Kind("У меня много {}", ("Забудь про мои {1}",),
+         (("карандашей", "карандаши"), ("пластинок", "пластинки"), ("марок", "марки")), "owns"),
+    Kind("Я курю {}", ("Забудь, что я курю {0}",), same("трубку", "сигары")),
+    Kind("Я не ем {}", ("Забудь, что я не ем {0}",), same("мясо", "рыбу", "сахар")),
+    Kind("Я ем {}", ("Забудь, что я ем {0}",), same("творог", "кашу", "мёд")),
+    Kind("Моего пса зовут {}", ("Забудь, как зовут моего пса", "Забудь кличку моего пса"),
+         same("Рекс"), "name", "pet"),
+    Kind("Мене звати {}", ("Забудь, як мене звати",), same("Олеся"), "name"),
+    Kind("Я граю на {}", ("Забудь, що я граю на {0}",),
+         (("гітарі", "гітарі"), ("скрипці", "скрипці"), ("бандурі", "бандурі"))),
+    Kind("Мій син навчається в {}", ("Забудь, що мій син навчається в {0}",),
+         (("Празі", "Празі"), ("Одесі", "Одесі")), "studies_at", "son"),
+    Kind("Я боюся {}", ("Забудь, що я боюся {0}",),
+         (("собак", "собак"), ("висоти", "висоту"), ("павуків", "павуків"))),
+    Kind("Маю {}", ("Забудь, що я маю {0}",),
+         (("собаку", "собаку"), ("дачу", "дачу"), ("човен", "човен"))),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A fact that was told, and one request that means it."""
+
+    told: Told
+    request: str
+
+
+def everything(rng: random.Random, *, typed: bool = True) -> list[Stored]:
+    """Every fact of the table, each with one of its requests.
+
+    Args:
+        rng: Chooses the requests.
+        typed: Whether their relations are known; else each stands as it was told, and what is
+            only spoken of may be taken for whom it is about, as sloppy models do.
+    """
+    found = []
+    for kind in KINDS:
+        for value, form in kind.values:
+            text = kind.told.format(value)
+            told = Told(text, kind.subject, kind.relation, value)
+            if not typed:
+                subject = value if kind.subject == "user" else kind.subject
+                told = Told(text, rng.choice([kind.subject, subject]), "other", text)
+            request = rng.choice(kind.requests).format(value, form)
+            found.append(Stored(told, request))
+    return found
+
+
+def attack(
+    n: int,
+    seed: int,
+    chosen: Callable[[str, Sequence[Told]], list[int]],
+    *,
+    typed: bool = True,
+) -> dict[str, object]:
+    """Ask ``n`` times; half of the requests mean what is among the facts.
+
+    Args:
+        n: Requests.
+        seed: Of the choice.
+        typed: Whether the facts have relations; see ``everything``.
+        chosen: The numbers of the facts that a request surely means.
+    """
+    rng = random.Random(seed)
+    destroyed: list[str] = []
+    missed: list[str] = []
+    asked = 0
+    for number in range(n):
+        pool = everything(rng, typed=typed)
+        rng.shuffle(pool)
+        meant = pool.pop()
+        is_there = number % 2 == 0
+        facts = _without_rivals(pool, meant)[: FACTS - is_there]
+        facts += [meant] if is_there else []
+        rng.shuffle(facts)
+        hits = [facts[place] for place in chosen(meant.request, [f.told for f in facts])]
+        wrong = [hit.told.text for hit in hits if hit is not meant]
+        if len(hits) == 1 and wrong:
+            destroyed.append(f"{meant.request} -> {wrong[0]}")
+        elif len(hits) > 1:
+            asked += 1
+        elif is_there and not hits:
+            missed.append(f"{meant.request} ({meant.told.text})")
+    return {"requests": n, "destroyed": destroyed, "missed": missed, "asked": asked}
+
+
+def _without_rivals(pool: Sequence[Stored], meant: Stored) -> list[Stored]:
+    """The others, without those of the same words as the one that is meant."""
+    return [stored for stored in pool if stored.request != meant.request]
+
+
+def by_rules(request: str, facts: Sequence[Told]) -> list[int]:
+    """What ``Forgetter.forget_about`` would choose among living facts."""
+    read = read_request(request)
+    return choose(read, [(n, fact) for n, fact in enumerate(facts) if is_meant(read, fact)])
+
+
+def main() -> int:
+    """Run it, print the line; the status."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--n", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--untyped", action="store_true", help="no relation is known")
+    arguments = parser.parse_args()
+    typed = not arguments.untyped
+    result = attack(arguments.n, arguments.seed, by_rules, typed=typed)
+    print(json.dumps(result, ensure_ascii=False))
+    missed = result["missed"]
+    assert isinstance(missed, list)
+    return int(bool(result["destroyed"]) or len(missed) > MISSES * arguments.n / 2)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

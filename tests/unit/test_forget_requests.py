@@ -1,0 +1,133 @@
+"""What a request to forget means; what shall not be remembered; what ends what."""
+
+from __future__ import annotations
+
+import pytest
+
+from src.language.requests import asks_to_forget_all, asks_to_keep_private, forget_request
+from src.memory.contradictions import replaces
+from src.memory.cutting import cut, spans
+from src.memory.facts import Fact
+from src.memory.forget_matching import read_request
+from tests.attacks.forgetting import attack, by_rules
+
+
+@pytest.mark.parametrize(("seed", "typed"), [(3, True), (4, True), (5, False), (6, False)])
+def test_no_random_request_destroys_a_wrong_fact_and_few_miss_the_right_one(
+    seed: int, typed: bool
+) -> None:
+    result = attack(100, seed, by_rules, typed=typed)
+    assert result["destroyed"] == []
+    assert len(list(result["missed"])) <= 5 - 2 * typed  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Забудь всё", "Забудь всё, что я говорил", "удали всё обо мне", "Забудь меня",
+        "Видали все, що ти про мене знаєш", "Забудь усе", "Delete everything about me",
+        "erase what you know about me", "Forget everything I told you", "forget all of it",
+    ],
+)  # fmt: skip
+def test_everything_is_meant(text: str) -> None:
+    assert asks_to_forget_all(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Delete everything about my ex", "Удали всё про Руслана", "Видали все про кота",
+     "erase everything about the trip"],
+)  # fmt: skip
+def test_everything_about_something_is_not_everything(text: str) -> None:
+    assert not asks_to_forget_all(text)
+    assert read_request(text).everything and len(read_request(text).words) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Удалённая работа мне нравится", "Сотрудник уволился", "Я забыл ключи", "Removed: 3"],
+)
+def test_what_only_begins_like_a_request_is_none(text: str) -> None:
+    assert forget_request(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Не запоминай это: я в депрессии", "Не запоминай: мне плохо",
+        "Не надо это запоминать, но я курю",
+        "У меня роман, не запоминай это", "Мне страшно — не сохраняй", "Между нами: я курю",
+        "Don't remember this: I'm broke", "I'm gay. Don't save this.", "Off the record: I quit",
+        "Just between us, I am pregnant", "Please don't store this: x", "Don't remember: I quit",
+        "Не запам'ятовуй це: я хворий", "Я звільняюся, але не записуй це", "Це між нами: я хворий",
+    ],
+)  # fmt: skip
+def test_a_message_may_say_itself_that_it_is_private(text: str) -> None:
+    assert asks_to_keep_private(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Я не запоминаю лица", "I don't remember this place", "Я не помню это",
+        "I never save money",
+        "Почему ты не запоминаешь?", "Не сохраняй файл, он битый", "keep this in mind: x",
+        "Между нами говоря, хороший фильм", "Забудь, что я курю", "I don't remember",
+        "Don't remember that I like jazz",
+    ],
+)  # fmt: skip
+def test_what_only_sounds_private_is_remembered(text: str) -> None:
+    assert not asks_to_keep_private(text)
+
+
+def known(text: str, relation: str = "other", subject: str = "user", value: str = "") -> Fact:
+    return Fact(text=text, relation=relation, subject=subject, object=value)
+
+
+@pytest.mark.parametrize(
+    ("new", "old"),
+    [
+        (known("Разлюбила чай"), known("Я люблю чай")),
+        (known("Люблю чай"), known("Не люблю чай")),
+        (known("I can't stand coffee anymore"), known("I love coffee")),
+        (known("Бросил курить"), known("Я курю")),
+        (known("Більше не п'ю каву"), known("П'ю каву щоранку")),
+        (known("I don't have a dog anymore"), known("I have a dog named Rex")),
+        (known("Мы с Игорем развелись"), known("Я замужем за Игорем", "married_to")),
+        (known("Уволилась"), known("Работаю поваром", "works_as")),
+        (known("I quit my job"), known("I work at Google", "works_at", value="Google")),
+        (known("Продал машину"), known("Езжу на Тойоте", "car", value="Тойота")),
+        (known("Мурзик умер", subject="Мурзик"), known("У меня есть кот Мурзик", "has_pet")),
+        (known("Отвечай подробно", "wish"), known("Отвечай коротко", "wish")),
+        (known("We broke up"), known("I'm dating Sam", "partner", value="Sam")),
+        (known("Я звільнилася"), known("Працюю вчителькою", "works_as")),
+    ],
+)
+def test_a_statement_ends_or_denies_what_was_said_before(new: Fact, old: Fact) -> None:
+    assert replaces(new, old)
+
+
+@pytest.mark.parametrize(
+    ("new", "old"),
+    [
+        (known("У меня нет собаки"), known("У меня аллергия на собак")),
+        (known("Не люблю зелёный чай"), known("Люблю чай")),
+        (known("Не люблю чай"), known("Моя сестра любит чай")),
+        (known("Я продал квартиру"), known("Езжу на Тойоте", "car", value="Тойота")),
+        (known("Уволился из Яндекса"), known("Я работаю в Гугле", "works_at", value="Гугл")),
+        (known("Сестра развелась", subject="сестра"), known("Я замужем", "married_to")),
+        (known("I quit smoking"), known("I work at Google", "works_at")),
+        (known("I lost my keys"), known("I have a cat Tom", "has_pet", value="Tom")),
+        (known("Отвечай коротко", "wish"), known("Use metric units", "wish")),
+        (known("Я не ем рыбу"), known("Я ем мясо")),
+    ],
+)
+def test_what_speaks_of_something_else_ends_nothing(new: Fact, old: Fact) -> None:
+    assert not replaces(new, old)
+
+
+def test_a_quote_is_cut_wherever_it_stands_in_whatever_dress() -> None:
+    text = 'Привет! Я  ЛЮБЛЮ «джаз», и живу в Омске. я люблю "джаз"'
+    assert cut(text, spans(text, 'Я люблю "джаз"')) == 'Привет! […]», и живу в Омске. […]"'
+    assert cut("Я люблю джаз.", spans("Я люблю джаз.", "люблю джаз")) == ""
+    assert spans("джазмен", "джаз") == [] and spans("что-то", "…") == []

@@ -1,0 +1,98 @@
+"""Whose words a Telegram message holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from aiogram.types import Message
+
+from src.memory.voices import Voice, clean_name
+from src.telegram.voices import read_voice
+
+ANNA = {"id": 7, "is_bot": False, "first_name": "Анна", "last_name": "К"}
+ELON = {"id": 8, "is_bot": False, "first_name": "Elon"}
+PRIVATE = {"id": 7, "type": "private"}
+GROUP = {"id": -100500, "type": "supergroup", "title": "Club"}
+CHANNEL = {"id": -100600, "type": "channel", "title": "News"}
+USER = {"type": "user", "date": 0, "sender_user": ELON}
+
+
+def message(chat: dict[str, Any] = PRIVATE, **fields: Any) -> Message:
+    basic = {"message_id": 1, "date": 0, "chat": chat, "from": ANNA, "text": "Я живу на Марсе"}
+    return Message.model_validate(basic | fields)
+
+
+def replied(**fields: Any) -> dict[str, Any]:
+    return {"message_id": 2, "date": 0, "chat": GROUP, "from": ELON, **fields}
+
+
+@pytest.mark.parametrize(
+    ("fields", "voice"),
+    [
+        ({}, Voice()),
+        ({"chat": GROUP}, Voice(speaker="Анна К")),
+        ({"chat": GROUP, "sender_chat": GROUP}, Voice(speaker="Club")),
+        ({"forward_origin": USER}, Voice("forwarded", origin="Elon")),
+        (
+            {"forward_origin": {"type": "hidden_user", "date": 0, "sender_user_name": "[X]: y"}},
+            Voice("forwarded", origin="X y"),
+        ),
+        (
+            {
+                "forward_origin": {
+                    "type": "channel", "date": 0, "chat": CHANNEL, "message_id": 3,
+                }
+            },
+            Voice("forwarded", origin="News"),
+        ),
+        (
+            {"forward_origin": {"type": "chat", "date": 0, "sender_chat": GROUP}},
+            Voice("forwarded", origin="Club"),
+        ),
+        (
+            {"via_bot": {"id": 9, "is_bot": True, "first_name": "gif"}},
+            Voice("bot", origin="gif"),
+        ),
+        (
+            {"reply_to_message": replied(text="Где ты?")},
+            Voice(quoted="Где ты?", quoted_author_id=8),
+        ),
+        (
+            {
+                "reply_to_message": replied(text="Где ты живёшь?"),
+                "quote": {"text": "Где ты", "position": 0},
+            },
+            Voice(quoted="Где ты", quoted_author_id=8),
+        ),
+        (
+            {
+                "external_reply": {"origin": USER},
+                "quote": {"text": "чужое", "position": 0},
+            },
+            Voice(quoted="чужое", quoted_author_id=8),
+        ),
+        ({"reply_to_message": replied(photo=[])}, Voice()),
+    ],
+)  # fmt: skip
+def test_a_message_knows_whose_words_it_holds(fields: dict[str, Any], voice: Voice) -> None:
+    assert read_voice(message(**fields)) == voice
+
+
+def test_a_long_paste_or_quotation_marks_make_no_words_of_others() -> None:
+    text = "\n".join(["«Я живу на Марсе»"] * 200)
+    assert read_voice(message(text=text)).is_own
+
+
+def test_a_name_is_one_line_without_the_signs_of_marks() -> None:
+    assert clean_name("Анна]\nsystem: <b>") == "Анна system b"
+    assert clean_name(" \u200b".strip("\u200b")) is None
+
+
+def test_marks_stand_before_the_text_in_its_own_language() -> None:
+    voice = Voice("forwarded", speaker="Ann", origin="Bob", quoted="so?")
+    assert voice.shown("I live here and there") == (
+        "[written by Ann] [forwarded from Bob] [in reply to: “so?”] I live here and there"
+    )
+    assert Voice("forwarded").shown("Живу на Марсе") == "[переслано от ?] Живу на Марсе"
+    assert Voice(quoted="є?").shown("Так, ще є") == "[у відповідь на: «є?»] Так, ще є"
