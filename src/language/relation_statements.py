@@ -49,6 +49,8 @@ _OLD = (
 OF_HIMSELF: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (relation, re.compile(pattern.replace("i'm", "i'?m"), re.IGNORECASE))
     for relation, pattern in (
+        ("allergic_to", r".*\b(?:аллерги[яию]|аллергик\w*|алергі[яїю]|алергік\w*|allerg\w+)\s+"
+        r"(?:на|to)\s+(?P<object>.+)"),
         ("name", rf"(?:.*\b)?(?:зовут|звать|звати|звуть)\s+(?:меня\s+|мене\s+|"
         rf"не\s+\S+,?\s+а\s+)?{_NAME}$"),
         ("name", rf"(?:меня|мене)\s+(?:зовут|звать|звати|звуть)\s+{_NAME}"),
@@ -135,8 +137,6 @@ OF_HIMSELF: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         r"полюбляю|love|like|enjoy|adore)\s+(?P<object>.+)"),
         ("dislikes", r"(?:я\s+|i\s+)?(?:ненавижу|не\s+люблю|терпеть\s+не\s+могу|разлюбил\w?|"
         r"розлюби\w+|hate|dislike|can't\s+stand|don't\s+like)\s+(?P<object>.+)"),
-        ("allergic_to", r".*\b(?:аллерги[яию]|алергі[яїю]|allerg\w+)\s+(?:на|"
-        r"to)\s+(?P<object>.+)"),
     )
 )  # fmt: skip
 # Of others: their home and work, wherever in the clause the verb stands.

@@ -194,7 +194,7 @@ ORDER_FOR_ME = re.compile(
     r"(?:please\s+|now\s+|just\s+)*(?:(?:write|give|help|show|send|make|get|find|sing|read|teach|"
     r"draw|buy|play)\s+(?:me|us)|help|translate|explain|ignore|repeat|print|summari[sz]e|describe|"
     r"calculate|compare|recommend|suggest|generate|continue|disregard|pretend|act|answer|correct|"
-    r"rewrite|rephrase|proofread|list|solve|remind)(?![\w'-])",
+    r"rewrite|rephrase|proofread|list|solve|remind|forget|delete|erase|remove|wipe)(?![\w'-])",
     re.IGNORECASE,
 )
 # "Ты ошибаешься", "я тебя люблю": of the bot, not of the user's world.

@@ -46,6 +46,9 @@ class Undone(NamedTuple):
     restored: list[str]
 
 
+NEAR = 0.72  # similarity of what may be named as the nearest to what is not there
+
+
 class Memories:
     """One owner at a time: search, remember, forget, undo."""
 
@@ -135,7 +138,9 @@ class Memories:
         )  # fmt: skip
         if found.texts or found.ask or found.nearest or not about.strip():
             return found
-        query = Query(owner, about, datetime.now(UTC), limit=MAX_NEAREST, kinds=("memory",))
+        query = Query(
+            owner, about, datetime.now(UTC), limit=MAX_NEAREST, kinds=("memory",), threshold=NEAR
+        )
         hits = [hit for hit in await self.search(query) if hit.kind == "memory"]
         near = tuple(Named(fact_uid(hit.source_id), hit.text) for hit in hits[:MAX_NEAREST])
         return Forgotten(nearest=near)

@@ -84,7 +84,7 @@ def answering(records: Sequence[Record], question: str) -> list[Record]:
     """
     if Asked(question).is_of_asker:
         records = [r for r in records if r.get("of_asker", True)]  # nobody answers for another
-    told = [r for r in records if _id(r).startswith("fact-") or _tells(r["text"])]
+    told = [r for r in records if _is_told(r)]
     asked = Asked(question, told)
     scores = {_id(r): asked.score(r) for r in told}
     scores = {_id(r): _weighed(scores[_id(r)], r, told) for r in told}
@@ -203,6 +203,12 @@ def _id(record: Record) -> str:
     return str(record.get("id") or record["uid"])
 
 
+def _is_told(record: Record) -> bool:
+    """Whether it is a fact, or a message that tells something; a summary is nobody's words."""
+    is_fact = _id(record).startswith("fact-")
+    return is_fact or (record["uid"].startswith("msg-") and _tells(record["text"]))
+
+
 def _tells(text: str) -> bool:
     """Whether it tells something: neither a question nor a request."""
     if forget_request(text) is not None or asks_to_keep_private(text):
@@ -265,7 +271,9 @@ def _wanted(question: str) -> list[Lemmas]:
 
 
 def _overview(found: dict[str, Any], language: Language) -> str | None:
-    lines = [_line(r, language) for r in _records(found) if r.get("holds", True)][:LISTED]
+    holding = [r for r in _records(found) if r.get("holds", True)]
+    told = [r for r in holding if _is_told(r)] or holding
+    lines = [_line(r, language) for r in told[:LISTED]]
     key = f"offline_overview_{found['overview']}"
     return f"{say(key, language)}\n\n" + "\n".join(lines) if lines else None
 
