@@ -205,8 +205,8 @@ def _id(record: Record) -> str:
 
 def _is_told(record: Record) -> bool:
     """Whether it is a fact, or a message that tells something; a summary is nobody's words."""
-    is_fact = _id(record).startswith("fact-")
-    return is_fact or (record["uid"].startswith("msg-") and _tells(record["text"]))
+    kind = str(record.get("id") or record.get("uid")).partition("-")[0]
+    return kind == "fact" or (kind != "summary" and _tells(record["text"]))
 
 
 def _tells(text: str) -> bool:
