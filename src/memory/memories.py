@@ -117,11 +117,13 @@ class Memories:
         *,
         about: str = "",
         request_id: int | None = None,
+        speaker_id: int | None = None,
     ) -> Forgotten:
         """Forget these facts and whole messages; see ``Forgetter.forget``."""
         return await self._client.run(
-            self._forgetter.forget, owner, ids, about=about, request_id=request_id
-        )
+            self._forgetter.forget, owner, ids, about=about, request_id=request_id,
+            speaker_id=speaker_id,
+        )  # fmt: skip
 
     async def forget_about(
         self,
@@ -130,17 +132,19 @@ class Memories:
         *,
         everything: bool = False,
         request_id: int | None = None,
+        speaker_id: int | None = None,
     ) -> Forgotten:
         """Forget what a request surely means; when nothing does, say what comes nearest."""
         found = await self._client.run(
             self._forgetter.forget_about, owner, about, everything=everything,
-            request_id=request_id,
+            request_id=request_id, speaker_id=speaker_id,
         )  # fmt: skip
         if found.texts or found.ask or found.nearest or not about.strip():
             return found
         query = Query(
-            owner, about, datetime.now(UTC), limit=MAX_NEAREST, kinds=("memory",), threshold=NEAR
-        )
+            owner, about, datetime.now(UTC), limit=MAX_NEAREST, kinds=("memory",), threshold=NEAR,
+            speaker_id=speaker_id,
+        )  # fmt: skip
         hits = [hit for hit in await self.search(query) if hit.kind == "memory"]
         near = tuple(Named(fact_uid(hit.source_id), hit.text) for hit in hits[:MAX_NEAREST])
         return Forgotten(nearest=near)

@@ -26,6 +26,7 @@ class KnownFact:
         is_living: Whether it holds.
         superseded_by: What took its place.
         quotes: The exact words, by ``msg-<id>``.
+        speaker_id: In a group, the member who told it.
     """
 
     id: int
@@ -36,6 +37,7 @@ class KnownFact:
     is_living: bool
     superseded_by: int | None
     quotes: dict[str, str]
+    speaker_id: int | None
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class TouchedMessage:
         text: Without the time label.
         reply_to_id: What an answer answers.
         cites: Whether the answer names a forgotten fact, or its message, as its source.
+        sender_id: In a group, the member who wrote it.
     """
 
     id: int
@@ -55,6 +58,7 @@ class TouchedMessage:
     text: str
     reply_to_id: int | None
     cites: bool
+    sender_id: int | None
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,7 @@ WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s FOR NO KEY UPDA
 SELECT_FACTS = """
 SELECT f.id, f.text, f.subject, f.relation, f.object, f.retired_at IS NULL, f.superseded_by,
        coalesce((SELECT jsonb_object_agg(s.uid, s.quote) FROM memory_sources s
-                 WHERE s.memory_id = f.id), '{}')
+                 WHERE s.memory_id = f.id), '{}'), f.speaker_id
 FROM memories f
 WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
 ORDER BY f.id
@@ -88,7 +92,8 @@ ORDER BY f.id
 SELECT_MESSAGES = """
 SELECT m.id, m.role, message_text(m.content), m.reply_to_id,
        EXISTS (SELECT 1 FROM answer_sources s WHERE s.answer_id = m.id
-               AND (s.memory_id = ANY(%(facts)s) OR s.message_id = ANY(%(ids)s)))
+               AND (s.memory_id = ANY(%(facts)s) OR s.message_id = ANY(%(ids)s))),
+       m.sender_id
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
   AND m.role IN ('user', 'assistant') AND NOT m.is_forgotten

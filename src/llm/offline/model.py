@@ -227,7 +227,8 @@ def _said_to(result: ToolMessage, text: str, language: Language) -> str:
         case "forget_fact":
             return describe_forgotten(found, language)
         case "forget_everything":
-            return say("forget_everything_ask", language)
+            is_asked = found.get("confirm", False)
+            return say("forget_everything_ask" if is_asked else "forget_group", language)
         case "keep_private":
             return say("kept_private", language)
         case "current_time" if result.status != "error":
