@@ -23,7 +23,13 @@ from src.memory.forget_matching import (
 )
 from src.memory.relations import holds_many
 from src.memory.words import lemmas_of
-from src.storage.forgetting_repo import Change, ForgettingRepository, KnownFact, TouchedMessage
+from src.storage.forgetting_repo import (
+    Change,
+    ForgettingRepository,
+    KnownFact,
+    Notice,
+    TouchedMessage,
+)
 from src.storage.memory_shelf_repo import message_number
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, Transaction
@@ -252,7 +258,7 @@ class Forgetter:
             texts = [present[number].text for number in plan.messages & present.keys()]
         number = self._repository.forget(
             transaction, owner, facts=ids, changes=changes,
-            quotes=_cut_quotes(changes, others), texts=texts,
+            quotes=_cut_quotes(changes, others), notice=Notice(texts, plan.speaker_id),
         )  # fmt: skip
         if request_id is not None:
             self._repository.hide_request(transaction, owner, request_id)

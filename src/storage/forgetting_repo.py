@@ -62,6 +62,14 @@ class TouchedMessage:
 
 
 @dataclass(frozen=True)
+class Notice:
+    """What the user is told to be forgotten; in a group, by which member, who may undo it."""
+
+    texts: Sequence[str]
+    asked_by: int | None = None
+
+
+@dataclass(frozen=True)
 class Change:
     """What becomes of a message: other words, or none at all."""
 
@@ -302,7 +310,7 @@ class ForgettingRepository:
         facts: Collection[int],
         changes: Sequence[Change],
         quotes: Mapping[int, tuple[str, str]],
-        texts: Sequence[str],
+        notice: Notice,
     ) -> int:
         """Take the facts and the words away; returns the number under which it can be undone.
 
@@ -312,18 +320,18 @@ class ForgettingRepository:
             facts: Ids of the facts that go.
             changes: What becomes of messages.
             quotes: Quotes of other facts, before and after, by the id of the source.
-            texts: What the user is told to be forgotten.
+            notice: What is said of it, and who may undo it.
         """
         row = transaction.fetch_one(KEEP_ROWS, {"facts": list(facts)})
         kept: dict[str, Any] = dict(row[0]) if row else {}
-        kept["texts"] = list(texts)
+        kept["texts"], kept["asked_by"] = list(notice.texts), notice.asked_by
         kept["messages"] = [[c.message_id, c.before, c.after] for c in changes]
         kept["quotes"] = [[number, before, after] for number, (before, after) in quotes.items()]
         for number, (_, after) in quotes.items():
             set_quote(transaction, owner, number, after)
         transaction.execute(DELETE_FACTS, {**owner.columns(), "facts": list(facts)})
         self._change(transaction, owner, changes)
-        gone = [*texts, *(change.before for change in changes)]
+        gone = [*notice.texts, *(change.before for change in changes)]
         gone += [row["text"] for row in kept["facts"]]
         transaction.execute(CLEAR_QUOTED, {**owner.columns(), "gone": [g for g in gone if g]})
         for statement in (DELETE_RESULTS, DELETE_ORPHANED_ENTITIES):

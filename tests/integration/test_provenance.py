@@ -14,6 +14,7 @@ from src.memory.imitations import escaped
 from src.memory.voices import Voice
 from src.services.agent_service import Turn
 from src.storage.conversation_repo import TelegramOrigin
+from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
 from src.storage.purge_repo import PurgeRepository
 from src.storage.turn_repo import StoredAnswer
@@ -250,6 +251,10 @@ async def test_in_a_group_nobody_forgets_for_another(quiet_group: Group) -> None
     assert asked.text == say("forget_group", "ru")
     await quiet_group.say(BORIS, "Забудь, что у меня аллергия на орехи")
     assert quiet_group.facts() == [("Я живу в Киеве", "Анна")]
+    memories, owner = quiet_group.rig.core.memory.memories, Owner(quiet_group.id)
+    assert await memories.undo(owner, asker=ANNA) is None, "nor remembers what another forgot"
+    assert await memories.undo(owner, asker=BORIS) is not None
+    assert quiet_group.facts() == known
 
 
 async def test_a_model_forgets_in_a_group_only_what_the_one_who_asks_has_said(
