@@ -229,15 +229,16 @@ ABBREVIATION = re.compile(
 
 def sentences(text: str) -> Iterator[str]:
     """The sentences of a message as written, each with its mark; of a long message the first."""
-    begun = ""
+    start = end = 0
     for match in islice(SENTENCE.finditer(text), 4 * MAX_SENTENCES):
-        begun += match[0]
+        end = match.end()
+        begun = text[start:end]
         if ABBREVIATION.search(begun[-8:]) is None and len(begun) < MAX_SENTENCE:
             if begun.strip():
                 yield begun.strip()
-            begun = ""
-    if begun.strip():
-        yield begun.strip()
+            start = end
+    if begun := text[start:end].strip():
+        yield begun
 
 
 def is_question(sentence: str) -> bool:

@@ -12,9 +12,10 @@ from src.language.relation_table import BY_NAME
 from src.language.requests import asks_to_keep_private, forget_request
 from src.language.sentences import is_question
 from src.llm.offline.replies import answering
-from src.llm.offline.statements import Statement, statements
+from src.llm.offline.statements import TOLD, statements
 from src.llm.prompts.reasoning import ANSWER_PROMPT, UNKNOWN
 from src.llm.prompts.summary import MERGE_PROMPT, SUMMARY_PROMPT
+from src.memory.facts import Fact
 from src.texts import detect_language, say
 
 QUOTED = 3  # quotes of one answer
@@ -53,7 +54,7 @@ def _extracted_facts(prompt: str) -> dict[str, Any]:
     }
 
 
-def _told(text: str) -> list[Statement]:
+def _told(text: str) -> list[Fact]:
     """What a message tells, also around what was cut out of it; a request tells nothing."""
     if forget_request(text) is not None or asks_to_keep_private(text):
         return []
@@ -122,8 +123,8 @@ def _merged(prompt: str) -> str:
     return " ".join(str(r.get("summary", "")) for r in _records(prompt, "history_summary"))
 
 
-def _form(statement: Statement, uid: str) -> dict[str, Any]:
-    return {**statement.arguments(), "message": uid}
+def _form(fact: Fact, uid: str) -> dict[str, Any]:
+    return {**fact.model_dump(include=TOLD), "message": uid}
 
 
 def _records(prompt: str, tag: str) -> Iterator[dict[str, Any]]:
