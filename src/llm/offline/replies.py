@@ -11,7 +11,7 @@ from typing import Any
 from src.language.content import ANSWER_KINDS, EMPTY_WORDS, Lemmas, content
 from src.language.kin import ANIMALS, kin_of
 from src.language.morphology import lemmas, words
-from src.language.relation_questions import asked_relations, relation_term
+from src.language.relation_questions import asked_relations, endings_of, relation_term
 from src.language.requests import asks_to_keep_private, forget_request
 from src.language.sentences import FOLD
 from src.llm.offline.statements import statements
@@ -133,6 +133,7 @@ class Asked:
         for same in SAME_RELATIONS:
             terms = {relation_term(relation) for relation in same}
             self._relations |= terms if terms & self._relations else set()
+        self._ends = endings_of(self._relations)
         self._wants_name = ASKS_NAME.search(folded) is not None
         own = lemma_set(word for word in found if kin_of(word))
         self._wanted = [forms for forms in _wanted(question) if not forms & own]
@@ -155,6 +156,8 @@ class Asked:
             self._roles or not self._is_about_me or "user" in subjects
         ):
             return 1.0
+        if any(re.search(end, text.lower().translate(FOLD)) for end in self._ends):
+            return 1.0  # "we broke up" answers "do I have a girlfriend?"
         if not self._wanted or (self._wants_name and self._roles):
             return 1.0 if self._roles and (not self._wants_name or _has_name(text)) else OF_ANOTHER
         share = sum(bool(forms & there) for forms in self._wanted) / len(self._wanted)
