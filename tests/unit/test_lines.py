@@ -415,7 +415,8 @@ def test_a_request_to_forget_may_be_polite_and_is_never_a_question(
 @pytest.mark.parametrize(
     "text",
     ["не запоминай это я беременна", "I'm broke don't remember this",
-     "я беременна не запоминай это", "Позичила кумі гроші, але цього не запам'ятовуй", "Не запоминай, что я курю"],
+     "я беременна не запоминай это", "Позичила кумі гроші, але цього не запам'ятовуй",
+     "Не запоминай, что я курю"],
 )  # fmt: skip
 def test_a_request_for_silence_needs_no_signs(text: str) -> None:
     assert asks_to_keep_private(text)
