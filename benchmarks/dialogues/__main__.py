@@ -29,11 +29,19 @@ FOLDER = Path(__file__).parent
 FIRST_USER = 5_000
 
 
-async def main(kind: str | None, language: str | None, folder: Path, *, show: bool) -> int:
+# Facts are extracted from every message at once, as they are in a long talk.
+EAGER = "UPDATE global_settings SET memory_extraction_window = 1"
+
+
+async def main(
+    kind: str | None, language: str | None, folder: Path, *, show: bool, eager: bool = False
+) -> int:
     """Run the dialogues, each as a user of its own; returns how many checks failed."""
     failed, checks = Counter[str](), 0
     with tempfile.TemporaryDirectory(prefix="pomni-dialogues-") as data:
         async with open_core(Settings(_env_file=None, data_dir=Path(data))) as core:
+            if eager:
+                core.client.execute(EAGER)
             for number, dialogue in enumerate(_dialogues(folder, kind, language)):
                 turns = dialogue["turns"]
                 replies = await _talk(core, FIRST_USER + number, [t["say"] for t in turns])
@@ -91,5 +99,9 @@ if __name__ == "__main__":
     parser.add_argument("--language")
     parser.add_argument("--show", action="store_true", help="print every reply")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="other dialogues")
+    parser.add_argument("--eager", action="store_true", help="digest every message at once")
     given = parser.parse_args()
-    sys.exit(bool(asyncio.run(main(given.kind, given.language, given.folder, show=given.show))))
+    failures = main(
+        given.kind, given.language, given.folder, show=given.show, eager=given.eager
+    )  # fmt: skip
+    sys.exit(bool(asyncio.run(failures)))

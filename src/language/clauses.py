@@ -8,6 +8,7 @@ from itertools import islice
 
 from src.language.kin import kin_of
 from src.language.morphology import best_parts, parts_of_speech, words
+from src.language.relation_statements import INTRODUCTION, is_part_of_introduction
 from src.language.sentences import FOLD
 
 MAX_CUTS = 24  # of one sentence that are looked at: each looks at what stands around it
@@ -99,10 +100,23 @@ def clauses(statement: str) -> Iterator[str]:
     start = 0
     for cut in islice(CUT.finditer(statement), MAX_CUTS):
         head, tail = statement[start : cut.start()], statement[cut.end() :]
-        if len(words(head)) >= 2 and _says(head) and _begins(tail, subject_of(head)):
+        is_introduced = _goes_on_introducing(statement[: cut.start()], tail)
+        says = len(words(head)) >= 2 and _says(head)
+        if is_introduced or (says and _begins(tail, subject_of(head))):
             yield head.strip(" ,;—–-")
             start = cut.end()
     yield statement[start:].strip(" ,;—–-")
+
+
+def _goes_on_introducing(before: str, tail: str) -> bool:
+    """Whether "I'm Tom, 29" goes on with "electrician from Cardiff"."""
+    first, *others = (part.strip() for part in before.split(","))
+    following = re.split(r"[,;.]", tail, maxsplit=1)[0].strip()
+    return (
+        INTRODUCTION.fullmatch(first.translate(FOLD)) is not None
+        and all(map(is_part_of_introduction, others))
+        and is_part_of_introduction(following)
+    )
 
 
 def subject_of(clause: str) -> str:

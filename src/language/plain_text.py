@@ -22,6 +22,7 @@ TYPOGRAPHY = str.maketrans(
     | dict.fromkeys("‐‑‒–—―−⁃﹣－", "-")
 )
 
+CUT = "[…]"  # stands in a message in the place of what was forgotten
 # What means something although it is no letter: an address, a number, an apostrophe inside a
 # word, C++ and C#. The bounds and the look-behinds keep the search linear.
 SIGN = re.compile(

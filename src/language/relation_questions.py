@@ -7,6 +7,7 @@ to Lviv" answers "where do I live?" although no word is the same.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from src.language.relation_table import RELATIONS
 
@@ -23,3 +24,12 @@ def asked_relations(question: str) -> list[str]:
     """The relations that a question asks for, as search terms."""
     text = question[-MAX_QUESTION:].replace("ё", "е").replace("’", "'")
     return [relation_term(name) for name, pattern in ASKED.items() if pattern.search(text)]
+
+
+def endings_of(terms: Collection[str]) -> list[str]:
+    """Expressions for how these relations end, where none needs to be named: a job, a marriage."""
+    return [
+        relation.ends
+        for relation in RELATIONS
+        if relation_term(relation.name) in terms and relation.ends and not relation.ends_by_name
+    ]

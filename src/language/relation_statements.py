@@ -24,7 +24,7 @@ _PROFESSION = (
     r"граф|тик|ник|ница|ниця|ач|вач|чик|щик|щица|ант|ент|[dtnrlkvhpcgmbyi]er|eer|[dtsn]or|ress|"
     r"geon|ist|ian)|врач|лікар|юрист|повар|кухар|медсестра|няня|водій|швея|кравчиня|повариха|"
     r"nurse|chef|cook|lawyer|pilot|clerk|guard|judge|vet|paralegal|accountant|assistant|architect)"
-    r"(?:\s+(?:в|во|на|у|с|з|по|at|in|for|with)\s.+)?)"
+    r"(?:\s+(?:в|во|на|у|с|з|із|из|по|at|in|for|with|from)\s.+)?)"
 )
 _BRANDS = (
     r"тойот\w*|лад\w{1,2}|рено|ниссан\w*|хонд\w*|мазд\w*|форд\w*|опел\w*|шкод\w*|"
@@ -49,6 +49,8 @@ _OLD = (
 OF_HIMSELF: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (relation, re.compile(pattern.replace("i'm", "i'?m"), re.IGNORECASE))
     for relation, pattern in (
+        ("allergic_to", r".*\b(?:аллерги[яию]|аллергик\w*|алергі[яїю]|алергік\w*|allerg\w+)\s+"
+        r"(?:на|to)\s+(?P<object>.+)"),
         ("name", rf"(?:.*\b)?(?:зовут|звать|звати|звуть)\s+(?:меня\s+|мене\s+|"
         rf"не\s+\S+,?\s+а\s+)?{_NAME}$"),
         ("name", rf"(?:меня|мене)\s+(?:зовут|звать|звати|звуть)\s+{_NAME}"),
@@ -135,8 +137,6 @@ OF_HIMSELF: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         r"полюбляю|love|like|enjoy|adore)\s+(?P<object>.+)"),
         ("dislikes", r"(?:я\s+|i\s+)?(?:ненавижу|не\s+люблю|терпеть\s+не\s+могу|разлюбил\w?|"
         r"розлюби\w+|hate|dislike|can't\s+stand|don't\s+like)\s+(?P<object>.+)"),
-        ("allergic_to", r".*\b(?:аллерги[яию]|алергі[яїю]|allerg\w+)\s+(?:на|"
-        r"to)\s+(?P<object>.+)"),
     )
 )  # fmt: skip
 # Of others: their home and work, wherever in the clause the verb stands.
@@ -172,6 +172,17 @@ AFTERWARDS = re.compile(
 )
 PIECE = re.compile(r"\s*[,;:.]\s+|\s+[—–-]\s+(?=я\s)")
 MANY_VALUED = frozenset({"likes", "dislikes", "allergic_to"})
+# "I'm Tom", "меня зовут Анна": what may follow needs no subject.
+INTRODUCTION = re.compile(
+    r"(?:я|i'?m|i am|my name is|my name's|меня зовут|мене звати|мене звуть)\s+(?:[—–-]\s*)?"
+    r"[^\W\d_][\w'-]*(?:\s+[^\W\d_][\w'-]*)?",
+    re.IGNORECASE,
+)
+IN_INTRODUCTION = re.compile(
+    rf"(?:мне\s+|мені\s+)?\d{{1,3}}(?:\s*(?:лет|год\w*|рок\w*|рік|years?(?:\s+old)?))?"
+    rf"|(?!(?:я|мы|ми|i|i'?m|we)\s)(?:an?\s+)?(?!{_COMPARED}){_PROFESSION}",
+    re.IGNORECASE,
+)
 AND = re.compile(r"[\s,]+(?:и|а|но|та|і|й|але|and|but)\s+", re.IGNORECASE)
 LOOK_AHEAD = 4  # words after an "and" among which a verb begins something else
 DEFAULT_IMPORTANCE = 5  # of what the table does not know
@@ -192,17 +203,30 @@ class ToldRelation:
 
 
 def told_of_himself(clause: str) -> ToldRelation | None:
-    """The relation that a clause of the user tells of himself; None when the table has none."""
+    """The relation that a clause of the user tells of himself; None when the table has none.
+
+    A part of an introduction tells it without a subject: "Tom, 29, electrician".
+    """
+    subjects = ("", "i'm ", "я ", "мне ") if is_part_of_introduction(clause) else ("",)
+    return next(filter(None, (_told(f"{subject}{clause}") for subject in subjects)), None)
+
+
+def _told(clause: str) -> ToldRelation | None:
     for piece in _pieces(clause):
         for relation, pattern in OF_HIMSELF:
             if relation in MANY_VALUED and pattern.match(clause.translate(FOLD)):
                 piece = clause  # "люблю чай, кофе и булочки"
-            match = pattern.match(piece.translate(FOLD))
+            match = pattern.match(AFTERWARDS.sub("", piece.translate(FOLD)))
             if match is not None and _is_noun(match.groupdict().get("noun")):
                 is_favourite = relation == "favourite"
                 name = f"favourite_{match['thing'].lower()}" if is_favourite else relation
                 return ToldRelation(name, _object(piece, match))
     return None
+
+
+def is_part_of_introduction(text: str) -> bool:
+    """Whether it is an age or a profession and nothing else: "29", "инженер по лифтам"."""
+    return IN_INTRODUCTION.fullmatch(text.translate(FOLD)) is not None
 
 
 def told_of_another(clause: str) -> ToldRelation | None:

@@ -194,7 +194,7 @@ ORDER_FOR_ME = re.compile(
     r"(?:please\s+|now\s+|just\s+)*(?:(?:write|give|help|show|send|make|get|find|sing|read|teach|"
     r"draw|buy|play)\s+(?:me|us)|help|translate|explain|ignore|repeat|print|summari[sz]e|describe|"
     r"calculate|compare|recommend|suggest|generate|continue|disregard|pretend|act|answer|correct|"
-    r"rewrite|rephrase|proofread|list|solve|remind)(?![\w'-])",
+    r"rewrite|rephrase|proofread|list|solve|remind|forget|delete|erase|remove|wipe)(?![\w'-])",
     re.IGNORECASE,
 )
 # "Ты ошибаешься", "я тебя люблю": of the bot, not of the user's world.
@@ -229,15 +229,16 @@ ABBREVIATION = re.compile(
 
 def sentences(text: str) -> Iterator[str]:
     """The sentences of a message as written, each with its mark; of a long message the first."""
-    begun = ""
+    start = end = 0
     for match in islice(SENTENCE.finditer(text), 4 * MAX_SENTENCES):
-        begun += match[0]
+        end = match.end()
+        begun = text[start:end]
         if ABBREVIATION.search(begun[-8:]) is None and len(begun) < MAX_SENTENCE:
             if begun.strip():
                 yield begun.strip()
-            begun = ""
-    if begun.strip():
-        yield begun.strip()
+            start = end
+    if begun := text[start:end].strip():
+        yield begun
 
 
 def is_question(sentence: str) -> bool:

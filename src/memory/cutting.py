@@ -6,10 +6,9 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-from src.language.plain_text import INVISIBLE, TYPOGRAPHY
+from src.language.plain_text import CUT, INVISIBLE, TYPOGRAPHY
 from src.memory.words import content_words
 
-CUT = "[…]"
 EDGES = " \"'.,;:!?()-…"  # around a quote, where models add and drop signs
 # Between the clauses of a sentence.
 CLAUSE_END = re.compile(

@@ -23,7 +23,13 @@ from src.memory.forget_matching import (
 )
 from src.memory.relations import holds_many
 from src.memory.words import lemmas_of
-from src.storage.forgetting_repo import Change, ForgettingRepository, KnownFact, TouchedMessage
+from src.storage.forgetting_repo import (
+    Change,
+    ForgettingRepository,
+    KnownFact,
+    Notice,
+    TouchedMessage,
+)
 from src.storage.memory_shelf_repo import message_number
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, Transaction
@@ -62,8 +68,12 @@ class Forgotten:
 
 @dataclass
 class _Plan:
-    """What goes: facts, whole messages, and sentences of messages that told no fact."""
+    """What goes: facts, whole messages, and sentences of messages that told no fact.
 
+    In a group nobody forgets for another: only what ``speaker_id`` said himself goes.
+    """
+
+    speaker_id: int | None = None
     facts: set[int] = field(default_factory=set)
     messages: set[int] = field(default_factory=set)
     sentences: dict[int, list[str]] = field(default_factory=dict)
@@ -85,6 +95,7 @@ class Forgetter:
         *,
         about: str = "",
         request_id: int | None = None,
+        speaker_id: int | None = None,
     ) -> Forgotten:
         """Forget exactly these facts (``fact-12``) and whole messages (``msg-12``).
 
@@ -93,12 +104,13 @@ class Forgetter:
             ids: What to forget.
             about: What of these messages is meant, where they told several things.
             request_id: The message in which the user asks for it; it is hidden with it.
+            speaker_id: Who asks, in a group; what others told stays.
         """
 
         def work(transaction: Transaction) -> Forgotten:
             self._repository.lock(transaction, owner)
-            known = self._repository.list_facts(transaction, owner)
-            plan = _Plan()
+            plan = _Plan(speaker_id)
+            known = self._known(transaction, owner, plan)
             plan.facts = {number for uid in ids if (number := fact_number(uid)) is not None}
             uids = {uid for uid in ids if message_number(uid) is not None} - {f"msg-{request_id}"}
             request = read_request(about)
@@ -119,6 +131,7 @@ class Forgetter:
         *,
         everything: bool = False,
         request_id: int | None = None,
+        speaker_id: int | None = None,
     ) -> Forgotten:
         """Forget what the words of a request mean: the one fact that surely fits.
 
@@ -127,16 +140,19 @@ class Forgetter:
             about: "that I play football", "кота"; the whole request does as well.
             everything: All that fits, unasked, also what no fact was made of.
             request_id: The message that is answered.
+            speaker_id: Who asks, in a group; what others told stays.
         """
         request = read_request(about)
 
         def work(transaction: Transaction) -> Forgotten:
             self._repository.lock(transaction, owner)
-            known = self._repository.list_facts(transaction, owner)
-            plan = _Plan()
+            plan = _Plan(speaker_id)
+            known = self._known(transaction, owner, plan)
             meant = self._meant(known, request, everything=everything)
             if everything or not meant:
-                plan.sentences = self._sentences(transaction, owner, request, known, request_id)
+                plan.sentences = self._sentences(
+                    transaction, owner, request, known, request_id, speaker_id
+                )
             asked = [fact for fact in meant if fact.is_living] or meant
             found = [Named(fact_uid(fact.id), fact.text) for fact in asked]
             found += [Named(f"msg-{id_}", " ".join(s)) for id_, s in plan.sentences.items()]
@@ -158,6 +174,10 @@ class Forgetter:
             self._repository.keep_private(transaction, owner, message_id)
 
         self._client.in_transaction(work)
+
+    def _known(self, transaction: Transaction, owner: Owner, plan: _Plan) -> list[KnownFact]:
+        facts = self._repository.list_facts(transaction, owner)
+        return [fact for fact in facts if _is_his(fact.speaker_id, plan.speaker_id)]
 
     def _meant(
         self, known: Sequence[KnownFact], request: Request, *, everything: bool
@@ -185,6 +205,7 @@ class Forgetter:
         request: Request,
         known: Sequence[KnownFact],
         request_id: int | None,
+        speaker_id: int | None,
     ) -> dict[int, list[str]]:
         """Sentences that told no fact and fit, by their messages."""
         if not request.words:
@@ -195,6 +216,8 @@ class Forgetter:
         quoted = [quote for fact in known for quote in fact.quotes.values()]
         for message in messages:
             if message.role != "user" or message.id == request_id or _asks(message.text):
+                continue
+            if not _is_his(message.sender_id, speaker_id):
                 continue
             for sentence in _split(message.text):
                 if _asks(sentence) or any(spans(sentence, quote) for quote in quoted):
@@ -219,6 +242,8 @@ class Forgetter:
             transaction, owner, facts=ids, ids=looked_at,
             beginnings={_beginning(lemma) for fact in gone for lemma in _all_words(fact)},
         )  # fmt: skip
+        his = {m.id for m in messages if _is_his(m.sender_id, plan.speaker_id)}
+        plan.messages &= his
         present = {message.id: message for message in messages if message.role == "user"}
         if not gone and not present.keys() & (plan.messages | plan.sentences.keys()):
             return Forgotten()
@@ -233,11 +258,16 @@ class Forgetter:
             texts = [present[number].text for number in plan.messages & present.keys()]
         number = self._repository.forget(
             transaction, owner, facts=ids, changes=changes,
-            quotes=_cut_quotes(changes, others), texts=texts,
+            quotes=_cut_quotes(changes, others), notice=Notice(texts, plan.speaker_id),
         )  # fmt: skip
         if request_id is not None:
             self._repository.hide_request(transaction, owner, request_id)
         return Forgotten(texts=tuple(texts), number=number)
+
+
+def _is_his(speaker_id: int | None, asker: int | None) -> bool:
+    """Whether it was said by the one who asks, or nobody but him could have said it."""
+    return asker is None or speaker_id in (None, asker)
 
 
 OtherQuote = tuple[int, int, str, str, int, str]

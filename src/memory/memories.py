@@ -46,6 +46,9 @@ class Undone(NamedTuple):
     restored: list[str]
 
 
+NEAR = 0.72  # similarity of what may be named as the nearest to what is not there
+
+
 class Memories:
     """One owner at a time: search, remember, forget, undo."""
 
@@ -114,11 +117,13 @@ class Memories:
         *,
         about: str = "",
         request_id: int | None = None,
+        speaker_id: int | None = None,
     ) -> Forgotten:
         """Forget these facts and whole messages; see ``Forgetter.forget``."""
         return await self._client.run(
-            self._forgetter.forget, owner, ids, about=about, request_id=request_id
-        )
+            self._forgetter.forget, owner, ids, about=about, request_id=request_id,
+            speaker_id=speaker_id,
+        )  # fmt: skip
 
     async def forget_about(
         self,
@@ -127,15 +132,19 @@ class Memories:
         *,
         everything: bool = False,
         request_id: int | None = None,
+        speaker_id: int | None = None,
     ) -> Forgotten:
         """Forget what a request surely means; when nothing does, say what comes nearest."""
         found = await self._client.run(
             self._forgetter.forget_about, owner, about, everything=everything,
-            request_id=request_id,
+            request_id=request_id, speaker_id=speaker_id,
         )  # fmt: skip
         if found.texts or found.ask or found.nearest or not about.strip():
             return found
-        query = Query(owner, about, datetime.now(UTC), limit=MAX_NEAREST, kinds=("memory",))
+        query = Query(
+            owner, about, datetime.now(UTC), limit=MAX_NEAREST, kinds=("memory",), threshold=NEAR,
+            speaker_id=speaker_id,
+        )  # fmt: skip
         hits = [hit for hit in await self.search(query) if hit.kind == "memory"]
         near = tuple(Named(fact_uid(hit.source_id), hit.text) for hit in hits[:MAX_NEAREST])
         return Forgotten(nearest=near)
@@ -154,25 +163,34 @@ class Memories:
         """How many facts hold."""
         return await self._client.run(self._shelf.count, owner)
 
-    async def undo(self, owner: Owner, memory_id: int | None = None) -> Undone | None:
-        """Take back the last replacement or forgetting, or the replacement by ``memory_id``."""
-        return await self._client.run(self._undo, owner, memory_id)
+    async def undo(
+        self, owner: Owner, memory_id: int | None = None, *, asker: int | None = None
+    ) -> Undone | None:
+        """Take back the last replacement or forgetting, or the replacement by ``memory_id``.
 
-    async def undo_forgetting(self, owner: Owner, number: int) -> Undone | None:
-        """Take back a certain forgetting, if it is not too late."""
+        In a group only what ``asker`` told, or wanted forgotten, himself.
+        """
+        return await self._client.run(self._undo, owner, memory_id, asker)
+
+    async def undo_forgetting(
+        self, owner: Owner, number: int, *, asker: int | None = None
+    ) -> Undone | None:
+        """Take back a certain forgetting, if it is not too late, and was the asker's."""
 
         def work(transaction: Transaction) -> Undone | None:
-            restored = self._undoing.restore(transaction, owner, number)
+            restored = self._undoing.restore(transaction, owner, number, asker)
             return None if restored is None else Undone(None, restored)
 
         return await self._client.run(self._client.in_transaction, work)
 
-    def _undo(self, owner: Owner, memory_id: int | None) -> Undone | None:
+    def _undo(self, owner: Owner, memory_id: int | None, asker: int | None) -> Undone | None:
         def work(transaction: Transaction) -> Undone | None:
-            replaced = self._shelf.find_replacement(transaction, owner, memory_id)
-            last = self._undoing.find_last(transaction, owner) if memory_id is None else None
+            replaced = self._shelf.find_replacement(transaction, owner, memory_id, asker)
+            last = None
+            if memory_id is None:
+                last = self._undoing.find_last(transaction, owner, asker)
             if last is not None and (replaced is None or last[1] > replaced.at):
-                restored = self._undoing.restore(transaction, owner, last[0])
+                restored = self._undoing.restore(transaction, owner, last[0], asker)
                 return Undone(None, restored or [])
             if replaced is None:
                 return None

@@ -325,7 +325,7 @@ class Retriever:
             text=document.text,
             said_at=document.said_at,
             score=ranked.score,
-            similarity=self._space.similarity(document.cosine or 0.0),
+            similarity=_similarity(self._space, document.cosine),
             channels=channels,
             memory_type=document.memory_type,
             retired=document.retired_at is not None,
@@ -334,6 +334,11 @@ class Retriever:
             author_id=document.author_id,
             quote=document.quote,
         )
+
+
+def _similarity(space: EmbeddingSpace, cosine: float | None) -> float:
+    """0 to 1, and 0 also for what has no vector yet."""
+    return space.similarity(cosine) if cosine is not None else 0.0
 
 
 def _is_wanted(document: CandidateDocument, query: Query) -> bool:

@@ -60,6 +60,23 @@ def parse_command(text: str) -> Command | None:
     return Command(match[1].lower(), match[2], (match[3] or "").strip()) if match else None
 
 
+@dataclass(frozen=True)
+class Called:
+    """A command with who called it.
+
+    Attributes:
+        owner: Whose memory it is about: the person, or the group.
+        language: The language of the reply.
+        argument: What stands after the name.
+        member: In a group, who called it.
+    """
+
+    owner: Owner
+    language: Language
+    argument: str = ""
+    member: int | None = None
+
+
 class CommandService:
     """Runs the commands of a user."""
 
@@ -81,7 +98,7 @@ class CommandService:
         self._memories = memories
         self._user_settings = user_settings
         self._client = client
-        self._commands: dict[str, Callable[[Owner, Language, str], Awaitable[str]]] = {
+        self._commands: dict[str, Callable[[Called], Awaitable[str]]] = {
             "start": self._say_start,
             "help": self._say_help,
             "mode": self._mode,
@@ -98,6 +115,7 @@ class CommandService:
         language: Language,
         thread_id: int = 0,
         argument: str = "",
+        member: int | None = None,
     ) -> str:
         """Run a command and return the reply.
 
@@ -107,50 +125,58 @@ class CommandService:
             language: The language of the reply.
             thread_id: The topic of a forum group, else 0.
             argument: What stands after the name.
+            member: In a group, who called it.
         """
         work = self._commands.get(command)
         if work is None:
             return say("unknown_command", language)
-        return await work(Owner(telegram_user_id, thread_id), language, argument)
+        owner = Owner(telegram_user_id, thread_id)
+        return await work(Called(owner, language, argument, member))
 
     async def get_mode(self, telegram_user_id: int) -> Mode:
         """The mode that the user chose."""
         settings = await self._client.run(self._user_settings.get, telegram_user_id)
         return settings.mode
 
-    async def _say_start(self, _owner: Owner, language: Language, _argument: str) -> str:
+    async def _say_start(self, called: Called) -> str:
         if self.has_model:
-            return say("start", language)
-        return f"{say('start', language)}\n\n{say('offline_note', language)}"
+            return say("start", called.language)
+        return f"{say('start', called.language)}\n\n{say('offline_note', called.language)}"
 
-    async def _say_help(self, _owner: Owner, language: Language, _argument: str) -> str:
-        return say("help", language)
+    async def _say_help(self, called: Called) -> str:
+        return say("help", called.language)
 
-    async def _mode(self, owner: Owner, language: Language, argument: str) -> str:
+    async def _mode(self, called: Called) -> str:
         """``/mode strict`` and ``/mode assistant`` set it; ``/mode`` alone says which it is."""
-        mode = MODES.get(argument.lower())
+        mode = MODES.get(called.argument.lower())
         if mode is None:
-            current = await self.get_mode(owner.telegram_user_id)
-            it_is = say(f"mode_is_{current}", language)
-            return f"{say('mode_unknown', language)}\n{it_is}" if argument else it_is
-        await self._client.run(self._user_settings.set_mode, owner.telegram_user_id, mode)
-        return say(f"mode_set_{mode}", language)
+            current = await self.get_mode(called.owner.telegram_user_id)
+            it_is = say(f"mode_is_{current}", called.language)
+            return f"{say('mode_unknown', called.language)}\n{it_is}" if called.argument else it_is
+        await self._client.run(self._user_settings.set_mode, called.owner.telegram_user_id, mode)
+        return say(f"mode_set_{mode}", called.language)
 
-    async def _undo(self, owner: Owner, language: Language, _argument: str) -> str:
+    async def _undo(self, called: Called) -> str:
         """Take back the last replacement, or the last forgetting."""
-        undone = await self._memories.undo(owner)
+        undone = await self._memories.undo(called.owner, asker=called.member)
         if undone is None:
-            return say("undo_nothing", language)
-        return undone_text(undone, language)
+            return say("undo_nothing", called.language)
+        return undone_text(undone, called.language)
 
-    async def _new(self, owner: Owner, language: Language, _argument: str) -> str:
+    async def _new(self, called: Called) -> str:
         """Wipe the conversation; facts survive it, and the reply says how many."""
-        await self._agent.start_new_conversation(owner.telegram_user_id, thread_id=owner.thread_id)
-        facts = await self._memories.count(owner)
+        await self._agent.start_new_conversation(
+            called.owner.telegram_user_id, thread_id=called.owner.thread_id
+        )
+        facts = await self._memories.count(called.owner)
         if not facts:
-            return say("new_done", language)
-        return f"{say('new_done', language)} {say('new_facts', language, count=facts)}"
+            return say("new_done", called.language)
+        return (
+            f"{say('new_done', called.language)} {say('new_facts', called.language, count=facts)}"
+        )
 
-    async def _stop(self, owner: Owner, language: Language, _argument: str) -> str:
-        stopped = await self._agent.was_stopped(owner.telegram_user_id, thread_id=owner.thread_id)
-        return say("stop_done" if stopped else "stop_nothing", language)
+    async def _stop(self, called: Called) -> str:
+        stopped = await self._agent.was_stopped(
+            called.owner.telegram_user_id, thread_id=called.owner.thread_id
+        )
+        return say("stop_done" if stopped else "stop_nothing", called.language)

@@ -26,6 +26,7 @@ class KnownFact:
         is_living: Whether it holds.
         superseded_by: What took its place.
         quotes: The exact words, by ``msg-<id>``.
+        speaker_id: In a group, the member who told it.
     """
 
     id: int
@@ -36,6 +37,7 @@ class KnownFact:
     is_living: bool
     superseded_by: int | None
     quotes: dict[str, str]
+    speaker_id: int | None
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class TouchedMessage:
         text: Without the time label.
         reply_to_id: What an answer answers.
         cites: Whether the answer names a forgotten fact, or its message, as its source.
+        sender_id: In a group, the member who wrote it.
     """
 
     id: int
@@ -55,6 +58,15 @@ class TouchedMessage:
     text: str
     reply_to_id: int | None
     cites: bool
+    sender_id: int | None
+
+
+@dataclass(frozen=True)
+class Notice:
+    """What the user is told to be forgotten; in a group, by which member, who may undo it."""
+
+    texts: Sequence[str]
+    asked_by: int | None = None
 
 
 @dataclass(frozen=True)
@@ -77,7 +89,7 @@ WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s FOR NO KEY UPDA
 SELECT_FACTS = """
 SELECT f.id, f.text, f.subject, f.relation, f.object, f.retired_at IS NULL, f.superseded_by,
        coalesce((SELECT jsonb_object_agg(s.uid, s.quote) FROM memory_sources s
-                 WHERE s.memory_id = f.id), '{}')
+                 WHERE s.memory_id = f.id), '{}'), f.speaker_id
 FROM memories f
 WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
 ORDER BY f.id
@@ -88,7 +100,8 @@ ORDER BY f.id
 SELECT_MESSAGES = """
 SELECT m.id, m.role, message_text(m.content), m.reply_to_id,
        EXISTS (SELECT 1 FROM answer_sources s WHERE s.answer_id = m.id
-               AND (s.memory_id = ANY(%(facts)s) OR s.message_id = ANY(%(ids)s)))
+               AND (s.memory_id = ANY(%(facts)s) OR s.message_id = ANY(%(ids)s))),
+       m.sender_id
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
   AND m.role IN ('user', 'assistant') AND NOT m.is_forgotten
@@ -297,7 +310,7 @@ class ForgettingRepository:
         facts: Collection[int],
         changes: Sequence[Change],
         quotes: Mapping[int, tuple[str, str]],
-        texts: Sequence[str],
+        notice: Notice,
     ) -> int:
         """Take the facts and the words away; returns the number under which it can be undone.
 
@@ -307,18 +320,18 @@ class ForgettingRepository:
             facts: Ids of the facts that go.
             changes: What becomes of messages.
             quotes: Quotes of other facts, before and after, by the id of the source.
-            texts: What the user is told to be forgotten.
+            notice: What is said of it, and who may undo it.
         """
         row = transaction.fetch_one(KEEP_ROWS, {"facts": list(facts)})
         kept: dict[str, Any] = dict(row[0]) if row else {}
-        kept["texts"] = list(texts)
+        kept["texts"], kept["asked_by"] = list(notice.texts), notice.asked_by
         kept["messages"] = [[c.message_id, c.before, c.after] for c in changes]
         kept["quotes"] = [[number, before, after] for number, (before, after) in quotes.items()]
         for number, (_, after) in quotes.items():
             set_quote(transaction, owner, number, after)
         transaction.execute(DELETE_FACTS, {**owner.columns(), "facts": list(facts)})
         self._change(transaction, owner, changes)
-        gone = [*texts, *(change.before for change in changes)]
+        gone = [*notice.texts, *(change.before for change in changes)]
         gone += [row["text"] for row in kept["facts"]]
         transaction.execute(CLEAR_QUOTED, {**owner.columns(), "gone": [g for g in gone if g]})
         for statement in (DELETE_RESULTS, DELETE_ORPHANED_ENTITIES):

@@ -79,6 +79,7 @@ SELECT f.id, f.text, max(old.retired_at) AS replaced_at
 FROM memories f JOIN memories old ON old.superseded_by = f.id
 WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s AND f.retired_at IS NULL
   AND (%(memory_id)s::bigint IS NULL OR f.id = %(memory_id)s)
+  AND (f.speaker_id IS NULL OR f.speaker_id = %(asker)s)
   AND old.retired_reason = 'replaced'
   AND old.telegram_user_id = %(owner)s AND old.thread_id = %(thread_id)s
 GROUP BY f.id, f.text
@@ -160,11 +161,18 @@ class MemoryShelfRepository:
         return int(row[0]) if row else 0
 
     def find_replacement(
-        self, transaction: Transaction, owner: Owner, memory_id: int | None = None
+        self,
+        transaction: Transaction,
+        owner: Owner,
+        memory_id: int | None = None,
+        asker: int | None = None,
     ) -> Replacement | None:
-        """The last replacement, or that by ``memory_id``; None when there is none."""
+        """The last replacement, or that by ``memory_id``; None when there is none.
+
+        In a group only that of what ``asker`` told himself.
+        """
         row = transaction.fetch_one(
-            SELECT_LAST_REPLACEMENT, {**owner.columns(), "memory_id": memory_id}
+            SELECT_LAST_REPLACEMENT, {**owner.columns(), "memory_id": memory_id, "asker": asker}
         )
         return Replacement(*row) if row else None
 

@@ -19,11 +19,12 @@ from src.storage.purge_repo import UNDO_SECONDS
 from src.storage.search_index_repo import NewDocument, add_documents, reset_vectors, reword
 from src.storage.tool_result_repo import DELETE_RESULTS
 
-# A forgetting that can still be taken back, once.
+# A forgetting that can still be taken back, once; in a group by the member who wanted it.
 TAKE_FORGETTING = """
 DELETE FROM forgettings
 WHERE id = %(id)s AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
   AND created_at > now() - make_interval(secs => %(seconds)s)
+  AND (kept ->> 'asked_by' IS NULL OR kept ->> 'asked_by' = %(asker)s::text)
 RETURNING kept
 """
 
@@ -89,6 +90,7 @@ SELECT_LAST = """
 SELECT id, created_at FROM forgettings
 WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
   AND created_at > now() - make_interval(secs => %(seconds)s)
+  AND (kept ->> 'asked_by' IS NULL OR kept ->> 'asked_by' = %(asker)s::text)
 ORDER BY id DESC LIMIT 1
 """
 
@@ -105,9 +107,11 @@ class UndoRepository:
         self._terms = terms
         self._fact_terms = fact_terms
 
-    def find_last(self, transaction: Transaction, owner: Owner) -> tuple[int, datetime] | None:
-        """The number and the time of the newest forgetting that can be taken back."""
-        parameters = {**owner.columns(), "seconds": UNDO_SECONDS}
+    def find_last(
+        self, transaction: Transaction, owner: Owner, asker: int | None = None
+    ) -> tuple[int, datetime] | None:
+        """The number and the time of the newest forgetting that ``asker`` can take back."""
+        parameters = {**owner.columns(), "seconds": UNDO_SECONDS, "asker": asker}
         row = transaction.fetch_one(SELECT_LAST, parameters)
         return (int(row[0]), row[1]) if row else None
 
@@ -116,6 +120,7 @@ class UndoRepository:
         transaction: Transaction,
         owner: Owner,
         number: int,
+        asker: int | None = None,
     ) -> list[str] | None:
         """Take a forgetting back; the texts that are known again, None when it is too late.
 
@@ -123,8 +128,9 @@ class UndoRepository:
             transaction: The caller's.
             owner: Whose it is.
             number: As ``ForgettingRepository.forget`` returned it.
+            asker: Who wants it back, in a group.
         """
-        parameters = {**owner.columns(), "id": number, "seconds": UNDO_SECONDS}
+        parameters = {**owner.columns(), "id": number, "seconds": UNDO_SECONDS, "asker": asker}
         row = transaction.fetch_one(TAKE_FORGETTING, parameters)
         if row is None:
             return None

@@ -19,7 +19,7 @@ from src.storage.conversation_repo import (
 )
 from src.storage.erasure_repo import ErasureRepository
 from src.storage.extraction_repo import ExtractionRepository
-from src.storage.forgetting_repo import ForgettingRepository
+from src.storage.forgetting_repo import ForgettingRepository, Notice
 from src.storage.memory_repo import MemoryRepository
 from src.storage.memory_rows import NewMemory, Source
 from src.storage.memory_shelf_repo import MemoryShelfRepository
@@ -82,7 +82,9 @@ def forget(client: PgClient, owner: Owner, fact: int) -> int:
     """Forget a fact and nothing of its message; the number of the forgetting."""
     repository = ForgettingRepository(terms)
     return client.in_transaction(
-        lambda t: repository.forget(t, owner, facts=[fact], changes=[], quotes={}, texts=["x"])
+        lambda t: repository.forget(
+            t, owner, facts=[fact], changes=[], quotes={}, notice=Notice(["x"])
+        )
     )
 
 

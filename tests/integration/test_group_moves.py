@@ -16,7 +16,7 @@ from src.memory.facts import Fact
 from src.memory.terms import terms
 from src.memory.writer import fact_terms
 from src.storage.conversation_repo import KEEP_UNREAD, ConversationRepository
-from src.storage.forgetting_repo import ForgettingRepository
+from src.storage.forgetting_repo import ForgettingRepository, Notice
 from src.storage.memory_repo import MemoryRepository, NewMemory, Source
 from src.storage.memory_shelf_repo import MemoryShelfRepository
 from src.storage.owner import Owner
@@ -96,7 +96,7 @@ class Group:
         repository = ForgettingRepository(terms)
         return self.client.in_transaction(
             lambda t: repository.forget(
-                t, self.owner, facts=[fact], changes=[], quotes={}, texts=["lost"]
+                t, self.owner, facts=[fact], changes=[], quotes={}, notice=Notice(["lost"])
             )
         )
 

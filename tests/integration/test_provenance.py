@@ -14,9 +14,11 @@ from src.memory.imitations import escaped
 from src.memory.voices import Voice
 from src.services.agent_service import Turn
 from src.storage.conversation_repo import TelegramOrigin
+from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
 from src.storage.purge_repo import PurgeRepository
 from src.storage.turn_repo import StoredAnswer
+from src.texts import say
 from tests.fakes.openai_server import Reply
 from tests.integration.agent_rig import Rig, incoming, open_rig
 from tests.integration.memory_rig import (
@@ -236,6 +238,42 @@ async def test_in_a_group_nobody_s_facts_answer_for_another(quiet_group: Group) 
     assert "орех" in asked.text
     asked = await quiet_group.say(BORIS, "Что ты обо мне знаешь?")
     assert "орех" in asked.text and "Киев" not in asked.text
+
+
+async def test_in_a_group_nobody_forgets_for_another(quiet_group: Group) -> None:
+    await quiet_group.say(BORIS, "У меня аллергия на орехи")
+    await quiet_group.say(ANNA, "Я живу в Киеве")
+    known = quiet_group.facts()
+    for words in ("Забудь, что у меня аллергия на орехи", "Удали всё про орехи", "Забудь всё"):
+        await quiet_group.say(ANNA, words)
+        assert quiet_group.facts() == known
+    asked = await quiet_group.say(ANNA, "Забудь всё, что ты обо мне знаешь")
+    assert asked.text == say("forget_group", "ru")
+    await quiet_group.say(BORIS, "Забудь, что у меня аллергия на орехи")
+    assert quiet_group.facts() == [("Я живу в Киеве", "Анна")]
+    memories, owner = quiet_group.rig.core.memory.memories, Owner(quiet_group.id)
+    assert await memories.undo(owner, asker=ANNA) is None, "nor remembers what another forgot"
+    assert await memories.undo(owner, asker=BORIS) is not None
+    assert quiet_group.facts() == known
+
+
+async def test_a_model_forgets_in_a_group_only_what_the_one_who_asks_has_said(
+    group: Group,
+) -> None:
+    tea = "Люблю чай"
+    await group.say(BORIS, tea, saved(fact(tea)), "Ясно.")
+    [(number, source)] = group.rig.rows(
+        "SELECT f.id, s.uid FROM memories f JOIN memory_sources s ON s.memory_id = f.id"
+        " WHERE f.telegram_user_id = %(group)s",
+        group=group.id,
+    )
+    for ids in ([f"fact-{number}"], [source]):
+        await group.say(ANNA, "Забудь это", called("forget_fact", ids=ids), "Нет.")
+        assert group.facts() == [(tea, "Борис")]
+    hidden = "SELECT 1 FROM messages WHERE is_forgotten AND message_text(content) = %(tea)s"
+    assert group.rig.rows(hidden, tea=tea) == []
+    await group.say(BORIS, "Забудь это", called("forget_fact", ids=[f"fact-{number}"]), "Да.")
+    assert group.facts() == []
 
 
 async def test_facts_of_members_replace_and_repeat_only_their_own(group: Group) -> None:

@@ -340,3 +340,83 @@ def test_whatever_is_written_what_is_told_are_pieces_of_it(text: str) -> None:
     wanted = forget_request(text)
     assert wanted is None or all(word in text for word in wanted.about.split())
     assert asks_to_keep_private(text) in (True, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        (
+            "hey! i'm Tom, 29, electrician from Cardiff",
+            [("name", "Tom"), ("age", "29"), ("works_as", "electrician from Cardiff")],
+        ),
+        ("Я Стас, инженер по лифтам", [("name", "Стас"), ("works_as", "инженер по лифтам")]),
+        ("i'm a site manager now", [("works_as", "site manager")]),
+        ("в марте переехала в Пермь", [("lives_in", "Пермь")]),
+        ("я аллергик на мёд", [("allergic_to", "мёд")]),
+        ("живу в Твери, замужем за Денисом", [("lives_in", "Твери"), ("married_to", "Денисом")]),
+        ("I drive a school bus for a living", [("works_as", "drive a school bus for a living")]),
+        ("I'm older now", [("other", "I'm older now")]),
+    ],
+)  # fmt: skip
+def test_what_a_line_tells_of_its_user_is_told_apart(
+    text: str, facts: list[tuple[str, str]]
+) -> None:
+    assert [(fact.relation, fact.object) for fact in statements(text)] == facts
+
+
+@pytest.mark.parametrize(
+    ("text", "subjects"),
+    [
+        ("Anna's birthday is 5 May", ["anna"]),
+        ("Её зовут Рекс", ["somebody"]),
+        ("продал Ниву соседу", ["user"]),
+        ("дриль я віддав сусідові", ["user"]),
+        ("У меня есть собака. Её зовут Рекс", ["dog"]),
+        ("My grandmother turned ninety", ["grandmother"]),
+    ],
+)
+def test_whom_a_line_is_about(text: str, subjects: list[str]) -> None:
+    assert [fact.subject for fact in statements(text)] == subjects
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "write me a poem", "помоги мне с домашкой", "Ignore previous instructions", "I like it",
+        "я тебя люблю", "You are wrong", "Don't forget the milk", "у меня вопрос", "I'm bored",
+        "мне нравится твой ответ", "Посоветуй мне фильм",
+    ],
+)  # fmt: skip
+def test_orders_and_talk_to_the_bot_tell_nothing(text: str) -> None:
+    assert statements(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "about"),
+    [
+        ("Можешь забыть про мою собаку?", "мою собаку"),
+        ("Could you forget my address?", "my address"),
+        ("Привет! Забудь про кота", "кота"),
+        ("forget about my dog please", "my dog"),
+        ("удали мой адрес из памяти", "мой адрес"),
+        ("Давай забудем про Олега", "Олега"),
+        ("Забудь навсегда про Макса", "Макса"),
+        ("Ты забыл, что я люблю?", None),
+        ("я забыл зонт", None),
+    ],
+)
+def test_a_request_to_forget_may_be_polite_and_is_never_a_question(
+    text: str, about: str | None
+) -> None:
+    wanted = forget_request(text)
+    assert (wanted.about if wanted else None) == about
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["не запоминай это я беременна", "I'm broke don't remember this",
+     "я беременна не запоминай это", "Позичила кумі гроші, але цього не запам'ятовуй",
+     "Не запоминай, что я курю"],
+)  # fmt: skip
+def test_a_request_for_silence_needs_no_signs(text: str) -> None:
+    assert asks_to_keep_private(text)

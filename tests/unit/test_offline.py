@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from src.graph.tools.current_time import build_current_time
 from src.llm.chat import ModelCaller
 from src.llm.offline.model import MAX_CALLS, SEARCHED, OfflineChatModel, answer
-from src.llm.offline.replies import SIMILAR
+from src.llm.offline.replies import LEAD, SIMILAR, SIMILAR_IF_SOME
 from src.llm.offline.statements import MAX_FACTS, statements
 from src.llm.prompts.assistant import SYSTEM_PROMPT
 from src.llm.prompts.conflicts import Conflict, Conflicts, conflict_messages
@@ -248,13 +248,33 @@ def test_questions_and_small_talk_are_never_quoted() -> None:
     assert reply(prompt("Где кот?", found("Где мой кот?", "как там кот"))) == UNKNOWN_RU
 
 
-def test_what_shares_no_word_is_quoted_only_when_it_is_very_close_in_meaning() -> None:
-    far = {"text": "Я люблю чай", "similarity": SIMILAR - 0.01}
+def test_what_shares_no_word_is_quoted_only_when_it_is_far_nearer_than_all_else() -> None:
+    far = {"text": "Я люблю чай", "similarity": SIMILAR - LEAD - 0.01}
     near = {"text": "Плащ от дождя висит дома", "similarity": SIMILAR}
+    rival = {"text": "Вчера был дождь", "similarity": SIMILAR - LEAD / 2}
     word = {"text": "Мой зонт сломан", "similarity": 0.1}
     assert numbers_quoted("Где зонт?", far, near) == ["[2]"]
-    assert numbers_quoted("Где зонт?", far, near, word) == ["[3]"]
     assert reply(prompt("Где зонт?", found(far))) == UNKNOWN_RU
+    assert reply(prompt("Где зонт?", found(far, near, rival))) == UNKNOWN_RU
+    assert reply(prompt("Где зонт?", found({**near, "similarity": SIMILAR - 0.01}))) == UNKNOWN_RU
+    assert numbers_quoted("Где зонт?", far, near, word) == ["[3]"]
+
+
+def test_what_shares_some_words_is_quoted_when_it_is_near_as_well() -> None:
+    shares_half = "Мой зонт сломан"
+    for similarity, is_quoted in ((SIMILAR_IF_SOME, True), (SIMILAR_IF_SOME - 0.01, False)):
+        rival = {"text": "Вчера был дождь", "similarity": similarity}
+        memory = {"text": shares_half, "similarity": similarity}
+        quoted = numbers_quoted("Где чинят зонт?", memory, rival) if is_quoted else None
+        answer = reply(prompt("Где чинят зонт?", found(memory, rival)))
+        assert quoted == ["[1]"] if is_quoted else answer == UNKNOWN_RU
+    unknown = {"text": shares_half, "similarity": 0.0}  # it has no vector yet
+    assert numbers_quoted("Где чинят зонт?", unknown) == ["[1]"]
+
+
+def test_a_summary_is_nobody_s_words() -> None:
+    summary = {"id": "summary-1", "uid": "summary-1", "text": "Пользователь говорил: «Мой зонт»"}
+    assert reply(prompt("Где зонт?", found(summary))) == UNKNOWN_RU
 
 
 @pytest.mark.parametrize(
@@ -465,6 +485,23 @@ def test_facts_are_extracted_from_what_the_user_said_and_from_nothing_else() -> 
         ("msg-5", "lives_in", "Leeds"),
     ]
     assert filled(extraction_messages([], {}), ExtractedFacts) == ExtractedFacts()
+
+
+def extracted_from(text: str) -> list[str]:
+    """The texts of the facts that are extracted from one message."""
+    messages = [{"uid": "msg-1", "role": "user", "said_at": "x", "text": text}]
+    extracted = filled(extraction_messages(messages, {}), ExtractedFacts)
+    assert isinstance(extracted, ExtractedFacts)
+    return [fact.text for fact in extracted.facts]
+
+
+def test_nothing_is_extracted_from_requests_nor_beside_what_was_cut_out() -> None:
+    for text in ("Забудь, что я курю", "Forget my address", "Не запоминай: я курю", "Где я живу?"):
+        assert extracted_from(text) == []
+    assert extracted_from("Меня зовут Анна, […] и живу в Омске") == [
+        "Меня зовут Анна",
+        "живу в Омске",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,8 @@ async def forget_knowledge(
         texts = await _forget(state, context, query, memories=memories, caller=caller)
         lines = [say("forgot", context.language, text=text) for text in dict.fromkeys(texts)]
         answer = "\n".join(lines) or say("forgot_nothing", context.language)
+    elif asks_to_forget_all(context.text) and context.owner.telegram_user_id < 0:
+        answer = say("forget_group", context.language)
     elif asks_to_forget_all(context.text):
         context.asks = "erase_all"  # the service asks whether he means it
         answer = ""
@@ -71,7 +73,8 @@ async def _forget(
     shown = {name: hit_id(hit) for hit in hits for name in (hit.uid, hit_id(hit))}
     ids = [shown[uid] for uid in dict.fromkeys(chosen.uids) if uid in shown]
     forgotten = await memories.forget(
-        context.owner, ids, about=query, request_id=context.message_id
-    )
+        context.owner, ids, about=query, request_id=context.message_id,
+        speaker_id=context.speaker_id,
+    )  # fmt: skip
     context.forgetting = forgotten.number
     return list(forgotten.texts)

@@ -41,12 +41,14 @@ def build_forget_fact(memories: Memories) -> BaseTool:
         context: TurnContext = runtime.context
         if ids:
             found = await memories.forget(
-                context.owner, ids[:MAX_IDS], request_id=context.message_id
-            )
+                context.owner, ids[:MAX_IDS], request_id=context.message_id,
+                speaker_id=context.speaker_id,
+            )  # fmt: skip
         else:
             found = await memories.forget_about(
-                context.owner, about, everything=everything, request_id=context.message_id
-            )
+                context.owner, about, everything=everything, request_id=context.message_id,
+                speaker_id=context.speaker_id,
+            )  # fmt: skip
         context.forgetting = found.number or context.forgetting
         return json.dumps(
             {

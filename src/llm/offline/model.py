@@ -8,23 +8,19 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from langchain_core.callbacks import (
-    AsyncCallbackManagerForLLMRun,
-    CallbackManagerForLLMRun,
-)
+from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import (
     AIMessage,
-    AIMessageChunk,
     BaseMessage,
     HumanMessage,
     SystemMessage,
     ToolMessage,
 )
-from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 
@@ -32,10 +28,11 @@ from src.language.requests import CORRECTION, ForgetRequest, asks_to_keep_privat
 from src.language.sentences import FOLD, is_question, sentences
 from src.language.time_questions import asked_place, describe_time
 from src.llm.offline.replies import corrected, describe_forgotten, describe_saved, quote_found
-from src.llm.offline.statements import statements
+from src.llm.offline.statements import TOLD, statements
 from src.llm.offline.tasks import do_task, fill_form
 from src.llm.prompts.new_words import NewWords, own_words_of
 from src.llm.prompts.time_label import strip_time_label
+from src.memory.facts import Fact
 from src.texts import LANGUAGES, Language, detect_language, say
 
 SEARCHED = 20  # results that are looked at
@@ -74,31 +71,8 @@ class OfflineChatModel(BaseChatModel):
         form: str | None = None,
         **kwargs: Any,  # noqa: ARG002
     ) -> ChatResult:
-        message = answer(messages, tool_names, form=form)
-        return ChatResult(generations=[ChatGeneration(message=message)])
-
-    def _stream(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,  # noqa: ARG002
-        run_manager: CallbackManagerForLLMRun | None = None,  # noqa: ARG002
-        tool_names: Sequence[str] = (),
-        form: str | None = None,
-        **kwargs: Any,  # noqa: ARG002
-    ) -> Iterator[ChatGenerationChunk]:
-        message = answer(messages, tool_names, form=form)
-        chunk = AIMessageChunk(content=message.content, tool_calls=message.tool_calls)
-        yield ChatGenerationChunk(message=chunk)
-
-    async def _astream(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,  # noqa: ARG002
-        **kwargs: Any,
-    ) -> AsyncIterator[ChatGenerationChunk]:
-        for chunk in self._stream(messages, stop, None, **kwargs):
-            yield chunk
+        found = answer(messages, tool_names, form=form)
+        return ChatResult(generations=[ChatGeneration(message=found)])
 
 
 def answer(
@@ -159,7 +133,7 @@ def _calls(said: Sequence[NewWords], wanted: ForgetRequest | None) -> list[Call]
         meant = wanted if own is None or own.is_last else own
         done = _asked_for(text, meant) if words["is_asked"] else []
         if not done:
-            calls += [("save_user_fact", _named(s.arguments(), words)) for s in statements(text)]
+            calls += [("save_user_fact", _named(fact, words)) for fact in statements(text)]
         if not done and words["is_asked"]:
             questions += [sentence for sentence in sentences(text) if is_question(sentence)]
         calls += done
@@ -182,9 +156,9 @@ def _asked_for(text: str, wanted: ForgetRequest | None) -> list[Call]:
     return []
 
 
-def _named(arguments: dict[str, Any], words: NewWords) -> dict[str, Any]:
+def _named(fact: Fact, words: NewWords) -> dict[str, Any]:
     """The arguments of a fact with the message that tells it."""
-    return arguments | ({"message": words["uid"]} if words["uid"] else {})
+    return fact.model_dump(include=TOLD) | ({"message": words["uid"]} if words["uid"] else {})
 
 
 def _corrects(text: str) -> bool:
@@ -227,7 +201,8 @@ def _said_to(result: ToolMessage, text: str, language: Language) -> str:
         case "forget_fact":
             return describe_forgotten(found, language)
         case "forget_everything":
-            return say("forget_everything_ask", language)
+            is_asked = found.get("confirm", False)
+            return say("forget_everything_ask" if is_asked else "forget_group", language)
         case "keep_private":
             return say("kept_private", language)
         case "current_time" if result.status != "error":
@@ -274,15 +249,8 @@ def _unknown(language: Language) -> str:
 
 
 def _message(calls: Sequence[Call]) -> AIMessage:
-    return AIMessage(
-        content="",
-        tool_calls=[
-            {
-                "name": name,
-                "args": arguments,
-                "id": f"call_{uuid.uuid4().hex}",
-                "type": "tool_call",
-            }
-            for name, arguments in calls
-        ],
-    )
+    named = [
+        {"name": name, "args": arguments, "id": f"call_{uuid.uuid4().hex}", "type": "tool_call"}
+        for name, arguments in calls
+    ]
+    return AIMessage(content="", tool_calls=named)

@@ -11,7 +11,7 @@ from typing import Any
 from src.language.content import ANSWER_KINDS, EMPTY_WORDS, Lemmas, content
 from src.language.kin import ANIMALS, kin_of
 from src.language.morphology import lemmas, words
-from src.language.relation_questions import asked_relations, relation_term
+from src.language.relation_questions import asked_relations, endings_of, relation_term
 from src.language.requests import asks_to_keep_private, forget_request
 from src.language.sentences import FOLD
 from src.llm.offline.statements import statements
@@ -22,8 +22,13 @@ LISTED = 20  # lines of an overview
 SHARED = 0.5  # of the content words of a question must stand in what answers it
 NAMED = 0.3  # of them, where one is the name of whom it is about
 BEHIND = 0.34  # what shares so much less than the best is left out
-# Of 59 facts that do not answer a question, one reaches this similarity in one case of ten.
-SIMILAR = 0.78
+# How similar must be what shares most of the words with the question, or only some. Without a
+# shared word it must be SIMILAR and lead by LEAD; so may what shares some. Measured by
+# ``python -m benchmarks.irrelevance``: less than one in ten answers to what was never told.
+MOST = 0.6
+SIMILAR_IF_MOST, SIMILAR_IF_SOME, SIMILAR = 0.5, 0.76, 0.7
+LEAD = 0.05
+OF_ANOTHER = -1.0
 HISTORY = re.compile(
     r"раньше|прежде|прежн|бывш|когда-то|раніше|колись|колишн|before|previous|used to|"
     r"former",
@@ -79,14 +84,36 @@ def answering(records: Sequence[Record], question: str) -> list[Record]:
     """
     if Asked(question).is_of_asker:
         records = [r for r in records if r.get("of_asker", True)]  # nobody answers for another
-    told = [r for r in records if _id(r).startswith("fact-") or _tells(r["text"])]
+    told = [r for r in records if _is_told(r)]
     asked = Asked(question, told)
     scores = {_id(r): asked.score(r) for r in told}
+    scores = {_id(r): _weighed(scores[_id(r)], r, told) for r in told}
     for record in told:
         if successor := record.get("replaced_by"):
             scores[successor] = max(scores.get(successor, 0.0), scores[_id(record)])
     best = max(scores.values(), default=0.0)
     return [r for r in told if scores[_id(r)] > max(0.0, best - BEHIND)]
+
+
+def _weighed(score: float, record: Record, told: Sequence[Record]) -> float:
+    """The share of the words, where the similarity does not speak against it; else 0.
+
+    Without a shared word, what is far more similar than everything else counts as sharing some.
+    """
+    similarity = _similarity(record)
+    if score < 0 or score == 1 or not similarity:  # 0: it has no vector yet
+        return max(score, 0.0)
+    leads = (
+        similarity - max((_similarity(r) for r in told if r is not record), default=0.0) >= LEAD
+    )
+    if score == 0:
+        return NAMED if leads and similarity >= SIMILAR else 0.0
+    is_close = similarity >= (SIMILAR_IF_MOST if score >= MOST else SIMILAR_IF_SOME)
+    return score if is_close or (leads and similarity >= SIMILAR_IF_MOST) else 0.0
+
+
+def _similarity(record: Record) -> float:
+    return float(record.get("similarity", 0))
 
 
 class Asked:
@@ -106,34 +133,37 @@ class Asked:
         for same in SAME_RELATIONS:
             terms = {relation_term(relation) for relation in same}
             self._relations |= terms if terms & self._relations else set()
+        self._ends = endings_of(self._relations)
         self._wants_name = ASKS_NAME.search(folded) is not None
         own = lemma_set(word for word in found if kin_of(word))
         self._wanted = [forms for forms in _wanted(question) if not forms & own]
         self._aliases = _aliases(self._roles, records)
 
     def score(self, record: Record) -> float:
-        """0 when it does not answer; else up to 1, the share of what is asked."""
+        """Up to 1, the share of what is asked; below 0 when it is about somebody else."""
         text = record["text"]
         there = lemma_set(words(text))
         is_named = bool(self._names & there)
         if self._names and not is_named and not self._roles:
-            return 0.0
+            return OF_ANOTHER
         if self._roles and not (self._speaks_of_role(text) or is_named):
-            return 0.0
+            return OF_ANOTHER
         told = statements(text)
         subjects = {statement.subject for statement in told}
         if self._is_about_me and subjects and "user" not in subjects and not is_named:
-            return 0.0
+            return OF_ANOTHER
         if self._relations & {relation_term(s.relation) for s in told} and (
             self._roles or not self._is_about_me or "user" in subjects
         ):
             return 1.0
+        if any(re.search(end, text.lower().translate(FOLD)) for end in self._ends):
+            return 1.0  # "we broke up" answers "do I have a girlfriend?"
         if not self._wanted or (self._wants_name and self._roles):
-            return 1.0 if self._roles and (not self._wants_name or _has_name(text)) else 0.0
+            return 1.0 if self._roles and (not self._wants_name or _has_name(text)) else OF_ANOTHER
         share = sum(bool(forms & there) for forms in self._wanted) / len(self._wanted)
         if share >= SHARED or (is_named and share >= NAMED):
             return share
-        return max(share, NAMED) if float(record.get("similarity", 0)) >= SIMILAR else 0.0
+        return 0.0
 
     def _speaks_of_role(self, text: str) -> bool:
         found = words(text)
@@ -174,6 +204,12 @@ def _stands_alone(now: Sequence[Record], past: Record, question: str) -> bool:
 
 def _id(record: Record) -> str:
     return str(record.get("id") or record["uid"])
+
+
+def _is_told(record: Record) -> bool:
+    """Whether it is a fact, or a message that tells something; a summary is nobody's words."""
+    kind = str(record.get("id") or record.get("uid")).partition("-")[0]
+    return kind == "fact" or (kind != "summary" and _tells(record["text"]))
 
 
 def _tells(text: str) -> bool:
@@ -238,7 +274,9 @@ def _wanted(question: str) -> list[Lemmas]:
 
 
 def _overview(found: dict[str, Any], language: Language) -> str | None:
-    lines = [_line(r, language) for r in _records(found) if r.get("holds", True)][:LISTED]
+    holding = [r for r in _records(found) if r.get("holds", True)]
+    told = [r for r in holding if _is_told(r)] or holding
+    lines = [_line(r, language) for r in told[:LISTED]]
     key = f"offline_overview_{found['overview']}"
     return f"{say(key, language)}\n\n" + "\n".join(lines) if lines else None
 

@@ -6,47 +6,24 @@ as it stands.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 from src.language.clauses import THIRD_PERSON_SUBJECT, clauses, subject_of
 from src.language.kin import KIN
 from src.language.relation_statements import told_of_another, told_of_himself
 from src.language.sentences import FOLD, MAX_SENTENCE, TAG, is_wish, sentences, told
+from src.memory.facts import WISH, Fact
 
 MAX_FACTS = 12  # of one message
+# What the rules know of a fact.
+TOLD = {"text", "quote", "memory_type", "importance", "subject", "relation", "object"}
 PREFERENCES = frozenset({"likes", "dislikes", "favourite", "diet"})
 WISH_IMPORTANCE = 8
 FAMILY = 8  # importance of what is told of kin
 OTHER = 5
 
 
-@dataclass(frozen=True)
-class Statement:
-    """One thing that the user told; ``text`` is an exact piece of his message."""
-
-    text: str
-    subject: str = "user"
-    relation: str = "other"
-    object: str = ""
-    memory_type: str = "user_fact"
-    importance: int = OTHER
-
-    def arguments(self) -> dict[str, str | int]:
-        """As ``save_user_fact`` and the forms of facts take it."""
-        return {
-            "text": self.text,
-            "quote": self.text,
-            "memory_type": self.memory_type,
-            "importance": self.importance,
-            "subject": self.subject,
-            "relation": self.relation,
-            "object": self.object or self.text,
-        }
-
-
-def statements(text: str) -> list[Statement]:
-    """What a message tells, in its order; at most MAX_FACTS."""
-    found: list[Statement] = []
+def statements(text: str) -> list[Fact]:
+    """What a message tells, in its order, at most MAX_FACTS; each text is a piece of it."""
+    found: list[Fact] = []
     place = 0
     for sentence in sentences(text):
         place = text.index(sentence, place)
@@ -56,8 +33,8 @@ def statements(text: str) -> list[Statement]:
         if is_wish(sentence):
             wish = TAG.sub("", sentence).rstrip(".!… ")
             found.append(
-                Statement(
-                    wish, relation="wish", memory_type="preference", importance=WISH_IMPORTANCE
+                Fact(
+                    text=wish, relation=WISH, memory_type="preference", importance=WISH_IMPORTANCE
                 )
             )
             continue
@@ -69,22 +46,30 @@ def statements(text: str) -> list[Statement]:
     return found[:MAX_FACTS]
 
 
-def _continued(statement: Statement, text: str, end: int) -> Statement:
+def _continued(statement: Fact, text: str, end: int) -> Fact:
     """The statement with what is said of it up to ``end``: "У меня есть собака. Её зовут Рекс"."""
     start = text.rfind(statement.text, 0, end)
     longer = text[start:end].rstrip(".!… ")
-    return replace(statement, text=longer) if len(longer) <= MAX_SENTENCE else statement
+    if len(longer) > MAX_SENTENCE:
+        return statement
+    return statement.model_copy(update={"text": longer, "quote": longer})
 
 
-def read(clause: str) -> Statement:
+def read(clause: str) -> Fact:
     """A clause with the relation that the table knows, or as it stands."""
     subject = subject_of(clause)
     relation = told_of_himself(clause) if subject == "user" else told_of_another(clause)
     importance = FAMILY if subject in KIN.values() else OTHER
     if relation is None:
-        return Statement(clause, subject, importance=importance)
+        return Fact(text=clause, subject=subject, importance=importance)
     if subject == "user":
         importance = relation.importance
     is_preference = relation.name.partition("_")[0] in PREFERENCES
-    kind = "preference" if is_preference else "user_fact"
-    return Statement(clause, subject, relation.name, relation.object, kind, importance)
+    return Fact(
+        text=clause,
+        subject=subject,
+        relation=relation.name,
+        object=relation.object,
+        memory_type="preference" if is_preference else "user_fact",
+        importance=importance,
+    )

@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from src.language.content import shared
+from src.language.plain_text import CUT
 from src.language.relation_table import BY_NAME
-from src.language.requests import forget_request
+from src.language.requests import asks_to_keep_private, forget_request
 from src.language.sentences import is_question
 from src.llm.offline.replies import answering
-from src.llm.offline.statements import Statement, statements
+from src.llm.offline.statements import TOLD, statements
 from src.llm.prompts.reasoning import ANSWER_PROMPT, UNKNOWN
 from src.llm.prompts.summary import MERGE_PROMPT, SUMMARY_PROMPT
+from src.memory.facts import Fact
 from src.texts import detect_language, say
 
 QUOTED = 3  # quotes of one answer
@@ -47,9 +49,16 @@ def _extracted_facts(prompt: str) -> dict[str, Any]:
             _form(statement, str(record.get("uid", "")))
             for record in _records(prompt, "messages")
             if record.get("role") == "user" and not any(key.endswith("_from") for key in record)
-            for statement in statements(str(record.get("text", "")))
+            for statement in _told(str(record.get("text", "")))
         ]
     }
+
+
+def _told(text: str) -> list[Fact]:
+    """What a message tells, also around what was cut out of it; a request tells nothing."""
+    if forget_request(text) is not None or asks_to_keep_private(text):
+        return []
+    return [statement for part in text.split(CUT) for statement in statements(part)]
 
 
 def _conflicts(prompt: str) -> dict[str, Any]:
@@ -114,8 +123,8 @@ def _merged(prompt: str) -> str:
     return " ".join(str(r.get("summary", "")) for r in _records(prompt, "history_summary"))
 
 
-def _form(statement: Statement, uid: str) -> dict[str, Any]:
-    return {**statement.arguments(), "message": uid}
+def _form(fact: Fact, uid: str) -> dict[str, Any]:
+    return {**fact.model_dump(include=TOLD), "message": uid}
 
 
 def _records(prompt: str, tag: str) -> Iterator[dict[str, Any]]:

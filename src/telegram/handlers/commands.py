@@ -49,6 +49,7 @@ async def run_command(
         thread_id=stored.thread_id,
         language=language,
         argument=command.argument,
+        member=stored.user_id,
     )
     if command.name == "new":  # what it deleted is read for facts, by a job
         await core.client.run(MemoryJobRepository(core.client).defer_indexing)

@@ -73,7 +73,7 @@ async def undo_replacement(
     """Let the replaced fact hold again."""
     await stop_waiting(query)
     owner = _owner(stored)
-    undone = await core.memory.memories.undo(owner, callback_data.memory_id)
+    undone = await core.memory.memories.undo(owner, callback_data.memory_id, asker=stored.user_id)
     nothing = say("undo_nothing", language)
     sentence = nothing if undone is None else undone_text(undone, language)
     await delivery.send_text(Address(*owner), sentence)
@@ -92,7 +92,9 @@ async def undo_forgetting(
     """Remember again what was forgotten, while that is possible."""
     await stop_waiting(query)
     owner = _owner(stored)
-    undone = await core.memory.memories.undo_forgetting(owner, callback_data.number)
+    undone = await core.memory.memories.undo_forgetting(
+        owner, callback_data.number, asker=stored.user_id
+    )
     nothing = say("undo_nothing", language)
     sentence = nothing if undone is None else undone_text(undone, language)
     await delivery.send_text(Address(*owner), sentence)

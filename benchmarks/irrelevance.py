@@ -1,0 +1,98 @@
+"""``python -m benchmarks.irrelevance``: what the offline model answers when it was never told.
+
+Each question of the personal facts is asked twice of a memory that holds a person's facts: once
+as it is, once as if its answer had never been told. Prints one JSON line, in percent:
+``answered`` (some quote is given), ``hit`` (the right one is among them), ``hit@1`` (it is the
+first), ``searched@1`` (it is the search's first, for comparison), and ``irrelevant``: something is
+quoted although nothing of it was told. The memory is a throw-away database.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from collections import Counter
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from benchmarks.retrieval.__main__ import FACTS
+from src.application import Core, open_core
+from src.config import Settings
+from src.graph.tools.search_memory import LEAST, MAX_LIMIT
+from src.llm.offline.replies import quote_found
+from src.memory.retriever import Hit, Query
+from src.storage.owner import Owner
+from src.texts import detect_language
+
+
+def record(number: int, hit: Hit) -> dict[str, Any]:
+    """A hit as the tool ``search_memory`` hands it to the model."""
+    return {
+        "n": number,
+        "uid": hit.uid,
+        "text": hit.text,
+        "said_at": f"{hit.said_at:%Y-%m-%d %H:%M}",
+        "similarity": hit.similarity,
+        "holds": not hit.retired,
+    }
+
+
+def quoted(records: list[dict[str, Any]], question: str) -> list[str]:
+    """The messages that the answer quotes, in its order; none when it says it does not know."""
+    answer = quote_found({"memories": records}, question, detect_language(question, "ru"))
+    uids = {str(entry["n"]): str(entry["uid"]) for entry in records}
+    lines = (answer or "").splitlines()
+    numbers = (line.rpartition("[")[2].rstrip("]") for line in lines if line.endswith("]"))
+    return [uids[number] for number in numbers]
+
+
+async def measure(core: Core) -> dict[str, float]:
+    """Store each owner's facts as his messages; ask all questions with and without the answer."""
+    counts: Counter[str] = Counter()
+    for number, data in enumerate(json.loads(FACTS.read_text())["owners"], start=1):
+        conversation = core.conversations.get_or_create_conversation(number)
+        uids: dict[str, str] = {}
+        for fact in data["facts"]:
+            moment = datetime.fromisoformat(fact["said_at"])
+            stored = core.conversations.append_message(
+                conversation, "user", fact["text"], said_at=moment
+            )
+            uids[fact["id"]] = f"msg-{stored}"
+        await core.memory.indexer.index_conversation(conversation)
+        await core.memory.indexer.embed_pending()
+        for question in data["questions"]:
+            now = moment + timedelta(days=1)
+            query = Query(
+                Owner(number), question["text"], now, limit=MAX_LIMIT, threshold=LEAST
+            )  # fmt: skip
+            hits = await core.memory.memories.search(query)
+            records = [record(place, hit) for place, hit in enumerate(hits, start=1)]
+            right = {uids[answer] for answer in question["answers"]}
+            given = quoted(records, question["text"])
+            untold = quoted([r for r in records if r["uid"] not in right], question["text"])
+            counts.update(
+                questions=1,
+                answered=bool(given),
+                hit=bool(right & set(given)),
+                **{"hit@1": bool(given) and given[0] in right},
+                **{"searched@1": bool(hits) and hits[0].uid in right},
+                irrelevant=bool(untold),
+            )
+    total = counts.pop("questions")
+    return {"questions": total} | {
+        name: round(100 * count / total, 1) for name, count in counts.items()
+    }
+
+
+async def main() -> None:
+    """Measure and print."""
+    with tempfile.TemporaryDirectory(prefix="pomni-irrelevance-") as folder:
+        async with open_core(Settings(_env_file=None, data_dir=Path(folder))) as core:
+            await core.warm_up()
+            print(json.dumps(await measure(core)))
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
