@@ -13,17 +13,15 @@ import asyncio
 import json
 import tempfile
 from collections import Counter
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from benchmarks.retrieval.__main__ import FACTS
+from benchmarks.retrieval.__main__ import personal_questions
 from src.application import Core, open_core
 from src.config import Settings
 from src.graph.tools.search_memory import LEAST, MAX_LIMIT
 from src.llm.offline.replies import quote_found
 from src.memory.retriever import Hit, Query
-from src.storage.owner import Owner
 from src.texts import detect_language
 
 
@@ -49,37 +47,24 @@ def quoted(records: list[dict[str, Any]], question: str) -> list[str]:
 
 
 async def measure(core: Core) -> dict[str, float]:
-    """Store each owner's facts as his messages; ask all questions with and without the answer."""
+    """Ask all questions, with and without the answer."""
     counts: Counter[str] = Counter()
-    for number, data in enumerate(json.loads(FACTS.read_text())["owners"], start=1):
-        conversation = core.conversations.get_or_create_conversation(number)
-        uids: dict[str, str] = {}
-        for fact in data["facts"]:
-            moment = datetime.fromisoformat(fact["said_at"])
-            stored = core.conversations.append_message(
-                conversation, "user", fact["text"], said_at=moment
-            )
-            uids[fact["id"]] = f"msg-{stored}"
-        await core.memory.indexer.index_conversation(conversation)
-        await core.memory.indexer.embed_pending()
-        for question in data["questions"]:
-            now = moment + timedelta(days=1)
-            query = Query(
-                Owner(number), question["text"], now, limit=MAX_LIMIT, threshold=LEAST
-            )  # fmt: skip
-            hits = await core.memory.memories.search(query)
-            records = [record(place, hit) for place, hit in enumerate(hits, start=1)]
-            right = {uids[answer] for answer in question["answers"]}
-            given = quoted(records, question["text"])
-            untold = quoted([r for r in records if r["uid"] not in right], question["text"])
-            counts.update(
-                questions=1,
-                answered=bool(given),
-                hit=bool(right & set(given)),
-                **{"hit@1": bool(given) and given[0] in right},
-                **{"searched@1": bool(hits) and hits[0].uid in right},
-                irrelevant=bool(untold),
-            )
+    async for question in personal_questions(core):
+        query = Query(
+            question.owner, question.text, question.now, limit=MAX_LIMIT, threshold=LEAST
+        )  # fmt: skip
+        hits = await core.memory.memories.search(query)
+        records = [record(place, hit) for place, hit in enumerate(hits, start=1)]
+        given = quoted(records, question.text)
+        untold = quoted([r for r in records if r["uid"] not in question.right], question.text)
+        counts.update(
+            questions=1,
+            answered=bool(given),
+            hit=bool(question.right & set(given)),
+            **{"hit@1": bool(given) and given[0] in question.right},
+            **{"searched@1": bool(hits) and hits[0].uid in question.right},
+            irrelevant=bool(untold),
+        )
     total = counts.pop("questions")
     return {"questions": total} | {
         name: round(100 * count / total, 1) for name, count in counts.items()

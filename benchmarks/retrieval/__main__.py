@@ -10,7 +10,7 @@ import argparse
 import asyncio
 import json
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -63,11 +63,20 @@ RANKINGS: dict[str, Ranking] = {
 }
 
 
-async def ask_personal(core: Core) -> list[Asked]:
-    """Store each owner's facts as his messages; ask all questions."""
-    asked: list[Asked] = []
+@dataclass(frozen=True)
+class PersonalQuestion:
+    """A question about an owner's facts, which are stored; ``right`` are uids of messages."""
+
+    owner: Owner
+    text: str
+    now: datetime
+    right: frozenset[str]
+    kind: str
+
+
+async def personal_questions(core: Core) -> AsyncIterator[PersonalQuestion]:
+    """Store each owner's facts as his messages, then yield the questions about them."""
     for number, owner_data in enumerate(json.loads(FACTS.read_text())["owners"], start=1):
-        owner = Owner(number)
         conversation = core.conversations.get_or_create_conversation(number)
         ids, moment = {}, None
         for fact in owner_data["facts"]:
@@ -80,10 +89,18 @@ async def ask_personal(core: Core) -> list[Asked]:
         await core.memory.indexer.embed_pending()
         assert moment is not None
         for question in owner_data["questions"]:
-            query = Query(owner, question["text"], moment + timedelta(days=1))
-            candidates, understood, _ = await core.memory.retriever.find_candidates(query)
             right = frozenset(ids[answer] for answer in question["answers"])
-            asked.append(Asked(candidates, understood, right, question["kind"]))
+            now = moment + timedelta(days=1)
+            yield PersonalQuestion(Owner(number), question["text"], now, right, question["kind"])
+
+
+async def ask_personal(core: Core) -> list[Asked]:
+    """Ask all questions about the personal facts."""
+    asked: list[Asked] = []
+    async for question in personal_questions(core):
+        query = Query(question.owner, question.text, question.now)
+        candidates, understood, _ = await core.memory.retriever.find_candidates(query)
+        asked.append(Asked(candidates, understood, question.right, question.kind))
     return asked
 
 

@@ -158,6 +158,12 @@ class TurnContext:
         self.sources.append(hit)
         return len(self.sources)
 
+    def ask_to_erase(self) -> bool:
+        """Ask with the answer whether all is to be erased; in a group nobody may, so False."""
+        if not self.owner.is_group:
+            self.asks = "erase_all"
+        return not self.owner.is_group
+
     def note(self, outcome: Outcome) -> None:
         """Keep in mind what replaced something, so that the user can take it back."""
         if outcome.memory_id is not None:

@@ -64,7 +64,7 @@ PRONOUN_OBJECT = re.compile(
 )
 # "…, замужем за Денисом", "…, есть сын": a predicate that needs no subject.
 PREDICATE = re.compile(
-    r"(?:замужем|женат\w?|разведен\w?|заміжня|одружен\w+|розлучен\w+|есть|є|(?:и )?(?:я|мы|ми)|"
+    r"(?:замужем|женат\w?|разведен\w?|заміжня|одружен\w+|розлучен\w+|есть|є|"
     r"married|divorced|single)(?![\w-])",
     re.IGNORECASE,
 )

@@ -171,7 +171,6 @@ AFTERWARDS = re.compile(
     re.IGNORECASE,
 )
 PIECE = re.compile(r"\s*[,;:.]\s+|\s+[—–-]\s+(?=я\s)")
-MANY_VALUED = frozenset({"likes", "dislikes", "allergic_to"})
 # "I'm Tom", "меня зовут Анна": what may follow needs no subject.
 INTRODUCTION = re.compile(
     r"(?:я|i'?m|i am|my name is|my name's|меня зовут|мене звати|мене звуть)\s+(?:[—–-]\s*)?"
@@ -214,7 +213,7 @@ def told_of_himself(clause: str) -> ToldRelation | None:
 def _told(clause: str) -> ToldRelation | None:
     for piece in _pieces(clause):
         for relation, pattern in OF_HIMSELF:
-            if relation in MANY_VALUED and pattern.match(clause.translate(FOLD)):
+            if _has_many_values(relation) and pattern.match(clause.translate(FOLD)):
                 piece = clause  # "люблю чай, кофе и булочки"
             match = pattern.match(AFTERWARDS.sub("", piece.translate(FOLD)))
             if match is not None and _is_noun(match.groupdict().get("noun")):
@@ -236,6 +235,11 @@ def told_of_another(clause: str) -> ToldRelation | None:
         if (match := pattern.search(folded)) is not None:
             return ToldRelation(relation, _object(clause, match))
     return None
+
+
+def _has_many_values(relation: str) -> bool:
+    known = BY_NAME.get(relation)
+    return known is not None and not known.is_single
 
 
 def _is_noun(word: str | None) -> bool:

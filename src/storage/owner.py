@@ -16,6 +16,11 @@ class Owner(NamedTuple):
     telegram_user_id: int
     thread_id: int = 0
 
+    @property
+    def is_group(self) -> bool:
+        """Whether several people speak there."""
+        return self.telegram_user_id < 0
+
     def columns(self) -> dict[str, object]:
         """The parameters ``owner`` and ``thread_id`` that every statement on users' data takes."""
         return {"owner": self.telegram_user_id, "thread_id": self.thread_id}

@@ -39,11 +39,8 @@ async def forget_knowledge(
         texts = await _forget(state, context, query, memories=memories, caller=caller)
         lines = [say("forgot", context.language, text=text) for text in dict.fromkeys(texts)]
         answer = "\n".join(lines) or say("forgot_nothing", context.language)
-    elif asks_to_forget_all(context.text) and context.owner.telegram_user_id < 0:
-        answer = say("forget_group", context.language)
     elif asks_to_forget_all(context.text):
-        context.asks = "erase_all"  # the service asks whether he means it
-        answer = ""
+        answer = "" if context.ask_to_erase() else say("forget_group", context.language)
     else:
         answer = say("forget_what", context.language)
     context.on_text(answer)

@@ -75,9 +75,6 @@ def build_forget_everything() -> BaseTool:
             place of your answer. In a group it is false: nobody erases what others told.
         """
         context: TurnContext = runtime.context
-        if context.owner.telegram_user_id < 0:
-            return json.dumps({"confirm": False})
-        context.asks = "erase_all"
-        return json.dumps({"confirm": True})
+        return json.dumps({"confirm": context.ask_to_erase()})
 
     return forget_everything

@@ -12,9 +12,8 @@ from src.language.content import ANSWER_KINDS, EMPTY_WORDS, Lemmas, content
 from src.language.kin import ANIMALS, kin_of
 from src.language.morphology import lemmas, words
 from src.language.relation_questions import asked_relations, endings_of, relation_term
-from src.language.requests import asks_to_keep_private, forget_request
 from src.language.sentences import FOLD
-from src.llm.offline.statements import statements
+from src.llm.offline.statements import statements, told_by
 from src.texts import Language, say
 
 QUOTED = 4  # quotes of one answer
@@ -203,20 +202,13 @@ def _stands_alone(now: Sequence[Record], past: Record, question: str) -> bool:
 
 
 def _id(record: Record) -> str:
-    return str(record.get("id") or record["uid"])
+    return str(record.get("id") or record.get("uid"))
 
 
 def _is_told(record: Record) -> bool:
     """Whether it is a fact, or a message that tells something; a summary is nobody's words."""
-    kind = str(record.get("id") or record.get("uid")).partition("-")[0]
-    return kind == "fact" or (kind != "summary" and _tells(record["text"]))
-
-
-def _tells(text: str) -> bool:
-    """Whether it tells something: neither a question nor a request."""
-    if forget_request(text) is not None or asks_to_keep_private(text):
-        return False
-    return bool(statements(text))
+    kind = _id(record).partition("-")[0]
+    return kind == "fact" or (kind != "summary" and bool(told_by(record["text"])))
 
 
 def corrected(found: Record, correction: str) -> Record | None:

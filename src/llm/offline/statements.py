@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from src.language.clauses import THIRD_PERSON_SUBJECT, clauses, subject_of
 from src.language.kin import KIN
+from src.language.plain_text import CUT
 from src.language.relation_statements import told_of_another, told_of_himself
+from src.language.requests import asks_to_keep_private, forget_request
 from src.language.sentences import FOLD, MAX_SENTENCE, TAG, is_wish, sentences, told
 from src.memory.facts import WISH, Fact
 
@@ -44,6 +46,13 @@ def statements(text: str) -> list[Fact]:
         if len(found) >= MAX_FACTS:
             break
     return found[:MAX_FACTS]
+
+
+def told_by(message: str) -> list[Fact]:
+    """What a message tells, also around what was cut out of it; a request tells nothing."""
+    if forget_request(message) is not None or asks_to_keep_private(message):
+        return []
+    return [statement for part in message.split(CUT) for statement in statements(part)]
 
 
 def _continued(statement: Fact, text: str, end: int) -> Fact:

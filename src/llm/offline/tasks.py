@@ -7,20 +7,18 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from src.language.content import shared
-from src.language.plain_text import CUT
-from src.language.relation_table import BY_NAME
-from src.language.requests import asks_to_keep_private, forget_request
+from src.language.requests import forget_request
 from src.language.sentences import is_question
 from src.llm.offline.replies import answering
-from src.llm.offline.statements import TOLD, statements
+from src.llm.offline.statements import TOLD, statements, told_by
 from src.llm.prompts.reasoning import ANSWER_PROMPT, UNKNOWN
 from src.llm.prompts.summary import MERGE_PROMPT, SUMMARY_PROMPT
 from src.memory.facts import Fact
+from src.memory.relations import holds_many
 from src.texts import detect_language, say
 
 QUOTED = 3  # quotes of one answer
 SUMMARY_QUOTE = 70  # characters of each message in a summary
-ONE_VALUE = frozenset(name for name, relation in BY_NAME.items() if relation.is_single)
 
 
 def fill_form(form: str, prompt: str) -> dict[str, Any]:
@@ -49,16 +47,9 @@ def _extracted_facts(prompt: str) -> dict[str, Any]:
             _form(statement, str(record.get("uid", "")))
             for record in _records(prompt, "messages")
             if record.get("role") == "user" and not any(key.endswith("_from") for key in record)
-            for statement in _told(str(record.get("text", "")))
+            for statement in told_by(str(record.get("text", "")))
         ]
     }
-
-
-def _told(text: str) -> list[Fact]:
-    """What a message tells, also around what was cut out of it; a request tells nothing."""
-    if forget_request(text) is not None or asks_to_keep_private(text):
-        return []
-    return [statement for part in text.split(CUT) for statement in statements(part)]
 
 
 def _conflicts(prompt: str) -> dict[str, Any]:
@@ -77,7 +68,7 @@ def _contradicts(new: str, known: str) -> bool:
     """Whether two statements give one relation of one subject two values."""
     return any(
         (fact.subject, fact.relation) == (other.subject, other.relation)
-        and (fact.relation in ONE_VALUE or fact.relation.startswith("favourite_"))
+        and not holds_many(fact.relation)
         and fact.object.lower() != other.object.lower()
         for fact in statements(new)
         for other in statements(known)
