@@ -99,11 +99,12 @@ async def evaluate(settings: Settings, arguments: argparse.Namespace) -> int:
     import json
 
     from src.application import open_core
+    from src.evaluation import Evaluation
 
     async with open_core(settings) as core:
         await core.warm_up()
         _keep_imports()
-        figures = await core.memory.evaluation.run(
+        figures = await Evaluation(core.client, core.conversations, core.memory).run(
             arguments.file, say=lambda line: print(line, file=sys.stderr)
         )
     print(json.dumps(figures))

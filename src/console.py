@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from io import TextIOWrapper
 from typing import TextIO
 
+from src.dates.relative_dates import resolved_dates
 from src.errors import AppError
-from src.memory.relative_dates import resolved_dates
 from src.services.agent_service import AgentService, IncomingMessage
 from src.services.command_service import CommandService, parse_command
 from src.services.turn_memory import TurnMemory

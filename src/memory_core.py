@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from src.config import Settings
+from src.dates.time_expressions import read_time
+from src.language.terms import terms
+from src.language.words import content_words
 from src.llm.chat import ModelCaller, build_chat_model
 from src.llm.embedding_cache import CachingEmbedder
 from src.llm.embeddings import build_embedder
@@ -15,14 +18,10 @@ from src.memory.forgetter import Forgetter
 from src.memory.indexer import Indexer
 from src.memory.memories import Forgetting, Memories
 from src.memory.retriever import Retriever
-from src.memory.terms import terms
-from src.memory.time_expressions import read_time
-from src.memory.words import content_words
 from src.memory.writer import MemoryWriter, fact_terms
 from src.metrics import Metrics
 from src.services.compaction_service import CompactionService
 from src.services.digest_stores import DigestStores
-from src.services.evaluation import Evaluation
 from src.services.extraction_service import ExtractionService
 from src.services.history_reader import HistoryReader
 from src.services.turn_memory import TurnMemory
@@ -51,7 +50,6 @@ class MemoryCore:
         turns: What the background does after a turn.
         history: What a turn needs of the past.
         summary_llm: The model that summarises.
-        evaluation: ``python bot.py eval``.
         retriever: Searches, under ``memories``.
         index: What the index holds.
         indexer: Fills the index; ``reembed`` uses it alone.
@@ -64,7 +62,6 @@ class MemoryCore:
     turns: TurnMemory
     history: HistoryReader
     summary_llm: ModelCaller
-    evaluation: Evaluation
     retriever: Retriever
     index: SearchIndexRepository
     indexer: Indexer
@@ -137,7 +134,6 @@ def build_memory(
         turns=TurnMemory(stores, index, indexer, compaction, extraction),
         history=HistoryReader(conversations, stores.summaries, stored),
         summary_llm=summary_llm,
-        evaluation=Evaluation(client, conversations, index, indexer, retriever),
         retriever=retriever,
         index=index,
         indexer=indexer,

@@ -18,10 +18,10 @@ from typing import Any
 
 from src.application import Core, open_core
 from src.config import Settings
+from src.evaluation import Conversation, Scores, load_conversations
+from src.language.terms import terms
 from src.memory.ranking import LEXICAL_WEIGHT, RankedQuery, rank
 from src.memory.retriever import Query
-from src.memory.terms import terms
-from src.services.evaluation import Conversation, Scores, load_conversations
 from src.storage.owner import Owner
 from src.storage.retrieval_repo import CandidateDocument
 from src.storage.search_index_repo import NewDocument

@@ -11,14 +11,15 @@ from uuid import UUID
 from langchain_core.messages import AnyMessage, RemoveMessage
 from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 
+from src.facts.fact import Fact
+from src.llm.model_usage import ModelUsage
 from src.llm.prompts.teaching import Intent
-from src.memory.facts import Fact
 from src.memory.retriever import Hit
 from src.memory.writer import Outcome
 from src.storage.conversation_repo import HistoryMessage
 from src.storage.memory_rows import Memory
 from src.storage.owner import Owner
-from src.storage.turn_repo import Asks, ModelUsage
+from src.storage.turn_repo import Asks
 from src.storage.user_settings_repo import Mode
 from src.texts import Language
 

@@ -25,6 +25,8 @@ from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.prebuilt.tool_node import AsyncToolCallWrapper, ToolInvocationError
 from langgraph.runtime import Runtime
 
+from src.facts.fact import Fact
+from src.gate.voices import Voice
 from src.graph.conversation_state import ConversationState, TurnContext
 from src.graph.nodes.assistant import assistant
 from src.graph.nodes.auto_resolve import auto_resolve
@@ -48,10 +50,8 @@ from src.llm.chat import ModelCaller
 from src.llm.prompts.assistant import SYSTEM_PROMPT
 from src.llm.prompts.teaching import Intent
 from src.llm.tokens import TokenCounter
-from src.memory.facts import Fact
 from src.memory.memories import Memories
 from src.memory.retriever import Hit
-from src.memory.voices import Voice
 from src.memory.writer import Outcome
 from src.storage.memory_rows import Memory
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from src.gate.voices import TYPED, Voice
 from src.llm.prompts.new_words import NewWords
 from src.llm.prompts.time_label import split_time_label
-from src.memory.voices import TYPED, Voice
 from src.storage.conversation_repo import HistoryMessage
 
 

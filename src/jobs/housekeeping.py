@@ -9,11 +9,11 @@ from procrastinate import App, JobContext
 from src.jobs.dead_jobs import DeadJobs
 from src.storage.pg_client import PgClient
 from src.storage.purge_repo import PurgeRepository
+from src.storage.queue_names import HOUSEKEEPING_QUEUE
 from src.storage.update_repo import UpdateRepository
 
 logger = logging.getLogger(__name__)
 
-HOUSEKEEPING_QUEUE = "housekeeping"
 DEAD_AFTER = 30.0  # seconds without a heartbeat; workers send one every 10
 FORGOTTEN_AFTER = 30.0  # seconds; an update's job is stored together with it
 KEEP_UPDATES_HOURS = 72  # Telegram may deliver an update again for 24

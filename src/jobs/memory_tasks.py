@@ -15,7 +15,8 @@ from src.errors import PostponedError, TransientError
 from src.jobs.retry import BackOff, pause
 from src.memory.indexer import OnStep
 from src.services.turn_memory import TurnMemory
-from src.storage.memory_job_repo import DIGEST_QUEUE, INDEX_MESSAGES, MEMORY_QUEUE
+from src.storage.memory_job_repo import INDEX_MESSAGES
+from src.storage.queue_names import DIGEST_QUEUE, MEMORY_QUEUE
 
 logger = logging.getLogger(__name__)
 

@@ -32,7 +32,8 @@ from src.jobs.dead_jobs import DeadJobs
 from src.jobs.memory_tasks import ON_STEP
 from src.storage.job_death_repo import SUSPECT_DEATHS, JobDeathRepository, Suspects
 from src.storage.pg_client import PgClient
-from src.storage.put_aside_repo import QUARANTINE_QUEUE, Step
+from src.storage.put_aside_repo import Step
+from src.storage.queue_names import QUARANTINE_QUEUE
 
 logger = logging.getLogger(__name__)
 

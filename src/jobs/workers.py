@@ -12,13 +12,19 @@ from psycopg import OperationalError
 
 from src.errors import StorageError
 from src.jobs.dead_jobs import DeadJobs
-from src.jobs.housekeeping import HOUSEKEEPING_QUEUE
 from src.jobs.quarantine import Quarantine
-from src.jobs.update_tasks import BESIDE_QUEUE, COMMANDS_QUEUE, CONTROL_QUEUE, TURNS_QUEUE
 from src.storage.advisory_lock import AdvisoryLock
-from src.storage.memory_job_repo import DIGEST_QUEUE, MEMORY_QUEUE
 from src.storage.pg_connection import LIBPQ_OPTIONS
 from src.storage.queue_connection import QueueConnection, limit
+from src.storage.queue_names import (
+    BESIDE_QUEUE,
+    COMMANDS_QUEUE,
+    CONTROL_QUEUE,
+    DIGEST_QUEUE,
+    HOUSEKEEPING_QUEUE,
+    MEMORY_QUEUE,
+    TURNS_QUEUE,
+)
 
 logger = logging.getLogger(__name__)
 

@@ -1,1 +1,1 @@
-"""Words of the three languages: their dictionary forms, and what people ask with them."""
+"""The three languages: words, search terms, sentences, and what people ask and tell in them."""

@@ -1,1 +1,1 @@
-"""Language models: the chat model of the settings, the offline model, and their errors."""
+"""Models of language: chat models, embeddings, their prompts, replies and errors."""

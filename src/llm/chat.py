@@ -19,9 +19,9 @@ from src.config import OFFLINE_MODEL, PROVIDERS, Settings
 from src.errors import ModelError
 from src.llm.completion_stream import MAX_TOKENS, CompletionStream
 from src.llm.errors import model_error
+from src.llm.model_usage import ModelUsage
 from src.llm.offline.model import OfflineChatModel
 from src.llm.reply import Reply, ending_of
-from src.storage.turn_repo import ModelUsage
 
 Schema = TypeVar("Schema", bound=BaseModel)
 ChatRunnable = Runnable[LanguageModelInput, AIMessage]

@@ -1,1 +1,1 @@
-"""Memory decisions: pure functions over facts, queries and scores; no I/O."""
+"""The memory: writes, indexes, finds and forgets what was said."""

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 
 from src.language.plain_text import CUT, INVISIBLE, TYPOGRAPHY
-from src.memory.words import content_words
+from src.language.words import content_words
 
 EDGES = " \"'.,;:!?()-…"  # around a quote, where models add and drop signs
 # Between the clauses of a sentence.

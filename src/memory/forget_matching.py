@@ -13,16 +13,16 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice, pairwise
 
+from src.facts.contradictions import NEGATION, stance
+from src.facts.relations import canonical_subject
+from src.facts.sameness import PREPOSITIONS
 from src.language.kin import PEOPLE
 from src.language.plain_text import plain, word_set
 from src.language.relation_table import BY_NAME
 from src.language.requests import forget_request
 from src.language.sentences import MAX_SENTENCES, sentences
 from src.language.sentences import is_question as asks
-from src.memory.contradictions import NEGATION, stance
-from src.memory.relations import canonical_subject
-from src.memory.sameness import PREPOSITIONS
-from src.memory.words import Word, content_words, lemmas_of, word_lemmas
+from src.language.words import Word, content_words, lemmas_of, word_lemmas
 
 NOISE = re.compile(
     r"\b(?:помни\w*|запомин\w+|запомни\w*|пам'ята\w*|запам'ят\w*"

@@ -6,10 +6,12 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
+from src.facts.fact import fact_number, fact_uid
+from src.facts.relations import holds_many
 from src.language.plain_text import plain
 from src.language.requests import forget_request
+from src.language.words import lemmas_of
 from src.memory.cutting import clauses_that_say, composed, cut, spans, without
-from src.memory.facts import fact_number, fact_uid
 from src.memory.forget_matching import (
     Request,
     Told,
@@ -21,8 +23,6 @@ from src.memory.forget_matching import (
     read_request,
     shared,
 )
-from src.memory.relations import holds_many
-from src.memory.words import lemmas_of
 from src.storage.forgetting_repo import (
     Change,
     ForgettingRepository,

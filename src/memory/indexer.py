@@ -9,9 +9,9 @@ from typing import Literal
 from uuid import UUID
 
 from src.errors import BadVectorsError, ModelError, ModelSetupError, PoisonTextError
+from src.gate.sensitive_text import holds_secret
+from src.language.terms import terms
 from src.memory.embedding_space import EmbeddingSpace
-from src.memory.sensitive_text import holds_secret
-from src.memory.terms import terms
 from src.storage.embedding_repo import EmbeddingRepository, UnembeddedDocument
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient

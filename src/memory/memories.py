@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from src.errors import StorageError
-from src.memory.facts import Fact, Origin, fact_uid
+from src.facts.fact import Fact, Origin, fact_uid
 from src.memory.forgetter import MAX_NEAREST, Forgetter, Forgotten, Named
 from src.memory.retriever import Hit, Query, Retriever
 from src.memory.writer import MemoryWriter, Outcome, Said

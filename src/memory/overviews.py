@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, cast
 
+from src.dates.time_expressions import Period, read_time
 from src.language.requests import asks_what_was_said, overview_of
-from src.memory.time_expressions import Period, read_time
 
 OverviewKind = Literal["profile", "family", "work", "wishes", "period"]
 

@@ -10,15 +10,15 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from uuid import UUID
 
+from src.dates.time_expressions import TimeQuery, read_time
 from src.errors import AppError, ModelError, ModelUnavailableError, StorageError
+from src.facts.relations import canonical_subject
 from src.language.relation_questions import asked_relations
+from src.language.terms import WORD, terms
 from src.llm.rerank import Reranker
 from src.memory.embedding_space import RELATED, EmbeddingSpace
 from src.memory.overviews import Overview, read_overview
 from src.memory.ranking import RankedDocument, RankedQuery, rank
-from src.memory.relations import canonical_subject
-from src.memory.terms import WORD, terms
-from src.memory.time_expressions import TimeQuery, read_time
 from src.storage.overview_repo import Listed, OverviewRepository
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient

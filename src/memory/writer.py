@@ -10,18 +10,18 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
+from src.dates.relative_dates import resolve_dates, when_valid
 from src.errors import ModelError, ModelUnavailableError
+from src.facts.contradictions import ended_relations, is_value_change, replaces
+from src.facts.fact import WISH, Fact, Origin
+from src.facts.relations import canonical_relation, canonical_subject
+from src.facts.sameness import content_hash, is_same
+from src.gate.fact_gate import refuse
 from src.language.relation_questions import relation_term
 from src.language.relation_table import BY_NAME
-from src.memory.contradictions import ended_relations, is_value_change, replaces
+from src.language.terms import terms
 from src.memory.cutting import spans
 from src.memory.embedding_space import EmbeddingSpace
-from src.memory.facts import WISH, Fact, Origin
-from src.memory.gate import refuse
-from src.memory.relations import canonical_relation, canonical_subject
-from src.memory.relative_dates import resolve_dates, when_valid
-from src.memory.sameness import content_hash, is_same
-from src.memory.terms import terms
 from src.storage.global_settings_repo import GlobalSettingsRepository
 from src.storage.memory_repo import MemoryRepository
 from src.storage.memory_rows import Memory, NewMemory, Similar, Source, Telling

@@ -1,1 +1,1 @@
-"""The use cases: a turn, a new conversation, the history of tool calls."""
+"""The use cases: a turn, the commands, and what the background does with what was said."""

@@ -16,15 +16,16 @@ from uuid import UUID
 from langgraph.errors import GraphRecursionError
 
 from src.errors import ConversationGoneError, StorageError
+from src.gate.voices import TYPED, Voice
 from src.graph.conversation_state import ConversationState, TurnContext
 from src.graph.main_graph import Graph
 from src.graph.new_messages import asked_text, new_messages, voice_of
 from src.language.requests import asks_to_keep_private
+from src.llm.model_usage import ModelUsage
 from src.llm.prompts.time_label import add_time_label
 from src.logs import log_extra
 from src.memory.memories import Memories
 from src.memory.retriever import Hit
-from src.memory.voices import TYPED, Voice
 from src.metrics import Metrics
 from src.services.answer_bounds import Writing, bounded
 from src.services.confirmation import asked_before, reads_as_yes
@@ -43,7 +44,7 @@ from src.storage.global_settings_repo import GlobalSettingsRepository
 from src.storage.memory_job_repo import MemoryJobRepository
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, storable
-from src.storage.turn_repo import ModelUsage, NewAnswer, StoredAnswer, TurnRepository
+from src.storage.turn_repo import NewAnswer, StoredAnswer, TurnRepository
 from src.storage.user_settings_repo import Mode
 from src.texts import Language, say
 from src.texts.visible import is_visible

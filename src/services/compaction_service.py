@@ -10,9 +10,10 @@ from uuid import UUID
 from langchain_core.messages import BaseMessage
 
 from src.errors import ModelError, ModelReplyError, ModelSetupError, ModelUnavailableError
+from src.language.terms import terms
 from src.llm.chat import ModelCaller
+from src.llm.model_usage import ModelUsage
 from src.llm.prompts.summary import MAX_SUMMARY, merge_messages, summary_messages
-from src.memory.terms import terms
 from src.memory.window import window_start
 from src.services.background_budget import BackgroundBudget
 from src.services.digest_stores import DigestStores
@@ -20,7 +21,6 @@ from src.services.patience import Patience
 from src.services.portions import fitting, portion_size
 from src.storage.global_settings_repo import GlobalSettings
 from src.storage.summary_repo import PastMessage, Summary
-from src.storage.turn_repo import ModelUsage
 
 logger = logging.getLogger(__name__)
 

@@ -14,13 +14,14 @@ from src.errors import (
     ModelUnavailableError,
     StorageRejectedError,
 )
+from src.facts.fact import Fact
+from src.facts.sameness import normalise
+from src.gate.sensitive_text import holds_secret
 from src.llm.chat import ModelCaller
+from src.llm.model_usage import ModelUsage
 from src.llm.prompts.extraction import ExtractedFacts, extraction_messages
-from src.memory.facts import Fact
 from src.memory.memories import Memories
 from src.memory.retriever import Query
-from src.memory.sameness import normalise
-from src.memory.sensitive_text import holds_secret
 from src.memory.writer import Said
 from src.services.background_budget import BackgroundBudget
 from src.services.digest_stores import DigestStores
@@ -29,7 +30,6 @@ from src.services.portions import fitting, portion_size
 from src.storage.extraction_repo import ExtractionState
 from src.storage.owner import Owner
 from src.storage.summary_repo import PastMessage
-from src.storage.turn_repo import ModelUsage
 from src.time_zones import local_time
 
 logger = logging.getLogger(__name__)

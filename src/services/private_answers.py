@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from src.graph.new_messages import voice_of
+from src.language.words import content_words, lemmas_of
 from src.llm.prompts.time_label import strip_time_label
-from src.memory.words import content_words, lemmas_of
 from src.storage.conversation_repo import HistoryMessage
 
 REPEATED = 0.5  # of what a private message says: an answer with so much of it repeats it

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from src.graph.conversation_state import TurnContext
-from src.graph.quotes import reference_names
+from src.graph.hit_rendering import reference_names
 from src.memory.citations import References, number_references
 from src.memory.retriever import Hit
 from src.storage.turn_repo import AnswerSource

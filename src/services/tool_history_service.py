@@ -14,9 +14,9 @@ from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import Command
 
 from src.errors import StorageError
+from src.gate.sensitive_text import holds_secret
 from src.graph.conversation_state import TurnContext
 from src.graph.main_graph import describe_tool_error
-from src.memory.sensitive_text import holds_secret
 from src.storage.pg_client import PgClient
 from src.storage.tool_result_repo import ToolResult, ToolResultRepository
 

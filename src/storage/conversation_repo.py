@@ -16,7 +16,7 @@ from src.errors import (
     QuestionMovedError,
     StorageRejectedError,
 )
-from src.memory.voices import TYPED, Voice
+from src.gate.voices import TYPED, Voice
 from src.storage.forgetting_repo import keep_private
 from src.storage.group_moves import move_owner
 from src.storage.owner import Owner

@@ -8,13 +8,13 @@ from typing import Any
 
 from src.storage.pg_client import PgClient, Transaction
 from src.storage.put_aside_repo import (
-    QUARANTINE_QUEUE,
     SELECT_PUT_ASIDE,
     PutAside,
     Step,
     as_put_aside,
     despite_twins,
 )
+from src.storage.queue_names import QUARANTINE_QUEUE
 
 SUSPECT_DEATHS = 2  # deaths after which a job is tried away from all others
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from src.errors import StorageRejectedError
 from src.storage.pg_client import PgClient
+from src.storage.queue_names import MEMORY_QUEUE
 
-# Digesting a conversation waits for models, so it has a queue and places of its own: indexing and
-# embedding, which is done for everybody together, must not wait behind it.
-MEMORY_QUEUE, DIGEST_QUEUE = "memory", "digests"
 INDEX_MESSAGES = "index_messages"
 UNIQUE_VIOLATION = "23505"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from src.memory.facts import Fact
+from src.facts.fact import Fact
 from src.storage.memory_rows import Memory, NewMemory, Similar, Source, Telling
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, Transaction, storable

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from src.memory.facts import Fact, Origin
+from src.facts.fact import Fact, Origin
 
 
 @dataclass(frozen=True)

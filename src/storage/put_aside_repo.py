@@ -11,10 +11,10 @@ from uuid import UUID
 from src.errors import StorageRejectedError
 from src.storage.memory_job_repo import UNIQUE_VIOLATION
 from src.storage.pg_client import PgClient, Row, Transaction
+from src.storage.queue_names import QUARANTINE_QUEUE
 
 T = TypeVar("T")
 
-QUARANTINE_QUEUE = "quarantine"  # of suspects, which a process of their own works off
 TWIN_RACES = 3  # times that a job may come under a queueing lock while we clear it
 
 Step = tuple[Literal["message", "document"], int]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from src.memory.voices import TYPED, Voice
+from src.gate.voices import TYPED, Voice
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, Row, Transaction, storable
 from src.storage.search_index_repo import NewDocument, add_documents

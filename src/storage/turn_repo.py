@@ -8,6 +8,7 @@ from typing import Literal
 from uuid import UUID
 
 from src.errors import AppError, ConversationGoneError, QuestionMovedError, StorageRejectedError
+from src.llm.model_usage import ModelUsage
 from src.storage.conversation_repo import FOREIGN_KEY_VIOLATION
 from src.storage.pg_client import PgClient, Transaction, storable
 
@@ -64,18 +65,6 @@ class StoredAnswer:
     replaced_by: tuple[int, ...] = ()
     forgetting: int | None = None
     asks: Asks | None = None
-
-
-@dataclass(frozen=True)
-class ModelUsage:
-    """One call of a model: milliseconds, and token counts (None where they make no sense)."""
-
-    purpose: str
-    model: str
-    prompt_tokens: int | None
-    cached_tokens: int | None
-    completion_tokens: int | None
-    duration_ms: int
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,6 @@ from src.jobs.dead_jobs import DeadJobs
 from src.jobs.housekeeping import Housekeeping
 from src.jobs.memory_tasks import MemoryTasks
 from src.jobs.quarantine import Parent, Quarantine, QuarantineWorker
-from src.jobs.update_tasks import UpdateTasks
 from src.jobs.workers import Workers, build_queue
 from src.shutdown import Shutdown
 from src.storage.advisory_lock import POLLER_LOCK, WORKER_LOCK, AdvisoryLock
@@ -34,6 +33,7 @@ from src.telegram.handlers.messages import TurnHandler
 from src.telegram.lazy_models import build_models
 from src.telegram.receiver import UNAUTHORIZED, Poller, UpdateIntake, WebhookRoute
 from src.telegram.setup import announce, build_bot, build_dispatcher, get_identity
+from src.telegram.update_tasks import UpdateTasks
 from src.telegram.updates import Access, BotIdentity
 
 logger = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from aiogram.types import (
 )
 from aiogram.types.message_origin_union import MessageOriginUnion
 
-from src.memory.voices import Provenance, Voice, clean_name, clean_quote
+from src.gate.voices import Provenance, Voice, clean_name, clean_quote
 
 
 def read_voice(message: Message) -> Voice:

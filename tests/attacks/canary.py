@@ -25,8 +25,8 @@ from aiogram import Bot, Dispatcher
 from aiogram.types import Update
 
 from src.errors import AppError
+from src.language.terms import terms
 from src.memory.forgetter import Forgetter
-from src.memory.terms import terms
 from src.services.turn_control import TurnControl
 from src.storage.embedded_pg import EmbeddedPostgres
 from src.storage.erasure_repo import ErasureRepository

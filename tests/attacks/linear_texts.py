@@ -22,10 +22,22 @@ from functools import partial
 
 from langchain_core.messages import AIMessageChunk, HumanMessage
 
+from src.dates.relative_dates import resolve_dates, when_valid
+from src.dates.time_expressions import read_time
+from src.facts import relations
+from src.facts.contradictions import stance
+from src.facts.fact import Fact
+from src.facts.sameness import content_hash, is_same
+from src.gate import imitations
+from src.gate.fact_gate import refuse
+from src.gate.sensitive_text import holds_secret
+from src.gate.voices import Voice
 from src.graph.tools.save_user_fact import find_said
 from src.graph.tools.search_memory import ASKS_THE_BOT
 from src.language import cities, clauses, content, kin, plain_text, requests, sentences
 from src.language.relation_questions import asked_relations
+from src.language.terms import terms
+from src.language.words import content_words
 from src.llm.offline import model, replies, statements, tasks
 from src.llm.prompts.quoting import block, quoted
 from src.llm.prompts.summary import summary_messages
@@ -37,21 +49,11 @@ from src.llm.prompts.time_label import (
 )
 from src.llm.reply import Reply, read_arguments, sound
 from src.llm.tokens import TokenCounter
-from src.memory import citations, imitations, ranking, relations
-from src.memory.contradictions import stance
+from src.memory import citations, ranking
 from src.memory.cutting import spans
-from src.memory.facts import Fact
 from src.memory.forget_matching import read_request
-from src.memory.gate import refuse
 from src.memory.overviews import read_overview
-from src.memory.relative_dates import resolve_dates, when_valid
 from src.memory.retriever import entity_terms
-from src.memory.sameness import content_hash, is_same
-from src.memory.sensitive_text import holds_secret
-from src.memory.terms import terms
-from src.memory.time_expressions import read_time
-from src.memory.voices import Voice
-from src.memory.words import content_words
 from src.services.command_service import parse_command
 from src.services.compaction_service import shortened
 from src.services.confirmation import reads_as_yes

@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from src.memory.facts import Fact, Origin
+from src.facts.fact import Fact, Origin
+from src.gate.voices import TYPED, Voice
 from src.memory.retriever import Hit, Query
-from src.memory.voices import TYPED, Voice
 from src.memory.writer import Outcome, Said
 from src.storage.memory_rows import Memory
 from src.storage.owner import Owner

@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any
 from uuid import UUID, uuid4
 
-from src.memory.facts import Fact
+from src.facts.fact import Fact
 from src.memory.writer import Outcome, Said
 from src.services.agent_service import IncomingMessage, Turn
 from src.storage.owner import Owner

@@ -11,10 +11,10 @@ from uuid import UUID
 import pytest
 from langchain_core.messages import SystemMessage
 
+from src.language.terms import terms
 from src.llm.prompts.assistant import SYSTEM_PROMPT
 from src.llm.prompts.summary import MAX_SUMMARY
 from src.llm.tokens import TOKENS_OF_PRIMING, TokenCounter
-from src.memory.terms import terms
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, Transaction
 from src.storage.search_index_repo import NewDocument, add_documents

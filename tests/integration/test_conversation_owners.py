@@ -9,9 +9,10 @@ from uuid import UUID
 
 import pytest
 
-from src.memory.facts import Fact
+from src.facts.fact import Fact
+from src.language.terms import terms
+from src.llm.model_usage import ModelUsage
 from src.memory.forgetter import Forgetter
-from src.memory.terms import terms
 from src.storage.conversation_repo import (
     KEEP_UNREAD,
     ConversationRepository,
@@ -29,7 +30,7 @@ from src.storage.retrieval_repo import RetrievalRepository, SearchRequest
 from src.storage.search_index_repo import NewDocument, SearchIndexRepository
 from src.storage.summary_repo import SummaryRepository
 from src.storage.tool_result_repo import ToolResult, ToolResultRepository
-from src.storage.turn_repo import AnswerSource, ModelUsage, NewAnswer, TurnRepository
+from src.storage.turn_repo import AnswerSource, NewAnswer, TurnRepository
 from src.storage.user_settings_repo import UserSettingsRepository
 from tests.tables import ROWS_OF_OWNER, rows_of
 

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from src.errors import ConversationGoneError, StorageRejectedError
-from src.memory.voices import TYPED
+from src.gate.voices import TYPED
 from src.storage.conversation_repo import ConversationRepository, Role
 from src.storage.pg_client import PgClient
 

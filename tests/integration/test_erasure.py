@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from src.errors import ConversationGoneError, QuestionMovedError
-from src.memory.facts import Fact
+from src.facts.fact import Fact
 from src.services.agent_service import IncomingMessage
 from src.storage.conversation_repo import KEEP_UNREAD, TelegramOrigin
 from src.storage.erasure_repo import ErasureRepository

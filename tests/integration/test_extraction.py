@@ -18,9 +18,9 @@ from src.errors import (
     StorageError,
     StorageUnavailableError,
 )
+from src.language.terms import terms
 from src.memory.forgetter import Forgetter
 from src.memory.memories import Forgetting, Memories
-from src.memory.terms import terms
 from src.memory.writer import MemoryWriter, fact_terms
 from src.memory_core import build_caller
 from src.services.digest_stores import DigestStores

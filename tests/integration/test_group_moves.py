@@ -12,8 +12,9 @@ from uuid import UUID
 import pytest
 
 from src.errors import QuestionMovedError
-from src.memory.facts import Fact
-from src.memory.terms import terms
+from src.facts.fact import Fact
+from src.language.terms import terms
+from src.llm.model_usage import ModelUsage
 from src.memory.writer import fact_terms
 from src.storage.conversation_repo import KEEP_UNREAD, ConversationRepository
 from src.storage.forgetting_repo import ForgettingRepository, Notice
@@ -25,7 +26,7 @@ from src.storage.retrieval_repo import RetrievalRepository, SearchRequest
 from src.storage.search_index_repo import NewDocument, SearchIndexRepository
 from src.storage.summary_repo import SummaryRepository
 from src.storage.tool_result_repo import ToolResult, ToolResultRepository
-from src.storage.turn_repo import AnswerSource, ModelUsage, NewAnswer, TurnRepository
+from src.storage.turn_repo import AnswerSource, NewAnswer, TurnRepository
 from src.storage.undo_repo import UndoRepository
 from src.storage.update_repo import NewUpdate, UpdateRepository
 from src.storage.user_settings_repo import UserSettings, UserSettingsRepository

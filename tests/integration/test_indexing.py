@@ -14,10 +14,10 @@ import psycopg2
 import pytest
 
 from src.errors import AppError, ModelError, ModelUnavailableError, PoisonTextError
+from src.language.terms import terms
 from src.memory.embedding_space import as_literal
 from src.memory.indexer import EMBED_BATCH, MAX_ANSWER, MAX_BEFORE, Indexer, continues_talk
 from src.memory.retriever import Hit, Query
-from src.memory.terms import terms
 from src.storage import (
     conversation_repo,
     embedding_repo,

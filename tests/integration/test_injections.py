@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from src.gate.voices import Voice
 from src.llm.prompts.assistant import SYSTEM_PROMPT
 from src.llm.prompts.quoting import block
 from src.llm.prompts.time_label import strip_time_label
 from src.memory.overviews import read_overview
-from src.memory.voices import Voice
 from src.storage.pg_client import PgClient, storable
 from tests.fakes.openai_server import ChatRequest, Reply, text_of
 from tests.integration.agent_rig import NOON, USER, incoming

@@ -16,9 +16,10 @@ from src.jobs.workers import build_queue
 from src.memory.indexer import OnStep
 from src.metrics import Metrics
 from src.storage.job_death_repo import JobDeathRepository
-from src.storage.memory_job_repo import DIGEST_QUEUE, MEMORY_QUEUE, MemoryJobRepository
+from src.storage.memory_job_repo import MemoryJobRepository
 from src.storage.pg_client import PgClient
 from src.storage.put_aside_repo import PutAsideRepository
+from src.storage.queue_names import DIGEST_QUEUE, MEMORY_QUEUE
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.agent_rig import USER, Rig, open_rig
 

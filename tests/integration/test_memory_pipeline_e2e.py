@@ -22,11 +22,11 @@ from src.graph.nodes.summarize import TAIL
 from src.graph.nodes.update_state_after_tool import update_state_after_tool
 from src.graph.tools.current_time import build_current_time
 from src.graph.tools.save_user_fact import build_save_user_fact
+from src.language.terms import terms
 from src.llm.prompts.assistant import SYSTEM_PROMPT
 from src.memory.forgetter import Forgetter
 from src.memory.memories import Forgetting, Memories
 from src.memory.retriever import Retriever
-from src.memory.terms import terms
 from src.memory.writer import MemoryWriter, fact_terms
 from src.memory_core import build_caller
 from src.services.agent_service import Turn

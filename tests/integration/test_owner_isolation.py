@@ -21,10 +21,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from src.errors import ConversationGoneError
-from src.memory.facts import Fact
+from src.facts.fact import Fact
+from src.language.terms import terms
+from src.llm.model_usage import ModelUsage
 from src.memory.forgetter import Forgetter
 from src.memory.retriever import Query
-from src.memory.terms import terms
 from src.storage.conversation_repo import ConversationRepository, TelegramOrigin
 from src.storage.embedding_repo import EmbeddingRepository
 from src.storage.erasure_repo import ErasureRepository
@@ -39,7 +40,7 @@ from src.storage.retrieval_repo import RetrievalRepository, SearchRequest
 from src.storage.search_index_repo import NewDocument, SearchIndexRepository
 from src.storage.summary_repo import SummaryRepository
 from src.storage.tool_result_repo import ToolResult, ToolResultRepository
-from src.storage.turn_repo import AnswerSource, ModelUsage, NewAnswer, TurnRepository
+from src.storage.turn_repo import AnswerSource, NewAnswer, TurnRepository
 from src.storage.update_repo import NewUpdate, UpdateRepository
 from src.storage.user_settings_repo import UserSettingsRepository
 from tests.conftest import new_client

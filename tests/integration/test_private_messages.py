@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
+from src.gate.voices import Voice
 from src.llm.prompts.summary import SUMMARY_PROMPT
 from src.memory.retriever import Query
-from src.memory.voices import Voice
 from src.services.private_answers import repeats_private
 from src.storage.conversation_repo import HistoryMessage, TelegramOrigin
 from src.storage.pg_client import PgClient

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from src.application import Core
+from src.facts.fact import Fact
 from src.graph.main_graph import Models, build_graph
 from src.graph.tools.current_time import build_current_time
 from src.graph.tools.save_user_fact import build_save_user_fact
 from src.llm.prompts.assistant import SYSTEM_PROMPT
-from src.memory.facts import Fact
 from src.memory.window import window_start
 from src.memory.writer import Said
 from src.memory_core import build_caller

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from src.memory.imitations import escaped
-from src.memory.voices import Voice
+from src.gate.imitations import escaped
+from src.gate.voices import Voice
 from src.services.agent_service import Turn
 from src.storage.conversation_repo import TelegramOrigin
 from src.storage.owner import Owner

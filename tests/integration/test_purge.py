@@ -8,8 +8,8 @@ from uuid import UUID
 
 import pytest
 
+from src.language.terms import terms
 from src.memory.forgetter import Forgetter
-from src.memory.terms import terms
 from src.storage.conversation_repo import TelegramOrigin
 from src.storage.forgetting_repo import ForgettingRepository
 from src.storage.pg_client import PgClient

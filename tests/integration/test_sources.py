@@ -13,7 +13,7 @@ from aiogram import Bot, Dispatcher
 from aiogram.types import Update
 
 from src.errors import DeliveryError, StorageError
-from src.memory.facts import Fact
+from src.facts.fact import Fact
 from src.memory.writer import Outcome, Said
 from src.services.turn_control import TurnControl
 from src.storage.conversation_repo import TelegramOrigin

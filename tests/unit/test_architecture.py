@@ -10,46 +10,33 @@ from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[2]
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
-# Lowest first. A module imports from its own level and from those above it in this table.
-LEVELS: tuple[tuple[str, ...], ...] = (
+# Lowest first. A package imports from its own floor and from those before it in this table, and
+# no two packages from each other.
+FLOORS: tuple[tuple[str, ...], ...] = (
     (
+        "src.config",
         "src.database_url",
         "src.errors",
+        "src.logs",
         "src.metrics",
         "src.shutdown",
         "src.terminal_lines",
         "src.texts",
         "src.time_zones",
     ),
-    ("src.config", "src.logs"),
-    ("src.language",),  # words of the three languages, and the table of relations
-    # What a fact is, and the words for it: pure, so that rows and prompts may speak of it.
-    (
-        "src.memory.facts",
-        "src.memory.relations",
-        "src.language.plain_text",
-        "src.memory.imitations",
-        "src.memory.voices",
-    ),
+    ("src.language", "src.dates"),
+    ("src.facts",),
+    ("src.gate", "src.llm"),
     ("src.storage",),
-    ("src.llm",),
     ("src.memory",),
     ("src.graph",),
     ("src.services",),
-    ("src.memory_core",),
-    ("src.application", "src.http_connections", "src.http_server"),
-    ("src.jobs", "src.telegram"),
-    ("src.console",),
-    ("src.doctor",),
-    ("bot",),
+    ("src.memory_core", "src.application", "src.jobs", "src.http_connections", "src.http_server"),
+    ("src.telegram", "src.console", "src.doctor", "src.evaluation", "bot"),
 )
-# What a level takes from one below although it needs only this of it.
-ONLY = {("src.llm", "src.storage"): {"src.storage.turn_repo.ModelUsage"}}
 
 FILES = [ROOT / "bot.py", *sorted((ROOT / "src").rglob("*.py"))]
 NODES = [path for path in FILES if path.parent.name == "nodes" and path.name != "__init__.py"]
@@ -61,6 +48,7 @@ def module_of(path: Path) -> str:
 
 
 TREES = {module_of(path): ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
+MODULES = [name for name in TREES if name != "src"]
 
 
 def imports(tree: ast.AST) -> Iterator[str]:
@@ -73,18 +61,22 @@ def imports(tree: ast.AST) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def package_of(name: str) -> str | None:
+def package_of(name: str) -> str:
     """The table's entry to which a module, or a name in it, belongs."""
-    for level in LEVELS:
-        for package in level:
-            if name == package or name.startswith(f"{package}."):
-                return package
-    return None
+    for package in (package for floor in FLOORS for package in floor):
+        if name == package or name.startswith(f"{package}."):
+            return package
+    raise AssertionError(f"{name} has no place in FLOORS")
 
 
-def level_of(name: str) -> int:
+def floor_of(name: str) -> int:
     package = package_of(name)
-    return next(number for number, level in enumerate(LEVELS) if package in level)
+    return next(number for number, floor in enumerate(FLOORS) if package in floor)
+
+
+def own_imports(module: str) -> set[str]:
+    """What a module imports of ours, by full names."""
+    return {name for name in imports(TREES[module]) if name.startswith("src.")}
 
 
 def defined_in(name: str) -> str:
@@ -96,40 +88,30 @@ def is_public_function(node: ast.AST) -> bool:
     return isinstance(node, FUNCTIONS) and not node.name.startswith("_")
 
 
-@pytest.mark.parametrize("module", [name for name in TREES if name != "src"])
-def test_imports_point_one_way(module: str) -> None:
-    assert package_of(module) is not None, f"{module} has no place in LEVELS"
+def test_imports_point_one_way() -> None:
     wrong = [
-        name
-        for name in imports(TREES[module])
-        if name.startswith("src.") and level_of(name) > level_of(module)
+        f"{module} imports {name}"
+        for module in MODULES
+        for name in own_imports(module)
+        if floor_of(name) > floor_of(module)
     ]
     assert wrong == []
+    assert len(FLOORS) <= 10
 
 
-def test_a_package_that_needs_one_thing_of_another_takes_only_that() -> None:
-    for (package, other), allowed in ONLY.items():
-        taken = {
-            name
-            for module, tree in TREES.items()
-            if package_of(module) == package
-            for name in imports(tree)
-            if package_of(name) == other
-        }
-        assert taken == allowed
-
-
-def test_no_module_imports_itself_in_a_circle() -> None:
-    graph = {
-        module: {defined_in(name) for name in imports(tree) if name.startswith("src.")}
-        for module, tree in TREES.items()
-    }
-    order = list(TopologicalSorter(graph).static_order())  # raises CycleError
-    assert set(order) >= set(TREES)
+def test_neither_modules_nor_packages_import_each_other_in_a_circle() -> None:
+    modules = {module: {defined_in(name) for name in own_imports(module)} for module in MODULES}
+    packages: dict[str, set[str]] = {}
+    for module, imported in modules.items():
+        package = package_of(module)
+        packages.setdefault(package, set()).update({package_of(n) for n in imported} - {package})
+    for graph in (modules, packages):
+        order = list(TopologicalSorter(graph).static_order())  # raises CycleError
+        assert set(order) >= set(graph)
 
 
 def test_every_entry_of_the_table_exists() -> None:
-    for package in (package for level in LEVELS for package in level):
+    for package in (package for floor in FLOORS for package in floor):
         assert package in TREES, package
 
 
@@ -152,15 +134,15 @@ def test_only_the_settings_read_the_environment() -> None:
     assert readers == {"src.config"}
 
 
-@pytest.mark.parametrize("path", NODES, ids=lambda path: path.stem)
-def test_a_node_is_one_function_that_says_what_it_reads_and_changes(path: Path) -> None:
-    [function] = filter(is_public_function, TREES[module_of(path)].body)
-    assert isinstance(function, FUNCTIONS) and function.name == path.stem
-    docstring = ast.get_docstring(function) or ""
-    labels = re.findall(r"^(Reads|Updates|Side effects): \S", docstring, re.MULTILINE)
-    assert labels == ["Reads", "Updates", "Side effects"]
-    assert function.returns is not None
-    assert ast.unparse(function.returns) == "ConversationState"
+def test_a_node_is_one_function_that_says_what_it_reads_and_changes() -> None:
+    for path in NODES:
+        [function] = filter(is_public_function, TREES[module_of(path)].body)
+        assert isinstance(function, FUNCTIONS) and function.name == path.stem
+        docstring = ast.get_docstring(function) or ""
+        labels = re.findall(r"^(Reads|Updates|Side effects): \S", docstring, re.MULTILINE)
+        assert labels == ["Reads", "Updates", "Side effects"], path
+        assert function.returns is not None
+        assert ast.unparse(function.returns) == "ConversationState", path
 
 
 def test_every_node_is_in_the_graph() -> None:
@@ -179,9 +161,8 @@ def undocumented(tree: ast.Module | ast.ClassDef, prefix: str) -> Iterator[str]:
             yield f"{prefix}.{node.name}"
 
 
-@pytest.mark.parametrize("module", TREES)
-def test_everything_public_has_a_docstring(module: str) -> None:
-    assert list(undocumented(TREES[module], module)) == []
+def test_everything_public_has_a_docstring() -> None:
+    assert [name for module, tree in TREES.items() for name in undocumented(tree, module)] == []
 
 
 IMPORT_ALL = """

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from src.facts.contradictions import replaces
+from src.facts.fact import Fact
 from src.language.requests import asks_to_forget_all, asks_to_keep_private, forget_request
-from src.memory.contradictions import replaces
 from src.memory.cutting import cut, spans
-from src.memory.facts import Fact
 from src.memory.forget_matching import read_request
 from tests.attacks.forgetting import attack, by_rules
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from src.facts.fact import Fact
+from src.gate.fact_gate import MAX_PART, MAX_QUOTE, MAX_TEXT, Reason, refuse
+from src.gate.imitations import escaped, imitates
+from src.gate.sensitive_text import holds_secret
+from src.language.number_words import read_numbers
 from src.language.plain_text import normalise
-from src.memory.facts import Fact
-from src.memory.gate import MAX_PART, MAX_QUOTE, MAX_TEXT, Reason, refuse
-from src.memory.imitations import escaped, imitates
-from src.memory.number_words import read_numbers
-from src.memory.sensitive_text import holds_secret
 from tests.unit.injections import BENIGN, INJECTIONS, STRUCTURES
 
 DAY = datetime(2026, 1, 31, tzinfo=UTC)

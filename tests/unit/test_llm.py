@@ -14,8 +14,8 @@ from src.config import Settings
 from src.errors import AppError, ModelError, ModelSetupError, ModelUnavailableError
 from src.graph.tools.current_time import build_current_time
 from src.llm.chat import ModelCaller, build_chat_model
+from src.llm.model_usage import ModelUsage
 from src.llm.offline.model import OfflineChatModel
-from src.storage.turn_repo import ModelUsage
 from tests.fakes.openai_server import FakeOpenAI, Reply
 
 KEY = "sk-very-secret-key"

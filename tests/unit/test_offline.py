@@ -16,8 +16,10 @@ from langchain_core.messages import (
 )
 from pydantic import BaseModel
 
+from src.facts.fact import Fact
 from src.graph.tools.current_time import build_current_time
 from src.llm.chat import ModelCaller
+from src.llm.model_usage import ModelUsage
 from src.llm.offline.model import MAX_CALLS, SEARCHED, OfflineChatModel, answer
 from src.llm.offline.replies import LEAD, SIMILAR, SIMILAR_IF_SOME
 from src.llm.offline.statements import MAX_FACTS, statements
@@ -32,8 +34,6 @@ from src.llm.prompts.reasoning import (
 )
 from src.llm.prompts.summary import merge_messages, summary_messages
 from src.llm.prompts.teaching import Understanding, understanding_messages
-from src.memory.facts import Fact
-from src.storage.turn_repo import ModelUsage
 from src.texts import LANGUAGES, Language, detect_language, say
 
 TOOLS = (

@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from src.gate.imitations import escaped
 from src.llm.prompts.conflicts import conflict_messages
 from src.llm.prompts.extraction import extraction_messages
 from src.llm.prompts.memory_context import key_facts_text, memories_text, summary_text
@@ -14,7 +15,6 @@ from src.llm.prompts.quoting import block, quoted
 from src.llm.prompts.reasoning import answer_messages, reasoning_messages
 from src.llm.prompts.summary import merge_messages, summary_messages
 from src.llm.prompts.teaching import understanding_messages
-from src.memory.imitations import escaped
 
 TAGS = ("memories", "key_facts", "history_summary", "context", "messages", "conversation")
 HOSTILE = [

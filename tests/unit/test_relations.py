@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from src.memory.facts import Fact
-from src.memory.relations import canonical_relation, canonical_subject, holds_many, is_update
+from src.facts.fact import Fact
+from src.facts.relations import canonical_relation, canonical_subject, holds_many, is_update
 
 
 def fact(subject: str, relation: str, value: str) -> Fact:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from src.memory.sameness import content_hash, is_same, normalise
+from src.facts.sameness import content_hash, is_same, normalise
 
 DIFFERENT = """Встреча в 15:00 | Встреча в 16:30
 Пью таблетки в 8 утра | Пью таблетки в 9 утра

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from src.memory.relative_dates import resolve_dates, when_valid
-from src.memory.time_expressions import EARLIEST, Period, TimeQuery, read_time
-from src.memory.time_spans import MAX_TEXT, find_spans, fold, tidy
+from src.dates.relative_dates import resolve_dates, when_valid
+from src.dates.time_expressions import EARLIEST, Period, TimeQuery, read_time
+from src.dates.time_spans import MAX_TEXT, find_spans, fold, tidy
 from src.time_zones import local_time
 
 KYIV = ZoneInfo("Europe/Kyiv")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from aiogram.types import Message
 
-from src.memory.voices import Voice, clean_name
+from src.gate.voices import Voice, clean_name
 from src.telegram.voices import read_voice
 
 ANNA = {"id": 7, "is_bot": False, "first_name": "Анна", "last_name": "К"}

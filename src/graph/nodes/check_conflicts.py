@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from langgraph.runtime import Runtime
 
 from src.errors import AppError
+from src.facts.fact import Fact
+from src.facts.sameness import content_hash
 from src.graph.conversation_state import Conflict, ConversationState, TurnContext
 from src.llm.chat import ModelCaller
 from src.llm.prompts.conflicts import Conflicts, conflict_messages
-from src.memory.facts import Fact
 from src.memory.memories import Memories
 from src.memory.retriever import Hit, Query
-from src.memory.sameness import content_hash
 from src.time_zones import local_time
 
 logger = logging.getLogger(__name__)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from langgraph.runtime import Runtime
 
 from src.graph.conversation_state import ConversationState, TurnContext
-from src.graph.quotes import context_records, hit_id
-from src.graph.taught import search_taught
+from src.graph.hit_rendering import context_records, hit_id
+from src.graph.strict_evidence import search_taught
 from src.language.requests import asks_to_forget_all
 from src.llm.chat import ModelCaller
 from src.llm.prompts.forgetting import Forgetting, forgetting_messages

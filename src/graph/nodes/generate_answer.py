@@ -5,7 +5,7 @@ from __future__ import annotations
 from langgraph.runtime import Runtime
 
 from src.graph.conversation_state import ConversationState, TurnContext
-from src.graph.quotes import context_records, reference_names
+from src.graph.hit_rendering import context_records, reference_names
 from src.llm.chat import ModelCaller
 from src.llm.prompts.reasoning import UNKNOWN, answer_messages
 from src.llm.prompts.time_label import strip_time_label

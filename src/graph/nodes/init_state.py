@@ -16,7 +16,7 @@ from src.graph.conversation_state import (
     new_turn,
 )
 from src.graph.new_messages import new_messages, own_words, shown
-from src.graph.packing import within_budget
+from src.graph.prompt_budget import within_budget
 from src.llm.prompts.memory_context import summary_text
 from src.llm.prompts.new_words import with_own_words
 from src.llm.tokens import TokenCounter

@@ -8,11 +8,11 @@ from typing import Any
 from langchain_core.messages import AnyMessage, SystemMessage
 from langgraph.runtime import Runtime
 
+from src.facts.fact import WISH, fact_uid
 from src.graph.conversation_state import ConversationState, TurnContext, in_place_of_all
-from src.graph.packing import within_budget
+from src.graph.prompt_budget import within_budget
 from src.llm.prompts.memory_context import key_facts_text
 from src.llm.tokens import TokenCounter
-from src.memory.facts import WISH, fact_uid
 from src.storage.memory_rows import Memory
 from src.time_zones import local_time
 

@@ -8,8 +8,8 @@ from langgraph.runtime import Runtime
 
 from src.errors import AppError
 from src.graph.conversation_state import ConversationState, TurnContext
-from src.graph.quotes import context_records
-from src.graph.taught import search_taught
+from src.graph.hit_rendering import context_records
+from src.graph.strict_evidence import search_taught
 from src.llm.chat import ModelCaller
 from src.llm.prompts.reasoning import ReasoningStep, reasoning_messages
 from src.memory.memories import Memories

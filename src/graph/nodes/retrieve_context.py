@@ -5,7 +5,7 @@ from __future__ import annotations
 from langgraph.runtime import Runtime
 
 from src.graph.conversation_state import ConversationState, TurnContext
-from src.graph.taught import search_taught
+from src.graph.strict_evidence import search_taught
 from src.memory.memories import Memories
 
 LIMIT = 10  # quotes (seed 003)

@@ -9,8 +9,8 @@ from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 from langgraph.runtime import Runtime
 
 from src.graph.conversation_state import ConversationState, TurnContext, in_place_of_all
-from src.graph.packing import within_budget
-from src.graph.quotes import memory_record
+from src.graph.hit_rendering import memory_record
+from src.graph.prompt_budget import within_budget
 from src.llm.prompts.memory_context import memories_text
 from src.llm.tokens import TokenCounter
 from src.memory.memories import Memories

@@ -9,12 +9,12 @@ from typing import Any
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.prebuilt import ToolRuntime
 
+from src.facts.fact import Fact, fact_uid
+from src.facts.sameness import normalise
 from src.graph.conversation_state import TurnContext
 from src.graph.new_messages import text_of, voice_of
 from src.llm.prompts.time_label import read_time_label
-from src.memory.facts import Fact, fact_uid
 from src.memory.memories import Memories
-from src.memory.sameness import normalise
 from src.memory.writer import Said
 from src.storage.conversation_repo import HistoryMessage
 from src.time_zones import local_time

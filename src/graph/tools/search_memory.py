@@ -11,7 +11,7 @@ from langchain_core.tools import BaseTool, tool
 from langgraph.prebuilt import ToolRuntime
 
 from src.graph.conversation_state import TurnContext
-from src.graph.quotes import memory_record, words_and_dates
+from src.graph.hit_rendering import memory_record, words_and_dates
 from src.memory.memories import Memories
 from src.memory.retriever import Query
 from src.time_zones import in_zone, local_time

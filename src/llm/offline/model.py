@@ -24,6 +24,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 
+from src.facts.fact import Fact
 from src.language.requests import CORRECTION, ForgetRequest, asks_to_keep_private, forget_request
 from src.language.sentences import FOLD, is_question, sentences
 from src.language.time_questions import asked_place, describe_time
@@ -32,7 +33,6 @@ from src.llm.offline.statements import TOLD, statements
 from src.llm.offline.tasks import do_task, fill_form
 from src.llm.prompts.new_words import NewWords, own_words_of
 from src.llm.prompts.time_label import strip_time_label
-from src.memory.facts import Fact
 from src.texts import LANGUAGES, Language, detect_language, say
 
 SEARCHED = 20  # results that are looked at

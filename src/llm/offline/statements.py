@@ -6,13 +6,13 @@ as it stands.
 
 from __future__ import annotations
 
+from src.facts.fact import WISH, Fact
 from src.language.clauses import THIRD_PERSON_SUBJECT, clauses, subject_of
 from src.language.kin import KIN
 from src.language.plain_text import CUT
 from src.language.relation_statements import told_of_another, told_of_himself
 from src.language.requests import asks_to_keep_private, forget_request
 from src.language.sentences import FOLD, MAX_SENTENCE, TAG, is_wish, sentences, told
-from src.memory.facts import WISH, Fact
 
 MAX_FACTS = 12  # of one message
 # What the rules know of a fact.

@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from src.facts.fact import Fact
+from src.facts.relations import holds_many
 from src.language.content import shared
 from src.language.requests import forget_request
 from src.language.sentences import is_question
@@ -13,8 +15,6 @@ from src.llm.offline.replies import answering
 from src.llm.offline.statements import TOLD, statements, told_by
 from src.llm.prompts.reasoning import ANSWER_PROMPT, UNKNOWN
 from src.llm.prompts.summary import MERGE_PROMPT, SUMMARY_PROMPT
-from src.memory.facts import Fact
-from src.memory.relations import holds_many
 from src.texts import detect_language, say
 
 QUOTED = 3  # quotes of one answer

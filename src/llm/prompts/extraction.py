@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from langchain_core.messages import BaseMessage
 from pydantic import Field
 
+from src.facts.fact import Fact, fact_uid
 from src.llm.prompts.form import Form
 from src.llm.prompts.quoting import prompt
-from src.memory.facts import Fact, fact_uid
 
 RULES = """\
 A fact has:

@@ -8,10 +8,10 @@ from typing import Any, Literal
 from langchain_core.messages import BaseMessage
 from pydantic import Field
 
+from src.facts.fact import Fact
 from src.llm.prompts.extraction import RULES
 from src.llm.prompts.form import Form
 from src.llm.prompts.quoting import prompt
-from src.memory.facts import Fact
 
 UNDERSTANDING_PROMPT = f"""\
 You are the first step of a system that knows only what its user teaches it. Decide what the \

@@ -6,7 +6,7 @@ from calendar import monthrange
 from collections.abc import Callable, Iterable, Iterator
 from datetime import date, datetime, time, timedelta
 
-from src.memory.calendar_days import (
+from src.dates.calendar_days import (
     DAY,
     WEEK,
     WINTER,
@@ -21,8 +21,8 @@ from src.memory.calendar_days import (
     written_date,
     year_of,
 )
-from src.memory.time_spans import Span
-from src.memory.time_words import (
+from src.dates.time_spans import Span
+from src.dates.time_words import (
     DAY_ADJECTIVES,
     DAY_WORDS,
     MONTHS,

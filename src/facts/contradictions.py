@@ -13,13 +13,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
+from src.facts.fact import Fact
+from src.facts.relations import canonical_relation, canonical_subject, is_update
+from src.facts.sameness import PREPOSITIONS
 from src.language import endings
 from src.language.plain_text import plain
 from src.language.relation_table import BY_NAME, RELATIONS
-from src.memory.facts import Fact
-from src.memory.relations import canonical_relation, canonical_subject, is_update
-from src.memory.sameness import PREPOSITIONS
-from src.memory.words import Word, content_words, word_lemmas
+from src.language.words import Word, content_words, word_lemmas
 
 ENDED = re.compile(
     "|".join((endings.LEFT_WORK, endings.LEFT_SCHOOL, endings.PARTED_WITH, endings.DIED,

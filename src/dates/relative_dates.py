@@ -18,18 +18,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from src.memory.calendar_days import Days, day
-from src.memory.date_phrases import (
+from src.dates.calendar_days import Days, day
+from src.dates.date_phrases import (
     Language,
     Precision,
     absolute_phrase,
     bare_english,
     vague_phrase,
 )
-from src.memory.span_days import amount_in, counted_day, days_of
-from src.memory.time_expressions import FUTURE, Period, named_periods
-from src.memory.time_spans import MAX_TEXT, Span, find_spans, fold, may_name_time, tidy
-from src.memory.time_words import DAY_WORDS, unit_of
+from src.dates.span_days import amount_in, counted_day, days_of
+from src.dates.time_expressions import FUTURE, Period, named_periods
+from src.dates.time_spans import MAX_TEXT, Span, find_spans, fold, may_name_time, tidy
+from src.dates.time_words import DAY_WORDS, unit_of
 
 # Verbs in the past tense, by their endings; nouns that look like them are named as far as they
 # are common. It decides only between the last and the coming Friday.

@@ -11,7 +11,7 @@ from datetime import date, datetime, timedelta
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
-from src.memory.time_words import Unit
+from src.dates.time_words import Unit
 
 DAY = timedelta(days=1)
 WEEK = timedelta(days=7)

@@ -25,14 +25,13 @@ from src.errors import (
 )
 from src.jobs.retry import BackOff
 from src.services.turn_control import TurnControl
+from src.storage.queue_names import CONTROL_QUEUE, TURNS_QUEUE
 from src.storage.update_repo import UpdateKind, WaitingUpdate
 from src.telegram.delivery import Address, Delivery
 from src.texts import choose_language, say
 
 logger = logging.getLogger(__name__)
 
-# The queues of updates are chosen where they are stored (``INSERT_UPDATES``).
-TURNS_QUEUE, COMMANDS_QUEUE, BESIDE_QUEUE, CONTROL_QUEUE = "turns", "commands", "beside", "control"
 MODEL_ATTEMPTS = 6  # then the bot apologises: 1 + 2 + 4 + 8 + 16 s of waiting in all
 APOLOGY_KINDS: tuple[UpdateKind, ...] = ("message", "command", "new", "stop")
 DELIVERY_DAYS = 1.0  # how long an answer is offered to a Telegram that does not take it

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Literal
 
-from src.memory.time_patterns import LINKED_RULES, OFFSET, OFFSET_LENGTH, RULES, TIME_HINT, Kind
+from src.dates.time_patterns import LINKED_RULES, OFFSET, OFFSET_LENGTH, RULES, TIME_HINT, Kind
 
 MAX_TEXT = 2000  # characters that are read; nobody dates anything in more
 

@@ -12,8 +12,8 @@ import re
 from datetime import date
 from typing import Literal
 
-from src.memory.calendar_days import DAY, WINTER, Days
-from src.memory.time_spans import Span
+from src.dates.calendar_days import DAY, WINTER, Days
+from src.dates.time_spans import Span
 
 Language = Literal["ru", "uk", "en"]
 Precision = Literal["day", "days", "week", "weekend", "month", "season", "year"]

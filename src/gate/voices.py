@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from src.memory.imitations import escaped
+from src.gate.imitations import escaped
 from src.texts import Language, detect_language
 
 Provenance = Literal["typed", "forwarded", "bot", "file"]

@@ -6,7 +6,7 @@ import re
 from itertools import groupby
 from typing import Literal
 
-from src.memory import time_words as w
+from src.dates import time_words as w
 
 Kind = Literal[
     "habit",  # каждую пятницу: no time at all

@@ -13,11 +13,11 @@ import unicodedata
 from collections import Counter
 from typing import Literal
 
+from src.facts.fact import Fact
+from src.gate.imitations import imitates
+from src.gate.sensitive_text import holds_secret
+from src.language.number_words import read_numbers
 from src.language.plain_text import normalise, plain
-from src.memory.facts import Fact
-from src.memory.imitations import imitates
-from src.memory.number_words import read_numbers
-from src.memory.sensitive_text import holds_secret
 
 Reason = Literal[
     "bad_dates", "empty", "too_long", "quote_not_said", "secret", "imitation", "question",

@@ -17,10 +17,10 @@ from itertools import islice
 import pytz
 from pytz.tzinfo import BaseTzInfo
 
-from src.memory.calendar_days import Days
-from src.memory.span_days import days_of
-from src.memory.time_patterns import DIGIT_HINT, HINTS, beginning_with
-from src.memory.time_spans import MAX_TEXT, Span, find_spans, fold, tidy
+from src.dates.calendar_days import Days
+from src.dates.span_days import days_of
+from src.dates.time_patterns import DIGIT_HINT, HINTS, beginning_with
+from src.dates.time_spans import MAX_TEXT, Span, find_spans, fold, tidy
 
 MAX_PERIODS = 8  # that one text names
 EARLIEST = date(1900, 1, 1)  # where "before March" begins

@@ -15,9 +15,9 @@ from __future__ import annotations
 import hashlib
 import re
 
+from src.facts.relations import canonical_subject
+from src.language.number_words import read_numbers
 from src.language.plain_text import normalise, word_set
-from src.memory.number_words import read_numbers
-from src.memory.relations import canonical_subject
 
 __all__ = ["content_hash", "is_same", "normalise"]
 

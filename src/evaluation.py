@@ -18,15 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from src.errors import AppError
+from src.language.terms import terms
 from src.llm.prompts.time_label import add_time_label
-from src.memory.indexer import Indexer
-from src.memory.retriever import Query, Retriever
-from src.memory.terms import terms
+from src.memory.retriever import Query
+from src.memory_core import MemoryCore
 from src.storage.conversation_repo import ConversationRepository
 from src.storage.erasure_repo import ErasureRepository
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
-from src.storage.search_index_repo import NewDocument, SearchIndexRepository
+from src.storage.search_index_repo import NewDocument
 
 CATEGORIES = (1, 2, 3, 4)  # 5 asks for what is not in the conversation
 CUTS = (5, 10, 20)
@@ -100,16 +100,14 @@ class Evaluation:
         self,
         client: PgClient,
         conversations: ConversationRepository,
-        index: SearchIndexRepository,
-        indexer: Indexer,
-        retriever: Retriever,
+        memory: MemoryCore,
     ) -> None:
-        """Ask ``retriever``; everything is stored as the bot stores it."""
+        """Ask the retriever of ``memory``; everything is stored as the bot stores it."""
         self._client = client
         self._conversations = conversations
-        self._index = index
-        self._indexer = indexer
-        self._retriever = retriever
+        self._index = memory.index
+        self._indexer = memory.indexer
+        self._retriever = memory.retriever
         self._erasure = ErasureRepository(client)
 
     async def run(

@@ -15,7 +15,7 @@ from src.language.content import EMPTY_WORDS
 from src.language.kin import PEOPLE
 from src.language.morphology import dictionary_forms
 from src.language.plain_text import plain, word_set
-from src.memory.terms import CYRILLIC, STOP_WORDS, WORD, stem_english
+from src.language.terms import CYRILLIC, STOP_WORDS, WORD, stem_english
 
 MIN_STEM = 3  # letters of a name without its case ending
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from src.dates.relative_dates import resolved_dates
+from src.facts.fact import fact_uid
+from src.gate.voices import UNKNOWN
 from src.graph.conversation_state import TurnContext
 from src.llm.prompts.memory_context import MAX_MEMORY
-from src.memory.facts import fact_uid
-from src.memory.relative_dates import resolved_dates
 from src.memory.retriever import Hit
-from src.memory.voices import UNKNOWN
 from src.time_zones import local_time
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 
+from src.facts.fact import Fact
 from src.language.kin import PEOPLE
 from src.language.plain_text import normalise, plain, word_set
 from src.language.relation_table import BY_NAME, RELATIONS
-from src.memory.facts import Fact
 
 # Words before a subject that add nothing: "my brother", "брат пользователя" is "brother".
 _OWN = word_set(

@@ -1,0 +1,1 @@
+"""What a fact is, when two are the same, and which cannot hold together; pure functions."""
