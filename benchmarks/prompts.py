@@ -41,7 +41,7 @@ from src.config import Settings
 from src.llm.prompts.assistant import SYSTEM_PROMPT
 from src.llm.prompts.summary import MERGE_PROMPT, SUMMARY_PROMPT
 from src.llm.tokens import TOKENS_PER_MESSAGE, TokenCounter
-from src.services.agent_service import IncomingMessage
+from src.services.turn import IncomingMessage
 from src.storage.embedded_pg import EmbeddedPostgres
 from src.storage.pg_client import PgClient
 from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply, text_of

@@ -123,9 +123,16 @@ class SummaryRepository:
         """Use ``client``, which someone else opens and closes."""
         self._client = client
 
-    def list_shown(self, conversation_id: UUID, before: int, *, limit: int = 3) -> list[Summary]:
+    def list_shown(
+        self,
+        conversation_id: UUID,
+        before: int,
+        *,
+        limit: int = 3,
+        within: Transaction | None = None,
+    ) -> list[Summary]:
         """The oldest and the newest summaries of messages before ``before``, in their order."""
-        rows = self._client.fetch_all(
+        rows = (within or self._client).fetch_all(
             SELECT_SHOWN,
             {"conversation_id": str(conversation_id), "before": before, "limit": limit},
         )

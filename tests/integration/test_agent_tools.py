@@ -15,11 +15,10 @@ from src.graph.main_graph import Models, build_graph
 from src.llm.tokens import TokenCounter
 from src.memory_core import build_caller
 from src.metrics import Metrics
-from src.services.agent_service import MAX_STEPS, AgentService, TurnStores
+from src.services.agent_service import MAX_STEPS, AgentService
 from src.services.tool_history_service import ToolHistoryService
-from src.storage.erasure_repo import ErasureRepository
-from src.storage.memory_job_repo import MemoryJobRepository
 from src.storage.pg_client import PgClient
+from src.storage.repositories import Repositories
 from src.storage.tool_result_repo import ToolResult, ToolResultRepository
 from src.texts import Language, say
 from tests.fakes.openai_server import ChatRequest, Reply
@@ -219,15 +218,7 @@ def agent_with(rig: Rig, *tools: BaseTool) -> AgentService:
         context_size=core.settings.llm_context_size,
     )
     return AgentService(
-        rig.client,
-        TurnStores(
-            core.conversations,
-            core.turns,
-            core.memory.history,
-            MemoryJobRepository(rig.client),
-            core.memory.settings,
-            ErasureRepository(rig.client),
-        ),
+        Repositories.on(rig.client),
         build_graph(models, tools, core.memory.memories, wrap_tool_call=history.record),
         core.memory.memories,
         tool_history=history,

@@ -29,7 +29,7 @@ from src.memory.memories import Forgetting, Memories
 from src.memory.retriever import Retriever
 from src.memory.writer import MemoryWriter, fact_terms
 from src.memory_core import build_caller
-from src.services.agent_service import Turn
+from src.services.turn import Turn
 from src.storage.forgetting_repo import ForgettingRepository
 from src.storage.memory_repo import MemoryRepository
 from src.storage.memory_rows import Memory

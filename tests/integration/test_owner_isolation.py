@@ -506,6 +506,16 @@ CASES: dict[str, Callable[[Stage], Any]] = {
             s.me.owner.telegram_user_id, thread_id=s.me.owner.thread_id
         )
     ),
+    "ConversationRepository.hold_conversation": lambda s: s.do.client.in_transaction(
+        lambda t: s.do.conversations.hold_conversation(t, s.me.owner)
+    ),
+    "ConversationRepository.store_message": lambda s: refused(
+        lambda: s.do.client.in_transaction(
+            lambda t: s.do.conversations.store_message(
+                t, s.me.conversation, "mine", origin=origin_of(s, s.them)
+            )
+        )
+    ),
     "ConversationRepository.append_message": lambda s: s.do.conversations.append_message(
         s.me.conversation, "user", "more"
     ),
@@ -573,6 +583,7 @@ SAY_LITTLE = frozenset(
         "TurnRepository.find_stream_message",
         "TurnRepository.was_newest_stopped",
         "ConversationRepository.add_message",
+        "ConversationRepository.store_message",
     }
 )
 REPOSITORIES = (
