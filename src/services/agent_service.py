@@ -272,7 +272,8 @@ class AgentService:
 
     async def was_stopped(self, telegram_user_id: int, *, thread_id: int = 0) -> bool:
         """Whether the answer to the owner's newest message was stopped."""
-        return await self._client.run(self._turns.was_newest_stopped, telegram_user_id, thread_id)
+        owner = Owner(telegram_user_id, thread_id)
+        return await self._client.run(self._turns.was_newest_stopped, owner)
 
     def _store_message(
         self, incoming: IncomingMessage, is_answered: bool, is_private: bool

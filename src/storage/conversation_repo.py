@@ -1,4 +1,4 @@
-"""Conversations and their messages (seed 001)."""
+"""Conversations and their messages."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ class ConversationRepository:
             telegram_user_id: The person, or the negative chat id of a group.
             thread_id: The topic of a forum group, else 0.
         """
-        owner = {"owner": telegram_user_id, "thread_id": thread_id}
+        owner = Owner(telegram_user_id, thread_id).columns()
         for statement in (SELECT_CONVERSATION, INSERT_CONVERSATION, SELECT_CONVERSATION):
             row = self._client.fetch_one(statement, owner)
             if row is not None:
@@ -236,7 +236,7 @@ class ConversationRepository:
         origin: TelegramOrigin | None = None,
         said_at: datetime | None = None,
     ) -> int:
-        """Store a message at the end of a conversation and return its id (seed 001).
+        """Store a message at the end of a conversation and return its id.
 
         See ``add_message``.
         """
@@ -342,7 +342,7 @@ class ConversationRepository:
         Returns:
             The new conversation's id.
         """
-        owner = {"owner": telegram_user_id, "thread_id": thread_id, "limit": MAX_PARTING}
+        owner = {**Owner(telegram_user_id, thread_id).columns(), "limit": MAX_PARTING}
 
         def replace(transaction: Transaction) -> Row | None:
             if keep_unread:
@@ -397,7 +397,7 @@ def set_conversation_repo_factory(factory: Callable[[], ConversationRepository] 
 
 
 def get_conversation_repo() -> ConversationRepository:
-    """The one repository of this process, made at the first call (seed 001).
+    """The one repository of this process, made at the first call.
 
     Our own code is handed the object; this is for scripts and the interactive shell.
 

@@ -91,7 +91,7 @@ class Source:
 
     @property
     def episode(self) -> str:
-        """The name of the teaching (seed 003)."""
+        """The name of the teaching."""
         return f"teach_{self.uid}"
 
 

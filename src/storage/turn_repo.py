@@ -9,6 +9,7 @@ from uuid import UUID
 
 from src.errors import AppError, ConversationGoneError, QuestionMovedError, StorageRejectedError
 from src.storage.conversation_repo import FOREIGN_KEY_VIOLATION
+from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, Transaction, storable
 
 Asks = Literal["erase_all"]
@@ -134,7 +135,7 @@ SELECT 1 FROM conversations WHERE id = %(conversation_id)s
 UNION ALL SELECT 1 FROM messages WHERE id = %(message_id)s
 """
 
-# Which tools the answer used (seed 001).
+# Which tools the answer used.
 INSERT_TOOLS_USED = """
 INSERT INTO messages (conversation_id, role, content, reply_to_id, position)
 VALUES (%(conversation_id)s, 'system', %(content)s, %(message_id)s,
@@ -371,11 +372,9 @@ class TurnRepository:
         row = self._client.fetch_one(SELECT_STREAM_MESSAGE, _ids(conversation_id, message_id))
         return row[0] if row else None
 
-    def was_newest_stopped(self, telegram_user_id: int, thread_id: int) -> bool:
+    def was_newest_stopped(self, owner: Owner) -> bool:
         """Whether the answer to the owner's newest message was stopped."""
-        row = self._client.fetch_one(
-            SELECT_NEWEST_STOPPED, {"owner": telegram_user_id, "thread_id": thread_id}
-        )
+        row = self._client.fetch_one(SELECT_NEWEST_STOPPED, owner.columns())
         return bool(row and row[0])
 
 

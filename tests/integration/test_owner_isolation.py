@@ -499,7 +499,7 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     "TurnRepository.find_stream_message": lambda s: s.both(
         lambda who: s.do.turns.find_stream_message(s.me.conversation, who.asked[0])
     ),
-    "TurnRepository.was_newest_stopped": lambda s: s.do.turns.was_newest_stopped(*s.me.owner),
+    "TurnRepository.was_newest_stopped": lambda s: s.do.turns.was_newest_stopped(s.me.owner),
     "ConversationRepository.get_or_create_conversation": lambda s: (
         s.do.conversations.get_or_create_conversation(
             s.me.owner.telegram_user_id, thread_id=s.me.owner.thread_id
