@@ -101,7 +101,12 @@ def build_memory(
     embeddings = EmbeddingRepository(client)
     index = SearchIndexRepository(client)
     stores = DigestStores(
-        client, SummaryRepository(client), ExtractionRepository(client), turns, stored
+        client,
+        conversations,
+        SummaryRepository(client),
+        ExtractionRepository(client),
+        turns,
+        stored,
     )
     space = EmbeddingSpace(CachingEmbedder(build_embedder(settings, metrics)), client, embeddings)
     retriever = Retriever(

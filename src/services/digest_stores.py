@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from src.storage.conversation_repo import ConversationRepository
 from src.storage.extraction_repo import ExtractionRepository
 from src.storage.global_settings_repo import GlobalSettingsRepository
 from src.storage.pg_client import PgClient
@@ -16,6 +17,7 @@ class DigestStores:
     """The repositories of the background work, on one client."""
 
     client: PgClient
+    conversations: ConversationRepository
     summaries: SummaryRepository
     extraction: ExtractionRepository
     turns: TurnRepository

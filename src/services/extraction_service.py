@@ -26,9 +26,9 @@ from src.services.background_budget import BackgroundBudget
 from src.services.digest_stores import DigestStores
 from src.services.patience import Patience
 from src.services.portions import fitting, portion_size
+from src.storage.conversation_repo import PastMessage
 from src.storage.extraction_repo import ExtractionState
 from src.storage.owner import Owner
-from src.storage.summary_repo import PastMessage
 from src.storage.turn_repo import ModelUsage
 from src.time_zones import local_time
 
@@ -53,7 +53,7 @@ class ExtractionService:
         """Ask ``caller``; ``time_zone`` is that of users who have not set theirs."""
         self._client = stores.client
         self._extraction = stores.extraction
-        self._summaries = stores.summaries
+        self._conversations = stores.conversations
         self._turns = stores.turns
         self._memories = memories
         self._caller = caller
@@ -96,14 +96,16 @@ class ExtractionService:
         unread = state.last_position - state.extracted_position
         size = portion_size(unread, usual, far=FAR_BEHIND, most=MAX_WINDOW)
         last = min(state.last_position, first + size - 1)
-        found = await self._client.run(self._summaries.list_messages, conversation_id, first, last)
+        found = await self._client.run(
+            self._conversations.list_messages, conversation_id, first, last
+        )
         messages = fitting(found, least=usual, longest=MAX_TEXT)
         if len(messages) < len(found):
             last = messages[-1].position
         if any(message.role == "user" and message.voice.is_own for message in messages):
 
             def reread() -> list[PastMessage]:
-                return self._summaries.list_messages(
+                return self._conversations.list_messages(
                     conversation_id, messages[0].position, messages[-1].position
                 )
 

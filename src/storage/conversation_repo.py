@@ -48,6 +48,27 @@ class HistoryMessage(TypedDict):
 
 
 @dataclass(frozen=True)
+class PastMessage:
+    """A message of the history, for summaries and extraction.
+
+    Attributes:
+        id: Its number.
+        position: Its number within the conversation.
+        role: ``user`` or ``assistant``.
+        text: Without the time label.
+        said_at: When it was written.
+        voice: Whose words it holds.
+    """
+
+    id: int
+    position: int
+    role: str
+    text: str
+    said_at: datetime
+    voice: Voice = TYPED
+
+
+@dataclass(frozen=True)
 class StoredMessage:
     """A message's id, and whether it was stored just now or had been before."""
 
@@ -178,6 +199,21 @@ FROM (
     ORDER BY created_at DESC, id DESC LIMIT %(limit)s
 ) AS newest
 ORDER BY created_at ASC, id ASC
+"""
+
+# The position of the newest message.
+SELECT_LAST_POSITION = """
+SELECT coalesce(max(position), 0) FROM messages WHERE conversation_id = %(conversation_id)s
+"""
+
+# What was said between two positions, without what the user wants forgotten.
+SELECT_MESSAGES = """
+SELECT id, position, role, message_text(content), said_at,
+       provenance, speaker, origin, quoted, quoted_author_id
+FROM messages
+WHERE conversation_id = %(conversation_id)s AND position BETWEEN %(first)s AND %(last)s
+  AND role IN ('user', 'assistant') AND NOT is_forgotten AND NOT is_private
+ORDER BY position, id LIMIT 1000
 """
 
 # What the owner typed and nobody has read for facts yet, before it is deleted.
@@ -329,6 +365,21 @@ class ConversationRepository:
         )
         return [_history_message(row) for row in rows]
 
+    def get_last_position(self, conversation_id: UUID) -> int:
+        """The position of the newest message; 0 when there is none."""
+        row = self._client.fetch_one(
+            SELECT_LAST_POSITION, {"conversation_id": str(conversation_id)}
+        )
+        return int(row[0]) if row else 0
+
+    def list_messages(self, conversation_id: UUID, first: int, last: int) -> list[PastMessage]:
+        """What user and assistant said from position ``first`` to ``last``."""
+        rows = self._client.fetch_all(
+            SELECT_MESSAGES,
+            {"conversation_id": str(conversation_id), "first": first, "last": last},
+        )
+        return [past_message(row) for row in rows]
+
     def create_new_conversation(
         self, telegram_user_id: int, *, thread_id: int = 0, keep_unread: bool = False
     ) -> UUID:
@@ -382,6 +433,12 @@ def _history_message(row: Row) -> HistoryMessage:
         is_open=is_open,
         voice=Voice(*voice),
     )
+
+
+def past_message(row: Row) -> PastMessage:
+    """A row of ``SELECT_MESSAGES``."""
+    id_, position, role, text, said_at, *voice = row
+    return PastMessage(id_, position, role, text, said_at, Voice(*voice))
 
 
 _lock = threading.Lock()

@@ -21,6 +21,7 @@ from src.memory_core import build_caller
 from src.services.compaction_service import CompactionService, first_gap, shortened
 from src.services.digest_stores import DigestStores
 from src.services.history_reader import HistoryReader, Past
+from src.storage.conversation_repo import ConversationRepository
 from src.storage.extraction_repo import ExtractionRepository
 from src.storage.global_settings_repo import GlobalSettingsRepository
 from src.storage.owner import Owner
@@ -53,6 +54,7 @@ class Talk:
         client = client or self.rig.client
         stores = DigestStores(
             client,
+            ConversationRepository(client),
             SummaryRepository(client),
             ExtractionRepository(client),
             TurnRepository(client),

@@ -69,6 +69,7 @@ class Talk:
         settings = GlobalSettingsRepository(client)
         stores = DigestStores(
             client,
+            core.conversations,
             SummaryRepository(client),
             ExtractionRepository(client),
             TurnRepository(client),

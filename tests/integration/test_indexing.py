@@ -754,7 +754,12 @@ def parameters_of(connection: psycopg2.extensions.connection) -> dict[str, Any]:
         ),
         pytest.param(summary_repo.SELECT_MESSAGES, {"messages_by_position"}, id="list_messages"),
         pytest.param(
-            summary_repo.SELECT_LAST_POSITION, {"messages_by_position"}, id="get_last_position"
+            conversation_repo.SELECT_MESSAGES, {"messages_by_position"}, id="list_messages"
+        ),
+        pytest.param(
+            conversation_repo.SELECT_LAST_POSITION,
+            {"messages_by_position"},
+            id="get_last_position",
         ),
         pytest.param(summary_repo.SELECT_SHOWN, {"conversation_summaries_once"}, id="list_shown"),
         pytest.param(

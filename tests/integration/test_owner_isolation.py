@@ -441,10 +441,10 @@ CASES: dict[str, Callable[[Stage], Any]] = {
         s.me.conversation, 1000, limit=1000
     ),
     "SummaryRepository.list_summaries": lambda s: s.do.summaries.list_summaries(s.me.conversation),
-    "SummaryRepository.get_last_position": lambda s: s.do.summaries.get_last_position(
+    "ConversationRepository.get_last_position": lambda s: s.do.conversations.get_last_position(
         s.me.conversation
     ),
-    "SummaryRepository.list_messages": lambda s: s.do.summaries.list_messages(
+    "ConversationRepository.list_messages": lambda s: s.do.conversations.list_messages(
         s.me.conversation, 0, 2**31 - 1
     ),
     "SummaryRepository.replace": lambda s: [
@@ -567,7 +567,7 @@ SAY_LITTLE = frozenset(
         "EmbeddingRepository.find_model",
         "EmbeddingRepository.add_model",
         "EmbeddingRepository.count_embedded",
-        "SummaryRepository.get_last_position",
+        "ConversationRepository.get_last_position",
         "ExtractionRepository.find_state",
         "TurnRepository.find_stream_message",
         "TurnRepository.was_newest_stopped",
