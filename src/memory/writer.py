@@ -23,6 +23,7 @@ from src.memory.relative_dates import resolve_dates, when_valid
 from src.memory.sameness import content_hash, is_same
 from src.memory.terms import terms
 from src.storage.global_settings_repo import GlobalSettingsRepository
+from src.storage.locks import lock_facts
 from src.storage.memory_repo import MemoryRepository
 from src.storage.memory_rows import Memory, NewMemory, Similar, Source, Telling
 from src.storage.owner import Owner
@@ -142,7 +143,7 @@ class MemoryWriter:
         model_id: int | None,
         contradicts: Collection[int],
     ) -> Outcome:
-        self._memories.lock(transaction, owner)
+        lock_facts(transaction, owner)
         text, uid = memory.fact.text, memory.source.uid
         said = self._memories.find_message(transaction, owner, memory.source.message_id)
         if said is None or not spans(said.text, memory.source.quote):

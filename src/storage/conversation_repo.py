@@ -19,6 +19,7 @@ from src.errors import (
 from src.memory.voices import TYPED, Voice
 from src.storage.forgetting_repo import keep_private
 from src.storage.group_moves import move_owner
+from src.storage.locks import lock_history
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, Row, Transaction, storable
 from src.storage.pg_connection import PATIENT
@@ -180,11 +181,6 @@ WHERE c.id = m.conversation_id AND c.telegram_user_id = %(owner)s AND m.role = '
 RETURNING m.id, c.thread_id
 """
 
-# Nobody makes anything of the owner's messages meanwhile.
-LOCK_CONVERSATIONS = """
-SELECT id FROM conversations WHERE telegram_user_id = %(owner)s ORDER BY id FOR NO KEY UPDATE
-"""
-
 # The newest messages of a conversation that the user did not ask to forget, oldest of them first.
 SELECT_LAST_MESSAGES = """
 SELECT id, role, content, position,
@@ -343,7 +339,7 @@ class ConversationRepository:
 
         def edit(transaction: Transaction) -> bool:
             if is_private:
-                transaction.execute(LOCK_CONVERSATIONS, parameters)
+                lock_history(transaction, telegram_user_id)
             row = transaction.fetch_one(UPDATE_EDITED, parameters)
             if row is not None and is_private:
                 keep_private(transaction, Owner(telegram_user_id, int(row[1])), int(row[0]))

@@ -11,17 +11,6 @@ from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, Transaction, storable
 from src.storage.search_index_repo import NewDocument, add_documents
 
-# One writer per owner; held until the transaction ends.
-LOCK_OWNER = """
-SELECT pg_advisory_xact_lock(hashtextextended('memories:' || %(owner)s || ':' || %(thread_id)s, 0))
-"""
-
-# Nothing of the conversation is forgotten or erased until then (both lock the same row).
-LOCK_CONVERSATION = """
-SELECT id FROM conversations
-WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s FOR SHARE
-"""
-
 # A message of the owner that may be remembered, as it reads now, or as /new left it to be read;
 # and who says "I" in it, where the owner is a group.
 SELECT_MESSAGE = """
@@ -169,24 +158,19 @@ class MemoryRepository:
     """Writes facts; every method blocks (see ``PgClient.run``).
 
     The methods that take a ``Transaction`` are the steps of one use case, which
-    ``src/memory/writer.py`` puts in order.
+    ``src/memory/writer.py`` puts in order, after ``lock_facts``.
     """
 
     def __init__(self, client: PgClient) -> None:
         """Use ``client``, which someone else opens and closes."""
         self._client = client
 
-    def lock(self, transaction: Transaction, owner: Owner) -> None:
-        """Let no one else write, forget or erase this owner's facts until the transaction ends."""
-        transaction.execute(LOCK_OWNER, owner.columns())
-        transaction.execute(LOCK_CONVERSATION, owner.columns())
-
     def find_message(
         self, transaction: Transaction, owner: Owner, message_id: int
     ) -> Telling | None:
         """What a message of the owner says now; None: it is not there to be remembered.
 
-        It may have been erased, forgotten, or be private; ask after ``lock``.
+        It may have been erased, forgotten, or be private; ask after ``lock_facts``.
         """
         parameters = {**owner.columns(), "message_id": message_id}
         row = transaction.fetch_one(SELECT_MESSAGE, parameters)

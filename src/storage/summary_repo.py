@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from src.storage.owner import Owner
+from src.storage.locks import lock_conversations
 from src.storage.pg_client import PgClient, Transaction, storable
 from src.storage.search_index_repo import NewDocument, add_documents
 
@@ -40,13 +40,6 @@ ORDER BY first_position
 SELECT_SUMMARIES = """
 SELECT id, first_position, last_position, content FROM conversation_summaries
 WHERE conversation_id = %(conversation_id)s ORDER BY first_position LIMIT 1000
-"""
-
-# Only one summary of a conversation is written at a time, and none while messages are forgotten;
-# no row comes back when it is gone.
-LOCK_CONVERSATION = """
-SELECT telegram_user_id, thread_id FROM conversations
-WHERE id = %(conversation_id)s FOR NO KEY UPDATE
 """
 
 # How many messages there are to summarise between two positions.
@@ -127,8 +120,8 @@ class SummaryRepository:
         }
 
         def work(transaction: Transaction) -> bool:
-            row = transaction.fetch_one(LOCK_CONVERSATION, parameters)
-            if row is None:
+            owners = lock_conversations(transaction, [conversation_id])
+            if not owners:
                 return False
             if made_of is not None and transaction.fetch_one(COUNT_MESSAGES, parameters) != (
                 made_of,
@@ -141,7 +134,7 @@ class SummaryRepository:
                 raise _MergedMeanwhileError
             if content:
                 summary = NewDocument("summary", int(added[0]), "user", said_at, terms)
-                add_documents(transaction, Owner(*row), [summary])
+                add_documents(transaction, owners[0], [summary])
             return True
 
         try:

@@ -20,6 +20,7 @@ from src.storage.conversation_repo import (
 from src.storage.erasure_repo import ErasureRepository
 from src.storage.extraction_repo import ExtractionRepository
 from src.storage.forgetting_repo import ForgettingRepository, Notice
+from src.storage.locks import lock_facts
 from src.storage.memory_repo import MemoryRepository
 from src.storage.memory_rows import NewMemory, Source
 from src.storage.memory_shelf_repo import MemoryShelfRepository
@@ -103,7 +104,7 @@ def teach(client: PgClient, owner: Owner, message: int, text: str = "cats") -> i
     )
 
     def store(transaction: Transaction) -> int:
-        repository.lock(transaction, owner)
+        lock_facts(transaction, owner)
         return repository.add(transaction, owner, fact, None)
 
     return client.in_transaction(store)

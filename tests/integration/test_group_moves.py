@@ -17,6 +17,7 @@ from src.memory.terms import terms
 from src.memory.writer import fact_terms
 from src.storage.conversation_repo import KEEP_UNREAD, ConversationRepository
 from src.storage.forgetting_repo import ForgettingRepository, Notice
+from src.storage.locks import lock_facts
 from src.storage.memory_repo import MemoryRepository, NewMemory, Source
 from src.storage.memory_shelf_repo import MemoryShelfRepository
 from src.storage.owner import Owner
@@ -86,7 +87,7 @@ class Group:
         )  # fmt: skip
 
         def store(transaction: Transaction) -> int:
-            self.memories.lock(transaction, self.owner)
+            lock_facts(transaction, self.owner)
             return self.memories.add(transaction, self.owner, fact, None)
 
         return self.client.in_transaction(store)

@@ -310,7 +310,6 @@ def similar(s: Stage) -> Any:
 
 
 CASES: dict[str, Callable[[Stage], Any]] = {
-    "MemoryRepository.lock": lambda s: s.write(lambda t: s.do.memories.lock(t, s.me.owner)),
     "MemoryRepository.find_message": lambda s: s.write(
         lambda t: s.both(lambda who: s.do.memories.find_message(t, s.me.owner, who.asked[0]))
     ),
@@ -358,9 +357,6 @@ CASES: dict[str, Callable[[Stage], Any]] = {
         s.me.owner, limit=1000
     ),
     "MemoryShelfRepository.count": lambda s: s.do.shelf.count(s.me.owner),
-    "ForgettingRepository.lock": lambda s: s.write(
-        lambda t: s.do.forgetting.lock(t, s.me.owner)
-    ),
     "ForgettingRepository.list_facts": lambda s: s.write(
         lambda t: s.do.forgetting.list_facts(t, s.me.owner)
     ),
@@ -556,10 +552,7 @@ CHAT_WIDE = frozenset(
 # All others return or change something of their own owner's: else they would prove nothing.
 SAY_LITTLE = frozenset(
     {
-        "MemoryRepository.lock",
-        "MemoryRepository.is_there",
         "TurnRepository.find_budget_pause",
-        "ForgettingRepository.lock",
         "MemoryShelfRepository.count",
         "MemoryShelfRepository.get_message_uid_by_episode",
         "SearchIndexRepository.find_progress",
