@@ -31,7 +31,7 @@ from src.storage.forgetting_repo import (
     TouchedMessage,
 )
 from src.storage.locks import lock_history
-from src.storage.memory_shelf_repo import message_number
+from src.storage.memory_rows import message_number
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, Transaction
 

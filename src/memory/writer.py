@@ -343,8 +343,7 @@ def _overlap(memory: NewMemory, known: Similar) -> bool:
 
 
 def _said_later(known: Similar, memory: NewMemory) -> bool:
-    said_at = known.memory.said_at
-    return said_at is not None and said_at > memory.source.said_at
+    return known.memory.said_at > memory.source.said_at
 
 
 def _numbers(text: str) -> list[str]:

@@ -165,15 +165,13 @@ WHERE id = ANY(%(memory_ids)s) AND (telegram_user_id, thread_id) =
 
 # The sources of a stored answer.
 SELECT_SOURCES = """
-SELECT s.number, coalesce('msg-' || s.message_id, q.uid, ''),
-       coalesce(nullif(q.quote, ''), f.text, message_text(m.content), ''),
-       coalesce(m.said_at, q.said_at, a.created_at), s.message_id, s.memory_id
+SELECT s.number, coalesce('msg-' || s.message_id, f.uid, ''),
+       coalesce(nullif(f.quote, ''), f.text, message_text(m.content), ''),
+       coalesce(m.said_at, f.said_at, a.created_at), s.message_id, s.memory_id
 FROM answer_sources s
 JOIN messages a ON a.id = s.answer_id AND a.conversation_id = %(conversation_id)s
 LEFT JOIN messages m ON m.id = s.message_id
-LEFT JOIN memories f ON f.id = s.memory_id
-LEFT JOIN LATERAL (SELECT uid, said_at, quote FROM memory_sources WHERE memory_id = s.memory_id
-                   ORDER BY said_at DESC, id DESC LIMIT 1) AS q ON true
+LEFT JOIN memories_with_source f ON f.id = s.memory_id
 WHERE s.answer_id = %(answer_id)s AND num_nonnulls(s.message_id, s.memory_id) > 0
 ORDER BY s.number
 """

@@ -12,6 +12,7 @@ import pytest
 from src.memory.facts import Fact
 from src.memory.forgetter import Forgetter
 from src.memory.terms import terms
+from src.memory.writer import fact_terms
 from src.storage.conversation_repo import (
     KEEP_UNREAD,
     ConversationRepository,
@@ -23,7 +24,6 @@ from src.storage.forgetting_repo import ForgettingRepository, Notice
 from src.storage.locks import lock_facts
 from src.storage.memory_repo import MemoryRepository
 from src.storage.memory_rows import NewMemory, Source
-from src.storage.memory_shelf_repo import MemoryShelfRepository
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, Transaction
 from src.storage.retrieval_repo import RetrievalRepository, SearchRequest
@@ -31,6 +31,7 @@ from src.storage.search_index_repo import NewDocument, SearchIndexRepository
 from src.storage.summary_repo import SummaryRepository
 from src.storage.tool_result_repo import ToolResult, ToolResultRepository
 from src.storage.turn_repo import AnswerSource, ModelUsage, NewAnswer, TurnRepository
+from src.storage.undo_repo import Undone, UndoRepository
 from src.storage.user_settings_repo import UserSettingsRepository
 from tests.tables import ROWS_OF_OWNER, rows_of
 
@@ -150,12 +151,12 @@ def test_facts_survive_new_with_the_words_that_told_them(
     client: PgClient, repo: ConversationRepository
 ) -> None:
     fill(client, ME)
-    shelf = MemoryShelfRepository(client)
-    [before] = shelf.list_key_facts(Owner(ME))
+    memories = MemoryRepository(client)
+    [before] = memories.list_key_facts(Owner(ME))
     assert before.message_id is not None
     repo.create_new_conversation(ME)
-    assert shelf.list_key_facts(Owner(ME)) == [replace(before, message_id=None)]
-    source = shelf.find_source(Owner(ME), str(before.uid))
+    assert memories.list_key_facts(Owner(ME)) == [replace(before, message_id=None)]
+    source = memories.find_source(Owner(ME), before.uid)
     assert source is not None and (source.text, source.said_at) == ("cats", NOON)
     kinds = client.fetch_all("SELECT kind FROM search_documents")
     assert kinds == [("memory",)], "neither messages nor summaries are found any more"
@@ -219,8 +220,8 @@ def test_every_method_of_the_memory_leaves_the_rows_of_another_owner_byte_identi
 ) -> None:
     mine, _theirs = fill(client, ME), fill(client, OTHER)
     before = rows_of(client.dsn, Owner(OTHER))
-    me, shelf, memories = Owner(ME), MemoryShelfRepository(client), MemoryRepository(client)
-    [old] = shelf.list_memories(me)
+    me, memories = Owner(ME), MemoryRepository(client)
+    [old] = memories.list_memories(me)
     said = repo.append_message(mine, "user", "the cat is Tom now")
     new = teach(client, me, said, "Tom")
 
@@ -231,9 +232,8 @@ def test_every_method_of_the_memory_leaves_the_rows_of_another_owner_byte_identi
         return memories.retire(transaction, me, [old.id], successor=new, reason="replaced")
 
     assert client.in_transaction(replace_fact) == 1
-    replaced = client.in_transaction(lambda t: shelf.find_replacement(t, me))
-    assert replaced is not None and replaced.text == "Tom"
-    assert client.in_transaction(lambda t: shelf.undo_replacement(t, me, replaced)) == ["cats"]
+    undoing = UndoRepository(terms, fact_terms)
+    assert client.in_transaction(lambda t: undoing.undo(t, me)) == Undone("Tom", ["cats"])
     assert client.in_transaction(lambda t: memories.retire_surplus(t, me, 0)) == 1
     assert index(client, me, mine) == 1
     assert ExtractionRepository(client).advance(mine, first=1, last=3)
@@ -282,7 +282,7 @@ def test_the_conversation_of_another_owner_protects_his_rows(
     assert turns.find_stream_message(mine, question[0]) is None
     forgetter = Forgetter(client, ForgettingRepository(terms))
     assert forgetter.forget(Owner(ME), [f"msg-{question[0]}"]).texts == ()
-    assert MemoryShelfRepository(client).find_source(Owner(ME), f"msg-{question[0]}") is None
+    assert MemoryRepository(client).find_source(Owner(ME), f"msg-{question[0]}") is None
     assert rows_of(client.dsn, Owner(OTHER)) == before
 
 
