@@ -27,7 +27,6 @@ from src.storage.embedding_repo import EmbeddingRepository
 from src.storage.forgetting_repo import ForgettingRepository
 from src.storage.global_settings_repo import GlobalSettingsRepository
 from src.storage.memory_repo import MemoryRepository
-from src.storage.memory_shelf_repo import MemoryShelfRepository
 from src.storage.overview_repo import OverviewRepository
 from src.storage.repositories import Repositories
 from src.storage.retrieval_repo import RetrievalRepository
@@ -91,16 +90,15 @@ def build_memory(settings: Settings, repositories: Repositories, metrics: Metric
         OverviewRepository(client),
         reranker=build_reranker(settings),
     )
-    undoing = UndoRepository(terms, fact_terms)
+    facts = MemoryRepository(client)
     memories = Memories(
         client,
-        MemoryShelfRepository(client),
+        facts,
         Forgetting(
-            Forgetter(client, ForgettingRepository(terms)),
-            undoing,
+            Forgetter(client, ForgettingRepository(terms)), UndoRepository(terms, fact_terms)
         ),
         retriever,
-        MemoryWriter(client, MemoryRepository(client), space, stored),
+        MemoryWriter(client, facts, space, stored),
         stored,
     )
     indexer = Indexer(client, index, embeddings, space)

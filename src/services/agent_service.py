@@ -36,6 +36,7 @@ from src.services.turn_control import (
     stoppable_delivery,
 )
 from src.storage.global_settings_repo import GlobalSettings
+from src.storage.owner import Owner
 from src.storage.pg_client import Transaction, storable
 from src.storage.repositories import Repositories
 from src.storage.turn_repo import NewAnswer, StoredAnswer
@@ -236,7 +237,7 @@ class AgentService:
     async def was_stopped(self, telegram_user_id: int, *, thread_id: int = 0) -> bool:
         """Whether the answer to the owner's newest message was stopped."""
         return await self._client.run(
-            self._repos.turns.was_newest_stopped, telegram_user_id, thread_id
+            self._repos.turns.was_newest_stopped, Owner(telegram_user_id, thread_id)
         )
 
     def _begin(self, incoming: IncomingMessage, is_private: bool) -> Turn:

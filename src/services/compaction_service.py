@@ -18,9 +18,10 @@ from src.memory.window import window_start
 from src.services.background_budget import BackgroundBudget
 from src.services.patience import Patience
 from src.services.portions import fitting, portion_size
+from src.storage.conversation_repo import PastMessage
 from src.storage.global_settings_repo import GlobalSettings
 from src.storage.repositories import Repositories
-from src.storage.summary_repo import PastMessage, Summary
+from src.storage.summary_repo import Summary
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +65,7 @@ class CompactionService:
         return MAX_FOLDS
 
     async def _fold_next(self, conversation_id: UUID, settings: GlobalSettings) -> bool:
-        last = await self._client.run(self._repos.summaries.get_last_position, conversation_id)
+        last = await self._client.run(self._repos.conversations.get_last_position, conversation_id)
         left = window_start(last + NEXT_TURN, step=settings.history_step) - 1
         summaries = await self._client.run(self._repos.summaries.list_summaries, conversation_id)
         gap = first_gap(summaries, left, size=left)
@@ -79,7 +80,7 @@ class CompactionService:
         size = portion_size(last - first + 1, usual, far=FAR_BEHIND, most=MAX_FOLD)
         last = min(last, first + size - 1)
         found = await self._client.run(
-            self._repos.summaries.list_messages, conversation_id, first, last
+            self._repos.conversations.list_messages, conversation_id, first, last
         )
         messages = fitting(found, least=usual, longest=MAX_TEXT)
         if len(messages) < len(found):
@@ -111,7 +112,7 @@ class CompactionService:
         if len(past) <= settings.summaries_kept:
             return []
         turn = await self._client.run(
-            self._repos.summaries.list_messages, conversation_id, last - NEXT_TURN + 1, last
+            self._repos.conversations.list_messages, conversation_id, last - NEXT_TURN + 1, last
         )
         asked = max((message.position for message in turn if message.role == "user"), default=0)
         moves = window_start(asked, step=settings.history_step) < start
@@ -131,7 +132,7 @@ class CompactionService:
         if content is None:
             return False  # they stay as they are, until there is one more of them
         last = await self._client.run(
-            self._repos.summaries.list_messages,
+            self._repos.conversations.list_messages,
             conversation_id,
             run[-1].first_position,
             run[-1].last_position,

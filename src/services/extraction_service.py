@@ -26,10 +26,10 @@ from src.memory.writer import Said
 from src.services.background_budget import BackgroundBudget
 from src.services.patience import Patience
 from src.services.portions import fitting, portion_size
+from src.storage.conversation_repo import PastMessage
 from src.storage.extraction_repo import ExtractionState
 from src.storage.owner import Owner
 from src.storage.repositories import Repositories
-from src.storage.summary_repo import PastMessage
 from src.time_zones import local_time
 
 logger = logging.getLogger(__name__)
@@ -100,7 +100,7 @@ class ExtractionService:
         size = portion_size(unread, usual, far=FAR_BEHIND, most=MAX_WINDOW)
         last = min(state.last_position, first + size - 1)
         found = await self._client.run(
-            self._repos.summaries.list_messages, conversation_id, first, last
+            self._repos.conversations.list_messages, conversation_id, first, last
         )
         messages = fitting(found, least=usual, longest=MAX_TEXT)
         if len(messages) < len(found):
@@ -108,7 +108,7 @@ class ExtractionService:
         if any(message.role == "user" and message.voice.is_own for message in messages):
 
             def reread() -> list[PastMessage]:
-                return self._repos.summaries.list_messages(
+                return self._repos.conversations.list_messages(
                     conversation_id, messages[0].position, messages[-1].position
                 )
 

@@ -1,4 +1,4 @@
-"""Conversations and their messages (seed 001)."""
+"""Conversations and their messages."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from src.errors import AppError, ConversationGoneError
 from src.gate.voices import TYPED, Voice
 from src.storage.forgetting_repo import keep_private
 from src.storage.group_moves import move_owner
+from src.storage.locks import lock_history
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, Row, Transaction, storable
 from src.storage.pg_connection import PATIENT
@@ -41,6 +42,27 @@ class HistoryMessage(TypedDict):
     voice: NotRequired[Voice]
     sender_id: NotRequired[int | None]
     is_open: NotRequired[bool]
+
+
+@dataclass(frozen=True)
+class PastMessage:
+    """A message of the history, for summaries and extraction.
+
+    Attributes:
+        id: Its number.
+        position: Its number within the conversation.
+        role: ``user`` or ``assistant``.
+        text: Without the time label.
+        said_at: When it was written.
+        voice: Whose words it holds.
+    """
+
+    id: int
+    position: int
+    role: str
+    text: str
+    said_at: datetime
+    voice: Voice = TYPED
 
 
 @dataclass(frozen=True)
@@ -145,11 +167,6 @@ WHERE c.id = m.conversation_id AND c.telegram_user_id = %(owner)s AND m.role = '
 RETURNING m.id, c.thread_id
 """
 
-# Nobody makes anything of the owner's messages meanwhile.
-LOCK_CONVERSATIONS = """
-SELECT id FROM conversations WHERE telegram_user_id = %(owner)s ORDER BY id FOR NO KEY UPDATE
-"""
-
 # The newest messages of a conversation that the user did not ask to forget, oldest of them first.
 SELECT_LAST_MESSAGES = """
 SELECT id, role, content, position,
@@ -164,6 +181,21 @@ FROM (
     ORDER BY created_at DESC, id DESC LIMIT %(limit)s
 ) AS newest
 ORDER BY created_at ASC, id ASC
+"""
+
+# The position of the newest message.
+SELECT_LAST_POSITION = """
+SELECT coalesce(max(position), 0) FROM messages WHERE conversation_id = %(conversation_id)s
+"""
+
+# What was said between two positions, without what the user wants forgotten.
+SELECT_MESSAGES = """
+SELECT id, position, role, message_text(content), said_at,
+       provenance, speaker, origin, quoted, quoted_author_id
+FROM messages
+WHERE conversation_id = %(conversation_id)s AND position BETWEEN %(first)s AND %(last)s
+  AND role IN ('user', 'assistant') AND NOT is_forgotten AND NOT is_private
+ORDER BY position, id LIMIT 1000
 """
 
 # What the owner typed and nobody has read for facts yet, before it is deleted.
@@ -231,7 +263,7 @@ class ConversationRepository:
         origin: TelegramOrigin | None = None,
         said_at: datetime | None = None,
     ) -> int:
-        """Store a message at the end of a conversation and return its id (seed 001).
+        """Store a message at the end of a conversation and return its id.
 
         See ``add_message``.
         """
@@ -298,7 +330,7 @@ class ConversationRepository:
 
         def edit(transaction: Transaction) -> bool:
             if is_private:
-                transaction.execute(LOCK_CONVERSATIONS, parameters)
+                lock_history(transaction, telegram_user_id)
             row = transaction.fetch_one(UPDATE_EDITED, parameters)
             if row is not None and is_private:
                 keep_private(transaction, Owner(telegram_user_id, int(row[1])), int(row[0]))
@@ -320,6 +352,21 @@ class ConversationRepository:
         )
         return [_history_message(row) for row in rows]
 
+    def get_last_position(self, conversation_id: UUID) -> int:
+        """The position of the newest message; 0 when there is none."""
+        row = self._client.fetch_one(
+            SELECT_LAST_POSITION, {"conversation_id": str(conversation_id)}
+        )
+        return int(row[0]) if row else 0
+
+    def list_messages(self, conversation_id: UUID, first: int, last: int) -> list[PastMessage]:
+        """What user and assistant said from position ``first`` to ``last``."""
+        rows = self._client.fetch_all(
+            SELECT_MESSAGES,
+            {"conversation_id": str(conversation_id), "first": first, "last": last},
+        )
+        return [past_message(row) for row in rows]
+
     def create_new_conversation(
         self, telegram_user_id: int, *, thread_id: int = 0, keep_unread: bool = False
     ) -> UUID:
@@ -333,7 +380,7 @@ class ConversationRepository:
         Returns:
             The new conversation's id.
         """
-        owner = {"owner": telegram_user_id, "thread_id": thread_id, "limit": MAX_PARTING}
+        owner = {**Owner(telegram_user_id, thread_id).columns(), "limit": MAX_PARTING}
 
         def replace(transaction: Transaction) -> Row | None:
             if keep_unread:
@@ -401,6 +448,12 @@ def _history_message(row: Row) -> HistoryMessage:
     )
 
 
+def past_message(row: Row) -> PastMessage:
+    """A row of ``SELECT_MESSAGES``."""
+    id_, position, role, text, said_at, *voice = row
+    return PastMessage(id_, position, role, text, said_at, Voice(*voice))
+
+
 _lock = threading.Lock()
 _repository: ConversationRepository | None = None
 _factory: Callable[[], ConversationRepository] | None = None
@@ -414,7 +467,7 @@ def set_conversation_repo_factory(factory: Callable[[], ConversationRepository] 
 
 
 def get_conversation_repo() -> ConversationRepository:
-    """The one repository of this process, made at the first call (seed 001).
+    """The one repository of this process, made at the first call.
 
     Our own code is handed the object; this is for scripts and the interactive shell.
 

@@ -11,6 +11,7 @@ from src.errors import AppError, ConversationGoneError, QuestionMovedError, Stor
 from src.llm.model_usage import ModelUsage
 from src.storage.conversation_repo import FOREIGN_KEY_VIOLATION
 from src.storage.memory_job_repo import DEFER_INDEXING, INDEXING, UNIQUE_VIOLATION
+from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, Transaction, storable
 from src.storage.update_repo import Outcome
 
@@ -141,7 +142,7 @@ SELECT 1 FROM conversations WHERE id = %(conversation_id)s
 UNION ALL SELECT 1 FROM messages WHERE id = %(message_id)s
 """
 
-# Which tools the answer used (seed 001).
+# Which tools the answer used.
 INSERT_TOOLS_USED = """
 INSERT INTO messages (conversation_id, role, content, reply_to_id, position)
 VALUES (%(conversation_id)s, 'system', %(content)s, %(message_id)s,
@@ -171,15 +172,13 @@ WHERE id = ANY(%(memory_ids)s) AND (telegram_user_id, thread_id) =
 
 # The sources of a stored answer.
 SELECT_SOURCES = """
-SELECT s.number, coalesce('msg-' || s.message_id, q.uid, ''),
-       coalesce(nullif(q.quote, ''), f.text, message_text(m.content), ''),
-       coalesce(m.said_at, q.said_at, a.created_at), s.message_id, s.memory_id
+SELECT s.number, coalesce('msg-' || s.message_id, f.uid, ''),
+       coalesce(nullif(f.quote, ''), f.text, message_text(m.content), ''),
+       coalesce(m.said_at, f.said_at, a.created_at), s.message_id, s.memory_id
 FROM answer_sources s
 JOIN messages a ON a.id = s.answer_id AND a.conversation_id = %(conversation_id)s
 LEFT JOIN messages m ON m.id = s.message_id
-LEFT JOIN memories f ON f.id = s.memory_id
-LEFT JOIN LATERAL (SELECT uid, said_at, quote FROM memory_sources WHERE memory_id = s.memory_id
-                   ORDER BY said_at DESC, id DESC LIMIT 1) AS q ON true
+LEFT JOIN memories_with_source f ON f.id = s.memory_id
 WHERE s.answer_id = %(answer_id)s AND num_nonnulls(s.message_id, s.memory_id) > 0
 ORDER BY s.number
 """
@@ -384,11 +383,9 @@ class TurnRepository:
         row = (within or self._client).fetch_one(SELECT_STREAM_MESSAGE, ids)
         return row[0] if row else None
 
-    def was_newest_stopped(self, telegram_user_id: int, thread_id: int) -> bool:
+    def was_newest_stopped(self, owner: Owner) -> bool:
         """Whether the answer to the owner's newest message was stopped."""
-        row = self._client.fetch_one(
-            SELECT_NEWEST_STOPPED, {"owner": telegram_user_id, "thread_id": thread_id}
-        )
+        row = self._client.fetch_one(SELECT_NEWEST_STOPPED, owner.columns())
         return bool(row and row[0])
 
 

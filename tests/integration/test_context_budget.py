@@ -45,7 +45,7 @@ FROM generate_series(1, %(messages)s) n,
 INSERT_FACTS = """
 INSERT INTO memories (telegram_user_id, memory_type, text, subject, relation, object, importance,
                       pinned, origin, content_hash)
-SELECT %(user)s, 'user_fact', left(n || '. ' || %(text)s, 400), 'user', 'other', 'x', 1 + n %% 10,
+SELECT %(user)s, 'user_fact', left(n || '. ' || %(text)s, 390), 'user', 'other', 'x', 1 + n %% 10,
        n %% 7 = 0, 'tool', n::text
 FROM generate_series(1, %(facts)s) n
 """

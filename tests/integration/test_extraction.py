@@ -27,7 +27,6 @@ from src.services.extraction_service import MAX_WINDOWS, ExtractionService
 from src.storage.forgetting_repo import ForgettingRepository
 from src.storage.global_settings_repo import GlobalSettingsRepository
 from src.storage.memory_repo import MemoryRepository
-from src.storage.memory_shelf_repo import MemoryShelfRepository
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
 from src.storage.repositories import Repositories
@@ -67,7 +66,7 @@ class Talk:
         writer = MemoryWriter(client, MemoryRepository(client), core.memory.space, settings)
         memories = Memories(
             client,
-            MemoryShelfRepository(client),
+            MemoryRepository(client),
             Forgetting(
                 Forgetter(client, ForgettingRepository(terms)),
                 UndoRepository(terms, fact_terms),

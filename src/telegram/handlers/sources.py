@@ -10,7 +10,7 @@ from aiogram.types import CallbackQuery
 
 from src.application import Core
 from src.services.command_service import undone_text
-from src.storage.memory_shelf_repo import SourceMessage
+from src.storage.memory_rows import SourceMessage
 from src.storage.owner import Owner
 from src.storage.update_repo import Outcome, WaitingUpdate
 from src.telegram.delivery import Address, Delivery
