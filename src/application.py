@@ -66,11 +66,10 @@ class Core:
     counter: TokenCounter
 
     async def warm_up(self) -> None:
-        """Load what the first turn would wait for: vocabularies, patterns, the embedder.
+        """Load what the first turn would wait for: patterns, the embedder.
 
         A failure is no reason not to start: it is met again, and told, when a turn needs it.
         """
-        self.counter.load()
         try:
             await self.memory.warm_up()
         except AppError as error:
@@ -179,7 +178,7 @@ def _build_graph(
     """The graph with its models and tools."""
     name = settings.chat_model_name
     models = Models(
-        caller=build_caller(settings),
+        caller=build_caller(settings, counter=counter),
         summary_llm=memory.summary_llm,
         counter=counter,
         context_size=settings.llm_context_size,

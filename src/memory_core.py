@@ -13,6 +13,7 @@ from src.llm.chat import ModelCaller, build_chat_model
 from src.llm.embedding_cache import CachingEmbedder
 from src.llm.embeddings import build_embedder
 from src.llm.rerank import build_reranker
+from src.llm.tokens import TokenCounter
 from src.memory.embedding_space import EmbeddingSpace
 from src.memory.forgetter import Forgetter
 from src.memory.indexer import Indexer
@@ -123,7 +124,10 @@ def build_memory(settings: Settings, repositories: Repositories, metrics: Metric
     )
 
 
-def build_caller(settings: Settings, name: str | None = None) -> ModelCaller:
-    """The caller of a chat model, by default of ``LLM_MODEL``."""
+def build_caller(
+    settings: Settings, name: str | None = None, counter: TokenCounter | None = None
+) -> ModelCaller:
+    """The caller of a chat model, by default of ``LLM_MODEL``; ``counter`` learns from it."""
     name = name or settings.chat_model_name
-    return ModelCaller(build_chat_model(settings, name), name, timeout=settings.llm_timeout)
+    model = build_chat_model(settings, name)
+    return ModelCaller(model, name, timeout=settings.llm_timeout, counter=counter)
