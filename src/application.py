@@ -7,10 +7,12 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from langchain_core.tools import BaseTool
 
 from src.config import OFFLINE_MODEL, Settings
+from src.dates.time_expressions import read_time
 from src.errors import AppError
 from src.graph.main_graph import Graph, Models, build_graph
 from src.graph.tools.current_time import build_current_time
@@ -18,11 +20,26 @@ from src.graph.tools.forget_fact import build_forget_everything, build_forget_fa
 from src.graph.tools.keep_private import build_keep_private
 from src.graph.tools.save_user_fact import build_save_user_fact
 from src.graph.tools.search_memory import build_search_memory
+from src.language.terms import terms
+from src.language.words import content_words
+from src.llm.chat import ModelCaller, build_chat_model
+from src.llm.embedding_cache import CachingEmbedder
+from src.llm.embeddings import build_embedder
+from src.llm.quiet_moments import QuietMoments
+from src.llm.rerank import build_reranker
 from src.llm.tokens import TokenCounter
-from src.memory_core import MemoryCore, build_caller, build_memory
+from src.memory.embedding_space import EmbeddingSpace
+from src.memory.forgetter import Forgetter
+from src.memory.indexer import Indexer
+from src.memory.memories import Forgetting, Memories
+from src.memory.retriever import Retriever
+from src.memory.writer import MemoryWriter, fact_terms
 from src.metrics import Metrics
 from src.services.agent_service import AgentService
 from src.services.command_service import CommandService
+from src.services.compaction_service import CompactionService
+from src.services.digest_service import DigestService
+from src.services.extraction_service import ExtractionService
 from src.services.tool_history_service import ToolHistoryService
 from src.shutdown import SHUTDOWN
 from src.storage.conversation_repo import (
@@ -30,13 +47,21 @@ from src.storage.conversation_repo import (
     set_conversation_repo_factory,
 )
 from src.storage.embedded_pg import EmbeddedPostgres
+from src.storage.embedding_repo import EmbeddingRepository
+from src.storage.forgetting_repo import ForgettingRepository
+from src.storage.global_settings_repo import GlobalSettingsRepository
 from src.storage.job_death_repo import JobDeathRepository
+from src.storage.memory_repo import MemoryRepository
 from src.storage.migrations import migrate
+from src.storage.overview_repo import OverviewRepository
 from src.storage.pg_client import PgClient
 from src.storage.put_aside_repo import PutAsideRepository
 from src.storage.repositories import Repositories
+from src.storage.retrieval_repo import RetrievalRepository
+from src.storage.search_index_repo import SearchIndexRepository
 from src.storage.tool_result_repo import ToolResultRepository
 from src.storage.turn_repo import TurnRepository
+from src.storage.undo_repo import UndoRepository
 from src.storage.update_repo import UpdateRepository
 from src.storage.user_settings_repo import UserSettingsRepository
 
@@ -44,6 +69,49 @@ logger = logging.getLogger(__name__)
 
 # Providers whose API takes a system message between the others.
 SYSTEM_IN_HISTORY = frozenset({"openai", "offline"})
+
+
+@dataclass(frozen=True)
+class MemoryCore:
+    """The parts of the memory that others use.
+
+    Attributes:
+        memories: What graph, tools and commands call.
+        turns: What the background does after a turn.
+        summary_llm: The model that summarises.
+        retriever: Searches, under ``memories``.
+        index: What the index holds.
+        indexer: Fills the index; ``reembed`` uses it alone.
+        space: The embedding model.
+        embeddings: What is stored of embedding models.
+        settings: What an operator may change while the bot runs.
+    """
+
+    memories: Memories
+    turns: DigestService
+    summary_llm: ModelCaller
+    retriever: Retriever
+    index: SearchIndexRepository
+    indexer: Indexer
+    space: EmbeddingSpace
+    embeddings: EmbeddingRepository
+    settings: GlobalSettingsRepository
+
+    async def warm_up(self) -> None:
+        """Load what the first search would wait for.
+
+        Raises:
+            AppError: The database or the embedder is away.
+        """
+        read_time("5 марта", datetime.now(UTC))
+        content_words("слово")
+        await self.space.model()
+        await self.space.embed_query("?")
+
+    async def close(self) -> None:
+        """Close the connections to the embedder and the reranker."""
+        await self.space.close()
+        await self.retriever.close()
 
 
 @dataclass(frozen=True)
@@ -133,7 +201,8 @@ def build_core(
     conversations = repositories.conversations
     set_conversation_repo_factory(lambda: conversations)
     turns = repositories.turns
-    memory = build_memory(settings, repositories, metrics)
+    quiet = QuietMoments()
+    memory = build_memory(settings, repositories, metrics, quiet)
     tool_history = ToolHistoryService(client, ToolResultRepository(client))
     counter = TokenCounter(settings.chat_model_name)
     user_settings = UserSettingsRepository(client)
@@ -143,6 +212,7 @@ def build_core(
         memory.memories,
         tool_history=tool_history,
         metrics=metrics,
+        quiet=quiet,
     )
     return Core(
         settings=settings,
@@ -195,3 +265,62 @@ def _build_graph(
         *extra_tools,
     ]
     return build_graph(models, tools, memories, wrap_tool_call=tool_history.record)
+
+
+def build_memory(
+    settings: Settings, repositories: Repositories, metrics: Metrics, quiet: QuietMoments
+) -> MemoryCore:
+    """Wire the memory; nothing here connects to anything or starts a model."""
+    client, stored = repositories.client, repositories.settings
+    embeddings = EmbeddingRepository(client)
+    index = SearchIndexRepository(client)
+    space = EmbeddingSpace(
+        CachingEmbedder(build_embedder(settings, metrics, quiet)), client, embeddings
+    )
+    retriever = Retriever(
+        client,
+        RetrievalRepository(client),
+        space,
+        OverviewRepository(client),
+        reranker=build_reranker(settings),
+    )
+    facts = MemoryRepository(client)
+    memories = Memories(
+        client,
+        facts,
+        Forgetting(
+            Forgetter(client, ForgettingRepository(terms)), UndoRepository(terms, fact_terms)
+        ),
+        retriever,
+        MemoryWriter(client, facts, space, stored),
+        stored,
+    )
+    indexer = Indexer(client, index, embeddings, space)
+    summary_llm = build_caller(settings, settings.summary_model)
+    compaction = CompactionService(repositories, summary_llm)
+    extraction = ExtractionService(
+        repositories,
+        memories,
+        build_caller(settings, settings.extraction_model),
+        time_zone=settings.timezone,
+    )
+    return MemoryCore(
+        memories=memories,
+        turns=DigestService(repositories, index, indexer, compaction, extraction),
+        summary_llm=summary_llm,
+        retriever=retriever,
+        index=index,
+        indexer=indexer,
+        space=space,
+        embeddings=embeddings,
+        settings=stored,
+    )
+
+
+def build_caller(
+    settings: Settings, name: str | None = None, counter: TokenCounter | None = None
+) -> ModelCaller:
+    """The caller of a chat model, by default of ``LLM_MODEL``; ``counter`` learns from it."""
+    name = name or settings.chat_model_name
+    model = build_chat_model(settings, name)
+    return ModelCaller(model, name, timeout=settings.llm_timeout, counter=counter)

@@ -17,11 +17,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from src.application import MemoryCore
 from src.errors import AppError
 from src.language.terms import terms
 from src.llm.prompts.time_label import add_time_label
 from src.memory.retriever import Query
-from src.memory_core import MemoryCore
 from src.storage.conversation_repo import ConversationRepository
 from src.storage.erasure_repo import ErasureRepository
 from src.storage.owner import Owner

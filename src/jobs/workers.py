@@ -15,7 +15,7 @@ from src.jobs.dead_jobs import DeadJobs
 from src.jobs.quarantine import Quarantine
 from src.storage.advisory_lock import AdvisoryLock
 from src.storage.pg_connection import LIBPQ_OPTIONS
-from src.storage.queue_connection import QueueConnection, limit
+from src.storage.queue_connection import QueueConnection, limit, queue_pool
 from src.storage.queue_names import (
     BESIDE_QUEUE,
     COMMANDS_QUEUE,
@@ -59,6 +59,7 @@ def build_queue(dsn: str) -> App:
         reconnect_timeout=RECONNECT_SECONDS,
         connection_class=QueueConnection,
         configure=limit,
+        pool_factory=queue_pool,
         kwargs={"application_name": "pomni queue", **LIBPQ_OPTIONS},
     )
     return App(connector=connector)

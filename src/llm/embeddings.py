@@ -14,12 +14,14 @@ from src.errors import BadVectorsError
 from src.llm.embedding_lane import EmbeddingLane, LaneSettings
 from src.llm.embedding_text import clean_end, clean_start
 from src.llm.errors import model_error
+from src.llm.quiet_moments import QuietMoments
 from src.llm.vectors import Vectors, read_vectors
 from src.metrics import Metrics
 
 # Characters that the local model reads; it takes 512 tokens, and a second for as many.
 MAX_QUERY = 300
 MAX_DOCUMENT = 1500
+MAX_WAIT = 0.1  # seconds that a document waits for turns to end: ten a second go on beside them
 # Documents wait for the bot, not the bot for documents. What takes hundreds of times as long as
 # usual hangs.
 QUERIES = LaneSettings("embed-query", deadline=10.0)
@@ -63,10 +65,12 @@ class Embedder(Protocol):
         ...
 
 
-def build_embedder(settings: Settings, metrics: Metrics) -> Embedder:
+def build_embedder(
+    settings: Settings, metrics: Metrics, quiet: QuietMoments | None = None
+) -> Embedder:
     """The embedder that ``EMBEDDING_MODEL`` names; nothing starts or connects yet."""
     if settings.embedding_model == LOCAL_EMBEDDINGS:
-        return LocalEmbedder(metrics)
+        return LocalEmbedder(metrics, quiet=quiet)
     return OpenAIEmbedder(
         settings.embedding_model,
         api_key=settings.openai_api_key or SecretStr("none"),
@@ -95,8 +99,13 @@ class LocalEmbedder:
         *,
         queries: LaneSettings = QUERIES,
         documents: LaneSettings = DOCUMENTS,
+        quiet: QuietMoments | None = None,
     ) -> None:
-        """Nothing starts before the first text; count in ``metrics`` what goes wrong."""
+        """Nothing starts before the first text; count in ``metrics`` what goes wrong.
+
+        Each document waits a moment for ``quiet``: its engine would take the processor from turns.
+        """
+        self._quiet = quiet or QuietMoments()
         self.queries = EmbeddingLane(queries, metrics)
         self.documents = EmbeddingLane(documents, metrics)
 
@@ -106,7 +115,10 @@ class LocalEmbedder:
 
     async def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """See ``Embedder``; text by text, so that a shutdown does not wait for all of them."""
-        rows = [await self.documents.embed(clean_start(text, MAX_DOCUMENT)) for text in texts]
+        rows = []
+        for text in texts:
+            await self._quiet.wait(MAX_WAIT)
+            rows.append(await self.documents.embed(clean_start(text, MAX_DOCUMENT)))
         return np.vstack(rows) if rows else np.zeros((0, 0), dtype=np.float32)
 
     def expect(self, dimensions: int) -> None:

@@ -18,6 +18,7 @@ from src.graph.new_messages import asked_text, new_messages, voice_of
 from src.language.requests import asks_to_keep_private
 from src.llm.model_usage import ModelUsage
 from src.llm.prompts.time_label import add_time_label
+from src.llm.quiet_moments import QuietMoments
 from src.logs import log_extra
 from src.memory.memories import Memories
 from src.memory.retriever import Hit
@@ -62,6 +63,7 @@ class AgentService:
         *,
         tool_history: ToolHistoryService,
         metrics: Metrics,
+        quiet: QuietMoments | None = None,
     ) -> None:
         """Use what ``src/application.py`` built."""
         self._client = repositories.client
@@ -70,6 +72,7 @@ class AgentService:
         self._memories = memories
         self._tool_history = tool_history
         self._metrics = metrics
+        self._quiet = quiet or QuietMoments()
 
     async def run_turn(
         self, incoming: IncomingMessage, view: AnswerView, control: TurnControl | None = None
@@ -88,7 +91,12 @@ class AgentService:
             ConversationGoneError: /new wiped the conversation meanwhile.
             AppError: There is no answer.
         """
-        control = control or TurnControl()
+        with self._quiet.turn():
+            return await self._run_turn(incoming, view, control or TurnControl())
+
+    async def _run_turn(
+        self, incoming: IncomingMessage, view: AnswerView, control: TurnControl
+    ) -> Outcome:
         turn = await self.begin_turn(incoming)
         if turn.answer is None and turn.newer is not None:
             return "left to a later message"

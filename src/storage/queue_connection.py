@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import socket
 import time
 from contextlib import suppress
@@ -17,6 +18,7 @@ from weakref import WeakSet
 import psycopg
 from psycopg import AsyncConnection
 from psycopg.abc import PQGen
+from psycopg_pool import AsyncConnectionPool
 
 from src.storage.pg_connection import GRACE, IDLE_SECONDS, ORDINARY
 from src.storage.pg_failures import connect_failure
@@ -24,6 +26,7 @@ from src.storage.pg_failures import connect_failure
 T = TypeVar("T")
 
 WAIT_SECONDS = ORDINARY.statement + GRACE
+DOUBT_SECONDS = 5.0  # of silence, after which a connection is asked before it is used
 # SET as a function, since poolers refuse these among the start-up parameters.
 SET_LIMITS = """
 SELECT set_config('statement_timeout', %(statement)s, false),
@@ -71,6 +74,12 @@ class QueueConnection(AsyncConnection[Any]):
             late.cancel()
             self._answered_at = time.monotonic()
 
+    def is_in_doubt(self) -> bool:
+        """Whether the server may have hung up, as far as can be seen without asking it."""
+        poll = select.poll()
+        poll.register(self.pgconn.socket, select.POLLIN)
+        return bool(poll.poll(0)) or time.monotonic() - self._answered_at > DOUBT_SECONDS
+
     def _give_up(self, began: float) -> None:
         self._cut()
         for other in list(self._living):
@@ -92,6 +101,20 @@ async def limit(connection: AsyncConnection[Any]) -> None:
         "lock": str(round(1000 * ORDINARY.lock)),
         "idle": str(round(1000 * IDLE_SECONDS)),
     }
+    await connection.set_autocommit(True)  # each of procrastinate's statements stands for itself
     await connection.execute(SET_LIMITS, milliseconds)
-    if not connection.autocommit:
-        await connection.commit()
+
+
+def queue_pool(**options: Any) -> AsyncConnectionPool[Any]:
+    """Procrastinate's pool; it asks only a connection that is in doubt whether it lives."""
+    return AsyncConnectionPool(**{**options, "check": _check})
+
+
+async def _check(connection: QueueConnection) -> None:
+    """Ask the server where the socket says something, or has said nothing for long.
+
+    Raises:
+        psycopg.Error: The connection is lost; the pool takes another.
+    """
+    if connection.is_in_doubt():
+        await AsyncConnectionPool.check_connection(connection)

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from aiogram.types import InlineKeyboardMarkup, MessageEntity
@@ -59,6 +60,8 @@ class RenderThreads:
         self._places = places
         self._free = asyncio.Semaphore(places)
         self._overdue = 0
+        self._started = 0
+        self._work: SimpleQueue[Callable[[], None]] = SimpleQueue()
 
     async def run(self, work: Callable[[], T], *, seconds: float) -> T:
         """The result of ``work``.
@@ -92,8 +95,15 @@ class RenderThreads:
             with contextlib.suppress(RuntimeError):  # the loop is gone: so is who waited
                 loop.call_soon_threadsafe(tell)
 
-        threading.Thread(target=run, name="render", daemon=True).start()
+        if self._started < self._places:
+            self._started += 1
+            threading.Thread(target=self._serve, name="render", daemon=True).start()
+        self._work.put(run)
         return future
+
+    def _serve(self) -> None:
+        while True:
+            self._work.get()()
 
     def _leave(self, future: asyncio.Future[Any]) -> None:
         self._free.release()

@@ -10,10 +10,10 @@ from datetime import timedelta
 import pytest
 from langchain_core.tools import BaseTool, tool
 
+from src.application import build_caller
 from src.errors import StorageError
 from src.graph.main_graph import Models, build_graph
 from src.llm.tokens import TokenCounter
-from src.memory_core import build_caller
 from src.metrics import Metrics
 from src.services.agent_service import MAX_STEPS, AgentService
 from src.services.tool_history_service import ToolHistoryService

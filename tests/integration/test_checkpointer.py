@@ -11,11 +11,11 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
+from src.application import build_caller
 from src.graph.conversation_state import TurnContext
 from src.graph.main_graph import Graph, Models, build_graph, checkpoint_serde
 from src.graph.tools.save_user_fact import build_save_user_fact
 from src.llm.prompts.assistant import SYSTEM_PROMPT
-from src.memory_core import build_caller
 from src.services.tool_history_service import ToolHistoryService
 from src.services.turn import Turn
 from src.storage.pg_client import PgClient

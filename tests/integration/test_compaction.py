@@ -13,11 +13,11 @@ from uuid import UUID
 
 import pytest
 
+from src.application import build_caller
 from src.errors import AppError, ModelSetupError, ModelUnavailableError, StorageError
 from src.llm.chat import ModelCaller
 from src.llm.prompts.summary import MAX_SUMMARY, MERGE_PROMPT, SUMMARY_PROMPT
 from src.memory.window import window_start
-from src.memory_core import build_caller
 from src.services.compaction_service import CompactionService, first_gap, shortened
 from src.storage.global_settings_repo import GlobalSettingsRepository
 from src.storage.owner import Owner

@@ -11,6 +11,7 @@ from uuid import UUID
 
 import pytest
 
+from src.application import build_caller
 from src.errors import (
     AppError,
     ModelSetupError,
@@ -22,7 +23,6 @@ from src.language.terms import terms
 from src.memory.forgetter import Forgetter
 from src.memory.memories import Forgetting, Memories
 from src.memory.writer import MemoryWriter, fact_terms
-from src.memory_core import build_caller
 from src.services.extraction_service import MAX_WINDOWS, ExtractionService
 from src.storage.forgetting_repo import ForgettingRepository
 from src.storage.global_settings_repo import GlobalSettingsRepository

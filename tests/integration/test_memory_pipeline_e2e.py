@@ -13,6 +13,7 @@ import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 from langgraph.runtime import Runtime
 
+from src.application import build_caller
 from src.errors import StorageError, StorageUnavailableError
 from src.graph.conversation_state import ConversationState, TurnContext
 from src.graph.main_graph import Models, build_graph, route_after_tool, route_summary
@@ -28,7 +29,6 @@ from src.memory.forgetter import Forgetter
 from src.memory.memories import Forgetting, Memories
 from src.memory.retriever import Retriever
 from src.memory.writer import MemoryWriter, fact_terms
-from src.memory_core import build_caller
 from src.services.turn import Turn
 from src.storage.forgetting_repo import ForgettingRepository
 from src.storage.memory_repo import MemoryRepository

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from src.application import Core
+from src.application import Core, build_caller
 from src.facts.fact import Fact
 from src.graph.main_graph import Models, build_graph
 from src.graph.tools.current_time import build_current_time
@@ -18,7 +18,6 @@ from src.graph.tools.save_user_fact import build_save_user_fact
 from src.llm.prompts.assistant import SYSTEM_PROMPT
 from src.memory.window import window_start
 from src.memory.writer import Said
-from src.memory_core import build_caller
 from src.services.agent_service import AgentService
 from src.services.tool_history_service import ToolHistoryService
 from src.storage.owner import Owner

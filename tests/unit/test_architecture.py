@@ -34,7 +34,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("src.memory",),
     ("src.graph",),
     ("src.services",),
-    ("src.memory_core", "src.application", "src.jobs", "src.http_connections", "src.http_server"),
+    ("src.application", "src.jobs", "src.http_connections", "src.http_server"),
     ("src.telegram", "src.console", "src.doctor", "src.evaluation", "bot"),
 )
 
