@@ -13,11 +13,7 @@ from langchain_core.tools import BaseTool
 from src.config import OFFLINE_MODEL, Settings
 from src.errors import AppError
 from src.graph.main_graph import Graph, Models, build_graph
-from src.graph.tools.current_time import build_current_time
-from src.graph.tools.forget_fact import build_forget_everything, build_forget_fact
-from src.graph.tools.keep_private import build_keep_private
-from src.graph.tools.save_user_fact import build_save_user_fact
-from src.graph.tools.search_memory import build_search_memory
+from src.graph.tools import build_tools
 from src.llm.tokens import TokenCounter
 from src.memory_core import MemoryCore, build_caller, build_memory
 from src.metrics import Metrics
@@ -185,13 +181,5 @@ def _build_graph(
         system_in_history=name.partition(":")[0] in SYSTEM_IN_HISTORY,
     )
     memories = memory.memories
-    tools = [
-        build_current_time(),
-        build_save_user_fact(memories),
-        build_search_memory(memories),
-        build_forget_fact(memories),
-        build_forget_everything(),
-        build_keep_private(memories),
-        *extra_tools,
-    ]
+    tools = [*build_tools(memories), *extra_tools]
     return build_graph(models, tools, memories, wrap_tool_call=tool_history.record)

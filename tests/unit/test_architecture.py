@@ -150,6 +150,13 @@ def test_every_node_is_in_the_graph() -> None:
     assert NODES and {f"{module_of(path)}.{path.stem}" for path in NODES} <= wired
 
 
+def test_every_tool_is_in_the_list_of_tools() -> None:
+    tools = "src.graph.tools"
+    files = {name for name in MODULES if name.startswith(f"{tools}.")}
+    listed = {defined_in(name) for name in own_imports(tools)}
+    assert files and files <= listed
+
+
 def undocumented(tree: ast.Module | ast.ClassDef, prefix: str) -> Iterator[str]:
     """Public modules, classes and functions without a docstring; not what functions hold."""
     if ast.get_docstring(tree) is None:
