@@ -17,6 +17,7 @@ from src.graph.tools import build_tools
 from src.llm.tokens import TokenCounter
 from src.memory_core import MemoryCore, build_caller, build_memory
 from src.metrics import Metrics
+from src.providers import find_provider
 from src.services.agent_service import AgentService
 from src.services.command_service import CommandService
 from src.services.tool_history_service import ToolHistoryService
@@ -37,9 +38,6 @@ from src.storage.update_repo import UpdateRepository
 from src.storage.user_settings_repo import UserSettingsRepository
 
 logger = logging.getLogger(__name__)
-
-# Providers whose API takes a system message between the others.
-SYSTEM_IN_HISTORY = frozenset({"openai", "offline"})
 
 
 @dataclass(frozen=True)
@@ -172,13 +170,13 @@ def _build_graph(
     extra_tools: Sequence[BaseTool],
 ) -> Graph:
     """The graph with its models and tools."""
-    name = settings.chat_model_name
+    provider = find_provider(settings.chat_model_name)
     models = Models(
         caller=build_caller(settings, counter=counter),
         summary_llm=memory.summary_llm,
         counter=counter,
         context_size=settings.llm_context_size,
-        system_in_history=name.partition(":")[0] in SYSTEM_IN_HISTORY,
+        system_in_history=provider is None or provider.takes_system_in_history,
     )
     memories = memory.memories
     tools = [*build_tools(memories), *extra_tools]
