@@ -15,11 +15,7 @@ from src.config import OFFLINE_MODEL, Settings
 from src.dates.time_expressions import read_time
 from src.errors import AppError
 from src.graph.main_graph import Graph, Models, build_graph
-from src.graph.tools.current_time import build_current_time
-from src.graph.tools.forget_fact import build_forget_everything, build_forget_fact
-from src.graph.tools.keep_private import build_keep_private
-from src.graph.tools.save_user_fact import build_save_user_fact
-from src.graph.tools.search_memory import build_search_memory
+from src.graph.tools import build_tools
 from src.language.terms import terms
 from src.language.words import content_words
 from src.llm.chat import ModelCaller, build_chat_model
@@ -35,6 +31,7 @@ from src.memory.memories import Forgetting, Memories
 from src.memory.retriever import Retriever
 from src.memory.writer import MemoryWriter, fact_terms
 from src.metrics import Metrics
+from src.providers import find_provider
 from src.services.agent_service import AgentService
 from src.services.command_service import CommandService
 from src.services.compaction_service import CompactionService
@@ -66,9 +63,6 @@ from src.storage.update_repo import UpdateRepository
 from src.storage.user_settings_repo import UserSettingsRepository
 
 logger = logging.getLogger(__name__)
-
-# Providers whose API takes a system message between the others.
-SYSTEM_IN_HISTORY = frozenset({"openai", "offline"})
 
 
 @dataclass(frozen=True)
@@ -246,24 +240,16 @@ def _build_graph(
     extra_tools: Sequence[BaseTool],
 ) -> Graph:
     """The graph with its models and tools."""
-    name = settings.chat_model_name
+    provider = find_provider(settings.chat_model_name)
     models = Models(
         caller=build_caller(settings, counter=counter),
         summary_llm=memory.summary_llm,
         counter=counter,
         context_size=settings.llm_context_size,
-        system_in_history=name.partition(":")[0] in SYSTEM_IN_HISTORY,
+        system_in_history=provider is None or provider.takes_system_in_history,
     )
     memories = memory.memories
-    tools = [
-        build_current_time(),
-        build_save_user_fact(memories),
-        build_search_memory(memories),
-        build_forget_fact(memories),
-        build_forget_everything(),
-        build_keep_private(memories),
-        *extra_tools,
-    ]
+    tools = [*build_tools(memories), *extra_tools]
     return build_graph(models, tools, memories, wrap_tool_call=tool_history.record)
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 from urllib.parse import quote, urlsplit
 
 import pytz
@@ -20,24 +20,11 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from src.database_url import find_url_problem
 from src.errors import ConfigError
+from src.http_url import HttpUrl, check_http_url
+from src.providers import PROVIDERS, Provider, ProviderSettings, find_provider
 
 OFFLINE_MODEL = "offline"
 LOCAL_EMBEDDINGS = "local"
-
-
-class Provider(NamedTuple):
-    """What a chat provider needs: its key's variable and its LangChain package."""
-
-    key_variable: str
-    base_url_variable: str
-    package: str
-
-
-PROVIDERS: Mapping[str, Provider] = {
-    "openai": Provider("OPENAI_API_KEY", "OPENAI_BASE_URL", "langchain_openai"),
-    "anthropic": Provider("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "langchain_anthropic"),
-    "google_genai": Provider("GOOGLE_API_KEY", "GOOGLE_BASE_URL", "langchain_google_genai"),
-}
 
 
 QUARANTINE_VARIABLE = "POMNI_QUARANTINE"  # set by one process of ours for another; no setting
@@ -49,19 +36,8 @@ def _check_time_zone(name: str) -> str:
     return name
 
 
-def _check_http_url(value: str) -> str:
-    try:
-        parts = urlsplit(value)
-        is_address = parts.port != 0 and parts.scheme in ("http", "https") and parts.hostname
-    except ValueError:  # its text quotes the value, which may hold a password
-        is_address = None
-    if not is_address:
-        raise ValueError("it is not an http(s) address")
-    return value.rstrip("/")
-
-
 def _check_https_url(value: str) -> str:
-    if not _check_http_url(value).startswith("https://"):
+    if not check_http_url(value).startswith("https://"):
         host = urlsplit(value).hostname or ""
         if host not in ("localhost", "127.0.0.1", "::1"):
             raise ValueError("Telegram calls only https addresses")
@@ -110,17 +86,17 @@ def _split_ids(value: Any) -> Any:
     return value
 
 
-HttpUrl = Annotated[str, AfterValidator(_check_http_url)]
 ModelName = Annotated[str, AfterValidator(_check_model)]
 UserIds = Annotated[frozenset[int], NoDecode, BeforeValidator(_split_ids)]
 Port = Annotated[int, Field(ge=0, le=65535)]
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
 
 
-class Settings(BaseSettings):
+class Settings(ProviderSettings, BaseSettings):
     """Every setting, read once at start and never changed.
 
-    Each field is the lower-case name of its variable; ``.env.example`` explains them.
+    Each field is the lower-case name of its variable; ``.env.example`` explains them. Those of
+    the providers are in ``src/providers.py``.
     """
 
     model_config = SettingsConfigDict(
@@ -152,12 +128,6 @@ class Settings(BaseSettings):
     extraction_model: ModelName | None = None
     llm_context_size: Annotated[int, Field(ge=1024)] = 128_000
     llm_timeout: Annotated[float, Field(gt=0, le=3600)] = 60.0
-    openai_api_key: SecretStr | None = None
-    openai_base_url: HttpUrl | None = None
-    anthropic_api_key: SecretStr | None = None
-    anthropic_base_url: HttpUrl | None = None
-    google_api_key: SecretStr | None = None
-    google_base_url: HttpUrl | None = None
     embedding_model: Annotated[str, AfterValidator(_check_embedding_model)] = LOCAL_EMBEDDINGS
     rerank_url: HttpUrl | None = None
     rerank_model: str | None = None
@@ -198,12 +168,9 @@ class Settings(BaseSettings):
         """``LLM_MODEL``, or a default for the first key that is set, or ``offline``."""
         if self.llm_model:
             return self.llm_model
-        if self.openai_api_key:
-            return "openai:gpt-5-mini"
-        if self.anthropic_api_key:
-            return "anthropic:claude-haiku-4-5"
-        if self.google_api_key:
-            return "google_genai:gemini-2.5-flash"
+        for provider in PROVIDERS.values():
+            if getattr(self, provider.key_variable.lower()):
+                return f"{provider.name}:{provider.default_model}"
         return OFFLINE_MODEL
 
     @property
@@ -322,39 +289,38 @@ def _check_providers(settings: Settings) -> list[str]:
     problems = []
     for field in ("llm_model", "summary_model", "extraction_model"):
         name: str | None = getattr(settings, field)
-        provider = PROVIDERS.get((name or "").partition(":")[0])
-        if name is not None and provider is not None:
-            problems += _check_key(settings, field.upper(), name)
-            problems += _check_package(field.upper(), name, provider)
-    by_key = PROVIDERS.get(settings.chat_model_name.partition(":")[0])
+        provider = find_provider(name or "")
+        if provider is not None:
+            problems += _check_key(settings, field.upper(), provider)
+            problems += _check_package(field.upper(), provider)
+    by_key = find_provider(settings.chat_model_name)
     if settings.llm_model is None and by_key is not None:
-        problems += _check_package(by_key.key_variable, settings.chat_model_name, by_key)
-    if settings.embedding_model != LOCAL_EMBEDDINGS:
-        problems += _check_key(settings, "EMBEDDING_MODEL", settings.embedding_model)
+        problems += _check_package(by_key.key_variable, by_key)
+    embedding = find_provider(settings.embedding_model)
+    if embedding is not None:
+        problems += _check_key(settings, "EMBEDDING_MODEL", embedding)
     return list(dict.fromkeys(problems))
 
 
-def _check_key(settings: Settings, variable: str, name: str) -> list[str]:
+def _check_key(settings: Settings, variable: str, provider: Provider) -> list[str]:
     """A model needs a key, or the address of a server that wants none."""
-    kind = name.partition(":")[0]
-    provider = PROVIDERS[kind]
     has_key = getattr(settings, provider.key_variable.lower()) is not None
     has_address = getattr(settings, provider.base_url_variable.lower()) is not None
     if has_key or has_address:
         return []
     return [
-        f"{provider.key_variable}: it is missing while {variable} is {kind}:…. Write your key, "
-        f"or set {provider.base_url_variable} for a server that needs none"
+        f"{provider.key_variable}: it is missing while {variable} is {provider.name}:…. "
+        f"Write your key, or set {provider.base_url_variable} for a server that needs none"
     ]
 
 
-def _check_package(variable: str, name: str, provider: Provider) -> list[str]:
+def _check_package(variable: str, provider: Provider) -> list[str]:
     """requirements.txt names every provider's package; an installation may lack it still."""
     if find_spec(provider.package) is not None:
         return []
     package = provider.package.replace("_", "-")
     return [
-        f"{variable}: {name.partition(':')[0]}:… needs a package that is not installed. "
+        f"{variable}: {provider.name}:… needs a package that is not installed. "
         f"Run: .venv/bin/pip install {package}"
     ]
 

@@ -17,6 +17,7 @@ from typing import Any
 import structlog
 
 from src.errors import AppError
+from src.providers import PROVIDERS
 
 Event = MutableMapping[str, Any]
 TOKEN = re.compile(r"\d{5,}:[A-Za-z0-9_-]{20,}")  # also in /bot123:ABC/getMe
@@ -29,14 +30,14 @@ QUIET = {
     "httpx2": logging.WARNING,
     "httpcore": logging.WARNING,
     "httpcore2": logging.WARNING,
-    "openai": logging.WARNING,
-    "anthropic": logging.WARNING,
-    "google_genai": logging.WARNING,
-    "langchain_google_genai": logging.ERROR,
     "alembic": logging.WARNING,
     "uvicorn": logging.WARNING,
     "telegramify_markdown": logging.ERROR,
     "psycopg.pool": logging.ERROR,
+} | {
+    logger: level
+    for provider in PROVIDERS.values()
+    for logger, level in provider.log_levels.items()
 }
 
 

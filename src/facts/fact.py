@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 MemoryType = Literal["user_fact", "preference", "event", "conversation_insight"]
 Origin = Literal["tool", "teach", "command", "extraction"]
+
+# What facts there are, and what a model is told of each kind. A new one wants a migration as well:
+# the database checks ``memories.memory_type``.
+MEMORY_TYPES: Mapping[MemoryType, str] = {
+    "user_fact": "who the person is, lives, works, has",
+    "preference": "likes, dislikes, habits",
+    "event": "what happens at a time",
+    "conversation_insight": "a goal or a plan",
+}
 
 MAX_SUBJECT, MAX_RELATION, MAX_OBJECT = 100, 60, 400  # characters; the rest is cut off
 MAX_REPLACED = 20  # facts that one may take the place of
@@ -27,7 +37,7 @@ class Fact(BaseModel):
         text: The fact as one sentence in the user's language.
         quote: The user's own words that say so, exactly as written; by default the text.
         message: ``msg-<id>`` of the message that the quote is from, when the model was shown ids.
-        memory_type: What kind of fact it is.
+        memory_type: What kind of fact it is: one of ``MEMORY_TYPES``.
         importance: 1 (a trifle) to 10 (never to be forgotten).
         subject: Whom or what it is about: "user" for the person himself, else a name or a role.
         relation: What links the subject and the object, for example "lives_in".
@@ -62,7 +72,7 @@ class Fact(BaseModel):
     @field_validator("memory_type", mode="before")
     @classmethod
     def _known_type(cls, value: Any) -> Any:
-        return value if value in get_args(MemoryType) else "user_fact"
+        return value if value in tuple(MEMORY_TYPES) else "user_fact"
 
     @field_validator("importance", mode="before")
     @classmethod

@@ -128,6 +128,8 @@ class TurnContext:
         shown_facts: Ids of the facts that the model was shown; it may name no others.
         forgetting: What was forgotten in this turn, if anything, by its number.
         asks: What the bot asks with its answer, if a yes to it is to mean something.
+        facts_changed: Whether a tool of this round changed what is known; the tool notes it, and
+            ``update_state_after_tool`` takes it.
     """
 
     owner: Owner
@@ -148,6 +150,7 @@ class TurnContext:
     shown_facts: set[int] = field(default_factory=set)
     forgetting: int | None = None
     asks: Asks | None = None
+    facts_changed: bool = False
 
     def number(self, hit: Hit) -> int:
         """The number by which the answer cites a hit; the same one when it comes up again."""
@@ -164,6 +167,15 @@ class TurnContext:
         if not self.owner.is_group:
             self.asks = "erase_all"
         return not self.owner.is_group
+
+    def note_change(self) -> None:
+        """Say that a tool changed what is known, so that the key facts are read again."""
+        self.facts_changed = True
+
+    def take_change(self) -> bool:
+        """Whether a tool said so since this was asked last."""
+        changed, self.facts_changed = self.facts_changed, False
+        return changed
 
     def note(self, outcome: Outcome) -> None:
         """Keep in mind what replaced something, so that the user can take it back."""

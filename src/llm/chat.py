@@ -15,7 +15,7 @@ from langchain_core.messages.ai import UsageMetadata
 from langchain_core.runnables import Runnable
 from pydantic import BaseModel, SecretStr, ValidationError
 
-from src.config import OFFLINE_MODEL, PROVIDERS, Settings
+from src.config import OFFLINE_MODEL, Settings
 from src.errors import ModelError
 from src.llm.completion_stream import MAX_TOKENS, CompletionStream
 from src.llm.errors import model_error
@@ -23,6 +23,7 @@ from src.llm.model_usage import ModelUsage
 from src.llm.offline.model import OfflineChatModel
 from src.llm.reply import Reply, ending_of
 from src.llm.tokens import TokenCounter
+from src.providers import PROVIDERS, find_provider
 
 Schema = TypeVar("Schema", bound=BaseModel)
 ChatRunnable = Runnable[LanguageModelInput, AIMessage]
@@ -47,13 +48,12 @@ def build_chat_model(settings: Settings, name: str | None = None) -> BaseChatMod
         "timeout": settings.llm_timeout,
         "max_retries": 0,
         "api_key": key or SecretStr("none"),  # a local server needs none, the SDK wants one
+        **provider.options,
     }
     if base_url := getattr(settings, provider.base_url_variable.lower()):
         options["base_url"] = base_url
-    if provider_name == "openai":
-        options["stream_usage"] = True
-    built: Any = init_chat_model(model, model_provider=provider_name, **options)
-    if provider_name == "openai":
+    built: Any = init_chat_model(model, model_provider=provider.name, **options)
+    if provider.has_openai_client:
         built.async_client = PlainCompletions(built.async_client)
         # The SDK follows twenty, and takes what was said along each time.
         built.root_async_client._client.max_redirects = MAX_REDIRECTS
@@ -117,9 +117,9 @@ class ModelCaller:
             return self._model
         if may_call:
             return self._model.bind_tools(tools)
-        # LangChain takes any other text for the name of a tool with Anthropic.
-        none: Any = {"type": "none"} if self.name.startswith("anthropic:") else "none"
-        return self._model.bind_tools(tools, tool_choice=none)
+        provider = find_provider(self.name)
+        no_tool: Any = "none" if provider is None else provider.no_tool
+        return self._model.bind_tools(tools, tool_choice=no_tool)
 
     async def stream(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from src.memory.memories import Memories
@@ -11,13 +11,10 @@ from src.services.agent_service import AgentService
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
 from src.storage.undo_repo import Undone
+from src.storage.update_repo import UpdateKind
 from src.storage.user_settings_repo import Mode, UserSettingsRepository
 from src.texts import Language, say
 
-# In the order of Telegram's menu.
-COMMANDS = ("start", "help", "mode", "undo", "new", "stop")
-# They change nothing: their reply may come while an answer is being written.
-AT_ONCE = ("start", "help")
 PATTERN = re.compile(r"/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{3,64}))?(?:\s+(.*))?$", re.DOTALL)
 # What a user may write after /mode.
 MODES: dict[str, Mode] = {
@@ -47,20 +44,6 @@ class Command:
         return self.addressee is None or self.addressee.lower() == username.lower()
 
 
-def undone_text(undone: Undone, language: Language) -> str:
-    """What the user is told when something was taken back."""
-    restored = "; ".join(undone.restored)
-    if undone.text is None:
-        return say("undo_forgot_done", language, restored=restored)
-    return say("undo_done", language, text=undone.text, restored=restored)
-
-
-def parse_command(text: str) -> Command | None:
-    """The command that a text begins with, or None."""
-    match = PATTERN.match(text)
-    return Command(match[1].lower(), match[2], (match[3] or "").strip()) if match else None
-
-
 @dataclass(frozen=True)
 class Called:
     """A command with who called it.
@@ -76,6 +59,51 @@ class Called:
     language: Language
     argument: str = ""
     member: int | None = None
+
+
+@dataclass(frozen=True)
+class CommandEntry:
+    """A command of the bot: all that the rest of the program knows of it.
+
+    Its texts are ``command_<name>`` (Telegram's menu), ``help_<name>`` (/help) and its replies.
+
+    Attributes:
+        name: Without the slash.
+        run: Does its work and returns the reply.
+        kind: The kind of its updates; ``new`` and ``stop`` end the answer that is being written.
+        is_at_once: Whether its reply may come in the middle of an answer: it changes nothing.
+        is_in_help: Whether /help names it.
+        deletes_messages: Whether a job reads, for facts, what it deleted.
+    """
+
+    name: str
+    run: Callable[[CommandService, Called], Awaitable[str]]
+    kind: UpdateKind = "command"
+    is_at_once: bool = False
+    is_in_help: bool = True
+    deletes_messages: bool = False
+
+
+def undone_text(undone: Undone, language: Language) -> str:
+    """What the user is told when something was taken back."""
+    restored = "; ".join(undone.restored)
+    if undone.text is None:
+        return say("undo_forgot_done", language, restored=restored)
+    return say("undo_done", language, text=undone.text, restored=restored)
+
+
+def parse_command(text: str) -> Command | None:
+    """The command that a text begins with, or None."""
+    match = PATTERN.match(text)
+    return Command(match[1].lower(), match[2], (match[3] or "").strip()) if match else None
+
+
+def help_page(language: Language) -> str:
+    """What the bot can do, and every command; the page's own comes last."""
+    names = [entry.name for entry in COMMANDS.values() if entry.is_in_help]
+    names.sort(key=lambda name: name == "help")
+    lines = [f"/{name} — {say(f'help_{name}', language)}" for name in names]
+    return say("help", language, commands="\n".join(lines))
 
 
 class CommandService:
@@ -99,14 +127,6 @@ class CommandService:
         self._memories = memories
         self._user_settings = user_settings
         self._client = client
-        self._commands: dict[str, Callable[[Called], Awaitable[str]]] = {
-            "start": self._say_start,
-            "help": self._say_help,
-            "mode": self._mode,
-            "undo": self._undo,
-            "new": self._new,
-            "stop": self._stop,
-        }
 
     async def run(
         self,
@@ -128,26 +148,28 @@ class CommandService:
             argument: What stands after the name.
             member: In a group, who called it.
         """
-        work = self._commands.get(command)
-        if work is None:
+        entry = COMMANDS.get(command)
+        if entry is None:
             return say("unknown_command", language)
         owner = Owner(telegram_user_id, thread_id)
-        return await work(Called(owner, language, argument, member))
+        return await entry.run(self, Called(owner, language, argument, member))
 
     async def get_mode(self, telegram_user_id: int) -> Mode:
         """The mode that the user chose."""
         settings = await self._client.run(self._user_settings.get, telegram_user_id)
         return settings.mode
 
-    async def _say_start(self, called: Called) -> str:
+    async def say_start(self, called: Called) -> str:
+        """Greet, and say when there is no language model."""
         if self.has_model:
             return say("start", called.language)
         return f"{say('start', called.language)}\n\n{say('offline_note', called.language)}"
 
-    async def _say_help(self, called: Called) -> str:
-        return say("help", called.language)
+    async def say_help(self, called: Called) -> str:
+        """Show what the bot can do."""
+        return help_page(called.language)
 
-    async def _mode(self, called: Called) -> str:
+    async def mode(self, called: Called) -> str:
         """``/mode strict`` and ``/mode assistant`` set it; ``/mode`` alone says which it is."""
         mode = MODES.get(called.argument.lower())
         if mode is None:
@@ -157,14 +179,14 @@ class CommandService:
         await self._client.run(self._user_settings.set_mode, called.owner.telegram_user_id, mode)
         return say(f"mode_set_{mode}", called.language)
 
-    async def _undo(self, called: Called) -> str:
+    async def undo(self, called: Called) -> str:
         """Take back the last replacement, or the last forgetting."""
         undone = await self._memories.undo(called.owner, asker=called.member)
         if undone is None:
             return say("undo_nothing", called.language)
         return undone_text(undone, called.language)
 
-    async def _new(self, called: Called) -> str:
+    async def new(self, called: Called) -> str:
         """Wipe the conversation; facts survive it, and the reply says how many."""
         await self._agent.start_new_conversation(
             called.owner.telegram_user_id, thread_id=called.owner.thread_id
@@ -176,8 +198,23 @@ class CommandService:
             f"{say('new_done', called.language)} {say('new_facts', called.language, count=facts)}"
         )
 
-    async def _stop(self, called: Called) -> str:
+    async def stop(self, called: Called) -> str:
+        """Say whether an answer was stopped: the command did it on its arrival."""
         stopped = await self._agent.was_stopped(
             called.owner.telegram_user_id, thread_id=called.owner.thread_id
         )
         return say("stop_done" if stopped else "stop_nothing", called.language)
+
+
+# In the order of Telegram's menu.
+COMMANDS: Mapping[str, CommandEntry] = {
+    entry.name: entry
+    for entry in (
+        CommandEntry("start", CommandService.say_start, is_at_once=True, is_in_help=False),
+        CommandEntry("help", CommandService.say_help, is_at_once=True),
+        CommandEntry("mode", CommandService.mode),
+        CommandEntry("undo", CommandService.undo),
+        CommandEntry("new", CommandService.new, kind="new", deletes_messages=True),
+        CommandEntry("stop", CommandService.stop, kind="stop"),
+    )
+}

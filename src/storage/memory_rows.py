@@ -16,7 +16,7 @@ class Memory:
     Attributes:
         id: Its number.
         text: What it says, in the user's language.
-        memory_type: ``user_fact``, ``preference``, ``event`` or ``conversation_insight``.
+        memory_type: One of ``MEMORY_TYPES``.
         subject: Whom it is about, canonical: ``user``, ``brother``, a name.
         relation: Canonical: ``lives_in``.
         object: As it was said.

@@ -14,7 +14,7 @@ from typing import Any
 from aiogram.types import Update
 from pydantic import ValidationError
 
-from src.services.command_service import AT_ONCE, COMMANDS, Command, parse_command
+from src.services.command_service import COMMANDS, Command, parse_command
 from src.storage.pg_client import storable
 from src.storage.update_repo import NewUpdate, UpdateKind
 
@@ -102,7 +102,8 @@ def _read_message(update_id: int, message: Json, bot: BotIdentity) -> NewUpdate 
 def _is_at_once(message: Json) -> bool:
     """Whether a command changes nothing, so that its reply need not wait for an answer."""
     command = parse_command(message["text"])
-    return command is not None and (command.name in AT_ONCE or command.name not in COMMANDS)
+    entry = COMMANDS.get(command.name) if command is not None else None
+    return command is not None and (entry is None or entry.is_at_once)
 
 
 def _message_kind(message: Json, bot: BotIdentity) -> UpdateKind | None:
@@ -149,10 +150,11 @@ def _command_kind(message: Json, command: Command, bot: BotIdentity) -> UpdateKi
     """A command's kind; in a group, one that is unknown or another bot's is none of ours."""
     if not command.is_for(bot.username):
         return None
-    if command.name == "new" or command.name == "stop":
-        return command.name  # type: ignore[return-value]
+    entry = COMMANDS.get(command.name)
+    if entry is not None:
+        return entry.kind
     addressed = _is_private(message) or command.addressee or _answers(message, bot)
-    return "command" if addressed or command.name in COMMANDS else None
+    return "command" if addressed else None
 
 
 def _mentions(text: str, bot: BotIdentity) -> bool:

@@ -8,7 +8,8 @@ import re
 
 import pytest
 
-from src.texts import say
+from src.services.command_service import COMMANDS, help_page
+from src.texts import LANGUAGES, Language, say
 from tests.e2e.bot_process import World, eventually
 from tests.fakes.openai_server import ChatRequest, Reply
 
@@ -76,25 +77,25 @@ async def test_an_album_gets_one_sentence(shared_world: World, person: int) -> N
     ("code", "language"), [("ru", "ru"), ("uk", "uk"), ("en", "en"), ("de", "en")]
 )
 async def test_commands_answer_in_the_person_s_language(
-    shared_world: World, person: int, code: str, language: str
+    shared_world: World, person: int, code: str, language: Language
 ) -> None:
     commands = ("/start", "/help", "/mode", "/undo", "/new", "/stop", "/nonsense")
     for number, command in enumerate(commands, start=1):
         await shared_world.telegram.send_text(person, command, language_code=code)
         await shared_world.telegram.wait_sent(person, number)
-    keys = ("start", "help", "mode_is_assistant", "undo_nothing", "new_done", "stop_nothing")
-    expected = [say(key, language) for key in (*keys, "unknown_command")]  # type: ignore[arg-type]
+    keys = ("mode_is_assistant", "undo_nothing", "new_done", "stop_nothing", "unknown_command")
+    expected = [say("start", language), help_page(language), *(say(key, language) for key in keys)]
     assert shared_world.answers(person) == expected
 
 
 async def test_the_menu_of_commands_is_set_in_each_language(shared_world: World) -> None:
     telegram = shared_world.telegram
-    await telegram.wait_for(lambda: len(telegram.commands) == 3)
-    assert set(telegram.commands) == {("default", ""), ("default", "ru"), ("default", "uk")}
+    languages: dict[str, Language] = {"" if one == "en" else one: one for one in LANGUAGES}
+    await telegram.wait_for(lambda: len(telegram.commands) == len(languages))
+    assert set(telegram.commands) == {("default", code) for code in languages}
     for (_, code), menu in telegram.commands.items():
-        names = ["start", "help", "mode", "undo", "new", "stop"]
-        assert [entry["command"] for entry in menu] == names
-        described = [say(f"command_{name}", code or "en") for name in names]  # type: ignore[arg-type]
+        assert [entry["command"] for entry in menu] == list(COMMANDS)
+        described = [say(f"command_{name}", languages[code]) for name in COMMANDS]
         assert [entry["description"] for entry in menu] == described
 
 

@@ -12,6 +12,7 @@ import pytest
 import pytz
 from babel.dates import format_date, format_datetime
 
+from src.services.command_service import help_page
 from src.texts import Language, say
 from tests.e2e.bot_command import Finished, Machine, say_to
 from tests.fakes.openai_server import FakeOpenAI, Reply
@@ -111,7 +112,7 @@ def test_json_replies_have_exactly_the_documented_keys(machine: Machine) -> None
     said_at = datetime.fromisoformat(source["said_at"])
     assert said_at.utcoffset() == timedelta(hours=3)
     assert timedelta(0) <= datetime.now(UTC) - said_at < timedelta(minutes=2)
-    assert helped == {**plain, "reply": say("help", "ru")}
+    assert helped == {**plain, "reply": help_page("ru")}
 
 
 def test_in_strict_mode_json_replies_say_what_a_message_was_taken_for(machine: Machine) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 
+from src.services.command_service import help_page
 from src.texts import say
 from tests.attacks.flood import FIRST_OTHER, FIRST_SLOW, FLOODER, FLOODS, GROUP, purpose, reply
 from tests.e2e.bot_process import World
@@ -40,7 +41,7 @@ async def test_commands_and_buttons_are_answered_while_every_place_is_held(world
     await telegram.wait_for(lambda: telegram.calls_of("answerCallbackQuery"), timeout=60)
     await telegram.send_text(slow[0], "/help")  # where an answer is being written
     await telegram.wait_sent(slow[0], timeout=60)
-    assert world.answers(slow[0]) == [say("help", "ru")]
+    assert world.answers(slow[0]) == [help_page("ru")]
     await telegram.send_text(slow[0], "/mode")  # it has an order
     gate.set()
     await world.settled(60)

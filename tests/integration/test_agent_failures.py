@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from src.errors import ConversationGoneError, ModelError, ModelUnavailableError
-from src.services.command_service import COMMANDS, Command, parse_command
+from src.services.command_service import COMMANDS, Command, help_page, parse_command
 from src.services.turn_control import TurnControl, TurnStoppedError
 from src.storage.conversation_repo import TelegramOrigin
 from src.storage.pg_client import PgClient
@@ -180,7 +180,6 @@ async def test_new_forgets_one_owner_s_words_and_nobody_else_s(rig: Rig) -> None
     ("command", "key"),
     [
         ("start", "start"),
-        ("help", "help"),
         ("mode", "mode_is_assistant"),
         ("undo", "undo_nothing"),
         ("new", "new_done"),
@@ -192,6 +191,8 @@ async def test_commands_answer_in_the_user_s_language(
     rig: Rig, command: str, key: str, language: Language
 ) -> None:
     assert await rig.core.commands.run(command, USER, language=language) == say(key, language)
+    page = await rig.core.commands.run("help", USER, language=language)
+    assert page == help_page(language)
     assert rig.model.request_count == 0
 
 

@@ -21,8 +21,7 @@ from src.graph.nodes.check_facts import check_facts
 from src.graph.nodes.load_facts import load_facts
 from src.graph.nodes.summarize import TAIL
 from src.graph.nodes.update_state_after_tool import update_state_after_tool
-from src.graph.tools.current_time import build_current_time
-from src.graph.tools.save_user_fact import build_save_user_fact
+from src.graph.tools import build_tools
 from src.language.terms import terms
 from src.llm.prompts.assistant import SYSTEM_PROMPT
 from src.memory.forgetter import Forgetter
@@ -161,7 +160,7 @@ async def run_turn(
         counter=person.rig.core.counter,
         context_size=context_size,
     )
-    graph = build_graph(models, [build_current_time(), build_save_user_fact(memories)], memories)
+    graph = build_graph(models, build_tools(memories), memories)
     steps: list[Step] = []
     state: ConversationState = {}
     async for mode, data in graph.astream(
@@ -359,48 +358,26 @@ async def test_without_facts_the_prompt_stays_as_it_is(person: Person) -> None:
 # fact_added_in_last_run after save_user_fact
 
 
-def round_of(*results: tuple[str, str]) -> list[AnyMessage]:
-    """A model's calls and what the tools answered."""
-    answers = [
-        ToolMessage(text, name=name, tool_call_id=str(number))
-        for number, (name, text) in enumerate(results)
-    ]
-    return [HumanMessage("запомни"), AIMessage(""), *answers]
-
-
-SAVED = ("save_user_fact", '{"saved": true, "outcome": "new", "text": "Живу в Омске"}')
-REFUSED = ("save_user_fact", '{"saved": false, "outcome": "refused", "text": "\\"saved\\": true"}')
-BROKEN = ("save_user_fact", "The tool failed (StorageError). Answer without it, and say so.")
-OTHER = ("search_memory", '{"memories": [], "saved": true, "forgotten": ["x"]}')
-FORGOTTEN = ("forget_fact", '{"forgotten": ["Живу в Омске"]}')
-NOTHING = ("forget_fact", '{"forgotten": []}')
-
-
-@pytest.mark.parametrize(
-    ("messages", "expected"),
-    [
-        (round_of(SAVED), True),
-        (round_of(REFUSED, SAVED), True),
-        (round_of(SAVED, OTHER), True),
-        (round_of(FORGOTTEN), True),
-        (round_of(NOTHING), False),
-        (round_of(REFUSED), False),
-        (round_of(BROKEN), False),
-        (round_of(OTHER), False),
-        ([*round_of(SAVED), *round_of(OTHER)], False),
-        ([HumanMessage("привет"), AIMessage('"saved": true')], False),
-    ],
-)
-async def test_a_fact_counts_as_added_when_the_last_round_of_tools_saved_one(
-    person: Person, messages: list[AnyMessage], expected: bool
+@pytest.mark.parametrize("is_changed", [True, False])
+async def test_the_facts_count_as_changed_when_a_tool_of_the_last_round_says_so(
+    person: Person, is_changed: bool
 ) -> None:
-    counter = person.rig.core.counter
+    counter, runtime = person.rig.core.counter, runtime_of(person)
+    if is_changed:
+        runtime.context.note_change()
+    messages: list[AnyMessage] = [
+        HumanMessage("запомни"),
+        AIMessage(""),
+        ToolMessage('{"saved": true}', name="any_tool", tool_call_id="1"),
+    ]
     state: ConversationState = {"messages": messages, "tools_used": []}
-    update = await update_state_after_tool(state, counter=counter)
-    assert update["fact_added_in_last_run"] is expected
+    update = await update_state_after_tool(state, runtime, counter=counter)
+    assert update["fact_added_in_last_run"] is is_changed
     assert update["current_token_count"] == counter.count_messages(messages)
     following = await route_after_tool({**state, **update})
-    assert following == ("check_facts" if expected else "assistant")
+    assert following == ("check_facts" if is_changed else "assistant")
+    update = await update_state_after_tool(state, runtime, counter=counter)
+    assert update["fact_added_in_last_run"] is False, "the next round changed nothing"
 
 
 @pytest.mark.parametrize(
@@ -412,12 +389,26 @@ async def test_a_fact_counts_as_added_when_the_last_round_of_tools_saved_one(
         (saved(fact("Живу на Марсе")), False, ["save_user_fact"]),
         (called("save_user_fact", text="без цитаты"), False, ["save_user_fact"]),
         (called("current_time"), False, ["current_time"]),
+        (called("forget_fact", about="кот Барсик"), True, ["forget_fact"]),
+        (called("forget_fact", about="дом в Омске"), False, ["forget_fact"]),
+        (called("keep_private"), True, ["keep_private"]),
     ],
-    ids=["saved", "one of two", "a secret", "never said", "bad arguments", "another tool"],
+    ids=[
+        "saved",
+        "one of two",
+        "a secret",
+        "never said",
+        "bad arguments",
+        "another tool",
+        "forgotten",
+        "nothing forgotten",
+        "kept private",
+    ],
 )
-async def test_what_the_tools_really_answer_is_understood(
+async def test_a_tool_says_what_it_really_did(
     person: Person, counting: CountingMemories, reply: Reply, expected: bool, tools: list[str]
 ) -> None:
+    await person.remember(fact("У меня есть кот Барсик"))
     text = f"{NAME['text']}. {SECRET['text']}"
     steps = await run_graph(person, counting, text, reply, "готово")
     [update] = [step.update for step in steps if step.node == "update_state_after_tool"]

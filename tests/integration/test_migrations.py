@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from pathlib import Path
+from typing import get_args
 
 import psycopg2
 import pytest
@@ -13,6 +15,7 @@ from alembic.script import ScriptDirectory
 from procrastinate.schema import SchemaManager
 
 from src.errors import ConfigError, StorageRejectedError
+from src.facts.fact import MEMORY_TYPES, MemoryType
 from src.storage.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.storage.migrations import MIGRATIONS, find_version, migrate, newest_version
 from src.storage.pg_client import PgClient
@@ -55,6 +58,16 @@ def test_from_zero_to_the_newest_and_again(empty_dsn: str) -> None:
     assert find_version(empty_dsn) is None
     assert migrate(empty_dsn) == (None, newest_version())
     assert migrate(empty_dsn) == (newest_version(), newest_version())
+
+
+def test_the_database_takes_every_memory_type_and_no_other(empty_dsn: str) -> None:
+    migrate(empty_dsn)
+    [(check,)] = query(
+        empty_dsn,
+        "SELECT pg_get_constraintdef(oid) FROM pg_constraint"
+        " WHERE conname = 'memories_memory_type_check'",
+    )
+    assert set(re.findall(r"'(\w+)'", check)) == set(MEMORY_TYPES) == set(get_args(MemoryType))
 
 
 def test_up_down_up_leaves_the_same_schema(empty_dsn: str) -> None:

@@ -20,8 +20,10 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "src.config",
         "src.database_url",
         "src.errors",
+        "src.http_url",
         "src.logs",
         "src.metrics",
+        "src.providers",
         "src.shutdown",
         "src.terminal_lines",
         "src.texts",
@@ -148,6 +150,13 @@ def test_a_node_is_one_function_that_says_what_it_reads_and_changes() -> None:
 def test_every_node_is_in_the_graph() -> None:
     wired = set(imports(TREES["src.graph.main_graph"]))
     assert NODES and {f"{module_of(path)}.{path.stem}" for path in NODES} <= wired
+
+
+def test_every_tool_is_in_the_list_of_tools() -> None:
+    tools = "src.graph.tools"
+    files = {name for name in MODULES if name.startswith(f"{tools}.")}
+    listed = {defined_in(name) for name in own_imports(tools)}
+    assert files and files <= listed
 
 
 def undocumented(tree: ast.Module | ast.ClassDef, prefix: str) -> Iterator[str]:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from src.config import PROVIDERS, Settings, load_settings
+from src.config import Settings, load_settings
 from src.errors import ConfigError
+from src.providers import PROVIDERS
 from tests.unit.settings_environment import load, problems
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -225,6 +226,13 @@ def test_a_key_alone_without_its_package_says_how_to_install_it(
     [line] = problems(monkeypatch, **{key: "key-key"})
     assert line.startswith(f"{key}: ")
     assert line.endswith(f"pip install {package.replace('_', '-')}")
+
+
+def test_every_provider_s_variables_are_settings() -> None:
+    for name, provider in PROVIDERS.items():
+        assert name == provider.name
+        variables = {provider.key_variable.lower(), provider.base_url_variable.lower()}
+        assert variables <= set(Settings.model_fields), name
 
 
 def test_settings_are_frozen(monkeypatch: pytest.MonkeyPatch) -> None:

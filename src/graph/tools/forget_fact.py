@@ -50,6 +50,8 @@ def build_forget_fact(memories: Memories) -> BaseTool:
                 speaker_id=context.speaker_id,
             )  # fmt: skip
         context.forgetting = found.number or context.forgetting
+        if found.texts:
+            context.note_change()
         return json.dumps(
             {
                 "forgotten": list(found.texts),

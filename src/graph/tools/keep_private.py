@@ -27,6 +27,7 @@ def build_keep_private(memories: Memories) -> BaseTool:
         context: TurnContext = runtime.context
         await memories.keep_private(context.owner, context.message_id)
         context.is_private = True
+        context.note_change()
         return json.dumps({"private": True})
 
     return keep_private

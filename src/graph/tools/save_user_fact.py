@@ -48,9 +48,12 @@ def build_save_user_fact(memories: Memories) -> BaseTool:
             contradicts=fact.replaced_ids() & context.shown_facts,
         )
         context.note(outcome)
+        is_saved = outcome.kind in ("new", "update", "same")
+        if is_saved:
+            context.note_change()
         return json.dumps(
             {
-                "saved": outcome.kind in ("new", "update", "same"),
+                "saved": is_saved,
                 "outcome": outcome.kind,
                 "id": None if outcome.memory_id is None else fact_uid(outcome.memory_id),
                 "text": outcome.text,

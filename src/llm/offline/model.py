@@ -24,7 +24,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 
-from src.facts.fact import Fact
+from src.facts.fact import MEMORY_TYPES, Fact
 from src.language.requests import CORRECTION, ForgetRequest, asks_to_keep_private, forget_request
 from src.language.sentences import FOLD, is_question, sentences
 from src.language.time_questions import asked_place, describe_time
@@ -38,7 +38,6 @@ from src.texts import LANGUAGES, Language, detect_language, say
 SEARCHED = 20  # results that are looked at
 CONTEXT = 5  # messages that tell the language of a short one
 MAX_CALLS = 8  # of one reply; more would not run
-FACTS = ["user_fact", "preference", "event", "conversation_insight"]
 Call = tuple[str, dict[str, Any]]
 
 
@@ -171,7 +170,7 @@ def _corrects(text: str) -> bool:
 def _correct(results: Sequence[ToolMessage], text: str, before: Sequence[str]) -> AIMessage:
     """The search for what a correction is about; then the fact that takes the place of that."""
     if not results:
-        query = {"query": before[-1], "limit": SEARCHED, "kinds": FACTS}
+        query = {"query": before[-1], "limit": SEARCHED, "kinds": list(MEMORY_TYPES)}
         return _message([("search_memory", query)])
     record = corrected(_read(results[0]), text)
     quote = text.strip().rstrip(".!… ")

@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from langchain_core.messages import BaseMessage
 from pydantic import Field
 
-from src.facts.fact import Fact, fact_uid
+from src.facts.fact import MEMORY_TYPES, Fact, fact_uid
 from src.llm.prompts.form import Form
 from src.llm.prompts.quoting import prompt
 
-RULES = """\
+TYPES = ", ".join(f"{name} ({meaning})" for name, meaning in MEMORY_TYPES.items())
+RULES = f"""\
 A fact has:
 - text: one short sentence in the language in which the user said it, complete by itself. Never \
 translate. Keep the user's numbers and names exactly. Dates as they were said.
-- memory_type: user_fact (who the person is, lives, works, has), preference (likes, dislikes, \
-habits), event (what happens at a time), conversation_insight (a goal or a plan).
+- memory_type: {TYPES}.
 - importance: 1 to 10. Name, family, health, allergies 8 to 9; home, work 7; others 3 to 6.
 - quote: the exact words of the user that say it, copied character by character.
 - message: the uid of the message that the quote is from.

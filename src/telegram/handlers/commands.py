@@ -1,4 +1,4 @@
-"""Commands: /start, /help, /mode, /undo, /new, /stop."""
+"""Commands; ``src/services/command_service.py`` has the table of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from aiogram.filters import BaseFilter
 from aiogram.types import Message
 
 from src.application import Core
-from src.services.command_service import Command, parse_command
+from src.services.command_service import COMMANDS, Command, parse_command
 from src.storage.memory_job_repo import MemoryJobRepository
 from src.storage.update_repo import Outcome, WaitingUpdate
 from src.telegram.delivery import Address, Delivery
@@ -51,7 +51,8 @@ async def run_command(
         argument=command.argument,
         member=stored.user_id,
     )
-    if command.name == "new":  # what it deleted is read for facts, by a job
+    entry = COMMANDS.get(command.name)
+    if entry is not None and entry.deletes_messages:  # which a job reads for facts
         await core.client.run(MemoryJobRepository(core.client).defer_indexing)
     await delivery.send_text(Address(owner, stored.thread_id), reply)
     return "done"
