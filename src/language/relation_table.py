@@ -128,8 +128,7 @@ RELATIONS = (
         asked=r"кем\b.{0,20}(работа|труж)|(?:про|об?) мо(?:ей|ю|єї) (?:работ|робот)|"
         r"about my (?:work|job)"
         r"|(?:какая|яка) .{0,15}(?:работа|робота)|\bким\b.{0,20}працю|професси|професі|"
-        r"\bjob\b|for a living"
-        r"|occupation|profession",
+        r"\bjob\b|for a living|occupation|profession",
         about="работать работа профессия должность специальность працювати робота професія посада "
         "work job profession occupation position career",
         importance=7,

@@ -49,8 +49,7 @@ ENGLISH = {
 }  # fmt: skip
 # A root whose vowel goes in other cases, which the dictionaries of the other language miss.
 CASE_ENDING = re.compile(
-    r"(?:ами|ями|ого|его|ому|ему|ой|ей|ою|ею|єю|ом|ем|єм|ым|им|ах|ях|ів|ов|ев"
-    r"|[аяуюеєиіїыйоь])$"
+    r"(?:ами|ями|ого|его|ому|ему|ой|ей|ою|ею|єю|ом|ем|єм|ым|им|ах|ях|ів|ов|ев|[аяуюеєиіїыйоь])$"
 )
 
 

@@ -29,8 +29,7 @@ SIMILAR_IF_MOST, SIMILAR_IF_SOME, SIMILAR = 0.5, 0.76, 0.7
 LEAD = 0.05
 OF_ANOTHER = -1.0
 HISTORY = re.compile(
-    r"раньше|прежде|прежн|бывш|когда-то|раніше|колись|колишн|before|previous|used to|"
-    r"former",
+    r"раньше|прежде|прежн|бывш|когда-то|раніше|колись|колишн|before|previous|used to|former",
     re.IGNORECASE,
 )
 # The one who asks is whom it is about: "где я живу", "у меня есть …"; "мою машину" is a thing.
