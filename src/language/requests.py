@@ -11,7 +11,7 @@ from functools import cache
 
 from src.language.content import content
 from src.language.morphology import lemmas
-from src.language.plain_text import plain
+from src.language.plain_text import plain, word_set
 from src.language.sentences import FOLD, TAG, sentences
 
 MAX_TEXT = 1000  # characters; a longer message is no request
@@ -278,40 +278,12 @@ TALKED = re.compile(
     re.IGNORECASE,
 )
 # Words of such a question that name nothing.
-TALK_WORDS = frozenset(
-    [
-        "говорить",
-        "рассказывать",
-        "рассказать",
-        "сказать",
-        "обсуждать",
-        "писать",
-        "спрашивать",
-        "казати",
-        "говорити",
-        "розповідати",
-        "розповісти",
-        "обговорювати",
-        "писати",
-        "питати",
-        "talk",
-        "told",
-        "tell",
-        "said",
-        "say",
-        "discuss",
-        "mention",
-        "wrote",
-        "write",
-        "chat",
-        "ask",
-        "last",
-        "time",
-        "раз",
-        "недавно",
-        "было",
-        "бути",
-    ]
+TALK_WORDS = word_set(
+    """
+    говорить рассказывать рассказать сказать обсуждать писать спрашивать казати говорити
+    розповідати розповісти обговорювати писати питати talk told tell said say discuss mention wrote
+    write chat ask last time раз недавно было бути
+    """
 )
 
 
