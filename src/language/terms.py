@@ -1,8 +1,7 @@
 """Search terms: the words of a text as the lexical index knows them.
 
-English words are stemmed (Snowball), Cyrillic ones cut to their first four letters: measured on
-Russian and Ukrainian facts, that finds as much as morphological analysers do, and often the two
-languages meet in it ("город" and "города", "собака" and "собаку", "подруга" in both).
+English words are stemmed (Snowball), Cyrillic ones cut to their first four letters, in which
+their forms, and often Russian and Ukrainian, meet ("город" and "города", "подруга" in both).
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class AgentService:
         tool_history: ToolHistoryService,
         metrics: Metrics,
     ) -> None:
-        """Use what ``src/application.py`` built."""
+        """Answer with ``graph``, search ahead in ``memories``."""
         self._client = repositories.client
         self._repos = repositories
         self._graph = graph

@@ -457,7 +457,7 @@ _factory: Callable[[], ConversationRepository] | None = None
 
 
 def set_conversation_repo_factory(factory: Callable[[], ConversationRepository] | None) -> None:
-    """Say how ``get_conversation_repo`` makes its one instance (``bot.py`` does)."""
+    """Say how ``get_conversation_repo`` makes its one instance."""
     global _factory, _repository
     with _lock:
         _factory, _repository = factory, None
