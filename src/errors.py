@@ -152,7 +152,3 @@ class DeliveryRefusedError(TransientError):
 
 class ChatUnavailableError(AppError):
     """The user blocked the bot, or the chat is gone: nothing can be sent there."""
-
-
-class PollerConflictError(AppError):
-    """Another process already receives this bot's updates."""

@@ -10,6 +10,9 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
+from src.language import number_words
+from src.language.number_words import CARDINALS
+
 Unit = Literal["minute", "hour", "day", "week", "month", "year"]
 Which = Literal["before last", "last", "this", "coming", "next"]
 
@@ -18,8 +21,7 @@ MONTH_ENGLISH = (
 )
 MONTH = (
     "(?:(?:январ|феврал|апрел|июн|июл|сентябр|октябр|ноябр|декабр)[ьяею]|ма[йяею]"
-    "|(?:март|август)[аеу]?"
-    "|(?:січ|берез|квіт|трав|черв|лип|серп|верес|жовт|груд)(?:ень|ня|ні|ню)"
+    "|(?:март|август)[аеу]?|(?:січ|берез|квіт|трав|черв|лип|серп|верес|жовт|груд)(?:ень|ня|ні|ню)"
     f"|лют(?:ий|ого|ому)|листопад[аіу]?|{MONTH_ENGLISH})"
 )
 MONTH_SHORT_ENGLISH = "(?:jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)[.]?"
@@ -93,37 +95,19 @@ DAY_ADJECTIVE = "(?:сегодняшн|вчерашн|завтрашн|сьог�
 DAY_ADJECTIVES = {"се": 0, "сь": 0, "вч": -1, "уч": -1, "за": 1}
 YEAR_WORDS = {"торік": -1, "цьогоріч": 0, "позаторік": -2}
 
-NUMBER_WORDS = {
-    word: value
-    for value, words in {
-        1: "один одну одна одного одной a an one",
-        2: "два две двух дві двох two",
-        3: "три трех трьох three",
-        4: "четыре четырех чотири чотирьох four",
-        5: "пять пяти п'ять п'яти five",
-        6: "шесть шести шість шести six",
-        7: "семь семи сім сіми seven",
-        8: "восемь восьми вісім eight",
-        9: "девять девяти дев'ять дев'яти nine",
-        10: "десять десяти ten",
-        11: "одиннадцать одинадцять eleven",
-        12: "двенадцать дванадцять twelve",
-        13: "тринадцать тринадцять thirteen",
-        14: "четырнадцать чотирнадцять fourteen",
-        15: "пятнадцать п'ятнадцять fifteen",
-        16: "шестнадцать шістнадцять sixteen",
-        17: "семнадцать сімнадцять seventeen",
-        18: "восемнадцать вісімнадцять eighteen",
-        19: "девятнадцать дев'ятнадцять nineteen",
-        20: "двадцать двадцять twenty",
-        30: "тридцать тридцять thirty",
-        40: "сорок forty",
-        50: "пятьдесят п'ятдесят fifty",
-        60: "шестьдесят шістдесят sixty",
-        90: "девяносто дев'яносто ninety",
-        100: "сто hundred",
-    }.items()
-    for word in words.split()
+# Of the cardinal numbers, the forms in which they count units of time.
+COUNTING = """
+один одну одна одного одной one два две двух дві двох two три трех трьох three четыре четырех
+чотири чотирьох four пять пяти п'ять п'яти five шесть шести шість six семь семи сім seven восемь
+восьми вісім eight девять девяти дев'ять дев'яти nine десять десяти ten одиннадцать одинадцять
+eleven двенадцать дванадцять twelve тринадцать тринадцять thirteen четырнадцать чотирнадцять
+fourteen пятнадцать п'ятнадцять fifteen шестнадцать шістнадцять sixteen семнадцать сімнадцять
+seventeen восемнадцать вісімнадцять eighteen девятнадцать дев'ятнадцять nineteen двадцать двадцять
+twenty тридцать тридцять thirty сорок forty пятьдесят п'ятдесят fifty шестьдесят шістдесят sixty
+девяносто дев'яносто ninety сто
+"""
+NUMBER_WORDS = {"a": 1, "an": 1, "сіми": 7, "hundred": 100} | {
+    word: CARDINALS[word] for word in COUNTING.split()
 }
 # Numbers that are meant as more or less, as the least and the most that they say.
 VAGUE_NUMBERS = {
@@ -139,82 +123,32 @@ def any_of(words: list[str]) -> str:
     return "(?:" + "|".join(sorted(words, key=len, reverse=True)) + ")"
 
 
+def _numbered(table: str, start: int = 0) -> dict[str, int]:
+    """The beginnings of words by the number of their entry in a list with commas."""
+    entries = enumerate(table.split(","), start)
+    return {beginning: number for number, entry in entries for beginning in entry.split()}
+
+
 VAGUE_NUMBER = any_of(list(VAGUE_NUMBERS))
 NUMBER_WORD = any_of(list(NUMBER_WORDS))
 NUMBER = rf"(?:\d{{1,4}}(?:-\d{{1,4}})?|{VAGUE_NUMBER}|{NUMBER_WORD}(?:[ -]{NUMBER_WORD})?)"
 
 # Ordinals of days ("пятого марта", "двадцять першого травня", "the fifth of March").
-ORDINALS = {
-    word: value
-    for value, words in enumerate(
-        (
-            "перв перш first",
-            "втор друг second",
-            "трет third",
-            "четверт fourth",
-            "пят п'ят fifth",
-            "шест шост sixth",
-            "седьм сьом seventh",
-            "восьм eighth",
-            "девят дев'ят ninth",
-            "десят tenth",
-            "одиннадцат одинадцят eleventh",
-            "двенадцат дванадцят twelfth",
-            "тринадцат тринадцят thirteenth",
-            "четырнадцат чотирнадцят fourteenth",
-            "пятнадцат п'ятнадцят fifteenth",
-            "шестнадцат шістнадцят sixteenth",
-            "семнадцат сімнадцят seventeenth",
-            "восемнадцат вісімнадцят eighteenth",
-            "девятнадцат дев'ятнадцят nineteenth",
-            "двадцат двадцят twentieth",
-        ),
-        start=1,
-    )
-    for word in words.split()
-} | {"тридцат": 30, "тридцят": 30, "thirtieth": 30}
+ORDINALS = {stem: number for stem, number in number_words.ORDINALS.items() if number <= 30}
 ORDINAL_ENDING = "(?:ьего|ього|ого|ье|ое|є|е)?"
 ORDINAL = (
     "(?:(?:двадцать|двадцять|twenty|тридцать|тридцять|thirty)[ -])?"
     rf"{any_of(list(ORDINALS))}{ORDINAL_ENDING}\b"
 )
 
-MONTHS = {
-    beginning: number
-    for number, beginnings in enumerate(
-        (
-            "янв січ jan",
-            "фев лют feb",
-            "мар бер mar",
-            "апр кві apr",
-            "май мая мае маю тра may",
-            "июн чер jun",
-            "июл лип jul",
-            "авг сер aug",
-            "сен вер sep",
-            "окт жов oct",
-            "ноя лис nov",
-            "дек гру dec",
-        ),
-        start=1,
-    )
-    for beginning in beginnings.split()
-}
-WEEKDAYS = {
-    beginning: number
-    for number, beginnings in enumerate(
-        (
-            "пон mon",
-            "вто вів tue",
-            "сре сер wed",
-            "чет thu",
-            "пят п'я fri",
-            "суб sat",
-            "вос нед sun",
-        )
-    )
-    for beginning in beginnings.split()
-}
+MONTHS = _numbered(
+    "янв січ jan, фев лют feb, мар бер mar, апр кві apr, май мая мае маю тра may, июн чер jun, "
+    "июл лип jul, авг сер aug, сен вер sep, окт жов oct, ноя лис nov, дек гру dec",
+    start=1,
+)
+WEEKDAYS = _numbered(
+    "пон mon, вто вів tue, сре сер wed, чет thu, пят п'я fri, суб sat, вос нед sun"
+)
 # The first month of each season; a winter bears the year of its December here.
 SEASONS = {
     **dict.fromkeys(("вес", "нав", "spr"), 3),

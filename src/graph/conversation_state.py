@@ -38,33 +38,27 @@ class ConversationState(TypedDict, total=False):
     The first node of a turn resets what the turn before left (``new_turn``), so a checkpointer may
     keep the state between turns, as ``interrupt`` needs it.
 
-    Three optional fields of seed 000 are not here, because nothing would read them:
-    ``triggered_event`` is the user's message, which ``TurnContext`` names; ``log_extra`` are the
-    ids that ``AgentService`` binds to every log line of a run; and the way of a dialogue,
-    ``dialog_state``, is ``intent``, with LangGraph's own stream of updates for debugging.
-
     Attributes:
         history: The last 30 messages, oldest first, the one to answer last. Set by the
-            service (seed 001), read by ``init_state`` and the nodes of strict mode.
+            service, read by ``init_state`` and the nodes of strict mode.
         summaries: Of what lies before them, oldest first. Set by the service.
         messages: The prompt as it grows: system prompt, key facts, summaries, history, memories,
             the model's messages and tool results of this turn. Owned by ``init_state``,
             ``load_facts``, ``retrieve_memories``, ``summarize``, ``assistant`` and ``tools``.
-        pending_facts: Key facts on their way into ``messages`` (seed 000). Owned by
-            ``check_facts``.
+        pending_facts: Key facts on their way into ``messages``. Owned by ``check_facts``.
         facts_loaded: Whether the key facts are in ``messages``. Owned by ``load_facts``.
         fact_added_in_last_run: Whether a tool has just saved a fact, or forgotten one. Owned by
             ``update_state_after_tool``, reset by ``check_facts``.
         current_token_count: Tokens of ``messages``. Kept by every node that changes them.
         llm_context_size: Tokens that the model takes. Owned by ``init_state``.
         last_summary_ts: When ``summarize`` ran last. Owned by it.
-        relevant_memories: What was found for the new message (seed 002); None: not searched
-            yet. Owned by ``retrieve_memories``.
+        relevant_memories: What was found for the new message; None: not searched yet. Owned by
+            ``retrieve_memories``.
         tools_used: Names of the tools that ran, in order. Owned by
             ``update_state_after_tool``, read by the service.
         tools_allowed: Whether the model may call tools now. Owned by
             ``update_state_after_tool``, reset by ``init_state``.
-        intent: Strict mode: what the message does (seed 003). Owned by ``classify_intent``.
+        intent: Strict mode: what the message does. Owned by ``classify_intent``.
         search_query: Strict mode: what to search first. Owned by ``classify_intent``.
         extracted_facts: Strict mode: what the message teaches. Owned by ``classify_intent``,
             completed by ``extract_facts``.

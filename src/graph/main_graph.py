@@ -59,7 +59,7 @@ Graph = CompiledStateGraph[ConversationState, TurnContext, ConversationState, Co
 Builder = StateGraph[ConversationState, TurnContext, ConversationState, ConversationState]
 
 KEPT_TYPES = (Fact, Hit, Memory, Outcome, Voice)  # in the state, beside LangChain's own
-SUMMARIZE_FROM = 0.6  # of the model's context (seed 000)
+SUMMARIZE_FROM = 0.6  # of the model's context
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ def _add_assistant(
 
 
 def _add_strict(builder: Builder, models: Models, memories: Memories) -> None:
-    """Strict mode: only what was taught (seed 003)."""
+    """Strict mode: only what was taught."""
     caller = models.caller
     builder.add_node("classify_intent", partial(classify_intent, caller=caller))
     builder.add_node("extract_facts", partial(extract_facts, caller=caller))

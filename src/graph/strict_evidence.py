@@ -12,7 +12,7 @@ from src.storage.search_index_repo import Kind
 from src.time_zones import local_time
 
 TAUGHT: tuple[Kind, ...] = ("memory", "message")
-MIN_TEXT = 5  # characters; shorter ones say nothing (seed 003)
+MIN_TEXT = 5  # characters; shorter ones say nothing
 
 
 async def search_taught(

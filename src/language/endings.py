@@ -17,8 +17,7 @@ LEFT_WORK = (
     r"\bувол(?:ил|ьня|ен)\w*"
     r"|\bуш(?:ел|ла|ли) (?:с|из|со) (?:\w+ )?(?:работы|компании|фирмы|должности)"
     r"|\b(?:бросил|потерял|оставил)а? (?:\w+ )?работу|\bсократили\b|\bна пенси[июя]\b"
-    r"|\bбезработн\w+"
-    r"|\bбольше (?:\w+ )?не работа\w+"
+    r"|\bбезработн\w+|\bбольше (?:\w+ )?не работа\w+"
     r"|\b(?:quit|left|lost) (?:my|his|her|the|that) (?:\w+ )?(?:job|work)"
     r"|\bi(?:'ve)? (?:just )?quit(?: (?:last|yesterday|today)\b|[.,!]|$)|\bresigned\b"
     r"|\bretired\b|\bunemployed\b"
@@ -37,12 +36,10 @@ LEFT_SCHOOL = (
 )
 PARTED_WITH = (
     r"\bпродал\w*|\bпродан\w*|\bотдал\w*|\bпотерял\w*|\bвыбросил\w*|\bразбил\w*|\bукрали\b"
-    r"|\bугнали\b"
-    r"|\bпропал\w*|\bсбежал\w*|\bsold\b|\bgave (?:\w+ )?(?:\w+ )?away\b|\blost\b"
+    r"|\bугнали\b|\bпропал\w*|\bсбежал\w*|\bsold\b|\bgave (?:\w+ )?(?:\w+ )?away\b|\blost\b"
     r"|\bthrew (?:\w+ )?away\b"
-    r"|\bstolen?\b|\bcrashed\b|\btotall?ed\b|\bran away\b|\bпрода(?:в|ла|ли|но)\b"
-    r"|\bвідда(?:в|ла|ли)\b"
-    r"|\bзагуби\w+|\bвтратил?\w*|\bвикину\w+|\bрозби(?:в|ла|ли)\b|\bвкрали\b|\bвтік(?:ла)?\b"
+    r"|\bstolen?\b|\bcrashed\b|\btotall?ed\b|\bran away\b|\bпрода(?:в|ла|ли|но)\b|\bвідда(?:в|ла|"
+    r"ли)\b|\bзагуби\w+|\bвтратил?\w*|\bвикину\w+|\bрозби(?:в|ла|ли)\b|\bвкрали\b|\bвтік(?:ла)?\b"
 )
 DIED = (
     r"\bумер(?:ла|ли|ло)?\b|\bпогиб(?:ла|ли)?\b|\bскончал(?:ся|ась)\b|\bне стало\b|\bумирает\b"
@@ -61,8 +58,7 @@ HEALED = (
 )
 CANCELLED = (
     r"\bотмен(?:ил|ен)\w*|\bпередумал\w*|\bсорвал(?:ся|ась|ось|ись)\b|\bcancel\w+"
-    r"|\bcalled (?:it )?off\b"
-    r"|\bchanged my mind\b|\bскасу\w+|\bскасован\w*|\bпередума(?:в|ла|ли)\b"
+    r"|\bcalled (?:it )?off\b|\bchanged my mind\b|\bскасу\w+|\bскасован\w*|\bпередума(?:в|ла|ли)\b"
 )
 GIVEN_UP = (
     r"\b(?:за)?бросил\w*|\bперестал\w*|\bзавязал\w*|\bgave up\b|\bgiven up\b|\bquit\b|\bstopped\b"

@@ -8,11 +8,10 @@ looked up in both dictionaries: many short texts are neither surely the one nor 
 from __future__ import annotations
 
 import re
-import threading
 from functools import cache, lru_cache
 from typing import Any
 
-import snowballstemmer
+from src.language.terms import stem_english
 
 WORD = re.compile(r"[^\W_]+(?:['-][^\W\d_]+)*")
 MAX_WORDS = 400  # of a text that are looked at
@@ -35,9 +34,6 @@ IRREGULAR = {
     for form in forms
 }  # fmt: skip
 
-_stemmer = snowballstemmer.stemmer("english")
-_lock = threading.Lock()  # the stemmer works on fields of its own
-
 
 def words(text: str) -> list[str]:
     """The words of a text as written, the first MAX_WORDS of them."""
@@ -54,8 +50,7 @@ def lemmas(word: str) -> frozenset[str]:
     lower = word.lower().replace("ё", "е")
     if not CYRILLIC.search(lower):
         base = IRREGULAR.get(lower.removesuffix("'s"), lower.removesuffix("'s"))
-        with _lock:
-            return frozenset({str(_stemmer.stemWord(base))})
+        return frozenset({stem_english(base)})
     forms = set(dictionary_forms(lower))
     if not forms or word[:1].isupper():
         forms.add("~" + (ENDING.sub("", lower) if len(lower) > 3 else lower))

@@ -28,8 +28,7 @@ CUT = "[…]"  # stands in a message in the place of what was forgotten
 SIGN = re.compile(
     r"(?P<address>(?<![\w.+-])[\w.+-]{1,64}@[\w.-]{0,250}\w)"
     r"|(?P<number>(?:(?<![\w-])-)?(?<!\w)\d+(?:[.,:]\d+)*)"
-    r"|(?P<inside>(?<=[^\W\d_])'(?=[^\W\d_])|(?<=[a-z])(?:\+\+|\#)(?!\w))"
-    r"|[^\w\s]"
+    r"|(?P<inside>(?<=[^\W\d_])'(?=[^\W\d_])|(?<=[a-z])(?:\+\+|\#)(?!\w))|[^\w\s]"
 )
 
 

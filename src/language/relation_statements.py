@@ -56,8 +56,7 @@ OF_HIMSELF: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("name", rf"(?:меня|мене)\s+(?:зовут|звать|звати|звуть)\s+{_NAME}"),
         ("name", rf"(?:моё|мое|моє|my)\s+(?:полное\s+|full\s+|first\s+)?(?:имя|ім'я|"
         rf"name)\s*(?:is|[—–:-])?\s*{_NAME}$"),
-        ("name", r"(?:я|i'm|i am|"
-        r"my name's)\s+(?:[—–-]\s*)?"
+        ("name", r"(?:я|i'm|i am|my name's)\s+(?:[—–-]\s*)?"
         r"(?P<object>(?-i:[A-ZА-ЯІЇЄҐ][\w'-]+(?:\s+[A-ZА-ЯІЇЄҐ][\w'-]+)?))$"),
         ("age", r"(?:мне|мені)\s+(?:уже\s+|вже\s+)?(?P<object>\d{1,3}\s*(?:лет|год\w*|рок\w*|"
         r"рік)?)$"),
@@ -126,8 +125,7 @@ OF_HIMSELF: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("works_as", r"(?:моя|my)\s+(?:работа|робота|профессия|професія|job|profession|occupation)"
         r"\s*(?:is|[—–:-]|это|це)\s*(?:an?\s+)?(?P<object>.+)"),
         ("studies_at", r"(?:я|i'm|i am)\s+(?:[—–-]\s*)?(?:an?\s+)?(?:\w+\s+)?"
-        r"(?:student|студент\w*)"
-        r"(?:\s+(?:at|in|в|у|на))?\s*(?P<object>.*)"),
+        r"(?:student|студент\w*)(?:\s+(?:at|in|в|у|на))?\s*(?P<object>.*)"),
         ("diet", r"(?:я|i'm|i am)\s+(?:[—–-]\s*)?(?:an?\s+)?(?P<object>(?:веган|вегетариан|"
         r"вегетаріан|vegan|vegetarian|pescatarian)\w*)$"),
         ("favourite", r"(?:мо[йяеиї]|моє|мій|my)\s+(?:сам\w+\s+|най\s*)?(?:любим\w+|"
@@ -150,8 +148,7 @@ OF_OTHERS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         r"переїха)\w+|moved)\s+"
          rf"(?:в|во|на|у|под|під|до|in|to|at|near)\s+{_OBJ}"),
         ("works_as", r"\b(?:работает|працює|"
-        r"works)\s+(?:as\s+(?:an?\s+)?)?(?P<object>[^\W\d_]{3,}(?:ом|ем|ой|ей|ою|ею|ым|"
-        r"им)\b.*)"),
+        r"works)\s+(?:as\s+(?:an?\s+)?)?(?P<object>[^\W\d_]{3,}(?:ом|ем|ой|ей|ою|ею|ым|им)\b.*)"),
         ("works_as", r"\b(?:преподает|преподаёт|викладає|руководит|керує|заведует|завідує|teaches|"
         r"manages|runs)\s+(?P<object>.+)"),
         ("age", r"(?:\bturn(?:ed|s)|исполнил\w+|исполнится|стукнуло|виповнил\w+|виповниться)\s+"

@@ -11,7 +11,7 @@ from functools import cache
 
 from src.language.content import content
 from src.language.morphology import lemmas
-from src.language.plain_text import plain
+from src.language.plain_text import plain, word_set
 from src.language.sentences import FOLD, TAG, sentences
 
 MAX_TEXT = 1000  # characters; a longer message is no request
@@ -237,8 +237,7 @@ CORRECTION = re.compile(
     r"вернее|точнее|точніше|верніше|поправка|исправлюсь|виправл\w+|correction|rather|my mistake|"
     r"(?:i )?(?:got|had) (?:it|that) wrong|(?:i |we )?mean[t]?|имел\w? в виду|"
     r"(?:я )?(?:ма(?:в|ла) на увазі|имел\w? в виду)|scratch that|typo|(?:я )?хот(?:ела?|ів|"
-    r"іла) сказат[ьи]|meant to say|silly me|my bad|тобто|то есть)"
-    r"(?![\w-])"
+    r"іла) сказат[ьи]|meant to say|silly me|my bad|тобто|то есть)(?![\w-])"
     r"|.{1,60}[\s,]+(?:ошиб\w+|помили\w+|перепутал\w?|переплута\w+|my mistake|silly me)\W*$"
     r"|(?:ой|нет|ні|no|oops|wait|sorry)[\s,:!.-]+(?=не\s|not\s|it's\s|до\s|в\s|у\s|на\s|\d)"
     r"|(?:это |це )?не\s+[^,.]{1,40},\s+а\s+\S|(?:it's )?not\s+[^,.]{1,40},\s+(?:but|it's)\s+\S",
@@ -257,8 +256,7 @@ OVERVIEWS: dict[str, re.Pattern[str]] = {
         r"(?:which|what) units (?:should|do|will)|"
         r"как .{0,30}(?:меня называть|ко мне обращаться|меня будешь звать)|"
         r"(?:как|як) (?:я|мне|мені) .{0,30}(?:отвечал\w?|отвечать|відповіда\w+)|"
-        r"how i .{0,20}answer|"
-        r"як .{0,30}(?:мене називати|до мене звертатис[яь])",
+        r"how i .{0,20}answer|як .{0,30}(?:мене називати|до мене звертатис[яь])",
         "family": r"(?:о|про|about|(?:кто|хто|who)(?:'s| is| все)? (?:в|у|in)) "
         r"(?:моей|моих|мою|моїх|нашу|нашей|my|our)\s+(?:"
         r"сем\w+|родн\w+|родин\w*|рідн\w+|близк\w+|сім['\w]+|родственник\w*|родич\w*|family|"
@@ -267,8 +265,7 @@ OVERVIEWS: dict[str, re.Pattern[str]] = {
         r"(?:работ|робот|work|job|career|карьер)",
         "profile": r"(?:что|що|what)\b.{0,40}(?:обо мне|про меня|про мене|about me|on me)\b|"
         r"(?:что|що|what) (?:(?:ты|ти|вы|ви|do you|you) )*(?:помнишь|запомнила?|пам'ятаєш|"
-        r"remember|know)"
-        r"(?: (?:обо мне|про мене|так|already))?\s*\??$|"
+        r"remember|know)(?: (?:обо мне|про мене|так|already))?\s*\??$|"
         r"(?:расскажи|розкажи|покажи|tell me|show me|list|перечисли|перелічи)\b.{0,40}"
         r"(?:обо мне|про меня|про мене|about me|about myself|on me)\b|"
         r"(?:^|[.!] )(?:кто я|хто я|who am i)\b",
@@ -277,45 +274,16 @@ OVERVIEWS: dict[str, re.Pattern[str]] = {
 TALKED = re.compile(
     r"\b(?:говори\w*|рассказыва\w*|рассказа\w*|сказа\w*|обсужда\w*|писал\w*|спрашива\w*|каза\w*|"
     r"розповіда\w*|розпові\w*|обговорюва\w*|писа\w*|питал\w*|talk\w*|told|tell|said|say|"
-    r"discuss\w*|"
-    r"mention\w*|wrote|chat\w*|ask\w*)\b",
+    r"discuss\w*|mention\w*|wrote|chat\w*|ask\w*)\b",
     re.IGNORECASE,
 )
 # Words of such a question that name nothing.
-TALK_WORDS = frozenset(
-    [
-        "говорить",
-        "рассказывать",
-        "рассказать",
-        "сказать",
-        "обсуждать",
-        "писать",
-        "спрашивать",
-        "казати",
-        "говорити",
-        "розповідати",
-        "розповісти",
-        "обговорювати",
-        "писати",
-        "питати",
-        "talk",
-        "told",
-        "tell",
-        "said",
-        "say",
-        "discuss",
-        "mention",
-        "wrote",
-        "write",
-        "chat",
-        "ask",
-        "last",
-        "time",
-        "раз",
-        "недавно",
-        "было",
-        "бути",
-    ]
+TALK_WORDS = word_set(
+    """
+    говорить рассказывать рассказать сказать обсуждать писать спрашивать казати говорити
+    розповідати розповісти обговорювати писати питати talk told tell said say discuss mention wrote
+    write chat ask last time раз недавно было бути
+    """
 )
 
 

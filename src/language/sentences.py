@@ -31,8 +31,7 @@ QUESTION = re.compile(
 )
 # "What I love is …", "когда я был маленьким, …" and "have been …" tell.
 SUBORDINATE = re.compile(
-    r"(?:когда|коли|when|где|де|where|как|як|since|что|"
-    r"що)\b[^?]*,",
+    r"(?:когда|коли|when|где|де|where|как|як|since|что|що)\b[^?]*,",
     re.IGNORECASE,
 )
 # Greetings and other beginnings that are no part of what is told.
@@ -45,15 +44,13 @@ OPENER = re.compile(
     r"correction|"
     r"вернее|точнее|точніше|i mean|i meant|нет|ні|no|да|так|yes|yeah|ok|okay|ок|окей|ладно|хорошо|"
     r"добре|гаразд|ага|угу|спасибо|дякую|thanks|thank you|ура|ой|ох|ого|вау|wow|oh|ah|ugh|а|и|"
-    r"но|ну|і|та|"
-    r"and|but|еще|ще|plus)(?![\w'-])[\s,.!:—–-]*)+",
+    r"но|ну|і|та|and|but|еще|ще|plus)(?![\w'-])[\s,.!:—–-]*)+",
     re.IGNORECASE,
 )
 REMEMBER = re.compile(
     r"(?:(?:пожалуйста|будь ласка|please)[\s,]*)?(?:запомни(?:те)?|имей(?:те)? в виду|учти(?:те)?|"
     r"знай(?:те)?|запиши(?:те)?|сохрани(?:те)?|запам'ятай(?:те)?|пам'ятай(?:те)?|"
-    r"май(?:те)? на увазі|"
-    r"врахуй(?:те)?|занотуй|збережи|не забудь(?=[\s,]+(?:что|що)\b)|"
+    r"май(?:те)? на увазі|врахуй(?:те)?|занотуй|збережи|не забудь(?=[\s,]+(?:что|що)\b)|"
     r"(?:remember|memorize|keep in mind|note)(?=\s*:|,| that\b| i\b| my\b| we\b| the\b)|"
     r"don't forget(?=\s*:|,| that\b| i\b| i'm\b| we\b)|for the record|fyi)"
     r"(?![\w'])(?:[\s,]*(?:пожалуйста|это|this|вот что|себе|собі|будь ласка|please)\b)*[\s,:.—–-]*"
@@ -63,8 +60,7 @@ REMEMBER = re.compile(
 # "A few things about me: …", "немного о себе: …".
 ABOUT_ME = re.compile(
     r"[^,:.]{0,40}\b(?:о себе|обо мне|про себя|про себе|про мене|about me|about myself|things|"
-    r"facts?)"
-    r"[^,:.]{0,20}:\s*",
+    r"facts?)[^,:.]{0,20}:\s*",
     re.IGNORECASE,
 )
 # What only seems to be told: "допустим, …", "if I …", "я бы …".
@@ -72,9 +68,7 @@ SUPPOSED = re.compile(
     r"(?:допустим|предположим|представ(?:им|ь|ьте)|положим|вообразим?|если|якщо|якби|коли б|кабы|"
     r"припустім\w*|припустимо|уяви\w*|уявім\w*|скажімо|скажем|"
     r"(?:let's |let us |just )?(?:suppose|imagine|assume|pretend|say that|what if|if)|supposing|"
-    r"hypothetically)"
-    r"(?![\w-])"
-    r"|.*(?<![\w-])(?:бы|б|якби|would|could have|might have)(?![\w-])",
+    r"hypothetically)(?![\w-])|.*(?<![\w-])(?:бы|б|якби|would|could have|might have)(?![\w-])",
     re.IGNORECASE,
 )
 # Thanks, farewells, answers, doubts and outcries, with a few words more at most.
@@ -117,8 +111,7 @@ THANKS = re.compile(
 LINK = re.compile(r"\s*(?:https?://|www\.)\S+\s*", re.IGNORECASE)
 LIST_ITEM = re.compile(r"\s*(?:\d{1,2}[.)]|[-*•+–—])\s+\S")
 LIST_TITLE = re.compile(
-    r"[^,:]{1,40}:(?=.*,.*,)|(?:купить|купити|buy|todo|to do|список|"
-    r"list)\b",
+    r"[^,:]{1,40}:(?=.*,.*,)|(?:купить|купити|buy|todo|to do|список|list)\b",
     re.IGNORECASE,
 )
 # Orders to the bot that are wishes about its answers, and other orders.
@@ -144,8 +137,7 @@ WISH = re.compile(
 )
 WISH_TOPIC = re.compile(
     r"\b(?:мне|мені|меня|мене|ко мне|до мене|на ты|на вы|на ти|на ви|\w*корот\w*|\w*короч\w*|"
-    r"кратк\w*|"
-    r"стисл\w*|подробн\w*|"
+    r"кратк\w*|стисл\w*|подробн\w*|"
     r"докладн\w*|прост\w+|эмодзи|емодзі|смайл\w*|по-\w+|английск\w*|англійськ\w*|украинск\w*|"
     r"українськ\w*|русск\w*|російськ\w*|"
     r"метрич\w*|метр\w*|градус\w*|цельси\w*|цельсі\w*|единиц\w*|одиниц\w*|километр\w*|"

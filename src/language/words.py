@@ -21,18 +21,19 @@ MIN_STEM = 3  # letters of a name without its case ending
 
 # Beside the search's stop words: what only colours a statement.
 FILLERS = word_set(
-    "очень теперь сейчас снова опять больше уже просто совсем вообще сильно немного иногда часто",
-    "обычно всегда никогда действительно правда мной нами наш наша наше наши нашего нашей нам нас",
-    "дуже тепер зараз знову більше вже просто зовсім взагалі сильно трохи іноді часто зазвичай",
-    "завжди ніколи справді наш наша наше наші нашого нашої нею ним ними має мають мав мала мали",
-    "honestly frankly finally guess news one ones the that which simply anyway though either",
-    "честно честно-говоря наконец кстати вообще-то чесно нарешті загалом знаєш знаешь",
-    "anymore longer never always often sometimes usually really again still already much many lot",
-    "now then today just actually ever only own has having being there here us our ours i'd we're",
-    "we've we'll you're he's she's they're isn't aren't wasn't doesn't can't cannot won't no none",
-    "нету нема немає имею имеет имеем имеется имеются является являюсь являются хочу хочет",
-    "называется которого которые которая которых котрий котра котрі",
-    "whom who's what's that's there's",
+    """
+    очень теперь сейчас снова опять больше уже просто совсем вообще сильно немного иногда часто
+    обычно всегда никогда действительно правда мной нами наш наша наше наши нашего нашей нам нас
+    дуже тепер зараз знову більше вже зовсім взагалі трохи іноді зазвичай завжди ніколи справді
+    наші нашого нашої нею ним ними має мають мав мала мали honestly frankly finally guess news one
+    ones the that which simply anyway though either честно честно-говоря наконец кстати вообще-то
+    чесно нарешті загалом знаєш знаешь anymore longer never always often sometimes usually really
+    again still already much many lot now then today just actually ever only own has having being
+    there here us our ours i'd we're we've we'll you're he's she's they're isn't aren't wasn't
+    doesn't can't cannot won't no none нету нема немає имею имеет имеем имеется имеются является
+    являюсь являются хочу хочет называется которого которые которая которых котрий котра котрі whom
+    who's what's that's there's
+    """
 )
 # Forms of one word of which a stemmer knows nothing; British spelling as American.
 ENGLISH = {
@@ -49,8 +50,7 @@ ENGLISH = {
 }  # fmt: skip
 # A root whose vowel goes in other cases, which the dictionaries of the other language miss.
 CASE_ENDING = re.compile(
-    r"(?:ами|ями|ого|его|ому|ему|ой|ей|ою|ею|єю|ом|ем|єм|ым|им|ах|ях|ів|ов|ев"
-    r"|[аяуюеєиіїыйоь])$"
+    r"(?:ами|ями|ого|его|ому|ему|ой|ей|ою|ею|єю|ом|ем|єм|ым|им|ах|ях|ів|ов|ев|[аяуюеєиіїыйоь])$"
 )
 
 

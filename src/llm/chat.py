@@ -64,7 +64,7 @@ class PlainCompletions:
     """OpenAI's chat completions, sending the messages as they are.
 
     The SDK matches every message against every kind of message parameter, to rename fields that
-    have no other name there: 5 of the 12 ms of processor time that a turn with 30 messages took.
+    have no other name there; that takes nearly half of a turn's processor time.
     LangChain's messages are in the API's own form already, so they go as ``extra_body``, which
     the SDK merges into the request untouched. And the response is read by ``CompletionStream``.
     """

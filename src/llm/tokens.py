@@ -125,7 +125,7 @@ class TokenCounter:
         """The tokens of ``text``, as far as is known without any report.
 
         So the same facts fit into their part of the prompt in each turn, and its beginning stays
-        as the provider has cached it. A megabyte takes some 20 ms.
+        as the provider has cached it.
         """
         key = hash(text)
         if (tokens := self._known.get(key)) is None:

@@ -1,10 +1,10 @@
 """One embedding model as the search uses it: centred vectors, and a scale for similarity.
 
-A raw cosine of e5 says little: unrelated sentences have 0.77 to 0.86. Two things are measured
-once per model and stored with it. The *means*: what generic statements, and generic questions, of
-a language share is subtracted from every such text. So a question finds its answer rather than
-another question, and a Ukrainian one an English fact (hit@3 on personal facts 82.9 → 92.6). The
-*scale* maps a centred cosine to a similarity from 0 (as unrelated texts) to 1 (the same again).
+A raw cosine says little: those of unrelated sentences are high too. Two things are found out once
+per model and stored with it. The *means*: what generic statements, and generic questions, of a
+language share is subtracted from every such text. So a question finds its answer rather than
+another question, and a Ukrainian one an English fact. The *scale* maps a centred cosine to a
+similarity from 0 (as unrelated texts) to 1 (the same again).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from src.storage.pg_client import PgClient
 from src.texts import detect_language
 
 PROBE = "Проверка связи, connection check"  # what no user asks: that would be in the cache
-RELATED = 0.6  # seed 002's threshold of retrieval
+RELATED = 0.6  # similarity from which texts have to do with each other
 
 
 class EmbeddingSpace:

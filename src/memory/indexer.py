@@ -30,8 +30,7 @@ TALK_GAP = timedelta(hours=6)  # a longer silence ends a talk
 INDEX_BATCH = 200  # messages of one transaction
 EMBED_BATCH = 64  # documents of one request to the embedder
 # Characters that are embedded of the message before, which is often a long answer of the bot's: it
-# must not crowd out the message itself. 100 find as much as all of it (recall@10 of dense search
-# alone, development half of LoCoMo: 65.7, with all of it 65.2, without it 57.7).
+# must not crowd out the message itself.
 MAX_BEFORE = 100
 MAX_ANSWER = 600  # of what the bot said
 UNNAMED_SPEAKERS = frozenset({"user", "assistant"})

@@ -48,7 +48,7 @@ class Memories:
         writer: MemoryWriter,
         settings: GlobalSettingsRepository,
     ) -> None:
-        """Bring together what ``src/application.py`` built."""
+        """Bring together what finds, writes and forgets."""
         self._client = client
         self._facts = facts
         self._forgetter = forgetting.forgetter
@@ -66,7 +66,7 @@ class Memories:
             return self._settings.last_known
 
     async def get_user_facts(self, owner: Owner) -> list[Memory]:
-        """The key facts: pinned ones, then the most important (the name is seed 000's).
+        """The key facts: pinned ones, then the most important.
 
         Raises:
             StorageError: The database is away.

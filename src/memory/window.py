@@ -6,7 +6,7 @@ prefix cache covers everything before it. What lies before the window is in the 
 
 from __future__ import annotations
 
-WINDOW = 30  # messages (seed 001)
+WINDOW = 30  # messages
 
 
 def window_start(last_position: int, *, window: int = WINDOW, step: int = 10) -> int:

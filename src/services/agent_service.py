@@ -65,7 +65,7 @@ class AgentService:
         metrics: Metrics,
         quiet: QuietMoments | None = None,
     ) -> None:
-        """Use what ``src/application.py`` built."""
+        """Answer with ``graph``, search ahead in ``memories``."""
         self._client = repositories.client
         self._repos = repositories
         self._graph = graph

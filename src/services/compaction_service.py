@@ -33,7 +33,7 @@ NEXT_TURN = 3  # messages that a turn adds at most: question, answer, tools used
 
 
 class CompactionService:
-    """Keeps the second tier: what lies before the window, in a sentence or two (seed 004)."""
+    """Keeps the second tier: what lies before the window, in a sentence or two."""
 
     def __init__(self, repositories: Repositories, caller: ModelCaller) -> None:
         """Ask ``caller``, which is ``SUMMARY_MODEL``."""

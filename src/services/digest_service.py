@@ -29,7 +29,7 @@ class DigestService:
         compaction: CompactionService,
         extraction: ExtractionService,
     ) -> None:
-        """Bring together what ``src/application.py`` built."""
+        """Bring together the steps."""
         self._client = repositories.client
         self._settings = repositories.settings
         self._extraction_repo = repositories.extraction

@@ -16,8 +16,9 @@ from src.storage.forgetting_repo import keep_private
 from src.storage.group_moves import move_owner
 from src.storage.locks import lock_history
 from src.storage.owner import Owner
-from src.storage.pg_client import PgClient, Row, Transaction, storable
+from src.storage.pg_client import Row, Transaction, storable
 from src.storage.pg_connection import PATIENT
+from src.storage.repository import Repository
 
 Role = Literal["user", "assistant", "tool", "system"]
 FOREIGN_KEY_VIOLATION = "23503"
@@ -224,12 +225,8 @@ DELETE FROM messages WHERE conversation_id = %(conversation_id)s
 """
 
 
-class ConversationRepository:
+class ConversationRepository(Repository):
     """Stores conversations and messages; every method blocks (see ``PgClient.run``)."""
-
-    def __init__(self, client: PgClient) -> None:
-        """Use ``client``, which someone else opens and closes."""
-        self._client = client
 
     def get_or_create_conversation(self, telegram_user_id: int, *, thread_id: int = 0) -> UUID:
         """The id of the owner's current conversation, which is made when there is none.
@@ -460,7 +457,7 @@ _factory: Callable[[], ConversationRepository] | None = None
 
 
 def set_conversation_repo_factory(factory: Callable[[], ConversationRepository] | None) -> None:
-    """Say how ``get_conversation_repo`` makes its one instance (``bot.py`` does)."""
+    """Say how ``get_conversation_repo`` makes its one instance."""
     global _factory, _repository
     with _lock:
         _factory, _repository = factory, None

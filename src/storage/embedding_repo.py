@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from src.errors import StorageError
-from src.storage.pg_client import PgClient, Transaction
+from src.storage.pg_client import Transaction
 from src.storage.pg_connection import PATIENT
+from src.storage.repository import Repository
 
 Form = Literal["statement", "question"]
 Means = Mapping[tuple[str, Form], tuple[float, ...]]
@@ -171,12 +172,8 @@ WHERE m.id <> %(model)s AND m.created_at < now() - interval '1 hour'
 """
 
 
-class EmbeddingRepository:
+class EmbeddingRepository(Repository):
     """Stores embedding models and vectors; every method blocks (see ``PgClient.run``)."""
-
-    def __init__(self, client: PgClient) -> None:
-        """Use ``client``, which someone else opens and closes."""
-        self._client = client
 
     def find_model(self, name: str) -> EmbeddingModel | None:
         """The model of this name, or None when this database has not met it."""

@@ -12,8 +12,9 @@ from src.errors import StorageError
 from src.storage.begun_turns import begin_anew
 from src.storage.locks import lock_traces
 from src.storage.payload_words import names_in, without_person
-from src.storage.pg_client import PgClient, Transaction
+from src.storage.pg_client import Transaction
 from src.storage.pg_connection import PATIENT
+from src.storage.repository import Repository
 
 logger = logging.getLogger(__name__)
 
@@ -253,12 +254,8 @@ VACUUM messages, telegram_updates, memories, memory_sources, entities, rejected_
 """
 
 
-class ErasureRepository:
+class ErasureRepository(Repository):
     """Erases; the methods block (see ``PgClient.run``)."""
-
-    def __init__(self, client: PgClient) -> None:
-        """Use ``client``, which someone else opens and closes."""
-        self._client = client
 
     def erase(self, telegram_user_id: int) -> int:
         """Delete everything that the owner wrote, taught, or was told; returns how many rows.

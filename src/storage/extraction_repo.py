@@ -8,7 +8,7 @@ from uuid import UUID
 
 from src.storage.conversation_repo import PastMessage, past_message
 from src.storage.owner import Owner
-from src.storage.pg_client import PgClient
+from src.storage.repository import Repository
 
 
 @dataclass(frozen=True)
@@ -93,12 +93,8 @@ ORDER BY c.id LIMIT %(limit)s
 """
 
 
-class ExtractionRepository:
+class ExtractionRepository(Repository):
     """Keeps the progress of extraction; every method blocks (see ``PgClient.run``)."""
-
-    def __init__(self, client: PgClient) -> None:
-        """Use ``client``, which someone else opens and closes."""
-        self._client = client
 
     def find_state(self, conversation_id: UUID) -> ExtractionState | None:
         """Where extraction stands; None when the conversation is gone."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from src.storage.pg_client import PgClient, Transaction
+from src.storage.pg_client import Transaction
 from src.storage.put_aside_repo import (
     SELECT_PUT_ASIDE,
     PutAside,
@@ -15,6 +15,7 @@ from src.storage.put_aside_repo import (
     despite_twins,
 )
 from src.storage.queue_names import QUARANTINE_QUEUE
+from src.storage.repository import Repository
 
 SUSPECT_DEATHS = 2  # deaths after which a job is tried away from all others
 
@@ -191,12 +192,8 @@ RETURNING id
 MARK_INDEXED = "UPDATE messages SET indexed_at = now() WHERE id = %(message)s"
 
 
-class JobDeathRepository:
+class JobDeathRepository(Repository):
     """Keeps the deaths of jobs; every method blocks (see ``PgClient.run``)."""
-
-    def __init__(self, client: PgClient) -> None:
-        """Use ``client``, which someone else opens and closes."""
-        self._client = client
 
     def recover(self, *, dead_after: float, counts: bool = True) -> Recovered:
         """Count the deaths of dead workers' jobs and give the jobs back: suspects apart.

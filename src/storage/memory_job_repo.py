@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from src.errors import StorageRejectedError
-from src.storage.pg_client import PgClient
 from src.storage.queue_names import MEMORY_QUEUE
+from src.storage.repository import Repository
 
 INDEX_MESSAGES = "index_messages"
 INDEXING = {"queue": MEMORY_QUEUE, "task": INDEX_MESSAGES}  # parameters of ``DEFER_INDEXING``
@@ -20,12 +20,8 @@ WHERE NOT EXISTS (SELECT 1 FROM procrastinate_jobs
 """
 
 
-class MemoryJobRepository:
+class MemoryJobRepository(Repository):
     """Defers the memory's jobs; the method blocks (see ``PgClient.run``)."""
-
-    def __init__(self, client: PgClient) -> None:
-        """Use ``client``, which someone else opens and closes."""
-        self._client = client
 
     def defer_indexing(self) -> None:
         """Have new messages indexed within about a second."""

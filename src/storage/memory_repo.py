@@ -17,7 +17,8 @@ from src.storage.memory_rows import (
     message_number,
 )
 from src.storage.owner import Owner
-from src.storage.pg_client import PgClient, Transaction, storable
+from src.storage.pg_client import Transaction, storable
+from src.storage.repository import Repository
 from src.storage.search_index_repo import NewDocument, add_documents
 
 # The facts that are always in the prompt: the pinned, then the most important that hold now.
@@ -206,16 +207,12 @@ WHERE m.id = %(message_id)s AND c.telegram_user_id = %(owner)s AND c.thread_id =
 """
 
 
-class MemoryRepository:
+class MemoryRepository(Repository):
     """Reads and writes facts; every method blocks (see ``PgClient.run``).
 
     The methods that take a ``Transaction`` are the steps of one use case, which
     ``src/memory/writer.py`` puts in order, after ``lock_facts``.
     """
-
-    def __init__(self, client: PgClient) -> None:
-        """Use ``client``, which someone else opens and closes."""
-        self._client = client
 
     def list_key_facts(
         self, owner: Owner, *, importance: int = 7, limit: int = 20

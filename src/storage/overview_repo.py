@@ -10,7 +10,7 @@ from uuid import UUID
 
 from src.storage.memory_rows import Memory, memory_query
 from src.storage.owner import Owner
-from src.storage.pg_client import PgClient
+from src.storage.repository import Repository
 
 FAMILY = (
     "mother", "father", "parents", "brother", "sister", "son", "daughter", "child", "wife",
@@ -90,12 +90,8 @@ SELECT kind, id, message_id, uid, text, said_at, NULL, is_own, author, author_id
 """
 
 
-class OverviewRepository:
+class OverviewRepository(Repository):
     """Lists what is known; every method blocks (see ``PgClient.run``)."""
-
-    def __init__(self, client: PgClient) -> None:
-        """Use ``client``, which someone else opens and closes."""
-        self._client = client
 
     def list_facts(
         self,

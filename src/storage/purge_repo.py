@@ -6,7 +6,8 @@ So is what /new left behind.
 from __future__ import annotations
 
 from src.storage.locks import lock_conversations
-from src.storage.pg_client import PgClient, Transaction
+from src.storage.pg_client import Transaction
+from src.storage.repository import Repository
 
 UNDO_SECONDS = 600  # for so long a forgetting can be taken back; then it is deleted
 PARTING_SECONDS = 600  # for so long words outlive the /new that deleted them, at most
@@ -56,12 +57,8 @@ DELETE FROM forgettings WHERE created_at <= now() - make_interval(secs => %(seco
 """
 
 
-class PurgeRepository:
+class PurgeRepository(Repository):
     """Deletes for good; the method blocks (see ``PgClient.run``)."""
-
-    def __init__(self, client: PgClient) -> None:
-        """Use ``client``, which someone else opens and closes."""
-        self._client = client
 
     def purge_forgotten(self, *, older_than: float = UNDO_SECONDS) -> int:
         """Delete what was forgotten ``older_than`` seconds ago; returns how many rows."""

@@ -12,6 +12,7 @@ from src.errors import StorageRejectedError
 from src.storage.memory_job_repo import UNIQUE_VIOLATION
 from src.storage.pg_client import PgClient, Row, Transaction
 from src.storage.queue_names import QUARANTINE_QUEUE
+from src.storage.repository import Repository
 
 T = TypeVar("T")
 
@@ -112,12 +113,8 @@ DELETE_RETRIED = (
 COUNT_PUT_ASIDE = "SELECT count(*) FROM job_deaths WHERE put_aside_at IS NOT NULL"
 
 
-class PutAsideRepository:
+class PutAsideRepository(Repository):
     """Keeps what is put aside; every method blocks (see ``PgClient.run``)."""
-
-    def __init__(self, client: PgClient) -> None:
-        """Use ``client``, which someone else opens and closes."""
-        self._client = client
 
     def revive(self) -> int:
         """Have recurring work that was put aside a while ago tried again; returns how much."""

@@ -8,8 +8,8 @@ from datetime import datetime
 from uuid import UUID
 
 from src.storage.owner import Owner
-from src.storage.pg_client import PgClient
 from src.storage.prepared import PreparedStatement
+from src.storage.repository import Repository
 from src.storage.search_index_repo import Kind
 
 
@@ -240,12 +240,8 @@ SEARCH_PREPARED = PreparedStatement(
 )  # fmt: skip
 
 
-class RetrievalRepository:
+class RetrievalRepository(Repository):
     """Searches one owner's documents; the method blocks (see ``PgClient.run``)."""
-
-    def __init__(self, client: PgClient) -> None:
-        """Use ``client``, which someone else opens and closes."""
-        self._client = client
 
     def search(self, request: SearchRequest) -> list[CandidateDocument]:
         """What the channels found, in no particular order; a few hundred documents at most."""

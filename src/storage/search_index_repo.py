@@ -11,7 +11,8 @@ from uuid import UUID
 
 from src.storage.locks import lock_unindexed
 from src.storage.owner import Owner
-from src.storage.pg_client import PgClient, Transaction
+from src.storage.pg_client import Transaction
+from src.storage.repository import Repository
 
 Kind = Literal["message", "memory", "summary"]
 POSITION_GAP = 4  # more than the reach of a word into the neighbouring documents
@@ -197,12 +198,8 @@ UPDATE search_documents d SET model_id = NULL FROM touched WHERE d.id = touched.
 """
 
 
-class SearchIndexRepository:
+class SearchIndexRepository(Repository):
     """Fills the index; every method blocks (see ``PgClient.run``)."""
-
-    def __init__(self, client: PgClient) -> None:
-        """Use ``client``, which someone else opens and closes."""
-        self._client = client
 
     def list_unindexed(self, conversation_id: UUID, limit: int = 200) -> list[UnindexedMessage]:
         """The oldest messages of a conversation that the search does not know."""

@@ -8,7 +8,8 @@ from datetime import datetime
 from uuid import UUID
 
 from src.storage.locks import lock_conversations
-from src.storage.pg_client import PgClient, Transaction, storable
+from src.storage.pg_client import Transaction, storable
+from src.storage.repository import Repository
 from src.storage.search_index_repo import NewDocument, add_documents
 
 
@@ -66,12 +67,8 @@ WHERE conversation_id = %(conversation_id)s AND id = ANY(%(ids)s)
 """
 
 
-class SummaryRepository:
+class SummaryRepository(Repository):
     """Stores summaries; every method blocks (see ``PgClient.run``)."""
-
-    def __init__(self, client: PgClient) -> None:
-        """Use ``client``, which someone else opens and closes."""
-        self._client = client
 
     def list_shown(
         self,

@@ -8,7 +8,8 @@ from typing import Any
 from uuid import UUID
 
 from src.storage.owner import Owner
-from src.storage.pg_client import PgClient, storable
+from src.storage.pg_client import storable
+from src.storage.repository import Repository
 
 KEEP = 50  # newest calls kept per conversation
 MAX_RESULT = 4000  # characters kept of a result
@@ -50,12 +51,8 @@ WHERE c.id = t.conversation_id AND c.telegram_user_id = %(owner)s
 """
 
 
-class ToolResultRepository:
+class ToolResultRepository(Repository):
     """Stores tool calls; every method blocks (see ``PgClient.run``)."""
-
-    def __init__(self, client: PgClient) -> None:
-        """Use ``client``, which someone else opens and closes."""
-        self._client = client
 
     def add(self, conversation_id: UUID, message_id: int, result: ToolResult) -> None:
         """Store one call, cut to size; only the newest KEEP of a conversation stay."""

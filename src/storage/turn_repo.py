@@ -12,7 +12,8 @@ from src.llm.model_usage import ModelUsage
 from src.storage.conversation_repo import FOREIGN_KEY_VIOLATION
 from src.storage.memory_job_repo import DEFER_INDEXING, INDEXING, UNIQUE_VIOLATION
 from src.storage.owner import Owner
-from src.storage.pg_client import PgClient, Transaction, storable
+from src.storage.pg_client import Transaction, storable
+from src.storage.repository import Repository
 from src.storage.update_repo import Outcome
 
 Asks = Literal["erase_all"]
@@ -263,12 +264,8 @@ ORDER BY u.created_at DESC, u.id DESC LIMIT 1 OFFSET %(calls)s - 1
 """
 
 
-class TurnRepository:
+class TurnRepository(Repository):
     """Stores answers and their delivery; every method blocks (see ``PgClient.run``)."""
-
-    def __init__(self, client: PgClient) -> None:
-        """Use ``client``, which someone else opens and closes."""
-        self._client = client
 
     def find_answer(
         self, conversation_id: UUID, message_id: int, *, within: Transaction | None = None

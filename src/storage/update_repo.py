@@ -9,9 +9,10 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from src.errors import ConversationGoneError, QuestionMovedError, StorageRejectedError
-from src.storage.pg_client import PgClient, Transaction
+from src.storage.pg_client import Transaction
 from src.storage.pg_connection import PATIENT
 from src.storage.prepared import PreparedStatement
+from src.storage.repository import Repository
 from src.storage.user_settings_repo import Mode
 
 UpdateKind = Literal[
@@ -341,12 +342,8 @@ FROM telegram_updates WHERE handled_at IS NULL
 """
 
 
-class UpdateRepository:
+class UpdateRepository(Repository):
     """Stores updates with their jobs; every method blocks (see ``PgClient.run``)."""
-
-    def __init__(self, client: PgClient) -> None:
-        """Use ``client``, which someone else opens and closes."""
-        self._client = client
 
     def store(self, bot_id: int, updates: Sequence[NewUpdate]) -> int:
         """Store the updates with their jobs in one transaction; those known are passed over.

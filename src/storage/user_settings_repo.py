@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from src.storage.pg_client import PgClient
+from src.storage.repository import Repository
 
 Mode = Literal["assistant", "strict"]
 
@@ -44,12 +44,8 @@ ON CONFLICT (telegram_user_id) DO UPDATE SET mode = EXCLUDED.mode, updated_at = 
 """
 
 
-class UserSettingsRepository:
+class UserSettingsRepository(Repository):
     """Stores one row per owner who has settings; every method blocks."""
-
-    def __init__(self, client: PgClient) -> None:
-        """Use ``client``, which someone else opens and closes."""
-        self._client = client
 
     def get(self, telegram_user_id: int) -> UserSettings:
         """The owner's settings; defaults when there is no row."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from src.storage.pg_client import PgClient
+from src.storage.repository import Repository
 
 # Seconds since the youngest heartbeat of any worker; NULL when there is none.
 SELECT_HEARTBEAT = """
@@ -10,12 +10,8 @@ SELECT extract(epoch FROM now() - max(last_heartbeat)) FROM procrastinate_worker
 """
 
 
-class WorkerRepository:
+class WorkerRepository(Repository):
     """Reads procrastinate's tables; the method blocks (see ``PgClient.run``)."""
-
-    def __init__(self, client: PgClient) -> None:
-        """Use ``client``, which someone else opens and closes."""
-        self._client = client
 
     def seconds_since_heartbeat(self) -> float | None:
         """How long ago a worker last showed that it lives, or None when there is none."""

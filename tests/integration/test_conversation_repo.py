@@ -1,4 +1,4 @@
-"""Conversations and messages on a real PostgreSQL (seed 001)."""
+"""Conversations and messages on a real PostgreSQL."""
 
 from __future__ import annotations
 

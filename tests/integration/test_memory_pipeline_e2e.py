@@ -1,4 +1,4 @@
-"""The memory in the graph, case by case of seed 000, iteration 6."""
+"""The memory in the graph, from a message to what the model is shown of it."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def known_id(person: Person, text: str) -> int:
     return int(number)
 
 
-# Scenario 1 of seed 003: TEACH → SOLVE
+# TEACH → SOLVE
 
 
 async def test_what_is_taught_is_confirmed_and_stored_with_its_episode(person: Person) -> None:

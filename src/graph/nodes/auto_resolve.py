@@ -6,7 +6,7 @@ from src.graph.conversation_state import ConversationState
 
 
 async def auto_resolve(state: ConversationState) -> ConversationState:
-    """Accept what the user teaches now (tabula rasa, seed 003), once per known fact.
+    """Accept what the user teaches now, once per known fact: strict mode knows nothing better.
 
     The old fact is retired, not deleted, and one tap takes it back.
 

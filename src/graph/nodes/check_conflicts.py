@@ -19,7 +19,7 @@ from src.time_zones import local_time
 
 logger = logging.getLogger(__name__)
 
-CANDIDATES = 5  # known facts that a new one is compared with (seed 003)
+CANDIDATES = 5  # known facts that a new one is compared with
 
 
 async def check_conflicts(

@@ -18,7 +18,7 @@ from src.memory.retriever import Hit
 logger = logging.getLogger(__name__)
 
 MAX_ITERATIONS = 3
-LIMIT = 3  # quotes of one search (seed 003)
+LIMIT = 3  # quotes of one search
 
 
 async def react_loop(

@@ -8,7 +8,7 @@ from src.graph.conversation_state import ConversationState, TurnContext
 from src.graph.strict_evidence import search_taught
 from src.memory.memories import Memories
 
-LIMIT = 10  # quotes (seed 003)
+LIMIT = 10  # quotes
 
 
 async def retrieve_context(

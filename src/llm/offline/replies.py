@@ -22,15 +22,14 @@ SHARED = 0.5  # of the content words of a question must stand in what answers it
 NAMED = 0.3  # of them, where one is the name of whom it is about
 BEHIND = 0.34  # what shares so much less than the best is left out
 # How similar must be what shares most of the words with the question, or only some. Without a
-# shared word it must be SIMILAR and lead by LEAD; so may what shares some. Measured by
-# ``python -m benchmarks.irrelevance``: less than one in ten answers to what was never told.
+# shared word it must be SIMILAR and lead by LEAD; so may what shares some. What they let pass is
+# counted by ``python -m benchmarks.irrelevance``.
 MOST = 0.6
 SIMILAR_IF_MOST, SIMILAR_IF_SOME, SIMILAR = 0.5, 0.76, 0.7
 LEAD = 0.05
 OF_ANOTHER = -1.0
 HISTORY = re.compile(
-    r"раньше|прежде|прежн|бывш|когда-то|раніше|колись|колишн|before|previous|used to|"
-    r"former",
+    r"раньше|прежде|прежн|бывш|когда-то|раніше|колись|колишн|before|previous|used to|former",
     re.IGNORECASE,
 )
 # The one who asks is whom it is about: "где я живу", "у меня есть …"; "мою машину" is a thing.

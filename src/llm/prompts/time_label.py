@@ -1,7 +1,7 @@
 """The time label of user messages, and its removal from what the model writes.
 
 Every user message is stored and shown to the model as ``[Текущее время: YYYY-MM-DD HH:MM] text``
-(seed 001: the label is literal, whatever the user's language). Models sometimes copy the label
+(the label is literal, whatever the user's language). Models sometimes copy the label
 into their answers; it is taken out there, also while the answer streams.
 """
 
