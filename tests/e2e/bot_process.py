@@ -6,13 +6,13 @@ import asyncio
 import contextlib
 import json
 import os
-import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from tests.conftest import query
+from tests.e2e.nursery import Forked, start_program
 from tests.fakes import Changes
 from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.telegram_server import FakeTelegram
@@ -32,7 +32,12 @@ class BotProcess:
     """
 
     def __init__(
-        self, settings: Mapping[str, str], command: str = "run", program: Path = PROGRAM
+        self,
+        settings: Mapping[str, str],
+        command: str = "run",
+        program: Path = PROGRAM,
+        *,
+        cold: bool = False,
     ) -> None:
         """Nothing starts yet.
 
@@ -40,13 +45,15 @@ class BotProcess:
             settings: Its whole environment, but for PATH.
             command: Of ``bot.py``.
             program: ``bot.py``, or a script that wraps it.
+            cold: Whether it imports everything itself (see ``nursery``).
         """
         self.lines: list[Json] = []
         self._settings = dict(settings)
         self._command = command
         self._program = program
+        self._cold = cold
         self._changes = Changes()
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: asyncio.subprocess.Process | Forked | None = None
         self._reader: asyncio.Task[None] | None = None
         self._folder: tempfile.TemporaryDirectory[str]
 
@@ -61,14 +68,14 @@ class BotProcess:
         assert self._process is None, "it runs already"
         self.lines = []
         self._folder = tempfile.TemporaryDirectory(prefix="pomni-e2e-")  # one without a .env
-        self._process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            str(self._program),
+        self._process = await start_program(
+            self._program,
             self._command,
             cwd=self._folder.name,
             env={"PATH": os.defpath, "HOME": self._folder.name, **self._settings},
             stdin=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.PIPE,
+            stdout=None,
+            cold=self._cold,
         )
         assert self._process.stderr is not None
         self._reader = asyncio.create_task(self._read(self._process.stderr))
@@ -188,10 +195,15 @@ class World:
         }
 
     def process(
-        self, command: str = "run", *, program: Path = PROGRAM, **settings: str
+        self,
+        command: str = "run",
+        *,
+        program: Path = PROGRAM,
+        cold: bool = False,
+        **settings: str,
     ) -> BotProcess:
         """A process that is not started yet."""
-        made = BotProcess({**self.settings(), **settings}, command, program)
+        made = BotProcess({**self.settings(), **settings}, command, program, cold=cold)
         self.processes.append(made)
         return made
 
