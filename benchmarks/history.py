@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from benchmarks.world import FIRST_USER, LONG_USER, percentile
 from src.application import build_core
 from src.config import Settings
-from src.services.agent_service import IncomingMessage
+from src.services.turn import IncomingMessage
 from src.storage.conversation_repo import ConversationRepository, TelegramOrigin
 from src.storage.pg_client import PgClient
 from src.storage.update_repo import NewUpdate
@@ -53,12 +53,11 @@ async def count_statements(dsn: str) -> dict[str, float]:
     turn = await core.agent.begin_turn(
         IncomingMessage(
             LONG_USER, "ничего", datetime.now(UTC), "ru", "Europe/Moscow",
-            origin=TelegramOrigin(42, 1, 1, 1),
+            origin=TelegramOrigin(42, 1, 1, 1, update=stored.id),
         )
     )  # fmt: skip
-    core.updates.find_newer(stored)
     answer = await core.agent.answer(turn)
-    await core.agent.mark_delivered(turn, answer, update=stored.id)
+    await core.agent.mark_delivered(turn, answer)
     numbers = {
         "statements_per_turn": float(client.statements - statements),
         "transactions_per_turn": float(client.transactions - transactions),

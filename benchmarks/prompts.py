@@ -41,10 +41,11 @@ from src.config import Settings
 from src.llm.prompts.assistant import SYSTEM_PROMPT
 from src.llm.prompts.summary import MERGE_PROMPT, SUMMARY_PROMPT
 from src.llm.tokens import TOKENS_PER_MESSAGE, TokenCounter
-from src.services.agent_service import IncomingMessage
+from src.services.turn import IncomingMessage
 from src.storage.embedded_pg import EmbeddedPostgres
 from src.storage.pg_client import PgClient
 from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply, text_of
+from tests.oracle import Oracle
 
 MODEL = "openai:gpt-5-mini"
 TURNS = 200
@@ -164,7 +165,7 @@ def cache_figures(requests: Sequence[ChatRequest]) -> dict[str, float]:
     the token. The tools' descriptions are a part of the prompt; ``..._of_messages`` is what is
     left of the shares without them.
     """
-    counter = TokenCounter(MODEL)
+    counter = Oracle(MODEL)
     prompts = [rendered(request) for request in requests]
     messages = [prompt[1:] for prompt in prompts]
     return {
@@ -264,7 +265,7 @@ def memory_tokens(request: ChatRequest, counter: TokenCounter) -> int:
 
 async def context_figures(core: Core, model: FakeOpenAI) -> dict[str, float]:
     """The memory's part of the prompt after 10, 1,000 and 100,000 messages."""
-    counter, figures = TokenCounter(MODEL), {}
+    counter, figures = Oracle(MODEL), {}
     model.reply = Voice().reply
     for number, messages in enumerate((10, 1_000, 100_000), start=1):
         user = USER + number

@@ -21,7 +21,7 @@ from src.graph.tools.search_memory import build_search_memory
 from src.llm.tokens import TokenCounter
 from src.memory_core import MemoryCore, build_caller, build_memory
 from src.metrics import Metrics
-from src.services.agent_service import AgentService, TurnStores
+from src.services.agent_service import AgentService
 from src.services.command_service import CommandService
 from src.services.tool_history_service import ToolHistoryService
 from src.shutdown import SHUTDOWN
@@ -30,12 +30,11 @@ from src.storage.conversation_repo import (
     set_conversation_repo_factory,
 )
 from src.storage.embedded_pg import EmbeddedPostgres
-from src.storage.erasure_repo import ErasureRepository
 from src.storage.job_death_repo import JobDeathRepository
-from src.storage.memory_job_repo import MemoryJobRepository
 from src.storage.migrations import migrate
 from src.storage.pg_client import PgClient
 from src.storage.put_aside_repo import PutAsideRepository
+from src.storage.repositories import Repositories
 from src.storage.tool_result_repo import ToolResultRepository
 from src.storage.turn_repo import TurnRepository
 from src.storage.update_repo import UpdateRepository
@@ -67,11 +66,10 @@ class Core:
     counter: TokenCounter
 
     async def warm_up(self) -> None:
-        """Load what the first turn would wait for: vocabularies, patterns, the embedder.
+        """Load what the first turn would wait for: patterns, the embedder.
 
         A failure is no reason not to start: it is met again, and told, when a turn needs it.
         """
-        self.counter.load()
         try:
             await self.memory.warm_up()
         except AppError as error:
@@ -131,23 +129,16 @@ def build_core(
 ) -> Core:
     """Wire the objects; nothing here connects to anything."""
     metrics = Metrics()
-    conversations = ConversationRepository(client)
+    repositories = Repositories.on(client)
+    conversations = repositories.conversations
     set_conversation_repo_factory(lambda: conversations)
-    turns = TurnRepository(client)
-    memory = build_memory(settings, client, conversations, turns, metrics)
+    turns = repositories.turns
+    memory = build_memory(settings, repositories, metrics)
     tool_history = ToolHistoryService(client, ToolResultRepository(client))
     counter = TokenCounter(settings.chat_model_name)
     user_settings = UserSettingsRepository(client)
     agent = AgentService(
-        client,
-        TurnStores(
-            conversations,
-            turns,
-            memory.history,
-            MemoryJobRepository(client),
-            memory.settings,
-            ErasureRepository(client),
-        ),
+        repositories,
         _build_graph(settings, memory, tool_history, counter, extra_tools),
         memory.memories,
         tool_history=tool_history,
@@ -160,7 +151,7 @@ def build_core(
         metrics=metrics,
         conversations=conversations,
         turns=turns,
-        updates=UpdateRepository(client),
+        updates=repositories.updates,
         deaths=JobDeathRepository(client),
         put_aside=PutAsideRepository(client),
         user_settings=user_settings,
@@ -187,7 +178,7 @@ def _build_graph(
     """The graph with its models and tools."""
     name = settings.chat_model_name
     models = Models(
-        caller=build_caller(settings),
+        caller=build_caller(settings, counter=counter),
         summary_llm=memory.summary_llm,
         counter=counter,
         context_size=settings.llm_context_size,

@@ -6,17 +6,19 @@ import asyncio
 import json
 import logging
 import sys
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from io import TextIOWrapper
 from typing import TextIO
+from uuid import UUID
 
 from src.dates.relative_dates import resolved_dates
 from src.errors import AppError
-from src.services.agent_service import AgentService, IncomingMessage
+from src.services.agent_service import AgentService
 from src.services.command_service import CommandService, parse_command
-from src.services.turn_memory import TurnMemory
+from src.services.digest_service import DigestService
+from src.services.turn import IncomingMessage, Turn
 from src.storage.pg_client import storable
 from src.storage.turn_repo import AnswerSource, StoredAnswer
 from src.storage.user_settings_repo import Mode
@@ -58,7 +60,7 @@ class Console:
         self,
         agent: AgentService,
         commands: CommandService,
-        memory: TurnMemory,
+        memory: DigestService,
         *,
         user: ConsoleUser,
         as_json: bool = False,
@@ -125,15 +127,13 @@ class Console:
 
     async def _run_turn(self, text: str) -> None:
         mode = await self._commands.get_mode(self._user_id)
-        turn = await self._agent.begin_turn(
-            IncomingMessage(
-                self._user_id, text, datetime.now(UTC), self._language, self._time_zone, mode
-            )
+        incoming = IncomingMessage(
+            self._user_id, text, datetime.now(UTC), self._language, self._time_zone, mode
         )
-        answer = await self._agent.answer(turn)
-        self._reply(answer.text, answer, mode=mode)
-        await self._agent.mark_delivered(turn, answer)
-        await self._in_background(self._memory.remember_turn(turn.conversation_id))
+        view = _ConsoleView(self._reply)
+        await self._agent.run_turn(incoming, view)
+        if view.conversation_id is not None:
+            await self._in_background(self._memory.remember_turn(view.conversation_id))
 
     async def _in_background(self, work: Awaitable[None]) -> None:
         """What jobs do where there are some; what fails is done with the next message."""
@@ -188,6 +188,34 @@ class Console:
     def _write(self, text: str) -> None:
         self._streams.target.write(text)
         self._streams.target.flush()
+
+
+class _ConsoleView:
+    """Shows an answer when it is whole."""
+
+    def __init__(self, reply: Callable[..., None]) -> None:
+        self._reply = reply
+        self.conversation_id: UUID | None = None
+
+    async def open(self, turn: Turn, on_message: Callable[[int], Awaitable[None]]) -> None:
+        """There is nothing to show yet."""
+
+    def feed(self, text: str) -> None:
+        """It is shown when it is whole."""
+
+    async def close(self) -> None:
+        """There is nothing to take away."""
+
+    async def deliver(
+        self,
+        turn: Turn,
+        answer: StoredAnswer,
+        on_part: Callable[[int], Awaitable[None]],  # noqa: ARG002
+    ) -> int:
+        """Write it, in one part."""
+        self.conversation_id = turn.conversation_id
+        self._reply(answer.text, answer, mode=turn.incoming.mode)
+        return 1
 
 
 def _standard_streams() -> ConsoleStreams:

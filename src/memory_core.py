@@ -13,6 +13,7 @@ from src.llm.chat import ModelCaller, build_chat_model
 from src.llm.embedding_cache import CachingEmbedder
 from src.llm.embeddings import build_embedder
 from src.llm.rerank import build_reranker
+from src.llm.tokens import TokenCounter
 from src.memory.embedding_space import EmbeddingSpace
 from src.memory.forgetter import Forgetter
 from src.memory.indexer import Indexer
@@ -21,23 +22,16 @@ from src.memory.retriever import Retriever
 from src.memory.writer import MemoryWriter, fact_terms
 from src.metrics import Metrics
 from src.services.compaction_service import CompactionService
-from src.services.digest_stores import DigestStores
+from src.services.digest_service import DigestService
 from src.services.extraction_service import ExtractionService
-from src.services.history_reader import HistoryReader
-from src.services.turn_memory import TurnMemory
-from src.storage.conversation_repo import ConversationRepository
 from src.storage.embedding_repo import EmbeddingRepository
-from src.storage.extraction_repo import ExtractionRepository
 from src.storage.forgetting_repo import ForgettingRepository
 from src.storage.global_settings_repo import GlobalSettingsRepository
 from src.storage.memory_repo import MemoryRepository
-from src.storage.memory_shelf_repo import MemoryShelfRepository
 from src.storage.overview_repo import OverviewRepository
-from src.storage.pg_client import PgClient
+from src.storage.repositories import Repositories
 from src.storage.retrieval_repo import RetrievalRepository
 from src.storage.search_index_repo import SearchIndexRepository
-from src.storage.summary_repo import SummaryRepository
-from src.storage.turn_repo import TurnRepository
 from src.storage.undo_repo import UndoRepository
 
 
@@ -48,7 +42,6 @@ class MemoryCore:
     Attributes:
         memories: What graph, tools and commands call.
         turns: What the background does after a turn.
-        history: What a turn needs of the past.
         summary_llm: The model that summarises.
         retriever: Searches, under ``memories``.
         index: What the index holds.
@@ -59,8 +52,7 @@ class MemoryCore:
     """
 
     memories: Memories
-    turns: TurnMemory
-    history: HistoryReader
+    turns: DigestService
     summary_llm: ModelCaller
     retriever: Retriever
     index: SearchIndexRepository
@@ -86,20 +78,11 @@ class MemoryCore:
         await self.retriever.close()
 
 
-def build_memory(
-    settings: Settings,
-    client: PgClient,
-    conversations: ConversationRepository,
-    turns: TurnRepository,
-    metrics: Metrics,
-) -> MemoryCore:
+def build_memory(settings: Settings, repositories: Repositories, metrics: Metrics) -> MemoryCore:
     """Wire the memory; nothing here connects to anything or starts a model."""
-    stored = GlobalSettingsRepository(client)
+    client, stored = repositories.client, repositories.settings
     embeddings = EmbeddingRepository(client)
     index = SearchIndexRepository(client)
-    stores = DigestStores(
-        client, SummaryRepository(client), ExtractionRepository(client), turns, stored
-    )
     space = EmbeddingSpace(CachingEmbedder(build_embedder(settings, metrics)), client, embeddings)
     retriever = Retriever(
         client,
@@ -108,31 +91,29 @@ def build_memory(
         OverviewRepository(client),
         reranker=build_reranker(settings),
     )
-    undoing = UndoRepository(terms, fact_terms)
+    facts = MemoryRepository(client)
     memories = Memories(
         client,
-        MemoryShelfRepository(client),
+        facts,
         Forgetting(
-            Forgetter(client, ForgettingRepository(terms)),
-            undoing,
+            Forgetter(client, ForgettingRepository(terms)), UndoRepository(terms, fact_terms)
         ),
         retriever,
-        MemoryWriter(client, MemoryRepository(client), space, stored),
+        MemoryWriter(client, facts, space, stored),
         stored,
     )
     indexer = Indexer(client, index, embeddings, space)
     summary_llm = build_caller(settings, settings.summary_model)
-    compaction = CompactionService(stores, summary_llm)
+    compaction = CompactionService(repositories, summary_llm)
     extraction = ExtractionService(
-        stores,
+        repositories,
         memories,
         build_caller(settings, settings.extraction_model),
         time_zone=settings.timezone,
     )
     return MemoryCore(
         memories=memories,
-        turns=TurnMemory(stores, index, indexer, compaction, extraction),
-        history=HistoryReader(conversations, stores.summaries, stored),
+        turns=DigestService(repositories, index, indexer, compaction, extraction),
         summary_llm=summary_llm,
         retriever=retriever,
         index=index,
@@ -143,7 +124,10 @@ def build_memory(
     )
 
 
-def build_caller(settings: Settings, name: str | None = None) -> ModelCaller:
-    """The caller of a chat model, by default of ``LLM_MODEL``."""
+def build_caller(
+    settings: Settings, name: str | None = None, counter: TokenCounter | None = None
+) -> ModelCaller:
+    """The caller of a chat model, by default of ``LLM_MODEL``; ``counter`` learns from it."""
     name = name or settings.chat_model_name
-    return ModelCaller(build_chat_model(settings, name), name, timeout=settings.llm_timeout)
+    model = build_chat_model(settings, name)
+    return ModelCaller(model, name, timeout=settings.llm_timeout, counter=counter)

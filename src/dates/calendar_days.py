@@ -1,21 +1,22 @@
 """Whole calendar days: a day, a week from its Monday, a month, a season, a year.
 
-Spring is March to May, and a winter begins in December. ``dateparser`` reads the written dates,
-in all formats and abbreviations of the three languages; what is counted is counted here.
+Spring is March to May, and a winter begins in December.
 """
 
 from __future__ import annotations
 
+import re
 from calendar import monthrange
 from datetime import date, datetime, timedelta
-from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from src.dates.time_words import Unit
 
 DAY = timedelta(days=1)
 WEEK = timedelta(days=7)
-WINTER = 12  # the month in which it begins
+DECEMBER = WINTER = 12  # a winter begins in it
+YEAR_DIGITS = 4
+LAST_CENTURY = 69  # years of two digits from here on belong to it, as POSIX has it
 
 
 class Days(NamedTuple):
@@ -83,23 +84,20 @@ def months_later(moment: date, number: int) -> date:
     return date(year, month + 1, min(moment.day, last))
 
 
-@lru_cache(maxsize=1024)
-def written_date(text: str) -> date | None:
-    """The date of ``05.03.2026``, ``5 березня 2026`` …; None if there is no such day."""
-    found: datetime | None = _date_parser().get_date_data(text).date_obj
-    return found.date() if found is not None else None
+def digit_date(text: str) -> date:
+    """The date of ``05.03.2026``, ``5/3/2026``, ``05.03.26`` or ``2026-03-05``.
 
+    The day stands before the month, unless only the other way round makes sense: ``03/15/2026``.
 
-@cache
-def _date_parser() -> Any:
-    """The parser of written dates, loaded when the first date is met; safe for threads."""
-    from dateparser.date import DateDataParser
-
-    settings = {
-        "DATE_ORDER": "DMY",
-        "PREFER_LOCALE_DATE_ORDER": False,
-        "PARSERS": ["absolute-time"],
-        "REQUIRE_PARTS": ["day", "month", "year"],
-        "RETURN_AS_TIMEZONE_AWARE": False,
-    }
-    return DateDataParser(languages=["ru", "uk", "en"], settings=settings)
+    Raises:
+        ValueError: There is no such day in the calendar.
+    """
+    numbers = re.split("[-./]", text)
+    if len(numbers[0]) != YEAR_DIGITS:
+        numbers.reverse()
+    year, month, number = map(int, numbers)
+    if len(numbers[0]) != YEAR_DIGITS:
+        year += 1900 if year >= LAST_CENTURY else 2000
+    if month > DECEMBER:
+        month, number = number, month
+    return date(year, month, number)

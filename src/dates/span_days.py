@@ -13,12 +13,12 @@ from src.dates.calendar_days import (
     Days,
     around,
     day,
+    digit_date,
     month_of,
     months_later,
     season_of,
     shifted,
     week_of,
-    written_date,
     year_of,
 )
 from src.dates.time_spans import Span
@@ -81,15 +81,9 @@ def amount_in(span: Span) -> tuple[Amount, Unit]:
 def _date(span: Span, now: datetime, past: bool) -> Days | None:
     words = span.words
     if "number" in words:
-        found = written_date(words["number"])
-        return day(found) if found is not None else None
-    number = day_number(words["day"])
-
-    def in_year(year: int) -> Days | None:
-        written = written_date(f"{number} {words['month']} {year}")
-        return day(written) if written is not None else None
-
-    return _of_some_year(in_year, span, now, past)
+        return day(digit_date(words["number"]))
+    number, month = day_number(words["day"]), MONTHS[words["month"][:3]]
+    return _of_some_year(lambda year: day(date(year, month, number)), span, now, past)
 
 
 def _days(span: Span, now: datetime, past: bool) -> Days | None:

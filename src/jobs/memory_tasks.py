@@ -14,7 +14,7 @@ from procrastinate.exceptions import AlreadyEnqueued
 from src.errors import PostponedError, TransientError
 from src.jobs.retry import BackOff, pause
 from src.memory.indexer import OnStep
-from src.services.turn_memory import TurnMemory
+from src.services.digest_service import DigestService
 from src.storage.memory_job_repo import INDEX_MESSAGES
 from src.storage.queue_names import DIGEST_QUEUE, MEMORY_QUEUE
 
@@ -29,7 +29,7 @@ MAX_WAITS = 12  # times five seconds that a conversation waits for a flood to en
 class MemoryTasks:
     """Works off what turns leave behind, of all users together."""
 
-    def __init__(self, memory: TurnMemory) -> None:
+    def __init__(self, memory: DigestService) -> None:
         """Do the work with ``memory``."""
         self._memory = memory
 

@@ -22,6 +22,7 @@ from src.llm.errors import model_error
 from src.llm.model_usage import ModelUsage
 from src.llm.offline.model import OfflineChatModel
 from src.llm.reply import Reply, ending_of
+from src.llm.tokens import TokenCounter
 
 Schema = TypeVar("Schema", bound=BaseModel)
 ChatRunnable = Runnable[LanguageModelInput, AIMessage]
@@ -86,17 +87,25 @@ class PlainCompletions:
 
 
 class ModelCaller:
-    """Calls a chat model: streams, bounds the time, maps errors, counts tokens."""
+    """Calls a chat model: streams, bounds the time, maps errors, notes the tokens."""
 
-    def __init__(self, model: BaseChatModel, name: str, *, timeout: float) -> None:
+    def __init__(
+        self,
+        model: BaseChatModel,
+        name: str,
+        *,
+        timeout: float,
+        counter: TokenCounter | None = None,
+    ) -> None:
         """Call ``model``, known as ``name`` in ``model_usage``, within ``timeout`` seconds.
 
         The time-out bounds the wait for the first and for each next piece; a long answer that
-        keeps coming may take longer in all.
+        keeps coming may take longer in all. ``counter`` learns from what the provider reports.
         """
         self._model = model
         self.name = name
         self._timeout = timeout
+        self._counter = counter
 
     def with_tools(self, tools: Sequence[Any], *, may_call: bool = True) -> ChatRunnable:
         """The model, told which tools it may call; with ``may_call`` off, that it may not now.
@@ -142,6 +151,9 @@ class ModelCaller:
             raise model_error(error) from error
         milliseconds = round((time.perf_counter() - start) * 1000)
         on_usage(usage_of(reply.usage, purpose, self.name, milliseconds))
+        if self._counter is not None and reply.usage is not None:
+            tools = getattr(runnable, "kwargs", {}).get("tools", ())
+            self._counter.learn(messages, tools, reply.usage["input_tokens"])
         return reply.message()
 
     async def _next(

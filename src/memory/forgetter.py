@@ -30,7 +30,8 @@ from src.storage.forgetting_repo import (
     Notice,
     TouchedMessage,
 )
-from src.storage.memory_shelf_repo import message_number
+from src.storage.locks import lock_history
+from src.storage.memory_rows import message_number
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, Transaction
 
@@ -108,7 +109,7 @@ class Forgetter:
         """
 
         def work(transaction: Transaction) -> Forgotten:
-            self._repository.lock(transaction, owner)
+            lock_history(transaction, *owner)
             plan = _Plan(speaker_id)
             known = self._known(transaction, owner, plan)
             plan.facts = {number for uid in ids if (number := fact_number(uid)) is not None}
@@ -145,7 +146,7 @@ class Forgetter:
         request = read_request(about)
 
         def work(transaction: Transaction) -> Forgotten:
-            self._repository.lock(transaction, owner)
+            lock_history(transaction, *owner)
             plan = _Plan(speaker_id)
             known = self._known(transaction, owner, plan)
             meant = self._meant(known, request, everything=everything)
@@ -170,7 +171,7 @@ class Forgetter:
         """Let a message be in the window and nowhere else."""
 
         def work(transaction: Transaction) -> None:
-            self._repository.lock(transaction, owner)
+            lock_history(transaction, *owner)
             self._repository.keep_private(transaction, owner, message_id)
 
         self._client.in_transaction(work)

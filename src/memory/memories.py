@@ -6,7 +6,6 @@ import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 from src.errors import StorageError
 from src.facts.fact import Fact, Origin, fact_uid
@@ -14,11 +13,11 @@ from src.memory.forgetter import MAX_NEAREST, Forgetter, Forgotten, Named
 from src.memory.retriever import Hit, Query, Retriever
 from src.memory.writer import MemoryWriter, Outcome, Said
 from src.storage.global_settings_repo import GlobalSettings, GlobalSettingsRepository
-from src.storage.memory_rows import Memory
-from src.storage.memory_shelf_repo import MemoryShelfRepository, SourceMessage
+from src.storage.memory_repo import MemoryRepository
+from src.storage.memory_rows import Memory, SourceMessage
 from src.storage.owner import Owner
-from src.storage.pg_client import PgClient, Transaction
-from src.storage.undo_repo import UndoRepository
+from src.storage.pg_client import PgClient
+from src.storage.undo_repo import Undone, UndoRepository
 
 logger = logging.getLogger(__name__)
 
@@ -34,18 +33,6 @@ class Forgetting:
     undoing: UndoRepository
 
 
-class Undone(NamedTuple):
-    """What was taken back.
-
-    Attributes:
-        text: The fact that is not believed any more; None when a forgetting was taken back.
-        restored: What holds, or is known, again.
-    """
-
-    text: str | None
-    restored: list[str]
-
-
 NEAR = 0.72  # similarity of what may be named as the nearest to what is not there
 
 
@@ -55,7 +42,7 @@ class Memories:
     def __init__(
         self,
         client: PgClient,
-        shelf: MemoryShelfRepository,
+        facts: MemoryRepository,
         forgetting: Forgetting,
         retriever: Retriever,
         writer: MemoryWriter,
@@ -63,7 +50,7 @@ class Memories:
     ) -> None:
         """Bring together what ``src/application.py`` built."""
         self._client = client
-        self._shelf = shelf
+        self._facts = facts
         self._forgetter = forgetting.forgetter
         self._undoing = forgetting.undoing
         self._retriever = retriever
@@ -85,7 +72,7 @@ class Memories:
             StorageError: The database is away.
         """
         return await self._client.run(
-            self._shelf.list_key_facts, owner, importance=KEY_FACT_IMPORTANCE, limit=MAX_KEY_FACTS
+            self._facts.list_key_facts, owner, importance=KEY_FACT_IMPORTANCE, limit=MAX_KEY_FACTS
         )
 
     def prepare_search(self, text: str) -> None:
@@ -157,11 +144,11 @@ class Memories:
         self, owner: Owner, *, limit: int = 10, offset: int = 0
     ) -> list[Memory]:
         """The facts that hold, newest first."""
-        return await self._client.run(self._shelf.list_memories, owner, limit=limit, offset=offset)
+        return await self._client.run(self._facts.list_memories, owner, limit=limit, offset=offset)
 
     async def count(self, owner: Owner) -> int:
         """How many facts hold."""
-        return await self._client.run(self._shelf.count, owner)
+        return await self._client.run(self._facts.count, owner)
 
     async def undo(
         self, owner: Owner, memory_id: int | None = None, *, asker: int | None = None
@@ -170,35 +157,20 @@ class Memories:
 
         In a group only what ``asker`` told, or wanted forgotten, himself.
         """
-        return await self._client.run(self._undo, owner, memory_id, asker)
+        return await self._client.run(
+            self._client.in_transaction,
+            lambda t: self._undoing.undo(t, owner, memory_id, asker),
+        )
 
     async def undo_forgetting(
         self, owner: Owner, number: int, *, asker: int | None = None
     ) -> Undone | None:
         """Take back a certain forgetting, if it is not too late, and was the asker's."""
-
-        def work(transaction: Transaction) -> Undone | None:
-            restored = self._undoing.restore(transaction, owner, number, asker)
-            return None if restored is None else Undone(None, restored)
-
-        return await self._client.run(self._client.in_transaction, work)
-
-    def _undo(self, owner: Owner, memory_id: int | None, asker: int | None) -> Undone | None:
-        def work(transaction: Transaction) -> Undone | None:
-            replaced = self._shelf.find_replacement(transaction, owner, memory_id, asker)
-            last = None
-            if memory_id is None:
-                last = self._undoing.find_last(transaction, owner, asker)
-            if last is not None and (replaced is None or last[1] > replaced.at):
-                restored = self._undoing.restore(transaction, owner, last[0], asker)
-                return Undone(None, restored or [])
-            if replaced is None:
-                return None
-            back = self._shelf.undo_replacement(transaction, owner, replaced)
-            return Undone(replaced.text, back)
-
-        return self._client.in_transaction(work)
+        return await self._client.run(
+            self._client.in_transaction,
+            lambda t: self._undoing.undo_forgetting(t, owner, number, asker),
+        )
 
     async def find_source(self, owner: Owner, uid: str) -> SourceMessage | None:
         """The message behind a reference, or what is kept of it."""
-        return await self._client.run(self._shelf.find_source, owner, uid)
+        return await self._client.run(self._facts.find_source, owner, uid)

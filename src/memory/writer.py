@@ -23,6 +23,7 @@ from src.language.terms import terms
 from src.memory.cutting import spans
 from src.memory.embedding_space import EmbeddingSpace
 from src.storage.global_settings_repo import GlobalSettingsRepository
+from src.storage.locks import lock_facts
 from src.storage.memory_repo import MemoryRepository
 from src.storage.memory_rows import Memory, NewMemory, Similar, Source, Telling
 from src.storage.owner import Owner
@@ -142,7 +143,7 @@ class MemoryWriter:
         model_id: int | None,
         contradicts: Collection[int],
     ) -> Outcome:
-        self._memories.lock(transaction, owner)
+        lock_facts(transaction, owner)
         text, uid = memory.fact.text, memory.source.uid
         said = self._memories.find_message(transaction, owner, memory.source.message_id)
         if said is None or not spans(said.text, memory.source.quote):
@@ -342,8 +343,7 @@ def _overlap(memory: NewMemory, known: Similar) -> bool:
 
 
 def _said_later(known: Similar, memory: NewMemory) -> bool:
-    said_at = known.memory.said_at
-    return said_at is not None and said_at > memory.source.said_at
+    return known.memory.said_at > memory.source.said_at
 
 
 def _numbers(text: str) -> list[str]:

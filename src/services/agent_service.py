@@ -1,22 +1,17 @@
-"""One turn, in the order of seed 001: store, load, answer, store.
-
-Telegram and the console call the same three steps: ``begin_turn``, ``answer``,
-``mark_delivered``. Each step can be repeated after a crash without doing its work twice.
-"""
+"""One turn: store the message, load the last ones, answer, store the answer, deliver it."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import replace
+from functools import partial
 from typing import cast
 from uuid import UUID
 
 from langgraph.errors import GraphRecursionError
 
-from src.errors import ConversationGoneError, StorageError
-from src.gate.voices import TYPED, Voice
+from src.errors import StorageError
 from src.graph.conversation_state import ConversationState, TurnContext
 from src.graph.main_graph import Graph
 from src.graph.new_messages import asked_text, new_messages, voice_of
@@ -26,27 +21,27 @@ from src.llm.prompts.time_label import add_time_label
 from src.logs import log_extra
 from src.memory.memories import Memories
 from src.memory.retriever import Hit
+from src.memory.window import WINDOW, window_start
 from src.metrics import Metrics
 from src.services.answer_bounds import Writing, bounded
 from src.services.confirmation import asked_before, reads_as_yes
-from src.services.history_reader import HistoryReader
 from src.services.private_answers import repeats_private
 from src.services.sources import GrowingReferences, cited_sources
 from src.services.tool_history_service import ToolHistoryService
-from src.services.turn_control import TurnControl, TurnCutError, TurnStoppedError
-from src.storage.conversation_repo import (
-    ConversationRepository,
-    HistoryMessage,
-    TelegramOrigin,
+from src.services.turn import AnswerView, IncomingMessage, Turn
+from src.services.turn_control import (
+    TurnControl,
+    TurnCutError,
+    TurnStoppedError,
+    stoppable_delivery,
 )
-from src.storage.erasure_repo import ErasureRepository
-from src.storage.global_settings_repo import GlobalSettingsRepository
-from src.storage.memory_job_repo import MemoryJobRepository
+from src.storage.global_settings_repo import GlobalSettings
 from src.storage.owner import Owner
-from src.storage.pg_client import PgClient, storable
-from src.storage.turn_repo import NewAnswer, StoredAnswer, TurnRepository
-from src.storage.user_settings_repo import Mode
-from src.texts import Language, say
+from src.storage.pg_client import Transaction, storable
+from src.storage.repositories import Repositories
+from src.storage.turn_repo import NewAnswer, StoredAnswer
+from src.storage.update_repo import Behind, Outcome
+from src.texts import say
 from src.texts.visible import is_visible
 
 logger = logging.getLogger(__name__)
@@ -56,89 +51,12 @@ logger = logging.getLogger(__name__)
 MAX_STEPS = 60
 
 
-@dataclass(frozen=True)
-class IncomingMessage:
-    """A message to answer.
-
-    Attributes:
-        telegram_user_id: The owner: the person, or the group's negative chat id.
-        text: What was written.
-        moment: When (aware).
-        language: For the sentences that the bot says itself.
-        time_zone: The owner's zone.
-        mode: ``assistant`` or ``strict``.
-        thread_id: The topic of a forum group, else 0.
-        origin: Where in Telegram it stands; None in the console.
-        voice: Whose words it holds.
-    """
-
-    telegram_user_id: int
-    text: str
-    moment: datetime
-    language: Language
-    time_zone: str
-    mode: Mode = "assistant"
-    thread_id: int = 0
-    origin: TelegramOrigin | None = None
-    voice: Voice = TYPED
-
-    @property
-    def speaker_id(self) -> int | None:
-        """Who says "I", where the owner is a group."""
-        return self.origin.sender_id if self.origin and self.telegram_user_id < 0 else None
-
-    @property
-    def owner(self) -> Owner:
-        """Whose memory it is."""
-        return Owner(self.telegram_user_id, self.thread_id)
-
-
-@dataclass(frozen=True)
-class Turn:
-    """A stored message that waits for its answer, or has it already (after a crash).
-
-    Attributes:
-        incoming: The message.
-        conversation_id: Where it is stored.
-        message_id: Its id there.
-        is_new: Whether it was stored just now, so that this is the first attempt.
-        history: The last 30 messages, oldest first, this one last.
-        window_start: Position of the first message that the model sees.
-        summaries: Of what lies before it, oldest first.
-        answer: Its answer, when an earlier attempt got that far.
-        is_private: Whether it says that it shall not be remembered.
-    """
-
-    incoming: IncomingMessage
-    conversation_id: UUID
-    message_id: int
-    is_new: bool = True
-    history: tuple[HistoryMessage, ...] = ()
-    window_start: int = 1
-    summaries: tuple[str, ...] = ()
-    answer: StoredAnswer | None = None
-    is_private: bool = False
-
-
-@dataclass(frozen=True)
-class TurnStores:
-    """Where a turn is kept."""
-
-    conversations: ConversationRepository
-    turns: TurnRepository
-    history: HistoryReader
-    memory_jobs: MemoryJobRepository
-    settings: GlobalSettingsRepository
-    erasure: ErasureRepository
-
-
 class AgentService:
     """Answers messages; the one place where a turn's order is written down."""
 
     def __init__(
         self,
-        client: PgClient,
-        stores: TurnStores,
+        repositories: Repositories,
         graph: Graph,
         memories: Memories,
         *,
@@ -146,30 +64,75 @@ class AgentService:
         metrics: Metrics,
     ) -> None:
         """Use what ``src/application.py`` built."""
-        self._client = client
-        self._conversations = stores.conversations
-        self._turns = stores.turns
-        self._history = stores.history
-        self._memory_jobs = stores.memory_jobs
-        self._settings = stores.settings
-        self._erasure = stores.erasure
+        self._client = repositories.client
+        self._repos = repositories
         self._graph = graph
         self._memories = memories
         self._tool_history = tool_history
         self._metrics = metrics
 
-    async def begin_turn(self, incoming: IncomingMessage, *, is_answered: bool = True) -> Turn:
-        """Get or create the conversation, store the message with its time before it, load 30.
+    async def run_turn(
+        self, incoming: IncomingMessage, view: AnswerView, control: TurnControl | None = None
+    ) -> Outcome:
+        """Store the message, load what belongs to it, answer, show, and note that it is done.
+
+        It may be called again after a crash at any point: nothing is done twice.
+
+        Args:
+            incoming: The message.
+            view: Where its answer appears.
+            control: The user's Stop ends what runs through it.
+
+        Raises:
+            TransientError: Worth another try.
+            ConversationGoneError: /new wiped the conversation meanwhile.
+            AppError: There is no answer.
+        """
+        control = control or TurnControl()
+        turn = await self.begin_turn(incoming)
+        if turn.answer is None and turn.newer is not None:
+            return "left to a later message"
+        if turn.answer is not None and turn.is_ended:
+            return await self._end_delivery(turn, turn.answer, turn.answer.delivered_parts)
+        answer = turn.answer or await self._generate(turn, view, control)
+        if control.stopped and await self._is_wiped_soon(turn):
+            return "wiped"  # nobody wants the beginning of an answer that /new is about to delete
+        parts = answer.delivered_parts
+
+        async def remember_parts(arrived: int) -> None:
+            nonlocal parts
+            parts = arrived
+            await self._client.run(
+                self._repos.turns.mark_delivered_parts,
+                turn.conversation_id, answer.id, arrived,
+            )  # fmt: skip
+
+        try:
+            with stoppable_delivery(control), self._metrics.stage("deliver"):
+                if not answer.delivered:
+                    parts = await view.deliver(turn, answer, remember_parts)
+        except TurnStoppedError:
+            return await self._end_delivery(turn, answer, parts)
+        await self.mark_delivered(turn, answer, parts=parts)
+        return "done"
+
+    async def begin_turn(self, incoming: IncomingMessage) -> Turn:
+        """Store the message with its time before it, and load the last 30, in one transaction.
 
         A message that is stored already (the turn was interrupted) is found, with its answer
         if it has one. One whose answer is left to a later message is only stored.
+
+        Raises:
+            ConversationGoneError: The message was erased meanwhile.
+            QuestionMovedError: It was changed by an erasure, and is to be read again.
+            StorageError: The database is away.
         """
         is_private = incoming.voice.is_own and asks_to_keep_private(incoming.text)
-        is_searched = is_answered and incoming.mode == "assistant" and not is_private
+        is_searched = not incoming.newer and incoming.mode == "assistant" and not is_private
         if is_searched and incoming.text.strip():
             self._memories.prepare_search(incoming.text)  # it takes as long as all the rest
         with self._metrics.stage("store"):
-            return await self._client.run(self._store_message, incoming, is_answered, is_private)
+            return await self._client.run(self._begin, incoming, is_private)
 
     async def answer(
         self,
@@ -195,7 +158,7 @@ class AgentService:
         if ready is not None:
             return ready
         control = control or TurnControl()
-        limits = self._settings.last_known
+        limits = self._repos.settings.last_known
         sources: list[Hit] = []
         shown = GrowingReferences(on_text, sources, text=turn.incoming.text)
         writing = Writing(shown.feed, limit=limits.answer_max_characters, on_limit=control.cut)
@@ -225,21 +188,17 @@ class AgentService:
     async def mark_delivered(
         self, turn: Turn, answer: StoredAnswer, *, parts: int = 1, update: int | None = None
     ) -> None:
-        """The user has the answer; ``update`` is the row id of the update that asked for it.
+        """The user has the answer, and the update that asked for it (its row id) is done.
 
         Then the memory's jobs are asked to take the turn in, where there are jobs.
         """
-
-        def finish() -> None:
-            self._turns.mark_delivered(turn.conversation_id, answer.id, parts=parts, update=update)
-            if update is not None:
-                self._memory_jobs.defer_indexing()
-
-        await self._client.run(finish)
-
-    async def mark_stopped(self, turn: Turn) -> None:
-        """The user stopped the answer before it began."""
-        await self._client.run(self._turns.mark_stopped, turn.conversation_id, turn.message_id)
+        await self._client.run(
+            self._repos.turns.mark_delivered,
+            turn.conversation_id,
+            answer.id,
+            parts=parts,
+            update=update if update is not None else turn.incoming.update,
+        )
 
     async def start_new_conversation(self, telegram_user_id: int, *, thread_id: int = 0) -> UUID:
         """/new: delete the owner's conversations with all that hangs on them, start another.
@@ -247,9 +206,9 @@ class AgentService:
         What nobody has read for facts yet is read by a job afterwards.
         """
         await self._tool_history.clear(telegram_user_id, thread_id=thread_id)
-        settings = await self._client.run(self._settings.get)
+        settings = await self._client.run(self._repos.settings.get)
         return await self._client.run(
-            self._conversations.create_new_conversation,
+            self._repos.conversations.create_new_conversation,
             telegram_user_id,
             thread_id=thread_id,
             keep_unread=settings.memory_extraction_enabled,
@@ -262,9 +221,13 @@ class AgentService:
         if not agreed:
             return "erase_kept"
         conversation_id = await self._client.run(
-            self._conversations.get_or_create_conversation, telegram_user_id, thread_id=thread_id
+            self._repos.conversations.get_or_create_conversation,
+            telegram_user_id,
+            thread_id=thread_id,
         )
-        newest = await self._client.run(self._conversations.load_last_messages, conversation_id)
+        newest = await self._client.run(
+            self._repos.conversations.load_last_messages, conversation_id
+        )
         asked = [entry for entry in newest if entry["role"] == "assistant"][-1:]
         if not asked or asked[0].get("asks") != "erase_all":
             return "erase_late"
@@ -273,47 +236,107 @@ class AgentService:
 
     async def was_stopped(self, telegram_user_id: int, *, thread_id: int = 0) -> bool:
         """Whether the answer to the owner's newest message was stopped."""
-        return await self._client.run(self._turns.was_newest_stopped, telegram_user_id, thread_id)
+        return await self._client.run(
+            self._repos.turns.was_newest_stopped, Owner(telegram_user_id, thread_id)
+        )
 
-    def _store_message(
-        self, incoming: IncomingMessage, is_answered: bool, is_private: bool
+    def _begin(self, incoming: IncomingMessage, is_private: bool) -> Turn:
+        """See ``begin_turn``; it blocks. The settings come first: they may need a connection."""
+        settings = self._repos.settings.get()
+        return self._client.in_transaction(
+            lambda transaction: self._begin_within(transaction, incoming, is_private, settings)
+        )
+
+    def _begin_within(
+        self,
+        transaction: Transaction,
+        incoming: IncomingMessage,
+        is_private: bool,
+        settings: GlobalSettings,
     ) -> Turn:
-        content = add_time_label(incoming.text, incoming.moment, incoming.time_zone)
-        for last_try in (False, True):
-            conversation_id = self._conversations.get_or_create_conversation(
-                incoming.telegram_user_id, thread_id=incoming.thread_id
-            )
-            try:
-                message = self._conversations.add_message(
-                    conversation_id,
-                    "user",
-                    content,
-                    origin=incoming.origin,
-                    said_at=incoming.moment,
-                    voice=replace(incoming.voice, is_private=is_private),
-                )
-                break
-            except ConversationGoneError:  # wiped between the two statements
-                if last_try:
-                    raise
-        answer = None
-        if not message.is_new:
-            answer = self._turns.find_answer(conversation_id, message.id)
-        if not is_answered:
-            return Turn(incoming, conversation_id, message.id, message.is_new, answer=answer)
-        with self._metrics.stage("load"):
-            window = self._history.read(conversation_id)
-        return Turn(
+        repositories, origin = self._repos, incoming.origin
+        behind = Behind(incoming.newer)
+        if origin is not None and origin.update is not None:
+            behind = repositories.updates.hold(transaction, origin.update, origin.revision)
+        conversation_id = repositories.conversations.hold_conversation(transaction, incoming.owner)
+        message = repositories.conversations.store_message(
+            transaction,
+            conversation_id,
+            add_time_label(incoming.text, incoming.moment, incoming.time_zone),
+            origin=origin,
+            said_at=incoming.moment,
+            voice=replace(incoming.voice, is_private=is_private),
+        )
+        turn = Turn(
             incoming,
             conversation_id,
             message.id,
             message.is_new,
-            window.history,
-            window.start,
-            window.summaries,
-            answer,
-            is_private,
+            behind.newer,
+            behind.is_ended,
+            is_private=is_private,
         )
+        turns = repositories.turns
+        if not message.is_new:
+            shown_in = turns.find_stream_message(conversation_id, message.id, within=transaction)
+            answer = turns.find_answer(conversation_id, message.id, within=transaction)
+            turn = replace(turn, answer=answer, shown_in=shown_in)
+        if turn.answer is not None:
+            return turn
+        if turn.newer is not None:
+            if turn.newer in ("new", "stop"):
+                turns.mark_stopped(conversation_id, message.id, within=transaction)
+            return turn
+        with self._metrics.stage("load"):
+            return self._with_history(transaction, turn, settings)
+
+    def _with_history(
+        self, transaction: Transaction, turn: Turn, settings: GlobalSettings
+    ) -> Turn:
+        """The turn with the last messages; and summaries, once some have left the window."""
+        history = tuple(
+            self._repos.conversations.load_last_messages(
+                turn.conversation_id, WINDOW, within=transaction
+            )
+        )
+        last = history[-1]["position"] if history else 0
+        start = window_start(last, step=settings.history_step)
+        summaries: tuple[str, ...] = ()
+        if start > 1:
+            shown = self._repos.summaries.list_shown(
+                turn.conversation_id, start, limit=settings.summaries_shown, within=transaction
+            )
+            summaries = tuple(summary.content for summary in shown)
+        return replace(turn, history=history, window_start=start, summaries=summaries)
+
+    async def _generate(self, turn: Turn, view: AnswerView, control: TurnControl) -> StoredAnswer:
+        """The answer, shown while it is written."""
+
+        async def remember_message(number: int) -> None:
+            await self._client.run(
+                self._repos.turns.set_stream_message,
+                turn.conversation_id, turn.message_id, number,
+            )  # fmt: skip
+
+        await view.open(turn, remember_message)
+        try:
+            return await self.answer(turn, control=control, on_text=view.feed)
+        finally:
+            await view.close()
+
+    async def _is_wiped_soon(self, turn: Turn) -> bool:
+        if turn.incoming.update is None:
+            return False
+        find = partial(self._repos.updates.find_newer, turn.incoming.update, kinds=("new",))
+        return await self._client.run(find) is not None
+
+    async def _end_delivery(self, turn: Turn, answer: StoredAnswer, parts: int) -> Outcome:
+        """The user stopped it: what has arrived of the answer is all that he gets."""
+        await self._client.run(
+            self._repos.turns.mark_stopped, turn.conversation_id, turn.message_id
+        )
+        await self.mark_delivered(turn, answer, parts=parts)
+        return "done"
 
     def _context(
         self,
@@ -385,7 +408,7 @@ class AgentService:
             or any(voice_of(entry).is_private for entry in new_messages(turn.history)),
         )
         with self._metrics.stage("save"):
-            stored = await self._client.run(self._turns.save_answer, answer)
+            stored = await self._client.run(self._repos.turns.save_answer, answer)
         self._metrics.turns.labels("stopped" if stopped else "answered").inc()
         return replace(
             stored,
@@ -396,7 +419,7 @@ class AgentService:
 
     async def erase(self, telegram_user_id: int) -> None:
         """Delete everything of an owner, as ``python bot.py erase`` does."""
-        await self._client.run(self._erasure.erase, telegram_user_id)
+        await self._client.run(self._repos.erasure.erase, telegram_user_id)
 
     async def _answer_to_question(self, turn: Turn) -> StoredAnswer | None:
         """What follows a yes or a no to the question whether to erase; None for other messages.
@@ -418,7 +441,7 @@ class AgentService:
         for call in usage:
             self._count(call)
         try:
-            await self._client.run(self._turns.add_usage, turn.conversation_id, tuple(usage))
+            await self._client.run(self._repos.turns.add_usage, turn.conversation_id, tuple(usage))
         except StorageError as error:
             logger.warning("model usage not recorded", exc_info=error)
 

@@ -6,10 +6,11 @@ import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from src.memory.memories import Memories, Undone
+from src.memory.memories import Memories
 from src.services.agent_service import AgentService
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
+from src.storage.undo_repo import Undone
 from src.storage.user_settings_repo import Mode, UserSettingsRepository
 from src.texts import Language, say
 

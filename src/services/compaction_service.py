@@ -16,11 +16,12 @@ from src.llm.model_usage import ModelUsage
 from src.llm.prompts.summary import MAX_SUMMARY, merge_messages, summary_messages
 from src.memory.window import window_start
 from src.services.background_budget import BackgroundBudget
-from src.services.digest_stores import DigestStores
 from src.services.patience import Patience
 from src.services.portions import fitting, portion_size
+from src.storage.conversation_repo import PastMessage
 from src.storage.global_settings_repo import GlobalSettings
-from src.storage.summary_repo import PastMessage, Summary
+from src.storage.repositories import Repositories
+from src.storage.summary_repo import Summary
 
 logger = logging.getLogger(__name__)
 
@@ -34,15 +35,13 @@ NEXT_TURN = 3  # messages that a turn adds at most: question, answer, tools used
 class CompactionService:
     """Keeps the second tier: what lies before the window, in a sentence or two (seed 004)."""
 
-    def __init__(self, stores: DigestStores, caller: ModelCaller) -> None:
+    def __init__(self, repositories: Repositories, caller: ModelCaller) -> None:
         """Ask ``caller``, which is ``SUMMARY_MODEL``."""
-        self._client = stores.client
-        self._summaries = stores.summaries
-        self._turns = stores.turns
-        self._settings = stores.settings
+        self._client = repositories.client
+        self._repos = repositories
         self._caller = caller
         self._patience = Patience()
-        self._budget = BackgroundBudget(stores)
+        self._budget = BackgroundBudget(repositories)
 
     async def compact(self, conversation_id: UUID) -> int:
         """Fold what the next turn's window will not show any more; merge when there are many.
@@ -59,16 +58,16 @@ class CompactionService:
             ModelError: The model is away or refuses; what is done stays.
             StorageError: The database is away.
         """
-        settings = await self._client.run(self._settings.get)
+        settings = await self._client.run(self._repos.settings.get)
         for done in range(MAX_FOLDS):
             if not await self._fold_next(conversation_id, settings):
                 return done
         return MAX_FOLDS
 
     async def _fold_next(self, conversation_id: UUID, settings: GlobalSettings) -> bool:
-        last = await self._client.run(self._summaries.get_last_position, conversation_id)
+        last = await self._client.run(self._repos.conversations.get_last_position, conversation_id)
         left = window_start(last + NEXT_TURN, step=settings.history_step) - 1
-        summaries = await self._client.run(self._summaries.list_summaries, conversation_id)
+        summaries = await self._client.run(self._repos.summaries.list_summaries, conversation_id)
         gap = first_gap(summaries, left, size=left)
         if gap is None:
             past = await self._summaries_to_merge(conversation_id, summaries, last, settings)
@@ -80,14 +79,16 @@ class CompactionService:
         first, last = gap
         size = portion_size(last - first + 1, usual, far=FAR_BEHIND, most=MAX_FOLD)
         last = min(last, first + size - 1)
-        found = await self._client.run(self._summaries.list_messages, conversation_id, first, last)
+        found = await self._client.run(
+            self._repos.conversations.list_messages, conversation_id, first, last
+        )
         messages = fitting(found, least=usual, longest=MAX_TEXT)
         if len(messages) < len(found):
             last = messages[-1].position
         content = await self._summarise(conversation_id, messages, (first, last))
         said_at = messages[-1].said_at if messages else datetime.now(UTC)
         return await self._client.run(
-            self._summaries.replace,
+            self._repos.summaries.replace,
             conversation_id,
             (content, terms(content), said_at),
             first=first,
@@ -111,7 +112,7 @@ class CompactionService:
         if len(past) <= settings.summaries_kept:
             return []
         turn = await self._client.run(
-            self._summaries.list_messages, conversation_id, last - NEXT_TURN + 1, last
+            self._repos.conversations.list_messages, conversation_id, last - NEXT_TURN + 1, last
         )
         asked = max((message.position for message in turn if message.role == "user"), default=0)
         moves = window_start(asked, step=settings.history_step) < start
@@ -131,14 +132,14 @@ class CompactionService:
         if content is None:
             return False  # they stay as they are, until there is one more of them
         last = await self._client.run(
-            self._summaries.list_messages,
+            self._repos.conversations.list_messages,
             conversation_id,
             run[-1].first_position,
             run[-1].last_position,
         )
         said_at = last[-1].said_at if last else datetime.now(UTC)
         return await self._client.run(
-            self._summaries.replace,
+            self._repos.summaries.replace,
             conversation_id,
             (content, terms(content), said_at),
             first=run[0].first_position,
@@ -188,7 +189,7 @@ class CompactionService:
         try:
             text = await self._caller.text(prompt, purpose="summary", on_usage=usage.append)
         finally:
-            await self._client.run(self._turns.add_usage, conversation_id, tuple(usage))
+            await self._client.run(self._repos.turns.add_usage, conversation_id, tuple(usage))
         if not text:
             raise ModelReplyError("the model returned an empty summary")
         return shortened(text, limit)

@@ -24,12 +24,12 @@ from src.memory.memories import Memories
 from src.memory.retriever import Query
 from src.memory.writer import Said
 from src.services.background_budget import BackgroundBudget
-from src.services.digest_stores import DigestStores
 from src.services.patience import Patience
 from src.services.portions import fitting, portion_size
+from src.storage.conversation_repo import PastMessage
 from src.storage.extraction_repo import ExtractionState
 from src.storage.owner import Owner
-from src.storage.summary_repo import PastMessage
+from src.storage.repositories import Repositories
 from src.time_zones import local_time
 
 logger = logging.getLogger(__name__)
@@ -48,18 +48,21 @@ class ExtractionService:
     """Reads what was said since the last time, and remembers what is worth it."""
 
     def __init__(
-        self, stores: DigestStores, memories: Memories, caller: ModelCaller, *, time_zone: str
+        self,
+        repositories: Repositories,
+        memories: Memories,
+        caller: ModelCaller,
+        *,
+        time_zone: str,
     ) -> None:
         """Ask ``caller``; ``time_zone`` is that of users who have not set theirs."""
-        self._client = stores.client
-        self._extraction = stores.extraction
-        self._summaries = stores.summaries
-        self._turns = stores.turns
+        self._client = repositories.client
+        self._repos = repositories
         self._memories = memories
         self._caller = caller
         self._time_zone = time_zone
         self._patience = Patience()
-        self._budget = BackgroundBudget(stores)
+        self._budget = BackgroundBudget(repositories)
 
     async def extract(self, conversation_id: UUID) -> int:
         """Read every closed window: full ones, and a shorter one after a long silence.
@@ -78,7 +81,7 @@ class ExtractionService:
         if not settings.memory_extraction_enabled:
             return 0
         for done in range(MAX_WINDOWS):
-            state = await self._client.run(self._extraction.find_state, conversation_id)
+            state = await self._client.run(self._repos.extraction.find_state, conversation_id)
             if state is None:
                 return done
             unread = state.last_position - state.extracted_position
@@ -96,19 +99,23 @@ class ExtractionService:
         unread = state.last_position - state.extracted_position
         size = portion_size(unread, usual, far=FAR_BEHIND, most=MAX_WINDOW)
         last = min(state.last_position, first + size - 1)
-        found = await self._client.run(self._summaries.list_messages, conversation_id, first, last)
+        found = await self._client.run(
+            self._repos.conversations.list_messages, conversation_id, first, last
+        )
         messages = fitting(found, least=usual, longest=MAX_TEXT)
         if len(messages) < len(found):
             last = messages[-1].position
         if any(message.role == "user" and message.voice.is_own for message in messages):
 
             def reread() -> list[PastMessage]:
-                return self._summaries.list_messages(
+                return self._repos.conversations.list_messages(
                     conversation_id, messages[0].position, messages[-1].position
                 )
 
             await self._read_patiently(conversation_id, state, messages, reread)
-        await self._client.run(self._extraction.advance, conversation_id, first=first, last=last)
+        await self._client.run(
+            self._repos.extraction.advance, conversation_id, first=first, last=last
+        )
 
     async def read_parting(self, conversation_id: UUID) -> int:
         """Read what the owner's last /new deleted unread; it is gone for good afterwards.
@@ -125,10 +132,10 @@ class ExtractionService:
             StorageError: The database is away.
         """
         settings = await self._memories.settings()
-        state = await self._client.run(self._extraction.find_state, conversation_id)
+        state = await self._client.run(self._repos.extraction.find_state, conversation_id)
         if state is None:
             return 0
-        list_parting = partial(self._extraction.list_parting, state.owner, limit=MAX_WINDOW)
+        list_parting = partial(self._repos.extraction.list_parting, state.owner, limit=MAX_WINDOW)
         for done in range(MAX_WINDOWS):
             found = await self._client.run(list_parting)
             if not found:
@@ -137,7 +144,7 @@ class ExtractionService:
             if settings.memory_extraction_enabled:
                 await self._read_patiently(conversation_id, state, messages, list_parting)
             ids = [message.id for message in messages]
-            await self._client.run(self._extraction.delete_parting, state.owner, ids)
+            await self._client.run(self._repos.extraction.delete_parting, state.owner, ids)
         return MAX_WINDOWS
 
     async def _read_patiently(
@@ -180,7 +187,7 @@ class ExtractionService:
                 on_usage=usage.append,
             )
         finally:
-            await self._client.run(self._turns.add_usage, conversation_id, tuple(usage))
+            await self._client.run(self._repos.turns.add_usage, conversation_id, tuple(usage))
         left = await self._client.run(reread)
         # None forgotten meanwhile; what the user did not type himself is context.
         said = {f"msg-{m.id}": m for m in left if m.role == "user" and m.voice.is_own}
@@ -217,7 +224,7 @@ class ExtractionService:
         self, owner: Owner, messages: Sequence[PastMessage], zone: str
     ) -> dict[int, str]:
         """What the model is shown: the most important facts, and those near to what was said."""
-        known = await self._client.run(self._extraction.list_known, owner, limit=MAX_KNOWN)
+        known = await self._client.run(self._repos.extraction.list_known, owner, limit=MAX_KNOWN)
         if len(known) < MAX_KNOWN:
             return known  # these are all
         for message in messages:

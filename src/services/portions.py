@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import ceil
 
-from src.storage.summary_repo import PastMessage
+from src.storage.conversation_repo import PastMessage
 
 USUAL_PORTIONS = 3  # so many may wait before it counts as being far behind
 MAX_PORTION_TEXT = 24_000  # characters of one call, about 8,000 tokens

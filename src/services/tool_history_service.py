@@ -17,6 +17,7 @@ from src.errors import StorageError
 from src.gate.sensitive_text import holds_secret
 from src.graph.conversation_state import TurnContext
 from src.graph.main_graph import describe_tool_error
+from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
 from src.storage.tool_result_repo import ToolResult, ToolResultRepository
 
@@ -77,7 +78,7 @@ class ToolHistoryService:
 
     async def clear(self, telegram_user_id: int, *, thread_id: int = 0) -> int:
         """Forget an owner's tool calls (/new); returns how many there were."""
-        return await self._client.run(self._results.clear, telegram_user_id, thread_id=thread_id)
+        return await self._client.run(self._results.clear, Owner(telegram_user_id, thread_id))
 
     async def _store(self, context: TurnContext, result: ToolResult) -> None:
         try:

@@ -1,4 +1,4 @@
-"""Conversations and their messages (seed 001)."""
+"""Conversations and their messages."""
 
 from __future__ import annotations
 
@@ -10,15 +10,11 @@ from datetime import datetime
 from typing import Literal, NotRequired, TypedDict
 from uuid import UUID
 
-from src.errors import (
-    AppError,
-    ConversationGoneError,
-    QuestionMovedError,
-    StorageRejectedError,
-)
+from src.errors import AppError, ConversationGoneError
 from src.gate.voices import TYPED, Voice
 from src.storage.forgetting_repo import keep_private
 from src.storage.group_moves import move_owner
+from src.storage.locks import lock_history
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, Row, Transaction, storable
 from src.storage.pg_connection import PATIENT
@@ -26,6 +22,7 @@ from src.storage.pg_connection import PATIENT
 Role = Literal["user", "assistant", "tool", "system"]
 FOREIGN_KEY_VIOLATION = "23503"
 MAX_PARTING = 200  # messages that /new leaves to be read: as many as extraction reads at once
+MAX_HOLDS = 5  # attempts to keep a conversation that others delete meanwhile
 ASKED_MINUTES = 10  # for so long an answer to a question of the bot's counts
 
 
@@ -45,6 +42,27 @@ class HistoryMessage(TypedDict):
     voice: NotRequired[Voice]
     sender_id: NotRequired[int | None]
     is_open: NotRequired[bool]
+
+
+@dataclass(frozen=True)
+class PastMessage:
+    """A message of the history, for summaries and extraction.
+
+    Attributes:
+        id: Its number.
+        position: Its number within the conversation.
+        role: ``user`` or ``assistant``.
+        text: Without the time label.
+        said_at: When it was written.
+        voice: Whose words it holds.
+    """
+
+    id: int
+    position: int
+    role: str
+    text: str
+    said_at: datetime
+    voice: Voice = TYPED
 
 
 @dataclass(frozen=True)
@@ -92,11 +110,11 @@ class TelegramOrigin:
 NO_ORIGIN = dict.fromkeys(TelegramOrigin.__dataclass_fields__)
 
 
-# The owner's current conversation.
-SELECT_CONVERSATION = """
+# The owner's current conversation, which nobody deletes before the transaction ends.
+HOLD_CONVERSATION = """
 SELECT id FROM conversations
 WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
-ORDER BY created_at DESC, id LIMIT 1
+ORDER BY created_at DESC, id LIMIT 1 FOR KEY SHARE
 """
 
 # A first conversation; of two made at once the constraint keeps one.
@@ -112,8 +130,7 @@ DELETE FROM conversations
 WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
 """
 
-# A message, once per Telegram message: a second time no row comes back, nor when its update does
-# not wait any more (an erasure deletes that first, so it waits here for the other's end).
+# A message, once per Telegram message: a second time no row comes back.
 INSERT_MESSAGE = """
 INSERT INTO messages (conversation_id, role, content, position, said_at, bot_id, chat_id,
                       telegram_message_id, sender_id, author_id, mentions, is_private,
@@ -125,10 +142,7 @@ SELECT c.id, %(role)s, %(content)s,
        %(author_id)s, %(mentions)s, %(is_private)s, %(provenance)s, %(speaker)s, %(origin)s,
        %(quoted)s, %(quoted_author_id)s
 FROM conversations c
-WHERE c.id = %(conversation_id)s AND (%(update)s::bigint IS NULL OR EXISTS (
-    SELECT 1 FROM telegram_updates u
-    WHERE u.id = %(update)s AND u.revision = %(revision)s AND u.handled_at IS NULL
-    FOR SHARE))
+WHERE c.id = %(conversation_id)s
 ON CONFLICT ON CONSTRAINT messages_one_per_telegram_message DO NOTHING
 RETURNING id
 """
@@ -138,12 +152,6 @@ SELECT_BY_ORIGIN = """
 SELECT m.id FROM messages m
 WHERE m.bot_id = %(bot_id)s AND m.chat_id = %(chat_id)s
   AND m.telegram_message_id = %(message_id)s AND m.conversation_id = %(conversation_id)s
-"""
-
-# Whether the update that brought a message waits, changed by an erasure since it was read.
-SELECT_CHANGED_UPDATE = """
-SELECT 1 FROM telegram_updates
-WHERE id = %(update)s AND revision <> %(revision)s AND handled_at IS NULL
 """
 
 # The user edited a message in Telegram; its time label stays, and the search reads it again.
@@ -157,11 +165,6 @@ WHERE c.id = m.conversation_id AND c.telegram_user_id = %(owner)s AND m.role = '
   AND m.bot_id = %(bot_id)s AND m.chat_id = %(chat_id)s
   AND m.telegram_message_id = %(message_id)s
 RETURNING m.id, c.thread_id
-"""
-
-# Nobody makes anything of the owner's messages meanwhile.
-LOCK_CONVERSATIONS = """
-SELECT id FROM conversations WHERE telegram_user_id = %(owner)s ORDER BY id FOR NO KEY UPDATE
 """
 
 # The newest messages of a conversation that the user did not ask to forget, oldest of them first.
@@ -178,6 +181,21 @@ FROM (
     ORDER BY created_at DESC, id DESC LIMIT %(limit)s
 ) AS newest
 ORDER BY created_at ASC, id ASC
+"""
+
+# The position of the newest message.
+SELECT_LAST_POSITION = """
+SELECT coalesce(max(position), 0) FROM messages WHERE conversation_id = %(conversation_id)s
+"""
+
+# What was said between two positions, without what the user wants forgotten.
+SELECT_MESSAGES = """
+SELECT id, position, role, message_text(content), said_at,
+       provenance, speaker, origin, quoted, quoted_author_id
+FROM messages
+WHERE conversation_id = %(conversation_id)s AND position BETWEEN %(first)s AND %(last)s
+  AND role IN ('user', 'assistant') AND NOT is_forgotten AND NOT is_private
+ORDER BY position, id LIMIT 1000
 """
 
 # What the owner typed and nobody has read for facts yet, before it is deleted.
@@ -220,12 +238,21 @@ class ConversationRepository:
             telegram_user_id: The person, or the negative chat id of a group.
             thread_id: The topic of a forum group, else 0.
         """
-        owner = {"owner": telegram_user_id, "thread_id": thread_id}
-        for statement in (SELECT_CONVERSATION, INSERT_CONVERSATION, SELECT_CONVERSATION):
-            row = self._client.fetch_one(statement, owner)
-            if row is not None:
-                return UUID(str(row[0]))
-        return self.create_new_conversation(telegram_user_id, thread_id=thread_id)
+        owner = Owner(telegram_user_id, thread_id)
+        return self._client.in_transaction(lambda t: self.hold_conversation(t, owner))
+
+    def hold_conversation(self, transaction: Transaction, owner: Owner) -> UUID:
+        """The same, and nobody deletes it before the transaction ends.
+
+        Raises:
+            ConversationGoneError: It is deleted as often as it is made.
+        """
+        for _ in range(MAX_HOLDS):
+            for statement in (HOLD_CONVERSATION, INSERT_CONVERSATION):
+                row = transaction.fetch_one(statement, owner.columns())
+                if row is not None:
+                    return UUID(str(row[0]))
+        raise ConversationGoneError("the conversation is deleted again and again")
 
     def append_message(
         self,
@@ -236,7 +263,7 @@ class ConversationRepository:
         origin: TelegramOrigin | None = None,
         said_at: datetime | None = None,
     ) -> int:
-        """Store a message at the end of a conversation and return its id (seed 001).
+        """Store a message at the end of a conversation and return its id.
 
         See ``add_message``.
         """
@@ -252,7 +279,24 @@ class ConversationRepository:
         said_at: datetime | None = None,
         voice: Voice = TYPED,
     ) -> StoredMessage:
-        """Store a message at the end of a conversation, once.
+        """Store a message at the end of a conversation, once, in a transaction of its own.
+
+        See ``store_message``.
+        """
+        parameters = _parameters(conversation_id, role, content, origin, said_at) | vars(voice)
+        return self._client.in_transaction(lambda t: _store(t, parameters))
+
+    def store_message(
+        self,
+        transaction: Transaction,
+        conversation_id: UUID | str,
+        content: str,
+        *,
+        origin: TelegramOrigin | None = None,
+        said_at: datetime | None = None,
+        voice: Voice = TYPED,
+    ) -> StoredMessage:
+        """Store a user's message at the end of a conversation, once.
 
         NUL bytes and lone surrogates, which PostgreSQL cannot hold, become U+FFFD. A message
         with an ``origin`` that is stored already is not stored again. ``said_at`` is when it
@@ -260,31 +304,10 @@ class ConversationRepository:
         private, so that nothing else remembers them.
 
         Raises:
-            ConversationGoneError: There is no such conversation (any more), or the update that
-                brought the message was erased.
-            QuestionMovedError: That update is to be read again.
+            ConversationGoneError: There is no such conversation (any more).
         """
-        parameters = {
-            "conversation_id": str(conversation_id),
-            "role": role,
-            "content": storable(content),
-            "said_at": said_at,
-            **vars(voice),
-            **(origin.columns() if origin else NO_ORIGIN),
-        }
-        try:
-            if row := self._client.fetch_one(INSERT_MESSAGE, parameters):
-                return StoredMessage(int(row[0]), is_new=True)
-            row = self._client.fetch_one(SELECT_BY_ORIGIN, parameters)
-        except StorageRejectedError as error:
-            if error.sqlstate == FOREIGN_KEY_VIOLATION:
-                raise ConversationGoneError("the conversation was deleted") from error
-            raise
-        if row is None and self._client.fetch_one(SELECT_CHANGED_UPDATE, parameters):
-            raise QuestionMovedError("the update was changed while it was handled")
-        if row is None:
-            raise ConversationGoneError("the message belongs to a conversation that is gone")
-        return StoredMessage(int(row[0]), is_new=False)
+        parameters = _parameters(conversation_id, "user", content, origin, said_at) | vars(voice)
+        return _store(transaction, parameters)
 
     def edit_message(
         self,
@@ -307,7 +330,7 @@ class ConversationRepository:
 
         def edit(transaction: Transaction) -> bool:
             if is_private:
-                transaction.execute(LOCK_CONVERSATIONS, parameters)
+                lock_history(transaction, telegram_user_id)
             row = transaction.fetch_one(UPDATE_EDITED, parameters)
             if row is not None and is_private:
                 keep_private(transaction, Owner(telegram_user_id, int(row[1])), int(row[0]))
@@ -316,10 +339,10 @@ class ConversationRepository:
         return self._client.in_transaction(edit)
 
     def load_last_messages(
-        self, conversation_id: UUID | str, limit: int = 30
+        self, conversation_id: UUID | str, limit: int = 30, *, within: Transaction | None = None
     ) -> list[HistoryMessage]:
         """The newest ``limit`` messages, in order ``created_at ASC, id ASC``."""
-        rows = self._client.fetch_all(
+        rows = (within or self._client).fetch_all(
             SELECT_LAST_MESSAGES,
             {
                 "conversation_id": str(conversation_id),
@@ -328,6 +351,21 @@ class ConversationRepository:
             },
         )
         return [_history_message(row) for row in rows]
+
+    def get_last_position(self, conversation_id: UUID) -> int:
+        """The position of the newest message; 0 when there is none."""
+        row = self._client.fetch_one(
+            SELECT_LAST_POSITION, {"conversation_id": str(conversation_id)}
+        )
+        return int(row[0]) if row else 0
+
+    def list_messages(self, conversation_id: UUID, first: int, last: int) -> list[PastMessage]:
+        """What user and assistant said from position ``first`` to ``last``."""
+        rows = self._client.fetch_all(
+            SELECT_MESSAGES,
+            {"conversation_id": str(conversation_id), "first": first, "last": last},
+        )
+        return [past_message(row) for row in rows]
 
     def create_new_conversation(
         self, telegram_user_id: int, *, thread_id: int = 0, keep_unread: bool = False
@@ -342,7 +380,7 @@ class ConversationRepository:
         Returns:
             The new conversation's id.
         """
-        owner = {"owner": telegram_user_id, "thread_id": thread_id, "limit": MAX_PARTING}
+        owner = {**Owner(telegram_user_id, thread_id).columns(), "limit": MAX_PARTING}
 
         def replace(transaction: Transaction) -> Row | None:
             if keep_unread:
@@ -370,6 +408,32 @@ class ConversationRepository:
         )
 
 
+def _parameters(
+    conversation_id: UUID | str,
+    role: Role,
+    content: str,
+    origin: TelegramOrigin | None,
+    said_at: datetime | None,
+) -> dict[str, object]:
+    return {
+        "conversation_id": str(conversation_id),
+        "role": role,
+        "content": storable(content),
+        "said_at": said_at,
+        **(origin.columns() if origin else NO_ORIGIN),
+    }
+
+
+def _store(transaction: Transaction, parameters: dict[str, object]) -> StoredMessage:
+    """See ``ConversationRepository.store_message``."""
+    if row := transaction.fetch_one(INSERT_MESSAGE, parameters):
+        return StoredMessage(int(row[0]), is_new=True)
+    row = transaction.fetch_one(SELECT_BY_ORIGIN, parameters)
+    if row is None:
+        raise ConversationGoneError("the message belongs to a conversation that is gone")
+    return StoredMessage(int(row[0]), is_new=False)
+
+
 def _history_message(row: Row) -> HistoryMessage:
     id_, role, content, position, asks, sender_id, is_open, *voice = row
     return HistoryMessage(
@@ -382,6 +446,12 @@ def _history_message(row: Row) -> HistoryMessage:
         is_open=is_open,
         voice=Voice(*voice),
     )
+
+
+def past_message(row: Row) -> PastMessage:
+    """A row of ``SELECT_MESSAGES``."""
+    id_, position, role, text, said_at, *voice = row
+    return PastMessage(id_, position, role, text, said_at, Voice(*voice))
 
 
 _lock = threading.Lock()
@@ -397,7 +467,7 @@ def set_conversation_repo_factory(factory: Callable[[], ConversationRepository] 
 
 
 def get_conversation_repo() -> ConversationRepository:
-    """The one repository of this process, made at the first call (seed 001).
+    """The one repository of this process, made at the first call.
 
     Our own code is handed the object; this is for scripts and the interactive shell.
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from src.errors import StorageError
 from src.storage.begun_turns import begin_anew
+from src.storage.locks import lock_traces
 from src.storage.payload_words import names_in, without_person
 from src.storage.pg_client import PgClient, Transaction
 from src.storage.pg_connection import PATIENT
@@ -60,25 +61,7 @@ UPDATE telegram_updates SET payload = '{}', handled_at = now(), outcome = 'erase
 WHERE id = %(update)s
 """
 
-# Nobody stores a fact, a summary or an answer meanwhile. It returns the conversations of others
-# in which he wrote, taught, is mentioned, or is forwarded.
-LOCK_CONVERSATIONS = """
-SELECT id::text, telegram_user_id <> %(owner)s FROM conversations
-WHERE telegram_user_id = %(owner)s
-   OR id IN (SELECT conversation_id FROM messages
-             WHERE %(owner)s IN (sender_id, author_id, quoted_author_id)
-                OR mentions @> jsonb_build_array(jsonb_build_object('id', %(owner)s)))
-   OR (telegram_user_id, thread_id) IN (
-       SELECT f.telegram_user_id, f.thread_id
-       FROM memories f JOIN memory_sources s ON s.memory_id = f.id
-       WHERE %(owner)s IN (s.sender_id, s.author_id)
-       UNION SELECT telegram_user_id, thread_id FROM parting_messages
-       WHERE %(owner)s = sender_id
-          OR mentions @> jsonb_build_array(jsonb_build_object('id', %(owner)s)))
-ORDER BY id FOR UPDATE
-"""
-
-# Messages of others there that mention him without a user name.
+# Messages of others where he left traces that mention him without a user name.
 SELECT_MENTIONING = """
 SELECT id, content, mentions FROM messages
 WHERE conversation_id = ANY(%(rooms)s::uuid[])
@@ -316,7 +299,7 @@ class _Erasure:
     def run(self) -> int:
         """All steps, in an order in which running turns take their locks too."""
         rows = self._erase_updates()
-        conversations = self._transaction.fetch_all(LOCK_CONVERSATIONS, self._parameters)
+        conversations = lock_traces(self._transaction, self._owner)
         self._parameters["rooms"] = [id_ for id_, is_room in conversations if is_room]
         rows += self._erase_mentions()
         rows += self._execute(

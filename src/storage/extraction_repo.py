@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from src.storage.conversation_repo import PastMessage, past_message
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
-from src.storage.summary_repo import PastMessage, past_message
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,7 @@
-"""Forgetting: the steps of one transaction, which ``src/memory/forgetter.py`` puts in order."""
+"""Forgetting: the steps of one transaction, which ``src/memory/forgetter.py`` puts in order.
+
+They come after ``lock_history``.
+"""
 
 from __future__ import annotations
 
@@ -77,13 +80,6 @@ class Change:
     before: str
     after: str | None
 
-
-# No summary is written of the messages meanwhile (``SummaryRepository`` locks the same row), and
-# no fact (``MemoryRepository`` waits for it too).
-LOCK_CONVERSATION = """
-SELECT id FROM conversations
-WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s FOR NO KEY UPDATE
-"""
 
 # Every fact of the owner with its quotes.
 SELECT_FACTS = """
@@ -263,10 +259,6 @@ class ForgettingRepository:
     def __init__(self, terms: Callable[[str], Sequence[str]]) -> None:
         """Index what is left of messages by their ``terms``."""
         self._terms = terms
-
-    def lock(self, transaction: Transaction, owner: Owner) -> None:
-        """Let nobody write summaries or facts of this owner until the transaction ends."""
-        transaction.fetch_all(LOCK_CONVERSATION, owner.columns())
 
     def list_facts(self, transaction: Transaction, owner: Owner) -> list[KnownFact]:
         """Every fact of the owner, oldest first."""

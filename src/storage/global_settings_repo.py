@@ -13,7 +13,7 @@ FRESH_SECONDS = 5.0  # a change is in force after so long at most
 
 @dataclass(frozen=True)
 class GlobalSettings:
-    """The row; the names and defaults of seed 002, and the numbers of the three tiers (seed 004).
+    """The row; names, defaults and the numbers of the three tiers.
 
     Attributes:
         memory_extraction_enabled: Whether facts are extracted in the background.

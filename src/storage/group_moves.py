@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from src.storage.locks import lock_chats, lock_moves
 from src.storage.pg_client import Transaction
-
-# One move at a time: they are rare, and there may be two that meet.
-LOCK_MOVES = "SELECT pg_advisory_xact_lock(hashtextextended('chat_moves', 0))"
 
 # Whether the new chat is known to have become the old one, which cannot be.
 SELECT_REVERSED = """
@@ -27,25 +25,6 @@ WITH earlier AS (
 )
 INSERT INTO chat_moves (old_chat_id, new_chat_id) VALUES (%(old)s, %(new)s)
 ON CONFLICT (old_chat_id) DO UPDATE SET new_chat_id = EXCLUDED.new_chat_id
-"""
-
-# Nobody stores facts meanwhile (``MemoryRepository.lock``), in the same order for everybody.
-LOCK_OWNERS = """
-SELECT pg_advisory_xact_lock(
-    hashtextextended('memories:' || telegram_user_id || ':' || thread_id, 0))
-FROM (
-    SELECT telegram_user_id, thread_id FROM conversations
-    WHERE telegram_user_id IN (%(old)s, %(new)s)
-    UNION SELECT telegram_user_id, thread_id FROM memories
-    WHERE telegram_user_id IN (%(old)s, %(new)s)
-    ORDER BY 1, 2
-) AS owners
-"""
-
-# Nobody stores messages, answers, documents or summaries meanwhile.
-LOCK_CONVERSATIONS = """
-SELECT id FROM conversations WHERE telegram_user_id IN (%(old)s, %(new)s)
-ORDER BY id FOR UPDATE
 """
 
 # Topics in which both have talked: the conversation that stays, and the one that goes into it.
@@ -246,12 +225,12 @@ def move_owner(transaction: Transaction, old_chat_id: int, new_chat_id: int) -> 
         How many conversations were moved or merged.
     """
     chats = {"old": old_chat_id, "new": new_chat_id}
-    transaction.execute(LOCK_MOVES)
+    lock_moves(transaction)
     is_reversed = transaction.fetch_one(SELECT_REVERSED, chats) is not None
     if new_chat_id >= 0 or old_chat_id == new_chat_id or is_reversed:
         return 0  # no group becomes a person's chat, itself, or what it came from
-    for statement in (INSERT_MOVE, LOCK_OWNERS, LOCK_CONVERSATIONS):
-        transaction.execute(statement, chats)
+    transaction.execute(INSERT_MOVE, chats)
+    lock_chats(transaction, old_chat_id, new_chat_id)
     conversations = transaction.fetch_all(SELECT_CONVERSATION_PAIRS, chats)
     for kept, gone in conversations:
         pair = {"kept": kept, "gone": gone}

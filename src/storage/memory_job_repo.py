@@ -7,6 +7,7 @@ from src.storage.pg_client import PgClient
 from src.storage.queue_names import MEMORY_QUEUE
 
 INDEX_MESSAGES = "index_messages"
+INDEXING = {"queue": MEMORY_QUEUE, "task": INDEX_MESSAGES}  # parameters of ``DEFER_INDEXING``
 UNIQUE_VIOLATION = "23505"
 
 # One job waits for all turns of the next second; when one waits already there is nothing to do.
@@ -29,7 +30,7 @@ class MemoryJobRepository:
     def defer_indexing(self) -> None:
         """Have new messages indexed within about a second."""
         try:
-            self._client.fetch_all(DEFER_INDEXING, {"queue": MEMORY_QUEUE, "task": INDEX_MESSAGES})
+            self._client.fetch_all(DEFER_INDEXING, INDEXING)
         except StorageRejectedError as error:
             if error.sqlstate != UNIQUE_VIOLATION:  # another turn was faster: it is deferred
                 raise

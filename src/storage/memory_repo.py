@@ -6,25 +6,70 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from src.facts.fact import Fact
-from src.storage.memory_rows import Memory, NewMemory, Similar, Source, Telling
+from src.storage.memory_rows import (
+    Memory,
+    NewMemory,
+    Similar,
+    Source,
+    SourceMessage,
+    Telling,
+    memory_query,
+    message_number,
+)
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, Transaction, storable
 from src.storage.search_index_repo import NewDocument, add_documents
 
-# One writer per owner; held until the transaction ends.
-LOCK_OWNER = """
-SELECT pg_advisory_xact_lock(hashtextextended('memories:' || %(owner)s || ':' || %(thread_id)s, 0))
+# The facts that are always in the prompt: the pinned, then the most important that hold now.
+SELECT_KEY_FACTS = memory_query("""
+SELECT {memory} FROM memories_with_source f
+WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s AND f.retired_at IS NULL
+  AND (f.valid_until IS NULL OR f.valid_until > now())
+  AND (f.pinned OR f.importance >= %(importance)s)
+ORDER BY f.pinned DESC, f.importance DESC, f.created_at DESC, f.id DESC
+LIMIT %(limit)s
+""")
+
+# The living facts, newest first.
+SELECT_MEMORIES = memory_query("""
+SELECT {memory} FROM memories_with_source f
+WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s AND f.retired_at IS NULL
+ORDER BY f.created_at DESC, f.id DESC
+LIMIT %(limit)s OFFSET %(offset)s
+""")
+
+# How many living facts there are.
+COUNT_MEMORIES = """
+SELECT count(*) FROM memories
+WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s AND retired_at IS NULL
 """
 
-# Nothing of the conversation is forgotten or erased until then (both lock the same row).
-LOCK_CONVERSATION = """
-SELECT id FROM conversations
-WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s FOR SHARE
+# The message behind a reference; the owner's own, and nobody else's.
+SELECT_SOURCE = """
+SELECT message_text(m.content), m.said_at, m.chat_id, m.telegram_message_id, m.bot_id
+FROM messages m JOIN conversations c ON c.id = m.conversation_id
+WHERE m.id = %(message_id)s AND c.telegram_user_id = %(owner)s
+  AND c.thread_id = %(thread_id)s AND m.role = 'user' AND NOT m.is_forgotten
+"""
+
+# What is kept of a message that is gone: the words that a fact quotes.
+SELECT_QUOTE = """
+SELECT s.quote, s.said_at
+FROM memory_sources s JOIN memories f ON f.id = s.memory_id
+WHERE s.uid = %(uid)s AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+ORDER BY s.id DESC LIMIT 1
+"""
+
+# The message of an episode.
+SELECT_UID_BY_EPISODE = """
+SELECT s.uid FROM memory_sources s JOIN memories f ON f.id = s.memory_id
+WHERE s.episode = %(episode)s AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+LIMIT 1
 """
 
 # A message of the owner that may be remembered, as it reads now, or as /new left it to be read;
 # and who says "I" in it, where the owner is a group.
-SELECT_MESSAGE = """
+SELECT_TELLING = """
 SELECT message_text(m.content), m.provenance = 'typed',
        CASE WHEN c.telegram_user_id < 0 THEN m.sender_id END, m.speaker
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
@@ -39,10 +84,10 @@ WHERE p.message_id = %(message_id)s
 """
 
 # Living facts that a new one might repeat or replace, of the same member where the owner is a
-# group: the same words, the same subject and
-# relation, those that a model names, relations whose end it may tell, what shares most words with
-# it, or the nearest by meaning; and what its message has told before, living or not.
-SELECT_SIMILAR = """
+# group: the same words, the same subject and relation, those that a model names, relations whose
+# end it may tell, what shares most words with it, or the nearest by meaning; and what its message
+# has told before, living or not.
+SELECT_SIMILAR = memory_query("""
 WITH living AS (
     SELECT f.id, -(e.embedding <#> %(vector)s::halfvec) AS cosine
     FROM memories f
@@ -67,18 +112,14 @@ WITH living AS (
     UNION (SELECT id FROM living WHERE cosine IS NOT NULL ORDER BY cosine DESC, id LIMIT 5)
     UNION SELECT memory_id FROM memory_sources WHERE episode = %(episode)s
 )
-SELECT f.id, f.text, f.memory_type, f.subject, f.relation, f.object, f.importance, f.pinned,
-       f.valid_from, f.valid_until, f.retired_at, s.uid, s.said_at, s.message_id,
-       f.speaker_id, f.speaker, f.content_hash, -(e.embedding <#> %(vector)s::halfvec) AS cosine
+SELECT {memory}, f.content_hash, -(e.embedding <#> %(vector)s::halfvec) AS cosine
 FROM chosen
-JOIN memories f ON f.id = chosen.id AND f.telegram_user_id = %(owner)s
+JOIN memories_with_source f ON f.id = chosen.id AND f.telegram_user_id = %(owner)s
      AND f.thread_id = %(thread_id)s AND f.speaker_id IS NOT DISTINCT FROM %(speaker_id)s
 LEFT JOIN search_documents d ON d.memory_id = f.id
 LEFT JOIN document_embeddings e ON e.document_id = d.id AND e.model_id = %(model)s
-LEFT JOIN LATERAL (SELECT uid, said_at, message_id FROM memory_sources
-                   WHERE memory_id = f.id ORDER BY said_at DESC, id DESC LIMIT 1) AS s ON true
 ORDER BY f.retired_at IS NULL, f.content_hash = %(content_hash)s DESC, cosine DESC NULLS LAST, f.id
-"""
+""")
 
 # A new fact.
 INSERT_MEMORY = """
@@ -166,30 +207,63 @@ WHERE m.id = %(message_id)s AND c.telegram_user_id = %(owner)s AND c.thread_id =
 
 
 class MemoryRepository:
-    """Writes facts; every method blocks (see ``PgClient.run``).
+    """Reads and writes facts; every method blocks (see ``PgClient.run``).
 
     The methods that take a ``Transaction`` are the steps of one use case, which
-    ``src/memory/writer.py`` puts in order.
+    ``src/memory/writer.py`` puts in order, after ``lock_facts``.
     """
 
     def __init__(self, client: PgClient) -> None:
         """Use ``client``, which someone else opens and closes."""
         self._client = client
 
-    def lock(self, transaction: Transaction, owner: Owner) -> None:
-        """Let no one else write, forget or erase this owner's facts until the transaction ends."""
-        transaction.execute(LOCK_OWNER, owner.columns())
-        transaction.execute(LOCK_CONVERSATION, owner.columns())
+    def list_key_facts(
+        self, owner: Owner, *, importance: int = 7, limit: int = 20
+    ) -> list[Memory]:
+        """The pinned facts, and those of at least ``importance`` that hold now."""
+        rows = self._client.fetch_all(
+            SELECT_KEY_FACTS, {**owner.columns(), "importance": importance, "limit": limit}
+        )
+        return [Memory(*row) for row in rows]
+
+    def list_memories(self, owner: Owner, *, limit: int = 10, offset: int = 0) -> list[Memory]:
+        """The living facts, newest first."""
+        rows = self._client.fetch_all(
+            SELECT_MEMORIES, {**owner.columns(), "limit": limit, "offset": max(0, offset)}
+        )
+        return [Memory(*row) for row in rows]
+
+    def count(self, owner: Owner) -> int:
+        """How many facts hold."""
+        row = self._client.fetch_one(COUNT_MEMORIES, owner.columns())
+        return int(row[0]) if row else 0
+
+    def find_source(self, owner: Owner, uid: str) -> SourceMessage | None:
+        """The message behind ``msg-<id>``, or what a fact quotes of it; None: both are gone."""
+        number = message_number(uid)
+        if number is None:
+            return None
+        row = self._client.fetch_one(SELECT_SOURCE, {**owner.columns(), "message_id": number})
+        if row is None:
+            row = self._client.fetch_one(SELECT_QUOTE, {**owner.columns(), "uid": uid})
+        return SourceMessage(*row) if row else None
+
+    def get_message_uid_by_episode(self, owner: Owner, episode: str) -> str | None:
+        """``msg-12`` for ``teach_msg-12``; None when no fact has that source."""
+        row = self._client.fetch_one(
+            SELECT_UID_BY_EPISODE, {**owner.columns(), "episode": episode}
+        )
+        return str(row[0]) if row else None
 
     def find_message(
         self, transaction: Transaction, owner: Owner, message_id: int
     ) -> Telling | None:
         """What a message of the owner says now; None: it is not there to be remembered.
 
-        It may have been erased, forgotten, or be private; ask after ``lock``.
+        It may have been erased, forgotten, or be private; ask after ``lock_facts``.
         """
         parameters = {**owner.columns(), "message_id": message_id}
-        row = transaction.fetch_one(SELECT_MESSAGE, parameters)
+        row = transaction.fetch_one(SELECT_TELLING, parameters)
         return None if row is None else Telling(*row)
 
     def list_similar(

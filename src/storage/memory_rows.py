@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 
 from src.facts.fact import Fact, Origin
@@ -28,6 +28,7 @@ class Memory:
         uid: ``msg-<id>`` of its newest source.
         said_at: When that was said.
         message_id: That message, if it is still there.
+        quote: Its exact words.
         speaker_id: In a group, the member who told it, and whom "user" means in it.
         speaker: What he is called.
     """
@@ -43,11 +44,20 @@ class Memory:
     valid_from: datetime | None
     valid_until: datetime | None
     retired_at: datetime | None
-    uid: str | None
-    said_at: datetime | None
+    uid: str
+    said_at: datetime
     message_id: int | None
+    quote: str | None = None
     speaker_id: int | None = None
     speaker: str | None = None
+
+
+def memory_query(sql: str) -> str:
+    """A statement on the view ``memories_with_source f``; ``{memory}`` are a Memory's columns.
+
+    The view calls them what the class does.
+    """
+    return sql.replace("{memory}", ", ".join(f"f.{field.name}" for field in fields(Memory)))
 
 
 @dataclass(frozen=True)
@@ -91,8 +101,28 @@ class Source:
 
     @property
     def episode(self) -> str:
-        """The name of the teaching (seed 003)."""
+        """The name of the teaching."""
         return f"teach_{self.uid}"
+
+
+@dataclass(frozen=True)
+class SourceMessage:
+    """Where something was said.
+
+    Attributes:
+        text: The message, or the quote when the message is gone.
+        said_at: When.
+        chat_id: With ``telegram_message_id``: where the message stands in Telegram, if it is
+            still known.
+        telegram_message_id: See ``chat_id``.
+        bot_id: The bot that numbered it so.
+    """
+
+    text: str
+    said_at: datetime
+    chat_id: int | None = None
+    telegram_message_id: int | None = None
+    bot_id: int | None = None
 
 
 @dataclass(frozen=True)
@@ -122,3 +152,10 @@ class NewMemory:
     entities: Sequence[tuple[str, str, str]] = ()
     speaker_id: int | None = None
     speaker: str | None = None
+
+
+def message_number(uid: str) -> int | None:
+    """12 for ``msg-12``; None for anything else."""
+    number = uid.removeprefix("msg-")
+    is_number = number != uid and number.isascii() and number.isdigit() and len(number) <= 18
+    return int(number) if is_number else None

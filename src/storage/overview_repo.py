@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
+from src.storage.memory_rows import Memory, memory_query
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
 
@@ -38,27 +39,22 @@ class Listed:
 
 
 # The facts that hold, by kind, the most important first. A period is that of their newest source.
-SELECT_FACTS = """
-SELECT 'memory', f.id, s.message_id, coalesce(s.uid, 'mem-' || f.id), f.text,
-       coalesce(s.said_at, f.created_at), f.memory_type, true, f.speaker, f.speaker_id, s.quote
-FROM memories f
-LEFT JOIN LATERAL (SELECT uid, said_at, message_id, quote FROM memory_sources
-                   WHERE memory_id = f.id ORDER BY said_at DESC, id DESC LIMIT 1) AS s ON true
+SELECT_FACTS = memory_query("""
+SELECT {memory} FROM memories_with_source f
 WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s AND f.retired_at IS NULL
-  AND (f.valid_until IS NULL OR f.valid_until > now()
-       OR f.valid_until <= coalesce(s.said_at, f.created_at))
+  AND (f.valid_until IS NULL OR f.valid_until > now() OR f.valid_until <= f.said_at)
   AND (%(speaker_id)s::bigint IS NULL OR f.speaker_id = %(speaker_id)s)
   AND (%(types)s::text[] IS NULL OR f.memory_type = ANY(%(types)s))
   AND (%(subjects)s::text[] IS NULL OR f.subject = ANY(%(subjects)s)
        OR f.relation = ANY(%(relations)s))
-  AND (%(since)s::timestamptz IS NULL OR coalesce(s.said_at, f.created_at) >= %(since)s)
-  AND (%(until)s::timestamptz IS NULL OR coalesce(s.said_at, f.created_at) < %(until)s)
-ORDER BY f.pinned DESC, f.importance DESC, coalesce(s.said_at, f.created_at) DESC, f.id DESC
+  AND (%(since)s::timestamptz IS NULL OR f.said_at >= %(since)s)
+  AND (%(until)s::timestamptz IS NULL OR f.said_at < %(until)s)
+ORDER BY f.pinned DESC, f.importance DESC, f.said_at DESC, f.id DESC
 LIMIT %(limit)s
-"""
+""")
 
 # What holds instead of retired facts, at the end of each line of replacements.
-SELECT_SUCCESSORS = """
+SELECT_SUCCESSORS = memory_query("""
 WITH RECURSIVE line AS (
     SELECT f.id AS retired, f.superseded_by AS next, 1 AS step FROM memories f
     WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
@@ -70,13 +66,10 @@ WITH RECURSIVE line AS (
     WHERE f.retired_at IS NOT NULL AND line.step < 50
 )
 SELECT line.retired, ARRAY(SELECT message_id FROM memory_sources WHERE memory_id = line.retired),
-       'memory', f.id, s.message_id, coalesce(s.uid, 'mem-' || f.id), f.text,
-       coalesce(s.said_at, f.created_at), f.memory_type, true, f.speaker, f.speaker_id, s.quote
-FROM line JOIN memories f ON f.id = line.next
-LEFT JOIN LATERAL (SELECT uid, said_at, message_id, quote FROM memory_sources
-                   WHERE memory_id = f.id ORDER BY said_at DESC, id DESC LIMIT 1) AS s ON true
+       {memory}
+FROM line JOIN memories_with_source f ON f.id = line.next
 WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s AND f.retired_at IS NULL
-"""
+""")
 
 # What the user said in a period, oldest first; of too much the newest.
 SELECT_MESSAGES = """
@@ -139,7 +132,7 @@ class OverviewRepository:
                 "limit": limit,
             },
         )
-        return [Listed(*row) for row in rows]
+        return [_listed(Memory(*row)) for row in rows]
 
     def find_successors(
         self, owner: Owner, *, facts: Sequence[int], messages: Sequence[int]
@@ -154,8 +147,9 @@ class OverviewRepository:
         )
         found: dict[tuple[str, int], Listed] = {}
         for retired, told_in, *row in rows:
-            found["memory", int(retired)] = Listed(*row)
-            found |= {("message", int(id_)): Listed(*row) for id_ in told_in if id_ is not None}
+            fact = _listed(Memory(*row))
+            found["memory", int(retired)] = fact
+            found |= {("message", int(id_)): fact for id_ in told_in if id_ is not None}
         return found
 
     def list_messages(
@@ -180,3 +174,18 @@ class OverviewRepository:
             },
         )
         return [Listed(*row) for row in rows]
+
+
+def _listed(fact: Memory) -> Listed:
+    return Listed(
+        "memory",
+        fact.id,
+        fact.message_id,
+        fact.uid,
+        fact.text,
+        fact.said_at,
+        fact.memory_type,
+        author=fact.speaker,
+        author_id=fact.speaker_id,
+        quote=fact.quote,
+    )

@@ -13,14 +13,13 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import psycopg2
-import psycopg2.extras
 from psycopg2 import errors as pg_errors
 from psycopg2.extensions import cursor as Cursor
 from psycopg2.pool import PoolError
@@ -335,11 +334,6 @@ class Transaction:
         self._client.statements += 1
         self._cursor.execute(sql, params)
         return int(self._cursor.rowcount)
-
-    def execute_values(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Insert many rows with one statement (``VALUES %s`` in ``sql``)."""
-        self._client.statements += 1
-        psycopg2.extras.execute_values(self._cursor, sql, rows, page_size=max(1, len(rows)))
 
 
 @contextmanager

@@ -5,6 +5,7 @@ So is what /new left behind.
 
 from __future__ import annotations
 
+from src.storage.locks import lock_conversations
 from src.storage.pg_client import PgClient, Transaction
 
 UNDO_SECONDS = 600  # for so long a forgetting can be taken back; then it is deleted
@@ -23,12 +24,6 @@ WHERE m.forgotten_at < now() - make_interval(secs => %(seconds)s) AND NOT EXISTS
       AND u.message_id = coalesce(asked.telegram_message_id, m.telegram_message_id)
       AND u.handled_at IS NULL)
 ORDER BY m.forgotten_at, m.id LIMIT %(limit)s
-"""
-
-# Nobody digests the conversations meanwhile (``SummaryRepository`` locks the same rows).
-LOCK_CONVERSATIONS = """
-SELECT id FROM conversations WHERE id = ANY(%(conversations)s::uuid[])
-ORDER BY id FOR NO KEY UPDATE
 """
 
 # The positions of what goes are not given out again: they were summarised and read for facts.
@@ -85,7 +80,8 @@ class PurgeRepository:
         parameters = {"ids": ids, "conversations": sorted(conversations)}
 
         def work(transaction: Transaction) -> int:
-            for statement in (LOCK_CONVERSATIONS, KEEP_POSITIONS, CUT_QUOTES):
+            lock_conversations(transaction, conversations)
+            for statement in (KEEP_POSITIONS, CUT_QUOTES):
                 transaction.execute(statement, parameters)
             return transaction.execute(DELETE_FORGOTTEN, parameters)
 

@@ -192,9 +192,9 @@ WITH query AS MATERIALIZED (
     LEFT JOIN linked USING (position)
 )
 SELECT d.kind, coalesce(d.message_id, d.memory_id, d.summary_id),
-       coalesce(d.message_id, source.message_id),
-       coalesce('msg-' || d.message_id, source.uid, 'sum-' || d.summary_id, 'mem-' || d.memory_id),
-       d.speaker, coalesce(source.said_at, d.said_at),
+       coalesce(d.message_id, f.message_id),
+       coalesce('msg-' || d.message_id, f.uid, 'sum-' || d.summary_id),
+       d.speaker, coalesce(f.said_at, d.said_at),
        left(coalesce(message_text(m.content), f.text, s.content), 2000),
        coalesce(c.cosine, (
            SELECT -(e.embedding <#> (SELECT vector FROM query)) FROM document_embeddings e
@@ -205,17 +205,13 @@ SELECT d.kind, coalesce(d.message_id, d.memory_id, d.summary_id),
        coalesce(f.retired_at, outdated.retired_at),
        coalesce(m.provenance, 'typed') = 'typed', coalesce(m.origin, m.speaker, f.speaker),
        CASE WHEN d.telegram_user_id < 0 THEN coalesce(m.sender_id, f.speaker_id) END,
-       source.quote
+       f.quote
 FROM candidates c
 JOIN search_documents d ON d.telegram_user_id = %(owner)s AND d.thread_id = %(thread_id)s
      AND d.position = c.position
 LEFT JOIN messages m ON m.id = d.message_id
-LEFT JOIN memories f ON f.id = d.memory_id
+LEFT JOIN memories_with_source f ON f.id = d.memory_id
 LEFT JOIN conversation_summaries s ON s.id = d.summary_id
-LEFT JOIN LATERAL (
-    SELECT ms.message_id, ms.uid, ms.said_at, ms.quote FROM memory_sources ms
-    WHERE ms.memory_id = d.memory_id ORDER BY ms.said_at DESC, ms.id DESC LIMIT 1
-) AS source ON true
 LEFT JOIN LATERAL (
     SELECT max(old.retired_at) AS retired_at
     FROM memory_sources ms JOIN memories old ON old.id = ms.memory_id
@@ -226,7 +222,7 @@ WHERE (%(with_assistant)s OR d.speaker <> 'assistant')
   AND NOT coalesce(m.conversation_id = %(conversation_id)s::uuid
                    AND m.position >= %(before_position)s, false)
   AND NOT EXISTS (SELECT 1 FROM messages seen
-                  WHERE seen.id = source.message_id
+                  WHERE seen.id = f.message_id
                     AND seen.conversation_id = %(conversation_id)s::uuid
                     AND seen.position >= %(before_position)s)
 """

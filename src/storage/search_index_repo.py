@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
+from src.storage.locks import lock_unindexed
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, Transaction
 
@@ -145,21 +146,6 @@ WHERE o.telegram_user_id = %(owner)s AND o.thread_id = %(thread_id)s AND d.kind 
 ORDER BY d.position DESC LIMIT 1
 """
 
-# Whose a conversation is does not change meanwhile (a group that moves, an erasure).
-LOCK_CONVERSATION = """
-SELECT id FROM conversations WHERE id = %(conversation_id)s
-  AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s FOR KEY SHARE
-"""
-
-# Messages that this transaction indexes: locked, and still not indexed by another worker.
-LOCK_UNINDEXED = """
-SELECT m.id FROM messages m JOIN conversations c ON c.id = m.conversation_id
-WHERE m.id = ANY(%(ids)s) AND m.conversation_id = %(conversation_id)s AND m.indexed_at IS NULL
-  AND NOT m.is_forgotten AND NOT m.is_private
-  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
-ORDER BY m.id FOR UPDATE OF m
-"""
-
 # An edited message leaves the index before it comes back with its new words.
 DELETE_EDITED = """
 DELETE FROM search_documents
@@ -252,18 +238,12 @@ class SearchIndexRepository:
             documents: What goes into the index.
             message_ids: The messages that are dealt with; some may have no document.
         """
-        ids = {
-            "ids": list(message_ids),
-            "conversation_id": str(conversation_id),
-            **owner.columns(),
-        }
 
         def add(transaction: Transaction) -> int:
-            transaction.execute(LOCK_CONVERSATION, ids)
-            waiting = {row[0] for row in transaction.fetch_all(LOCK_UNINDEXED, ids)}
+            waiting = lock_unindexed(transaction, owner, conversation_id, message_ids)
             new = [document for document in documents if document.source_id in waiting]
-            ids["ids"] = sorted(waiting)  # the others are in the index, by another worker
-            transaction.execute(DELETE_EDITED, ids)
+            ids = {"ids": sorted(waiting), "conversation_id": str(conversation_id)}
+            transaction.execute(DELETE_EDITED, {**owner.columns(), **ids})
             if new:
                 add_documents(transaction, owner, new)
             transaction.execute(MARK_INDEXED, ids)

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from src.gate.voices import TYPED, Voice
-from src.storage.owner import Owner
-from src.storage.pg_client import PgClient, Row, Transaction, storable
+from src.storage.locks import lock_conversations
+from src.storage.pg_client import PgClient, Transaction, storable
 from src.storage.search_index_repo import NewDocument, add_documents
 
 
@@ -21,27 +20,6 @@ class Summary:
     first_position: int
     last_position: int
     content: str
-
-
-@dataclass(frozen=True)
-class PastMessage:
-    """A message of the history, for summaries and extraction.
-
-    Attributes:
-        id: Its number.
-        position: Its number within the conversation.
-        role: ``user`` or ``assistant``.
-        text: Without the time label.
-        said_at: When it was written.
-        voice: Whose words it holds.
-    """
-
-    id: int
-    position: int
-    role: str
-    text: str
-    said_at: datetime
-    voice: Voice = TYPED
 
 
 # The newest summaries of what lies before the rendered window, and before them the oldest, into
@@ -62,28 +40,6 @@ ORDER BY first_position
 SELECT_SUMMARIES = """
 SELECT id, first_position, last_position, content FROM conversation_summaries
 WHERE conversation_id = %(conversation_id)s ORDER BY first_position LIMIT 1000
-"""
-
-# The position of the newest message.
-SELECT_LAST_POSITION = """
-SELECT coalesce(max(position), 0) FROM messages WHERE conversation_id = %(conversation_id)s
-"""
-
-# What was said between two positions, without what the user wants forgotten.
-SELECT_MESSAGES = """
-SELECT id, position, role, message_text(content), said_at,
-       provenance, speaker, origin, quoted, quoted_author_id
-FROM messages
-WHERE conversation_id = %(conversation_id)s AND position BETWEEN %(first)s AND %(last)s
-  AND role IN ('user', 'assistant') AND NOT is_forgotten AND NOT is_private
-ORDER BY position, id LIMIT 1000
-"""
-
-# Only one summary of a conversation is written at a time, and none while messages are forgotten;
-# no row comes back when it is gone.
-LOCK_CONVERSATION = """
-SELECT telegram_user_id, thread_id FROM conversations
-WHERE id = %(conversation_id)s FOR NO KEY UPDATE
 """
 
 # How many messages there are to summarise between two positions.
@@ -110,12 +66,6 @@ WHERE conversation_id = %(conversation_id)s AND id = ANY(%(ids)s)
 """
 
 
-def past_message(row: Row) -> PastMessage:
-    """A row of ``SELECT_MESSAGES``."""
-    id_, position, role, text, said_at, *voice = row
-    return PastMessage(id_, position, role, text, said_at, Voice(*voice))
-
-
 class SummaryRepository:
     """Stores summaries; every method blocks (see ``PgClient.run``)."""
 
@@ -123,9 +73,16 @@ class SummaryRepository:
         """Use ``client``, which someone else opens and closes."""
         self._client = client
 
-    def list_shown(self, conversation_id: UUID, before: int, *, limit: int = 3) -> list[Summary]:
+    def list_shown(
+        self,
+        conversation_id: UUID,
+        before: int,
+        *,
+        limit: int = 3,
+        within: Transaction | None = None,
+    ) -> list[Summary]:
         """The oldest and the newest summaries of messages before ``before``, in their order."""
-        rows = self._client.fetch_all(
+        rows = (within or self._client).fetch_all(
             SELECT_SHOWN,
             {"conversation_id": str(conversation_id), "before": before, "limit": limit},
         )
@@ -135,21 +92,6 @@ class SummaryRepository:
         """Every summary of a conversation, in order."""
         rows = self._client.fetch_all(SELECT_SUMMARIES, {"conversation_id": str(conversation_id)})
         return [Summary(*row) for row in rows]
-
-    def get_last_position(self, conversation_id: UUID) -> int:
-        """The position of the newest message; 0 when there is none."""
-        row = self._client.fetch_one(
-            SELECT_LAST_POSITION, {"conversation_id": str(conversation_id)}
-        )
-        return int(row[0]) if row else 0
-
-    def list_messages(self, conversation_id: UUID, first: int, last: int) -> list[PastMessage]:
-        """What user and assistant said from position ``first`` to ``last``."""
-        rows = self._client.fetch_all(
-            SELECT_MESSAGES,
-            {"conversation_id": str(conversation_id), "first": first, "last": last},
-        )
-        return [past_message(row) for row in rows]
 
     def replace(
         self,
@@ -185,8 +127,8 @@ class SummaryRepository:
         }
 
         def work(transaction: Transaction) -> bool:
-            row = transaction.fetch_one(LOCK_CONVERSATION, parameters)
-            if row is None:
+            owners = lock_conversations(transaction, [conversation_id])
+            if not owners:
                 return False
             if made_of is not None and transaction.fetch_one(COUNT_MESSAGES, parameters) != (
                 made_of,
@@ -199,7 +141,7 @@ class SummaryRepository:
                 raise _MergedMeanwhileError
             if content:
                 summary = NewDocument("summary", int(added[0]), "user", said_at, terms)
-                add_documents(transaction, Owner(*row), [summary])
+                add_documents(transaction, owners[0], [summary])
             return True
 
         try:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, storable
 
 KEEP = 50  # newest calls kept per conversation
@@ -39,14 +40,6 @@ SELECT m.conversation_id, m.id, %(name)s,
        CASE WHEN m.is_forgotten OR m.is_private THEN '' ELSE %(result)s END,
        %(error)s, %(duration_ms)s
 FROM messages m WHERE m.id = %(message_id)s AND m.conversation_id = %(conversation_id)s
-"""
-
-# The newest tool calls of a conversation, oldest of them first.
-SELECT_RESULTS = """
-SELECT name, arguments, result, duration_ms, error FROM (
-    SELECT id, name, arguments, result, duration_ms, error FROM tool_results
-    WHERE conversation_id = %(conversation_id)s ORDER BY id DESC LIMIT %(limit)s
-) AS newest ORDER BY id
 """
 
 # Forget the tool calls of every conversation of an owner.
@@ -85,15 +78,6 @@ class ToolResultRepository:
             },
         )
 
-    def list_newest(self, conversation_id: UUID, *, limit: int = KEEP) -> list[ToolResult]:
-        """The newest calls of a conversation, oldest of them first."""
-        rows = self._client.fetch_all(
-            SELECT_RESULTS, {"conversation_id": str(conversation_id), "limit": limit}
-        )
-        return [ToolResult(*row) for row in rows]
-
-    def clear(self, telegram_user_id: int, *, thread_id: int = 0) -> int:
+    def clear(self, owner: Owner) -> int:
         """Forget every call of an owner; returns how many there were."""
-        return self._client.execute(
-            DELETE_RESULTS, {"owner": telegram_user_id, "thread_id": thread_id}
-        )
+        return self._client.execute(DELETE_RESULTS, owner.columns())

@@ -10,7 +10,10 @@ from uuid import UUID
 from src.errors import AppError, ConversationGoneError, QuestionMovedError, StorageRejectedError
 from src.llm.model_usage import ModelUsage
 from src.storage.conversation_repo import FOREIGN_KEY_VIOLATION
+from src.storage.memory_job_repo import DEFER_INDEXING, INDEXING, UNIQUE_VIOLATION
+from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, Transaction, storable
+from src.storage.update_repo import Outcome
 
 Asks = Literal["erase_all"]
 
@@ -102,20 +105,36 @@ WHERE a.conversation_id = %(conversation_id)s AND a.reply_to_id = %(message_id)s
   AND a.role = 'assistant'
 """
 
-# The answer; a message has one, so a second attempt finds the first one's row. A message that is
-# to be forgotten, or private, is answered, and so is the answer.
-INSERT_ANSWER = """
-INSERT INTO messages (conversation_id, role, content, reply_to_id, is_forgotten, forgotten_at,
-                      is_private, asks, position)
-SELECT m.conversation_id, 'assistant', %(content)s, m.id, m.is_forgotten, m.forgotten_at,
-       m.is_private OR %(is_private)s, %(asks)s,
-       1 + greatest(c.last_position, (SELECT max(position) FROM messages
-                                      WHERE conversation_id = %(conversation_id)s))
-FROM messages m JOIN conversations c ON c.id = m.conversation_id
-WHERE m.id = %(message_id)s AND m.conversation_id = %(conversation_id)s
-ON CONFLICT (reply_to_id) WHERE role = 'assistant' DO NOTHING
-RETURNING id
+# One row per model call; the owner is the conversation's.
+INSERT_USAGE = """
+INSERT INTO model_usage (telegram_user_id, purpose, model, prompt_tokens, cached_tokens,
+                         completion_tokens, duration_ms)
+SELECT c.telegram_user_id, u.purpose, u.model, u.prompt_tokens, u.cached_tokens,
+       u.completion_tokens, u.duration_ms
+FROM conversations c,
+     unnest(%(purpose)s::text[], %(model)s::text[], %(prompt)s::int[], %(cached)s::int[],
+            %(completion)s::int[], %(duration)s::int[])
+         AS u (purpose, model, prompt_tokens, cached_tokens, completion_tokens, duration_ms)
+WHERE c.id = %(conversation_id)s
 """
+
+# The answer with what it cost; a message has one, so a second attempt finds the first one's row.
+# A message that is to be forgotten, or private, is answered, and so is the answer.
+INSERT_ANSWER = f"""
+WITH answer AS (
+    INSERT INTO messages (conversation_id, role, content, reply_to_id, is_forgotten, forgotten_at,
+                          is_private, asks, position)
+    SELECT m.conversation_id, 'assistant', %(content)s, m.id, m.is_forgotten, m.forgotten_at,
+           m.is_private OR %(is_private)s, %(asks)s,
+           1 + greatest(c.last_position, (SELECT max(position) FROM messages
+                                          WHERE conversation_id = %(conversation_id)s))
+    FROM messages m JOIN conversations c ON c.id = m.conversation_id
+    WHERE m.id = %(message_id)s AND m.conversation_id = %(conversation_id)s
+    ON CONFLICT (reply_to_id) WHERE role = 'assistant' DO NOTHING
+    RETURNING id
+), usage AS ({INSERT_USAGE} AND EXISTS (SELECT 1 FROM answer))
+SELECT id FROM answer
+"""  # noqa: S608  (it holds a constant of ours)
 
 # Whether a message that left its conversation is elsewhere, or the conversation is still there.
 SELECT_MOVED = """
@@ -123,7 +142,7 @@ SELECT 1 FROM conversations WHERE id = %(conversation_id)s
 UNION ALL SELECT 1 FROM messages WHERE id = %(message_id)s
 """
 
-# Which tools the answer used (seed 001).
+# Which tools the answer used.
 INSERT_TOOLS_USED = """
 INSERT INTO messages (conversation_id, role, content, reply_to_id, position)
 VALUES (%(conversation_id)s, 'system', %(content)s, %(message_id)s,
@@ -153,30 +172,15 @@ WHERE id = ANY(%(memory_ids)s) AND (telegram_user_id, thread_id) =
 
 # The sources of a stored answer.
 SELECT_SOURCES = """
-SELECT s.number, coalesce('msg-' || s.message_id, q.uid, ''),
-       coalesce(nullif(q.quote, ''), f.text, message_text(m.content), ''),
-       coalesce(m.said_at, q.said_at, a.created_at), s.message_id, s.memory_id
+SELECT s.number, coalesce('msg-' || s.message_id, f.uid, ''),
+       coalesce(nullif(f.quote, ''), f.text, message_text(m.content), ''),
+       coalesce(m.said_at, f.said_at, a.created_at), s.message_id, s.memory_id
 FROM answer_sources s
 JOIN messages a ON a.id = s.answer_id AND a.conversation_id = %(conversation_id)s
 LEFT JOIN messages m ON m.id = s.message_id
-LEFT JOIN memories f ON f.id = s.memory_id
-LEFT JOIN LATERAL (SELECT uid, said_at, quote FROM memory_sources WHERE memory_id = s.memory_id
-                   ORDER BY said_at DESC, id DESC LIMIT 1) AS q ON true
+LEFT JOIN memories_with_source f ON f.id = s.memory_id
 WHERE s.answer_id = %(answer_id)s AND num_nonnulls(s.message_id, s.memory_id) > 0
 ORDER BY s.number
-"""
-
-# One row per model call; the owner is the conversation's.
-INSERT_USAGE = """
-INSERT INTO model_usage (telegram_user_id, purpose, model, prompt_tokens, cached_tokens,
-                         completion_tokens, duration_ms)
-SELECT c.telegram_user_id, u.purpose, u.model, u.prompt_tokens, u.cached_tokens,
-       u.completion_tokens, u.duration_ms
-FROM conversations c,
-     unnest(%(purpose)s::text[], %(model)s::text[], %(prompt)s::int[], %(cached)s::int[],
-            %(completion)s::int[], %(duration)s::int[])
-         AS u (purpose, model, prompt_tokens, cached_tokens, completion_tokens, duration_ms)
-WHERE c.id = %(conversation_id)s
 """
 
 # The user stopped the answer to this message.
@@ -199,10 +203,13 @@ WITH delivered AS (
     UPDATE messages SET delivered_at = now(), delivered_parts = %(parts)s
     WHERE id = %(answer_id)s AND conversation_id = %(conversation_id)s
 )
-UPDATE telegram_updates SET handled_at = now(), outcome = 'done', payload = '{}'
+UPDATE telegram_updates SET handled_at = now(), outcome = %(outcome)s, payload = '{}'
 FROM (SELECT set_config('synchronous_commit', 'off', true)) AS without_waiting
 WHERE id = %(update)s
 """
+
+# The same, and the memory is asked to take the turn in.
+UPDATE_DELIVERED_AND_INDEX = UPDATE_DELIVERED + "RETURNING (" + DEFER_INDEXING + ")"
 
 # The user stopped the delivery of the answer to a stored update's message: what has arrived of it
 # is all that he gets.
@@ -263,13 +270,16 @@ class TurnRepository:
         """Use ``client``, which someone else opens and closes."""
         self._client = client
 
-    def find_answer(self, conversation_id: UUID, message_id: int) -> StoredAnswer | None:
+    def find_answer(
+        self, conversation_id: UUID, message_id: int, *, within: Transaction | None = None
+    ) -> StoredAnswer | None:
         """The stored answer to a user message, or None."""
-        row = self._client.fetch_one(SELECT_ANSWER, _ids(conversation_id, message_id))
+        on = within or self._client
+        row = on.fetch_one(SELECT_ANSWER, _ids(conversation_id, message_id))
         if row is None:
             return None
         answer = {"answer_id": row[0], "conversation_id": str(conversation_id)}
-        sources = self._client.fetch_all(SELECT_SOURCES, answer)
+        sources = on.fetch_all(SELECT_SOURCES, answer)
         return replace(StoredAnswer(*row), sources=tuple(AnswerSource(*s) for s in sources))
 
     def save_answer(self, answer: NewAnswer) -> StoredAnswer:
@@ -313,16 +323,24 @@ class TurnRepository:
     def mark_delivered(
         self, conversation_id: UUID, answer_id: int, *, parts: int = 1, update: int | None = None
     ) -> None:
-        """The user has the answer; the stored update ``update`` (its row id) is done."""
-        self._client.execute(
-            UPDATE_DELIVERED,
-            {
-                "conversation_id": str(conversation_id),
-                "answer_id": answer_id,
-                "parts": parts,
-                "update": update,
-            },
-        )
+        """The user has the answer; the stored update ``update`` (its row id) is done.
+
+        With an update the memory's job is deferred too, if none waits.
+        """
+        outcome: Outcome = "done"
+        delivered = {
+            "conversation_id": str(conversation_id),
+            "answer_id": answer_id,
+            "parts": parts,
+            "update": update,
+            "outcome": outcome,
+        }
+        try:
+            self._client.execute(UPDATE_DELIVERED_AND_INDEX, delivered | INDEXING)
+        except StorageRejectedError as error:
+            if error.sqlstate != UNIQUE_VIOLATION:
+                raise
+            self._client.execute(UPDATE_DELIVERED, delivered)  # another turn was faster
 
     def mark_delivered_parts(self, conversation_id: UUID, answer_id: int, parts: int) -> None:
         """The first ``parts`` Telegram messages of the answer have arrived."""
@@ -331,9 +349,11 @@ class TurnRepository:
             {"conversation_id": str(conversation_id), "answer_id": answer_id, "parts": parts},
         )
 
-    def mark_stopped(self, conversation_id: UUID, message_id: int) -> None:
+    def mark_stopped(
+        self, conversation_id: UUID, message_id: int, *, within: Transaction | None = None
+    ) -> None:
         """The user stopped the answer to this message before it began."""
-        self._client.execute(UPDATE_STOPPED, _ids(conversation_id, message_id))
+        (within or self._client).execute(UPDATE_STOPPED, _ids(conversation_id, message_id))
 
     def mark_delivery_stopped(self, update: int) -> None:
         """The user stopped what waited to be sent for the stored update (its row id)."""
@@ -355,16 +375,17 @@ class TurnRepository:
             UPDATE_STREAM_MESSAGE, {**parameters, "telegram_message_id": telegram_message_id}
         )
 
-    def find_stream_message(self, conversation_id: UUID, message_id: int) -> int | None:
+    def find_stream_message(
+        self, conversation_id: UUID, message_id: int, *, within: Transaction | None = None
+    ) -> int | None:
         """The group message that already shows a part of the answer, or None."""
-        row = self._client.fetch_one(SELECT_STREAM_MESSAGE, _ids(conversation_id, message_id))
+        ids = _ids(conversation_id, message_id)
+        row = (within or self._client).fetch_one(SELECT_STREAM_MESSAGE, ids)
         return row[0] if row else None
 
-    def was_newest_stopped(self, telegram_user_id: int, thread_id: int) -> bool:
+    def was_newest_stopped(self, owner: Owner) -> bool:
         """Whether the answer to the owner's newest message was stopped."""
-        row = self._client.fetch_one(
-            SELECT_NEWEST_STOPPED, {"owner": telegram_user_id, "thread_id": thread_id}
-        )
+        row = self._client.fetch_one(SELECT_NEWEST_STOPPED, owner.columns())
         return bool(row and row[0])
 
 
@@ -373,15 +394,14 @@ def _save_answer(transaction: Transaction, answer: NewAnswer) -> StoredAnswer | 
     ids = _ids(answer.conversation_id, answer.message_id)
     text = storable(answer.text)
     values = {"content": text, "asks": answer.asks, "is_private": answer.is_private}
-    row = transaction.fetch_one(INSERT_ANSWER, ids | values)
+    usage = _usage_columns(answer.conversation_id, answer.usage)
+    row = transaction.fetch_one(INSERT_ANSWER, ids | values | usage)
     if row is None:
         earlier = transaction.fetch_one(SELECT_ANSWER, ids)
         return StoredAnswer(*earlier) if earlier else None
     if answer.tools:
         tools = f"Tools used: {', '.join(answer.tools)}"
         transaction.execute(INSERT_TOOLS_USED, {**ids, "content": storable(tools)})
-    if answer.usage:
-        transaction.execute(INSERT_USAGE, _usage_columns(answer.conversation_id, answer.usage))
     if answer.stopped:
         transaction.execute(UPDATE_STOPPED, ids)
     if answer.sources:

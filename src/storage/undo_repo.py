@@ -1,23 +1,71 @@
-"""Taking a forgetting back, as long as it can be."""
+"""Undo: of a replacement at any time, of a forgetting as long as it can be taken back."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from src.storage.forgetting_repo import (
-    DELETE_SUMMARIES,
-    Change,
-    set_quote,
-    set_text,
-)
+from src.storage.forgetting_repo import DELETE_SUMMARIES, Change, set_quote, set_text
 from src.storage.owner import Owner
 from src.storage.pg_client import Transaction
 from src.storage.purge_repo import UNDO_SECONDS
 from src.storage.search_index_repo import NewDocument, add_documents, reset_vectors, reword
 from src.storage.tool_result_repo import DELETE_RESULTS
+
+
+class Undone(NamedTuple):
+    """What was taken back.
+
+    Attributes:
+        text: The fact that is not believed any more; None when a forgetting was taken back.
+        restored: What holds, or is known, again.
+    """
+
+    text: str | None
+    restored: list[str]
+
+
+# The last change that can be taken back: of facts that replaced others, or one certain of them,
+# and of forgettings; in a group of what the one who asks told, or wanted forgotten, himself.
+SELECT_LAST = """
+SELECT 'replacement' AS kind, f.id, f.text, max(old.retired_at) AS at
+FROM memories f JOIN memories old ON old.superseded_by = f.id
+WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s AND f.retired_at IS NULL
+  AND (%(memory_id)s::bigint IS NULL OR f.id = %(memory_id)s)
+  AND (f.speaker_id IS NULL OR f.speaker_id = %(asker)s)
+  AND old.retired_reason = 'replaced'
+  AND old.telegram_user_id = %(owner)s AND old.thread_id = %(thread_id)s
+GROUP BY f.id, f.text
+UNION ALL
+SELECT 'forgetting', id, NULL, created_at FROM forgettings
+WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s AND %(memory_id)s::bigint IS NULL
+  AND created_at > now() - make_interval(secs => %(seconds)s)
+  AND (kept ->> 'asked_by' IS NULL OR kept ->> 'asked_by' = %(asker)s::text)
+ORDER BY at DESC, kind DESC, id DESC LIMIT 1
+"""
+
+# The facts that another one replaced hold again, until the end that they had before; one that
+# was told anew meanwhile holds already.
+RESTORE_REPLACED = """
+UPDATE memories f SET retired_at = NULL, retired_reason = NULL, superseded_by = NULL,
+       updated_at = now(),
+       valid_until = nullif(valid_until, (SELECT said_at FROM memory_sources
+                                          WHERE memory_id = %(memory_id)s ORDER BY id LIMIT 1))
+WHERE superseded_by = %(memory_id)s AND retired_reason = 'replaced'
+  AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+  AND NOT EXISTS (SELECT 1 FROM memories living
+                  WHERE living.content_hash = f.content_hash AND living.retired_at IS NULL
+                    AND living.telegram_user_id = %(owner)s AND living.thread_id = %(thread_id)s)
+RETURNING text
+"""
+
+# The fact that replaced them is not believed any more; it stays, so that a replay of its message
+# does not bring it back.
+RETIRE_UNDONE = """
+UPDATE memories SET retired_at = now(), retired_reason = 'undone'
+WHERE id = %(memory_id)s AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+"""
 
 # A forgetting that can still be taken back, once; in a group by the member who wanted it.
 TAKE_FORGETTING = """
@@ -70,9 +118,7 @@ ON CONFLICT DO NOTHING
 
 # Facts that came back and are not in the search.
 SELECT_UNINDEXED_FACTS = """
-SELECT f.id, f.text, f.relation,
-       coalesce((SELECT max(said_at) FROM memory_sources s WHERE s.memory_id = f.id), f.created_at)
-FROM memories f
+SELECT f.id, f.text, f.relation, f.said_at FROM memories_with_source f
 WHERE f.id = ANY(%(facts)s) AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
   AND NOT EXISTS (SELECT 1 FROM search_documents d WHERE d.memory_id = f.id)
 """
@@ -85,18 +131,9 @@ WHERE m.id = ANY(%(ids)s) AND c.id = m.conversation_id
   AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
 """
 
-# The newest forgetting that can be taken back, and when it was.
-SELECT_LAST = """
-SELECT id, created_at FROM forgettings
-WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
-  AND created_at > now() - make_interval(secs => %(seconds)s)
-  AND (kept ->> 'asked_by' IS NULL OR kept ->> 'asked_by' = %(asker)s::text)
-ORDER BY id DESC LIMIT 1
-"""
-
 
 class UndoRepository:
-    """Restores what was forgotten; the methods block (see ``PgClient.run``)."""
+    """Takes back; the methods block (see ``PgClient.run``)."""
 
     def __init__(
         self,
@@ -107,22 +144,37 @@ class UndoRepository:
         self._terms = terms
         self._fact_terms = fact_terms
 
-    def find_last(
-        self, transaction: Transaction, owner: Owner, asker: int | None = None
-    ) -> tuple[int, datetime] | None:
-        """The number and the time of the newest forgetting that ``asker`` can take back."""
-        parameters = {**owner.columns(), "seconds": UNDO_SECONDS, "asker": asker}
-        row = transaction.fetch_one(SELECT_LAST, parameters)
-        return (int(row[0]), row[1]) if row else None
+    def undo(
+        self,
+        transaction: Transaction,
+        owner: Owner,
+        memory_id: int | None = None,
+        asker: int | None = None,
+    ) -> Undone | None:
+        """Take the last change back, or the replacement by ``memory_id``; None: there is none.
 
-    def restore(
+        In a group only what ``asker`` told, or wanted forgotten, himself.
+        """
+        change = {**owner.columns(), "memory_id": memory_id, "asker": asker}
+        row = transaction.fetch_one(SELECT_LAST, {**change, "seconds": UNDO_SECONDS})
+        if row is None:
+            return None
+        kind, number, text, _ = row
+        if kind == "forgetting":
+            return self.undo_forgetting(transaction, owner, number, asker)
+        change["memory_id"] = number
+        transaction.execute(RETIRE_UNDONE, change)
+        restored = transaction.fetch_all(RESTORE_REPLACED, change)
+        return Undone(text, [str(text) for (text,) in restored])
+
+    def undo_forgetting(
         self,
         transaction: Transaction,
         owner: Owner,
         number: int,
         asker: int | None = None,
-    ) -> list[str] | None:
-        """Take a forgetting back; the texts that are known again, None when it is too late.
+    ) -> Undone | None:
+        """Take a forgetting back; None when it is too late.
 
         Args:
             transaction: The caller's.
@@ -151,7 +203,7 @@ class UndoRepository:
             set_quote(transaction, owner, source, before)
         self._restore_messages(transaction, owner, kept["messages"])
         transaction.execute(DELETE_RESULTS, owner.columns())
-        return [str(text) for text in kept["texts"]]
+        return Undone(None, [str(text) for text in kept["texts"]])
 
     def _restore_messages(
         self, transaction: Transaction, owner: Owner, messages: Sequence[Any]

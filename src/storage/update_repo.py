@@ -8,14 +8,29 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from src.errors import StorageRejectedError
-from src.storage.pg_client import PgClient
+from src.errors import ConversationGoneError, QuestionMovedError, StorageRejectedError
+from src.storage.pg_client import PgClient, Transaction
 from src.storage.pg_connection import PATIENT
 from src.storage.prepared import PreparedStatement
 from src.storage.user_settings_repo import Mode
 
 UpdateKind = Literal[
     "message", "media", "command", "new", "stop", "edit", "callback", "member", "refused", "other"
+]
+# How an update ended, one word or two for the operator.
+Outcome = Literal[
+    "done",
+    "left to a later message",
+    "left to another of the album",
+    "stopped",
+    "wiped",
+    "failed",
+    "ignored",
+    "refused",
+    "refused silently",
+    "chat unavailable",
+    "put aside",
+    "erased",
 ]
 # Kinds whose arrival ends the wait for an answer to what was said before them.
 ANSWERED_LATER: tuple[UpdateKind, ...] = ("message", "new", "stop")
@@ -88,6 +103,19 @@ class WaitingUpdate:
         sent = self.payload.get("message") or self.payload.get("callback_query") or {}
         sender = sent.get("from", {})
         return sender.get("language_code") if isinstance(sender, dict) else None
+
+
+@dataclass(frozen=True)
+class Behind:
+    """What waits behind an update in its chat.
+
+    Attributes:
+        newer: The next one that will be answered instead of it, if any.
+        is_ended: Whether /new or /stop is among them.
+    """
+
+    newer: UpdateKind | None = None
+    is_ended: bool = False
 
 
 # A batch of updates, each with its jobs, in one statement: either all of it is there or nothing.
@@ -209,11 +237,22 @@ SELECT_PUT_ASIDE = SELECT_WAITING.replace("u.handled_at IS NULL", "u.outcome = '
 
 # Whether something newer of the same chat waits that will be answered (or wipes it all).
 SELECT_NEWER = """
-SELECT u.kind FROM telegram_updates u
-WHERE u.bot_id = %(bot_id)s AND u.chat_id = %(chat_id)s AND u.thread_id = %(thread_id)s
-  AND u.id > %(update)s AND u.handled_at IS NULL AND u.kind = ANY(%(kinds)s)
-  AND (%(media_group_id)s::text IS NULL OR u.media_group_id = %(media_group_id)s)
-ORDER BY u.id LIMIT 1
+SELECT n.kind FROM telegram_updates u JOIN telegram_updates n
+    ON n.bot_id = u.bot_id AND n.chat_id = u.chat_id AND n.thread_id = u.thread_id AND n.id > u.id
+WHERE u.id = %(update)s AND n.handled_at IS NULL AND n.kind = ANY(%(kinds)s)
+  AND (NOT %(same_album)s OR n.media_group_id = u.media_group_id)
+ORDER BY n.id LIMIT 1
+"""
+
+# An update that is being handled, which no erasure touches before the transaction ends (one that
+# is under way is waited for), and what comes after it in its chat.
+HOLD_UPDATE = """
+SELECT u.revision, behind.kinds[1], behind.kinds && ARRAY['new', 'stop']
+FROM telegram_updates u CROSS JOIN LATERAL (
+    SELECT array_agg(n.kind ORDER BY n.id) AS kinds FROM telegram_updates n
+    WHERE n.bot_id = u.bot_id AND n.chat_id = u.chat_id AND n.thread_id = u.thread_id
+      AND n.id > u.id AND n.handled_at IS NULL AND n.kind = ANY(%(kinds)s)) AS behind
+WHERE u.id = %(update)s AND u.handled_at IS NULL FOR SHARE OF u
 """
 
 # The update is done; its words are in ``messages`` now, or nowhere.
@@ -341,24 +380,30 @@ class UpdateRepository:
 
     def find_newer(
         self,
-        update: WaitingUpdate,
+        update: int,
         *,
         kinds: Sequence[UpdateKind] = ANSWERED_LATER,
         same_album: bool = False,
     ) -> UpdateKind | None:
         """The kind of the next waiting update of the chat, of the given kinds, or None."""
-        row = self._client.fetch_one(
-            SELECT_NEWER,
-            {
-                "bot_id": update.bot_id,
-                "chat_id": update.chat_id,
-                "thread_id": update.thread_id,
-                "update": update.id,
-                "kinds": list(kinds),
-                "media_group_id": update.media_group_id if same_album else None,
-            },
-        )
+        parameters = {"update": update, "kinds": list(kinds), "same_album": same_album}
+        row = self._client.fetch_one(SELECT_NEWER, parameters)
         return row[0] if row else None
+
+    def hold(self, transaction: Transaction, update: int, revision: int) -> Behind:
+        """Keep an update as it was read until the transaction ends; returns what comes after it.
+
+        Raises:
+            ConversationGoneError: It is handled, or was erased.
+            QuestionMovedError: An erasure changed it since; it is to be read again.
+        """
+        parameters = {"update": update, "kinds": list(ANSWERED_LATER)}
+        row = transaction.fetch_one(HOLD_UPDATE, parameters)
+        if row is None:
+            raise ConversationGoneError("the update is gone")
+        if row[0] != revision:
+            raise QuestionMovedError("the update was changed while it was handled")
+        return Behind(row[1], bool(row[2]))
 
     def list_interruptible(
         self, lock: str, *, before: int, draft_id: int | None = None
@@ -380,8 +425,8 @@ class UpdateRepository:
             for job, runs, update in self._client.fetch_all(SELECT_INTERRUPTIBLE, parameters)
         ]
 
-    def mark_handled(self, update: int, outcome: str) -> None:
-        """The update is done; ``outcome`` is one word for the operator."""
+    def mark_handled(self, update: int, outcome: Outcome) -> None:
+        """The update is done, and its words are gone from it."""
         self._client.execute(UPDATE_HANDLED, {"update": update, "outcome": outcome})
 
     def count_refusal(self, update: int) -> int:
@@ -389,7 +434,7 @@ class UpdateRepository:
         row = self._client.fetch_one(COUNT_REFUSAL, {"update": update})
         return int(row[0]) if row else 0
 
-    def mark_chat_handled(self, bot_id: int, chat_id: int, outcome: str) -> int:
+    def mark_chat_handled(self, bot_id: int, chat_id: int, outcome: Outcome) -> int:
         """Everything that waits in a chat is done; returns how many updates that were."""
         parameters = {"bot_id": bot_id, "chat_id": chat_id, "outcome": outcome}
         return self._client.execute(UPDATE_CHAT_HANDLED, parameters)

@@ -13,7 +13,7 @@ from aiogram.types import CallbackQuery, InlineKeyboardButton, InlineKeyboardMar
 from babel.dates import format_date, format_skeleton
 from pydantic import Field
 
-from src.storage.memory_shelf_repo import message_number
+from src.storage.memory_rows import message_number
 from src.storage.turn_repo import AnswerSource, StoredAnswer
 from src.texts import Language, say
 from src.time_zones import local_time

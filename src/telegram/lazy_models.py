@@ -17,9 +17,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-_original = BaseModel.model_rebuild.__func__  # type: ignore[attr-defined]
-_namespace: dict[str, Any] = {}
-_importing = False
+_rebuild = BaseModel.model_rebuild.__func__  # type: ignore[attr-defined]
 _kept: list[type[BaseModel]] = []
 
 
@@ -27,10 +25,20 @@ def import_aiogram() -> None:
     """Import aiogram with its models deferred; does nothing when it is imported already."""
     if "aiogram" in sys.modules:
         return
-    BaseModel.model_rebuild = classmethod(_model_rebuild)  # type: ignore[method-assign,assignment]
-    with _deferred():
+    with _deferred() as names:
         import aiogram.methods
         import aiogram.types  # noqa: F401
+    from aiogram.client.context_controller import BotContextController
+    from aiogram.methods import Response
+
+    def model_rebuild(cls: type[BaseModel], /, **options: Any) -> bool | None:
+        """``BaseModel.model_rebuild``, with the names that aiogram's import knew."""
+        options["_types_namespace"] = options.get("_types_namespace") or names
+        rebuilt: bool | None = _rebuild(cls, **options)
+        return rebuilt
+
+    for base in (BotContextController, Response):  # of all types and methods, and of the answers
+        base.model_rebuild = classmethod(model_rebuild)  # type: ignore[method-assign,assignment]
 
 
 def build_models(*results: Any) -> None:
@@ -52,34 +60,20 @@ def build_models(*results: Any) -> None:
 
 
 @contextmanager
-def _deferred() -> Iterator[None]:
-    global _importing
-    _importing = True
+def _deferred() -> Iterator[dict[str, Any]]:
+    """Nothing of aiogram is built meanwhile; yields the names with which it was to be."""
+    names: dict[str, Any] = {}
+
+    def model_rebuild(cls: type[BaseModel], /, **options: Any) -> bool | None:
+        if not cls.__module__.startswith("aiogram."):
+            rebuilt: bool | None = _rebuild(cls, **options)
+            return rebuilt
+        names.update(options.get("_types_namespace") or {})
+        return None
+
+    pydantic_s = BaseModel.__dict__["model_rebuild"]
+    BaseModel.model_rebuild = classmethod(model_rebuild)  # type: ignore[method-assign,assignment]
     try:
-        yield
+        yield names
     finally:
-        _importing = False
-
-
-def _model_rebuild(
-    cls: type[BaseModel],
-    *,
-    force: bool = False,
-    raise_errors: bool = True,
-    _parent_namespace_depth: int = 2,
-    _types_namespace: Any = None,
-) -> bool | None:
-    """``BaseModel.model_rebuild``: later during aiogram's import, with its names afterwards."""
-    if cls.__module__.startswith("aiogram."):
-        if _importing:
-            _namespace.update(_types_namespace or {})
-            return None
-        _types_namespace = _types_namespace or _namespace
-    rebuilt: bool | None = _original(
-        cls,
-        force=force,
-        raise_errors=raise_errors,
-        _parent_namespace_depth=_parent_namespace_depth + 1,
-        _types_namespace=_types_namespace,
-    )
-    return rebuilt
+        BaseModel.model_rebuild = pydantic_s  # type: ignore[method-assign]

@@ -12,7 +12,7 @@ from uuid import UUID
 from src.application import Core, build_core
 from src.config import Settings
 from src.gate.voices import TYPED, Voice
-from src.services.agent_service import IncomingMessage, Turn
+from src.services.turn import IncomingMessage, Turn
 from src.services.turn_control import TurnControl
 from src.storage.conversation_repo import TelegramOrigin, set_conversation_repo_factory
 from src.storage.embedding_repo import EmbeddingModel

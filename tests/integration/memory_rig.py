@@ -17,7 +17,7 @@ from uuid import UUID, uuid4
 
 from src.facts.fact import Fact
 from src.memory.writer import Outcome, Said
-from src.services.agent_service import IncomingMessage, Turn
+from src.services.turn import IncomingMessage, Turn
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
 from src.storage.turn_repo import StoredAnswer

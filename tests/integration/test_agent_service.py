@@ -16,9 +16,10 @@ from src.graph.conversation_state import ConversationState, TurnContext
 from src.graph.nodes.init_state import init_state
 from src.llm.prompts.assistant import SYSTEM_PROMPT
 from src.llm.tokens import TokenCounter
-from src.storage.conversation_repo import HistoryMessage, Role
+from src.storage.conversation_repo import HistoryMessage, Role, TelegramOrigin
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
+from src.storage.update_repo import NewUpdate
 from src.texts import Language, say
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.agent_rig import NOON, USER, Rig, Watcher, open_rig
@@ -201,26 +202,43 @@ async def test_messages_before_the_window_are_not_rendered() -> None:
     ]
 
 
-async def count_statements(rig: Rig, text: str, **changes: Any) -> int:
-    """What one turn asks of the database while the operator's settings are fresh."""
+async def count_work(rig: Rig, text: str, **changes: Any) -> tuple[int, int]:
+    """The statements and transactions of one turn while the operator's settings are fresh."""
     await rig.core.memory.memories.settings()
-    before = rig.client.statements
+    before = rig.client.statements, rig.client.transactions
     await rig.ask(text, **changes)
-    return rig.client.statements - before
+    return rig.client.statements - before[0], rig.client.transactions - before[1]
 
 
-async def test_a_plain_turn_takes_eight_statements_and_one_model_call(rig: Rig) -> None:
-    """The conversation, the message, the last 30; key facts, search; answer, usage, delivery."""
-    counts = [await count_statements(rig, text) for text in ("раз", "два", "три")]
-    assert counts == [9, 8, 8], "the first makes the conversation"
+async def test_a_plain_turn_takes_seven_statements_and_one_model_call(rig: Rig) -> None:
+    """The conversation, the message, the last 30; key facts, search; answer, delivery."""
+    counts = [await count_work(rig, text) for text in ("раз", "два", "три")]
+    assert counts == [(8, 5), (7, 5), (7, 5)], "the first makes the conversation"
     assert rig.model.request_count == 3
     assert rig.model.embedding_requests == [], "the embeddings are made in this process"
+
+
+async def test_a_turn_in_telegram_takes_nine_statements_in_six_transactions(rig: Rig) -> None:
+    """The update is read before the turn, and kept while its message is stored."""
+    await rig.ask("раз")
+    updates = rig.core.updates
+    updates.store(42, [NewUpdate(1, "message", {}, chat_id=USER, user_id=USER, message_id=1)])
+    [(update,)] = rig.rows("SELECT id FROM telegram_updates")
+    await rig.core.memory.memories.settings()
+    before = rig.client.statements, rig.client.transactions
+    assert updates.find_waiting(update) is not None
+    await rig.ask("два", origin=TelegramOrigin(42, USER, 1, USER, update=update))
+    assert (rig.client.statements - before[0], rig.client.transactions - before[1]) == (9, 6)
+    assert rig.rows("SELECT outcome FROM telegram_updates") == [("done",)]
+    assert rig.rows(
+        "SELECT task_name FROM procrastinate_jobs WHERE task_name <> 'handle_update'"
+    ) == [("index_messages",)]
 
 
 async def test_a_turn_of_a_long_conversation_reads_the_summaries_too(rig: Rig) -> None:
     conversation = rig.core.conversations.get_or_create_conversation(USER)
     rig.fill(conversation, *[("user", f"сообщение {number}") for number in range(100)])
-    assert [await count_statements(rig, "раз"), await count_statements(rig, "два")] == [9, 9]
+    assert [await count_work(rig, "раз"), await count_work(rig, "два")] == [(8, 5), (8, 5)]
 
 
 async def test_a_strict_question_about_nothing_known_takes_one_model_call(rig: Rig) -> None:
@@ -228,7 +246,7 @@ async def test_a_strict_question_about_nothing_known_takes_one_model_call(rig: R
     asks = {"intent": "solve", "facts": [], "query": "имя"}
     rig.model.queue(*[Reply(tool_calls=[("Understanding", asks)])] * 2)
     text = "как меня зовут?"
-    assert [await count_statements(rig, text, mode="strict") for _ in range(2)] == [9, 8]
+    assert [await count_work(rig, text, mode="strict") for _ in range(2)] == [(8, 5), (7, 5)]
     assert rig.model.request_count == 2
     assert rig.stored()[-1] == ("assistant", say("strict_unknown", "ru"))
 

@@ -15,12 +15,11 @@ from src.graph.main_graph import Models, build_graph
 from src.llm.tokens import TokenCounter
 from src.memory_core import build_caller
 from src.metrics import Metrics
-from src.services.agent_service import MAX_STEPS, AgentService, TurnStores
+from src.services.agent_service import MAX_STEPS, AgentService
 from src.services.tool_history_service import ToolHistoryService
-from src.storage.erasure_repo import ErasureRepository
-from src.storage.memory_job_repo import MemoryJobRepository
 from src.storage.pg_client import PgClient
-from src.storage.tool_result_repo import ToolResult, ToolResultRepository
+from src.storage.repositories import Repositories
+from src.storage.tool_result_repo import ToolResultRepository
 from src.texts import Language, say
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.agent_rig import NOON, USER, Rig, incoming, open_rig
@@ -219,15 +218,7 @@ def agent_with(rig: Rig, *tools: BaseTool) -> AgentService:
         context_size=core.settings.llm_context_size,
     )
     return AgentService(
-        rig.client,
-        TurnStores(
-            core.conversations,
-            core.turns,
-            core.memory.history,
-            MemoryJobRepository(rig.client),
-            core.memory.settings,
-            ErasureRepository(rig.client),
-        ),
+        Repositories.on(rig.client),
         build_graph(models, tools, core.memory.memories, wrap_tool_call=history.record),
         core.memory.memories,
         tool_history=history,
@@ -310,9 +301,12 @@ async def test_tool_calls_are_recorded_with_their_results_and_cleared_by_new(rig
         rig.model.queue(Reply(tool_calls=[call]), "нет")
         await rig.ask("где кот?", user)
     turn = await rig.begin("ещё")
-    [result] = ToolResultRepository(rig.client).list_newest(turn.conversation_id)
-    expected = ToolResult(call[0], call[1], '{"memories": []}', result.duration_ms, None)
-    assert result == expected and result.duration_ms >= 0
+    [(*result, duration_ms)] = rig.rows(
+        "SELECT name, arguments, result, error, duration_ms FROM tool_results"
+        " WHERE conversation_id = %(id)s",
+        id=str(turn.conversation_id),
+    )
+    assert result == [*call, '{"memories": []}', None] and duration_ms >= 0
 
     await rig.core.agent.start_new_conversation(USER)
     left = rig.rows(

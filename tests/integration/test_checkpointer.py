@@ -16,8 +16,8 @@ from src.graph.main_graph import Graph, Models, build_graph, checkpoint_serde
 from src.graph.tools.save_user_fact import build_save_user_fact
 from src.llm.prompts.assistant import SYSTEM_PROMPT
 from src.memory_core import build_caller
-from src.services.agent_service import Turn
 from src.services.tool_history_service import ToolHistoryService
+from src.services.turn import Turn
 from src.storage.pg_client import PgClient
 from src.storage.tool_result_repo import ToolResultRepository
 from src.texts import say

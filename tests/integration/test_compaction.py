@@ -8,7 +8,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import pytest
@@ -19,18 +19,20 @@ from src.llm.prompts.summary import MAX_SUMMARY, MERGE_PROMPT, SUMMARY_PROMPT
 from src.memory.window import window_start
 from src.memory_core import build_caller
 from src.services.compaction_service import CompactionService, first_gap, shortened
-from src.services.digest_stores import DigestStores
-from src.services.history_reader import HistoryReader, Past
-from src.storage.extraction_repo import ExtractionRepository
 from src.storage.global_settings_repo import GlobalSettingsRepository
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
+from src.storage.repositories import Repositories
 from src.storage.summary_repo import Summary, SummaryRepository
-from src.storage.turn_repo import TurnRepository
 from tests.fakes.openai_server import ChatRequest, Reply, text_of
 from tests.integration.agent_rig import USER, Rig, open_rig
 
 LABEL = "[Текущее время: 2026-11-21 12:05]"
+
+
+class Past(NamedTuple):
+    start: int
+    summaries: tuple[str, ...]
 
 
 class Talk:
@@ -51,14 +53,9 @@ class Talk:
     ) -> CompactionService:
         """A compaction of its own, as another process would have."""
         client = client or self.rig.client
-        stores = DigestStores(
-            client,
-            SummaryRepository(client),
-            ExtractionRepository(client),
-            TurnRepository(client),
-            GlobalSettingsRepository(client),
+        return CompactionService(
+            Repositories.on(client), caller or build_caller(self.rig.core.settings)
         )
-        return CompactionService(stores, caller or build_caller(self.rig.core.settings))
 
     def add(self, count: int = 1) -> None:
         """The next messages: question, answer, question, answer, ..."""
@@ -81,12 +78,15 @@ class Talk:
         return [(summary.first_position, summary.last_position) for summary in self.summaries()]
 
     def past(self) -> Past:
-        """What a turn would read now."""
+        """What a turn would read now: where its window starts, and the summaries before that."""
         client = self.rig.client
-        settings = GlobalSettingsRepository(client)
-        return HistoryReader(
-            self.rig.core.conversations, SummaryRepository(client), settings
-        ).read(self.id)
+        settings = GlobalSettingsRepository(client).get()
+        last = self.rig.core.conversations.load_last_messages(self.id)[-1]["position"]
+        start = window_start(last, step=settings.history_step)
+        shown = SummaryRepository(client).list_shown(
+            self.id, start, limit=settings.summaries_shown
+        )
+        return Past(start, tuple(summary.content for summary in shown))
 
     def documents(self) -> list[int]:
         """The summaries that the search knows."""
@@ -235,7 +235,7 @@ async def test_between_two_steps_of_the_window_the_shown_summaries_stay(
 ) -> None:
     """Else the provider's cache would lose the whole history with them."""
     chance = random.Random(5)
-    before = Past((), 1, ())
+    before = Past(1, ())
     while talk.last < 300:
         talk.add()
         past = talk.past()

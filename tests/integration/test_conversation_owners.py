@@ -13,6 +13,7 @@ from src.facts.fact import Fact
 from src.language.terms import terms
 from src.llm.model_usage import ModelUsage
 from src.memory.forgetter import Forgetter
+from src.memory.writer import fact_terms
 from src.storage.conversation_repo import (
     KEEP_UNREAD,
     ConversationRepository,
@@ -21,9 +22,9 @@ from src.storage.conversation_repo import (
 from src.storage.erasure_repo import ErasureRepository
 from src.storage.extraction_repo import ExtractionRepository
 from src.storage.forgetting_repo import ForgettingRepository, Notice
+from src.storage.locks import lock_facts
 from src.storage.memory_repo import MemoryRepository
 from src.storage.memory_rows import NewMemory, Source
-from src.storage.memory_shelf_repo import MemoryShelfRepository
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, Transaction
 from src.storage.retrieval_repo import RetrievalRepository, SearchRequest
@@ -31,6 +32,7 @@ from src.storage.search_index_repo import NewDocument, SearchIndexRepository
 from src.storage.summary_repo import SummaryRepository
 from src.storage.tool_result_repo import ToolResult, ToolResultRepository
 from src.storage.turn_repo import AnswerSource, NewAnswer, TurnRepository
+from src.storage.undo_repo import Undone, UndoRepository
 from src.storage.user_settings_repo import UserSettingsRepository
 from tests.tables import ROWS_OF_OWNER, rows_of
 
@@ -104,7 +106,7 @@ def teach(client: PgClient, owner: Owner, message: int, text: str = "cats") -> i
     )
 
     def store(transaction: Transaction) -> int:
-        repository.lock(transaction, owner)
+        lock_facts(transaction, owner)
         return repository.add(transaction, owner, fact, None)
 
     return client.in_transaction(store)
@@ -150,12 +152,12 @@ def test_facts_survive_new_with_the_words_that_told_them(
     client: PgClient, repo: ConversationRepository
 ) -> None:
     fill(client, ME)
-    shelf = MemoryShelfRepository(client)
-    [before] = shelf.list_key_facts(Owner(ME))
+    memories = MemoryRepository(client)
+    [before] = memories.list_key_facts(Owner(ME))
     assert before.message_id is not None
     repo.create_new_conversation(ME)
-    assert shelf.list_key_facts(Owner(ME)) == [replace(before, message_id=None)]
-    source = shelf.find_source(Owner(ME), str(before.uid))
+    assert memories.list_key_facts(Owner(ME)) == [replace(before, message_id=None)]
+    source = memories.find_source(Owner(ME), before.uid)
     assert source is not None and (source.text, source.said_at) == ("cats", NOON)
     kinds = client.fetch_all("SELECT kind FROM search_documents")
     assert kinds == [("memory",)], "neither messages nor summaries are found any more"
@@ -206,7 +208,7 @@ def test_every_public_method_leaves_the_rows_of_another_owner_byte_identical(
     turns.set_stream_message(mine, question, 77)
     tools.add(mine, question, ToolResult("search", {}, "", 1))
     assert len(repo.load_last_messages(mine)) == 6
-    assert tools.clear(ME) == 2
+    assert tools.clear(Owner(ME)) == 2
     assert repo.clear_conversation_messages(mine) == 6
     assert repo.create_new_conversation(ME) != mine
     assert repo.migrate_owner(ME, -100) == 1
@@ -219,8 +221,8 @@ def test_every_method_of_the_memory_leaves_the_rows_of_another_owner_byte_identi
 ) -> None:
     mine, _theirs = fill(client, ME), fill(client, OTHER)
     before = rows_of(client.dsn, Owner(OTHER))
-    me, shelf, memories = Owner(ME), MemoryShelfRepository(client), MemoryRepository(client)
-    [old] = shelf.list_memories(me)
+    me, memories = Owner(ME), MemoryRepository(client)
+    [old] = memories.list_memories(me)
     said = repo.append_message(mine, "user", "the cat is Tom now")
     new = teach(client, me, said, "Tom")
 
@@ -231,9 +233,8 @@ def test_every_method_of_the_memory_leaves_the_rows_of_another_owner_byte_identi
         return memories.retire(transaction, me, [old.id], successor=new, reason="replaced")
 
     assert client.in_transaction(replace_fact) == 1
-    replaced = client.in_transaction(lambda t: shelf.find_replacement(t, me))
-    assert replaced is not None and replaced.text == "Tom"
-    assert client.in_transaction(lambda t: shelf.undo_replacement(t, me, replaced)) == ["cats"]
+    undoing = UndoRepository(terms, fact_terms)
+    assert client.in_transaction(lambda t: undoing.undo(t, me)) == Undone("Tom", ["cats"])
     assert client.in_transaction(lambda t: memories.retire_surplus(t, me, 0)) == 1
     assert index(client, me, mine) == 1
     assert ExtractionRepository(client).advance(mine, first=1, last=3)
@@ -282,7 +283,7 @@ def test_the_conversation_of_another_owner_protects_his_rows(
     assert turns.find_stream_message(mine, question[0]) is None
     forgetter = Forgetter(client, ForgettingRepository(terms))
     assert forgetter.forget(Owner(ME), [f"msg-{question[0]}"]).texts == ()
-    assert MemoryShelfRepository(client).find_source(Owner(ME), f"msg-{question[0]}") is None
+    assert MemoryRepository(client).find_source(Owner(ME), f"msg-{question[0]}") is None
     assert rows_of(client.dsn, Owner(OTHER)) == before
 
 

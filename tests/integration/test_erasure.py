@@ -13,9 +13,10 @@ import pytest
 
 from src.errors import ConversationGoneError, QuestionMovedError
 from src.facts.fact import Fact
-from src.services.agent_service import IncomingMessage
+from src.services.turn import IncomingMessage
 from src.storage.conversation_repo import KEEP_UNREAD, TelegramOrigin
 from src.storage.erasure_repo import ErasureRepository
+from src.storage.locks import lock_facts
 from src.storage.memory_repo import MemoryRepository
 from src.storage.memory_rows import NewMemory, Source
 from src.storage.owner import Owner
@@ -648,7 +649,7 @@ async def test_an_erasure_waits_for_a_fact_that_is_being_stored_and_takes_it_alo
         entities=[("qzanna", "qzanna", "object")],
     )
     with rig.client.transaction() as transaction:
-        memories.lock(transaction, GROUP)
+        lock_facts(transaction, GROUP)
         memories.add(transaction, GROUP, fact, None)
         erasing = asyncio.create_task(asyncio.to_thread(erase, rig))
         waiting = "SELECT 1 FROM pg_locks WHERE NOT granted"

@@ -23,17 +23,13 @@ from src.memory.forgetter import Forgetter
 from src.memory.memories import Forgetting, Memories
 from src.memory.writer import MemoryWriter, fact_terms
 from src.memory_core import build_caller
-from src.services.digest_stores import DigestStores
 from src.services.extraction_service import MAX_WINDOWS, ExtractionService
-from src.storage.extraction_repo import ExtractionRepository
 from src.storage.forgetting_repo import ForgettingRepository
 from src.storage.global_settings_repo import GlobalSettingsRepository
 from src.storage.memory_repo import MemoryRepository
-from src.storage.memory_shelf_repo import MemoryShelfRepository
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
-from src.storage.summary_repo import SummaryRepository
-from src.storage.turn_repo import TurnRepository
+from src.storage.repositories import Repositories
 from src.storage.undo_repo import UndoRepository
 from tests.fakes.openai_server import ChatRequest, Reply, text_of
 from tests.integration.agent_rig import USER, Rig, open_rig
@@ -67,17 +63,10 @@ class Talk:
         """Another process, which has not read the settings yet."""
         client, core = self.rig.client, self.rig.core
         settings = GlobalSettingsRepository(client)
-        stores = DigestStores(
-            client,
-            SummaryRepository(client),
-            ExtractionRepository(client),
-            TurnRepository(client),
-            settings,
-        )
         writer = MemoryWriter(client, MemoryRepository(client), core.memory.space, settings)
         memories = Memories(
             client,
-            MemoryShelfRepository(client),
+            MemoryRepository(client),
             Forgetting(
                 Forgetter(client, ForgettingRepository(terms)),
                 UndoRepository(terms, fact_terms),
@@ -87,7 +76,9 @@ class Talk:
             settings,
         )
         caller = build_caller(core.settings)
-        return ExtractionService(stores, memories, caller, time_zone="Europe/Moscow")
+        return ExtractionService(
+            Repositories.on(client), memories, caller, time_zone="Europe/Moscow"
+        )
 
     def say(self, text: str, role: str = "user", *, said_at: datetime = SAID_AT) -> int:
         """Store a message, with its label if it is the user's; returns its id."""

@@ -18,8 +18,8 @@ from src.llm.model_usage import ModelUsage
 from src.memory.writer import fact_terms
 from src.storage.conversation_repo import KEEP_UNREAD, ConversationRepository
 from src.storage.forgetting_repo import ForgettingRepository, Notice
+from src.storage.locks import lock_facts
 from src.storage.memory_repo import MemoryRepository, NewMemory, Source
-from src.storage.memory_shelf_repo import MemoryShelfRepository
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, Transaction
 from src.storage.retrieval_repo import RetrievalRepository, SearchRequest
@@ -87,7 +87,7 @@ class Group:
         )  # fmt: skip
 
         def store(transaction: Transaction) -> int:
-            self.memories.lock(transaction, self.owner)
+            lock_facts(transaction, self.owner)
             return self.memories.add(transaction, self.owner, fact, None)
 
         return self.client.in_transaction(store)
@@ -186,7 +186,7 @@ def test_what_both_chats_remember_is_one_memory_afterwards(
     assert new.texts() == [(1, "cats of old"), (2, "Purr old"), (3, "cats of new"),
                            (4, "Purr new")]  # fmt: skip
     assert new.spans() == [(1, 1, f"{OLD}:1-1"), (3, 3, f"{NEW}:1-1")]
-    facts = {fact.id: fact.text for fact in MemoryShelfRepository(client).list_memories(new.owner)}
+    facts = {fact.id: fact.text for fact in MemoryRepository(client).list_memories(new.owner)}
     assert facts == {before["fact"]: "old", after["fact"]: "new", before["common"]: "common"}
     sources = client.fetch_all(
         "SELECT message_id FROM memory_sources WHERE memory_id = %(id)s ORDER BY id",
@@ -289,7 +289,7 @@ def test_topics_move_each_to_its_own(client: PgClient) -> None:
     for thread, words in ((0, ["old0", "new0"]), (3, ["old3", "new3"]), (4, ["old4"]),
                           (5, ["new5"])):  # fmt: skip
         topic = Group(client, NEW, thread)
-        facts = MemoryShelfRepository(client).list_memories(topic.owner)
+        facts = MemoryRepository(client).list_memories(topic.owner)
         assert {fact.text for fact in facts} == {*words, "common"}
         assert [text for _, text in topic.texts() if "cats" in text] == [
             f"cats of {word}" for word in words
@@ -395,13 +395,13 @@ async def test_what_was_forgotten_before_the_move_can_be_taken_back_after_it(
     undoing = UndoRepository(terms, fact_terms)
 
     def undo(transaction: Transaction, group: Group) -> list[str] | None:
-        last = undoing.find_last(transaction, group.owner)
-        return undoing.restore(transaction, group.owner, last[0]) if last else None
+        undone = undoing.undo(transaction, group.owner)
+        return undone.restored if undone else None
 
     assert client.in_transaction(lambda t: undo(t, old)) is None
     if spoke_before:
         assert client.in_transaction(lambda t: undo(t, new)) == ["lost"]  # of the new chat
     assert client.in_transaction(lambda t: undo(t, new)) == ["lost"]
-    facts = MemoryShelfRepository(client).list_memories(new.owner)
+    facts = MemoryRepository(client).list_memories(new.owner)
     assert "lost" in {fact.text for fact in facts}
     assert client.fetch_all("SELECT 1 FROM forgettings") == []

@@ -24,7 +24,6 @@ from src.storage import (
     extraction_repo,
     forgetting_repo,
     memory_repo,
-    memory_shelf_repo,
     retrieval_repo,
     search_index_repo,
     summary_repo,
@@ -732,29 +731,31 @@ def parameters_of(connection: psycopg2.extensions.connection) -> dict[str, Any]:
             id="list_unembedded",
         ),
         pytest.param(
-            memory_shelf_repo.SELECT_KEY_FACTS,
+            memory_repo.SELECT_KEY_FACTS,
             {"memories_key_facts", "memory_sources_once"},
             id="list_key_facts",
         ),
-        pytest.param(
-            memory_shelf_repo.SELECT_MEMORIES, {"memory_sources_once"}, id="list_memories"
-        ),
-        pytest.param(memory_shelf_repo.SELECT_MESSAGE, {"messages_pkey"}, id="find_source"),
+        pytest.param(memory_repo.SELECT_MEMORIES, {"memory_sources_once"}, id="list_memories"),
+        pytest.param(memory_repo.SELECT_SOURCE, {"messages_pkey"}, id="find_source"),
         pytest.param(
             memory_repo.SELECT_SIMILAR,
             {"memories_living_once", "memories_by_relation", "memory_sources_once"},
             id="list_similar",
         ),
-        pytest.param(memory_repo.SELECT_MESSAGE, {"messages_pkey"}, id="find_message"),
+        pytest.param(memory_repo.SELECT_TELLING, {"messages_pkey"}, id="find_message"),
         pytest.param(forgetting_repo.SELECT_FACTS, {"memory_sources_once"}, id="list_facts"),
         pytest.param(
-            memory_shelf_repo.SELECT_UID_BY_EPISODE,
+            memory_repo.SELECT_UID_BY_EPISODE,
             {"memory_sources_by_episode"},
             id="get_message_uid_by_episode",
         ),
-        pytest.param(summary_repo.SELECT_MESSAGES, {"messages_by_position"}, id="list_messages"),
         pytest.param(
-            summary_repo.SELECT_LAST_POSITION, {"messages_by_position"}, id="get_last_position"
+            conversation_repo.SELECT_MESSAGES, {"messages_by_position"}, id="list_messages"
+        ),
+        pytest.param(
+            conversation_repo.SELECT_LAST_POSITION,
+            {"messages_by_position"},
+            id="get_last_position",
         ),
         pytest.param(summary_repo.SELECT_SHOWN, {"conversation_summaries_once"}, id="list_shown"),
         pytest.param(

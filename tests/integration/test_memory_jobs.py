@@ -23,6 +23,10 @@ from src.storage.queue_names import DIGEST_QUEUE, MEMORY_QUEUE
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.agent_rig import USER, Rig, open_rig
 
+INSERT_UPDATE = """
+INSERT INTO telegram_updates (id, bot_id, update_id, kind, chat_id, user_id, payload)
+OVERRIDING SYSTEM VALUE VALUES (%(update)s, 1, %(update)s, 'message', %(user)s, %(user)s, '{}')
+"""
 DUE = "SELECT 1 FROM procrastinate_jobs WHERE status = 'todo' AND scheduled_at IS NULL"
 JOBS = "SELECT task_name, status::text FROM procrastinate_jobs ORDER BY task_name, id"
 
@@ -38,6 +42,9 @@ class Works:
     async def turn(self, text: str, user: int = USER, **changes: Any) -> None:
         """A turn that was delivered through Telegram."""
         self.update += 1
+        await self.rig.client.run(
+            self.rig.client.execute, INSERT_UPDATE, {"update": self.update, "user": user}
+        )
         turn = await self.rig.begin(text, user, **changes)
         answer = await self.rig.core.agent.answer(turn)
         await self.rig.core.agent.mark_delivered(turn, answer, update=self.update)

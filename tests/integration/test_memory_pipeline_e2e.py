@@ -29,11 +29,10 @@ from src.memory.memories import Forgetting, Memories
 from src.memory.retriever import Retriever
 from src.memory.writer import MemoryWriter, fact_terms
 from src.memory_core import build_caller
-from src.services.agent_service import Turn
+from src.services.turn import Turn
 from src.storage.forgetting_repo import ForgettingRepository
 from src.storage.memory_repo import MemoryRepository
 from src.storage.memory_rows import Memory
-from src.storage.memory_shelf_repo import MemoryShelfRepository
 from src.storage.overview_repo import OverviewRepository
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
@@ -107,7 +106,7 @@ def memories_of(kind: type[M], person: Person, client: PgClient | None = None) -
     core = person.rig.core.memory
     return kind(
         client,
-        MemoryShelfRepository(client),
+        MemoryRepository(client),
         Forgetting(
             Forgetter(client, ForgettingRepository(terms)),
             UndoRepository(terms, fact_terms),

@@ -19,8 +19,8 @@ from src.storage.pg_client import PgClient
 from src.storage.update_repo import NewUpdate, UpdateRepository
 from tests.conftest import execute, query
 
-# Every column, index, constraint, trigger and function of schema public that no extension brought,
-# and the extensions, as one list of texts.
+# Every column, view, index, constraint, trigger and function of schema public that no extension
+# brought, and the extensions, as one list of texts.
 DESCRIBE = """
 SELECT 'column ' || table_name || '.' || column_name || ' ' || data_type || ' ' || is_nullable
        || ' ' || coalesce(column_default, '')
@@ -29,6 +29,8 @@ UNION ALL SELECT 'index ' || indexdef FROM pg_indexes WHERE schemaname = 'public
 UNION ALL SELECT 'constraint ' || conrelid::regclass || ' ' || conname || ' '
        || pg_get_constraintdef(oid)
 FROM pg_constraint WHERE connamespace = 'public'::regnamespace AND conrelid <> 0
+UNION ALL SELECT 'view ' || viewname || ' ' || definition
+FROM pg_views WHERE schemaname = 'public'
 UNION ALL SELECT 'function ' || p.oid::regprocedure || ' '
        || md5(coalesce(nullif(p.prosrc, ''), pg_get_functiondef(p.oid)))
 FROM pg_proc p WHERE pronamespace = 'public'::regnamespace AND NOT EXISTS (

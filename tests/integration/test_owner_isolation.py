@@ -26,6 +26,7 @@ from src.language.terms import terms
 from src.llm.model_usage import ModelUsage
 from src.memory.forgetter import Forgetter
 from src.memory.retriever import Query
+from src.memory.writer import fact_terms
 from src.storage.conversation_repo import ConversationRepository, TelegramOrigin
 from src.storage.embedding_repo import EmbeddingRepository
 from src.storage.erasure_repo import ErasureRepository
@@ -33,7 +34,6 @@ from src.storage.extraction_repo import ExtractionRepository
 from src.storage.forgetting_repo import ForgettingRepository
 from src.storage.memory_repo import MemoryRepository
 from src.storage.memory_rows import NewMemory, Source
-from src.storage.memory_shelf_repo import MemoryShelfRepository, Replacement
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, Transaction
 from src.storage.retrieval_repo import RetrievalRepository, SearchRequest
@@ -41,6 +41,7 @@ from src.storage.search_index_repo import NewDocument, SearchIndexRepository
 from src.storage.summary_repo import SummaryRepository
 from src.storage.tool_result_repo import ToolResult, ToolResultRepository
 from src.storage.turn_repo import AnswerSource, NewAnswer, TurnRepository
+from src.storage.undo_repo import UndoRepository
 from src.storage.update_repo import NewUpdate, UpdateRepository
 from src.storage.user_settings_repo import UserSettingsRepository
 from tests.conftest import new_client
@@ -59,6 +60,7 @@ BOT = 555
 SAID = datetime(2026, 11, 21, 9, tzinfo=UTC)
 USAGE = ModelUsage("answer", "gpt", 10, 4, 3, 250)
 VECTOR = "[1,0,0]"
+KEPT = ("facts", "sources", "entities", "links", "quotes", "messages")  # of a forgetting
 _numbers = itertools.count(1)
 
 
@@ -117,9 +119,9 @@ class Repositories:
         self.conversations = ConversationRepository(client)
         self.turns = TurnRepository(client)
         self.memories = MemoryRepository(client)
-        self.shelf = MemoryShelfRepository(client)
         self.forgetting = ForgettingRepository(terms)
         self.forgetter = Forgetter(client, self.forgetting)
+        self.undoing = UndoRepository(terms, fact_terms)
         self.index = SearchIndexRepository(client)
         self.retrieval = RetrievalRepository(client)
         self.embeddings = EmbeddingRepository(client)
@@ -206,7 +208,7 @@ def fill(client: PgClient, owner: Owner) -> Filled:
     client.execute(
         "INSERT INTO forgettings (telegram_user_id, thread_id, kept)"
         " VALUES (%(owner)s, %(thread_id)s, %(kept)s)",
-        {**owner.columns(), "kept": json.dumps({"texts": [word]})},
+        {**owner.columns(), "kept": json.dumps({**{name: [] for name in KEPT}, "texts": [word]})},
     )
     client.execute(
         "INSERT INTO parting_messages (message_id, telegram_user_id, thread_id, position, content,"
@@ -311,7 +313,6 @@ def similar(s: Stage) -> Any:
 
 
 CASES: dict[str, Callable[[Stage], Any]] = {
-    "MemoryRepository.lock": lambda s: s.write(lambda t: s.do.memories.lock(t, s.me.owner)),
     "MemoryRepository.find_message": lambda s: s.write(
         lambda t: s.both(lambda who: s.do.memories.find_message(t, s.me.owner, who.asked[0]))
     ),
@@ -352,16 +353,13 @@ CASES: dict[str, Callable[[Stage], Any]] = {
             s.me.owner, who.asked[0], reason="secret", text=None, origin="tool"
         )
     ),
-    "MemoryShelfRepository.list_key_facts": lambda s: s.do.shelf.list_key_facts(
+    "MemoryRepository.list_key_facts": lambda s: s.do.memories.list_key_facts(
         s.me.owner, importance=1, limit=1000
     ),
-    "MemoryShelfRepository.list_memories": lambda s: s.do.shelf.list_memories(
+    "MemoryRepository.list_memories": lambda s: s.do.memories.list_memories(
         s.me.owner, limit=1000
     ),
-    "MemoryShelfRepository.count": lambda s: s.do.shelf.count(s.me.owner),
-    "ForgettingRepository.lock": lambda s: s.write(
-        lambda t: s.do.forgetting.lock(t, s.me.owner)
-    ),
+    "MemoryRepository.count": lambda s: s.do.memories.count(s.me.owner),
     "ForgettingRepository.list_facts": lambda s: s.write(
         lambda t: s.do.forgetting.list_facts(t, s.me.owner)
     ),
@@ -392,23 +390,24 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     "ForgettingRepository.keep_private": lambda s: s.write(
         lambda t: s.both(lambda who: s.do.forgetting.keep_private(t, s.me.owner, who.asked[1]))
     ),
-    "MemoryShelfRepository.find_replacement": lambda s: s.write(
+    "UndoRepository.undo": lambda s: s.write(
         lambda t: [
-            s.do.shelf.find_replacement(t, s.me.owner, number)
+            s.do.undoing.undo(t, s.me.owner, number)
             for number in (s.them.facts[1], s.me.facts[1], None)
         ]
     ),
-    "MemoryShelfRepository.undo_replacement": lambda s: s.write(
+    "UndoRepository.undo_forgetting": lambda s: s.write(
         lambda t: [
-            s.do.shelf.undo_replacement(t, s.me.owner, Replacement(number, "x", SAID))
-            for number in (s.them.facts[1], s.me.facts[1])
+            s.do.undoing.undo_forgetting(t, s.me.owner, number)
+            for who in (s.them, s.me)
+            for number in forgettings_of(s, who)
         ]
     ),
-    "MemoryShelfRepository.find_source": lambda s: s.both(
-        lambda who: [s.do.shelf.find_source(s.me.owner, uid) for uid in who.uids]
+    "MemoryRepository.find_source": lambda s: s.both(
+        lambda who: [s.do.memories.find_source(s.me.owner, uid) for uid in who.uids]
     ),
-    "MemoryShelfRepository.get_message_uid_by_episode": lambda s: s.both(
-        lambda who: s.do.shelf.get_message_uid_by_episode(s.me.owner, f"teach_{who.uids[0]}")
+    "MemoryRepository.get_message_uid_by_episode": lambda s: s.both(
+        lambda who: s.do.memories.get_message_uid_by_episode(s.me.owner, f"teach_{who.uids[0]}")
     ),
     "SearchIndexRepository.list_unindexed": lambda s: s.do.index.list_unindexed(s.me.conversation),
     "SearchIndexRepository.find_progress": lambda s: s.do.index.find_progress(s.me.conversation),
@@ -442,10 +441,10 @@ CASES: dict[str, Callable[[Stage], Any]] = {
         s.me.conversation, 1000, limit=1000
     ),
     "SummaryRepository.list_summaries": lambda s: s.do.summaries.list_summaries(s.me.conversation),
-    "SummaryRepository.get_last_position": lambda s: s.do.summaries.get_last_position(
+    "ConversationRepository.get_last_position": lambda s: s.do.conversations.get_last_position(
         s.me.conversation
     ),
-    "SummaryRepository.list_messages": lambda s: s.do.summaries.list_messages(
+    "ConversationRepository.list_messages": lambda s: s.do.conversations.list_messages(
         s.me.conversation, 0, 2**31 - 1
     ),
     "SummaryRepository.replace": lambda s: [
@@ -500,10 +499,20 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     "TurnRepository.find_stream_message": lambda s: s.both(
         lambda who: s.do.turns.find_stream_message(s.me.conversation, who.asked[0])
     ),
-    "TurnRepository.was_newest_stopped": lambda s: s.do.turns.was_newest_stopped(*s.me.owner),
+    "TurnRepository.was_newest_stopped": lambda s: s.do.turns.was_newest_stopped(s.me.owner),
     "ConversationRepository.get_or_create_conversation": lambda s: (
         s.do.conversations.get_or_create_conversation(
             s.me.owner.telegram_user_id, thread_id=s.me.owner.thread_id
+        )
+    ),
+    "ConversationRepository.hold_conversation": lambda s: s.do.client.in_transaction(
+        lambda t: s.do.conversations.hold_conversation(t, s.me.owner)
+    ),
+    "ConversationRepository.store_message": lambda s: refused(
+        lambda: s.do.client.in_transaction(
+            lambda t: s.do.conversations.store_message(
+                t, s.me.conversation, "mine", origin=origin_of(s, s.them)
+            )
         )
     ),
     "ConversationRepository.append_message": lambda s: s.do.conversations.append_message(
@@ -557,26 +566,24 @@ CHAT_WIDE = frozenset(
 # All others return or change something of their own owner's: else they would prove nothing.
 SAY_LITTLE = frozenset(
     {
-        "MemoryRepository.lock",
-        "MemoryRepository.is_there",
         "TurnRepository.find_budget_pause",
-        "ForgettingRepository.lock",
-        "MemoryShelfRepository.count",
-        "MemoryShelfRepository.get_message_uid_by_episode",
+        "MemoryRepository.count",
+        "MemoryRepository.get_message_uid_by_episode",
         "SearchIndexRepository.find_progress",
         "SearchIndexRepository.find_last_said",
         "EmbeddingRepository.find_model",
         "EmbeddingRepository.add_model",
         "EmbeddingRepository.count_embedded",
-        "SummaryRepository.get_last_position",
+        "ConversationRepository.get_last_position",
         "ExtractionRepository.find_state",
         "TurnRepository.find_stream_message",
         "TurnRepository.was_newest_stopped",
         "ConversationRepository.add_message",
+        "ConversationRepository.store_message",
     }
 )
 REPOSITORIES = (
-    MemoryRepository, MemoryShelfRepository, ForgettingRepository, SearchIndexRepository,
+    MemoryRepository, UndoRepository, ForgettingRepository, SearchIndexRepository,
     RetrievalRepository,
     EmbeddingRepository, SummaryRepository, ExtractionRepository, ErasureRepository,
     TurnRepository, ConversationRepository,
@@ -604,6 +611,15 @@ def updates_of(s: Stage, who: Filled) -> list[int]:
         "SELECT id FROM telegram_updates WHERE chat_id = %(chat)s AND thread_id = %(thread)s",
         chat=chat,
         thread=thread,
+    )
+
+
+def forgettings_of(s: Stage, who: Filled) -> list[int]:
+    """What somebody has forgotten."""
+    return s.do.ids(
+        "SELECT id FROM forgettings WHERE telegram_user_id = %(owner)s"
+        " AND thread_id = %(thread_id)s",
+        **who.owner.columns(),
     )
 
 

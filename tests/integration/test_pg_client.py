@@ -117,7 +117,7 @@ def test_a_transaction_is_rolled_back_on_any_error(client: PgClient) -> None:
         transaction.execute("SELECT 1 / 0")
     assert client.fetch_all("SELECT text FROM notes") == []
     with client.transaction() as transaction:
-        transaction.execute_values("INSERT INTO notes VALUES %s", [("a",), ("b",), ("c",)])
+        assert transaction.execute("INSERT INTO notes VALUES ('a'), ('b'), ('c')") == 3
         assert transaction.execute("DELETE FROM notes WHERE text = 'a'") == 1
     assert client.fetch_all("SELECT text FROM notes ORDER BY 1") == [("b",), ("c",)]
 

@@ -19,12 +19,11 @@ from src.llm.prompts.assistant import SYSTEM_PROMPT
 from src.memory.window import window_start
 from src.memory.writer import Said
 from src.memory_core import build_caller
-from src.services.agent_service import AgentService, TurnStores
+from src.services.agent_service import AgentService
 from src.services.tool_history_service import ToolHistoryService
-from src.storage.erasure_repo import ErasureRepository
-from src.storage.memory_job_repo import MemoryJobRepository
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
+from src.storage.repositories import Repositories
 from src.storage.tool_result_repo import ToolResultRepository
 from tests.fakes.openai_server import ChatRequest, Reply, text_of
 from tests.integration.agent_rig import USER, Rig, incoming, open_rig
@@ -125,17 +124,8 @@ def build_agent(core: Core, *, system_in_history: bool) -> AgentService:
     memories = core.memory.memories
     tools = [build_current_time(), build_save_user_fact(memories)]
     graph = build_graph(models, tools, memories, wrap_tool_call=tool_history.record)
-    stores = TurnStores(
-        core.conversations,
-        core.turns,
-        core.memory.history,
-        MemoryJobRepository(core.client),
-        core.memory.settings,
-        ErasureRepository(core.client),
-    )
     return AgentService(
-        core.client,
-        stores,
+        Repositories.on(core.client),
         graph,
         core.memory.memories,
         tool_history=tool_history,

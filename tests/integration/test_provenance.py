@@ -12,7 +12,7 @@ import pytest
 
 from src.gate.imitations import escaped
 from src.gate.voices import Voice
-from src.services.agent_service import Turn
+from src.services.turn import Turn
 from src.storage.conversation_repo import TelegramOrigin
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
@@ -63,8 +63,9 @@ class Group:
         """A member writes."""
         origin = TelegramOrigin(1, self.id, next(_ids), member)
         message = incoming(text, self.id, origin=origin)
-        message = replace(message, voice=Voice(speaker=NAMES[member]))
-        return await self.rig.core.agent.begin_turn(message, is_answered=is_answered)
+        newer = None if is_answered else "message"
+        message = replace(message, voice=Voice(speaker=NAMES[member]), newer=newer)
+        return await self.rig.core.agent.begin_turn(message)
 
     async def say(self, member: int, text: str, *replies: Reply | str) -> StoredAnswer:
         """A whole turn, and what the background makes of it but for extraction."""
@@ -414,8 +415,9 @@ async def test_an_erasure_of_a_member_reaches_quotations_names_and_what_new_left
     await group.say(BORIS, secret, "Ясно.")
     quoting = Voice(speaker="Анна", quoted=secret, quoted_author_id=BORIS)
     origin = TelegramOrigin(1, group.id, next(_ids), ANNA)
-    message = replace(incoming("Ого", group.id, origin=origin), voice=quoting)
-    turn = await group.rig.core.agent.begin_turn(message, is_answered=False)
+    message = incoming("Ого", group.id, origin=origin)
+    message = replace(message, voice=quoting, newer="message")
+    turn = await group.rig.core.agent.begin_turn(message)
     await group.rig.core.agent.erase(BORIS)
     told = "SELECT quoted, speaker FROM messages WHERE conversation_id = %(id)s"
     assert group.rig.rows(told, id=str(turn.conversation_id)) == [(None, "Анна")]
@@ -450,5 +452,4 @@ async def test_a_reply_that_quotes_what_is_forgotten_quotes_nothing(person: Pers
 async def _left(person: Person, text: str, **changes: Any) -> None:
     """A message whose answer is left to a later one."""
     message = incoming(text, person.user, moment=person.moment, mode=person.mode)
-    message = replace(message, **changes)
-    await person.rig.core.agent.begin_turn(message, is_answered=False)
+    await person.rig.core.agent.begin_turn(replace(message, newer="message", **changes))

@@ -13,7 +13,7 @@ from src.application import build_core
 from src.config import Settings
 from src.llm.prompts.reasoning import ANSWER_PROMPT
 from src.storage.conversation_repo import set_conversation_repo_factory
-from src.storage.memory_shelf_repo import MemoryShelfRepository
+from src.storage.memory_repo import MemoryRepository
 from src.storage.pg_client import PgClient
 from src.texts import LANGUAGES, Language, detect_language, say
 from tests.fakes.openai_server import ChatRequest, Reply
@@ -136,13 +136,13 @@ async def test_what_is_taught_is_confirmed_and_stored_with_its_episode(person: P
 async def test_the_episode_leads_to_the_message(person: Person) -> None:
     await person.say(CAPITAL["text"], taught(CAPITAL))
     [message] = messages(person)
-    shelf = MemoryShelfRepository(person.rig.client)
+    memories = MemoryRepository(person.rig.client)
     episode = f"teach_msg-{message}"
-    assert shelf.get_message_uid_by_episode(person.owner, episode) == f"msg-{message}"
-    assert shelf.get_message_uid_by_episode(person.owner, "teach_msg-0") is None
+    assert memories.get_message_uid_by_episode(person.owner, episode) == f"msg-{message}"
+    assert memories.get_message_uid_by_episode(person.owner, "teach_msg-0") is None
     stranger = person.owner._replace(telegram_user_id=person.user - 10**6)
-    assert shelf.get_message_uid_by_episode(stranger, episode) is None
-    source = shelf.find_source(person.owner, f"msg-{message}")
+    assert memories.get_message_uid_by_episode(stranger, episode) is None
+    source = memories.find_source(person.owner, f"msg-{message}")
     assert source is not None and source.text == CAPITAL["text"]
 
 

@@ -8,6 +8,7 @@ from uuid import UUID
 import pytest
 
 from src.storage.conversation_repo import ConversationRepository
+from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
 from src.storage.tool_result_repo import (
     KEEP,
@@ -40,8 +41,18 @@ def question(repo: ConversationRepository, conversation: UUID) -> int:
     return repo.append_message(conversation, "user", "What time is it?")
 
 
-def test_a_call_comes_back_as_it_was(
-    results: ToolResultRepository, conversation: UUID, question: int
+def stored(client: PgClient, conversation: UUID) -> list[ToolResult]:
+    """The calls of a conversation, oldest first."""
+    rows = client.fetch_all(
+        "SELECT name, arguments, result, duration_ms, error FROM tool_results"
+        " WHERE conversation_id = %(id)s ORDER BY id",
+        {"id": str(conversation)},
+    )
+    return [ToolResult(*row) for row in rows]
+
+
+def test_a_call_is_stored_as_it_was(
+    results: ToolResultRepository, client: PgClient, conversation: UUID, question: int
 ) -> None:
     calls = [
         ToolResult("current_time", {"zone": "Europe/Kyiv", "n": [1, None, 2.5]}, "12:00", 3),
@@ -50,9 +61,7 @@ def test_a_call_comes_back_as_it_was(
     ]
     for call in calls:
         results.add(conversation, question, call)
-    assert results.list_newest(conversation) == calls
-    assert results.list_newest(conversation, limit=1) == calls[2:]
-    assert results.list_newest(conversation, limit=0) == []
+    assert stored(client, conversation) == calls
 
 
 def test_only_the_newest_calls_of_a_conversation_are_kept(
@@ -72,9 +81,9 @@ def test_only_the_newest_calls_of_a_conversation_are_kept(
             {"id": str(conversation)},
         )
         assert kept == (min(number + 1, KEEP),)
-    newest = [call.result for call in results.list_newest(conversation)]
+    newest = [call.result for call in stored(client, conversation)]
     assert newest == [str(number) for number in range(5, KEEP + 5)]
-    assert [call.name for call in results.list_newest(other)] == ["old"]
+    assert [call.name for call in stored(client, other)] == ["old"]
 
 
 def test_everything_long_is_cut(
@@ -82,19 +91,19 @@ def test_everything_long_is_cut(
 ) -> None:
     huge = "щ😀" * 50_000
     results.add(conversation, question, ToolResult(huge, {"q": huge, '"': "\\" * 9}, huge, 1))
-    (call,) = results.list_newest(conversation)
+    (call,) = stored(client, conversation)
     assert call.name == huge[:200]
     assert call.result == huge[:MAX_RESULT]
     assert call.arguments == {"cut": ('{"q": "' + huge)[:MAX_ARGUMENTS]}
 
 
 def test_arguments_of_just_the_allowed_length_stay_whole(
-    results: ToolResultRepository, conversation: UUID, question: int
+    results: ToolResultRepository, client: PgClient, conversation: UUID, question: int
 ) -> None:
     room = MAX_ARGUMENTS - len(json.dumps({"q": ""}))
     for length in (room, room + 1):
         results.add(conversation, question, ToolResult("t", {"q": "x" * length}, "", 1))
-    whole, cut = results.list_newest(conversation)
+    whole, cut = stored(client, conversation)
     assert whole.arguments == {"q": "x" * room}
     assert list(cut.arguments) == ["cut"]
 
@@ -109,32 +118,42 @@ def test_arguments_of_just_the_allowed_length_stay_whole(
     ],
 )
 def test_what_postgresql_cannot_hold_is_replaced_everywhere(
-    results: ToolResultRepository, conversation: UUID, question: int, given: str, kept: str
+    results: ToolResultRepository,
+    client: PgClient,
+    conversation: UUID,
+    question: int,
+    given: str,
+    kept: str,
 ) -> None:
     results.add(conversation, question, ToolResult(given, {given: given}, given, 1))
-    assert results.list_newest(conversation) == [ToolResult(kept, {kept: kept}, kept, 1)]
+    assert stored(client, conversation) == [ToolResult(kept, {kept: kept}, kept, 1)]
 
 
 def test_arguments_that_json_does_not_know_become_text(
-    results: ToolResultRepository, conversation: UUID, question: int
+    results: ToolResultRepository, client: PgClient, conversation: UUID, question: int
 ) -> None:
     results.add(conversation, question, ToolResult("t", {"id": conversation}, "", 1))
-    (call,) = results.list_newest(conversation)
+    (call,) = stored(client, conversation)
     assert call.arguments == {"id": str(conversation)}
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
 def test_numbers_that_json_does_not_know_lose_no_call(
-    results: ToolResultRepository, conversation: UUID, question: int, number: float
+    results: ToolResultRepository,
+    client: PgClient,
+    conversation: UUID,
+    question: int,
+    number: float,
 ) -> None:
     results.add(conversation, question, ToolResult("t", {"x": [number, 1]}, "done", 1))
-    (call,) = results.list_newest(conversation)
+    (call,) = stored(client, conversation)
     assert (call.name, call.result) == ("t", "done")
 
 
 def test_clearing_forgets_the_calls_of_one_owner_and_place(
     results: ToolResultRepository,
     repo: ConversationRepository,
+    client: PgClient,
     conversation: UUID,
     question: int,
 ) -> None:
@@ -145,9 +164,9 @@ def test_clearing_forgets_the_calls_of_one_owner_and_place(
         results.add(place, asked, ToolResult("stays", {}, "", 1))
     for _ in range(3):
         results.add(conversation, question, ToolResult("goes", {}, "", 1))
-    assert results.clear(OWNER) == 3
-    assert results.clear(OWNER) == 0
-    assert results.list_newest(conversation) == []
-    assert [call.name for call in results.list_newest(topic)] == ["stays"]
-    assert [call.name for call in results.list_newest(other)] == ["stays"]
+    assert results.clear(Owner(OWNER)) == 3
+    assert results.clear(Owner(OWNER)) == 0
+    assert stored(client, conversation) == []
+    assert [call.name for call in stored(client, topic)] == ["stays"]
+    assert [call.name for call in stored(client, other)] == ["stays"]
     assert [m["content"] for m in repo.load_last_messages(conversation)] == ["What time is it?"]

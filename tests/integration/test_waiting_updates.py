@@ -89,14 +89,14 @@ def test_a_newer_message_of_the_same_place_is_found(
     inbox.put(bot=BOT + 1)
     inbox.put("edit")
     inbox.put("media")
-    assert updates.find_newer(first) is None
-    assert updates.find_newer(first, kinds=["edit", "media"]) == "edit"
+    assert updates.find_newer(first.id) is None
+    assert updates.find_newer(first.id, kinds=["edit", "media"]) == "edit"
     newer = inbox.put("new")
     inbox.put("message")
-    assert updates.find_newer(first) == "new"
+    assert updates.find_newer(first.id) == "new"
     updates.mark_handled(newer, "done")
-    assert updates.find_newer(first) == "message"
-    assert updates.find_newer(inbox.get(inbox.put())) is None
+    assert updates.find_newer(first.id) == "message"
+    assert updates.find_newer(inbox.put()) is None
 
 
 def test_parts_of_an_album_are_told_from_other_messages(
@@ -105,9 +105,9 @@ def test_parts_of_an_album_are_told_from_other_messages(
     first = inbox.get(inbox.put("media", media_group_id="a"))
     inbox.put("media", media_group_id="b")
     inbox.put("media")
-    assert updates.find_newer(first, kinds=["media"], same_album=True) is None
+    assert updates.find_newer(first.id, kinds=["media"], same_album=True) is None
     inbox.put("media", media_group_id="a")
-    assert updates.find_newer(first, kinds=["media"], same_album=True) == "media"
+    assert updates.find_newer(first.id, kinds=["media"], same_album=True) == "media"
 
 
 def test_blocking_the_bot_closes_what_waits_in_that_chat_only(

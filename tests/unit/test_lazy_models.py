@@ -44,6 +44,23 @@ answer = Response[Message].model_validate({"ok": True, "result": {
 assert answer.result.message_id == 2
 """
 
+# Another library's model must not notice that aiogram was imported.
+OTHERS = """
+from pydantic import BaseModel
+before = BaseModel.__dict__["model_rebuild"]
+import src.telegram
+assert BaseModel.__dict__["model_rebuild"] is before
+class Tree(BaseModel):
+    branches: "list[Branch]"
+def build():
+    class Branch(BaseModel):
+        leaves: int
+    assert Tree.model_rebuild() is True
+build()
+assert Tree.model_rebuild.__func__ is BaseModel.model_rebuild.__func__
+assert Tree(branches=[{"leaves": 1}]).branches[0].leaves == 1
+"""
+
 
 def run(script: str) -> str:
     done = subprocess.run(
@@ -62,3 +79,7 @@ def test_the_import_takes_a_fraction_of_the_memory_and_every_model_still_builds(
 
 def test_models_work_at_their_first_use() -> None:
     run(USE)
+
+
+def test_pydantic_is_its_own_again_after_the_import() -> None:
+    run(OTHERS)

@@ -16,6 +16,7 @@ from src.graph.tools.current_time import build_current_time
 from src.llm.chat import ModelCaller, build_chat_model
 from src.llm.model_usage import ModelUsage
 from src.llm.offline.model import OfflineChatModel
+from src.llm.tokens import TokenCounter
 from tests.fakes.openai_server import FakeOpenAI, Reply
 
 KEY = "sk-very-secret-key"
@@ -175,6 +176,17 @@ async def test_a_long_answer_that_keeps_coming_may_take_its_time(fake: FakeOpenA
     fake.queue(Reply(text="по букве", chunk_size=1, chunk_delay=0.3))
     message = await Asked().of(fake, llm_timeout=2.0)
     assert message.text == "по букве", "2.4 s in all, though the time-out is 2 s"
+
+
+async def test_the_counter_learns_what_the_provider_reports(fake: FakeOpenAI) -> None:
+    counter, chosen = TokenCounter(NAME), settings(fake)
+    caller = ModelCaller(build_chat_model(chosen), NAME, timeout=5, counter=counter)
+    prompt = [HumanMessage(PRIVATE * 100)]
+    before = counter.count_messages(prompt)
+    for factor in (0.0, 1.5):
+        fake.queue(Reply(text="да", prompt_tokens=round(before * factor)))
+        await caller.text(prompt, purpose="summary", on_usage=lambda _usage: None)
+    assert counter.count_messages(prompt) == pytest.approx(before * 1.05, rel=0.01)
 
 
 async def test_a_connection_cut_in_mid_answer_is_worth_another_try(fake: FakeOpenAI) -> None:

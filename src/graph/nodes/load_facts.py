@@ -66,6 +66,6 @@ def _packed(
     return within_budget(records, counter, BUDGET)
 
 
-def _day(fact: Memory, time_zone: str) -> str | None:
+def _day(fact: Memory, time_zone: str) -> str:
     """The day in the user's own zone."""
-    return local_time(fact.said_at, time_zone).date().isoformat() if fact.said_at else None
+    return local_time(fact.said_at, time_zone).date().isoformat()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
 from datetime import UTC
 from functools import partial
 
@@ -13,11 +13,11 @@ from aiogram.types import Message
 
 from src.application import Core
 from src.language.requests import asks_to_keep_private
-from src.services.agent_service import IncomingMessage, Turn
-from src.services.turn_control import TurnControl, TurnStoppedError, stoppable_delivery
+from src.services.turn import IncomingMessage, Turn
+from src.services.turn_control import TurnControl
 from src.storage.conversation_repo import TelegramOrigin
 from src.storage.turn_repo import StoredAnswer
-from src.storage.update_repo import UpdateKind, WaitingUpdate
+from src.storage.update_repo import Outcome, WaitingUpdate
 from src.telegram.answer_stream import AnswerStream, DraftSupport
 from src.telegram.delivery import Address, Delivery, Form
 from src.telegram.keyboards import build_keyboard
@@ -42,71 +42,17 @@ def build_router() -> Router:
     return router
 
 
-@dataclass
-class _Shown:
-    """Where an answer is shown, and how much of it.
-
-    Attributes:
-        address: Where to.
-        edit: The message that shows its beginning, if there is one.
-        parts: How many of its messages have arrived.
-    """
-
-    address: Address
-    edit: int | None
-    parts: int
-
-
 class TurnHandler:
-    """What ``answer_message`` needs, built once in ``bot.py``."""
+    """What ``answer_message`` needs, built once: who answers, and where that is shown."""
 
     def __init__(self, core: Core, bot: Bot, delivery: Delivery) -> None:
-        """Answer through ``bot`` and ``delivery``."""
-        self._bot = bot
-        self._delivery = delivery
+        """Show through ``bot``, deliver through ``delivery``."""
+        self.bot = bot
+        self.delivery = delivery
+        self.drafts = DraftSupport(delivery.renderer)
+        self.settings = core.memory.settings
         self._agent = core.agent
-        self._client = core.client
-        self._updates = core.updates
-        self._turns = core.turns
-        self._metrics = core.metrics
         self._time_zone = core.settings.timezone
-        self._settings = core.memory.settings
-        self._drafts = DraftSupport(delivery.renderer)
-
-    async def run(
-        self, incoming: IncomingMessage, stored: WaitingUpdate, control: TurnControl
-    ) -> str:
-        """Answer one message; returns how it ended, one word for the operator.
-
-        Raises:
-            TransientError: Worth another try; nothing is done twice then.
-        """
-        newer: str | None = stored.newer
-        turn = await self._agent.begin_turn(incoming, is_answered=newer is None)
-        if turn.answer is None:
-            newer = newer or await self._client.run(self._updates.find_newer, stored)
-            if newer in ("new", "stop"):
-                await self._agent.mark_stopped(turn)
-            if newer is not None:
-                return "left to a later message"
-        elif await self._is_followed_by(stored, "new", "stop"):
-            return await self._end_delivery(turn, turn.answer, stored)
-        address = Address(
-            incoming.telegram_user_id,
-            incoming.thread_id,
-            stored.message_id if _is_reply_possible(incoming, stored) else None,
-        )
-        answer, edit = await self._generate(turn, stored, control, address)
-        if control.stopped and await self._is_followed_by(stored, "new"):
-            return "wiped"  # nobody wants the beginning of an answer that /new is about to delete
-        shown = _Shown(address, edit, answer.delivered_parts)
-        try:
-            with stoppable_delivery(control):
-                await self._deliver(turn, answer, shown)
-        except TurnStoppedError:
-            return await self._end_delivery(turn, answer, stored, parts=shown.parts)
-        await self._agent.mark_delivered(turn, answer, parts=shown.parts, update=stored.id)
-        return "done"
 
     def incoming(
         self, message: Message, text: str, stored: WaitingUpdate, language: Language
@@ -122,89 +68,82 @@ class TurnHandler:
             thread_id=stored.thread_id,
             origin=_origin(message, stored),
             voice=read_voice(message),
+            newer=stored.newer,
         )
 
-    async def _generate(
-        self, turn: Turn, stored: WaitingUpdate, control: TurnControl, address: Address
-    ) -> tuple[StoredAnswer, int | None]:
-        """The answer, shown while it is written; and the group message that shows it."""
-        shown = await self._shown_before(turn)
-        if turn.answer is not None:
-            return turn.answer, shown
-        stream = AnswerStream(
-            self._bot,
-            address,
-            drafts=self._drafts,
-            draft_id=(stored.message_id or 1) % MAX_DRAFT_ID or 1,
-            on_message=partial(self._remember_shown, turn),
-            message_id=shown,
-        )
-        await stream.open()
-        try:
-            answer = await self._agent.answer(turn, control=control, on_text=stream.feed)
-        finally:
-            await stream.close()
-        return answer, stream.message_id
+    async def run(
+        self, incoming: IncomingMessage, stored: WaitingUpdate, control: TurnControl
+    ) -> Outcome:
+        """Answer one message; in groups the answer quotes it.
 
-    async def _deliver(self, turn: Turn, answer: StoredAnswer, shown: _Shown) -> None:
-        """Send what has not arrived yet; ``shown`` counts what has."""
-        if answer.delivered:
-            return
+        Unless the message stayed in the old chat of a group that moved.
+
+        Raises:
+            TransientError: Worth another try; nothing is done twice then.
+        """
+        owner = incoming.telegram_user_id
+        is_quoting = owner < 0 and owner == stored.chat_id
+        reply_to = stored.message_id if is_quoting else None
+        address = Address(owner, incoming.thread_id, reply_to)
+        view = TelegramView(self, address, (stored.message_id or 1) % MAX_DRAFT_ID or 1)
+        return await self._agent.run_turn(incoming, view, control)
+
+
+class TelegramView:
+    """Where one answer appears: drafts or a growing message, then the messages of the answer."""
+
+    def __init__(self, turns: TurnHandler, address: Address, draft_id: int) -> None:
+        """Show at ``address``; a press of the Stop button brings ``draft_id`` back."""
+        self._turns = turns
+        self._address = address
+        self._draft_id = draft_id
+        self._stream: AnswerStream | None = None
+
+    async def open(self, turn: Turn, on_message: Callable[[int], Awaitable[None]]) -> None:
+        """Begin to show the answer."""
+        self._stream = AnswerStream(
+            self._turns.bot,
+            self._address,
+            drafts=self._turns.drafts,
+            draft_id=self._draft_id,
+            on_message=on_message,
+            message_id=turn.shown_in,
+        )
+        await self._stream.open()
+
+    def feed(self, text: str) -> None:
+        """The next piece of it."""
+        if self._stream is not None:
+            self._stream.feed(text)
+
+    async def close(self) -> None:
+        """No draft or edit is under way any more when this returns."""
+        if self._stream is not None:
+            await self._stream.close()
+
+    async def deliver(
+        self, turn: Turn, answer: StoredAnswer, on_part: Callable[[int], Awaitable[None]]
+    ) -> int:
+        """Send what has not arrived yet; see ``AnswerView.deliver``."""
         incoming = turn.incoming
-
-        async def remember(parts: int) -> None:
-            shown.parts = parts
-            await self._remember_parts(turn, answer, parts)
-
+        keyboard = build_keyboard(
+            answer,
+            now=incoming.moment,
+            language=incoming.language,
+            time_zone=incoming.time_zone,
+        )
         form = Form(
-            build_keyboard(
-                answer,
-                now=incoming.moment,
-                language=incoming.language,
-                time_zone=incoming.time_zone,
-            ),
-            max_parts=self._settings.last_known.answer_max_parts,
+            keyboard,
+            max_parts=self._turns.settings.last_known.answer_max_parts,
             ending=say("cut_long", incoming.language),
         )
-        with self._metrics.stage("deliver"):
-            shown.parts = await self._delivery.send_answer(
-                shown.address,
-                keep_words(answer.text, [incoming.text, *(s.text for s in answer.sources)]),
-                form=form,
-                skip=answer.delivered_parts,
-                edit=shown.edit,
-                on_part=remember,
-            )
-
-    async def _end_delivery(
-        self, turn: Turn, answer: StoredAnswer, stored: WaitingUpdate, *, parts: int | None = None
-    ) -> str:
-        """The user stopped it: what has arrived of the answer is all that he gets."""
-        await self._agent.mark_stopped(turn)
-        arrived = answer.delivered_parts if parts is None else parts
-        await self._agent.mark_delivered(turn, answer, parts=arrived, update=stored.id)
-        return "done"
-
-    async def _is_followed_by(self, stored: WaitingUpdate, *kinds: UpdateKind) -> bool:
-        newer: str | None = await self._client.run(self._updates.find_newer, stored, kinds=kinds)
-        return newer is not None
-
-    async def _shown_before(self, turn: Turn) -> int | None:
-        """The message of an interrupted attempt that is edited; asked for in retries only."""
-        if turn.is_new:
-            return None
-        return await self._client.run(
-            self._turns.find_stream_message, turn.conversation_id, turn.message_id
-        )
-
-    async def _remember_shown(self, turn: Turn, message_id: int) -> None:
-        await self._client.run(
-            self._turns.set_stream_message, turn.conversation_id, turn.message_id, message_id
-        )
-
-    async def _remember_parts(self, turn: Turn, answer: StoredAnswer, parts: int) -> None:
-        await self._client.run(
-            self._turns.mark_delivered_parts, turn.conversation_id, answer.id, parts
+        return await self._turns.delivery.send_answer(
+            self._address,
+            keep_words(answer.text, [incoming.text, *(s.text for s in answer.sources)]),
+            form=form,
+            skip=answer.delivered_parts,
+            edit=self._stream.message_id if self._stream else turn.shown_in,
+            on_part=on_part,
         )
 
 
@@ -215,7 +154,7 @@ async def answer_message(
     control: TurnControl,
     identity: BotIdentity,
     turn_handler: TurnHandler,
-) -> str:
+) -> Outcome:
     """Answer a text."""
     text = without_mention(message.text or "", identity.username)
     if len(text) >= LONG_PASTE:
@@ -230,12 +169,12 @@ async def explain_text_only(
     language: Language,
     core: Core,
     delivery: Delivery,
-) -> str:
+) -> Outcome:
     """Say that only text is understood so far: once per album."""
     if stored.kind != "media":
         return "ignored"
     if stored.media_group_id is not None:
-        find_rest = partial(core.updates.find_newer, stored, kinds=("media",), same_album=True)
+        find_rest = partial(core.updates.find_newer, stored.id, kinds=("media",), same_album=True)
         rest = await core.client.run(find_rest)
         if rest is None:
             await asyncio.sleep(SETTLE_SECONDS)
@@ -253,7 +192,7 @@ async def take_edit(
     stored: WaitingUpdate,
     core: Core,
     identity: BotIdentity,
-) -> str:
+) -> Outcome:
     """Keep what the user made of the message; it is not answered again."""
     origin = _origin(message, stored)
     text = without_mention(message.text or "", identity.username)
@@ -263,11 +202,6 @@ async def take_edit(
         is_private=read_voice(message).is_own and asks_to_keep_private(text),
     )  # fmt: skip
     return "done" if found else "ignored"
-
-
-def _is_reply_possible(incoming: IncomingMessage, stored: WaitingUpdate) -> bool:
-    """Whether the answer quotes the message: in groups, unless it stayed in the old chat."""
-    return incoming.telegram_user_id < 0 and incoming.telegram_user_id == stored.chat_id
 
 
 def _origin(message: Message, stored: WaitingUpdate) -> TelegramOrigin:

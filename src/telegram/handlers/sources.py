@@ -10,9 +10,9 @@ from aiogram.types import CallbackQuery
 
 from src.application import Core
 from src.services.command_service import undone_text
-from src.storage.memory_shelf_repo import SourceMessage
+from src.storage.memory_rows import SourceMessage
 from src.storage.owner import Owner
-from src.storage.update_repo import WaitingUpdate
+from src.storage.update_repo import Outcome, WaitingUpdate
 from src.telegram.delivery import Address, Delivery
 from src.telegram.keyboards import (
     EraseButton,
@@ -43,7 +43,7 @@ async def show_source(
     language: Language,
     core: Core,
     delivery: Delivery,
-) -> str:
+) -> Outcome:
     """Reply to the message that is meant; quote it where it is gone, as far as it is kept."""
     await stop_waiting(query)
     owner = _owner(stored)
@@ -69,7 +69,7 @@ async def undo_replacement(
     language: Language,
     core: Core,
     delivery: Delivery,
-) -> str:
+) -> Outcome:
     """Let the replaced fact hold again."""
     await stop_waiting(query)
     owner = _owner(stored)
@@ -88,7 +88,7 @@ async def undo_forgetting(
     language: Language,
     core: Core,
     delivery: Delivery,
-) -> str:
+) -> Outcome:
     """Remember again what was forgotten, while that is possible."""
     await stop_waiting(query)
     owner = _owner(stored)
@@ -109,7 +109,7 @@ async def answer_erasure(
     language: Language,
     core: Core,
     delivery: Delivery,
-) -> str:
+) -> Outcome:
     """Erase everything, or nothing; in a group only the group's memory is asked about."""
     await stop_waiting(query)
     owner = _owner(stored)

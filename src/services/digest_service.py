@@ -9,30 +9,30 @@ from src.errors import AppError, ModelError, ModelUnavailableError, PostponedErr
 from src.memory.indexer import Indexer, OnStep
 from src.memory.window import window_start
 from src.services.compaction_service import MAX_FOLDS, NEXT_TURN, CompactionService
-from src.services.digest_stores import DigestStores
 from src.services.extraction_service import MAX_WINDOWS, ExtractionService
 from src.storage.global_settings_repo import GlobalSettings
 from src.storage.purge_repo import PurgeRepository
+from src.storage.repositories import Repositories
 from src.storage.search_index_repo import Progress, SearchIndexRepository
 
 QUIET_SECONDS = 5.0  # without a new message, after which a flood counts as over
 
 
-class TurnMemory:
+class DigestService:
     """What background jobs do with what was said; every step can be repeated."""
 
     def __init__(
         self,
-        stores: DigestStores,
+        repositories: Repositories,
         index: SearchIndexRepository,
         indexer: Indexer,
         compaction: CompactionService,
         extraction: ExtractionService,
     ) -> None:
         """Bring together what ``src/memory_core.py`` built."""
-        self._client = stores.client
-        self._settings = stores.settings
-        self._extraction_repo = stores.extraction
+        self._client = repositories.client
+        self._settings = repositories.settings
+        self._extraction_repo = repositories.extraction
         self._index = index
         self._indexer = indexer
         self._compaction = compaction

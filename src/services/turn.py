@@ -1,0 +1,129 @@
+"""A turn: the message that is answered, what is loaded with it, and who shows its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+from uuid import UUID
+
+from src.gate.voices import TYPED, Voice
+from src.storage.conversation_repo import HistoryMessage, TelegramOrigin
+from src.storage.owner import Owner
+from src.storage.turn_repo import StoredAnswer
+from src.storage.update_repo import UpdateKind
+from src.storage.user_settings_repo import Mode
+from src.texts import Language
+
+
+@dataclass(frozen=True)
+class IncomingMessage:
+    """A message to answer.
+
+    Attributes:
+        telegram_user_id: The owner: the person, or the group's negative chat id.
+        text: What was written.
+        moment: When (aware).
+        language: For the sentences that the bot says itself.
+        time_zone: The owner's zone.
+        mode: ``assistant`` or ``strict``.
+        thread_id: The topic of a forum group, else 0.
+        origin: Where in Telegram it stands; None in the console.
+        voice: Whose words it holds.
+        newer: What was known to wait behind it, and will be answered instead of it.
+    """
+
+    telegram_user_id: int
+    text: str
+    moment: datetime
+    language: Language
+    time_zone: str
+    mode: Mode = "assistant"
+    thread_id: int = 0
+    origin: TelegramOrigin | None = None
+    voice: Voice = TYPED
+    newer: UpdateKind | None = None
+
+    @property
+    def speaker_id(self) -> int | None:
+        """Who says "I", where the owner is a group."""
+        return self.origin.sender_id if self.origin and self.telegram_user_id < 0 else None
+
+    @property
+    def owner(self) -> Owner:
+        """Whose memory it is."""
+        return Owner(self.telegram_user_id, self.thread_id)
+
+    @property
+    def update(self) -> int | None:
+        """The row id of the stored update that brought it."""
+        return self.origin.update if self.origin else None
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A stored message that waits for its answer, or has it already (after a crash).
+
+    Attributes:
+        incoming: The message.
+        conversation_id: Where it is stored.
+        message_id: Its id there.
+        is_new: Whether it was stored just now, so that this is the first attempt.
+        newer: What waits behind it and is answered instead of it, with it in the history.
+        is_ended: Whether /new or /stop waits behind it.
+        history: The last 30 messages, oldest first, this one last.
+        window_start: Position of the first message that the model sees.
+        summaries: Of what lies before it, oldest first.
+        answer: Its answer, when an earlier attempt got that far.
+        shown_in: Telegram's number of the message in which an earlier attempt began to show it.
+        is_private: Whether it says that it shall not be remembered.
+    """
+
+    incoming: IncomingMessage
+    conversation_id: UUID
+    message_id: int
+    is_new: bool = True
+    newer: UpdateKind | None = None
+    is_ended: bool = False
+    history: tuple[HistoryMessage, ...] = ()
+    window_start: int = 1
+    summaries: tuple[str, ...] = ()
+    answer: StoredAnswer | None = None
+    shown_in: int | None = None
+    is_private: bool = False
+
+
+class AnswerView(Protocol):
+    """Where one answer appears: a chat in Telegram, or the console."""
+
+    async def open(self, turn: Turn, on_message: Callable[[int], Awaitable[None]]) -> None:
+        """The model begins.
+
+        Args:
+            turn: What is answered.
+            on_message: To be told the number of the message that shows the beginning, if any.
+        """
+
+    def feed(self, text: str) -> None:
+        """The next piece of the answer."""
+
+    async def close(self) -> None:
+        """The model has ended; nothing of the beginning is shown any more when this returns."""
+
+    async def deliver(
+        self, turn: Turn, answer: StoredAnswer, on_part: Callable[[int], Awaitable[None]]
+    ) -> int:
+        """Show the answer for good, except for the parts that have arrived already.
+
+        Args:
+            turn: What is answered.
+            answer: The answer.
+            on_part: To be told how many parts have arrived, after each but the last.
+
+        Returns:
+            How many parts it took.
+
+        Raises:
+            DeliveryError: Worth another try; what has arrived is not sent again then.
+        """
