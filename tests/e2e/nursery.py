@@ -111,8 +111,9 @@ class Forked:
     async def communicate(self, data: bytes = b"") -> tuple[bytes, bytes]:
         """Write the rest of stdin; return what comes on stdout and stderr until the end."""
         assert self.stdin is not None and self.stdout is not None and self.stderr is not None
-        self.stdin.write(data)
-        self.stdin.write_eof()
+        if not self.stdin.is_closing():
+            self.stdin.write(data)
+            self.stdin.close()
         out, err, _ = await asyncio.gather(self.stdout.read(), self.stderr.read(), self.wait())
         return out, err
 
@@ -203,13 +204,11 @@ def _prepare() -> None:
 
     from src.dates.time_expressions import read_time
     from src.language.words import content_words
-    from src.llm.tokens import TokenCounter
     from src.telegram.lazy_models import build_models
 
     build_models(Message, Message | bool, bool, User, list[Any])
     read_time("5 марта", datetime.now(UTC))
     content_words("слово")
-    TokenCounter("openai:test").load()
 
 
 def _guard(order: Mapping[str, Any], files: list[int]) -> None:
