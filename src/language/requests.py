@@ -208,7 +208,7 @@ PRIVATE_FIRST = re.compile(
     re.IGNORECASE,
 )
 PRIVATE_LAST = re.compile(
-    rf"(?:^|[.,;:!?()\n]|\s[-—–]+\s)\s*\W*{_QUIETLY}{_BUT}{_PRIVATE}{_OBJECT}\W*$"
+    rf"(?:^|[.,;:!?()\n]|\s[-—–]+\s)\W*+{_QUIETLY}{_BUT}{_PRIVATE}{_OBJECT}\W*$"
     r"|(?<!\bi)(?<!\bwe)(?<!\byou)(?<!\bthey)(?<!\bwho)(?<!really)(?<!still)(?<!just)"
     rf"(?<!honestly)(?<!often)\s(?:{_BUT}{_THIS}\s+{_PRIVATE}|{_PRIVATE}\s+{_THIS})"
     r"(?:\s+(?:пожалуйста|будь ласка|please))?\W*$",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
-import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+from tests.e2e.nursery import Forked, start_program
 
 BOT = Path(__file__).resolve().parents[2] / "bot.py"
 TIMEOUT = 60  # seconds; a process takes about one
@@ -29,50 +29,46 @@ class Finished:
 
 @dataclass(frozen=True)
 class Machine:
-    """A folder to run in, without a .env, and the variables that are set there."""
+    """A folder to run in, without a .env, and the variables that are set there.
+
+    Attributes:
+        folder: To run in.
+        variables: The environment, but for PATH.
+        cold: Whether processes import everything themselves (see ``nursery``).
+    """
 
     folder: Path
     variables: dict[str, str]
+    cold: bool = False
 
     def with_variables(self, **variables: str) -> Machine:
         """The same machine with more variables."""
-        return Machine(self.folder, {**self.variables, **variables})
+        return replace(self, variables={**self.variables, **variables})
 
     def run(self, *arguments: str, stdin: str | bytes = "") -> Finished:
         """Run a command to its end."""
-        done = subprocess.run(
-            [sys.executable, str(BOT), *arguments],
-            input=stdin.encode() if isinstance(stdin, str) else stdin,
-            capture_output=True,
-            check=False,
-            timeout=TIMEOUT,
-            cwd=self.folder,
-            env=self._environment(),
-        )
-        return Finished(done.returncode, done.stdout.decode(), done.stderr.decode())
+        return asyncio.run(self.run_beside(*arguments, stdin=stdin))
 
-    async def run_beside(self, *arguments: str, stdin: str = "") -> Finished:
+    async def run_beside(self, *arguments: str, stdin: str | bytes = "") -> Finished:
         """Run a command to its end while this process serves its fakes."""
-        return await asyncio.to_thread(self.run, *arguments, stdin=stdin)
+        process = await self.start(*arguments)
+        data = stdin.encode() if isinstance(stdin, str) else stdin
+        async with asyncio.timeout(TIMEOUT):
+            out, err = await process.communicate(data)
+        assert process.returncode is not None
+        return Finished(process.returncode, out.decode(), err.decode())
 
-    async def start(self, *arguments: str) -> asyncio.subprocess.Process:
+    async def start(self, *arguments: str) -> asyncio.subprocess.Process | Forked:
         """Start a command to talk with."""
-        return await asyncio.create_subprocess_exec(
-            sys.executable,
-            str(BOT),
-            *arguments,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=self.folder,
-            env=self._environment(),
+        return await start_program(
+            BOT, *arguments, cwd=self.folder, env=self._environment(), cold=self.cold
         )
 
     def _environment(self) -> dict[str, str]:
         return {"PATH": os.environ["PATH"], **self.variables}
 
 
-async def say_to(process: asyncio.subprocess.Process, text: str) -> str:
+async def say_to(process: asyncio.subprocess.Process | Forked, text: str) -> str:
     """Write one line and return the first line of the reply."""
     assert process.stdin is not None and process.stdout is not None
     process.stdin.write(f"{text}\n".encode())

@@ -6,19 +6,25 @@ import asyncio
 import contextlib
 import json
 import os
-import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from tests.conftest import query
+from tests.e2e.nursery import Forked, start_program
 from tests.fakes import Changes
 from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.telegram_server import FakeTelegram
 
 PROGRAM = Path(__file__).resolve().parents[2] / "bot.py"
 START_SECONDS = 60.0
+WORKERS = "SELECT id FROM procrastinate_workers"
+# What the cron of the workers does every minute.
+DEFER_RECOVERY = """
+SELECT procrastinate_defer_jobs_v1(ARRAY[ROW('housekeeping', 'recover_jobs', 0, NULL,
+    'recover_jobs', '{"timestamp": 0}', NULL)::procrastinate_job_to_defer_v1])
+"""
 STOP_SECONDS = 40.0
 
 Json = dict[str, Any]
@@ -32,7 +38,12 @@ class BotProcess:
     """
 
     def __init__(
-        self, settings: Mapping[str, str], command: str = "run", program: Path = PROGRAM
+        self,
+        settings: Mapping[str, str],
+        command: str = "run",
+        program: Path = PROGRAM,
+        *,
+        cold: bool = False,
     ) -> None:
         """Nothing starts yet.
 
@@ -40,13 +51,15 @@ class BotProcess:
             settings: Its whole environment, but for PATH.
             command: Of ``bot.py``.
             program: ``bot.py``, or a script that wraps it.
+            cold: Whether it imports everything itself (see ``nursery``).
         """
         self.lines: list[Json] = []
         self._settings = dict(settings)
         self._command = command
         self._program = program
+        self._cold = cold
         self._changes = Changes()
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: asyncio.subprocess.Process | Forked | None = None
         self._reader: asyncio.Task[None] | None = None
         self._folder: tempfile.TemporaryDirectory[str]
 
@@ -61,14 +74,14 @@ class BotProcess:
         assert self._process is None, "it runs already"
         self.lines = []
         self._folder = tempfile.TemporaryDirectory(prefix="pomni-e2e-")  # one without a .env
-        self._process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            str(self._program),
+        self._process = await start_program(
+            self._program,
             self._command,
             cwd=self._folder.name,
             env={"PATH": os.defpath, "HOME": self._folder.name, **self._settings},
             stdin=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.PIPE,
+            stdout=None,
+            cold=self._cold,
         )
         assert self._process.stderr is not None
         self._reader = asyncio.create_task(self._read(self._process.stderr))
@@ -188,10 +201,15 @@ class World:
         }
 
     def process(
-        self, command: str = "run", *, program: Path = PROGRAM, **settings: str
+        self,
+        command: str = "run",
+        *,
+        program: Path = PROGRAM,
+        cold: bool = False,
+        **settings: str,
     ) -> BotProcess:
         """A process that is not started yet."""
-        made = BotProcess({**self.settings(), **settings}, command, program)
+        made = BotProcess({**self.settings(), **settings}, command, program, cold=cold)
         self.processes.append(made)
         return made
 
@@ -243,6 +261,19 @@ class World:
             lambda: f"the queue to be empty: {self.query(waiting)[:5]} {self.query(jobs)[:5]}",
             timeout,
         )
+
+    def workers(self) -> list[int]:
+        """Ids of the workers that are known: several a process."""
+        return [number for (number,) in self.query(WORKERS)]
+
+    def presume_dead(self, workers: list[int]) -> None:
+        """Make their last heartbeats old, and look for dead ones now: else it takes 90 s."""
+        self.query(
+            "UPDATE procrastinate_workers SET last_heartbeat = last_heartbeat "
+            "- interval '1 minute' WHERE id = ANY(%s)",
+            workers,
+        )
+        self.query(DEFER_RECOVERY)
 
     def undelivered(self) -> list[tuple[Any, ...]]:
         """Answers that the tables say nobody got."""

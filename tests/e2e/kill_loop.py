@@ -36,10 +36,10 @@ from tests.fakes.telegram_server import FakeTelegram
 
 FIRST_PERSON = 2**41 + 1
 ANSWER_SECONDS = 120.0  # how long a person waits before the message counts as lost
-START_SECONDS = 3.5  # about what a start takes: some kills come during one
+START_SECONDS = 0.5  # about what a forked start takes: some kills come during one
 WINDOW = 0.25  # seconds from Telegram's taking an answer to our commit, on a busy machine
 AFTERWARDS = 0.05  # a request that was on its way when the bot was killed takes effect after it
-WORK_SECONDS = 4.0  # the longest life after a start; it takes a second or two to warm up
+WORK_SECONDS = 3.0  # the longest life after a start; it takes half a second to warm up
 
 
 @dataclass

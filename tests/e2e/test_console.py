@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,8 @@ def bare_machine(tmp_path: Path) -> Machine:
 
 
 def test_a_bare_machine_remembers_a_name_also_in_a_new_process(bare_machine: Machine) -> None:
-    first = bare_machine.run("console", stdin="Меня зовут Анна\nКак меня зовут?\n")
+    cold = replace(bare_machine, cold=True)
+    first = cold.run("console", stdin="Меня зовут Анна\nКак меня зовут?\n")
     assert (first.status, first.replies[0]) == (0, STORED)
     assert says_the_name(first.replies[1:]), first.replies
     assert "Traceback" not in first.stderr and "Анна" not in first.stderr

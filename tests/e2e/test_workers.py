@@ -8,11 +8,6 @@ from tests.e2e.bot_process import BotProcess, World, eventually
 from tests.fakes.openai_server import Reply
 
 FIRST = 2**41 + 1
-# What the cron of the workers does every minute.
-DEFER_RECOVERY = """
-SELECT procrastinate_defer_jobs_v1(ARRAY[ROW('housekeeping', 'recover_jobs', 0, NULL,
-    'recover_jobs', '{"timestamp": 0}', NULL)::procrastinate_job_to_defer_v1])
-"""
 
 
 def handled(process: BotProcess) -> int:
@@ -59,15 +54,13 @@ async def test_stop_reaches_a_turn_in_another_process(world: World) -> None:
 
 
 async def test_the_turn_of_a_killed_worker_is_taken_over(world: World) -> None:
-    """Its heartbeat is made old and the minute's recovery put forward: else it takes 90 s."""
     telegram, model = world.telegram, world.model
     people = range(FIRST, FIRST + 6)
     gate = asyncio.Event()
     model.reply = lambda request: Reply(text=f"эхо: {request.last_user_text}", gate=gate)
     worker = await world.start("worker")
-    rows = "SELECT id FROM procrastinate_workers"
-    await eventually(lambda: len(world.query(rows)) == 6, "a worker for each kind of work")
-    dead = [number for (number,) in world.query(rows)]
+    await eventually(lambda: len(world.workers()) == 6, "a worker for each kind of work")
+    dead = world.workers()
     await world.start("run", WORKER_CONCURRENCY="1")  # it has room for one turn
     for person in people:
         await telegram.send_text(person, "вопрос")
@@ -75,12 +68,7 @@ async def test_the_turn_of_a_killed_worker_is_taken_over(world: World) -> None:
     await worker.kill()
     await model.wait_for(lambda: model.abandoned >= len(people) - 1)
     gate.set()
-    world.query(
-        "UPDATE procrastinate_workers SET last_heartbeat = last_heartbeat - interval '1 minute' "
-        "WHERE id = ANY(%s)",
-        dead,
-    )
-    world.query(DEFER_RECOVERY)
+    world.presume_dead(dead)
     await telegram.wait_for(
         lambda: len(telegram.sent) >= len(people), timeout=30, what="the killed worker's turns"
     )

@@ -55,10 +55,10 @@ def check_storable(update: NewUpdate) -> None:
     Update.model_validate(json.loads(text)["payload"])
 
 
-def test_eight_thousand_mutated_updates_do_no_harm() -> None:
+def test_three_thousand_mutated_updates_do_no_harm() -> None:
     results: Counter[str] = Counter()
 
-    @settings(HOSTILE, max_examples=8_000)
+    @settings(HOSTILE, max_examples=3_000)
     @given(mutations, accesses)
     def check(raw: Any, access: Access) -> None:
         found = classify(raw, BOT, access)
@@ -67,14 +67,14 @@ def test_eight_thousand_mutated_updates_do_no_harm() -> None:
             check_storable(found)
 
     check()
-    assert results.total() >= 8_000
+    assert results.total() >= 3_000
     assert set(results) == KINDS | {"nothing"}, "the updates were not varied"
-    assert results.total() - results["nothing"] >= 800, "hardly any update was kept"
+    assert results.total() - results["nothing"] >= 300, "hardly any update was kept"
 
 
-@settings(HOSTILE, max_examples=2_000)
+@settings(HOSTILE, max_examples=1_000)
 @given(around_json | any_json, accesses)
-def test_two_thousand_pieces_of_json_do_no_harm(raw: Any, access: Access) -> None:
+def test_a_thousand_pieces_of_json_do_no_harm(raw: Any, access: Access) -> None:
     found = classify(raw, BOT, access)
     if found is not None:
         check_storable(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import Any
 
 import pytest
@@ -28,11 +29,17 @@ from tests.attacks.status_walk import ENDLESS, FORMS, STATUSES
 METHOD = SendMessage(chat_id=1, text="слова пользователя")
 
 
+@cache
+def bot() -> Bot:
+    """One for all: each takes 30 ms to read certificates."""
+    return Bot("42:TEST", TelegramSession())
+
+
 def error_of(status: int, body: Any) -> AiogramError:
     """What an answer raises."""
     content = body if isinstance(body, str) else json.dumps(body)
     with pytest.raises(AiogramError) as caught:
-        TelegramSession().check_response(Bot("42:TEST"), METHOD, status, content)
+        bot().session.check_response(bot(), METHOD, status, content)
     return caught.value
 
 

@@ -1,0 +1,251 @@
+"""Processes of the bot that begin where the imports of ``python bot.py`` end.
+
+A start takes two and a half seconds of a processor, of which two are imports. One process a test
+session has imported everything and does nothing but fork: what it forks is ``python bot.py``, with
+the folder, the environment and the files that it would have, and dies by itself. Some starts stay
+whole (``cold``): where a test is about the start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import functools
+import gc
+import importlib
+import json
+import os
+import runpy
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+LENGTH = struct.Struct("<I")
+MODULES = (
+    "bot",
+    "src.console",
+    "src.doctor",
+    "src.evaluation",
+    "src.telegram.bot_process",
+    "langchain_openai",
+    "anyio._backends._asyncio",
+)
+
+
+async def start_program(
+    program: Path,
+    *arguments: str,
+    cwd: str | Path,
+    env: Mapping[str, str],
+    stdin: int = subprocess.PIPE,
+    stdout: int | None = subprocess.PIPE,
+    cold: bool = False,
+) -> asyncio.subprocess.Process | Forked:
+    """Start a program that imports the bot, with stderr to be read; a forked one if possible."""
+    if cold or "PYTHONPATH" in env:
+        return await asyncio.create_subprocess_exec(
+            sys.executable, str(program), *arguments, cwd=cwd, env=dict(env),
+            stdin=stdin, stdout=stdout, stderr=subprocess.PIPE,
+        )  # fmt: skip
+    forked = Forked()
+    await forked.start([str(program), *arguments], str(cwd), dict(env), stdin, stdout)
+    return forked
+
+
+class Forked:
+    """What ``asyncio.subprocess.Process`` is, for a process that the nursery forked.
+
+    Attributes:
+        pid: Its number.
+        returncode: Its exit status, negative for a signal; None while it runs.
+    """
+
+    def __init__(self) -> None:
+        self.pid = 0
+        self.returncode: int | None = None
+        self.stdin: asyncio.StreamWriter | None = None
+        self.stdout: asyncio.StreamReader | None = None
+        self.stderr: asyncio.StreamReader | None = None
+
+    async def start(
+        self, argv: list[str], cwd: str, env: dict[str, str], stdin: int, stdout: int | None
+    ) -> None:
+        """Have it forked."""
+        files: list[int] = []
+        if stdin == subprocess.PIPE:
+            ours, its = socket.socketpair()
+            files.append(its.detach())
+            _, self.stdin = await asyncio.open_connection(sock=ours)
+        else:
+            files.append(os.open(os.devnull, os.O_RDONLY))
+        if stdout == subprocess.PIPE:
+            self.stdout = await _reading_end(files)
+        else:
+            files.append(os.dup(1))
+        self.stderr = await _reading_end(files)
+        fate = await _reading_end(files)
+        nursery().ask({"argv": argv, "cwd": cwd, "env": env}, files)
+        self.pid = int(await fate.readline())
+        self._ending = asyncio.create_task(self._end(fate))
+
+    async def _end(self, fate: asyncio.StreamReader) -> int:
+        self.returncode = os.waitstatus_to_exitcode(int(await fate.read()))
+        return self.returncode
+
+    async def wait(self) -> int:
+        """Its exit status, once it has ended."""
+        status = await asyncio.shield(self._ending)
+        if self.stdin is not None:
+            self.stdin.close()
+        return status
+
+    async def communicate(self, data: bytes = b"") -> tuple[bytes, bytes]:
+        """Write the rest of stdin; return what comes on stdout and stderr until the end."""
+        assert self.stdin is not None and self.stdout is not None and self.stderr is not None
+        if not self.stdin.is_closing():
+            self.stdin.write(data)
+            self.stdin.close()
+        out, err, _ = await asyncio.gather(self.stdout.read(), self.stderr.read(), self.wait())
+        return out, err
+
+    def send_signal(self, number: int) -> None:
+        """As ``kill -number``; nothing, once it has ended."""
+        if self.returncode is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        """SIGTERM."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self.send_signal(signal.SIGKILL)
+
+
+async def _reading_end(files: list[int]) -> asyncio.StreamReader:
+    """A new pipe; its other end comes to ``files``."""
+    ours, its = os.pipe()
+    files.append(its)
+    reader = asyncio.StreamReader(limit=2**20)
+    await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(ours, "rb", buffering=0)
+    )
+    return reader
+
+
+class Nursery:
+    """The process that forks, as its users see it."""
+
+    def __init__(self) -> None:
+        """Start it, in as bare an environment as the bot gets."""
+        self._socket, its = socket.socketpair()
+        self._guard = threading.Lock()
+        environment = {"PATH": os.environ["PATH"], "HOME": os.devnull}
+        command = [sys.executable, "-m", "tests.e2e.nursery"]
+        with its:
+            self._process = subprocess.Popen(command, stdin=its, cwd=ROOT, env=environment)
+        atexit.register(self._close)
+
+    def ask(self, order: Mapping[str, Any], files: Sequence[int]) -> None:
+        """Have a process forked with these files: stdin, stdout, stderr, and for its fate."""
+        data = json.dumps(order).encode()
+        with self._guard:
+            socket.send_fds(self._socket, [LENGTH.pack(len(data))], files)
+            self._socket.sendall(data)
+        for file in files:
+            os.close(file)
+
+    def _close(self) -> None:
+        self._socket.close()
+        self._process.wait()
+
+
+nursery = functools.cache(Nursery)
+
+
+def main() -> None:
+    """Fork what is asked for on stdin, until that ends."""
+    gc.disable()
+    _prepare()
+    gc.collect()
+    gc.freeze()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    asks = socket.socket(fileno=os.dup(0))
+    while True:
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        head, files, _, _ = socket.recv_fds(asks, LENGTH.size, 4)
+        if not head:
+            return
+        data = asks.recv(LENGTH.unpack(head)[0], socket.MSG_WAITALL)
+        if os.fork() == 0:
+            asks.close()
+            _guard(json.loads(data), files)
+            return
+        for file in files:
+            os.close(file)
+
+
+def _prepare() -> None:
+    """Import what a bot imports, and load what it loads at its start."""
+    for module in MODULES:
+        importlib.import_module(module)
+    from aiogram.types import Message, User
+
+    from src.dates.time_expressions import read_time
+    from src.language.words import content_words
+    from src.telegram.lazy_models import build_models
+
+    build_models(Message, Message | bool, bool, User, list[Any])
+    read_time("5 марта", datetime.now(UTC))
+    content_words("слово")
+
+
+def _guard(order: Mapping[str, Any], files: list[int]) -> None:
+    """Fork once more; tell who it is, and how it ends."""
+    *standard, fate = files
+    pid = os.fork()
+    if pid == 0:
+        os.close(fate)
+        _be_program(order, standard)
+        return
+    for file in (0, *standard):
+        os.close(file)
+    os.write(fate, f"{pid}\n".encode())
+    _, status = os.waitpid(pid, 0)
+    os.write(fate, str(status).encode())
+    os._exit(0)
+
+
+def _be_program(order: Mapping[str, Any], standard: list[int]) -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    encoding, _, errors = order["env"].get("PYTHONIOENCODING", "").partition(":")
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        os.dup2(standard[number], number)
+        os.close(standard[number])
+        was = getattr(sys, name)  # it remembers what kind of file it stood on
+        new = open(  # noqa: SIM115  (for as long as the process lives)
+            number, was.mode, buffering=1 if number == 2 else -1, closefd=False,
+            encoding=encoding or was.encoding, errors=errors or was.errors,
+        )  # fmt: skip
+        setattr(sys, name, new)
+    os.chdir(order["cwd"])
+    os.environ.clear()
+    os.environ.update(order["env"])
+    sys.argv = order["argv"]
+    sys.orig_argv = [sys.executable, *sys.argv]
+    runpy.run_path(sys.argv[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()
