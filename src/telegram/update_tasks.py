@@ -55,15 +55,12 @@ class UpdateTasks:
 
     def register(self, app: App) -> None:
         """Tell the queue about the tasks, under the names that the stored jobs carry."""
-        app.task(name="handle_update", queue=TURNS_QUEUE, pass_context=True, retry=BackOff())(
-            self.handle_update
-        )
-        app.task(name="interrupt_turn", queue=CONTROL_QUEUE, pass_context=True, retry=BackOff())(
-            self.interrupt_turn
-        )
-        app.task(name="apologise", queue=CONTROL_QUEUE, pass_context=True, retry=BackOff())(
-            self.apologise
-        )
+        for name, queue, work in (
+            ("handle_update", TURNS_QUEUE, self.handle_update),
+            ("interrupt_turn", CONTROL_QUEUE, self.interrupt_turn),
+            ("apologise", CONTROL_QUEUE, self.apologise),
+        ):
+            app.task(name=name, queue=queue, pass_context=True, retry=BackOff())(work)
 
     async def handle_update(
         self,

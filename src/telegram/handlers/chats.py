@@ -42,7 +42,7 @@ async def _is_refused(_message: Message, stored: WaitingUpdate) -> bool:
 
 
 async def refuse(
-    message: Message,
+    _message: Message,
     stored: WaitingUpdate,
     language: Language,
     core: Core,
@@ -52,9 +52,7 @@ async def refuse(
     if await core.client.run(core.updates.was_refused_lately, stored):
         return "refused silently"
     sentence = say("not_allowed", language, user_id=stored.user_id)
-    await delivery.send_text(
-        Address(stored.owner_id or message.chat.id, stored.thread_id), sentence
-    )
+    await delivery.send_text(Address(*stored.owner), sentence)
     return "refused"
 
 

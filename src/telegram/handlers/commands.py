@@ -34,7 +34,7 @@ def build_router() -> Router:
 
 
 async def run_command(
-    message: Message,
+    _message: Message,
     stored: WaitingUpdate,
     language: Language,
     command: Command,
@@ -42,11 +42,11 @@ async def run_command(
     core: Core,
 ) -> Outcome:
     """Run a command and say what came of it."""
-    owner = stored.owner_id or message.chat.id
+    owner = stored.owner
     reply = await core.commands.run(
         command.name,
-        owner,
-        thread_id=stored.thread_id,
+        owner.telegram_user_id,
+        thread_id=owner.thread_id,
         language=language,
         argument=command.argument,
         member=stored.user_id,
@@ -54,5 +54,5 @@ async def run_command(
     entry = COMMANDS.get(command.name)
     if entry is not None and entry.deletes_messages:  # which a job reads for facts
         await core.client.run(MemoryJobRepository(core.client).defer_indexing)
-    await delivery.send_text(Address(owner, stored.thread_id), reply)
+    await delivery.send_text(Address(*owner), reply)
     return "done"
