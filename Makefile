@@ -14,7 +14,7 @@ run: $(VENV)/.installed
 
 # A test that fails is run once more, alone: many start processes, and a busy machine is no defect.
 test: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder \
 	  || $(BIN)/python -m pytest --last-failed --last-failed-no-failures none
 
 check: $(VENV)/.installed-dev

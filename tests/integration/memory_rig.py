@@ -7,7 +7,7 @@ as somebody else. The embedder is the local one.
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -24,7 +24,7 @@ from src.storage.turn_repo import StoredAnswer
 from src.storage.user_settings_repo import Mode
 from src.texts import Language
 from src.time_zones import local_time
-from tests.conftest import TEMPLATE, database_url, execute, open_client
+from tests.conftest import TEMPLATE, database_url, execute
 from tests.fakes.openai_server import ChatRequest, Reply, text_of
 from tests.integration.agent_rig import Rig, open_rig
 
@@ -116,11 +116,6 @@ async def open_person(client: PgClient, **settings: Any) -> AsyncIterator[Person
     """Somebody whom the bot has never met."""
     async with open_rig(client.dsn, client, **settings) as rig:
         yield Person(rig, new_user())
-
-
-def open_shared(server: str) -> Iterator[PgClient]:
-    """A client on the database of these tests; for a fixture with the scope of a module."""
-    yield from open_client(shared_database(server))
 
 
 @cache

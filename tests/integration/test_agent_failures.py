@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -12,19 +11,12 @@ from src.services.command_service import COMMANDS, Command, help_page, parse_com
 from src.services.turn_control import TurnControl, TurnStoppedError
 from src.storage.conversation_repo import TelegramOrigin
 from src.storage.owner import Owner
-from src.storage.pg_client import PgClient
 from src.storage.user_settings_repo import Mode
 from src.texts import LANGUAGES, Language, say
 from tests.fakes.openai_server import Reply
-from tests.integration.agent_rig import USER, Rig, Watcher, open_rig
+from tests.integration.agent_rig import USER, Rig, Watcher
 
 ORIGIN = TelegramOrigin(bot_id=42, chat_id=USER, message_id=7, sender_id=USER)
-
-
-@pytest.fixture
-async def rig(dsn: str, client: PgClient) -> AsyncIterator[Rig]:
-    async with open_rig(dsn, client) as opened:
-        yield opened
 
 
 async def test_a_failing_model_leaves_the_question_the_usage_and_no_answer(rig: Rig) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator
 from typing import Any
 from uuid import uuid4
 
@@ -18,19 +17,12 @@ from src.llm.prompts.assistant import SYSTEM_PROMPT
 from src.llm.tokens import TokenCounter
 from src.storage.conversation_repo import HistoryMessage, Role, TelegramOrigin
 from src.storage.owner import Owner
-from src.storage.pg_client import PgClient
 from src.storage.update_repo import NewUpdate
 from src.texts import Language, say
 from tests.fakes.openai_server import ChatRequest, Reply
-from tests.integration.agent_rig import NOON, USER, Rig, Watcher, open_rig
+from tests.integration.agent_rig import NOON, USER, Rig, Watcher
 
 LABEL = "[Текущее время: 2026-11-21 12:05]"
-
-
-@pytest.fixture
-async def rig(dsn: str, client: PgClient) -> AsyncIterator[Rig]:
-    async with open_rig(dsn, client) as opened:
-        yield opened
 
 
 async def test_a_message_is_stored_with_the_time_in_moscow_before_it(rig: Rig) -> None:

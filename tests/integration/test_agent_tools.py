@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
@@ -18,20 +17,13 @@ from src.metrics import Metrics
 from src.services.agent_service import MAX_STEPS, AgentService
 from src.services.tool_history_service import ToolHistoryService
 from src.storage.owner import Owner
-from src.storage.pg_client import PgClient
 from src.storage.repositories import Repositories
 from src.storage.tool_result_repo import ToolResultRepository
 from src.texts import Language, say
 from tests.fakes.openai_server import ChatRequest, Reply
-from tests.integration.agent_rig import NOON, USER, Rig, incoming, open_rig
+from tests.integration.agent_rig import NOON, USER, Rig, incoming
 
 TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d, \w+ \(%s, UTC[+-]\d{4}\)"
-
-
-@pytest.fixture
-async def rig(dsn: str, client: PgClient) -> AsyncIterator[Rig]:
-    async with open_rig(dsn, client) as opened:
-        yield opened
 
 
 def results(rig: Rig, number: int = -1) -> list[str]:

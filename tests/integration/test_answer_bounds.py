@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from src.services.answer_bounds import bounded
-from src.storage.pg_client import PgClient
 from src.texts import LANGUAGES, Language, say
 from tests.fakes.openai_server import Reply
-from tests.integration.agent_rig import Rig, open_rig
-
-
-@pytest.fixture
-async def rig(dsn: str, client: PgClient) -> AsyncIterator[Rig]:
-    async with open_rig(dsn, client) as opened:
-        yield opened
+from tests.integration.agent_rig import Rig
 
 
 def limit(rig: Rig, column: str, value: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,7 +19,6 @@ from src.llm.prompts.assistant import SYSTEM_PROMPT
 from src.services.tool_history_service import ToolHistoryService
 from src.services.turn import Turn
 from src.storage.owner import Owner
-from src.storage.pg_client import PgClient
 from src.storage.tool_result_repo import ToolResultRepository
 from src.texts import say
 from tests.fakes.openai_server import ChatRequest, Reply
@@ -30,8 +29,6 @@ from tests.integration.memory_rig import (
     denied,
     fact,
     named,
-    open_person,
-    open_shared,
     results,
     saved,
     taught,
@@ -50,23 +47,12 @@ def ask_user(question: str) -> str:
     return f"He says: {interrupt(question)}"
 
 
-@pytest.fixture(scope="module")
-def shared(postgres_server: str) -> Iterator[PgClient]:
-    yield from open_shared(postgres_server)
-
-
 @pytest.fixture(autouse=True)
 def no_warnings(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     """LangGraph logs what it will not read from a checkpoint any more one day."""
     yield
     records = caplog.get_records("call")
     assert [r.message for r in records if r.name.startswith("langgraph")] == []
-
-
-@pytest.fixture
-async def person(shared: PgClient) -> AsyncIterator[Person]:
-    async with open_person(shared) as opened:
-        yield opened
 
 
 @pytest.fixture

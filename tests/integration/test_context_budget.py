@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import count
 from typing import Any
@@ -22,6 +22,8 @@ from tests.conftest import new_client
 from tests.fakes.openai_server import ChatRequest
 from tests.integration.agent_rig import Rig, incoming, open_rig
 from tests.oracle import Oracle
+
+pytestmark = pytest.mark.core(embedding_model="openai:fake-embedding")
 
 BUDGET = 2500  # tokens, without the system prompt and the history
 ORACLE = Oracle("openai:fake-model")
@@ -67,12 +69,6 @@ WHERE %(messages)s > 67
 def client(postgres_server: str) -> Iterator[PgClient]:
     """One database for the whole file; every test is another person's."""
     yield from new_client(postgres_server)
-
-
-@pytest.fixture
-async def rig(client: PgClient) -> AsyncIterator[Rig]:
-    async with open_rig(client.dsn, client, embedding_model="openai:fake-embedding") as opened:
-        yield opened
 
 
 def fill(rig: Rig, user: int, messages: int, text: str) -> UUID:

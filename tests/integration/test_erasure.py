@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -20,24 +19,19 @@ from src.storage.locks import lock_facts
 from src.storage.memory_repo import MemoryRepository
 from src.storage.memory_rows import NewMemory, Source
 from src.storage.owner import Owner
-from src.storage.pg_client import PgClient
 from src.storage.update_repo import NewUpdate, UpdateKind
 from tests.fakes.openai_server import Reply
-from tests.integration.agent_rig import NOON, Rig, open_rig
+from tests.integration.agent_rig import NOON, Rig
 from tests.integration.fact_rig import FAKE_EMBEDDINGS
 from tests.integration.polling import eventually
 from tests.tables import ROWS_OF_OWNER, columns_that_hold, count_death, dump, rows_of
+
+pytestmark = pytest.mark.core(embedding_model=FAKE_EMBEDDINGS)
 
 BOT = 555
 ANNA, BORIS = 2**41 + 101, 2**41 + 102
 GROUP = Owner(-1_000_000_000_777, 3)
 _numbers = itertools.count(1)
-
-
-@pytest.fixture
-async def rig(dsn: str, client: PgClient) -> AsyncIterator[Rig]:
-    async with open_rig(dsn, client, embedding_model=FAKE_EMBEDDINGS) as opened:
-        yield opened
 
 
 def message_of(sender: int, text: str, place: Owner | None = None, **fields: Any) -> NewUpdate:

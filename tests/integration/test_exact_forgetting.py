@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
@@ -22,7 +22,6 @@ from tests.integration.memory_rig import (
     fact,
     named,
     open_person,
-    open_shared,
     results,
     saved,
 )
@@ -34,11 +33,6 @@ HOME = fact(
     "Анна живёт в Харькове", quote="живу в Харькове", relation="lives_in", object="Харьков",
     importance=7,
 )  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def shared(postgres_server: str) -> Iterator[PgClient]:
-    yield from open_shared(postgres_server)
 
 
 @pytest.fixture

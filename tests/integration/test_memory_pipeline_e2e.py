@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import logging
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple, TypeVar
 
@@ -45,9 +45,10 @@ from tests.integration.memory_rig import (
     fact,
     named,
     open_person,
-    open_shared,
     saved,
 )
+
+pytestmark = pytest.mark.core(summary_model="openai:fake-summary")
 
 M = TypeVar("M", bound=Memories)
 
@@ -81,17 +82,6 @@ class Step(NamedTuple):
     node: str
     update: dict[str, Any]
     state: ConversationState
-
-
-@pytest.fixture(scope="module")
-def shared(postgres_server: str) -> Iterator[PgClient]:
-    yield from open_shared(postgres_server)
-
-
-@pytest.fixture
-async def person(shared: PgClient) -> AsyncIterator[Person]:
-    async with open_person(shared, summary_model="openai:fake-summary") as opened:
-        yield opened
 
 
 @pytest.fixture

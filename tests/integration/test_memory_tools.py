@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
@@ -21,7 +21,6 @@ from tests.integration.memory_rig import (
     fact,
     named,
     open_person,
-    open_shared,
     results,
     saved,
 )
@@ -34,11 +33,6 @@ OMSK, KYIV = (
 )
 OFF_TOPIC = "Понятно."
 NOTHING = '{"forgotten": [], "ask": [], "nearest": []}'
-
-
-@pytest.fixture(scope="module")
-def shared(postgres_server: str) -> Iterator[PgClient]:
-    yield from open_shared(postgres_server)
 
 
 @pytest.fixture

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
 from src.errors import TransientError
-from src.storage.pg_client import PgClient
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.memory_rig import (
     Person,
@@ -18,8 +16,6 @@ from tests.integration.memory_rig import (
     fact,
     forms,
     named,
-    open_person,
-    open_shared,
     saved,
     taught,
     thought,
@@ -32,17 +28,7 @@ LESSONS = (
 FACTS = [fact(lesson, relation="habit", object=lesson[-8:]) for lesson in LESSONS]
 # The background has its own models, so that their calls can be told apart.
 BACKGROUND = {"summary_model": "openai:summaries", "extraction_model": "openai:extraction"}
-
-
-@pytest.fixture(scope="module")
-def shared(postgres_server: str) -> Iterator[PgClient]:
-    yield from open_shared(postgres_server)
-
-
-@pytest.fixture
-async def person(shared: PgClient) -> AsyncIterator[Person]:
-    async with open_person(shared, **BACKGROUND) as opened:
-        yield opened
+pytestmark = pytest.mark.core(**BACKGROUND)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -19,14 +19,9 @@ from tests.attacks.model_replies import JSON, Script, delta
 from tests.attacks.model_walk import BACKGROUND, TALK, Walk, some, walk
 from tests.fakes.openai_server import ChatRequest, Raw, Reply, tool_call
 from tests.integration.agent_rig import Rig, open_rig
-from tests.integration.memory_rig import Person, new_user, open_shared, results
+from tests.integration.memory_rig import Person, new_user, results
 
 USAGE = {"prompt_tokens": 3, "completion_tokens": 2}
-
-
-@pytest.fixture(scope="module")
-def shared(postgres_server: str) -> Iterator[PgClient]:
-    yield from open_shared(postgres_server)
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -20,7 +20,6 @@ from tests.integration.memory_rig import (
     fact,
     named,
     open_person,
-    open_shared,
     saved,
 )
 
@@ -28,11 +27,6 @@ BOT = 555
 SECRET = "Я влюблена в начальника"
 ASKED = f"Не запоминай это: {SECRET.lower()}"
 QUIET = "Понятно."
-
-
-@pytest.fixture(scope="module")
-def shared(postgres_server: str) -> Iterator[PgClient]:
-    yield from open_shared(postgres_server)
 
 
 def reply(request: ChatRequest) -> Reply | str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -21,11 +20,12 @@ from src.memory.writer import Said
 from src.services.agent_service import AgentService
 from src.services.tool_history_service import ToolHistoryService
 from src.storage.owner import Owner
-from src.storage.pg_client import PgClient
 from src.storage.repositories import Repositories
 from src.storage.tool_result_repo import ToolResultRepository
 from tests.fakes.openai_server import ChatRequest, Reply, text_of
-from tests.integration.agent_rig import USER, Rig, incoming, open_rig
+from tests.integration.agent_rig import USER, Rig, incoming
+
+pytestmark = pytest.mark.core(embedding_model="openai:fake-embedding")
 
 Json = dict[str, Any]
 
@@ -96,12 +96,6 @@ def reply(request: ChatRequest) -> Reply:
     if SYSTEM_PROMPT not in request.system_text:
         return Reply(text=f"Пользователь говорил о разном, {len(request.raw['messages'])}.")
     return Reply(text=f"Отвечаю на {len(request.last_user_text)} букв. " * 3)
-
-
-@pytest.fixture
-async def rig(dsn: str, client: PgClient) -> AsyncIterator[Rig]:
-    async with open_rig(dsn, client, embedding_model="openai:fake-embedding") as opened:
-        yield opened
 
 
 @pytest.fixture(params=[True, False], ids=["system in history", "no system in history"])

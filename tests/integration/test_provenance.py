@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,7 +27,6 @@ from tests.integration.memory_rig import (
     fact,
     named,
     open_person,
-    open_shared,
     results,
     saved,
     taught,
@@ -39,17 +38,6 @@ MARS = "Я живу на Марсе"
 FORWARDED = Voice(provenance="forwarded", origin="Илон")
 _ids = itertools.count(1)
 _groups = itertools.count(2_001_000_000_001)
-
-
-@pytest.fixture(scope="module")
-def shared_client(postgres_server: str) -> Iterator[PgClient]:
-    yield from open_shared(postgres_server)
-
-
-@pytest.fixture
-async def person(shared_client: PgClient) -> AsyncIterator[Person]:
-    async with open_person(shared_client) as somebody:
-        yield somebody
 
 
 @dataclass
@@ -86,22 +74,22 @@ class Group:
 
 
 @pytest.fixture
-async def group(shared_client: PgClient) -> AsyncIterator[Group]:
-    async with open_rig(shared_client.dsn, shared_client) as rig:
+async def group(shared: PgClient) -> AsyncIterator[Group]:
+    async with open_rig(shared.dsn, shared) as rig:
         yield Group(rig, -next(_groups))
 
 
 @pytest.fixture
-async def quiet_group(shared_client: PgClient) -> AsyncIterator[Group]:
+async def quiet_group(shared: PgClient) -> AsyncIterator[Group]:
     """One without a language model."""
-    async with open_rig(shared_client.dsn, shared_client, llm_model="offline") as rig:
+    async with open_rig(shared.dsn, shared, llm_model="offline") as rig:
         yield Group(rig, -next(_groups))
 
 
 @pytest.fixture
-async def alone(shared_client: PgClient) -> AsyncIterator[Person]:
+async def alone(shared: PgClient) -> AsyncIterator[Person]:
     """Somebody without a language model."""
-    async with open_person(shared_client, llm_model="offline") as somebody:
+    async with open_person(shared, llm_model="offline") as somebody:
         yield somebody
 
 
@@ -363,9 +351,9 @@ async def test_forwarded_words_in_a_burst_stay_those_of_others(alone: Person) ->
 
 @pytest.mark.parametrize("model", ["offline", "openai:fake-model"])
 async def test_a_burst_with_new_behind_it_is_learnt_afterwards(
-    shared_client: PgClient, model: str
+    shared: PgClient, model: str
 ) -> None:
-    async with open_person(shared_client, llm_model=model) as person:
+    async with open_person(shared, llm_model=model) as person:
         burst = ["Меня зовут Анна", "У меня есть кот Мурзик", "Я живу в Киеве"]
         for text in burst:
             await _left(person, text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -29,7 +29,6 @@ from tests.integration.memory_rig import (
     forms,
     named,
     open_person,
-    open_shared,
     taught,
     thought,
 )
@@ -46,11 +45,6 @@ KHARKIV, LVIV = (
     )
     for city in ("Харків", "Львів")
 )  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def shared(postgres_server: str) -> Iterator[PgClient]:
-    yield from open_shared(postgres_server)
 
 
 @asynccontextmanager
