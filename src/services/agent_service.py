@@ -41,7 +41,7 @@ from src.storage.owner import Owner
 from src.storage.pg_client import Transaction, storable
 from src.storage.repositories import Repositories
 from src.storage.turn_repo import NewAnswer, StoredAnswer
-from src.storage.update_repo import Behind, Outcome
+from src.storage.update_repo import Behind, UpdateOutcome
 from src.texts import say
 from src.texts.visible import is_visible
 
@@ -76,7 +76,7 @@ class AgentService:
 
     async def run_turn(
         self, incoming: IncomingMessage, view: AnswerView, control: TurnControl | None = None
-    ) -> Outcome:
+    ) -> UpdateOutcome:
         """Store the message, load what belongs to it, answer, show, and note that it is done.
 
         It may be called again after a crash at any point: nothing is done twice.
@@ -96,7 +96,7 @@ class AgentService:
 
     async def _run_turn(
         self, incoming: IncomingMessage, view: AnswerView, control: TurnControl
-    ) -> Outcome:
+    ) -> UpdateOutcome:
         turn = await self.begin_turn(incoming)
         if turn.answer is None and turn.newer is not None:
             return "left to a later message"
@@ -334,7 +334,7 @@ class AgentService:
         find = partial(self._repos.updates.find_newer, turn.incoming.update, kinds=("new",))
         return await self._client.run(find) is not None
 
-    async def _end_delivery(self, turn: Turn, answer: StoredAnswer, parts: int) -> Outcome:
+    async def _end_delivery(self, turn: Turn, answer: StoredAnswer, parts: int) -> UpdateOutcome:
         """The user stopped it: what has arrived of the answer is all that he gets."""
         await self._client.run(
             self._repos.turns.mark_stopped, turn.conversation_id, turn.message_id

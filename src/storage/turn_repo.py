@@ -14,7 +14,7 @@ from src.storage.memory_job_repo import DEFER_INDEXING, INDEXING, UNIQUE_VIOLATI
 from src.storage.owner import Owner
 from src.storage.pg_client import Transaction, storable
 from src.storage.repository import Repository
-from src.storage.update_repo import Outcome
+from src.storage.update_repo import UpdateOutcome
 
 Asks = Literal["erase_all"]
 
@@ -324,7 +324,7 @@ class TurnRepository(Repository):
 
         With an update the memory's job is deferred too, if none waits.
         """
-        outcome: Outcome = "done"
+        outcome: UpdateOutcome = "done"
         delivered = {
             "conversation_id": str(conversation_id), "answer_id": answer_id, "parts": parts,
             "update": update, "outcome": outcome,

@@ -20,7 +20,7 @@ UpdateKind = Literal[
     "message", "media", "command", "new", "stop", "edit", "callback", "member", "refused", "other"
 ]
 # How an update ended, one word or two for the operator.
-Outcome = Literal[
+UpdateOutcome = Literal[
     "done",
     "left to a later message",
     "left to another of the album",
@@ -428,7 +428,7 @@ class UpdateRepository(Repository):
             for job, runs, update in self._client.fetch_all(SELECT_INTERRUPTIBLE, parameters)
         ]
 
-    def mark_handled(self, update: int, outcome: Outcome) -> None:
+    def mark_handled(self, update: int, outcome: UpdateOutcome) -> None:
         """The update is done, and its words are gone from it."""
         self._client.execute(UPDATE_HANDLED, {"update": update, "outcome": outcome})
 
@@ -437,7 +437,7 @@ class UpdateRepository(Repository):
         row = self._client.fetch_one(COUNT_REFUSAL, {"update": update})
         return int(row[0]) if row else 0
 
-    def mark_chat_handled(self, bot_id: int, chat_id: int, outcome: Outcome) -> int:
+    def mark_chat_handled(self, bot_id: int, chat_id: int, outcome: UpdateOutcome) -> int:
         """Everything that waits in a chat is done; returns how many updates that were."""
         parameters = {"bot_id": bot_id, "chat_id": chat_id, "outcome": outcome}
         return self._client.execute(UPDATE_CHAT_HANDLED, parameters)

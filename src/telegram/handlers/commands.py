@@ -9,7 +9,7 @@ from aiogram.types import Message
 from src.application import Core
 from src.services.command_service import COMMANDS, Command, parse_command
 from src.storage.memory_job_repo import MemoryJobRepository
-from src.storage.update_repo import Outcome, WaitingUpdate
+from src.storage.update_repo import UpdateOutcome, WaitingUpdate
 from src.telegram.delivery import Address, Delivery
 from src.telegram.updates import BotIdentity
 from src.texts import Language
@@ -40,7 +40,7 @@ async def run_command(
     command: Command,
     delivery: Delivery,
     core: Core,
-) -> Outcome:
+) -> UpdateOutcome:
     """Run a command and say what came of it."""
     owner = stored.owner
     reply = await core.commands.run(

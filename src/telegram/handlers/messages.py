@@ -17,7 +17,7 @@ from src.services.turn import IncomingMessage, Turn
 from src.services.turn_control import TurnControl
 from src.storage.conversation_repo import TelegramOrigin
 from src.storage.turn_repo import StoredAnswer
-from src.storage.update_repo import Outcome, WaitingUpdate
+from src.storage.update_repo import UpdateOutcome, WaitingUpdate
 from src.telegram.answer_stream import AnswerStream, DraftSupport
 from src.telegram.delivery import Address, Delivery, Form
 from src.telegram.keyboards import build_keyboard
@@ -72,7 +72,7 @@ class TurnHandler:
 
     async def run(
         self, incoming: IncomingMessage, stored: WaitingUpdate, control: TurnControl
-    ) -> Outcome:
+    ) -> UpdateOutcome:
         """Answer one message; in groups the answer quotes it.
 
         Unless the message stayed in the old chat of a group that moved.
@@ -152,7 +152,7 @@ async def answer_message(
     control: TurnControl,
     identity: BotIdentity,
     turn_handler: TurnHandler,
-) -> Outcome:
+) -> UpdateOutcome:
     """Answer a text."""
     text = without_mention(message.text or "", identity.username)
     if len(text) >= LONG_PASTE:
@@ -167,7 +167,7 @@ async def explain_text_only(
     language: Language,
     core: Core,
     delivery: Delivery,
-) -> Outcome:
+) -> UpdateOutcome:
     """Say that only text is understood so far: once per album."""
     if stored.kind != "media":
         return "ignored"
@@ -189,7 +189,7 @@ async def take_edit(
     stored: WaitingUpdate,
     core: Core,
     identity: BotIdentity,
-) -> Outcome:
+) -> UpdateOutcome:
     """Keep what the user made of the message; it is not answered again."""
     origin = _origin(message, stored)
     text = without_mention(message.text or "", identity.username)

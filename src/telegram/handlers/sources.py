@@ -11,7 +11,7 @@ from aiogram.types import CallbackQuery
 from src.application import Core
 from src.services.command_service import undone_text
 from src.storage.memory_rows import SourceMessage
-from src.storage.update_repo import Outcome, WaitingUpdate
+from src.storage.update_repo import UpdateOutcome, WaitingUpdate
 from src.telegram.delivery import Address, Delivery
 from src.telegram.keyboards import (
     EraseButton,
@@ -42,7 +42,7 @@ async def show_source(
     language: Language,
     core: Core,
     delivery: Delivery,
-) -> Outcome:
+) -> UpdateOutcome:
     """Reply to the message that is meant; quote it where it is gone, as far as it is kept."""
     await stop_waiting(query)
     address = Address(*stored.owner)
@@ -67,7 +67,7 @@ async def take_back(
     language: Language,
     core: Core,
     delivery: Delivery,
-) -> Outcome:
+) -> UpdateOutcome:
     """Let a replaced fact hold again, or remember what was forgotten while that is possible."""
     await stop_waiting(query)
     memories, asker = core.memory.memories, stored.user_id
@@ -87,7 +87,7 @@ async def answer_erasure(
     language: Language,
     core: Core,
     delivery: Delivery,
-) -> Outcome:
+) -> UpdateOutcome:
     """Erase everything, or nothing; in a group only the group's memory is asked about."""
     await stop_waiting(query)
     key = await core.agent.confirm_erasure(stored.owner, agreed=callback_data.agreed)
@@ -96,7 +96,7 @@ async def answer_erasure(
 
 async def _conclude(
     query: CallbackQuery, delivery: Delivery, stored: WaitingUpdate, sentence: str
-) -> Outcome:
+) -> UpdateOutcome:
     """Say what came of it, where the button stands, whatever it says, and take it away."""
     await delivery.send_text(Address(*stored.owner), sentence)
     await remove_button(query)
