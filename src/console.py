@@ -111,10 +111,7 @@ class Console:
         command = parse_command(text)
         if command is not None:
             reply = await self._commands.run(
-                command.name,
-                self._user_id,
-                language=self._language,
-                argument=command.argument,
+                command.name, self._user_id, language=self._language, argument=command.argument
             )
             self._reply(reply, mode=await self._commands.get_mode(self._user_id))
             await self._in_background(self._memory.read_parting())

@@ -41,8 +41,7 @@ PARAMETERS: Mapping[str, re.Pattern[str]] = {
     **dict.fromkeys(NUMBERS.split(), re.compile(r"-?\d{1,9}")),
     **dict.fromkeys(SWITCHES.split(), re.compile(r"[01]")),
     **dict.fromkeys(
-        ["ssl_min_protocol_version", "ssl_max_protocol_version"],
-        re.compile(r"TLSv1(\.[0-3])?|"),
+        ["ssl_min_protocol_version", "ssl_max_protocol_version"], re.compile(r"TLSv1(\.[0-3])?|")
     ),
     "port": re.compile(r"\d{1,5}(,\d{1,5})*"),
     "sslmode": _one_of(SSL_MODES),

@@ -97,10 +97,7 @@ class Evaluation:
     """Stores conversations, asks, measures, deletes."""
 
     def __init__(
-        self,
-        client: PgClient,
-        conversations: ConversationRepository,
-        memory: MemoryCore,
+        self, client: PgClient, conversations: ConversationRepository, memory: MemoryCore
     ) -> None:
         """Ask the retriever of ``memory``; everything is stored as the bot stores it."""
         self._client = client

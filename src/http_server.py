@@ -65,11 +65,7 @@ class ReadinessChecks:
 
     def checks(self) -> Mapping[str, Check]:
         """The checks by name."""
-        return {
-            "database": self._database,
-            "telegram": self._telegram,
-            "worker": self._worker,
-        }
+        return {"database": self._database, "telegram": self._telegram, "worker": self._worker}
 
     async def _database(self) -> str | None:
         shortage = self._find_shortage()

@@ -19,13 +19,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from src.dates.calendar_days import Days, day
-from src.dates.date_phrases import (
-    Language,
-    Precision,
-    absolute_phrase,
-    bare_english,
-    vague_phrase,
-)
+from src.dates.date_phrases import Language, Precision, absolute_phrase, bare_english, vague_phrase
 from src.dates.span_days import amount_in, counted_day, days_of
 from src.dates.time_expressions import FUTURE, Period, named_periods
 from src.dates.time_spans import MAX_TEXT, Span, find_spans, fold, may_name_time, tidy

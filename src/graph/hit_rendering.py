@@ -16,14 +16,7 @@ from src.time_zones import local_time
 
 def memory_record(number: int, hit: Hit, time_zone: str) -> dict[str, Any]:
     """A hit as the model sees it."""
-    record: dict[str, Any] = {
-        "n": number,
-        "id": hit_id(hit),
-        "uid": hit.uid,
-        "said_at": f"{local_time(hit.said_at, time_zone):%Y-%m-%d %H:%M}",
-        "text": hit.text[:MAX_MEMORY],
-    }
-    record |= whose(hit)
+    record: dict[str, Any] = {"n": number, **_quote(hit, time_zone)}
     if hit.retired:
         record["note"] = "held earlier, not any more"
     if hit.successor is not None:
@@ -35,11 +28,14 @@ def memory_record(number: int, hit: Hit, time_zone: str) -> dict[str, Any]:
     return record
 
 
-def whose(hit: Hit) -> dict[str, str]:
-    """Whose words they are, where they are not simply the user's."""
+def _quote(hit: Hit, time_zone: str) -> dict[str, Any]:
+    """What was said and when, and whose words they are where they are not simply the user's."""
+    said_at = f"{local_time(hit.said_at, time_zone):%Y-%m-%d %H:%M}"
+    text = hit.text[:MAX_MEMORY]
+    record = {"id": hit_id(hit), "uid": hit.uid, "said_at": said_at, "text": text}
     if not hit.is_own:
-        return {"words_of": hit.author or UNKNOWN}
-    return {"speaker": hit.author} if hit.author else {}
+        return {**record, "words_of": hit.author or UNKNOWN}
+    return {**record, "speaker": hit.author} if hit.author else record
 
 
 def words_and_dates(hit: Hit, time_zone: str) -> dict[str, Any]:
@@ -71,11 +67,7 @@ def context_records(hits: list[Hit], context: TurnContext) -> list[dict[str, Any
     """The quotes as the model sees them."""
     return [
         {
-            "id": hit_id(hit),
-            "uid": hit.uid,
-            "said_at": f"{local_time(hit.said_at, context.time_zone):%Y-%m-%d %H:%M}",
-            "text": hit.text[:MAX_MEMORY],
-            **whose(hit),
+            **_quote(hit, context.time_zone),
             **({} if hit.is_of(context.speaker_id) else {"of_asker": False}),
             **({"note": "held earlier, not any more"} if hit.retired else {}),
             "similarity": round(hit.similarity, 2),

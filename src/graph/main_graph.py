@@ -205,11 +205,7 @@ def _add_strict(builder: Builder, models: Models, memories: Memories) -> None:
     builder.add_conditional_edges(
         "classify_intent",
         route_intent,
-        {
-            "teach": "extract_facts",
-            "solve": "retrieve_context",
-            "forget": "forget_knowledge",
-        },
+        {"teach": "extract_facts", "solve": "retrieve_context", "forget": "forget_knowledge"},
     )
     builder.add_edge("extract_facts", "check_conflicts")
     builder.add_conditional_edges(
@@ -257,9 +253,7 @@ async def route_intent(state: ConversationState) -> Intent:
     return state["intent"] or "solve"
 
 
-async def route_conflicts(
-    state: ConversationState,
-) -> Literal["auto_resolve", "store_knowledge"]:
+async def route_conflicts(state: ConversationState) -> Literal["auto_resolve", "store_knowledge"]:
     """Conflicts are resolved before anything is stored."""
     return "auto_resolve" if state["conflicts"] else "store_knowledge"
 

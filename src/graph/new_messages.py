@@ -56,9 +56,7 @@ def own_words(messages: Sequence[HistoryMessage]) -> list[NewWords]:
     asker = messages[-1].get("sender_id") if messages else None
     return [
         NewWords(
-            uid=f"msg-{entry['id']}",
-            text=text_of(entry),
-            is_asked=entry.get("sender_id") == asker,
+            uid=f"msg-{entry['id']}", text=text_of(entry), is_asked=entry.get("sender_id") == asker
         )
         for entry in messages
         if voice_of(entry).is_own and (entry is messages[-1] or not voice_of(entry).is_private)

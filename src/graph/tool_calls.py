@@ -44,9 +44,9 @@ async def run_bounded(
     call = request.tool_call
     ids = [other["id"] for other in request.state["messages"][-1].tool_calls]
     if ids.index(call["id"]) >= MAX_AT_ONCE:
-        return _refusal(request, WAIT)
+        return failed(request, WAIT, artifact=NOT_RUN)
     if UNREADABLE in call["args"]:
-        return _refusal(request, NO_JSON)
+        return failed(request, NO_JSON, artifact=NOT_RUN)
     return await (execute(request) if wrap is None else wrap(request, execute))
 
 
@@ -78,12 +78,7 @@ def _turn_of(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
     return messages[start + 1 :]
 
 
-def _refusal(request: ToolCallRequest, text: str) -> ToolMessage:
-    call = request.tool_call
-    return ToolMessage(
-        text,
-        name=call["name"],
-        tool_call_id=call["id"] or "",
-        status="error",
-        artifact=NOT_RUN,
-    )
+def failed(request: ToolCallRequest, text: str, *, artifact: str | None = None) -> ToolMessage:
+    """What the model is told in place of a result."""
+    name, id_ = request.tool_call["name"], request.tool_call["id"] or ""
+    return ToolMessage(text, name=name, tool_call_id=id_, status="error", artifact=artifact)

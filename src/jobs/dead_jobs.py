@@ -74,10 +74,7 @@ class DeadJobs:
         return put_aside
 
     async def guard(
-        self,
-        call_next: Callable[[], Awaitable[Any]],
-        context: JobContext,
-        _worker: Worker,
+        self, call_next: Callable[[], Awaitable[Any]], context: JobContext, _worker: Worker
     ) -> Any:
         """Procrastinate's middleware: recurring work of which another job is suspected rests.
 

@@ -224,10 +224,7 @@ class Parent:
             await asyncio.sleep(ALIVE_SECONDS)
 
     async def tell_job(
-        self,
-        call_next: Callable[[], Awaitable[Any]],
-        context: JobContext,
-        _worker: Worker,
+        self, call_next: Callable[[], Awaitable[Any]], context: JobContext, _worker: Worker
     ) -> Any:
         """Procrastinate's middleware: the parent knows of a job before it begins."""
         self.tell(JOB, context.job.id)

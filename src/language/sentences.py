@@ -31,8 +31,7 @@ QUESTION = re.compile(
 )
 # "What I love is …", "когда я был маленьким, …" and "have been …" tell.
 SUBORDINATE = re.compile(
-    r"(?:когда|коли|when|где|де|where|как|як|since|что|що)\b[^?]*,",
-    re.IGNORECASE,
+    r"(?:когда|коли|when|где|де|where|как|як|since|что|що)\b[^?]*,", re.IGNORECASE
 )
 # Greetings and other beginnings that are no part of what is told.
 OPENER = re.compile(
@@ -111,8 +110,7 @@ THANKS = re.compile(
 LINK = re.compile(r"\s*(?:https?://|www\.)\S+\s*", re.IGNORECASE)
 LIST_ITEM = re.compile(r"\s*(?:\d{1,2}[.)]|[-*•+–—])\s+\S")
 LIST_TITLE = re.compile(
-    r"[^,:]{1,40}:(?=.*,.*,)|(?:купить|купити|buy|todo|to do|список|list)\b",
-    re.IGNORECASE,
+    r"[^,:]{1,40}:(?=.*,.*,)|(?:купить|купити|buy|todo|to do|список|list)\b", re.IGNORECASE
 )
 # Orders to the bot that are wishes about its answers, and other orders.
 WISH = re.compile(

@@ -26,14 +26,10 @@ class _Reply(BaseModel):
 class Reranker:
     """Orders texts by how well they answer a query."""
 
-    def __init__(
-        self, url: str, model: str | None, *, key: SecretStr | None = None,
-        deadline: float = RERANK_DEADLINE,
-    ) -> None:  # fmt: skip
-        """Ask ``url`` for ``model``, within ``deadline`` seconds."""
+    def __init__(self, url: str, model: str | None, *, key: SecretStr | None = None) -> None:
+        """Ask ``url`` for ``model``."""
         headers = {"Authorization": f"Bearer {key.get_secret_value()}"} if key else {}
         self._client = httpx.AsyncClient(timeout=None, headers=headers)
-        self._deadline = deadline
         self._url = url
         self._model = model
 
@@ -48,7 +44,7 @@ class Reranker:
         if self._model:
             body["model"] = self._model
         try:
-            async with asyncio.timeout(self._deadline):  # httpx has none for the whole exchange
+            async with asyncio.timeout(RERANK_DEADLINE):  # httpx has none for the whole exchange
                 response = await self._client.post(self._url, json=body)
             response.raise_for_status()
             results = _Reply.model_validate_json(response.content).results

@@ -220,7 +220,7 @@ class Forgetter:
                 continue
             if not _is_his(message.sender_id, speaker_id):
                 continue
-            for sentence in _split(message.text):
+            for sentence in filter(None, map(str.strip, SENTENCE_END.split(message.text))):
                 if _asks(sentence) or any(spans(sentence, quote) for quote in quoted):
                     continue
                 if is_meant(request, Told(sentence, is_fact=False)):
@@ -239,10 +239,11 @@ class Forgetter:
         ids = {fact.id for fact in gone}
         sources = {n for fact in gone for uid in fact.quotes if (n := message_number(uid))}
         looked_at = sources | plan.messages | plan.sentences.keys()
+        # Whatever may stand in a question about them.
+        words = lemmas_of("\n".join(f"{f.text} {f.object} {f.subject}" for f in gone))
         messages = self._repository.list_messages(
-            transaction, owner, facts=ids, ids=looked_at,
-            beginnings={_beginning(lemma) for fact in gone for lemma in _all_words(fact)},
-        )  # fmt: skip
+            transaction, owner, facts=ids, ids=looked_at, beginnings=set(map(_beginning, words))
+        )
         his = {m.id for m in messages if _is_his(m.sender_id, plan.speaker_id)}
         plan.messages &= his
         present = {message.id: message for message in messages if message.role == "user"}
@@ -325,10 +326,7 @@ def _changes(
 
 
 def _after(
-    message: TouchedMessage,
-    gone: Sequence[KnownFact],
-    plan: _Plan,
-    others: Sequence[OtherQuote],
+    message: TouchedMessage, gone: Sequence[KnownFact], plan: _Plan, others: Sequence[OtherQuote]
 ) -> str:
     """What is left of a user's message."""
     if message.id in plan.messages:
@@ -347,11 +345,7 @@ def _after(
 
 
 def _parts(
-    text: str,
-    fact: KnownFact,
-    uid: str,
-    kept: Sequence[tuple[int, int]],
-    siblings: frozenset[str],
+    text: str, fact: KnownFact, uid: str, kept: Sequence[tuple[int, int]], siblings: frozenset[str]
 ) -> list[tuple[int, int]]:
     """Where a message tells a fact: its quote, or the clauses of it that others do not need."""
     quoted = [span for quote in {*fact.quotes.values(), fact.text} for span in spans(text, quote)]
@@ -377,13 +371,8 @@ def _repeats(
     is_reply = message.reply_to_id in changed
     told = [_distinct(fact) for fact in gone]
     told += [lemmas_of(" ".join(sentences)) for sentences in plan.sentences.values()]
-    return any(
-        _share(words, said) >= (REPEATED if not is_reply else 0.01) for words in told if words
-    )
-
-
-def _share(words: frozenset[str], said: frozenset[str]) -> float:
-    return len(words & said) / len(words)
+    least = 0.01 if is_reply else REPEATED
+    return any(len(words & said) >= least * len(words) for words in told if words)
 
 
 def _asks(text: str) -> bool:
@@ -419,11 +408,6 @@ def _distinct(fact: KnownFact) -> frozenset[str]:
     return words or lemmas_of(fact.text)
 
 
-def _all_words(fact: KnownFact) -> frozenset[str]:
-    """Whatever may stand in a question about it."""
-    return lemmas_of(f"{fact.text} {fact.object} {fact.subject}")
-
-
 def _told(fact: KnownFact) -> Told:
     return Told(fact.text, fact.subject, fact.relation, fact.object)
 
@@ -435,11 +419,6 @@ def _nearest(known: Sequence[KnownFact], request: Request) -> tuple[Named, ...]:
         (entry for entry in scored if entry[0]), key=lambda entry: (-entry[0], -entry[1].id)
     )
     return tuple(Named(fact_uid(f.id), f.text) for _, f in near[:MAX_NEAREST])
-
-
-def _split(text: str) -> list[str]:
-    """The sentences of a message."""
-    return [part.strip() for part in SENTENCE_END.split(text) if part.strip()]
 
 
 def _beginning(lemma: str) -> str:

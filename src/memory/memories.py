@@ -158,8 +158,7 @@ class Memories:
         In a group only what ``asker`` told, or wanted forgotten, himself.
         """
         return await self._client.run(
-            self._client.in_transaction,
-            lambda t: self._undoing.undo(t, owner, memory_id, asker),
+            self._client.in_transaction, lambda t: self._undoing.undo(t, owner, memory_id, asker)
         )
 
     async def undo_forgetting(

@@ -225,9 +225,8 @@ class Retriever:
         candidates, ranked_query, time = await self.find_candidates(query)
         ranked = rank(candidates, ranked_query)
         shown = [r for r in ranked if self._is_shown(r, query, time)]
-        return await self._with_successors(
-            query, await self._best(query, _searched(query.text), shown)
-        )
+        best = await self._best(query, _searched(query.text), shown)
+        return await self._with_successors(query, best)
 
     async def _with_successors(self, query: Query, hits: Sequence[Hit]) -> list[Hit]:
         """The hits, with what holds now before each fact that it replaced or ended."""

@@ -8,6 +8,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Literal
 
 from src.dates.relative_dates import resolve_dates, when_valid
@@ -232,14 +233,8 @@ class MemoryWriter:
         self, owner: Owner, fact: Fact, said: Said, origin: Origin, reason: str
     ) -> Outcome:
         text = None if reason in UNKEEPABLE else fact.text[:400]
-        await self._client.run(
-            self._memories.add_rejected,
-            owner,
-            said.message_id,
-            reason=reason,
-            text=text,
-            origin=origin,
-        )
+        add = partial(self._memories.add_rejected, reason=reason, text=text, origin=origin)
+        await self._client.run(add, owner, said.message_id)
         logger.info("a fact was refused", extra={"reason": reason, "origin": origin})
         return Outcome("refused", fact.text, f"msg-{said.message_id}", reason=reason)
 
@@ -327,10 +322,7 @@ def _is_rival(memory: NewMemory, known: Similar, contradicts: Collection[int]) -
 
 def _as_fact(memory: Memory) -> Fact:
     return Fact(
-        text=memory.text,
-        subject=memory.subject,
-        relation=memory.relation,
-        object=memory.object,
+        text=memory.text, subject=memory.subject, relation=memory.relation, object=memory.object
     )
 
 

@@ -110,10 +110,8 @@ class AgentService:
         async def remember_parts(arrived: int) -> None:
             nonlocal parts
             parts = arrived
-            await self._client.run(
-                self._repos.turns.mark_delivered_parts,
-                turn.conversation_id, answer.id, arrived,
-            )  # fmt: skip
+            mark = self._repos.turns.mark_delivered_parts
+            await self._client.run(mark, turn.conversation_id, answer.id, arrived)
 
         try:
             with stoppable_delivery(control), self._metrics.stage("deliver"):
@@ -272,14 +270,9 @@ class AgentService:
             voice=replace(incoming.voice, is_private=is_private),
         )
         turn = Turn(
-            incoming,
-            conversation_id,
-            message.id,
-            message.is_new,
-            behind.newer,
-            behind.is_ended,
+            incoming, conversation_id, message.id, message.is_new, behind.newer, behind.is_ended,
             is_private=is_private,
-        )
+        )  # fmt: skip
         turns = repositories.turns
         if not message.is_new:
             shown_in = turns.find_stream_message(conversation_id, message.id, within=transaction)
@@ -317,10 +310,8 @@ class AgentService:
         """The answer, shown while it is written."""
 
         async def remember_message(number: int) -> None:
-            await self._client.run(
-                self._repos.turns.set_stream_message,
-                turn.conversation_id, turn.message_id, number,
-            )  # fmt: skip
+            note = self._repos.turns.set_stream_message
+            await self._client.run(note, turn.conversation_id, turn.message_id, number)
 
         await view.open(turn, remember_message)
         try:
@@ -372,10 +363,7 @@ class AgentService:
         ids = log_extra(conversation_id=conversation_id, message_id=message_id)
         with self._metrics.stage("model"), ids:
             state = await self._graph.ainvoke(
-                {
-                    "history": list(turn.history),
-                    "summaries": list(turn.summaries),
-                },
+                {"history": list(turn.history), "summaries": list(turn.summaries)},
                 context=context,
                 config={"recursion_limit": MAX_STEPS},
             )
@@ -399,18 +387,13 @@ class AgentService:
         if stopped:
             mark = say("stopped_early", turn.incoming.language)
             text = f"{text}\n\n{mark}".strip()
-        answer = NewAnswer(
-            turn.conversation_id,
-            turn.message_id,
-            text,
-            tools,
-            tuple(context.usage),
-            stopped,
-            sources,
-            context.asks if not stopped else None,
-            repeats_private(text, turn.history)
-            or any(voice_of(entry).is_private for entry in new_messages(turn.history)),
+        is_private = repeats_private(text, turn.history) or any(
+            voice_of(entry).is_private for entry in new_messages(turn.history)
         )
+        answer = NewAnswer(
+            turn.conversation_id, turn.message_id, text, tools, tuple(context.usage), stopped,
+            sources, context.asks if not stopped else None, is_private,
+        )  # fmt: skip
         with self._metrics.stage("save"):
             stored = await self._client.run(self._repos.turns.save_answer, answer)
         self._metrics.turns.labels("stopped" if stopped else "answered").inc()

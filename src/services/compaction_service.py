@@ -83,13 +83,9 @@ class CompactionService:
         content = await self._summarise(conversation_id, messages, (first, last))
         said_at = messages[-1].said_at if messages else datetime.now(UTC)
         return await self._client.run(
-            self._repos.summaries.replace,
-            conversation_id,
-            (content, terms(content), said_at),
-            first=first,
-            last=last,
-            made_of=len(messages),
-        )
+            self._repos.summaries.replace, conversation_id, (content, terms(content), said_at),
+            first=first, last=last, made_of=len(messages),
+        )  # fmt: skip
 
     async def _summaries_to_merge(
         self,
@@ -126,21 +122,15 @@ class CompactionService:
             content = await self._ask(conversation_id, prompt, 2 * MAX_SUMMARY, gap)
         if content is None:
             return False  # they stay as they are, until there is one more of them
-        last = await self._client.run(
-            self._repos.conversations.list_messages,
-            conversation_id,
-            run[-1].first_position,
-            run[-1].last_position,
+        first, last = run[0].first_position, run[-1].last_position
+        told = await self._client.run(
+            self._repos.conversations.list_messages, conversation_id, run[-1].first_position, last
         )
-        said_at = last[-1].said_at if last else datetime.now(UTC)
+        said_at = told[-1].said_at if told else datetime.now(UTC)
         return await self._client.run(
-            self._repos.summaries.replace,
-            conversation_id,
-            (content, terms(content), said_at),
-            first=run[0].first_position,
-            last=run[-1].last_position,
-            merged=[summary.id for summary in run],
-        )
+            self._repos.summaries.replace, conversation_id, (content, terms(content), said_at),
+            first=first, last=last, merged=[summary.id for summary in run],
+        )  # fmt: skip
 
     async def _summarise(
         self, conversation_id: UUID, messages: Sequence[PastMessage], gap: tuple[int, int]

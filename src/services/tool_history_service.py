@@ -17,6 +17,7 @@ from src.errors import StorageError
 from src.gate.sensitive_text import holds_secret
 from src.graph.conversation_state import TurnContext
 from src.graph.main_graph import describe_tool_error
+from src.graph.tool_calls import failed
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
 from src.storage.tool_result_repo import ToolResult, ToolResultRepository
@@ -37,9 +38,7 @@ class ToolHistoryService:
         self._results = results
 
     async def record(
-        self,
-        request: ToolCallRequest,
-        execute: Callable[[ToolCallRequest], Awaitable[ToolReply]],
+        self, request: ToolCallRequest, execute: Callable[[ToolCallRequest], Awaitable[ToolReply]]
     ) -> ToolReply:
         """Run a tool within its time, and store the call; a failure becomes text for the model.
 
@@ -58,12 +57,7 @@ class ToolHistoryService:
             # The model may call a tool that there is none of, by any name: that is not logged.
             known = call["name"] if request.tool is not None else "unknown"
             logger.warning("tool failed", extra={"tool": known}, exc_info=error)
-            reply = ToolMessage(
-                describe_tool_error(error),
-                name=call["name"],
-                tool_call_id=call["id"] or "",
-                status="error",
-            )
+            reply = failed(request, describe_tool_error(error))
         text = str(reply.text) if isinstance(reply, ToolMessage) else ""
         if isinstance(reply, ToolMessage) and reply.status == "error":
             failure = failure or "ToolError"

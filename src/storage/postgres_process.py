@@ -17,13 +17,7 @@ import psutil
 from src.errors import StorageUnavailableError
 from src.storage.pg_client import wrapped_errors
 from src.storage.pg_connection import connect
-from src.storage.postgres_folder import (
-    SOCKET_NAME,
-    PostgresFolder,
-    binary,
-    environment,
-    identity,
-)
+from src.storage.postgres_folder import SOCKET_NAME, PostgresFolder, binary, environment, identity
 
 START_SECONDS = 120.0  # recovery after a crash replays the log, which can take its time
 ANSWER_SECONDS = 3.0  # for one sign of life

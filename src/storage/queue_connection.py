@@ -87,11 +87,11 @@ class QueueConnection(AsyncConnection[Any]):
                 other._cut()
 
     def _cut(self) -> None:
-        with suppress(OSError, psycopg.Error), self._line() as line:
+        with (
+            suppress(OSError, psycopg.Error),
+            socket.socket(fileno=os.dup(self.pgconn.socket)) as line,
+        ):
             line.shutdown(socket.SHUT_RDWR)
-
-    def _line(self) -> socket.socket:
-        return socket.socket(fileno=os.dup(self.pgconn.socket))
 
 
 async def limit(connection: AsyncConnection[Any]) -> None:

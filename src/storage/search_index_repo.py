@@ -154,7 +154,7 @@ SELECT_CONVERSATIONS_TO_INDEX = """
 SELECT DISTINCT conversation_id FROM (
     SELECT conversation_id FROM messages
     WHERE indexed_at IS NULL AND role IN ('user', 'assistant') AND NOT is_forgotten
-      AND NOT is_private AND created_at < now() - make_interval(secs => %(older_than)s)
+      AND NOT is_private
     LIMIT 10000
 ) AS waiting LIMIT %(limit)s
 """
@@ -238,13 +238,9 @@ class SearchIndexRepository(Repository):
 
         return self._client.in_transaction(add)
 
-    def list_conversations_to_index(
-        self, *, older_than: float = 0.0, limit: int = 200
-    ) -> list[UUID]:
-        """Conversations with messages stored ``older_than`` seconds ago and not indexed yet."""
-        rows = self._client.fetch_all(
-            SELECT_CONVERSATIONS_TO_INDEX, {"older_than": older_than, "limit": limit}
-        )
+    def list_conversations_to_index(self, limit: int = 200) -> list[UUID]:
+        """Conversations with messages that are not indexed yet."""
+        rows = self._client.fetch_all(SELECT_CONVERSATIONS_TO_INDEX, {"limit": limit})
         return [UUID(str(row[0])) for row in rows]
 
 

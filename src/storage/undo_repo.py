@@ -168,11 +168,7 @@ class UndoRepository:
         return Undone(text, [str(text) for (text,) in restored])
 
     def undo_forgetting(
-        self,
-        transaction: Transaction,
-        owner: Owner,
-        number: int,
-        asker: int | None = None,
+        self, transaction: Transaction, owner: Owner, number: int, asker: int | None = None
     ) -> Undone | None:
         """Take a forgetting back; None when it is too late.
 

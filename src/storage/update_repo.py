@@ -366,7 +366,9 @@ class UpdateRepository(Repository):
             return self._insert(bot_id, updates)
         except StorageRejectedError:
             if len(updates) == 1:
-                return self._insert(bot_id, [_without_content(updates[0])])
+                # What PostgreSQL refuses is kept by its number, so that it is confirmed once.
+                number = updates[0].update_id
+                return self._insert(bot_id, [NewUpdate(number, "other", {"update_id": number})])
             return sum(self.store(bot_id, [update]) for update in updates)
 
     def find_waiting(self, update: int) -> WaitingUpdate | None:
@@ -474,8 +476,3 @@ class UpdateRepository(Repository):
         batch = {"bot_id": bot_id, "updates": json.dumps(records)}
         [row] = self._client.fetch_prepared(INSERT_UPDATES, batch)
         return int(row[0])
-
-
-def _without_content(update: NewUpdate) -> NewUpdate:
-    """An update that PostgreSQL refuses is kept by its number, so that it is confirmed once."""
-    return NewUpdate(update.update_id, "other", {"update_id": update.update_id})

@@ -15,11 +15,10 @@ from collections.abc import Awaitable, Callable
 from aiogram import Bot
 from aiogram.enums import ChatAction
 from aiogram.exceptions import AiogramError, TelegramRetryAfter
-from aiogram.types import ReplyParameters
 
 from src.errors import AppError
 from src.storage.pg_client import storable
-from src.telegram.delivery import Address
+from src.telegram.delivery import Address, reply_parameters
 from src.telegram.errors import is_not_modified, is_unknown_method
 from src.telegram.rendering import MAX_UTF16, Part, Renderer
 
@@ -178,15 +177,12 @@ class AnswerStream:
                 request_timeout=REQUEST_TIMEOUT,
             )
             return
-        reply_to = self._address.reply_to
         message = await self._bot.send_message(
             chat_id=self._address.chat_id,
             text=part.text,
             message_thread_id=self._address.thread_id or None,
             entities=part.entities or None,
-            reply_parameters=ReplyParameters(message_id=reply_to, allow_sending_without_reply=True)
-            if reply_to
-            else None,
+            reply_parameters=reply_parameters(self._address),
             request_timeout=REQUEST_TIMEOUT,
         )
         self.message_id = message.message_id

@@ -237,10 +237,7 @@ async def _announce(bot: Bot, core: Core) -> None:
 
 
 async def _run_until(
-    stop: asyncio.Event,
-    jobs: list[Coroutine[Any, Any, None]],
-    workers: Workers,
-    http: HttpRunner,
+    stop: asyncio.Event, jobs: list[Coroutine[Any, Any, None]], workers: Workers, http: HttpRunner
 ) -> None:
     """Run the jobs side by side; on ``stop``, or when one fails, drain the workers and end."""
     tasks = [asyncio.ensure_future(job) for job in jobs]

@@ -191,7 +191,7 @@ class Delivery:
             message_thread_id=address.thread_id or None,
             entities=part.entities or None,
             reply_markup=part.keyboard,
-            reply_parameters=_reply(address, must_reply=must_reply),
+            reply_parameters=reply_parameters(address, must_reply=must_reply),
             request_timeout=SEND_TIMEOUT,
         )
 
@@ -215,7 +215,8 @@ async def _with_quick_retries(send: Callable[[], Awaitable[T]]) -> T:
     raise AssertionError("unreachable")
 
 
-def _reply(address: Address, *, must_reply: bool) -> ReplyParameters | None:
+def reply_parameters(address: Address, *, must_reply: bool = False) -> ReplyParameters | None:
+    """What makes a message a reply; where it must be one, it is sent to nobody else."""
     if address.reply_to is None:
         return None
     return ReplyParameters(

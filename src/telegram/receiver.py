@@ -127,11 +127,7 @@ class Poller:
     """Our own ``getUpdates`` loop. Only one process per bot and database runs it at a time."""
 
     def __init__(
-        self,
-        bot: Bot,
-        intake: UpdateIntake,
-        lock: AdvisoryLock,
-        timing: PollTiming = PollTiming(),
+        self, bot: Bot, intake: UpdateIntake, lock: AdvisoryLock, timing: PollTiming = PollTiming()
     ) -> None:
         """Poll ``bot``, store through ``intake``, while holding ``lock``."""
         self._timing = timing

@@ -55,10 +55,9 @@ class Part:
 class RenderThreads:
     """Runs functions in threads that nobody waits for longer than a deadline, nor at exit."""
 
-    def __init__(self, places: int = RENDER_THREADS) -> None:
-        """Run so many at once; those that are overdue keep their places until they end."""
-        self._places = places
-        self._free = asyncio.Semaphore(places)
+    def __init__(self) -> None:
+        """Those that are overdue keep their places until they end."""
+        self._free = asyncio.Semaphore(RENDER_THREADS)
         self._overdue = 0
         self._started = 0
         self._work: SimpleQueue[Callable[[], None]] = SimpleQueue()
@@ -70,7 +69,7 @@ class RenderThreads:
             TimeoutError: It took longer, or every place is taken by work that did.
             RuntimeError: It failed; the message names the error's type.
         """
-        if self._overdue >= self._places:
+        if self._overdue >= RENDER_THREADS:
             raise TimeoutError
         async with asyncio.timeout(seconds):
             await self._free.acquire()

@@ -66,9 +66,9 @@ class TelegramSession(AiohttpSession):
             body = json.loads(content)
         except (ValueError, RecursionError):
             body = None
-        if status_code < HTTPStatus.MULTIPLE_CHOICES and not _is_refusal(body):
-            return self._check_success(bot, method, status_code, content)
         known = body if isinstance(body, dict) else {}
+        if status_code < HTTPStatus.MULTIPLE_CHOICES and known.get("ok") is not False:
+            return self._check_success(bot, method, status_code, content)
         status = status_code
         if status < HTTPStatus.MULTIPLE_CHOICES:
             status = _whole(known.get("error_code"), 400, 599) or HTTPStatus.BAD_REQUEST
@@ -91,10 +91,6 @@ class TelegramSession(AiohttpSession):
         if response.result is None:
             raise ClientDecodeError("No result", ValueError("null"), None)
         return response
-
-
-def _is_refusal(body: Any) -> bool:
-    return isinstance(body, dict) and body.get("ok") is False
 
 
 def _parameters(parameters: Any, status: int) -> dict[str, int]:

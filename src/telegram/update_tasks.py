@@ -143,9 +143,8 @@ class UpdateTasks:
             outcome = await self._feed(stored, control)
         except Exception as error:
             if await self._may_retry(error, stored, control, attempts):
-                logger.warning(
-                    "will try again", extra={**log, "attempt": attempts}, exc_info=error
-                )
+                log["attempt"] = attempts
+                logger.warning("will try again", extra=log, exc_info=error)
                 raise
             outcome = await self._conclude(error, stored, control)
         if outcome != "done" or stored.kind != "message":
@@ -198,11 +197,8 @@ class UpdateTasks:
         Raises:
             DeliveryError: The apology did not go out either; worth another try, for a day.
         """
-        logger.error(
-            "gave up on an update",
-            extra={"update": stored.id, "kind": stored.kind, "chat": stored.chat_id},
-            exc_info=error,
-        )
+        log = {"update": stored.id, "kind": stored.kind, "chat": stored.chat_id}
+        logger.error("gave up on an update", extra=log, exc_info=error)
         self._metrics.turns.labels("failed").inc()
         if stored.kind == "message":
             await self._client.run(
@@ -231,9 +227,8 @@ class UpdateTasks:
                 raise
             logger.warning("the apology did not arrive either", extra={"update": stored.id})
         except AppError as error:
-            logger.warning(
-                "the apology was refused too", extra={"update": stored.id}, exc_info=error
-            )
+            log = {"update": stored.id}
+            logger.warning("the apology was refused too", extra=log, exc_info=error)
         return "failed"
 
     async def _leave_chat(self, stored: WaitingUpdate) -> UpdateOutcome:

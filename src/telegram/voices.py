@@ -10,7 +10,6 @@ from aiogram.types import (
     MessageOriginChat,
     MessageOriginHiddenUser,
     MessageOriginUser,
-    User,
 )
 from aiogram.types.message_origin_union import MessageOriginUnion
 
@@ -58,7 +57,7 @@ def _sender(message: Message) -> str | None:
     """What the sender is called; an anonymous admin writes as his group."""
     if message.sender_chat is not None:
         return _title(message.sender_chat)
-    return _full_name(message.from_user)
+    return message.from_user.full_name if message.from_user else None
 
 
 def _quoted(message: Message) -> tuple[str | None, int | None]:
@@ -73,10 +72,6 @@ def _quoted(message: Message) -> tuple[str | None, int | None]:
     elif replied is not None:
         author = author_of(message.external_reply.origin if message.external_reply else None)
     return (message.quote.text if message.quote else text), author
-
-
-def _full_name(user: User | None) -> str | None:
-    return user.full_name if user else None
 
 
 def _title(chat: Chat) -> str | None:

@@ -9,12 +9,7 @@ from operator import itemgetter
 from langchain_core.messages import AIMessage, AnyMessage, SystemMessage
 from langgraph.runtime import Runtime
 
-from src.graph.conversation_state import (
-    ConversationState,
-    TurnContext,
-    in_place_of_all,
-    new_turn,
-)
+from src.graph.conversation_state import ConversationState, TurnContext, in_place_of_all, new_turn
 from src.graph.new_messages import new_messages, own_words, shown
 from src.graph.prompt_budget import within_budget
 from src.llm.prompts.memory_context import summary_text

@@ -57,15 +57,10 @@ def _packed(
     records = (
         {
             "id": fact_uid(fact.id),
-            "said_on": _day(fact, time_zone),
+            "said_on": local_time(fact.said_at, time_zone).date().isoformat(),
             "text": fact.text,
             **({"speaker": fact.speaker} if fact.speaker else {}),
         }
         for fact in facts
     )
     return within_budget(records, counter, BUDGET)
-
-
-def _day(fact: Memory, time_zone: str) -> str:
-    """The day in the user's own zone."""
-    return local_time(fact.said_at, time_zone).date().isoformat()

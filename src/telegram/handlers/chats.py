@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from aiogram import F, Router
 from aiogram.enums import ChatMemberStatus
-from aiogram.types import (
-    CallbackQuery,
-    ChatMemberUpdated,
-    Message,
-    MessageGenerationStopped,
-)
+from aiogram.types import CallbackQuery, ChatMemberUpdated, Message, MessageGenerationStopped
 
 from src.application import Core
 from src.storage.update_repo import UpdateOutcome, WaitingUpdate
@@ -42,11 +37,7 @@ async def _is_refused(_message: Message, stored: WaitingUpdate) -> bool:
 
 
 async def refuse(
-    _message: Message,
-    stored: WaitingUpdate,
-    language: Language,
-    core: Core,
-    delivery: Delivery,
+    _message: Message, stored: WaitingUpdate, language: Language, core: Core, delivery: Delivery
 ) -> UpdateOutcome:
     """Tell a stranger, once a day, that the bot is private."""
     if await core.client.run(core.updates.was_refused_lately, stored):

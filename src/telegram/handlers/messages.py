@@ -125,10 +125,7 @@ class TelegramView:
         """Send what has not arrived yet; see ``AnswerView.deliver``."""
         incoming = turn.incoming
         keyboard = build_keyboard(
-            answer,
-            now=incoming.moment,
-            language=incoming.language,
-            time_zone=incoming.time_zone,
+            answer, now=incoming.moment, language=incoming.language, time_zone=incoming.time_zone
         )
         form = Form(
             keyboard,
@@ -162,11 +159,7 @@ async def answer_message(
 
 
 async def explain_text_only(
-    _message: Message,
-    stored: WaitingUpdate,
-    language: Language,
-    core: Core,
-    delivery: Delivery,
+    _message: Message, stored: WaitingUpdate, language: Language, core: Core, delivery: Delivery
 ) -> UpdateOutcome:
     """Say that only text is understood so far: once per album."""
     if stored.kind != "media":
@@ -185,10 +178,7 @@ async def explain_text_only(
 
 
 async def take_edit(
-    message: Message,
-    stored: WaitingUpdate,
-    core: Core,
-    identity: BotIdentity,
+    message: Message, stored: WaitingUpdate, core: Core, identity: BotIdentity
 ) -> UpdateOutcome:
     """Keep what the user made of the message; it is not answered again."""
     origin = _origin(message, stored)

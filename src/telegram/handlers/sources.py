@@ -47,16 +47,15 @@ async def show_source(
     await stop_waiting(query)
     address = Address(*stored.owner)
     source = await core.memory.memories.find_source(stored.owner, callback_data.uid)
-    if source is None:
-        await delivery.send_text(address, say("source_gone", language))
-        return "done"
-    there = _there(address, source, stored.bot_id)
+    there = _there(address, source, stored.bot_id) if source is not None else None
     if there is not None and await delivery.send_reply(there, say("source_here", language)):
         return "done"
-    time_zone = stored.time_zone or core.settings.timezone
-    day = day_text(source.said_at, datetime.now(UTC), language, time_zone)
-    quote = say("source_quote", language, said_at=day, text=source.text)
-    await delivery.send_text(address, quote)
+    sentence = say("source_gone", language)
+    if source is not None:
+        time_zone = stored.time_zone or core.settings.timezone
+        day = day_text(source.said_at, datetime.now(UTC), language, time_zone)
+        sentence = say("source_quote", language, said_at=day, text=source.text)
+    await delivery.send_text(address, sentence)
     return "done"
 
 
