@@ -10,6 +10,7 @@ from src.application import build_core
 from src.config import Settings
 from src.services.turn import IncomingMessage
 from src.storage.conversation_repo import ConversationRepository, TelegramOrigin
+from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
 from src.storage.update_repo import NewUpdate
 
@@ -52,7 +53,7 @@ async def count_statements(dsn: str) -> dict[str, float]:
     assert stored is not None
     turn = await core.agent.begin_turn(
         IncomingMessage(
-            LONG_USER, "ничего", datetime.now(UTC), "ru", "Europe/Moscow",
+            Owner(LONG_USER), "ничего", datetime.now(UTC), "ru", "Europe/Moscow",
             origin=TelegramOrigin(42, 1, 1, 1, update=stored.id),
         )
     )  # fmt: skip

@@ -43,6 +43,7 @@ from src.llm.prompts.summary import MERGE_PROMPT, SUMMARY_PROMPT
 from src.llm.tokens import TOKENS_PER_MESSAGE, TokenCounter
 from src.services.turn import IncomingMessage
 from src.storage.embedded_pg import EmbeddedPostgres
+from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
 from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply, text_of
 from tests.oracle import Oracle
@@ -150,7 +151,7 @@ async def simulate(core: Core, model: FakeOpenAI, *, turns: int = TURNS) -> list
 
 async def _talk(core: Core, text: str, moment: datetime) -> UUID:
     """A turn, and what the background does after it."""
-    incoming = IncomingMessage(USER, text, moment, "ru", "Europe/Moscow")
+    incoming = IncomingMessage(Owner(USER), text, moment, "ru", "Europe/Moscow")
     turn = await core.agent.begin_turn(incoming)
     answer = await core.agent.answer(turn)
     await core.agent.mark_delivered(turn, answer)
@@ -275,7 +276,7 @@ async def context_figures(core: Core, model: FakeOpenAI) -> dict[str, float]:
         await core.memory.indexer.embed_pending()
         question = "Что я рассказывал про стиральную машину, дачу и велосипед?"
         turn = await core.agent.begin_turn(
-            IncomingMessage(user, question, datetime.now(UTC), "ru", "Europe/Moscow")
+            IncomingMessage(Owner(user), question, datetime.now(UTC), "ru", "Europe/Moscow")
         )
         await core.agent.answer(turn)
         request = model.requests[-1]

@@ -19,6 +19,7 @@ from src.services.agent_service import AgentService
 from src.services.command_service import CommandService, parse_command
 from src.services.digest_service import DigestService
 from src.services.turn import IncomingMessage, Turn
+from src.storage.owner import Owner
 from src.storage.pg_client import storable
 from src.storage.turn_repo import AnswerSource, StoredAnswer
 from src.storage.user_settings_repo import Mode
@@ -128,7 +129,7 @@ class Console:
     async def _run_turn(self, text: str) -> None:
         mode = await self._commands.get_mode(self._user_id)
         incoming = IncomingMessage(
-            self._user_id, text, datetime.now(UTC), self._language, self._time_zone, mode
+            Owner(self._user_id), text, datetime.now(UTC), self._language, self._time_zone, mode
         )
         view = _ConsoleView(self._reply)
         await self._agent.run_turn(incoming, view)

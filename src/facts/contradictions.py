@@ -17,9 +17,9 @@ from src.facts.fact import Fact
 from src.facts.relations import canonical_relation, canonical_subject, is_update
 from src.facts.sameness import PREPOSITIONS
 from src.language import endings
-from src.language.plain_text import plain
+from src.language.plain_text import blank, flat
 from src.language.relation_table import BY_NAME, RELATIONS
-from src.language.words import Word, content_words, word_lemmas
+from src.language.words import Word, content_words, lemmas_about, word_lemmas
 
 ENDED = re.compile(
     "|".join((endings.LEFT_WORK, endings.LEFT_SCHOOL, endings.PARTED_WITH, endings.DIED,
@@ -93,21 +93,8 @@ class Stance:
 
 def replaces(new: Fact, old: Fact) -> bool:
     """Whether ``old`` cannot hold any more once ``new`` is said, whichever rule says so."""
-    return (
-        is_update(
-            new=new, old_subject=old.subject, old_relation=old.relation, old_object=old.object
-        )
-        or _is_wish_about_same(new, old)
-        or denies(new, old)
-        or ends(new, old)
-    )
-
-
-def is_value_change(new: Fact, old: Fact) -> bool:
-    """Whether both give one relation a value; also true of two facts of one message."""
-    return is_update(
-        new=new, old_subject=old.subject, old_relation=old.relation, old_object=old.object
-    )
+    is_told = is_update(new, old) or _is_wish_about_same(new, old)
+    return is_told or denies(new, old) or ends(new, old)
 
 
 def denies(new: Fact, old: Fact) -> bool:
@@ -131,13 +118,13 @@ def ends(new: Fact, old: Fact) -> bool:
     relation = BY_NAME.get(canonical_relation(old.relation))
     if relation is None or not relation.ends:
         return False
-    text = plain(new.text).replace("ё", "е")
+    text = flat(new.text)
     match = re.search(relation.ends, text)
     if match is None or stance(old.text).is_positive is False:
         return False
     told = content_words(f"{text[: match.start()]} , {text[match.end() :]}")
     known = content_words(f"{old.text} {old.subject} {old.object}")
-    by_relation = _about(relation.name)
+    by_relation = lemmas_about(relation.name)
     shares = any(_has(known, word) or word.lemmas & by_relation for word in told)
     if relation.ends_by_name:
         return shares
@@ -154,10 +141,10 @@ def _ends_a_thing(new: Fact, old: Fact) -> bool:
     All that the clause names must be in the old fact: "уволилась из библиотеки" ends
     "подрабатываю в библиотеке", whatever its relation is called.
     """
-    if not stance(old.text).is_positive or ENDED.search(_flat(old.text)):
+    if not stance(old.text).is_positive or ENDED.search(flat(old.text)):
         return False
     known = content_words(f"{old.text} {old.object}")
-    for clause in CLAUSE.split(_flat(new.text)):
+    for clause in CLAUSE.split(flat(new.text)):
         match = ENDED.search(clause)
         if match is None or NEGATION.search(clause[: match.start()]):
             continue
@@ -181,14 +168,10 @@ def _begins_like(words: Iterable[Word], word: Word) -> bool:
     )
 
 
-def _flat(text: str) -> str:
-    return plain(text).replace("ё", "е")
-
-
 def ended_relations(text: str) -> list[str]:
     """The relations whose end a statement may tell."""
-    flat = plain(text).replace("ё", "е")
-    return [r.name for r in RELATIONS if r.ends and re.search(r.ends, flat)]
+    told = flat(text)
+    return [r.name for r in RELATIONS if r.ends and re.search(r.ends, told)]
 
 
 @lru_cache(maxsize=4096)
@@ -197,10 +180,10 @@ def stance(text: str) -> Stance:
     lower = text.replace("ё", "е").replace("’", "'").lower()
     marked = [part for part in CLAUSE.split(lower) if _is_denial(part)]
     lower = " , ".join(marked) or lower  # what else is said beside it denies nothing
-    lower, disliked = DISLIKING.subn(_blank, lower)
-    lower, liked = LIKING.subn(_blank, lower)
-    lower, stopped = QUITTING.subn(_blank, lower)
-    lower, negations = NEGATION.subn(_blank, lower)
+    lower, disliked = DISLIKING.subn(blank, lower)
+    lower, liked = LIKING.subn(blank, lower)
+    lower, stopped = QUITTING.subn(blank, lower)
+    lower, negations = NEGATION.subn(blank, lower)
     words = tuple(content_words(lower))
     governed = frozenset(
         place for place, word in enumerate(words) if _is_governed(lower, word.start)
@@ -211,11 +194,6 @@ def stance(text: str) -> Stance:
 
 def _is_denial(part: str) -> bool:
     return any(found.search(part) for found in (DISLIKING, QUITTING, NEGATION))
-
-
-def _blank(match: re.Match[str]) -> str:
-    """As many spaces, so that the places of the other words stay."""
-    return " " * len(match.group())
 
 
 def _is_governed(text: str, start: int) -> bool:
@@ -235,14 +213,6 @@ def _has(words: Iterable[Word], word: Word) -> bool:
     return any(word.lemmas & other.lemmas for other in words)
 
 
-@lru_cache(maxsize=64)
-def _about(relation: str) -> frozenset[str]:
-    known = BY_NAME.get(relation)
-    return frozenset(
-        lemma for word in (known.about.split() if known else ()) for lemma in word_lemmas(word)
-    )
-
-
 def _is_wish_about_same(new: Fact, old: Fact) -> bool:
     if not canonical_relation(new.relation) == canonical_relation(old.relation) == "wish":
         return False
@@ -251,5 +221,5 @@ def _is_wish_about_same(new: Fact, old: Fact) -> bool:
 
 
 def _kind_of_wish(text: str) -> int | None:
-    flat = plain(text).replace("ё", "е")
-    return next((n for n, pattern in enumerate(WISHES) if pattern.search(flat)), None)
+    told = flat(text)
+    return next((n for n, pattern in enumerate(WISHES) if pattern.search(told)), None)

@@ -122,8 +122,8 @@ def fact_uid(memory_id: int) -> str:
     return f"{FACT_UID}{memory_id}"
 
 
-def fact_number(uid: str) -> int | None:
-    """12 for ``fact-12``; None for anything else."""
-    number = uid.removeprefix(FACT_UID)
+def fact_number(uid: str, prefix: str = FACT_UID) -> int | None:
+    """12 for ``fact-12``, or for another prefix and 12; None for anything else."""
+    number = uid.removeprefix(prefix)
     is_number = number != uid and number.isascii() and number.isdigit() and len(number) <= 18
     return int(number) if is_number else None

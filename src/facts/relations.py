@@ -11,7 +11,7 @@ import re
 
 from src.facts.fact import Fact
 from src.language.kin import PEOPLE
-from src.language.plain_text import normalise, plain, word_set
+from src.language.plain_text import flat, normalise, word_set
 from src.language.relation_table import BY_NAME, RELATIONS
 
 # Words before a subject that add nothing: "my brother", "брат пользователя" is "brother".
@@ -26,7 +26,7 @@ THING_LETTERS = 5  # of each word of a favourite thing, so that case endings mak
 
 def _written(relation: str) -> str:
     """A relation in lower case, its words joined by underscores, without apostrophes."""
-    letters = plain(relation).replace("ё", "е").replace("'", "")
+    letters = flat(relation).replace("'", "")
     return re.sub(r"[\W_]+", "_", letters).strip("_")
 
 
@@ -69,8 +69,8 @@ def canonical_subject(subject: str) -> str:
     return " ".join(PEOPLE.get(word, word) for word in told)
 
 
-def is_update(*, new: Fact, old_subject: str, old_relation: str, old_object: str) -> bool:
-    """Whether the new fact replaces an old one by rule alone.
+def is_update(new: Fact, old: Fact) -> bool:
+    """Whether the new fact replaces an old one by rule alone; so may two of one message.
 
     True when both say a different value of the same single-valued relation of the same subject.
     A brother or a cat of another name is another one: only the user's own name is replaced.
@@ -80,8 +80,8 @@ def is_update(*, new: Fact, old_subject: str, old_relation: str, old_object: str
     if relation == "name" and subject != "user":
         return False
     return (
-        subject == canonical_subject(old_subject)
-        and relation == canonical_relation(old_relation)
+        subject == canonical_subject(old.subject)
+        and relation == canonical_relation(old.relation)
         and not holds_many(relation)
-        and normalise(new.object) != normalise(old_object)
+        and normalise(new.object) != normalise(old.object)
     )

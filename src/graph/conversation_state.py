@@ -22,6 +22,7 @@ from src.storage.owner import Owner
 from src.storage.turn_repo import Asks
 from src.storage.user_settings_repo import Mode
 from src.texts import Language
+from src.time_zones import local_time
 
 
 class Conflict(TypedDict):
@@ -145,6 +146,11 @@ class TurnContext:
     forgetting: int | None = None
     asks: Asks | None = None
     facts_changed: bool = False
+
+    @property
+    def now(self) -> datetime:
+        """``moment`` in the owner's zone."""
+        return local_time(self.moment, self.time_zone)
 
     def number(self, hit: Hit) -> int:
         """The number by which the answer cites a hit; the same one when it comes up again."""

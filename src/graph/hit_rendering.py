@@ -79,7 +79,7 @@ def context_records(hits: list[Hit], context: TurnContext) -> list[dict[str, Any
             **({} if hit.is_of(context.speaker_id) else {"of_asker": False}),
             **({"note": "held earlier, not any more"} if hit.retired else {}),
             "similarity": round(hit.similarity, 2),
-            "lexical": round(hit.channels["lexical"], 1),
+            "lexical": round(hit.bm25, 1),
         }
         for hit in hits
     ]

@@ -9,7 +9,6 @@ from src.memory.memories import Memories
 from src.memory.retriever import Hit, Query
 from src.storage.conversation_repo import HistoryMessage
 from src.storage.search_index_repo import Kind
-from src.time_zones import local_time
 
 TAUGHT: tuple[Kind, ...] = ("memory", "message")
 MIN_TEXT = 5  # characters; shorter ones say nothing
@@ -39,7 +38,7 @@ async def search_taught(
         Query(
             context.owner,
             text,
-            local_time(context.moment, context.time_zone),
+            context.now,
             limit=2 * limit,
             threshold=settings.memory_retrieve_threshold,
             conversation_id=context.conversation_id,

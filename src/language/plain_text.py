@@ -38,6 +38,16 @@ def plain(text: str) -> str:
     return " ".join(visible.casefold().translate(TYPOGRAPHY).split())
 
 
+def flat(text: str) -> str:
+    """The same, with ``е`` for ``ё``."""
+    return plain(text).replace("ё", "е")
+
+
+def blank(match: re.Match[str]) -> str:
+    """As many spaces as was matched, so that the places of the other words stay."""
+    return " " * len(match.group())
+
+
 def normalise(text: str) -> str:
     """The words, numbers and symbols of a text, one space between each two.
 

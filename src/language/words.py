@@ -15,6 +15,7 @@ from src.language.content import EMPTY_WORDS
 from src.language.kin import PEOPLE
 from src.language.morphology import dictionary_forms
 from src.language.plain_text import plain, word_set
+from src.language.relation_table import BY_NAME
 from src.language.terms import CYRILLIC, STOP_WORDS, WORD, stem_english
 
 MIN_STEM = 3  # letters of a name without its case ending
@@ -95,6 +96,14 @@ def content_words(text: str) -> list[Word]:
 def lemmas_of(text: str) -> frozenset[str]:
     """The lemmas of all words of a text."""
     return frozenset(lemma for word in content_words(text) for lemma in word.lemmas)
+
+
+@lru_cache(maxsize=256)
+def lemmas_about(relation: str) -> frozenset[str]:
+    """The lemmas of the words that name a relation of the table."""
+    known = BY_NAME.get(relation)
+    words = known.about.split() if known else ()
+    return frozenset(lemma for word in words for lemma in word_lemmas(word))
 
 
 @lru_cache(maxsize=50_000)

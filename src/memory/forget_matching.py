@@ -10,19 +10,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import islice, pairwise
 
 from src.facts.contradictions import NEGATION, stance
 from src.facts.relations import canonical_subject
 from src.facts.sameness import PREPOSITIONS
 from src.language.kin import PEOPLE
-from src.language.plain_text import plain, word_set
-from src.language.relation_table import BY_NAME
+from src.language.plain_text import blank, flat, plain, word_set
 from src.language.requests import forget_request
 from src.language.sentences import MAX_SENTENCES, sentences
 from src.language.sentences import is_question as asks
-from src.language.words import Word, content_words, lemmas_of, word_lemmas
+from src.language.words import Word, content_words, lemmas_about, lemmas_of
 
 NOISE = re.compile(
     r"\b(?:помни\w*|запомин\w+|запомни\w*|пам'ята\w*|запам'ят\w*"
@@ -102,8 +100,8 @@ def read_request(text: str) -> Request:
     wanted = forget_request(text)
     about = wanted.about if wanted else text
     names = {name.lower().replace("ё", "е") for name in NAME.findall(about)}
-    flat = plain(about).replace("ё", "е")
-    bare = NOISE.sub(_blank, flat)
+    told = flat(about)
+    bare = NOISE.sub(blank, told)
     has_thing = HAVING_THAT.search(bare)
     return Request(
         words=tuple(replace(w, is_name=w.text in names) for w in content_words(bare)),
@@ -111,12 +109,8 @@ def read_request(text: str) -> Request:
         is_his_own=OWN_PRONOUN.search(bare) is not None,
         has_thing=has_thing is not None,
         is_negative=NEGATION.search(bare) is not None,
-        everything=bool(wanted and wanted.everything) or EVERYTHING.search(flat) is not None,
+        everything=bool(wanted and wanted.everything) or EVERYTHING.search(told) is not None,
     )
-
-
-def _blank(match: re.Match[str]) -> str:
-    return " " * len(match.group())
 
 
 def is_question(text: str) -> bool:
@@ -198,7 +192,7 @@ def _fits(request: Request, told: Told) -> bool:
 
 def _only_by_relation(request: Request, told: Told) -> bool:
     """Whether it names the relation alone, as in "my name": then whose it is decides."""
-    by_relation = _about(told.relation)
+    by_relation = lemmas_about(told.relation)
     return all(word.lemmas & by_relation for word in request.words)
 
 
@@ -241,16 +235,16 @@ def _stands_free(wanted: Word, told: Told) -> bool:
 
 def _relation_words(told: Told, known: frozenset[str]) -> frozenset[str]:
     """Words that name the relation, when the fact has that one; a name must have been told."""
-    words: frozenset[str] = _about(told.relation)
+    words: frozenset[str] = lemmas_about(told.relation)
     if told.relation.startswith("favourite_"):
         words |= lemmas_of("любимый улюблений favorite")
     for relation in VERBS:  # "нравится" is told as "люблю"
-        if known & _about(relation):
-            words |= _about(relation)
+        if known & lemmas_about(relation):
+            words |= lemmas_about(relation)
     is_named = told.relation in NAMING and any(
         w.is_name for w in content_words(f"x {told.object}")
     )
-    return words | _about("name") if is_named else words
+    return words | lemmas_about("name") if is_named else words
 
 
 def _subject_lemmas(subject: str) -> frozenset[str]:
@@ -258,13 +252,6 @@ def _subject_lemmas(subject: str) -> frozenset[str]:
     if canonical == "user":
         return frozenset()
     return lemmas_of(subject) | ({f"@{canonical}"} if canonical in KIN else frozenset())
-
-
-@lru_cache(maxsize=256)
-def _about(relation: str) -> frozenset[str]:
-    known = BY_NAME.get(relation)
-    words = known.about.split() if known else ()
-    return frozenset(lemma for word in words for lemma in word_lemmas(word))
 
 
 KIN = frozenset(PEOPLE.values()) - {"user"}

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -19,7 +19,7 @@ from src.llm.rerank import Reranker
 from src.memory.embedding_space import RELATED, EmbeddingSpace
 from src.memory.overviews import Overview, read_overview
 from src.memory.ranking import RankedDocument, RankedQuery, rank
-from src.storage.overview_repo import Listed, OverviewRepository
+from src.storage.overview_repo import OverviewRepository
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
 from src.storage.retrieval_repo import CandidateDocument, RetrievalRepository, SearchRequest
@@ -81,46 +81,23 @@ class Query:
 
 
 @dataclass(frozen=True)
-class Hit:
-    """Something that was found.
+class Hit(CandidateDocument):
+    """Something that was found, or is listed.
 
     Attributes:
-        uid: ``msg-<id>`` of the message in which it was said.
-        kind: ``message``, ``memory`` or ``summary``.
-        source_id: Its id as what it is.
-        message_id: The message, if it is still there.
-        speaker: ``user``, ``assistant``, or a name.
-        text: What it says.
-        said_at: When it was said.
         score: The sum; higher is better.
         similarity: Of its meaning, on the model's own scale, 0 to 1.
-        channels: What the sum is made of: ``dense``, ``lexical``, ``links``.
-        memory_type: Of a fact.
-        retired: Whether it is a fact that does not hold any more, or the message that told one.
-        successor: Of such a fact, the one that holds instead, or tells its end.
-        is_own: Whether the sender typed it himself; else they are words of others.
-        author: Whose words they are, by name, where they are not simply the user's.
-        author_id: Who told it, in a group.
-        quote: Of a fact: the user's own words behind it, in which "tomorrow" still stands.
+        successor: Of what is retired, the fact that holds instead, or tells its end.
     """
 
-    uid: str
-    kind: Kind
-    source_id: int
-    message_id: int | None
-    speaker: str
-    text: str
-    said_at: datetime
-    score: float
-    similarity: float
-    channels: dict[str, float] = field(default_factory=dict)
-    memory_type: str | None = None
-    retired: bool = False
+    score: float = 0.0
+    similarity: float = 1.0
     successor: int | None = None
-    is_own: bool = True
-    author: str | None = None
-    author_id: int | None = None
-    quote: str | None = None
+
+    @property
+    def retired(self) -> bool:
+        """Whether it is a fact that does not hold any more, or the message that told one."""
+        return self.retired_at is not None
 
     @property
     def words(self) -> str:
@@ -218,7 +195,7 @@ class Retriever:
         limit = max(query.limit, OVERVIEW)
         bounds: list[Bounds] = [(p.start, p.end) for p in overview.periods]
         periods = bounds or [(query.since, query.until)]
-        listed: list[Listed] = []
+        listed: list[CandidateDocument] = []
         for period in periods:
             if overview.kind == "period":
                 listed += await self._client.run(
@@ -240,7 +217,7 @@ class Retriever:
                     speaker_id=query.speaker_id,
                     limit=limit,
                 )
-        return [_listed_hit(entry) for entry in listed[:limit]]
+        return [Hit(**vars(entry)) for entry in listed[:limit]]
 
     async def _search(self, query: Query) -> list[Hit]:
         if query.limit < 1:
@@ -268,7 +245,7 @@ class Retriever:
         for hit in hits:
             entry = successors.get((hit.kind, hit.source_id)) if hit.retired else None
             if entry is not None:
-                now = found.get(entry.source_id) or _listed_hit(entry)
+                now = found.get(entry.source_id) or Hit(**vars(entry))
                 ordered.setdefault((now.kind, now.source_id), now)
             successor = entry.source_id if entry is not None else None
             ordered.setdefault((hit.kind, hit.source_id), replace(hit, successor=successor))
@@ -312,33 +289,10 @@ class Retriever:
         return hits[: query.limit]
 
     def _hit(self, ranked: RankedDocument) -> Hit:
-        document = ranked.document
-        channels = {"dense": document.cosine or 0.0, "lexical": document.bm25}
-        if document.hops is not None:
-            channels["links"] = float(document.hops)
-        return Hit(
-            uid=document.uid,
-            kind=document.kind,
-            source_id=document.source_id,
-            message_id=document.message_id,
-            speaker=document.speaker,
-            text=document.text,
-            said_at=document.said_at,
-            score=ranked.score,
-            similarity=_similarity(self._space, document.cosine),
-            channels=channels,
-            memory_type=document.memory_type,
-            retired=document.retired_at is not None,
-            is_own=document.is_own,
-            author=document.author,
-            author_id=document.author_id,
-            quote=document.quote,
-        )
-
-
-def _similarity(space: EmbeddingSpace, cosine: float | None) -> float:
-    """0 to 1, and 0 also for what has no vector yet."""
-    return space.similarity(cosine) if cosine is not None else 0.0
+        """What was found; what has no vector yet is similar to nothing."""
+        cosine = ranked.document.cosine
+        similarity = self._space.similarity(cosine) if cosine is not None else 0.0
+        return Hit(**vars(ranked.document), score=ranked.score, similarity=similarity)
 
 
 def _is_wanted(document: CandidateDocument, query: Query) -> bool:
@@ -349,26 +303,6 @@ def _is_wanted(document: CandidateDocument, query: Query) -> bool:
     if query.until is not None and said >= query.until:
         return False
     return query.types is None or (document.memory_type or document.kind) in query.types
-
-
-def _listed_hit(entry: Listed) -> Hit:
-    return Hit(
-        uid=entry.uid,
-        kind=entry.kind,
-        source_id=entry.source_id,
-        message_id=entry.message_id,
-        speaker="user",
-        text=entry.text,
-        said_at=entry.said_at,
-        score=0.0,
-        similarity=1.0,
-        channels={"dense": 0.0, "lexical": 0.0},
-        memory_type=entry.memory_type,
-        is_own=entry.is_own,
-        author=entry.author,
-        author_id=entry.author_id,
-        quote=entry.quote,
-    )
 
 
 def _searched(text: str) -> str:

@@ -12,9 +12,9 @@ from typing import Literal
 
 from src.dates.relative_dates import resolve_dates, when_valid
 from src.errors import ModelError, ModelUnavailableError
-from src.facts.contradictions import ended_relations, is_value_change, replaces
+from src.facts.contradictions import ended_relations, replaces
 from src.facts.fact import WISH, Fact, Origin
-from src.facts.relations import canonical_relation, canonical_subject
+from src.facts.relations import canonical_relation, canonical_subject, is_update
 from src.facts.sameness import content_hash, is_same
 from src.gate.fact_gate import refuse
 from src.language.relation_questions import relation_term
@@ -321,7 +321,7 @@ def _is_rival(memory: NewMemory, known: Similar, contradicts: Collection[int]) -
         return False
     old = _as_fact(known.memory)
     if known.memory.uid == memory.source.uid:  # one message tells both: "quit, a driver now"
-        return is_value_change(memory.fact, old)
+        return is_update(memory.fact, old)
     return replaces(memory.fact, old)
 
 

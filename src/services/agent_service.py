@@ -41,7 +41,7 @@ from src.storage.owner import Owner
 from src.storage.pg_client import Transaction, storable
 from src.storage.repositories import Repositories
 from src.storage.turn_repo import NewAnswer, StoredAnswer
-from src.storage.update_repo import Behind, Outcome
+from src.storage.update_repo import Behind, UpdateOutcome
 from src.texts import say
 from src.texts.visible import is_visible
 
@@ -76,7 +76,7 @@ class AgentService:
 
     async def run_turn(
         self, incoming: IncomingMessage, view: AnswerView, control: TurnControl | None = None
-    ) -> Outcome:
+    ) -> UpdateOutcome:
         """Store the message, load what belongs to it, answer, show, and note that it is done.
 
         It may be called again after a crash at any point: nothing is done twice.
@@ -96,7 +96,7 @@ class AgentService:
 
     async def _run_turn(
         self, incoming: IncomingMessage, view: AnswerView, control: TurnControl
-    ) -> Outcome:
+    ) -> UpdateOutcome:
         turn = await self.begin_turn(incoming)
         if turn.answer is None and turn.newer is not None:
             return "left to a later message"
@@ -208,30 +208,28 @@ class AgentService:
             update=update if update is not None else turn.incoming.update,
         )
 
-    async def start_new_conversation(self, telegram_user_id: int, *, thread_id: int = 0) -> UUID:
+    async def start_new_conversation(self, owner: Owner) -> UUID:
         """/new: delete the owner's conversations with all that hangs on them, start another.
 
         What nobody has read for facts yet is read by a job afterwards.
         """
-        await self._tool_history.clear(telegram_user_id, thread_id=thread_id)
+        await self._tool_history.clear(owner)
         settings = await self._client.run(self._repos.settings.get)
         return await self._client.run(
             self._repos.conversations.create_new_conversation,
-            telegram_user_id,
-            thread_id=thread_id,
+            owner.telegram_user_id,
+            thread_id=owner.thread_id,
             keep_unread=settings.memory_extraction_enabled,
         )
 
-    async def confirm_erasure(
-        self, telegram_user_id: int, *, thread_id: int = 0, agreed: bool
-    ) -> str:
+    async def confirm_erasure(self, owner: Owner, *, agreed: bool) -> str:
         """What a button under the question does; the key of the sentence that says so."""
         if not agreed:
             return "erase_kept"
         conversation_id = await self._client.run(
             self._repos.conversations.get_or_create_conversation,
-            telegram_user_id,
-            thread_id=thread_id,
+            owner.telegram_user_id,
+            thread_id=owner.thread_id,
         )
         newest = await self._client.run(
             self._repos.conversations.load_last_messages, conversation_id
@@ -239,14 +237,12 @@ class AgentService:
         asked = [entry for entry in newest if entry["role"] == "assistant"][-1:]
         if not asked or asked[0].get("asks") != "erase_all":
             return "erase_late"
-        await self.erase(telegram_user_id)
+        await self.erase(owner.telegram_user_id)
         return "erase_done"
 
-    async def was_stopped(self, telegram_user_id: int, *, thread_id: int = 0) -> bool:
+    async def was_stopped(self, owner: Owner) -> bool:
         """Whether the answer to the owner's newest message was stopped."""
-        return await self._client.run(
-            self._repos.turns.was_newest_stopped, Owner(telegram_user_id, thread_id)
-        )
+        return await self._client.run(self._repos.turns.was_newest_stopped, owner)
 
     def _begin(self, incoming: IncomingMessage, is_private: bool) -> Turn:
         """See ``begin_turn``; it blocks. The settings come first: they may need a connection."""
@@ -338,7 +334,7 @@ class AgentService:
         find = partial(self._repos.updates.find_newer, turn.incoming.update, kinds=("new",))
         return await self._client.run(find) is not None
 
-    async def _end_delivery(self, turn: Turn, answer: StoredAnswer, parts: int) -> Outcome:
+    async def _end_delivery(self, turn: Turn, answer: StoredAnswer, parts: int) -> UpdateOutcome:
         """The user stopped it: what has arrived of the answer is all that he gets."""
         await self._client.run(
             self._repos.turns.mark_stopped, turn.conversation_id, turn.message_id
@@ -439,7 +435,7 @@ class AgentService:
             return None
         language = turn.incoming.language
         if agreed:
-            await self.erase(turn.incoming.telegram_user_id)
+            await self.erase(turn.incoming.owner.telegram_user_id)
             return StoredAnswer(0, say("erase_done", language), False, 0)
         context = self._context(turn, lambda _text: None, [], [])
         return await self._save(turn, say("erase_kept", language), context)

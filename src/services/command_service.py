@@ -188,9 +188,7 @@ class CommandService:
 
     async def new(self, called: Called) -> str:
         """Wipe the conversation; facts survive it, and the reply says how many."""
-        await self._agent.start_new_conversation(
-            called.owner.telegram_user_id, thread_id=called.owner.thread_id
-        )
+        await self._agent.start_new_conversation(called.owner)
         facts = await self._memories.count(called.owner)
         if not facts:
             return say("new_done", called.language)
@@ -200,9 +198,7 @@ class CommandService:
 
     async def stop(self, called: Called) -> str:
         """Say whether an answer was stopped: the command did it on its arrival."""
-        stopped = await self._agent.was_stopped(
-            called.owner.telegram_user_id, thread_id=called.owner.thread_id
-        )
+        stopped = await self._agent.was_stopped(called.owner)
         return say("stop_done" if stopped else "stop_nothing", called.language)
 
 

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from uuid import UUID
 
 from langchain_core.messages import BaseMessage
 
-from src.errors import ModelError, ModelReplyError, ModelSetupError, ModelUnavailableError
+from src.errors import ModelReplyError
 from src.language.terms import terms
 from src.llm.chat import ModelCaller
 from src.llm.model_usage import ModelUsage
 from src.llm.prompts.summary import MAX_SUMMARY, merge_messages, summary_messages
 from src.memory.window import window_start
-from src.services.background_budget import BackgroundBudget
-from src.services.patience import Patience
+from src.services.background_model import BackgroundModel
 from src.services.portions import fitting, portion_size
 from src.storage.conversation_repo import PastMessage
 from src.storage.global_settings_repo import GlobalSettings
 from src.storage.repositories import Repositories
 from src.storage.summary_repo import Summary
-
-logger = logging.getLogger(__name__)
 
 MAX_FOLDS = 20  # of one job; the rest waits for the next one
 FAR_BEHIND = 30  # messages; three steps of the window
@@ -40,8 +36,7 @@ class CompactionService:
         self._client = repositories.client
         self._repos = repositories
         self._caller = caller
-        self._patience = Patience()
-        self._budget = BackgroundBudget(repositories)
+        self._model = BackgroundModel(repositories, "messages were left without a summary")
 
     async def compact(self, conversation_id: UUID) -> int:
         """Fold what the next turn's window will not show any more; merge when there are many.
@@ -128,7 +123,7 @@ class CompactionService:
         if len(texts) > 1:
             gap = run[0].first_position, run[-1].last_position
             prompt = merge_messages(texts)
-            content = await self._ask_patiently(conversation_id, prompt, 2 * MAX_SUMMARY, gap)
+            content = await self._ask(conversation_id, prompt, 2 * MAX_SUMMARY, gap)
         if content is None:
             return False  # they stay as they are, until there is one more of them
         last = await self._client.run(
@@ -157,42 +152,20 @@ class CompactionService:
             {"role": m.role, **m.voice.fields(), "text": m.text[:MAX_TEXT]} for m in messages
         ]
         prompt = summary_messages(records)
-        return await self._ask_patiently(conversation_id, prompt, MAX_SUMMARY, gap) or ""
+        return await self._ask(conversation_id, prompt, MAX_SUMMARY, gap) or ""
 
-    async def _ask_patiently(
+    async def _ask(
         self, conversation_id: UUID, prompt: list[BaseMessage], limit: int, gap: tuple[int, int]
     ) -> str | None:
-        """The model's text; None when it refuses these texts, now and always.
+        """The model's text; see ``BackgroundModel.ask``."""
 
-        Raises:
-            ModelUnavailableError: It is away, or its reply makes no sense so far.
-            ModelSetupError: It refuses everything.
-        """
-        try:
-            text = await self._ask(conversation_id, prompt, limit)
-        except ModelReplyError as error:
-            if not self._patience.is_over(conversation_id, *gap):
-                raise
-            logger.warning("messages were left without a summary", exc_info=error)
-            return None
-        except (ModelUnavailableError, ModelSetupError):
-            raise
-        except ModelError as error:
-            logger.warning("messages were left without a summary", exc_info=error)
-            return None
-        self._patience.forget(conversation_id, *gap)
-        return text
+        async def question(on_usage: Callable[[ModelUsage], None]) -> str:
+            text = await self._caller.text(prompt, purpose="summary", on_usage=on_usage)
+            if not text:
+                raise ModelReplyError("the model returned an empty summary")
+            return shortened(text, limit)
 
-    async def _ask(self, conversation_id: UUID, prompt: list[BaseMessage], limit: int) -> str:
-        await self._budget.check(conversation_id)
-        usage: list[ModelUsage] = []
-        try:
-            text = await self._caller.text(prompt, purpose="summary", on_usage=usage.append)
-        finally:
-            await self._client.run(self._repos.turns.add_usage, conversation_id, tuple(usage))
-        if not text:
-            raise ModelReplyError("the model returned an empty summary")
-        return shortened(text, limit)
+        return await self._model.ask(conversation_id, gap, question)
 
 
 def first_gap(summaries: Sequence[Summary], last: int, *, size: int) -> tuple[int, int] | None:

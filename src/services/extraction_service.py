@@ -7,13 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from uuid import UUID
 
-from src.errors import (
-    ModelError,
-    ModelReplyError,
-    ModelSetupError,
-    ModelUnavailableError,
-    StorageRejectedError,
-)
+from src.errors import StorageRejectedError
 from src.facts.fact import Fact
 from src.facts.sameness import normalise
 from src.gate.sensitive_text import holds_secret
@@ -23,8 +17,7 @@ from src.llm.prompts.extraction import ExtractedFacts, extraction_messages
 from src.memory.memories import Memories
 from src.memory.retriever import Query
 from src.memory.writer import Said
-from src.services.background_budget import BackgroundBudget
-from src.services.patience import Patience
+from src.services.background_model import BackgroundModel
 from src.services.portions import fitting, portion_size
 from src.storage.conversation_repo import PastMessage
 from src.storage.extraction_repo import ExtractionState
@@ -61,8 +54,7 @@ class ExtractionService:
         self._memories = memories
         self._caller = caller
         self._time_zone = time_zone
-        self._patience = Patience()
-        self._budget = BackgroundBudget(repositories)
+        self._model = BackgroundModel(repositories, "a window was not understood")
 
     async def extract(self, conversation_id: UUID) -> int:
         """Read every closed window: full ones, and a shorter one after a long silence.
@@ -112,7 +104,7 @@ class ExtractionService:
                     conversation_id, messages[0].position, messages[-1].position
                 )
 
-            await self._read_patiently(conversation_id, state, messages, reread)
+            await self._remember(conversation_id, state, messages, reread)
         await self._client.run(
             self._repos.extraction.advance, conversation_id, first=first, last=last
         )
@@ -142,31 +134,10 @@ class ExtractionService:
                 return done
             messages = fitting(found, least=1, longest=MAX_TEXT)
             if settings.memory_extraction_enabled:
-                await self._read_patiently(conversation_id, state, messages, list_parting)
+                await self._remember(conversation_id, state, messages, list_parting)
             ids = [message.id for message in messages]
             await self._client.run(self._repos.extraction.delete_parting, state.owner, ids)
         return MAX_WINDOWS
-
-    async def _read_patiently(
-        self,
-        conversation_id: UUID,
-        state: ExtractionState,
-        messages: Sequence[PastMessage],
-        reread: Callable[[], list[PastMessage]],
-    ) -> None:
-        """Read one window; pass over one that the model does not take, now and always."""
-        window = messages[0].position, messages[-1].position
-        try:
-            await self._remember(conversation_id, state, messages, reread)
-            self._patience.forget(conversation_id, *window)
-        except ModelReplyError as error:
-            if not self._patience.is_over(conversation_id, *window):
-                raise
-            logger.warning("a window was not understood", exc_info=error)
-        except (ModelUnavailableError, ModelSetupError):
-            raise
-        except ModelError as error:  # it refuses this text; the next window may be fine
-            logger.warning("a window was not understood", exc_info=error)
 
     async def _remember(
         self,
@@ -175,19 +146,21 @@ class ExtractionService:
         messages: Sequence[PastMessage],
         reread: Callable[[], list[PastMessage]],
     ) -> None:
-        await self._budget.check(conversation_id)
+        """Read one window; pass over one that the model does not take, now and always."""
         zone = state.time_zone or self._time_zone
-        known = await self._known_facts(state.owner, messages, zone)
-        usage: list[ModelUsage] = []
-        try:
-            extracted = await self._caller.structured(
-                extraction_messages([_record(message, zone) for message in messages], known),
-                ExtractedFacts,
-                purpose="extract",
-                on_usage=usage.append,
+        known: dict[int, str] = {}
+
+        async def question(on_usage: Callable[[ModelUsage], None]) -> ExtractedFacts:
+            known.update(await self._known_facts(state.owner, messages, zone))
+            prompt = extraction_messages([_record(message, zone) for message in messages], known)
+            return await self._caller.structured(
+                prompt, ExtractedFacts, purpose="extract", on_usage=on_usage
             )
-        finally:
-            await self._client.run(self._repos.turns.add_usage, conversation_id, tuple(usage))
+
+        window = messages[0].position, messages[-1].position
+        extracted = await self._model.ask(conversation_id, window, question)
+        if extracted is None:
+            return
         left = await self._client.run(reread)
         # None forgotten meanwhile; what the user did not type himself is context.
         said = {f"msg-{m.id}": m for m in left if m.role == "user" and m.voice.is_own}

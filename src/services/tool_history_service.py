@@ -76,9 +76,9 @@ class ToolHistoryService:
         await self._store(context, result)
         return reply
 
-    async def clear(self, telegram_user_id: int, *, thread_id: int = 0) -> int:
+    async def clear(self, owner: Owner) -> int:
         """Forget an owner's tool calls (/new); returns how many there were."""
-        return await self._client.run(self._results.clear, Owner(telegram_user_id, thread_id))
+        return await self._client.run(self._results.clear, owner)
 
     async def _store(self, context: TurnContext, result: ToolResult) -> None:
         try:

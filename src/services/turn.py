@@ -22,25 +22,23 @@ class IncomingMessage:
     """A message to answer.
 
     Attributes:
-        telegram_user_id: The owner: the person, or the group's negative chat id.
+        owner: Whose memory it is: the person's, or the group and topic's.
         text: What was written.
         moment: When (aware).
         language: For the sentences that the bot says itself.
         time_zone: The owner's zone.
         mode: ``assistant`` or ``strict``.
-        thread_id: The topic of a forum group, else 0.
         origin: Where in Telegram it stands; None in the console.
         voice: Whose words it holds.
         newer: What was known to wait behind it, and will be answered instead of it.
     """
 
-    telegram_user_id: int
+    owner: Owner
     text: str
     moment: datetime
     language: Language
     time_zone: str
     mode: Mode = "assistant"
-    thread_id: int = 0
     origin: TelegramOrigin | None = None
     voice: Voice = TYPED
     newer: UpdateKind | None = None
@@ -48,12 +46,7 @@ class IncomingMessage:
     @property
     def speaker_id(self) -> int | None:
         """Who says "I", where the owner is a group."""
-        return self.origin.sender_id if self.origin and self.telegram_user_id < 0 else None
-
-    @property
-    def owner(self) -> Owner:
-        """Whose memory it is."""
-        return Owner(self.telegram_user_id, self.thread_id)
+        return self.origin.sender_id if self.origin and self.owner.is_group else None
 
     @property
     def update(self) -> int | None:

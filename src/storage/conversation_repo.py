@@ -260,28 +260,9 @@ class ConversationRepository(Repository):
         origin: TelegramOrigin | None = None,
         said_at: datetime | None = None,
     ) -> int:
-        """Store a message at the end of a conversation and return its id.
-
-        See ``add_message``.
-        """
-        return self.add_message(conversation_id, role, content, origin=origin, said_at=said_at).id
-
-    def add_message(
-        self,
-        conversation_id: UUID | str,
-        role: Role,
-        content: str,
-        *,
-        origin: TelegramOrigin | None = None,
-        said_at: datetime | None = None,
-        voice: Voice = TYPED,
-    ) -> StoredMessage:
-        """Store a message at the end of a conversation, once, in a transaction of its own.
-
-        See ``store_message``.
-        """
-        parameters = _parameters(conversation_id, role, content, origin, said_at) | vars(voice)
-        return self._client.in_transaction(lambda t: _store(t, parameters))
+        """Store a message at the end of a conversation, once, and return its id."""
+        parameters = _parameters(conversation_id, role, content, origin, said_at) | vars(TYPED)
+        return self._client.in_transaction(lambda t: _store(t, parameters)).id
 
     def store_message(
         self,
@@ -319,11 +300,9 @@ class ConversationRepository(Repository):
         What was remembered of a message that is private now is forgotten.
         """
         parameters = {
-            "owner": telegram_user_id,
-            "content": storable(content),
+            **origin.columns(), "owner": telegram_user_id, "content": storable(content),
             "is_private": is_private,
-            **origin.columns(),
-        }
+        }  # fmt: skip
 
         def edit(transaction: Transaction) -> bool:
             if is_private:
@@ -339,29 +318,21 @@ class ConversationRepository(Repository):
         self, conversation_id: UUID | str, limit: int = 30, *, within: Transaction | None = None
     ) -> list[HistoryMessage]:
         """The newest ``limit`` messages, in order ``created_at ASC, id ASC``."""
-        rows = (within or self._client).fetch_all(
-            SELECT_LAST_MESSAGES,
-            {
-                "conversation_id": str(conversation_id),
-                "limit": max(0, limit),
-                "asked_minutes": ASKED_MINUTES,
-            },
-        )
+        last = {"conversation_id": str(conversation_id), "limit": max(0, limit)}
+        parameters = last | {"asked_minutes": ASKED_MINUTES}
+        rows = (within or self._client).fetch_all(SELECT_LAST_MESSAGES, parameters)
         return [_history_message(row) for row in rows]
 
     def get_last_position(self, conversation_id: UUID) -> int:
         """The position of the newest message; 0 when there is none."""
-        row = self._client.fetch_one(
-            SELECT_LAST_POSITION, {"conversation_id": str(conversation_id)}
-        )
+        conversation = {"conversation_id": str(conversation_id)}
+        row = self._client.fetch_one(SELECT_LAST_POSITION, conversation)
         return int(row[0]) if row else 0
 
     def list_messages(self, conversation_id: UUID, first: int, last: int) -> list[PastMessage]:
         """What user and assistant said from position ``first`` to ``last``."""
-        rows = self._client.fetch_all(
-            SELECT_MESSAGES,
-            {"conversation_id": str(conversation_id), "first": first, "last": last},
-        )
+        wanted = {"conversation_id": str(conversation_id), "first": first, "last": last}
+        rows = self._client.fetch_all(SELECT_MESSAGES, wanted)
         return [past_message(row) for row in rows]
 
     def create_new_conversation(
@@ -412,13 +383,8 @@ def _parameters(
     origin: TelegramOrigin | None,
     said_at: datetime | None,
 ) -> dict[str, object]:
-    return {
-        "conversation_id": str(conversation_id),
-        "role": role,
-        "content": storable(content),
-        "said_at": said_at,
-        **(origin.columns() if origin else NO_ORIGIN),
-    }
+    message = {"conversation_id": str(conversation_id), "role": role, "content": storable(content)}
+    return {**message, "said_at": said_at, **(origin.columns() if origin else NO_ORIGIN)}
 
 
 def _store(transaction: Transaction, parameters: dict[str, object]) -> StoredMessage:
@@ -434,15 +400,9 @@ def _store(transaction: Transaction, parameters: dict[str, object]) -> StoredMes
 def _history_message(row: Row) -> HistoryMessage:
     id_, role, content, position, asks, sender_id, is_open, *voice = row
     return HistoryMessage(
-        id=id_,
-        role=role,
-        content=content,
-        position=position,
-        asks=asks,
-        sender_id=sender_id,
-        is_open=is_open,
-        voice=Voice(*voice),
-    )
+        id=id_, role=role, content=content, position=position, asks=asks, sender_id=sender_id,
+        is_open=is_open, voice=Voice(*voice),
+    )  # fmt: skip
 
 
 def past_message(row: Row) -> PastMessage:

@@ -191,18 +191,13 @@ class EmbeddingRepository(Repository):
         self, name: str, means: Means, *, unrelated_median: float, unrelated_high: float
     ) -> EmbeddingModel:
         """Store what was measured of a model; whoever came first is right."""
-        dimensions = len(next(iter(means.values())))
+        measured = {
+            "name": name, "dimensions": len(next(iter(means.values()))),
+            "unrelated_median": unrelated_median, "unrelated_high": unrelated_high,
+        }  # fmt: skip
 
         def add(transaction: Transaction) -> None:
-            row = transaction.fetch_one(
-                INSERT_MODEL,
-                {
-                    "name": name,
-                    "dimensions": dimensions,
-                    "unrelated_median": unrelated_median,
-                    "unrelated_high": unrelated_high,
-                },
-            )
+            row = transaction.fetch_one(INSERT_MODEL, measured)
             if row is None:
                 return
             for (language, form), mean in means.items():
@@ -230,21 +225,12 @@ class EmbeddingRepository(Repository):
 
     def add_vectors(self, model_id: int, vectors: dict[int, str]) -> None:
         """Store vectors (``[...]``) by document id."""
-        self._client.execute(
-            INSERT_VECTORS,
-            {
-                "model": model_id,
-                "documents": list(vectors),
-                "vectors": list(vectors.values()),
-            },
-        )
+        self._client.execute(INSERT_VECTORS, vector_columns(model_id, vectors))
 
     def add_failure(self, model_id: int, document_id: int, *, is_hopeless: bool) -> None:
         """The model did not take this document: try it later, or when hopeless never again."""
-        self._client.execute(
-            UPSERT_FAILURE,
-            {"model": model_id, "document": document_id, "is_hopeless": is_hopeless},
-        )
+        failure = {"model": model_id, "document": document_id, "is_hopeless": is_hopeless}
+        self._client.execute(UPSERT_FAILURE, failure)
 
     def count_embedded(self, model_id: int) -> tuple[int, int]:
         """How many documents have a vector of the model, and how many there are."""
@@ -254,3 +240,8 @@ class EmbeddingRepository(Repository):
     def delete_other_models(self, model_id: int) -> int:
         """Delete models that no document uses any more, with their vectors."""
         return self._client.execute(DELETE_OTHER_MODELS, {"model": model_id}, limits=PATIENT)
+
+
+def vector_columns(model_id: int, vectors: Mapping[int, str]) -> dict[str, object]:
+    """The parameters of ``INSERT_VECTORS``."""
+    return {"model": model_id, "documents": [*vectors], "vectors": [*vectors.values()]}

@@ -14,6 +14,7 @@ from src.storage.locks import lock_traces
 from src.storage.payload_words import names_in, without_person
 from src.storage.pg_client import Transaction
 from src.storage.pg_connection import PATIENT
+from src.storage.purge_repo import KEEP_POSITIONS
 from src.storage.repository import Repository
 
 logger = logging.getLogger(__name__)
@@ -185,14 +186,6 @@ DELETE FROM entities e USING conversations c
 WHERE c.id = ANY(%(rooms)s::uuid[]) AND e.telegram_user_id = c.telegram_user_id
   AND e.thread_id = c.thread_id
   AND NOT EXISTS (SELECT 1 FROM memory_entities l WHERE l.entity_id = e.id)
-"""
-
-# The positions of what goes are not given out again: what stands there was read for facts.
-KEEP_POSITIONS = """
-UPDATE conversations c
-SET last_position = greatest(last_position, (SELECT max(position) FROM messages
-                                             WHERE conversation_id = c.id))
-WHERE id = ANY(%(rooms)s::uuid[])
 """
 
 # What was said right after his words is embedded anew, without them before it; what mentions him

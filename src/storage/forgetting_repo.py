@@ -275,11 +275,9 @@ class ForgettingRepository:
     ) -> list[TouchedMessage]:
         """Messages that told these facts, cite or answer them, or hold one of the words."""
         parameters = {
-            **owner.columns(),
-            "facts": list(facts),
-            "ids": list(ids),
+            **owner.columns(), "facts": list(facts), "ids": list(ids),
             "patterns": [f"%{_literal(word)}%" for word in beginnings],
-        }
+        }  # fmt: skip
         return [TouchedMessage(*row) for row in transaction.fetch_all(SELECT_MESSAGES, parameters)]
 
     def list_other_quotes(
@@ -375,12 +373,7 @@ def keep_private(transaction: Transaction, owner: Owner, message_id: int) -> Non
 
 def set_text(transaction: Transaction, owner: Owner, change: Change) -> bool:
     """Give a message other words behind its time label; False when it was edited meanwhile."""
-    parameters = {
-        **owner.columns(),
-        "message_id": change.message_id,
-        "before": change.before,
-        "after": storable(change.after or ""),
-    }
+    parameters = {**owner.columns(), **vars(change), "after": storable(change.after or "")}
     return transaction.execute(UPDATE_TEXT, parameters) > 0
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from src.storage.pg_client import PgClient
+from src.storage.repository import Repository
 
 FRESH_SECONDS = 5.0  # a change is in force after so long at most
 
@@ -52,23 +53,18 @@ class GlobalSettings:
     answer_max_seconds: int = 120
 
 
-# The one row.
-SELECT_SETTINGS = """
-SELECT memory_extraction_enabled, memory_extraction_window, memory_extraction_silence_minutes,
-       memory_dedup_threshold, memory_update_threshold, memory_retrieve_limit,
-       memory_retrieve_threshold, max_memories_per_user, summary_messages, summaries_shown,
-       summaries_kept, history_step, background_calls_per_hour, answer_max_characters,
-       answer_max_parts, answer_max_seconds
-FROM global_settings WHERE id = 1
-"""
+# The one row, whose columns are called as the fields.
+SELECT_SETTINGS = "SELECT {columns} FROM global_settings WHERE id = 1".replace(
+    "{columns}", ", ".join(field.name for field in fields(GlobalSettings))
+)
 
 
-class GlobalSettingsRepository:
+class GlobalSettingsRepository(Repository):
     """Reads the row, at most once in ``FRESH_SECONDS``; the method blocks."""
 
     def __init__(self, client: PgClient) -> None:
-        """Use ``client``, which someone else opens and closes."""
-        self._client = client
+        """Nothing is read yet."""
+        super().__init__(client)
         self._lock = threading.Lock()
         self._settings = GlobalSettings()
         self._read_at = float("-inf")

@@ -276,12 +276,8 @@ def _put_aside(transaction: Transaction, job: int, step: Step | None) -> PutAsid
 def _put_step_aside(transaction: Transaction, job: int, step: Step) -> int | None:
     """Returns None when the message is gone or done, so that something else did it."""
     kind, number = step
-    parameters: dict[str, Any] = {
-        "job": job,
-        "suspect": SUSPECT_DEATHS,
-        "work": f"{kind} {number}",
-    }
-    parameters |= {"message": None, "document": None, kind: number}
+    parameters: dict[str, Any] = {"job": job, "suspect": SUSPECT_DEATHS}
+    parameters |= {"work": f"{kind} {number}", "message": None, "document": None, kind: number}
     row = transaction.fetch_one(PUT_STEP_ASIDE, parameters)
     if row is None:
         return None

@@ -279,49 +279,23 @@ class MemoryRepository(Repository):
         Those whose ids are in ``contradicts`` are among them, however far away they are, and
         those whose relation is in ``ended``.
         """
-        rows = transaction.fetch_all(
-            SELECT_SIMILAR,
-            {
-                **owner.columns(),
-                "vector": memory.vector,
-                "model": model_id,
-                "content_hash": memory.content_hash,
-                "subject": memory.fact.subject,
-                "relation": memory.fact.relation,
-                "terms": list({term for term in memory.terms if not term.startswith("=")}),
-                "contradicts": list(contradicts),
-                "ended": list(ended),
-                "episode": memory.source.episode,
-                "speaker_id": memory.speaker_id,
-            },
-        )
+        compared = {
+            **owner.columns(), **vars(memory.fact), **vars(memory), "model": model_id,
+            "terms": list({term for term in memory.terms if not term.startswith("=")}),
+            "contradicts": list(contradicts), "ended": list(ended),
+            "episode": memory.source.episode,
+        }  # fmt: skip
+        rows = transaction.fetch_all(SELECT_SIMILAR, compared)
         return [Similar(Memory(*row[:-2]), *row[-2:]) for row in rows]
 
     def add(
         self, transaction: Transaction, owner: Owner, memory: NewMemory, model_id: int | None
     ) -> int:
         """Store a fact with its source, its entities and its search document; returns its id."""
-        fact = memory.fact
-        row = transaction.fetch_one(
-            INSERT_MEMORY,
-            {
-                **owner.columns(),
-                "memory_type": fact.memory_type,
-                "text": storable(fact.text),
-                "language": memory.language,
-                "subject": storable(fact.subject),
-                "relation": storable(fact.relation),
-                "object": storable(fact.object),
-                "importance": fact.importance,
-                "pinned": fact.pinned,
-                "origin": memory.origin,
-                "valid_from": fact.valid_from,
-                "valid_until": fact.valid_until,
-                "content_hash": memory.content_hash,
-                "speaker_id": memory.speaker_id,
-                "speaker": memory.speaker,
-            },
-        )
+        fact = vars(memory.fact)
+        texts = {name: storable(fact[name]) for name in ("text", "subject", "relation", "object")}
+        columns = {**owner.columns(), **vars(memory), **fact, **texts}
+        row = transaction.fetch_one(INSERT_MEMORY, columns)
         assert row is not None  # INSERT ... RETURNING without a conflict clause
         memory_id = int(row[0])
         self.add_source(transaction, owner, memory_id, memory.source)
@@ -336,32 +310,16 @@ class MemoryRepository(Repository):
         self, transaction: Transaction, owner: Owner, memory_id: int, source: Source
     ) -> bool:
         """Note where a fact was said; False when that is known."""
-        return (
-            transaction.execute(
-                INSERT_SOURCE,
-                {
-                    **owner.columns(),
-                    "memory_id": memory_id,
-                    "message_id": source.message_id,
-                    "uid": source.uid,
-                    "episode": source.episode,
-                    "quote": storable(source.quote),
-                    "said_at": source.said_at,
-                },
-            )
-            > 0
-        )
+        columns = {
+            **owner.columns(), **vars(source), "memory_id": memory_id, "uid": source.uid,
+            "episode": source.episode, "quote": storable(source.quote),
+        }  # fmt: skip
+        return transaction.execute(INSERT_SOURCE, columns) > 0
 
     def touch(self, transaction: Transaction, owner: Owner, memory_id: int, fact: Fact) -> None:
         """A fact was said again; it may have become more important, or be pinned now."""
         transaction.execute(
-            TOUCH_MEMORY,
-            {
-                **owner.columns(),
-                "memory_id": memory_id,
-                "importance": fact.importance,
-                "pinned": fact.pinned,
-            },
+            TOUCH_MEMORY, {**owner.columns(), **vars(fact), "memory_id": memory_id}
         )
 
     def retire(
@@ -375,16 +333,8 @@ class MemoryRepository(Repository):
         until: datetime | None = None,
     ) -> int:
         """Facts that do not hold any more, since ``until``; returns how many there were."""
-        return transaction.execute(
-            RETIRE,
-            {
-                **owner.columns(),
-                "ids": list(ids),
-                "successor": successor,
-                "reason": reason,
-                "until": until,
-            },
-        )
+        retired = {"ids": list(ids), "successor": successor, "reason": reason, "until": until}
+        return transaction.execute(RETIRE, owner.columns() | retired)
 
     def retire_surplus(self, transaction: Transaction, owner: Owner, limit: int) -> int:
         """Retire what exceeds ``limit`` living facts; returns how many."""
@@ -394,16 +344,9 @@ class MemoryRepository(Repository):
         self, owner: Owner, message_id: int, *, reason: str, text: str | None, origin: str
     ) -> None:
         """Note what was refused; ``text`` is None when it must not be kept."""
-        self._client.execute(
-            INSERT_REJECTED,
-            {
-                **owner.columns(),
-                "message_id": message_id,
-                "reason": reason,
-                "text": None if text is None else storable(text),
-                "origin": origin,
-            },
-        )
+        kept = None if text is None else storable(text)
+        refused = {"message_id": message_id, "reason": reason, "text": kept, "origin": origin}
+        self._client.execute(INSERT_REJECTED, owner.columns() | refused)
 
     def _add_entities(
         self,
@@ -414,13 +357,9 @@ class MemoryRepository(Repository):
     ) -> None:
         unique = {normalised: (name, type_) for name, normalised, type_ in entities if normalised}
         if unique:
-            transaction.execute(
-                INSERT_ENTITIES,
-                {
-                    **owner.columns(),
-                    "memory_id": memory_id,
-                    "names": [storable(name) for name, _ in unique.values()],
-                    "normalised": list(unique),
-                    "types": [type_ for _, type_ in unique.values()],
-                },
-            )
+            columns = {
+                **owner.columns(), "memory_id": memory_id, "normalised": list(unique),
+                "names": [storable(name) for name, _ in unique.values()],
+                "types": [type_ for _, type_ in unique.values()],
+            }  # fmt: skip
+            transaction.execute(INSERT_ENTITIES, columns)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 
-from src.facts.fact import Fact, Origin
+from src.facts.fact import Fact, Origin, fact_number
 
 
 @dataclass(frozen=True)
@@ -156,6 +156,4 @@ class NewMemory:
 
 def message_number(uid: str) -> int | None:
     """12 for ``msg-12``; None for anything else."""
-    number = uid.removeprefix("msg-")
-    is_number = number != uid and number.isascii() and number.isdigit() and len(number) <= 18
-    return int(number) if is_number else None
+    return fact_number(uid, "msg-")

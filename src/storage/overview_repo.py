@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Literal
 from uuid import UUID
@@ -11,31 +10,18 @@ from uuid import UUID
 from src.storage.memory_rows import Memory, memory_query
 from src.storage.owner import Owner
 from src.storage.repository import Repository
+from src.storage.retrieval_repo import CandidateDocument
 
 FAMILY = (
     "mother", "father", "parents", "brother", "sister", "son", "daughter", "child", "wife",
     "husband", "partner", "grandmother", "grandfather", "aunt", "uncle", "cousin", "family",
 )  # fmt: skip
-FAMILY_RELATIONS = ("has_child", "has_sibling", "has_parent", "married_to", "partner")
-WORK_RELATIONS = ("works_as", "works_at", "studies_at", "studies")
-WISH = "wish"
-
-
-@dataclass(frozen=True)
-class Listed:
-    """A fact or a message in an overview; the fields are those of a ``Hit``."""
-
-    kind: Literal["message", "memory", "summary"]
-    source_id: int
-    message_id: int | None
-    uid: str
-    text: str
-    said_at: datetime
-    memory_type: str | None
-    is_own: bool = True
-    author: str | None = None
-    author_id: int | None = None
-    quote: str | None = None
+# The subjects and the relations of what is told of them.
+ABOUT: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
+    "family": (FAMILY, ("has_child", "has_sibling", "has_parent", "married_to", "partner")),
+    "work": ((), ("works_as", "works_at", "studies_at", "studies")),
+    "wishes": ((), ("wish",)),
+}
 
 
 # The facts that hold, by kind, the most important first. A period is that of their newest source.
@@ -73,7 +59,7 @@ WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s AND f.retir
 
 # What the user said in a period, oldest first; of too much the newest.
 SELECT_MESSAGES = """
-SELECT kind, id, message_id, uid, text, said_at, NULL, is_own, author, author_id FROM (
+SELECT kind, id, message_id, uid, 'user', said_at, text, is_own, author, author_id FROM (
     SELECT 'message' AS kind, m.id, m.id AS message_id, 'msg-' || m.id AS uid,
            left(message_text(m.content), 2000) AS text, m.said_at,
            m.provenance = 'typed' AS is_own, coalesce(m.origin, m.speaker) AS author,
@@ -102,46 +88,30 @@ class OverviewRepository(Repository):
         period: tuple[datetime | None, datetime | None] = (None, None),
         speaker_id: int | None = None,
         limit: int = 20,
-    ) -> list[Listed]:
+    ) -> list[CandidateDocument]:
         """The facts that hold: of certain types, about kin or wishes alone, told in a period.
 
         In a group those that the member ``speaker_id`` told.
         """
-        subjects: Sequence[str] | None = None
-        relations: Sequence[str] = ()
-        if about == "family":
-            subjects, relations = FAMILY, FAMILY_RELATIONS
-        elif about == "work":
-            subjects, relations = (), WORK_RELATIONS
-        elif about == "wishes":
-            subjects, relations = (), (WISH,)
-        rows = self._client.fetch_all(
-            SELECT_FACTS,
-            {
-                **owner.columns(),
-                "types": list(types) if types is not None else None,
-                "subjects": list(subjects) if subjects is not None else None,
-                "relations": list(relations),
-                "since": period[0],
-                "until": period[1],
-                "speaker_id": speaker_id,
-                "limit": limit,
-            },
-        )
-        return [_listed(Memory(*row)) for row in rows]
+        subjects, relations = ABOUT[about] if about is not None else (None, ())
+        wanted = {
+            **owner.columns(), "since": period[0], "until": period[1], "limit": limit,
+            "types": list(types) if types is not None else None, "speaker_id": speaker_id,
+            "subjects": list(subjects) if subjects is not None else None,
+            "relations": list(relations),
+        }  # fmt: skip
+        return [_listed(Memory(*row)) for row in self._client.fetch_all(SELECT_FACTS, wanted)]
 
     def find_successors(
         self, owner: Owner, *, facts: Sequence[int], messages: Sequence[int]
-    ) -> dict[tuple[str, int], Listed]:
+    ) -> dict[tuple[str, int], CandidateDocument]:
         """What holds instead of retired facts and of what messages told, by kind and id of those.
 
         A message that told several such facts has the successor of one of them.
         """
-        rows = self._client.fetch_all(
-            SELECT_SUCCESSORS,
-            {**owner.columns(), "ids": list(facts), "messages": list(messages)},
-        )
-        found: dict[tuple[str, int], Listed] = {}
+        ids = {**owner.columns(), "ids": list(facts), "messages": list(messages)}
+        rows = self._client.fetch_all(SELECT_SUCCESSORS, ids)
+        found: dict[tuple[str, int], CandidateDocument] = {}
         for retired, told_in, *row in rows:
             fact = _listed(Memory(*row))
             found["memory", int(retired)] = fact
@@ -156,32 +126,19 @@ class OverviewRepository(Repository):
         conversation_id: UUID | None = None,
         before_position: int = 0,
         limit: int = 20,
-    ) -> list[Listed]:
+    ) -> list[CandidateDocument]:
         """What the user said in a period, oldest first, before a position of a conversation."""
-        rows = self._client.fetch_all(
-            SELECT_MESSAGES,
-            {
-                **owner.columns(),
-                "since": period[0],
-                "until": period[1],
-                "conversation_id": str(conversation_id) if conversation_id else None,
-                "before_position": before_position,
-                "limit": limit,
-            },
-        )
-        return [Listed(*row) for row in rows]
+        wanted = {
+            **owner.columns(), "since": period[0], "until": period[1], "limit": limit,
+            "conversation_id": str(conversation_id) if conversation_id else None,
+            "before_position": before_position,
+        }  # fmt: skip
+        return [CandidateDocument(*row) for row in self._client.fetch_all(SELECT_MESSAGES, wanted)]
 
 
-def _listed(fact: Memory) -> Listed:
-    return Listed(
-        "memory",
-        fact.id,
-        fact.message_id,
-        fact.uid,
-        fact.text,
-        fact.said_at,
-        fact.memory_type,
-        author=fact.speaker,
-        author_id=fact.speaker_id,
+def _listed(fact: Memory) -> CandidateDocument:
+    return CandidateDocument(
+        "memory", fact.id, fact.message_id, fact.uid, "user", fact.said_at, fact.text,
+        memory_type=fact.memory_type, author=fact.speaker, author_id=fact.speaker_id,
         quote=fact.quote,
-    )
+    )  # fmt: skip

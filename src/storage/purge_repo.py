@@ -32,7 +32,7 @@ KEEP_POSITIONS = """
 UPDATE conversations c
 SET last_position = greatest(last_position, (SELECT max(position) FROM messages
                                              WHERE conversation_id = c.id))
-WHERE id = ANY(%(conversations)s::uuid[])
+WHERE id = ANY(%(rooms)s::uuid[])
 """
 
 # A fact that the message told as well stays, in its own words.
@@ -74,7 +74,7 @@ class PurgeRepository(Repository):
                 return purged
 
     def _purge(self, ids: list[int], conversations: set[str]) -> int:
-        parameters = {"ids": ids, "conversations": sorted(conversations)}
+        parameters = {"ids": ids, "rooms": sorted(conversations)}
 
         def work(transaction: Transaction) -> int:
             lock_conversations(transaction, conversations)

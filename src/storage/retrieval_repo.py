@@ -57,6 +57,9 @@ class CandidateDocument:
         speaker: ``user``, ``assistant``, or a name.
         said_at: When it was said.
         text: What it says, at most 2,000 characters of it.
+        is_own: Whether the sender typed it himself.
+        author: Whose words it holds, by name: another's than the user's, or a group member's.
+        author_id: Who told it, in a group.
         cosine: Centred cosine with the query; None when it has no vector or the query none.
         bm25: BM25F of the query's terms; 0 when none occurs.
         hops: Links from an entity that the query names: 1, 2, or None.
@@ -65,9 +68,6 @@ class CandidateDocument:
         valid_from: Since when a memory holds.
         valid_until: Until when it holds.
         retired_at: Since when it is not believed any more.
-        is_own: Whether the sender typed it himself.
-        author: Whose words it holds, by name: another's than the user's, or a group member's.
-        author_id: Who told it, in a group.
         quote: Of a memory: the user's own words behind it.
     """
 
@@ -78,17 +78,17 @@ class CandidateDocument:
     speaker: str
     said_at: datetime
     text: str
-    cosine: float | None
-    bm25: float
-    hops: int | None
+    is_own: bool = True
+    author: str | None = None
+    author_id: int | None = None
+    cosine: float | None = None
+    bm25: float = 0.0
+    hops: int | None = None
     memory_type: str | None = None
     importance: int | None = None
     valid_from: datetime | None = None
     valid_until: datetime | None = None
     retired_at: datetime | None = None
-    is_own: bool = True
-    author: str | None = None
-    author_id: int | None = None
     quote: str | None = None
 
 
@@ -196,6 +196,8 @@ SELECT d.kind, coalesce(d.message_id, d.memory_id, d.summary_id),
        coalesce('msg-' || d.message_id, f.uid, 'sum-' || d.summary_id),
        d.speaker, coalesce(f.said_at, d.said_at),
        left(coalesce(message_text(m.content), f.text, s.content), 2000),
+       coalesce(m.provenance, 'typed') = 'typed', coalesce(m.origin, m.speaker, f.speaker),
+       CASE WHEN d.telegram_user_id < 0 THEN coalesce(m.sender_id, f.speaker_id) END,
        coalesce(c.cosine, (
            SELECT -(e.embedding <#> (SELECT vector FROM query)) FROM document_embeddings e
            WHERE e.telegram_user_id = %(owner)s AND e.thread_id = %(thread_id)s
@@ -203,8 +205,6 @@ SELECT d.kind, coalesce(d.message_id, d.memory_id, d.summary_id),
        coalesce(c.bm25, 0)::float, c.hops,
        f.memory_type, f.importance, f.valid_from, f.valid_until,
        coalesce(f.retired_at, outdated.retired_at),
-       coalesce(m.provenance, 'typed') = 'typed', coalesce(m.origin, m.speaker, f.speaker),
-       CASE WHEN d.telegram_user_id < 0 THEN coalesce(m.sender_id, f.speaker_id) END,
        f.quote
 FROM candidates c
 JOIN search_documents d ON d.telegram_user_id = %(owner)s AND d.thread_id = %(thread_id)s
@@ -245,23 +245,14 @@ class RetrievalRepository(Repository):
 
     def search(self, request: SearchRequest) -> list[CandidateDocument]:
         """What the channels found, in no particular order; a few hundred documents at most."""
-        rows = self._client.fetch_prepared(
-            SEARCH_PREPARED,
-            {
-                **request.owner.columns(),
-                "terms": list(dict.fromkeys(request.terms)),
-                "entity_terms": list(request.entity_terms),
-                "vector": request.vector,
-                "model": request.model_id,
-                "starts": [start for start, _ in request.periods],
-                "ends": [end for _, end in request.periods],
-                "conversation_id": str(request.conversation_id)
-                if request.conversation_id
-                else None,
-                "before_position": request.before_position,
-                "with_assistant": request.with_assistant,
-                "with_retired": request.with_retired,
-                "limit": request.limit,
-            },
-        )
+        conversation = request.conversation_id
+        wanted = {
+            **vars(request), **request.owner.columns(), "model": request.model_id,
+            "terms": list(dict.fromkeys(request.terms)),
+            "entity_terms": list(request.entity_terms),
+            "starts": [start for start, _ in request.periods],
+            "ends": [end for _, end in request.periods],
+            "conversation_id": str(conversation) if conversation else None,
+        }  # fmt: skip
+        rows = self._client.fetch_prepared(SEARCH_PREPARED, wanted)
         return [CandidateDocument(*row) for row in rows]

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
+from src.storage.embedding_repo import INSERT_VECTORS, vector_columns
 from src.storage.locks import lock_unindexed
 from src.storage.owner import Owner
 from src.storage.pg_client import Transaction
@@ -83,16 +84,15 @@ RETURNING next_position - %(positions)s
 # The documents; one that is there already (an edited message) was deleted before.
 INSERT_DOCUMENTS = """
 INSERT INTO search_documents (telegram_user_id, thread_id, position, kind, message_id, memory_id,
-                              summary_id, speaker, said_at, length, model_id)
+                              summary_id, speaker, said_at, length)
 SELECT %(owner)s, %(thread_id)s, d.position, d.kind,
        CASE d.kind WHEN 'message' THEN d.source_id END,
        CASE d.kind WHEN 'memory' THEN d.source_id END,
        CASE d.kind WHEN 'summary' THEN d.source_id END,
-       d.speaker, d.said_at, d.length, CASE WHEN d.is_embedded THEN %(model)s::smallint END
+       d.speaker, d.said_at, d.length
 FROM unnest(%(positions)s::int[], %(kinds)s::text[], %(source_ids)s::bigint[],
-            %(speakers)s::text[], %(said_at)s::timestamptz[], %(lengths)s::int[],
-            %(is_embedded)s::bool[])
-     AS d (position, kind, source_id, speaker, said_at, length, is_embedded)
+            %(speakers)s::text[], %(said_at)s::timestamptz[], %(lengths)s::int[])
+     AS d (position, kind, source_id, speaker, said_at, length)
 RETURNING id, position
 """
 
@@ -106,16 +106,6 @@ FROM unnest(%(terms)s::text[], %(term_positions)s::int[], %(frequencies)s::int[]
      AS p (term, position, frequency)
 JOIN search_documents d ON d.telegram_user_id = %(owner)s AND d.thread_id = %(thread_id)s
      AND d.position = p.position
-"""
-
-# Vectors of documents that were just added.
-INSERT_VECTORS = """
-INSERT INTO document_embeddings (telegram_user_id, thread_id, model_id, position, document_id,
-                                 embedding)
-SELECT d.telegram_user_id, d.thread_id, %(model)s, d.position, d.id, v.vector::halfvec
-FROM unnest(%(documents)s::bigint[], %(vectors)s::text[]) AS v (document, vector)
-JOIN search_documents d ON d.id = v.document
-ON CONFLICT (document_id, model_id) DO UPDATE SET embedding = EXCLUDED.embedding
 """
 
 # A conversation's messages that the search does not know yet, and its owner.
@@ -290,17 +280,20 @@ def add_documents(
         INSERT_DOCUMENTS,
         {
             **owner.columns(),
-            "model": model_id,
             "positions": places,
             "kinds": [document.kind for document in documents],
             "source_ids": [document.source_id for document in documents],
             "speakers": [document.speaker for document in documents],
             "said_at": [document.said_at for document in documents],
             "lengths": [len(document.terms) for document in documents],
-            "is_embedded": [document.vector is not None for document in documents],
         },
     )
-    _add_postings(transaction, owner, documents, places)
+    postings = [
+        (term, place, count)
+        for document, place in zip(documents, places, strict=True)
+        for term, count in Counter(document.terms).items()
+    ]
+    _insert_postings(transaction, owner, postings)
     ids = {position: int(id_) for id_, position in rows}
     vectors = {
         ids[place]: document.vector
@@ -308,14 +301,7 @@ def add_documents(
         if document.vector is not None
     }
     if vectors and model_id is not None:
-        transaction.execute(
-            INSERT_VECTORS,
-            {
-                "model": model_id,
-                "documents": list(vectors),
-                "vectors": list(vectors.values()),
-            },
-        )
+        transaction.execute(INSERT_VECTORS, vector_columns(model_id, vectors))
 
 
 def reword(transaction: Transaction, owner: Owner, message_id: int, terms: Sequence[str]) -> None:
@@ -324,9 +310,8 @@ def reword(transaction: Transaction, owner: Owner, message_id: int, terms: Seque
     transaction.execute(DELETE_POSTINGS, parameters)
     row = transaction.fetch_one(UPDATE_LENGTH, parameters)
     if row is not None:
-        _insert_postings(
-            transaction, owner, [(t, int(row[0]), n) for t, n in Counter(terms).items()]
-        )
+        postings = [(term, int(row[0]), count) for term, count in Counter(terms).items()]
+        _insert_postings(transaction, owner, postings)
 
 
 def reset_vectors(transaction: Transaction, owner: Owner, message_ids: Sequence[int]) -> None:
@@ -344,32 +329,12 @@ def _offsets(documents: Sequence[NewDocument]) -> list[int]:
     return offsets
 
 
-def _add_postings(
-    transaction: Transaction,
-    owner: Owner,
-    documents: Sequence[NewDocument],
-    places: Sequence[int],
-) -> None:
-    postings = [
-        (term, place, count)
-        for document, place in zip(documents, places, strict=True)
-        for term, count in Counter(document.terms).items()
-    ]
-    _insert_postings(transaction, owner, postings)
-
-
 def _insert_postings(
     transaction: Transaction, owner: Owner, postings: Sequence[tuple[str, int, int]]
 ) -> None:
     """Words, where they stand and how often."""
     if postings:
-        terms, positions, frequencies = zip(*postings, strict=True)
-        transaction.execute(
-            INSERT_POSTINGS,
-            {
-                **owner.columns(),
-                "terms": list(terms),
-                "term_positions": list(positions),
-                "frequencies": [min(count, 32767) for count in frequencies],
-            },
-        )
+        terms, positions, counts = zip(*postings, strict=True)
+        frequencies = [min(count, 32767) for count in counts]
+        columns = {"terms": [*terms], "term_positions": [*positions], "frequencies": frequencies}
+        transaction.execute(INSERT_POSTINGS, owner.columns() | columns)

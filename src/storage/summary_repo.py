@@ -116,12 +116,9 @@ class SummaryRepository(Repository):
         """
         content, terms, said_at = document
         parameters = {
-            "conversation_id": str(conversation_id),
-            "first": first,
-            "last": last,
-            "content": storable(content),
-            "ids": list(merged),
-        }
+            "conversation_id": str(conversation_id), "first": first, "last": last,
+            "content": storable(content), "ids": list(merged),
+        }  # fmt: skip
 
         def work(transaction: Transaction) -> bool:
             owners = lock_conversations(transaction, [conversation_id])

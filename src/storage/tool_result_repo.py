@@ -61,19 +61,12 @@ class ToolResultRepository(Repository):
         arguments = arguments.replace("\\u0000", "\\ufffd")
         if len(arguments) > MAX_ARGUMENTS:
             arguments = json.dumps({"cut": arguments[:MAX_ARGUMENTS]}, ensure_ascii=False)
-        self._client.execute(
-            INSERT_RESULT,
-            {
-                "conversation_id": str(conversation_id),
-                "message_id": message_id,
-                "name": storable(result.name)[:200],
-                "arguments": arguments,
-                "result": storable(result.result)[:MAX_RESULT],
-                "error": result.error,
-                "duration_ms": result.duration_ms,
-                "keep": KEEP,
-            },
-        )
+        columns = {
+            **vars(result), "conversation_id": str(conversation_id), "message_id": message_id,
+            "name": storable(result.name)[:200], "arguments": arguments,
+            "result": storable(result.result)[:MAX_RESULT], "keep": KEEP,
+        }  # fmt: skip
+        self._client.execute(INSERT_RESULT, columns)
 
     def clear(self, owner: Owner) -> int:
         """Forget every call of an owner; returns how many there were."""

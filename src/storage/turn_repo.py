@@ -14,7 +14,7 @@ from src.storage.memory_job_repo import DEFER_INDEXING, INDEXING, UNIQUE_VIOLATI
 from src.storage.owner import Owner
 from src.storage.pg_client import Transaction, storable
 from src.storage.repository import Repository
-from src.storage.update_repo import Outcome
+from src.storage.update_repo import UpdateOutcome
 
 Asks = Literal["erase_all"]
 
@@ -324,14 +324,11 @@ class TurnRepository(Repository):
 
         With an update the memory's job is deferred too, if none waits.
         """
-        outcome: Outcome = "done"
+        outcome: UpdateOutcome = "done"
         delivered = {
-            "conversation_id": str(conversation_id),
-            "answer_id": answer_id,
-            "parts": parts,
-            "update": update,
-            "outcome": outcome,
-        }
+            "conversation_id": str(conversation_id), "answer_id": answer_id, "parts": parts,
+            "update": update, "outcome": outcome,
+        }  # fmt: skip
         try:
             self._client.execute(UPDATE_DELIVERED_AND_INDEX, delivered | INDEXING)
         except StorageRejectedError as error:
@@ -341,10 +338,8 @@ class TurnRepository(Repository):
 
     def mark_delivered_parts(self, conversation_id: UUID, answer_id: int, parts: int) -> None:
         """The first ``parts`` Telegram messages of the answer have arrived."""
-        self._client.execute(
-            UPDATE_DELIVERED_PARTS,
-            {"conversation_id": str(conversation_id), "answer_id": answer_id, "parts": parts},
-        )
+        arrived = {"conversation_id": str(conversation_id), "answer_id": answer_id, "parts": parts}
+        self._client.execute(UPDATE_DELIVERED_PARTS, arrived)
 
     def mark_stopped(
         self, conversation_id: UUID, message_id: int, *, within: Transaction | None = None
@@ -358,19 +353,15 @@ class TurnRepository(Repository):
 
     def mark_failed(self, bot_id: int, chat_id: int, telegram_message_id: int) -> None:
         """The bot gave up answering this Telegram message; it stays in the history."""
-        self._client.execute(
-            UPDATE_FAILED,
-            {"bot_id": bot_id, "chat_id": chat_id, "message_id": telegram_message_id},
-        )
+        message = {"bot_id": bot_id, "chat_id": chat_id, "message_id": telegram_message_id}
+        self._client.execute(UPDATE_FAILED, message)
 
     def set_stream_message(
         self, conversation_id: UUID, message_id: int, telegram_message_id: int
     ) -> None:
         """Remember the group message that shows the answer to ``message_id`` as it grows."""
-        parameters = _ids(conversation_id, message_id)
-        self._client.execute(
-            UPDATE_STREAM_MESSAGE, {**parameters, "telegram_message_id": telegram_message_id}
-        )
+        shown = {**_ids(conversation_id, message_id), "telegram_message_id": telegram_message_id}
+        self._client.execute(UPDATE_STREAM_MESSAGE, shown)
 
     def find_stream_message(
         self, conversation_id: UUID, message_id: int, *, within: Transaction | None = None
@@ -411,14 +402,7 @@ def _save_answer(transaction: Transaction, answer: NewAnswer) -> StoredAnswer | 
         }
         transaction.execute(INSERT_SOURCES, columns)
         transaction.execute(COUNT_RECALLS, columns)
-    return StoredAnswer(
-        int(row[0]),
-        text,
-        delivered=False,
-        delivered_parts=0,
-        tools=answer.tools,
-        sources=answer.sources,
-    )
+    return StoredAnswer(int(row[0]), text, False, 0, tools=answer.tools, sources=answer.sources)
 
 
 def _ids(conversation_id: UUID, message_id: int) -> dict[str, object]:

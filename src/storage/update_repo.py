@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from src.errors import ConversationGoneError, QuestionMovedError, StorageRejectedError
+from src.storage.owner import Owner
 from src.storage.pg_client import Transaction
 from src.storage.pg_connection import PATIENT
 from src.storage.prepared import PreparedStatement
@@ -19,7 +20,7 @@ UpdateKind = Literal[
     "message", "media", "command", "new", "stop", "edit", "callback", "member", "refused", "other"
 ]
 # How an update ended, one word or two for the operator.
-Outcome = Literal[
+UpdateOutcome = Literal[
     "done",
     "left to a later message",
     "left to another of the album",
@@ -92,6 +93,11 @@ class WaitingUpdate:
     owner_id: int | None = None
     revision: int = 0
     newer: UpdateKind | None = None
+
+    @property
+    def owner(self) -> Owner:
+        """Whose memory it belongs to; nobody's (0) where it comes from no chat."""
+        return Owner(self.owner_id or self.chat_id or 0, self.thread_id)
 
     @property
     def age_days(self) -> float:
@@ -365,14 +371,14 @@ class UpdateRepository(Repository):
 
     def find_waiting(self, update: int) -> WaitingUpdate | None:
         """The update with row id ``update``, or None when it is handled (or pruned)."""
-        parameters = {"update": update, "kinds": list(ANSWERED_LATER)}
-        row = self._client.fetch_one(SELECT_WAITING, parameters)
-        return WaitingUpdate(*row) if row else None
+        return self._find(SELECT_WAITING, update)
 
     def find_put_aside(self, update: int) -> WaitingUpdate | None:
         """The update with row id ``update`` if it is put aside, else None."""
-        parameters = {"update": update, "kinds": list(ANSWERED_LATER)}
-        row = self._client.fetch_one(SELECT_PUT_ASIDE, parameters)
+        return self._find(SELECT_PUT_ASIDE, update)
+
+    def _find(self, sql: str, update: int) -> WaitingUpdate | None:
+        row = self._client.fetch_one(sql, {"update": update, "kinds": list(ANSWERED_LATER)})
         return WaitingUpdate(*row) if row else None
 
     def find_newer(
@@ -422,7 +428,7 @@ class UpdateRepository(Repository):
             for job, runs, update in self._client.fetch_all(SELECT_INTERRUPTIBLE, parameters)
         ]
 
-    def mark_handled(self, update: int, outcome: Outcome) -> None:
+    def mark_handled(self, update: int, outcome: UpdateOutcome) -> None:
         """The update is done, and its words are gone from it."""
         self._client.execute(UPDATE_HANDLED, {"update": update, "outcome": outcome})
 
@@ -431,29 +437,19 @@ class UpdateRepository(Repository):
         row = self._client.fetch_one(COUNT_REFUSAL, {"update": update})
         return int(row[0]) if row else 0
 
-    def mark_chat_handled(self, bot_id: int, chat_id: int, outcome: Outcome) -> int:
+    def mark_chat_handled(self, bot_id: int, chat_id: int, outcome: UpdateOutcome) -> int:
         """Everything that waits in a chat is done; returns how many updates that were."""
         parameters = {"bot_id": bot_id, "chat_id": chat_id, "outcome": outcome}
         return self._client.execute(UPDATE_CHAT_HANDLED, parameters)
 
     def was_refused_lately(self, update: WaitingUpdate) -> bool:
         """Whether this stranger was told within a day that the bot is private."""
-        return (
-            self._client.fetch_one(
-                SELECT_REFUSED,
-                {"bot_id": update.bot_id, "user_id": update.user_id, "update": update.id},
-            )
-            is not None
-        )
+        stranger = {"bot_id": update.bot_id, "user_id": update.user_id, "update": update.id}
+        return self._client.fetch_one(SELECT_REFUSED, stranger) is not None
 
     def was_album_answered(self, update: WaitingUpdate) -> bool:
         """Whether an earlier part of the same album got its answer."""
-        parameters = {
-            "bot_id": update.bot_id,
-            "chat_id": update.chat_id,
-            "media_group_id": update.media_group_id,
-        }
-        return self._client.fetch_one(SELECT_ALBUM_ANSWERED, parameters) is not None
+        return self._client.fetch_one(SELECT_ALBUM_ANSWERED, vars(update)) is not None
 
     def defer_forgotten(self, *, older_than: float) -> int:
         """Give a new job to every waiting update that has none; returns how many there were.
@@ -474,12 +470,9 @@ class UpdateRepository(Repository):
         return (int(row[0]), float(row[1])) if row else (0, 0.0)
 
     def _insert(self, bot_id: int, updates: Sequence[NewUpdate]) -> int:
-        records = [
-            {**vars(update), "position": position} for position, update in enumerate(updates)
-        ]
-        [row] = self._client.fetch_prepared(
-            INSERT_UPDATES, {"bot_id": bot_id, "updates": json.dumps(records)}
-        )
+        records = [{**vars(update), "position": place} for place, update in enumerate(updates)]
+        batch = {"bot_id": bot_id, "updates": json.dumps(records)}
+        [row] = self._client.fetch_prepared(INSERT_UPDATES, batch)
         return int(row[0])
 
 

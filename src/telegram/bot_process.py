@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Coroutine
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -58,13 +58,7 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
     Raises:
         ConfigError: The token is wrong, or the HTTP port is taken.
     """
-    build_models(Message, Message | bool, bool, User, list[Any])
-    async with AsyncExitStack() as stack:
-        bot = build_bot(core.settings, core.metrics)
-        stack.push_async_callback(bot.session.close)
-        identity = await _until_reached(bot)
-        queue = build_queue(core.dsn)
-        await stack.enter_async_context(queue.open_async())
+    async with _open_bot(core) as (bot, identity, queue):
         dead_jobs = _register_tasks(core, bot, identity, queue)
         workers = Workers(
             queue,
@@ -100,17 +94,24 @@ async def run_quarantine(core: Core, shutdown: Shutdown, parent: Parent) -> None
     Raises:
         ConfigError: The token is wrong.
     """
-    build_models(Message, Message | bool, bool, User, list[Any])
-    async with AsyncExitStack() as stack:
-        bot = build_bot(core.settings, core.metrics)
-        stack.push_async_callback(bot.session.close)
-        identity = await _until_reached(bot)
-        queue = build_queue(core.dsn)
-        await stack.enter_async_context(queue.open_async())
+    async with _open_bot(core) as (bot, identity, queue):
         _register_tasks(core, bot, identity, queue)
         timeout = core.settings.shutdown_timeout
         worker = QuarantineWorker(queue, parent, shutdown_timeout=timeout)
         await worker.run(shutdown.drain())
+
+
+@asynccontextmanager
+async def _open_bot(core: Core) -> AsyncIterator[tuple[Bot, BotIdentity, App]]:
+    """The bot, as soon as Telegram knows it, and the queue."""
+    build_models(Message, Message | bool, bool, User, list[Any])
+    bot = build_bot(core.settings, core.metrics)
+    try:
+        identity = await _until_reached(bot)
+        async with build_queue(core.dsn).open_async() as queue:
+            yield bot, identity, queue
+    finally:
+        await bot.session.close()
 
 
 class HttpRunner:

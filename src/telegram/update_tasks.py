@@ -27,7 +27,7 @@ from src.errors import (
 from src.jobs.retry import BackOff
 from src.services.turn_control import TurnControl
 from src.storage.queue_names import CONTROL_QUEUE, TURNS_QUEUE
-from src.storage.update_repo import Outcome, UpdateKind, WaitingUpdate
+from src.storage.update_repo import UpdateKind, UpdateOutcome, WaitingUpdate
 from src.telegram.delivery import Address, Delivery
 from src.texts import choose_language, say
 
@@ -55,15 +55,12 @@ class UpdateTasks:
 
     def register(self, app: App) -> None:
         """Tell the queue about the tasks, under the names that the stored jobs carry."""
-        app.task(name="handle_update", queue=TURNS_QUEUE, pass_context=True, retry=BackOff())(
-            self.handle_update
-        )
-        app.task(name="interrupt_turn", queue=CONTROL_QUEUE, pass_context=True, retry=BackOff())(
-            self.interrupt_turn
-        )
-        app.task(name="apologise", queue=CONTROL_QUEUE, pass_context=True, retry=BackOff())(
-            self.apologise
-        )
+        for name, queue, work in (
+            ("handle_update", TURNS_QUEUE, self.handle_update),
+            ("interrupt_turn", CONTROL_QUEUE, self.interrupt_turn),
+            ("apologise", CONTROL_QUEUE, self.apologise),
+        ):
+            app.task(name=name, queue=queue, pass_context=True, retry=BackOff())(work)
 
     async def handle_update(
         self,
@@ -156,14 +153,14 @@ class UpdateTasks:
         milliseconds = round((time.monotonic() - start) * 1000)
         logger.info("handled", extra={**log, "outcome": outcome, "ms": milliseconds})
 
-    async def _feed(self, stored: WaitingUpdate, control: TurnControl) -> Outcome:
+    async def _feed(self, stored: WaitingUpdate, control: TurnControl) -> UpdateOutcome:
         if stored.is_inactive and stored.kind != "member" and stored.chat_id is not None:
             await self._client.run(self._user_settings.mark_active, stored.chat_id)
         update = Update.model_validate(stored.payload, context={"bot": self._bot})
         result = await self._dispatcher.feed_update(
             self._bot, update, stored=stored, control=control
         )
-        return cast("Outcome", result) if isinstance(result, str) else "ignored"
+        return cast("UpdateOutcome", result) if isinstance(result, str) else "ignored"
 
     async def _may_retry(
         self, error: Exception, stored: WaitingUpdate, control: TurnControl, attempts: int
@@ -184,7 +181,7 @@ class UpdateTasks:
 
     async def _conclude(
         self, error: Exception, stored: WaitingUpdate, control: TurnControl
-    ) -> Outcome:
+    ) -> UpdateOutcome:
         """End an update that failed for good; returns its outcome."""
         if isinstance(error, ConversationGoneError):
             return "wiped"
@@ -195,7 +192,7 @@ class UpdateTasks:
             return "stopped"  # the user does not want this answer any more
         return await self._give_up(stored, error)
 
-    async def _give_up(self, stored: WaitingUpdate, error: Exception) -> Outcome:
+    async def _give_up(self, stored: WaitingUpdate, error: Exception) -> UpdateOutcome:
         """Apologise, and mark the message; it stays in the history.
 
         Raises:
@@ -216,7 +213,7 @@ class UpdateTasks:
         key = error.text_key if isinstance(error, AppError) else "error_internal"
         return await self._apologise(stored, key)
 
-    async def _apologise(self, stored: WaitingUpdate, key: str) -> Outcome:
+    async def _apologise(self, stored: WaitingUpdate, key: str) -> UpdateOutcome:
         """Say what went wrong to whoever waits for an answer; returns the update's outcome.
 
         Raises:
@@ -239,7 +236,7 @@ class UpdateTasks:
             )
         return "failed"
 
-    async def _leave_chat(self, stored: WaitingUpdate) -> Outcome:
+    async def _leave_chat(self, stored: WaitingUpdate) -> UpdateOutcome:
         """The user blocked the bot: nothing of what waits there can be answered."""
         if stored.chat_id is not None:
             await self._client.run(self._user_settings.mark_inactive, stored.chat_id)

@@ -20,7 +20,7 @@ from babel.messages.pofile import read_po
 
 Language = Literal["ru", "uk", "en"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
-COMPLETE: Language = "en"  # says what others lack
+FALLBACK: Language = "en"  # says what others lack
 LOCALES = Path(__file__).parent / "locales"
 
 # Frequent Ukrainian words without a letter of their own: what і ї є ґ leave undecided.
@@ -70,7 +70,7 @@ def say(key: str, language: Language, /, **values: Any) -> str:
     Raises:
         KeyError: There is no such sentence; a test finds those before a user does.
     """
-    text = _catalogue(language).get(key) or _catalogue(COMPLETE).get(key)
+    text = _catalogue(language).get(key) or _catalogue(FALLBACK).get(key)
     if text is None:
         raise KeyError(f"no sentence {key!r} in {language}")
     return text.format_map(values) if values else text

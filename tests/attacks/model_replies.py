@@ -95,7 +95,7 @@ def script_of(chat: ChatRequest, good: Reply) -> Script:
 
 
 Bend = Callable[[Script], object]
-Outcome = Literal["good", "bad", "any"]
+UpdateOutcome = Literal["good", "bad", "any"]
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class Row:
     name: str
     bend: Bend | None = None
     raw: Raw | None = None
-    outcome: Outcome = "good"
+    outcome: UpdateOutcome = "good"
     stream_only: bool = False
 
     def reply(self, chat: ChatRequest, good: Reply, form: Form) -> Reply:

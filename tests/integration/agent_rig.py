@@ -16,6 +16,7 @@ from src.services.turn import IncomingMessage, Turn
 from src.services.turn_control import TurnControl
 from src.storage.conversation_repo import TelegramOrigin, set_conversation_repo_factory
 from src.storage.embedding_repo import EmbeddingModel
+from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
 from src.storage.turn_repo import StoredAnswer
 from src.storage.user_settings_repo import Mode
@@ -100,7 +101,7 @@ def incoming(
     voice: Voice = TYPED,
 ) -> IncomingMessage:
     """A message as Telegram or the console hands it to the agent."""
-    message = IncomingMessage(user, text, moment, language, time_zone, mode)
+    message = IncomingMessage(Owner(user), text, moment, language, time_zone, mode)
     return replace(message, origin=origin, voice=voice)
 
 

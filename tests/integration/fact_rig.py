@@ -60,9 +60,10 @@ class Teller:
         conversation = conversations.get_or_create_conversation(
             self.owner.telegram_user_id, thread_id=self.owner.thread_id
         )
-        stored = conversations.add_message(
-            conversation, "user", text, said_at=said_at, voice=voice
-        )
+        with self.rig.client.transaction() as transaction:
+            stored = conversations.store_message(
+                transaction, conversation, text, said_at=said_at, voice=voice
+            )
         return Said(stored.id, text, said_at)
 
     async def tell(

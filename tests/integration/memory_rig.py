@@ -59,7 +59,7 @@ class Person:
         """Write a message."""
         self.moment += timedelta(minutes=1)
         message = IncomingMessage(
-            self.user, text, self.moment, self.language, self.time_zone, self.mode
+            Owner(self.user), text, self.moment, self.language, self.time_zone, self.mode
         )
         message = replace(message, **changes)
         return await self.rig.core.agent.begin_turn(message)

@@ -10,6 +10,7 @@ from src.errors import ConversationGoneError, ModelError, ModelUnavailableError
 from src.services.command_service import COMMANDS, Command, help_page, parse_command
 from src.services.turn_control import TurnControl, TurnStoppedError
 from src.storage.conversation_repo import TelegramOrigin
+from src.storage.owner import Owner
 from src.storage.user_settings_repo import Mode
 from src.texts import LANGUAGES, Language, say
 from tests.fakes.openai_server import Reply
@@ -86,14 +87,14 @@ async def test_a_stop_in_mid_answer_keeps_what_was_written(rig: Rig, language: L
         (True,),
         (False,),
     ]
-    assert await rig.core.agent.was_stopped(USER)
+    assert await rig.core.agent.was_stopped(Owner(USER))
     await rig.model.wait_for(lambda: rig.model.abandoned == 1, what="the connection's end")
     assert await rig.core.commands.run("stop", USER, language=language) == say(
         "stop_done", language
     )
     await rig.ask("дальше", language=language)
     assert ("assistant", answer.text) in rig.prompt()
-    assert not await rig.core.agent.was_stopped(USER)
+    assert not await rig.core.agent.was_stopped(Owner(USER))
 
 
 async def test_a_stop_before_the_model_begins_makes_no_call(rig: Rig) -> None:
@@ -102,7 +103,7 @@ async def test_a_stop_before_the_model_begins_makes_no_call(rig: Rig) -> None:
     turn = await rig.begin("считай")
     answer = await rig.core.agent.answer(turn, control=control)
     assert (answer.text, rig.model.request_count) == (say("stopped_early", "ru"), 0)
-    assert await rig.core.agent.was_stopped(USER)
+    assert await rig.core.agent.was_stopped(Owner(USER))
 
 
 async def test_a_stop_that_comes_too_late_changes_nothing(rig: Rig) -> None:
@@ -111,7 +112,7 @@ async def test_a_stop_that_comes_too_late_changes_nothing(rig: Rig) -> None:
     answer = await rig.core.agent.answer(turn, control=control)
     control.stop()
     assert rig.stored()[-1] == ("assistant", answer.text)
-    assert not await rig.core.agent.was_stopped(USER)
+    assert not await rig.core.agent.was_stopped(Owner(USER))
 
 
 async def test_a_shutdown_is_no_stop_of_the_user_s(rig: Rig) -> None:
@@ -147,7 +148,7 @@ async def test_new_while_the_model_writes_leaves_nothing_of_the_old_turn(
     turn = await rig.begin("тайна")
     answering = asyncio.create_task(rig.core.agent.answer(turn))
     await rig.model.wait_for(lambda: rig.model.waiting_at_gate == 1)
-    fresh = await rig.core.agent.start_new_conversation(USER)
+    fresh = await rig.core.agent.start_new_conversation(Owner(USER))
     gate.set()
     expected = ConversationGoneError if status == 200 else ModelUnavailableError
     with pytest.raises(expected):

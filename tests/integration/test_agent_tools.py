@@ -16,6 +16,7 @@ from src.llm.tokens import TokenCounter
 from src.metrics import Metrics
 from src.services.agent_service import MAX_STEPS, AgentService
 from src.services.tool_history_service import ToolHistoryService
+from src.storage.owner import Owner
 from src.storage.repositories import Repositories
 from src.storage.tool_result_repo import ToolResultRepository
 from src.texts import Language, say
@@ -300,7 +301,7 @@ async def test_tool_calls_are_recorded_with_their_results_and_cleared_by_new(rig
     )
     assert result == [*call, '{"memories": []}', None] and duration_ms >= 0
 
-    await rig.core.agent.start_new_conversation(USER)
+    await rig.core.agent.start_new_conversation(Owner(USER))
     left = rig.rows(
         "SELECT c.telegram_user_id FROM tool_results t"
         " LEFT JOIN conversations c ON c.id = t.conversation_id"

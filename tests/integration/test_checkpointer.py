@@ -18,6 +18,7 @@ from src.graph.tools.save_user_fact import build_save_user_fact
 from src.llm.prompts.assistant import SYSTEM_PROMPT
 from src.services.tool_history_service import ToolHistoryService
 from src.services.turn import Turn
+from src.storage.owner import Owner
 from src.storage.tool_result_repo import ToolResultRepository
 from src.texts import say
 from tests.fakes.openai_server import ChatRequest, Reply
@@ -112,7 +113,7 @@ async def test_every_turn_on_a_thread_has_one_system_prompt_and_a_search_of_its_
     await person.remember(HOME)
     await person.remember(CAT)
     await person.index()
-    await person.rig.core.agent.start_new_conversation(person.user)  # the facts stay
+    await person.rig.core.agent.start_new_conversation(Owner(person.user))  # the facts stay
     await run(person, graph, "Как зовут кота?", "Барсик [1]")
     second = await run(person, graph, "А где я живу?", "В Омске [1]")
     for request, found in zip(person.requests, ("Барсик", "Омске"), strict=True):

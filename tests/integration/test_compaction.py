@@ -478,7 +478,7 @@ async def test_what_is_forgotten_while_its_summary_is_merged_stays_out(talk: Tal
 async def test_new_deletes_the_summaries_and_their_search_documents(talk: Talk) -> None:
     await talk.add_and_compact(20)
     assert talk.documents() and talk.summaries()
-    await talk.rig.core.agent.start_new_conversation(USER)
+    await talk.rig.core.agent.start_new_conversation(Owner(USER))
     for table in ("conversation_summaries", "search_documents", "search_postings"):
         assert talk.rig.rows(f"SELECT count(*) FROM {table}") == [(0,)]
 
@@ -489,7 +489,7 @@ async def test_new_while_the_model_reads_leaves_nothing_behind(talk: Talk) -> No
     talk.rig.model.queue(Reply(text="1-6", gate=gate))
     working = asyncio.create_task(talk.service.compact(talk.id))
     await talk.rig.model.wait_for(lambda: talk.rig.model.waiting_at_gate)
-    await talk.rig.core.agent.start_new_conversation(USER)
+    await talk.rig.core.agent.start_new_conversation(Owner(USER))
     gate.set()
     assert await working == 0
     assert talk.rig.rows("SELECT count(*) FROM conversation_summaries") == [(0,)]

@@ -65,12 +65,11 @@ async def write(
     assert update.message_id is not None
     turn = await rig.core.agent.begin_turn(
         IncomingMessage(
-            owner.telegram_user_id,
+            owner,
             text,
             NOON + timedelta(minutes=update.message_id),
             "ru",
             "Europe/Moscow",
-            thread_id=owner.thread_id,
             origin=origin
             or TelegramOrigin(BOT, owner.telegram_user_id, update.message_id, sender),
         )
@@ -276,7 +275,7 @@ async def test_what_a_person_taught_a_group_goes_also_when_its_messages_were_wip
     text = "Аня любит qzanna"
     await write(rig, ANNA, text, saves(text), "Запомнил", place=GROUP)
     await write(rig, BORIS, "Боря любит чай", saves("Боря любит чай"), "Ага", place=GROUP)
-    await rig.core.agent.start_new_conversation(GROUP.telegram_user_id, thread_id=GROUP.thread_id)
+    await rig.core.agent.start_new_conversation(GROUP)
     assert columns_that_hold(rig.core.dsn, "qzanna") >= {"memories.text", "memory_sources.quote"}
     erase(rig)
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
@@ -387,7 +386,7 @@ async def test_what_a_person_forwarded_in_a_group_goes_with_him(rig: Rig) -> Non
     number = next(_numbers)
     forward = TelegramOrigin(BOT, GROUP.telegram_user_id, number, ANNA, author_id=BORIS)
     await write(rig, ANNA, "Боря писал qzanna", "Вот как: qzanna", place=GROUP, origin=forward)
-    await rig.core.agent.start_new_conversation(GROUP.telegram_user_id, thread_id=GROUP.thread_id)
+    await rig.core.agent.start_new_conversation(GROUP)
     await write(rig, ANNA, "Ещё qzanna", saves("Ещё qzanna"), "Ага", place=GROUP, origin=forward)
     erase(rig)
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
@@ -463,8 +462,7 @@ async def test_a_turn_that_was_only_beginning_does_not_write_the_person_back(
     assert update.message_id is not None
     origin = TelegramOrigin(BOT, owner.telegram_user_id, update.message_id, ANNA, update=row)
     incoming = IncomingMessage(
-        owner.telegram_user_id, "qzanna", NOON, "ru", "UTC", thread_id=owner.thread_id,
-        origin=origin,
+        owner, "qzanna", NOON, "ru", "UTC", origin=origin
     )  # fmt: skip
     erase(rig)
     with pytest.raises(ConversationGoneError):
@@ -482,7 +480,7 @@ async def test_a_message_and_an_erasure_at_once_leave_nothing(rig: Rig) -> None:
             "SELECT id FROM telegram_updates WHERE update_id = %(id)s", id=update.update_id
         )
         origin = TelegramOrigin(BOT, person, number + 1, person, update=row)
-        incoming = IncomingMessage(person, "qzanna", NOON, "ru", "UTC", origin=origin)
+        incoming = IncomingMessage(Owner(person), "qzanna", NOON, "ru", "UTC", origin=origin)
         beginning = asyncio.ensure_future(rig.core.agent.begin_turn(incoming))
         await asyncio.to_thread(erase, rig, person)
         await asyncio.gather(beginning, return_exceptions=True)
@@ -502,8 +500,7 @@ async def test_an_answer_to_others_that_was_under_way_is_made_anew_without_the_p
     assert update.message_id is not None
     origin = TelegramOrigin(BOT, GROUP.telegram_user_id, update.message_id, BORIS, update=row)
     incoming = IncomingMessage(
-        GROUP.telegram_user_id, "Что нового?", NOON, "ru", "UTC", thread_id=GROUP.thread_id,
-        origin=origin,
+        GROUP, "Что нового?", NOON, "ru", "UTC", origin=origin
     )  # fmt: skip
     fact = saves("Боря спросил qzanna", quote="Что нового?")
     search = Reply(tool_calls=[("search_memory", {"query": "qzanna"})])

@@ -158,7 +158,8 @@ async def test_a_model_that_obeys_stores_nothing_by_tool_by_teaching_or_by_extra
     )
     conversation = rig.core.conversations.get_or_create_conversation(USER)
     for text in texts:
-        rig.core.conversations.add_message(conversation, "user", text, voice=OTHERS[0])
+        with rig.client.transaction() as transaction:
+            rig.core.conversations.store_message(transaction, conversation, text, voice=OTHERS[0])
     await rig.core.memory.turns.digest(conversation)
     read = "SELECT extracted_position FROM conversations WHERE id = %(id)s"
     assert teller.rows(read, id=str(conversation))[0][0] > 0

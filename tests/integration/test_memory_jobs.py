@@ -17,6 +17,7 @@ from src.memory.indexer import OnStep
 from src.metrics import Metrics
 from src.storage.job_death_repo import JobDeathRepository
 from src.storage.memory_job_repo import MemoryJobRepository
+from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
 from src.storage.put_aside_repo import PutAsideRepository
 from src.storage.queue_names import DIGEST_QUEUE, MEMORY_QUEUE
@@ -413,7 +414,7 @@ async def test_new_between_the_turn_and_its_jobs_is_no_error(works: Works) -> No
     for number in range(14):
         await works.turn(f"реплика {number}")
     [(conversation_id,)] = works.rig.rows("SELECT id::text FROM conversations")
-    await works.rig.core.agent.start_new_conversation(USER)
+    await works.rig.core.agent.start_new_conversation(Owner(USER))
     await works.defer("digest_conversation", conversation_id=conversation_id)
     await works.work_off()
     assert works.jobs() == []

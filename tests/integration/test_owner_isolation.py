@@ -518,11 +518,6 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     "ConversationRepository.append_message": lambda s: s.do.conversations.append_message(
         s.me.conversation, "user", "more"
     ),
-    "ConversationRepository.add_message": lambda s: refused(
-        lambda: s.do.conversations.add_message(
-            s.me.conversation, "user", "mine", origin=origin_of(s, s.them)
-        )
-    ),
     "ConversationRepository.edit_message": lambda s: s.both(
         lambda who: s.do.conversations.edit_message(
             s.me.owner.telegram_user_id, origin_of(s, who), "changed"
@@ -578,7 +573,6 @@ SAY_LITTLE = frozenset(
         "ExtractionRepository.find_state",
         "TurnRepository.find_stream_message",
         "TurnRepository.was_newest_stopped",
-        "ConversationRepository.add_message",
         "ConversationRepository.store_message",
     }
 )

@@ -362,7 +362,7 @@ async def test_a_burst_with_new_behind_it_is_learnt_afterwards(
         facts = [fact(text) for text in [*burst, "я боюсь пауков", MARS]]
         person.rig.model.queue(Reply(tool_calls=[("ExtractedFacts", {"facts": facts})]))
         calls = len(person.requests)
-        await person.rig.core.agent.start_new_conversation(person.user)
+        await person.rig.core.agent.start_new_conversation(Owner(person.user))
         assert person.facts() == [] and len(person.requests) == calls, "nobody waits for a model"
         left = person.rows(
             "SELECT message_text(content) FROM parting_messages"
@@ -379,14 +379,14 @@ async def test_without_extraction_new_leaves_nothing(person: Person) -> None:
     person.rig.client.execute("UPDATE global_settings SET memory_extraction_enabled = false")
     person.rig.core.memory.settings._read_at = float("-inf")
     await _left(person, "Меня зовут Анна")
-    await person.rig.core.agent.start_new_conversation(person.user)
+    await person.rig.core.agent.start_new_conversation(Owner(person.user))
     person.rig.client.execute("UPDATE global_settings SET memory_extraction_enabled = true")
     assert person.rows("SELECT 1 FROM parting_messages") == []
 
 
 async def test_an_erasure_reaches_what_new_left(person: Person) -> None:
     await _left(person, "Меня зовут Анна")
-    await person.rig.core.agent.start_new_conversation(person.user)
+    await person.rig.core.agent.start_new_conversation(Owner(person.user))
     asked = person.rig.core.memory.turns
     person.rig.model.queue(
         Reply(tool_calls=[("ExtractedFacts", {"facts": [fact("Меня зовут Анна")]})])
@@ -410,7 +410,7 @@ async def test_an_erasure_of_a_member_reaches_quotations_names_and_what_new_left
     told = "SELECT quoted, speaker FROM messages WHERE conversation_id = %(id)s"
     assert group.rig.rows(told, id=str(turn.conversation_id)) == [(None, "Анна")]
     await group.say(BORIS, secret, "Ясно.")
-    await group.rig.core.agent.start_new_conversation(group.id)
+    await group.rig.core.agent.start_new_conversation(Owner(group.id))
     left = "SELECT speaker FROM parting_messages WHERE telegram_user_id = %(group)s ORDER BY 1"
     assert group.rig.rows(left, group=group.id) == [("Анна",), ("Борис",)]
     await group.rig.core.agent.erase(BORIS)
@@ -421,7 +421,7 @@ async def test_an_erasure_of_a_member_reaches_quotations_names_and_what_new_left
 
 async def test_what_new_left_is_gone_after_ten_minutes(person: Person) -> None:
     await _left(person, "Меня зовут Анна")
-    await person.rig.core.agent.start_new_conversation(person.user)
+    await person.rig.core.agent.start_new_conversation(Owner(person.user))
     person.rig.client.execute(
         "UPDATE parting_messages SET left_at = now() - interval '11 minutes'"
     )

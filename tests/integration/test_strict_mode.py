@@ -15,7 +15,7 @@ from src.llm.prompts.reasoning import ANSWER_PROMPT
 from src.storage.conversation_repo import set_conversation_repo_factory
 from src.storage.memory_repo import MemoryRepository
 from src.storage.pg_client import PgClient
-from src.texts import LANGUAGES, Language, detect_language, say
+from src.texts import Language, detect_language, say
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.memory_rig import (
     Json,
@@ -32,6 +32,7 @@ from tests.integration.memory_rig import (
     taught,
     thought,
 )
+from tests.languages import WRITTEN
 
 CAPITAL = fact(
     "Київ - столиця України", subject="Київ", relation="столиця", object="Україна", importance=5
@@ -341,11 +342,11 @@ async def test_an_answer_without_a_reference_that_holds_becomes_i_do_not_know(
 ) -> None:
     await person.say(CAPITAL["text"], taught(CAPITAL))
     text = reply.replace("%s", f"msg-{messages(person)[0]}")
-    for language in LANGUAGES:
+    for language in WRITTEN:
         answer = await person.say(QUESTION, asked("столиця"), thought(), text, language=language)
         assert answer.text == say("strict_unknown", language)
         assert answer.sources == () and detect_language(answer.text) == language
-    assert forms(person.requests).count("text") == len(LANGUAGES)
+    assert forms(person.requests).count("text") == len(WRITTEN)
     assert person.rows(
         "SELECT count(*) FROM answer_sources s JOIN messages m ON m.id = s.answer_id"
         " JOIN conversations c ON c.id = m.conversation_id WHERE c.telegram_user_id = %(user)s"
@@ -354,7 +355,7 @@ async def test_an_answer_without_a_reference_that_holds_becomes_i_do_not_know(
 
 async def test_without_any_context_nothing_is_generated(person: Person) -> None:
     person.rig.model.reply = lambda _request: thought("ще щось")
-    for language in LANGUAGES:
+    for language in WRITTEN:
         answer = await person.say(QUESTION, asked("столиця України"), language=language)
         assert answer.text == say("strict_unknown", language)
         assert (answer.sources, answer.intent) == ((), "solve")
@@ -503,13 +504,13 @@ async def test_one_outcome_of_several_facts_is_said_once(person: Person) -> None
 async def test_secrets_are_refused_with_a_sentence_of_their_own(
     person: Person, text: str, key: str
 ) -> None:
-    for language in LANGUAGES:
+    for language in WRITTEN:
         answer = await person.say(text, taught(fact(text)), language=language)
         assert answer.text == say(key, language)
     assert sources(person) == []
     assert person.rows(
         "SELECT reason, text FROM rejected_facts WHERE telegram_user_id = %(user)s"
-    ) == [(key.removeprefix("refused_"), None)] * len(LANGUAGES)
+    ) == [(key.removeprefix("refused_"), None)] * len(WRITTEN)
 
 
 async def test_each_fact_of_a_message_gets_its_own_line(person: Person) -> None:
@@ -597,7 +598,7 @@ async def test_what_nobody_told_cannot_be_forgotten_and_costs_one_call(person: P
 
 async def test_who_does_not_say_what_is_asked(person: Person) -> None:
     await person.say(CAPITAL["text"], taught(CAPITAL))
-    for language in LANGUAGES:
+    for language in WRITTEN:
         answer = await person.say("Забудь усе", forgetting(), language=language)
         assert answer.text == say("erase_ask", language)
         answer = await person.say("Забудь", forgetting(), language=language)

@@ -12,6 +12,7 @@ from src.errors import AppError, ConversationGoneError
 from src.llm.prompts.time_label import LABEL_START
 from src.storage.conversation_repo import (
     ConversationRepository,
+    StoredMessage,
     TelegramOrigin,
     get_conversation_repo,
     set_conversation_repo_factory,
@@ -36,12 +37,20 @@ def texts(repo: ConversationRepository, conversation: UUID) -> list[str]:
     return [message["content"] for message in repo.load_last_messages(conversation)]
 
 
+def store(
+    repo: ConversationRepository, conversation: UUID, text: str, origin: TelegramOrigin
+) -> StoredMessage:
+    return repo._client.in_transaction(
+        lambda t: repo.store_message(t, conversation, text, origin=origin)
+    )
+
+
 def test_a_message_that_telegram_delivers_twice_is_stored_once(
     repo: ConversationRepository, conversation: UUID
 ) -> None:
     origin = TelegramOrigin(BOT, OWNER, 1, OWNER)
-    first = repo.add_message(conversation, "user", "first", origin=origin)
-    again = repo.add_message(conversation, "user", "second", origin=origin)
+    first = store(repo, conversation, "first", origin)
+    again = store(repo, conversation, "second", origin)
     assert (first.is_new, again.is_new, again.id) == (True, False, first.id)
     assert texts(repo, conversation) == ["first"]
 
@@ -50,7 +59,7 @@ def test_eight_threads_store_one_message_once(
     repo: ConversationRepository, conversation: UUID
 ) -> None:
     def add(_: int) -> tuple[int, bool]:
-        stored = repo.add_message(conversation, "user", "once", origin=origin)
+        stored = store(repo, conversation, "once", origin)
         return stored.id, stored.is_new
 
     for number in range(10):
@@ -67,7 +76,7 @@ def test_the_same_number_from_another_bot_or_chat_is_another_message(
 ) -> None:
     for bot, chat in ((BOT, OWNER), (BOT + 1, OWNER), (BOT, -OWNER)):
         origin = TelegramOrigin(bot, chat, 1, OWNER)
-        assert repo.add_message(conversation, "user", f"{bot} {chat}", origin=origin).is_new
+        assert store(repo, conversation, f"{bot} {chat}", origin).is_new
     assert len(texts(repo, conversation)) == 3
 
 

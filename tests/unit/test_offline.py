@@ -34,7 +34,8 @@ from src.llm.prompts.reasoning import (
 )
 from src.llm.prompts.summary import merge_messages, summary_messages
 from src.llm.prompts.teaching import Understanding, understanding_messages
-from src.texts import LANGUAGES, Language, detect_language, say
+from src.texts import Language, detect_language, say
+from tests.languages import WRITTEN
 
 TOOLS = (
     "save_user_fact", "search_memory", "forget_fact", "forget_everything", "keep_private",
@@ -129,7 +130,7 @@ def test_what_is_told_is_saved_and_what_is_asked_besides_is_searched() -> None:
     assert searched == ("search_memory", {"query": "Где мои ключи?", "limit": SEARCHED})
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", WRITTEN)
 @pytest.mark.parametrize(("outcome", "key"), [("new", "offline_saved"), ("same", "offline_known")])
 def test_what_was_saved_or_known_already_is_told(
     language: Language, outcome: str, key: str
@@ -138,7 +139,7 @@ def test_what_was_saved_or_known_already_is_told(
     assert reply(prompt(text, saved(outcome, text))) == say(key, language, text=text)
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", WRITTEN)
 def test_what_was_replaced_is_told_with_what_it_was_before(language: Language) -> None:
     now, before = {
         "ru": ("Я живу в Томске", "Я живу в Омске"),
@@ -149,7 +150,7 @@ def test_what_was_replaced_is_told_with_what_it_was_before(language: Language) -
     assert told == say("offline_replaced", language, text=now, old=f"{before}; ?")
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", WRITTEN)
 @pytest.mark.parametrize("reason", ["secret", "instruction", "unclear_date", "quote_not_said"])
 def test_a_refusal_says_why_in_a_sentence_of_its_own(language: Language, reason: str) -> None:
     text = {"ru": "Мой пароль тут", "uk": "Мій пароль тут", "en": "My password is here"}[language]
@@ -312,7 +313,7 @@ def test_what_held_earlier_stands_below_and_only_when_it_is_asked_for(
     assert numbers_quoted(question, OLD, "Я живу в Томске") == quoted
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", WRITTEN)
 def test_what_held_earlier_is_marked_where_nothing_else_is_known(language: Language) -> None:
     question = {"ru": "Где я живу?", "uk": "Де я живу тепер?", "en": "Where do I live?"}[language]
     _, _, line = reply(prompt(question, found(OLD))).partition("\n\n")
@@ -387,7 +388,7 @@ def test_what_is_to_be_kept_quiet_is_saved_nowhere(text: str) -> None:
     assert reply(prompt(text, kept)) == say("kept_private", detect_language(text))
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", WRITTEN)
 def test_what_came_of_a_request_to_forget_is_told(language: Language) -> None:
     text = {"ru": "Забудь про чай", "uk": "Забудь про мій чай", "en": "Forget about my tea"}[
         language

@@ -138,9 +138,7 @@ def test_a_subject_has_one_name(written: str, name: str) -> None:
 def test_only_another_value_of_a_single_relation_replaces_a_fact(
     new: tuple[str, str, str], old: tuple[str, str, str], replaces: bool
 ) -> None:
-    subject, relation, value = old
-    found = is_update(new=fact(*new), old_subject=subject, old_relation=relation, old_object=value)
-    assert found is replaces
+    assert is_update(fact(*new), fact(*old)) is replaces
 
 
 @given(st.text(max_size=60))
@@ -149,6 +147,4 @@ def test_a_canonical_name_stays_as_it_is(text: str) -> None:
     assert canonical_relation(relation) == relation
     assert canonical_subject(subject) == subject
     assert holds_many(relation) == holds_many(text)
-    assert not is_update(
-        new=fact(text, text, text), old_subject=text, old_relation=text, old_object=text
-    )
+    assert not is_update(fact(text, text, text), fact(text, text, text))

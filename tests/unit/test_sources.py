@@ -18,7 +18,7 @@ NOW = datetime(2026, 11, 20, tzinfo=UTC)
 
 
 def hit(number: int, kind: Kind = "message", speaker: str = "user") -> Hit:
-    return Hit(f"msg-{number}", kind, number, number, speaker, "текст", NOW, 1.0, 1.0)
+    return Hit(kind, number, number, f"msg-{number}", speaker, NOW, "текст")
 
 
 def context(*hits: Hit) -> TurnContext:

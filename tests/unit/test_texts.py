@@ -26,6 +26,7 @@ from src.texts import (
     keys,
     say,
 )
+from tests.languages import WRITTEN
 
 SRC = Path(__file__).resolve().parents[2] / "src"
 
@@ -33,7 +34,6 @@ SRC = Path(__file__).resolve().parents[2] / "src"
 TEXT_KEYS = {
     "error_internal", "error_busy", "error_model", "error_model_setup", "error_put_aside",
 }  # fmt: skip
-WRITTEN: tuple[Language, ...] = ("ru", "uk", "en")  # whole; others may be begun
 OUTCOMES = get_args(get_type_hints(Outcome)["kind"])
 BUILT = {
     "f'command_{name}'": {f"command_{name}" for name in COMMANDS},

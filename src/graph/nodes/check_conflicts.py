@@ -14,8 +14,7 @@ from src.graph.conversation_state import Conflict, ConversationState, TurnContex
 from src.llm.chat import ModelCaller
 from src.llm.prompts.conflicts import Conflicts, conflict_messages
 from src.memory.memories import Memories
-from src.memory.retriever import Hit, Query
-from src.time_zones import local_time
+from src.memory.retriever import Query
 
 logger = logging.getLogger(__name__)
 
@@ -66,15 +65,11 @@ async def _list_similar(
 ) -> dict[int, str]:
     """Texts of known facts that are close to a new one and not the same, by id."""
     threshold = (await memories.settings()).memory_dedup_threshold
-    now = local_time(context.moment, context.time_zone)
     known: dict[int, str] = {}
     for fact in facts:
-        query = Query(context.owner, fact.text, now, limit=CANDIDATES, kinds=("memory",))
+        query = Query(context.owner, fact.text, context.now, limit=CANDIDATES, kinds=("memory",))
         for hit in await memories.search(query):
-            if hit.similarity >= threshold and not _is_same(hit, fact):
+            is_same = content_hash(hit.text) == content_hash(fact.text)
+            if hit.similarity >= threshold and not is_same:
                 known[hit.source_id] = hit.text
     return known
-
-
-def _is_same(hit: Hit, fact: Fact) -> bool:
-    return content_hash(hit.text) == content_hash(fact.text)

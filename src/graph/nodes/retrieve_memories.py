@@ -15,7 +15,6 @@ from src.llm.prompts.memory_context import memories_text
 from src.llm.tokens import TokenCounter
 from src.memory.memories import Memories
 from src.memory.retriever import Hit, Query
-from src.time_zones import local_time
 
 MEMORIES = "memories"
 BUDGET = 1050  # tokens; see ``init_state``
@@ -45,7 +44,7 @@ async def retrieve_memories(
         Query(
             context.owner,
             context.text,
-            local_time(context.moment, context.time_zone),
+            context.now,
             limit=settings.memory_retrieve_limit,
             threshold=settings.memory_retrieve_threshold,
             conversation_id=context.conversation_id,
@@ -59,8 +58,7 @@ async def retrieve_memories(
     records = _packed(hits, context, counter)
     if not records:
         return {"relevant_memories": []}
-    now = local_time(context.moment, context.time_zone)
-    text = memories_text(records, f"{now:%Y-%m-%d %H:%M, %A}")
+    text = memories_text(records, f"{context.now:%Y-%m-%d %H:%M, %A}")
     messages = _insert(state["messages"], text, system_in_history=system_in_history)
     return {
         "messages": in_place_of_all(messages),

@@ -85,7 +85,7 @@ def find_said(history: Sequence[HistoryMessage], fact: Fact, context: TurnContex
     answered = [m for m in history if m["id"] == context.message_id]
     for entry in [*named, *holders, *answered][:1]:
         return _said(entry, context)
-    return Said(context.message_id, context.text, local_time(context.moment, context.time_zone))
+    return Said(context.message_id, context.text, context.now)
 
 
 def _said(entry: HistoryMessage, context: TurnContext) -> Said:

@@ -15,7 +15,7 @@ from src.graph.conversation_state import TurnContext
 from src.graph.hit_rendering import memory_record, words_and_dates
 from src.memory.memories import Memories
 from src.memory.retriever import Query
-from src.time_zones import in_zone, local_time
+from src.time_zones import in_zone
 
 MAX_LIMIT = 20
 LEAST = 0.3  # similarity of what shares no word: who asked for a search judges the results himself
@@ -72,7 +72,7 @@ def build_search_memory(memories: Memories) -> BaseTool:
         wanted = Query(
             context.owner,
             query,
-            local_time(context.moment, context.time_zone),
+            context.now,
             limit=max(1, min(limit, MAX_LIMIT)),
             threshold=LEAST,
             conversation_id=context.conversation_id,
@@ -92,7 +92,7 @@ def build_search_memory(memories: Memories) -> BaseTool:
                 "of_asker": hit.is_of(context.speaker_id),
                 "score": round(hit.score, 2),
                 "similarity": round(hit.similarity, 2),
-                "lexical": round(hit.channels["lexical"], 1),
+                "lexical": round(hit.bm25, 1),
             }
             for hit in hits
         ]

@@ -12,7 +12,7 @@ from aiogram.types import (
 )
 
 from src.application import Core
-from src.storage.update_repo import Outcome, WaitingUpdate
+from src.storage.update_repo import UpdateOutcome, WaitingUpdate
 from src.telegram.delivery import Address, Delivery
 from src.telegram.group_moves import move_group
 from src.telegram.keyboards import stop_waiting
@@ -42,23 +42,21 @@ async def _is_refused(_message: Message, stored: WaitingUpdate) -> bool:
 
 
 async def refuse(
-    message: Message,
+    _message: Message,
     stored: WaitingUpdate,
     language: Language,
     core: Core,
     delivery: Delivery,
-) -> Outcome:
+) -> UpdateOutcome:
     """Tell a stranger, once a day, that the bot is private."""
     if await core.client.run(core.updates.was_refused_lately, stored):
         return "refused silently"
     sentence = say("not_allowed", language, user_id=stored.user_id)
-    await delivery.send_text(
-        Address(stored.owner_id or message.chat.id, stored.thread_id), sentence
-    )
+    await delivery.send_text(Address(*stored.owner), sentence)
     return "refused"
 
 
-async def follow_migration(message: Message, core: Core) -> Outcome:
+async def follow_migration(message: Message, core: Core) -> UpdateOutcome:
     """A group became a supergroup, as the old chat or the new one tells: its memory goes along."""
     if message.migrate_to_chat_id is not None:
         await move_group(core, message.chat.id, message.migrate_to_chat_id)
@@ -67,7 +65,7 @@ async def follow_migration(message: Message, core: Core) -> Outcome:
     return "done"
 
 
-async def note_membership(event: ChatMemberUpdated, core: Core) -> Outcome:
+async def note_membership(event: ChatMemberUpdated, core: Core) -> UpdateOutcome:
     """The user blocked the bot, or came back."""
     gone = event.new_chat_member.status in (ChatMemberStatus.KICKED, ChatMemberStatus.LEFT)
     mark = core.user_settings.mark_inactive if gone else core.user_settings.mark_active
@@ -75,12 +73,12 @@ async def note_membership(event: ChatMemberUpdated, core: Core) -> Outcome:
     return "done"
 
 
-async def answer_button(query: CallbackQuery) -> Outcome:
+async def answer_button(query: CallbackQuery) -> UpdateOutcome:
     """A button that nobody knows (any more): take the waiting sign off it."""
     await stop_waiting(query)
     return "done"
 
 
-async def note_stop_button(_event: MessageGenerationStopped) -> Outcome:
+async def note_stop_button(_event: MessageGenerationStopped) -> UpdateOutcome:
     """The Stop button has done its work by a job of its own (``interrupt_turn``)."""
     return "done"

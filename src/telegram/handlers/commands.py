@@ -9,7 +9,7 @@ from aiogram.types import Message
 from src.application import Core
 from src.services.command_service import COMMANDS, Command, parse_command
 from src.storage.memory_job_repo import MemoryJobRepository
-from src.storage.update_repo import Outcome, WaitingUpdate
+from src.storage.update_repo import UpdateOutcome, WaitingUpdate
 from src.telegram.delivery import Address, Delivery
 from src.telegram.updates import BotIdentity
 from src.texts import Language
@@ -34,19 +34,19 @@ def build_router() -> Router:
 
 
 async def run_command(
-    message: Message,
+    _message: Message,
     stored: WaitingUpdate,
     language: Language,
     command: Command,
     delivery: Delivery,
     core: Core,
-) -> Outcome:
+) -> UpdateOutcome:
     """Run a command and say what came of it."""
-    owner = stored.owner_id or message.chat.id
+    owner = stored.owner
     reply = await core.commands.run(
         command.name,
-        owner,
-        thread_id=stored.thread_id,
+        owner.telegram_user_id,
+        thread_id=owner.thread_id,
         language=language,
         argument=command.argument,
         member=stored.user_id,
@@ -54,5 +54,5 @@ async def run_command(
     entry = COMMANDS.get(command.name)
     if entry is not None and entry.deletes_messages:  # which a job reads for facts
         await core.client.run(MemoryJobRepository(core.client).defer_indexing)
-    await delivery.send_text(Address(owner, stored.thread_id), reply)
+    await delivery.send_text(Address(*owner), reply)
     return "done"

@@ -17,7 +17,7 @@ from src.services.turn import IncomingMessage, Turn
 from src.services.turn_control import TurnControl
 from src.storage.conversation_repo import TelegramOrigin
 from src.storage.turn_repo import StoredAnswer
-from src.storage.update_repo import Outcome, WaitingUpdate
+from src.storage.update_repo import UpdateOutcome, WaitingUpdate
 from src.telegram.answer_stream import AnswerStream, DraftSupport
 from src.telegram.delivery import Address, Delivery, Form
 from src.telegram.keyboards import build_keyboard
@@ -59,13 +59,12 @@ class TurnHandler:
     ) -> IncomingMessage:
         """The message as the service takes it."""
         return IncomingMessage(
-            telegram_user_id=stored.owner_id or message.chat.id,
+            owner=stored.owner,
             text=text,
             moment=message.date.astimezone(UTC),
             language=language,
             time_zone=stored.time_zone or self._time_zone,
             mode=stored.mode,
-            thread_id=stored.thread_id,
             origin=_origin(message, stored),
             voice=read_voice(message),
             newer=stored.newer,
@@ -73,7 +72,7 @@ class TurnHandler:
 
     async def run(
         self, incoming: IncomingMessage, stored: WaitingUpdate, control: TurnControl
-    ) -> Outcome:
+    ) -> UpdateOutcome:
         """Answer one message; in groups the answer quotes it.
 
         Unless the message stayed in the old chat of a group that moved.
@@ -81,10 +80,9 @@ class TurnHandler:
         Raises:
             TransientError: Worth another try; nothing is done twice then.
         """
-        owner = incoming.telegram_user_id
-        is_quoting = owner < 0 and owner == stored.chat_id
-        reply_to = stored.message_id if is_quoting else None
-        address = Address(owner, incoming.thread_id, reply_to)
+        owner = incoming.owner
+        is_quoting = owner.is_group and owner.telegram_user_id == stored.chat_id
+        address = Address(*owner, reply_to=stored.message_id if is_quoting else None)
         view = TelegramView(self, address, (stored.message_id or 1) % MAX_DRAFT_ID or 1)
         return await self._agent.run_turn(incoming, view, control)
 
@@ -154,7 +152,7 @@ async def answer_message(
     control: TurnControl,
     identity: BotIdentity,
     turn_handler: TurnHandler,
-) -> Outcome:
+) -> UpdateOutcome:
     """Answer a text."""
     text = without_mention(message.text or "", identity.username)
     if len(text) >= LONG_PASTE:
@@ -164,12 +162,12 @@ async def answer_message(
 
 
 async def explain_text_only(
-    message: Message,
+    _message: Message,
     stored: WaitingUpdate,
     language: Language,
     core: Core,
     delivery: Delivery,
-) -> Outcome:
+) -> UpdateOutcome:
     """Say that only text is understood so far: once per album."""
     if stored.kind != "media":
         return "ignored"
@@ -182,8 +180,7 @@ async def explain_text_only(
         if rest is not None or await core.client.run(core.updates.was_album_answered, stored):
             return "left to another of the album"
     sentence = say("only_text", language)
-    address = Address(stored.owner_id or message.chat.id, stored.thread_id)
-    await delivery.send_text(address, sentence)
+    await delivery.send_text(Address(*stored.owner), sentence)
     return "done"
 
 
@@ -192,13 +189,12 @@ async def take_edit(
     stored: WaitingUpdate,
     core: Core,
     identity: BotIdentity,
-) -> Outcome:
+) -> UpdateOutcome:
     """Keep what the user made of the message; it is not answered again."""
     origin = _origin(message, stored)
     text = without_mention(message.text or "", identity.username)
-    owner = stored.owner_id or message.chat.id
     found = await core.client.run(
-        core.conversations.edit_message, owner, origin, text,
+        core.conversations.edit_message, stored.owner.telegram_user_id, origin, text,
         is_private=read_voice(message).is_own and asks_to_keep_private(text),
     )  # fmt: skip
     return "done" if found else "ignored"

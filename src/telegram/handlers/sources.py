@@ -11,8 +11,7 @@ from aiogram.types import CallbackQuery
 from src.application import Core
 from src.services.command_service import undone_text
 from src.storage.memory_rows import SourceMessage
-from src.storage.owner import Owner
-from src.storage.update_repo import Outcome, WaitingUpdate
+from src.storage.update_repo import UpdateOutcome, WaitingUpdate
 from src.telegram.delivery import Address, Delivery
 from src.telegram.keyboards import (
     EraseButton,
@@ -30,8 +29,8 @@ def build_router() -> Router:
     """The router of these buttons; it comes before the one of all buttons."""
     router = Router(name="sources")
     router.callback_query.register(show_source, SourceButton.filter())
-    router.callback_query.register(undo_replacement, UndoButton.filter())
-    router.callback_query.register(undo_forgetting, RecallButton.filter())
+    router.callback_query.register(take_back, UndoButton.filter())
+    router.callback_query.register(take_back, RecallButton.filter())
     router.callback_query.register(answer_erasure, EraseButton.filter())
     return router
 
@@ -43,12 +42,11 @@ async def show_source(
     language: Language,
     core: Core,
     delivery: Delivery,
-) -> Outcome:
+) -> UpdateOutcome:
     """Reply to the message that is meant; quote it where it is gone, as far as it is kept."""
     await stop_waiting(query)
-    owner = _owner(stored)
-    address = Address(*owner)
-    source = await core.memory.memories.find_source(owner, callback_data.uid)
+    address = Address(*stored.owner)
+    source = await core.memory.memories.find_source(stored.owner, callback_data.uid)
     if source is None:
         await delivery.send_text(address, say("source_gone", language))
         return "done"
@@ -62,44 +60,24 @@ async def show_source(
     return "done"
 
 
-async def undo_replacement(
+async def take_back(
     query: CallbackQuery,
-    callback_data: UndoButton,
+    callback_data: UndoButton | RecallButton,
     stored: WaitingUpdate,
     language: Language,
     core: Core,
     delivery: Delivery,
-) -> Outcome:
-    """Let the replaced fact hold again."""
+) -> UpdateOutcome:
+    """Let a replaced fact hold again, or remember what was forgotten while that is possible."""
     await stop_waiting(query)
-    owner = _owner(stored)
-    undone = await core.memory.memories.undo(owner, callback_data.memory_id, asker=stored.user_id)
+    memories, asker = core.memory.memories, stored.user_id
+    if isinstance(callback_data, UndoButton):
+        undone = await memories.undo(stored.owner, callback_data.memory_id, asker=asker)
+    else:
+        undone = await memories.undo_forgetting(stored.owner, callback_data.number, asker=asker)
     nothing = say("undo_nothing", language)
     sentence = nothing if undone is None else undone_text(undone, language)
-    await delivery.send_text(Address(*owner), sentence)
-    await remove_button(query)
-    return "done"
-
-
-async def undo_forgetting(
-    query: CallbackQuery,
-    callback_data: RecallButton,
-    stored: WaitingUpdate,
-    language: Language,
-    core: Core,
-    delivery: Delivery,
-) -> Outcome:
-    """Remember again what was forgotten, while that is possible."""
-    await stop_waiting(query)
-    owner = _owner(stored)
-    undone = await core.memory.memories.undo_forgetting(
-        owner, callback_data.number, asker=stored.user_id
-    )
-    nothing = say("undo_nothing", language)
-    sentence = nothing if undone is None else undone_text(undone, language)
-    await delivery.send_text(Address(*owner), sentence)
-    await remove_button(query)
-    return "done"
+    return await _conclude(query, delivery, stored, sentence)
 
 
 async def answer_erasure(
@@ -109,24 +87,20 @@ async def answer_erasure(
     language: Language,
     core: Core,
     delivery: Delivery,
-) -> Outcome:
+) -> UpdateOutcome:
     """Erase everything, or nothing; in a group only the group's memory is asked about."""
     await stop_waiting(query)
-    owner = _owner(stored)
-    key = await core.agent.confirm_erasure(
-        owner.telegram_user_id, thread_id=owner.thread_id, agreed=callback_data.agreed
-    )
-    await delivery.send_text(Address(*owner), say(key, language))
+    key = await core.agent.confirm_erasure(stored.owner, agreed=callback_data.agreed)
+    return await _conclude(query, delivery, stored, say(key, language))
+
+
+async def _conclude(
+    query: CallbackQuery, delivery: Delivery, stored: WaitingUpdate, sentence: str
+) -> UpdateOutcome:
+    """Say what came of it, where the button stands, whatever it says, and take it away."""
+    await delivery.send_text(Address(*stored.owner), sentence)
     await remove_button(query)
     return "done"
-
-
-def _owner(stored: WaitingUpdate) -> Owner:
-    """Whose memory it is: the chat and topic in which the button stands, whatever it says.
-
-    The receiver takes no callback without a chat; nobody owns chat 0.
-    """
-    return Owner(stored.owner_id or 0, stored.thread_id)
 
 
 def _there(address: Address, source: SourceMessage, bot_id: int) -> Address | None:
