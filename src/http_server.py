@@ -210,6 +210,7 @@ class HttpServer(uvicorn.Server):
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((self._host, self._port))
+            listener.listen()  # whoever comes before the server works waits for it
         except (OSError, UnicodeError, ValueError, TypeError) as error:
             listener.close()
             raise ConfigError([_describe_bind(error)]) from None
