@@ -15,7 +15,6 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from aiogram.types import InlineKeyboardMarkup, MessageEntity
@@ -59,8 +58,6 @@ class RenderThreads:
         """Those that are overdue keep their places until they end."""
         self._free = asyncio.Semaphore(RENDER_THREADS)
         self._overdue = 0
-        self._started = 0
-        self._work: SimpleQueue[Callable[[], None]] = SimpleQueue()
 
     async def run(self, work: Callable[[], T], *, seconds: float) -> T:
         """The result of ``work``.
@@ -94,15 +91,8 @@ class RenderThreads:
             with contextlib.suppress(RuntimeError):  # the loop is gone: so is who waited
                 loop.call_soon_threadsafe(tell)
 
-        if self._started < self._places:
-            self._started += 1
-            threading.Thread(target=self._serve, name="render", daemon=True).start()
-        self._work.put(run)
+        threading.Thread(target=run, name="render", daemon=True).start()
         return future
-
-    def _serve(self) -> None:
-        while True:
-            self._work.get()()
 
     def _leave(self, future: asyncio.Future[Any]) -> None:
         self._free.release()
