@@ -9,6 +9,7 @@ import json
 import platform
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks.history import count_statements, measure_history
@@ -21,16 +22,22 @@ from src.storage.embedded_pg import EmbeddedPostgres
 RESULTS = Path(__file__).parent / "results"
 # What the project asks of itself; (at most / at least, figure).
 BARS = {
-    "added_p50_ms": ("<=", 25.0),
-    "added_p99_ms": ("<=", 80.0),
-    "turns_per_s": (">=", 60.0),
-    "memory_idle_mb": ("<=", 250.0),
-    "cold_start_s": ("<=", 5.0),
-    "statements_per_turn": ("<=", 12.0),
+    "memory_idle_mb": ("<=", 230.0),
+    "embedded_after_flood_s": ("<=", 60.0),
+    "statements_per_turn": ("<=", 9.0),
+    "transactions_per_turn": ("<=", 7.0),
     "search_of_10000_p99_ms": ("<=", 15.0),
     "retrieval_with_local_embedding_p50_ms": ("<=", 40.0),
     "context_tokens_after_100000": ("<=", 2500.0),
     "prompt_cached_share": (">=", 0.73),
+}
+# The same for what depends on the machine: how many times as much as the bare handler.
+RATIOS = {
+    "added_p50_ms": ("<=", 2.3),
+    "added_p99_ms": ("<=", 2.5),
+    "random_added_p99_ms": ("<=", 2.5),
+    "turns_per_s": (">=", 0.5),
+    "cold_start_s": ("<=", 0.7),
 }
 
 
@@ -81,18 +88,19 @@ def show(results: dict[str, object]) -> None:
     print(f"{'':32}{'Pomni':>10}{'bare':>10}{'ratio':>8}  bar")
     for name, value in pomni.items():
         beside = bare.get(name, float("nan"))
-        line = f"{name:32}{value:10.1f}{beside:10.1f}{ratio.get(name, float('nan')):8.2f}"
-        print(f"{line}  {_bar(name, value)}")
+        times = ratio.get(name, float("nan"))
+        bar = _bar(name, times, RATIOS) or _bar(name, value, BARS)
+        print(f"{name:32}{value:10.1f}{beside:10.1f}{times:8.2f}  {bar}")
     database = results["database"]
     assert isinstance(database, dict)
     for name, value in database.items():
-        print(f"{name:32}{value:10.2f}{'':18}  {_bar(name, value)}")
+        print(f"{name:32}{value:10.2f}{'':18}  {_bar(name, value, BARS)}")
 
 
-def _bar(name: str, value: float) -> str:
-    if name not in BARS:
+def _bar(name: str, value: float, bars: Mapping[str, tuple[str, float]]) -> str:
+    if name not in bars:
         return ""
-    sign, figure = BARS[name]
+    sign, figure = bars[name]
     reached = value <= figure if sign == "<=" else value >= figure
     return f"{sign} {figure:g} {'reached' if reached else 'NOT REACHED'}"
 
