@@ -61,9 +61,7 @@ VALID: tuple[Json, ...] = (
     update(message=message("/help тут", chat=group())),
     update(message=message(f"@{BOT_NAME} как дела?", chat=group())),
     update(message=message("да", chat=group(), reply_to_message=OURS | {"chat": group()})),
-    update(
-        message=message("/stop", chat=group(), message_thread_id=3, is_topic_message=True),
-    ),
+    update(message=message("/stop", chat=group(), message_thread_id=3, is_topic_message=True)),
     update(message=message(photo=PHOTO, caption="кот", media_group_id="1377")),
     update(message=message(voice={"file_id": "v", "file_unique_id": "u", "duration": 3})),
     update(message=message(chat=group(-17, "group"), migrate_to_chat_id=GROUP)),

@@ -244,11 +244,7 @@ class BotMethods:
 
     def _get_file(self, params: Params) -> Json:
         file_id = str(params.get("file_id"))
-        return {
-            "file_id": file_id,
-            "file_unique_id": file_id,
-            "file_path": f"files/{file_id}",
-        }
+        return {"file_id": file_id, "file_unique_id": file_id, "file_path": f"files/{file_id}"}
 
 
 def _commands_key(params: Params) -> tuple[str, str]:

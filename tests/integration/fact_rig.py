@@ -85,11 +85,7 @@ class Teller:
         """Hand it over once more, as after a crash."""
         memories = self.rig.core.memory.memories
         return await memories.remember(
-            self.owner,
-            told.candidate,
-            told.said,
-            origin=told.origin,
-            contradicts=told.contradicts,
+            self.owner, told.candidate, told.said, origin=told.origin, contradicts=told.contradicts
         )
 
     async def find(self, text: str, **query: Any) -> list[Hit]:

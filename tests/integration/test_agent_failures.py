@@ -44,10 +44,7 @@ async def test_a_retry_after_a_failure_stores_the_message_once(rig: Rig) -> None
     assert again.answer is None
 
     answer = await rig.core.agent.answer(again)
-    assert [content.rpartition("] ")[2] for _, content in rig.stored()] == [
-        "привет",
-        answer.text,
-    ]
+    assert [content.rpartition("] ")[2] for _, content in rig.stored()] == ["привет", answer.text]
     assert sum("привет" in text for _, text in rig.prompt()) == 1
 
 

@@ -7,12 +7,7 @@ import time
 import pytest
 from aiogram import Bot
 
-from src.telegram.answer_stream import (
-    EDIT_SECONDS,
-    TYPING_AFTER,
-    AnswerStream,
-    DraftSupport,
-)
+from src.telegram.answer_stream import EDIT_SECONDS, TYPING_AFTER, AnswerStream, DraftSupport
 from src.telegram.delivery import Address
 from src.telegram.rendering import Renderer
 from tests.fakes.telegram_checks import utf16_length

@@ -14,11 +14,7 @@ from src.language.terms import terms
 from src.llm.model_usage import ModelUsage
 from src.memory.forgetter import Forgetter
 from src.memory.writer import fact_terms
-from src.storage.conversation_repo import (
-    KEEP_UNREAD,
-    ConversationRepository,
-    TelegramOrigin,
-)
+from src.storage.conversation_repo import KEEP_UNREAD, ConversationRepository, TelegramOrigin
 from src.storage.erasure_repo import ErasureRepository
 from src.storage.extraction_repo import ExtractionRepository
 from src.storage.forgetting_repo import ForgettingRepository, Notice

@@ -199,10 +199,7 @@ async def test_a_chat_that_is_gone_is_unavailable(
 
 @pytest.mark.parametrize("edit", [None, 5])
 async def test_a_group_that_moved_gets_its_answer_in_its_new_place(
-    fake: FakeTelegram,
-    delivery: Delivery,
-    moves: list[tuple[int, int]],
-    edit: int | None,
+    fake: FakeTelegram, delivery: Delivery, moves: list[tuple[int, int]], edit: int | None
 ) -> None:
     for method in ("sendMessage", "editMessageText"):
         fake.fail_next(

@@ -533,9 +533,7 @@ async def test_vectors_of_others_that_were_made_with_the_person_s_words_are_made
     assert waiting == [("сразу после",)]
 
 
-async def test_an_answer_to_others_in_words_that_the_person_edited_away_goes_too(
-    rig: Rig,
-) -> None:
+async def test_an_answer_to_others_in_words_that_the_person_edited_away_goes_too(rig: Rig) -> None:
     before = await write(rig, BORIS, "Раньше", "Ответ до того", place=GROUP)
     await write(rig, ANNA, "Аня любит qzanna", "Ага", place=GROUP)
     await write(rig, BORIS, "Что нового?", "Аня любит qzanna", place=GROUP)

@@ -68,8 +68,7 @@ class Talk:
             client,
             MemoryRepository(client),
             Forgetting(
-                Forgetter(client, ForgettingRepository(terms)),
-                UndoRepository(terms, fact_terms),
+                Forgetter(client, ForgettingRepository(terms)), UndoRepository(terms, fact_terms)
             ),
             core.memory.retriever,
             writer,
@@ -549,11 +548,7 @@ async def test_a_window_that_the_model_cannot_read_does_not_hold_up_the_next(
 
 
 @pytest.mark.parametrize(
-    "form",
-    [
-        Reply(text='```json\n{"facts": [%s]}\n```'),
-        Reply(text='Вот факты: {"facts": [%s]}'),
-    ],
+    "form", [Reply(text='```json\n{"facts": [%s]}\n```'), Reply(text='Вот факты: {"facts": [%s]}')]
 )
 async def test_a_server_without_forced_calls_is_understood(talk: Talk, form: Reply) -> None:
     message = talk.say("У меня есть дача")

@@ -212,10 +212,7 @@ def test_retrying_gives_back_the_update_with_a_clean_count(queue: Queue) -> None
     assert aside is not None and queue.put_aside.retry(aside.id + 1) == 0
     assert queue.updates.prune(hours=0) == 0, "what can be retried is kept"
     assert queue.put_aside.retry(aside.id) == 1
-    assert queue.jobs() == [
-        ("control", "apologise", "todo"),
-        ("turns", "handle_update", "todo"),
-    ]
+    assert queue.jobs() == [("control", "apologise", "todo"), ("turns", "handle_update", "todo")]
     [(update,)] = queue.rows("SELECT id FROM telegram_updates")
     waiting = queue.updates.find_waiting(update)
     assert waiting is not None and waiting.payload["message"] == {"text": "секрет"}

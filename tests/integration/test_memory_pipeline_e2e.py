@@ -38,15 +38,7 @@ from src.storage.pg_client import PgClient
 from src.storage.retrieval_repo import RetrievalRepository
 from src.storage.undo_repo import UndoRepository
 from tests.fakes.openai_server import ChatRequest, Reply
-from tests.integration.memory_rig import (
-    MORNING,
-    Person,
-    called,
-    fact,
-    named,
-    open_person,
-    saved,
-)
+from tests.integration.memory_rig import MORNING, Person, called, fact, named, open_person, saved
 
 pytestmark = pytest.mark.core(summary_model="openai:fake-summary")
 
@@ -97,8 +89,7 @@ def memories_of(kind: type[M], person: Person, client: PgClient | None = None) -
         client,
         MemoryRepository(client),
         Forgetting(
-            Forgetter(client, ForgettingRepository(terms)),
-            UndoRepository(terms, fact_terms),
+            Forgetter(client, ForgettingRepository(terms)), UndoRepository(terms, fact_terms)
         ),
         Retriever(client, RetrievalRepository(client), core.space, OverviewRepository(client)),
         MemoryWriter(client, MemoryRepository(client), core.space, core.settings),
@@ -128,11 +119,7 @@ def runtime_of(person: Person) -> Runtime[TurnContext]:
 
 
 async def run_graph(
-    person: Person,
-    memories: Memories,
-    text: str,
-    *replies: Reply | str,
-    context_size: int = ROOMY,
+    person: Person, memories: Memories, text: str, *replies: Reply | str, context_size: int = ROOMY
 ) -> list[Step]:
     """One turn through a graph of its own; the nodes in the order in which they ran."""
     person.rig.model.queue(*replies)
@@ -176,8 +163,7 @@ def fill(person: Person, count: int, words: int = 25) -> list[str]:
     texts = [f"{number}-е: " + "слово " * words for number in range(1, count + 1)]
     roles = ("user", "assistant")
     person.rig.fill(
-        person.conversation(),
-        *[(roles[place % 2], text) for place, text in enumerate(texts)],
+        person.conversation(), *[(roles[place % 2], text) for place, text in enumerate(texts)]
     )
     return texts
 

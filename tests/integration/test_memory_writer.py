@@ -16,13 +16,7 @@ from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
 from tests.conftest import new_client
 from tests.fakes.openai_server import Reply
-from tests.integration.fact_rig import (
-    FAKE_EMBEDDINGS,
-    ME,
-    SATURDAY,
-    Teller,
-    open_teller,
-)
+from tests.integration.fact_rig import FAKE_EMBEDDINGS, ME, SATURDAY, Teller, open_teller
 from tests.tables import columns_that_hold
 
 # Bags of words without order: what the fake's embeddings call the same.
@@ -102,13 +96,7 @@ async def test_a_new_fact_is_stored_with_its_source_and_can_be_found(teller: Tel
     )  # fmt: skip
     assert (fact.importance, fact.said_at, fact.uid) == (10, said.said_at, outcome.uid)
     assert teller.rows("SELECT message_id, uid, episode, quote, said_at FROM memory_sources") == [
-        (
-            said.message_id,
-            outcome.uid,
-            f"teach_{outcome.uid}",
-            "меня зовут Анна",
-            said.said_at,
-        )
+        (said.message_id, outcome.uid, f"teach_{outcome.uid}", "меня зовут Анна", said.said_at)
     ]
     assert teller.rows(
         "SELECT language, origin, valid_from, valid_until, retired_at FROM memories"
@@ -456,9 +444,7 @@ async def test_undo_of_a_chain_goes_back_step_by_step(teller: Teller) -> None:
     assert await teller.texts() == ["Живу в Москве"]
 
 
-async def test_undo_takes_back_no_fact_that_only_outlived_an_older_message(
-    teller: Teller,
-) -> None:
+async def test_undo_takes_back_no_fact_that_only_outlived_an_older_message(teller: Teller) -> None:
     late = teller.say("Живу в Москве")
     await teller.tell("Живу в Омске", **lives_in("Омске"))
     await teller.tell("Живу в Москве", said=late, **lives_in("Москве"))
@@ -466,9 +452,7 @@ async def test_undo_takes_back_no_fact_that_only_outlived_an_older_message(
     assert await teller.texts() == ["Живу в Омске"]
 
 
-async def test_undo_of_what_was_said_again_meanwhile_makes_no_second_copy(
-    teller: Teller,
-) -> None:
+async def test_undo_of_what_was_said_again_meanwhile_makes_no_second_copy(teller: Teller) -> None:
     vegan = await teller.tell("Не ем мяса")
     await teller.tell("Ем всё", contradicts=[vegan.memory_id or 0])
     again = await teller.tell("Не ем мяса")
@@ -711,9 +695,7 @@ async def test_without_its_embedder_a_contradiction_that_a_model_found_still_cou
     assert (outcome.kind, await teller.texts()) == ("update", ["Ем всё"])
 
 
-async def test_a_fact_is_stored_with_all_that_belongs_to_it_or_not_at_all(
-    teller: Teller,
-) -> None:
+async def test_a_fact_is_stored_with_all_that_belongs_to_it_or_not_at_all(teller: Teller) -> None:
     await teller.tell("Живу в Москве", **lives_in("Москве"))
     before = teller.written()
     teller.rig.client.execute("ALTER TABLE search_postings RENAME TO elsewhere")
@@ -727,9 +709,7 @@ async def test_a_fact_is_stored_with_all_that_belongs_to_it_or_not_at_all(
     assert (await teller.repeat(told)).kind == "update"
 
 
-async def test_a_fact_of_a_message_that_was_erased_meanwhile_is_not_stored(
-    teller: Teller,
-) -> None:
+async def test_a_fact_of_a_message_that_was_erased_meanwhile_is_not_stored(teller: Teller) -> None:
     said = teller.say("Люблю чай")
     teller.rig.client.execute("DELETE FROM messages")
     outcome = await teller.tell("Люблю чай", said=said)

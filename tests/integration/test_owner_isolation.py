@@ -47,14 +47,7 @@ from src.storage.user_settings_repo import UserSettingsRepository
 from tests.conftest import new_client
 from tests.integration.agent_rig import open_rig
 from tests.integration.fact_rig import FAKE_EMBEDDINGS, Teller
-from tests.tables import (
-    NOBODYS,
-    OF_ALL_TOPICS,
-    ROWS_OF_OWNER,
-    count_death,
-    rows_of,
-    tables,
-)
+from tests.tables import NOBODYS, OF_ALL_TOPICS, ROWS_OF_OWNER, count_death, rows_of, tables
 
 BOT = 555
 SAID = datetime(2026, 11, 21, 9, tzinfo=UTC)
@@ -765,9 +758,7 @@ def test_each_channel_finds_ones_own_and_nothing_else(
         assert all(me.word in document.text for document in found)
 
 
-async def test_the_secret_of_another_as_a_question_finds_nothing_of_his(
-    client: PgClient,
-) -> None:
+async def test_the_secret_of_another_as_a_question_finds_nothing_of_his(client: PgClient) -> None:
     secret = "Ключ от дачи лежит под серым камнем у калитки"
     async with open_rig(client.dsn, client, embedding_model=FAKE_EMBEDDINGS) as rig:
         for theirs, mine in (two_owners("people"), two_owners("topics")):

@@ -13,15 +13,7 @@ from src.services.private_answers import repeats_private
 from src.storage.conversation_repo import HistoryMessage, TelegramOrigin
 from src.storage.pg_client import PgClient
 from tests.fakes.openai_server import ChatRequest, Reply
-from tests.integration.memory_rig import (
-    MORNING,
-    Person,
-    called,
-    fact,
-    named,
-    open_person,
-    saved,
-)
+from tests.integration.memory_rig import MORNING, Person, called, fact, named, open_person, saved
 
 BOT = 555
 SECRET = "Я влюблена в начальника"
@@ -115,11 +107,7 @@ async def test_a_message_that_becomes_private_by_an_edit_is_forgotten(person: Pe
 
 def said(text: str, *, role: str = "user", private: bool = False) -> HistoryMessage:
     return HistoryMessage(
-        id=1,
-        role=role,
-        content=text,
-        position=1,
-        voice=Voice(is_private=private),
+        id=1, role=role, content=text, position=1, voice=Voice(is_private=private)
     )
 
 

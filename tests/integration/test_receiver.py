@@ -13,13 +13,7 @@ from src.telegram.receiver import PollTiming
 from src.telegram.updates import ALLOWED_UPDATES
 from tests.conftest import execute, query
 from tests.fakes.telegram_server import FakeTelegram
-from tests.integration.polling import (
-    QUICK,
-    build_poller,
-    eventually,
-    running,
-    texts,
-)
+from tests.integration.polling import QUICK, build_poller, eventually, running, texts
 
 USER = 2**41 + 7
 

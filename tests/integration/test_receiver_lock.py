@@ -13,14 +13,7 @@ from src.storage.pg_client import PgClient
 from src.telegram.receiver import UNAUTHORIZED
 from tests.conftest import query
 from tests.fakes.telegram_server import FakeTelegram
-from tests.integration.polling import (
-    QUICK,
-    build_poller,
-    eventually,
-    open_bot,
-    running,
-    texts,
-)
+from tests.integration.polling import QUICK, build_poller, eventually, open_bot, running, texts
 
 USER = 7
 HOLDERS = f"""

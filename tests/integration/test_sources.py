@@ -374,11 +374,7 @@ async def test_a_source_is_shown_by_a_reply_to_it(phone: Phone, place: Sender) -
 
 @pytest.mark.parametrize(
     "reason",
-    [
-        "message to be replied not found",
-        "replied message not found",
-        "Reply message not found",
-    ],
+    ["message to be replied not found", "replied message not found", "Reply message not found"],
 )
 async def test_a_message_that_telegram_does_not_have_any_more_is_quoted(
     phone: Phone, reason: str
@@ -453,16 +449,7 @@ async def test_a_forged_button_shows_nobody_what_others_said(phone: Phone) -> No
 
 @pytest.mark.parametrize(
     "data",
-    [
-        "source",
-        "source:msg-1:2",
-        "undo:",
-        "undo:x",
-        "undo:0",
-        f"undo:{2**63}",
-        "Undo:1",
-        "?",
-    ],
+    ["source", "source:msg-1:2", "undo:", "undo:x", "undo:0", f"undo:{2**63}", "Undo:1", "?"],
 )
 async def test_an_unknown_button_only_stops_waiting(phone: Phone, data: str) -> None:
     await phone.write("/help")

@@ -496,10 +496,7 @@ async def test_one_outcome_of_several_facts_is_said_once(person: Person) -> None
 
 @pytest.mark.parametrize(
     ("text", "key"),
-    [
-        ("Мій пароль: hunter2", "refused_secret"),
-        ("Карта 4111 1111 1111 1111", "refused_secret"),
-    ],
+    [("Мій пароль: hunter2", "refused_secret"), ("Карта 4111 1111 1111 1111", "refused_secret")],
 )
 async def test_secrets_are_refused_with_a_sentence_of_their_own(
     person: Person, text: str, key: str

@@ -100,9 +100,7 @@ def test_a_webhook_is_https_unless_it_is_on_this_machine(
         assert "https" in problems(monkeypatch, **webhook)[0]
 
 
-def test_the_smallest_pool_is_not_larger_than_the_largest(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_smallest_pool_is_not_larger_than_the_largest(monkeypatch: pytest.MonkeyPatch) -> None:
     [line] = problems(monkeypatch, PG_POOL_MIN="5", PG_POOL_MAX="4")
     assert line.startswith("PG_POOL_MIN: it is more than PG_POOL_MAX")
 

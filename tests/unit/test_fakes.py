@@ -456,8 +456,7 @@ async def test_model_errors_and_cuts_reach_the_client(model: FakeOpenAI) -> None
 async def test_a_gate_holds_the_stream_and_a_leaving_client_is_seen(model: FakeOpenAI) -> None:
     gate = asyncio.Event()
     model.queue(
-        Reply(text="первая вторая", chunk_size=7, gate=gate, gate_after_chunks=1),
-        Reply(hang=True),
+        Reply(text="первая вторая", chunk_size=7, gate=gate, gate_after_chunks=1), Reply(hang=True)
     )
     client = chat_model(model)
     answer = asyncio.create_task(client.ainvoke("?", stream=True))

@@ -44,8 +44,7 @@ def test_everything_about_something_is_not_everything(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["Удалённая работа мне нравится", "Сотрудник уволился", "Я забыл ключи", "Removed: 3"],
+    "text", ["Удалённая работа мне нравится", "Сотрудник уволился", "Я забыл ключи", "Removed: 3"]
 )
 def test_what_only_begins_like_a_request_is_none(text: str) -> None:
     assert forget_request(text) is None

@@ -118,10 +118,7 @@ def test_a_quote_that_was_not_said_is_refused(said: str, quote: str) -> None:
         (fact("Люблю кофе", "я" * (MAX_QUOTE + 1)), "too_long"),
         (changed(fact("Люблю кофе"), object="о" * (MAX_PART + 1)), "too_long"),
         (changed(fact("Пью"), valid_from=DAY, valid_until=DAY.replace(day=1)), "bad_dates"),
-        (
-            changed(fact("Пью"), valid_from=DAY, valid_until=DAY.replace(tzinfo=None)),
-            "bad_dates",
-        ),
+        (changed(fact("Пью"), valid_from=DAY, valid_until=DAY.replace(tzinfo=None)), "bad_dates"),
     ],
 )
 def test_a_malformed_candidate_is_refused(candidate: Fact, reason: Reason) -> None:

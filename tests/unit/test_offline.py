@@ -26,12 +26,7 @@ from src.llm.offline.statements import MAX_FACTS, statements
 from src.llm.prompts.assistant import SYSTEM_PROMPT
 from src.llm.prompts.conflicts import Conflict, Conflicts, conflict_messages
 from src.llm.prompts.extraction import ExtractedFacts, extraction_messages
-from src.llm.prompts.reasoning import (
-    UNKNOWN,
-    ReasoningStep,
-    answer_messages,
-    reasoning_messages,
-)
+from src.llm.prompts.reasoning import UNKNOWN, ReasoningStep, answer_messages, reasoning_messages
 from src.llm.prompts.summary import merge_messages, summary_messages
 from src.llm.prompts.teaching import Understanding, understanding_messages
 from src.texts import Language, detect_language, say

@@ -40,8 +40,7 @@ async def test_a_part_of_what_he_wrote_keeps_its_underscores() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer",
-    ["**Да** и _нет_", "`__init__` и ```\n__init__ = 1\n```", "Скобки (x) и [1]", ""],
+    "answer", ["**Да** и _нет_", "`__init__` и ```\n__init__ = 1\n```", "Скобки (x) и [1]", ""]
 )
 def test_formatting_of_the_model_s_own_and_code_stay(answer: str) -> None:
     assert keep_words(answer, ["Что такое __init__ (x)?", "Обычный текст"]) == answer
