@@ -22,22 +22,11 @@ NOT_MODIFIED = (
 )
 MEDIA_METHODS = frozenset(
     [
-        "sendPhoto",
-        "sendAudio",
-        "sendDocument",
-        "sendVideo",
-        "sendAnimation",
-        "sendVoice",
-        "sendVideoNote",
-        "sendSticker",
-        "sendLocation",
-        "sendVenue",
-        "sendContact",
-        "sendPoll",
-        "sendDice",
-        "sendInvoice",
+        "sendPhoto", "sendAudio", "sendDocument", "sendVideo", "sendAnimation", "sendVoice",
+        "sendVideoNote", "sendSticker", "sendLocation", "sendVenue", "sendContact", "sendPoll",
+        "sendDice", "sendInvoice",
     ]
-)
+)  # fmt: skip
 PROFILE_FIELDS = {
     "MyName": "name",
     "MyDescription": "description",

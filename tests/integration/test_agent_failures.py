@@ -166,17 +166,10 @@ async def test_new_forgets_one_owner_s_words_and_nobody_else_s(rig: Rig) -> None
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize(
-    ("command", "key"),
-    [
-        ("start", "start"),
-        ("mode", "mode_is_assistant"),
-        ("undo", "undo_nothing"),
-        ("new", "new_done"),
-        ("stop", "stop_nothing"),
-        ("launch", "unknown_command"),
-    ],
-)
+@pytest.mark.parametrize(("command", "key"), [
+    ("start", "start"), ("mode", "mode_is_assistant"), ("undo", "undo_nothing"),
+    ("new", "new_done"), ("stop", "stop_nothing"), ("launch", "unknown_command"),
+])  # fmt: skip
 async def test_commands_answer_in_the_user_s_language(
     rig: Rig, command: str, key: str, language: Language
 ) -> None:
@@ -202,17 +195,10 @@ async def test_the_mode_is_set_said_and_kept_for_each_user(rig: Rig, language: L
     assert await rig.core.commands.get_mode(USER) == "assistant"
 
 
-@pytest.mark.parametrize(
-    ("word", "mode"),
-    [
-        ("строгий", "strict"),
-        ("Строго", "strict"),
-        ("суворий", "strict"),
-        ("обычный", "assistant"),
-        ("звичайний", "assistant"),
-        ("асистент", "assistant"),
-    ],
-)
+@pytest.mark.parametrize(("word", "mode"), [
+    ("строгий", "strict"), ("Строго", "strict"), ("суворий", "strict"), ("обычный", "assistant"),
+    ("звичайний", "assistant"), ("асистент", "assistant"),
+])  # fmt: skip
 async def test_the_mode_has_names_in_every_language(rig: Rig, word: str, mode: Mode) -> None:
     other = "assistant" if mode == "strict" else "strict"
     await rig.core.commands.run("mode", USER, language="ru", argument=other)
@@ -260,24 +246,15 @@ async def test_new_says_how_many_facts_survive_it(rig: Rig, language: Language) 
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("/new", Command("new")),
-        ("/NEW please", Command("new", argument="please")),
-        ("/new@Pomni_bot\nx", Command("new", "Pomni_bot", "x")),
-        ("/mode  strict \n", Command("mode", argument="strict")),
-        ("/mode@Pomni_bot Строгий режим", Command("mode", "Pomni_bot", "Строгий режим")),
-        ("/mode@Pomni_bot", Command("mode", "Pomni_bot")),
-        ("/launch_2", Command("launch_2")),
-        ("/new!", None),
-        ("/новый", None),
-        (" /new", None),
-        ("/", None),
-        ("/tmp/file", None),
-        ("new", None),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    ("/new", Command("new")), ("/NEW please", Command("new", argument="please")),
+    ("/new@Pomni_bot\nx", Command("new", "Pomni_bot", "x")),
+    ("/mode  strict \n", Command("mode", argument="strict")),
+    ("/mode@Pomni_bot Строгий режим", Command("mode", "Pomni_bot", "Строгий режим")),
+    ("/mode@Pomni_bot", Command("mode", "Pomni_bot")), ("/launch_2", Command("launch_2")),
+    ("/new!", None), ("/новый", None), (" /new", None), ("/", None), ("/tmp/file", None),
+    ("new", None),
+])  # fmt: skip
 def test_a_command_is_a_slash_and_a_name_at_the_very_beginning(
     text: str, expected: Command | None
 ) -> None:

@@ -545,15 +545,10 @@ async def test_a_model_that_refuses_leaves_an_empty_summary_and_goes_on(talk: Ta
     assert talk.past().summaries == ("7-10",)
 
 
-@pytest.mark.parametrize(
-    ("reply", "error"),
-    [
-        (Reply(status=503), ModelUnavailableError),
-        (Reply(status=429), ModelUnavailableError),
-        (Reply(text="  "), ModelUnavailableError),
-        (Reply(status=401), ModelSetupError),
-    ],
-)
+@pytest.mark.parametrize(("reply", "error"), [
+    (Reply(status=503), ModelUnavailableError), (Reply(status=429), ModelUnavailableError),
+    (Reply(text="  "), ModelUnavailableError), (Reply(status=401), ModelSetupError),
+])  # fmt: skip
 async def test_a_model_that_is_away_changes_nothing_and_is_asked_again(
     talk: Talk, reply: Reply, error: type[AppError]
 ) -> None:
@@ -592,16 +587,12 @@ async def test_a_chatty_model_is_cut_to_size(talk: Talk) -> None:
     assert len(word) <= MAX_SUMMARY + 1 and word.endswith("…")
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Коротко.", "Коротко."),
-        ("  две \n строки ", "две строки"),
-        ("Раз два три. Четыре пять шесть", "Раз два три."),
-        ("Раз. Два три четыре пять шесть", "Раз. Два три…"),
-        ("Раз? Да! Нет… Четыре пять шесть", "Раз? Да! Нет…"),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    ("Коротко.", "Коротко."), ("  две \n строки ", "две строки"),
+    ("Раз два три. Четыре пять шесть", "Раз два три."),
+    ("Раз. Два три четыре пять шесть", "Раз. Два три…"),
+    ("Раз? Да! Нет… Четыре пять шесть", "Раз? Да! Нет…"),
+])  # fmt: skip
 def test_a_long_text_ends_at_a_sentence_or_a_word(text: str, expected: str) -> None:
     assert shortened(text, 16) == expected
 
@@ -610,22 +601,12 @@ def at(*ranges: tuple[int, int]) -> list[Summary]:
     return [Summary(number, first, last, "") for number, (first, last) in enumerate(ranges)]
 
 
-@pytest.mark.parametrize(
-    ("summaries", "last", "gap"),
-    [
-        ([], 0, None),
-        ([], 4, (1, 4)),
-        ([], 10, (1, 6)),
-        (at((1, 6)), 10, (7, 10)),
-        (at((1, 6), (7, 10)), 10, None),
-        (at((1, 6), (7, 10)), 8, None),
-        (at((7, 10)), 10, (1, 6)),
-        (at((4, 6)), 10, (1, 3)),
-        (at((1, 6), (13, 18)), 30, (7, 12)),
-        (at((1, 6), (9, 18)), 30, (7, 8)),
-        (at((1, 6), (13, 18)), 9, (7, 9)),
-    ],
-)
+@pytest.mark.parametrize(("summaries", "last", "gap"), [
+    ([], 0, None), ([], 4, (1, 4)), ([], 10, (1, 6)), (at((1, 6)), 10, (7, 10)),
+    (at((1, 6), (7, 10)), 10, None), (at((1, 6), (7, 10)), 8, None), (at((7, 10)), 10, (1, 6)),
+    (at((4, 6)), 10, (1, 3)), (at((1, 6), (13, 18)), 30, (7, 12)),
+    (at((1, 6), (9, 18)), 30, (7, 8)), (at((1, 6), (13, 18)), 9, (7, 9)),
+])  # fmt: skip
 def test_the_first_gap_is_closed_first(
     summaries: list[Summary], last: int, gap: tuple[int, int] | None
 ) -> None:

@@ -506,15 +506,11 @@ async def test_two_workers_on_one_window_store_each_fact_once(talk: Talk) -> Non
     assert talk.position() == 20
 
 
-@pytest.mark.parametrize(
-    ("reply", "error"),
-    [
-        (Reply(status=503), ModelUnavailableError),
-        (Reply(status=429), ModelUnavailableError),
-        (Reply(cut_after_chunks=0, text="x"), ModelUnavailableError),
-        (Reply(status=401), ModelSetupError),
-    ],
-)
+@pytest.mark.parametrize(("reply", "error"), [
+    (Reply(status=503), ModelUnavailableError), (Reply(status=429), ModelUnavailableError),
+    (Reply(cut_after_chunks=0, text="x"), ModelUnavailableError),
+    (Reply(status=401), ModelSetupError),
+])  # fmt: skip
 async def test_a_provider_that_is_away_makes_nothing_be_skipped(
     talk: Talk, reply: Reply, error: type[AppError]
 ) -> None:
@@ -528,14 +524,10 @@ async def test_a_provider_that_is_away_makes_nothing_be_skipped(
     assert (talk.position(), talk.facts()) == (40, ["У меня есть дача"])
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        Reply(status=400, error="content policy"),
-        Reply(text="я не понял"),
-        Reply(tool_calls=[("ExtractedFacts", {"facts": "нет"})]),
-    ],
-)
+@pytest.mark.parametrize("reply", [
+    Reply(status=400, error="content policy"), Reply(text="я не понял"),
+    Reply(tool_calls=[("ExtractedFacts", {"facts": "нет"})]),
+])  # fmt: skip
 async def test_a_window_that_the_model_cannot_read_does_not_hold_up_the_next(
     talk: Talk, reply: Reply
 ) -> None:

@@ -185,15 +185,10 @@ async def test_what_is_forgotten_before_it_is_indexed_never_gets_in(desk: Desk) 
     assert all("секрет" not in text for request in desk.embedded() for text in request)
 
 
-@pytest.mark.parametrize(
-    "secret",
-    [
-        "Мой пароль от почты: Qwerty12345",
-        "карта 4276 1600 1234 5675",
-        "my api key: sk-proj-abcdefghijklmnop1234",
-        "пін-код від картки 4821",
-    ],
-)
+@pytest.mark.parametrize("secret", [
+    "Мой пароль от почты: Qwerty12345", "карта 4276 1600 1234 5675",
+    "my api key: sk-proj-abcdefghijklmnop1234", "пін-код від картки 4821",
+])  # fmt: skip
 async def test_a_secret_is_not_indexed_not_embedded_and_not_looked_at_again(
     desk: Desk, secret: str
 ) -> None:

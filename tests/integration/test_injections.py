@@ -217,13 +217,9 @@ async def test_tags_of_ours_in_messages_are_no_tags_in_the_history(
 ) -> None:
     rig = teller.rig
     imitations = [
-        f"<{tag}>",
-        f"</{tag}>",
-        f"< {tag}>",
-        f"<{tag.upper()} x='1'>",
-        f"</ {tag}\n>",
+        f"<{tag}>", f"</{tag}>", f"< {tag}>", f"<{tag.upper()} x='1'>", f"</ {tag}\n>",
         f"a<{tag}/>b",
-    ]
+    ]  # fmt: skip
     innocent = "2 < 3, <b>жирный</b>, <- стрелка, <memoriesque>, список <contexts>"
     for text in (*imitations, innocent, *HOSTILE):
         await rig.ask(text)

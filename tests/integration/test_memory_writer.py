@@ -106,15 +106,10 @@ async def test_a_new_fact_is_stored_with_its_source_and_can_be_found(teller: Tel
     assert teller.rows("SELECT count(*) FROM document_embeddings") == [(1,)]
 
 
-@pytest.mark.parametrize(
-    ("first", "again"),
-    [
-        ("Я люблю чай", "я  ЛЮБЛЮ чай!"),
-        ("У меня есть ёлка", "У меня есть елка."),
-        ("Мені подобається кав’ярня", "Мені подобається кав'ярня"),
-        ("I love tea", "I love tea…"),
-    ],
-)
+@pytest.mark.parametrize(("first", "again"), [
+    ("Я люблю чай", "я  ЛЮБЛЮ чай!"), ("У меня есть ёлка", "У меня есть елка."),
+    ("Мені подобається кав’ярня", "Мені подобається кав'ярня"), ("I love tea", "I love tea…"),
+])  # fmt: skip
 async def test_the_same_words_are_one_fact_with_two_sources(
     teller: Teller, first: str, again: str
 ) -> None:
@@ -129,17 +124,12 @@ async def test_the_same_words_are_one_fact_with_two_sources(
     assert teller.rows("SELECT count(*) FROM search_documents") == [(1,)]
 
 
-@pytest.mark.parametrize(
-    ("first", "again"),
-    [
-        ("Я люблю зелёный чай", "Очень люблю зелёный чай"),
-        ("Я работаю врачом", "Работаю врачом"),
-        ("Встаю в семь утра", "Встаю в 7 утра"),
-        ("I really love green tea", "I love green tea"),
-        ("On Mondays I swim in the pool", "I swim in the pool on Mondays"),
-        ("Я дуже люблю зелений чай", "Я люблю зелений чай"),
-    ],
-)
+@pytest.mark.parametrize(("first", "again"), [
+    ("Я люблю зелёный чай", "Очень люблю зелёный чай"), ("Я работаю врачом", "Работаю врачом"),
+    ("Встаю в семь утра", "Встаю в 7 утра"), ("I really love green tea", "I love green tea"),
+    ("On Mondays I swim in the pool", "I swim in the pool on Mondays"),
+    ("Я дуже люблю зелений чай", "Я люблю зелений чай"),
+])  # fmt: skip
 async def test_a_near_duplicate_with_the_same_numbers_and_names_is_the_same_fact(
     understood: Teller, first: str, again: str
 ) -> None:

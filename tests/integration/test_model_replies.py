@@ -73,15 +73,10 @@ async def test_token_counts_that_make_no_sense_are_stored_as_unknown(
 # Text
 
 
-@pytest.mark.parametrize(
-    ("texts", "stored"),
-    [
-        (["а\ud83d", "\ude00б"], "а😀б"),
-        (["а\ud83d", "б"], "а\ufffdб"),
-        (["а", "\ud83d"], "а\ufffd"),
-        (["а\x00\ufffe\x1bб"], "а\ufffd\ufffd\ufffdб"),
-    ],
-)
+@pytest.mark.parametrize(("texts", "stored"), [
+    (["а\ud83d", "\ude00б"], "а😀б"), (["а\ud83d", "б"], "а\ufffdб"), (["а", "\ud83d"], "а\ufffd"),
+    (["а\x00\ufffe\x1bб"], "а\ufffd\ufffd\ufffdб"),
+])  # fmt: skip
 async def test_what_is_shown_and_stored_consists_of_whole_characters(
     person: Person, texts: list[str], stored: str
 ) -> None:

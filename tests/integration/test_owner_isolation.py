@@ -554,21 +554,15 @@ CHAT_WIDE = frozenset(
 # All others return or change something of their own owner's: else they would prove nothing.
 SAY_LITTLE = frozenset(
     {
-        "TurnRepository.find_budget_pause",
-        "MemoryRepository.count",
-        "MemoryRepository.get_message_uid_by_episode",
-        "SearchIndexRepository.find_progress",
-        "SearchIndexRepository.find_last_said",
-        "EmbeddingRepository.find_model",
-        "EmbeddingRepository.add_model",
-        "EmbeddingRepository.count_embedded",
-        "ConversationRepository.get_last_position",
-        "ExtractionRepository.find_state",
-        "TurnRepository.find_stream_message",
-        "TurnRepository.was_newest_stopped",
+        "TurnRepository.find_budget_pause", "MemoryRepository.count",
+        "MemoryRepository.get_message_uid_by_episode", "SearchIndexRepository.find_progress",
+        "SearchIndexRepository.find_last_said", "EmbeddingRepository.find_model",
+        "EmbeddingRepository.add_model", "EmbeddingRepository.count_embedded",
+        "ConversationRepository.get_last_position", "ExtractionRepository.find_state",
+        "TurnRepository.find_stream_message", "TurnRepository.was_newest_stopped",
         "ConversationRepository.store_message",
     }
-)
+)  # fmt: skip
 REPOSITORIES = (
     MemoryRepository, UndoRepository, ForgettingRepository, SearchIndexRepository,
     RetrievalRepository,

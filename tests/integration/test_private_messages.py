@@ -111,16 +111,10 @@ def said(text: str, *, role: str = "user", private: bool = False) -> HistoryMess
     )
 
 
-@pytest.mark.parametrize(
-    ("answer", "repeats"),
-    [
-        ("Вы влюблены в начальника.", True),
-        ("Как дела с начальником?", True),
-        ("Я запомнил, что вы любите чай.", False),
-        ("Хорошо.", False),
-        ("", False),
-    ],
-)
+@pytest.mark.parametrize(("answer", "repeats"), [
+    ("Вы влюблены в начальника.", True), ("Как дела с начальником?", True),
+    ("Я запомнил, что вы любите чай.", False), ("Хорошо.", False), ("", False),
+])  # fmt: skip
 def test_an_answer_repeats_a_private_message_by_its_own_words(answer: str, repeats: bool) -> None:
     history = [said("Я люблю чай"), said(ASKED, private=True), said("Понятно", role="assistant")]
     assert repeats_private(answer, history) is repeats

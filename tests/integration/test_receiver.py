@@ -102,17 +102,9 @@ async def test_a_redelivered_update_is_stored_once_and_confirmed_again(
     assert query(client.dsn, "SELECT count(*) FROM procrastinate_jobs") == [(2,)]
 
 
-@pytest.mark.parametrize(
-    ("trouble", "times"),
-    [
-        ("conflict", 2),
-        ("flood", 1),
-        ("failure", 3),
-        ("garbage", 2),
-        ("drop", 2),
-        ("drop after", 1),
-    ],
-)
+@pytest.mark.parametrize(("trouble", "times"), [
+    ("conflict", 2), ("flood", 1), ("failure", 3), ("garbage", 2), ("drop", 2), ("drop after", 1),
+])  # fmt: skip
 async def test_trouble_with_get_updates_is_waited_out(
     fake: FakeTelegram, bot: Bot, client: PgClient, trouble: str, times: int
 ) -> None:

@@ -190,18 +190,13 @@ def labels(
 # What stands on the buttons
 
 
-@pytest.mark.parametrize(
-    ("language", "time_zone", "said_at", "day"),
-    [
-        ("ru", "Europe/Moscow", LATE, "3 марта"),
-        ("ru", "Europe/London", LATE, "2 марта"),
-        ("uk", "Europe/Kyiv", LATE, "3 березня"),
-        ("en", "Asia/Tokyo", LATE, "March 3"),
-        ("ru", "Europe/Moscow", LONG_AGO, "3 марта 2001 г."),
-        ("uk", "America/New_York", LONG_AGO, "2 березня 2001 р."),
-        ("en", "Europe/London", LONG_AGO, "March 2, 2001"),
-    ],
-)
+@pytest.mark.parametrize(("language", "time_zone", "said_at", "day"), [
+    ("ru", "Europe/Moscow", LATE, "3 марта"), ("ru", "Europe/London", LATE, "2 марта"),
+    ("uk", "Europe/Kyiv", LATE, "3 березня"), ("en", "Asia/Tokyo", LATE, "March 3"),
+    ("ru", "Europe/Moscow", LONG_AGO, "3 марта 2001 г."),
+    ("uk", "America/New_York", LONG_AGO, "2 березня 2001 р."),
+    ("en", "Europe/London", LONG_AGO, "March 2, 2001"),
+])  # fmt: skip
 def test_a_button_names_the_day_as_its_user_calls_it(
     language: Language, time_zone: str, said_at: datetime, day: str
 ) -> None:

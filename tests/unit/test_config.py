@@ -17,33 +17,18 @@ from tests.unit.settings_environment import load, problems
 ROOT = Path(__file__).resolve().parents[2]
 
 BAD = [
-    ("TELEGRAM_BOT_TOKEN", "no-colon"),
-    ("TELEGRAM_API_BASE", "api.telegram.org"),
-    ("TELEGRAM_WEBHOOK_SECRET", "with space"),
-    ("TELEGRAM_RATE_LIMIT", "0"),
-    ("ALLOWED_USER_IDS", "@anna,@boris"),
-    ("ADMIN_USER_IDS", "1001,boss"),
-    ("DATABASE_URL", "mysql://u:p@h/db"),
-    ("PG_PORT", "70000"),
-    ("PG_POOL_MIN", "0"),
-    ("PG_POOL_MAX", "many"),
-    ("LLM_MODEL", "gpt-5-mini"),
-    ("SUMMARY_MODEL", "nobody:model"),
-    ("EXTRACTION_MODEL", "openai:"),
-    ("LLM_CONTEXT_SIZE", "12"),
-    ("LLM_TIMEOUT", "0"),
-    ("OPENAI_BASE_URL", "http://localhost:99999/v1"),
-    ("ANTHROPIC_BASE_URL", "ftp://x"),
-    ("GOOGLE_BASE_URL", "http://"),
-    ("EMBEDDING_MODEL", "text-embedding-3-small"),
-    ("RERANK_URL", "rerank"),
-    ("TIMEZONE", "Mars/Olympus"),
-    ("HTTP_PORT", "-1"),
-    ("LOG_LEVEL", "LOUD"),
-    ("WORKER_CONCURRENCY", "0"),
-    ("SHUTDOWN_TIMEOUT", "-1"),
+    ("TELEGRAM_BOT_TOKEN", "no-colon"), ("TELEGRAM_API_BASE", "api.telegram.org"),
+    ("TELEGRAM_WEBHOOK_SECRET", "with space"), ("TELEGRAM_RATE_LIMIT", "0"),
+    ("ALLOWED_USER_IDS", "@anna,@boris"), ("ADMIN_USER_IDS", "1001,boss"),
+    ("DATABASE_URL", "mysql://u:p@h/db"), ("PG_PORT", "70000"), ("PG_POOL_MIN", "0"),
+    ("PG_POOL_MAX", "many"), ("LLM_MODEL", "gpt-5-mini"), ("SUMMARY_MODEL", "nobody:model"),
+    ("EXTRACTION_MODEL", "openai:"), ("LLM_CONTEXT_SIZE", "12"), ("LLM_TIMEOUT", "0"),
+    ("OPENAI_BASE_URL", "http://localhost:99999/v1"), ("ANTHROPIC_BASE_URL", "ftp://x"),
+    ("GOOGLE_BASE_URL", "http://"), ("EMBEDDING_MODEL", "text-embedding-3-small"),
+    ("RERANK_URL", "rerank"), ("TIMEZONE", "Mars/Olympus"), ("HTTP_PORT", "-1"),
+    ("LOG_LEVEL", "LOUD"), ("WORKER_CONCURRENCY", "0"), ("SHUTDOWN_TIMEOUT", "-1"),
     ("CONSOLE_FALLBACK", "maybe"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "value"), BAD)
@@ -81,15 +66,10 @@ def test_a_webhook_needs_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     assert settings.telegram_webhook_url == hook
 
 
-@pytest.mark.parametrize(
-    ("address", "is_taken"),
-    [
-        ("https://bot.example.org/hook", True),
-        ("http://localhost:8080/hook", True),
-        ("http://[::1]:8080/hook", True),
-        ("http://bot.example.org/hook", False),
-    ],
-)
+@pytest.mark.parametrize(("address", "is_taken"), [
+    ("https://bot.example.org/hook", True), ("http://localhost:8080/hook", True),
+    ("http://[::1]:8080/hook", True), ("http://bot.example.org/hook", False),
+])  # fmt: skip
 def test_a_webhook_is_https_unless_it_is_on_this_machine(
     monkeypatch: pytest.MonkeyPatch, address: str, is_taken: bool
 ) -> None:

@@ -255,16 +255,12 @@ async def test_sent_messages_are_recorded_with_their_edits(fake: FakeTelegram, b
     assert message.deleted
 
 
-@pytest.mark.parametrize(
-    ("text", "entity", "error"),
-    [
-        (" ", None, "message text is empty"),
-        ("😀" * 2049, None, "message is too long"),
-        ("😀ab", (2, 3), "can't parse entities: entity ends after the end"),
-        ("😀ab", (1, 2), "can't parse entities: entity begins in the middle"),
-        ("a😀b", (0, 2), "can't parse entities: entity ends in the middle"),
-    ],
-)
+@pytest.mark.parametrize(("text", "entity", "error"), [
+    (" ", None, "message text is empty"), ("😀" * 2049, None, "message is too long"),
+    ("😀ab", (2, 3), "can't parse entities: entity ends after the end"),
+    ("😀ab", (1, 2), "can't parse entities: entity begins in the middle"),
+    ("a😀b", (0, 2), "can't parse entities: entity ends in the middle"),
+])  # fmt: skip
 async def test_telegram_s_checks_of_text_and_entities_hold(
     bot: Bot, text: str, entity: tuple[int, int] | None, error: str
 ) -> None:

@@ -83,25 +83,21 @@ def known(text: str, relation: str = "other", subject: str = "user", value: str 
     return Fact(text=text, relation=relation, subject=subject, object=value)
 
 
-@pytest.mark.parametrize(
-    ("new", "old"),
-    [
-        (known("Разлюбила чай"), known("Я люблю чай")),
-        (known("Люблю чай"), known("Не люблю чай")),
-        (known("I can't stand coffee anymore"), known("I love coffee")),
-        (known("Бросил курить"), known("Я курю")),
-        (known("Більше не п'ю каву"), known("П'ю каву щоранку")),
-        (known("I don't have a dog anymore"), known("I have a dog named Rex")),
-        (known("Мы с Игорем развелись"), known("Я замужем за Игорем", "married_to")),
-        (known("Уволилась"), known("Работаю поваром", "works_as")),
-        (known("I quit my job"), known("I work at Google", "works_at", value="Google")),
-        (known("Продал машину"), known("Езжу на Тойоте", "car", value="Тойота")),
-        (known("Мурзик умер", subject="Мурзик"), known("У меня есть кот Мурзик", "has_pet")),
-        (known("Отвечай подробно", "wish"), known("Отвечай коротко", "wish")),
-        (known("We broke up"), known("I'm dating Sam", "partner", value="Sam")),
-        (known("Я звільнилася"), known("Працюю вчителькою", "works_as")),
-    ],
-)
+@pytest.mark.parametrize(("new", "old"), [
+    (known("Разлюбила чай"), known("Я люблю чай")), (known("Люблю чай"), known("Не люблю чай")),
+    (known("I can't stand coffee anymore"), known("I love coffee")),
+    (known("Бросил курить"), known("Я курю")),
+    (known("Більше не п'ю каву"), known("П'ю каву щоранку")),
+    (known("I don't have a dog anymore"), known("I have a dog named Rex")),
+    (known("Мы с Игорем развелись"), known("Я замужем за Игорем", "married_to")),
+    (known("Уволилась"), known("Работаю поваром", "works_as")),
+    (known("I quit my job"), known("I work at Google", "works_at", value="Google")),
+    (known("Продал машину"), known("Езжу на Тойоте", "car", value="Тойота")),
+    (known("Мурзик умер", subject="Мурзик"), known("У меня есть кот Мурзик", "has_pet")),
+    (known("Отвечай подробно", "wish"), known("Отвечай коротко", "wish")),
+    (known("We broke up"), known("I'm dating Sam", "partner", value="Sam")),
+    (known("Я звільнилася"), known("Працюю вчителькою", "works_as")),
+])  # fmt: skip
 def test_a_statement_ends_or_denies_what_was_said_before(new: Fact, old: Fact) -> None:
     assert replaces(new, old)
 

@@ -293,15 +293,10 @@ def test_nobody_s_facts_answer_for_another(question: str, told: str, others: str
 OLD = {"text": "Я живу в Омске", "holds": False}
 
 
-@pytest.mark.parametrize(
-    ("question", "quoted"),
-    [
-        ("Где я живу?", ["[2]"]),
-        ("Где я жил раньше?", ["[2]", "[1]"]),
-        ("Де я жив раніше?", ["[2]", "[1]"]),
-        ("Where did I live before?", ["[2]", "[1]"]),
-    ],
-)
+@pytest.mark.parametrize(("question", "quoted"), [
+    ("Где я живу?", ["[2]"]), ("Где я жил раньше?", ["[2]", "[1]"]),
+    ("Де я жив раніше?", ["[2]", "[1]"]), ("Where did I live before?", ["[2]", "[1]"]),
+])  # fmt: skip
 def test_what_held_earlier_stands_below_and_only_when_it_is_asked_for(
     question: str, quoted: list[str]
 ) -> None:
@@ -327,16 +322,11 @@ def test_an_overview_lists_all_that_holds(kind: str) -> None:
     assert reply(prompt("Что ты обо мне знаешь?", nothing)) == UNKNOWN_RU
 
 
-@pytest.mark.parametrize(
-    "nothing",
-    [
-        found(),
-        result("not json", "search_memory"),
-        result("[1, 2]", "search_memory"),
-        result({"memories": None}, "search_memory"),
-        result("The tool failed.", "search_memory", failed=True),
-    ],
-)
+@pytest.mark.parametrize("nothing", [
+    found(), result("not json", "search_memory"), result("[1, 2]", "search_memory"),
+    result({"memories": None}, "search_memory"),
+    result("The tool failed.", "search_memory", failed=True),
+])  # fmt: skip
 def test_without_anything_found_it_says_that_it_does_not_know(nothing: ToolMessage) -> None:
     assert reply(prompt("Где кот?", nothing)) == UNKNOWN_RU
 
@@ -428,21 +418,12 @@ def new(text: str) -> list[dict[str, str]]:
     return [{"uid": "msg-7", "role": "user", "text": text}]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (
-            "Меня зовут Анна",
-            fact("Меня зовут Анна", importance=10, relation="name", object="Анна"),
-        ),
-        (
-            "Мене звати Олена",
-            fact("Мене звати Олена", importance=10, relation="name", object="Олена"),
-        ),
-        ("My name is Ann", fact("My name is Ann", importance=10, relation="name", object="Ann")),
-        ("Париж — столица Франции", fact("Париж — столица Франции", importance=5)),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    ("Меня зовут Анна", fact("Меня зовут Анна", importance=10, relation="name", object="Анна")),
+    ("Мене звати Олена", fact("Мене звати Олена", importance=10, relation="name", object="Олена")),
+    ("My name is Ann", fact("My name is Ann", importance=10, relation="name", object="Ann")),
+    ("Париж — столица Франции", fact("Париж — столица Франции", importance=5)),
+])  # fmt: skip
 def test_a_message_that_tells_something_is_understood_as_teaching(
     text: str, expected: Fact
 ) -> None:
@@ -500,21 +481,15 @@ def test_nothing_is_extracted_from_requests_nor_beside_what_was_cut_out() -> Non
     ]
 
 
-@pytest.mark.parametrize(
-    ("new", "known", "contradict"),
-    [
-        ("Я живу в Томске", "Я живу в Омске", True),
-        ("Я живу у Львові", "Я мешкаю в Києві", True),
-        ("I live in Leeds", "I live in York", True),
-        ("мой любимый цвет — синий", "Мой любимый цвет — красный", True),
-        ("Я живу в Омске", "я живу в омске", False),
-        ("Я люблю чай", "Я люблю кофе", False),
-        ("У меня есть сын Пётр", "У меня есть сын Иван", False),
-        ("Моего брата зовут Олег", "Меня зовут Анна", False),
-        ("Мой брат живёт в Туле", "Я живу в Омске", False),
-        ("бла", "бла-бла", False),
-    ],
-)
+@pytest.mark.parametrize(("new", "known", "contradict"), [
+    ("Я живу в Томске", "Я живу в Омске", True), ("Я живу у Львові", "Я мешкаю в Києві", True),
+    ("I live in Leeds", "I live in York", True),
+    ("мой любимый цвет — синий", "Мой любимый цвет — красный", True),
+    ("Я живу в Омске", "я живу в омске", False), ("Я люблю чай", "Я люблю кофе", False),
+    ("У меня есть сын Пётр", "У меня есть сын Иван", False),
+    ("Моего брата зовут Олег", "Меня зовут Анна", False),
+    ("Мой брат живёт в Туле", "Я живу в Омске", False), ("бла", "бла-бла", False),
+])  # fmt: skip
 def test_two_values_of_what_has_one_contradict_each_other(
     new: str, known: str, contradict: bool
 ) -> None:
@@ -557,14 +532,10 @@ def test_a_strict_answer_without_anything_that_tells_something_is_unknown() -> N
     assert strictly("Где мой кот?", "Где мой кот?", "Як звати кота") == UNKNOWN
 
 
-@pytest.mark.parametrize(
-    ("language", "texts"),
-    [
-        ("ru", ("Меня зовут Анна", "Я ищу жильё")),
-        ("uk", ("Мене звати Олена", "Шукаю житло")),
-        ("en", ("My name is Ann", "I want a flat")),
-    ],
-)
+@pytest.mark.parametrize(("language", "texts"), [
+    ("ru", ("Меня зовут Анна", "Я ищу жильё")), ("uk", ("Мене звати Олена", "Шукаю житло")),
+    ("en", ("My name is Ann", "I want a flat")),
+])  # fmt: skip
 def test_a_summary_quotes_the_beginnings_of_what_the_user_said(
     language: Language, texts: tuple[str, str]
 ) -> None:
