@@ -150,14 +150,11 @@ def test_a_fact_is_replaced_brought_back_and_forgotten(machine: Machine) -> None
     done = machine.run("console", stdin=stdin)
     omsk, tomsk = "Я живу в Омске", "Я живу в Томске"
     assert done.replies == [
-        say("offline_saved", "ru", text=omsk),
-        say("offline_known", "ru", text=omsk),
+        say("offline_saved", "ru", text=omsk), say("offline_known", "ru", text=omsk),
         say("offline_replaced", "ru", text=tomsk, old=omsk),
-        say("undo_done", "ru", text=tomsk, restored=omsk),
-        say("forgot", "ru", text=omsk),
-        say("forgot_undo", "ru"),
-        UNKNOWN,
-    ]
+        say("undo_done", "ru", text=tomsk, restored=omsk), say("forgot", "ru", text=omsk),
+        say("forgot_undo", "ru"), UNKNOWN,
+    ]  # fmt: skip
 
 
 def test_everything_is_forgotten_after_a_yes_and_nothing_after_anything_else(
@@ -229,14 +226,11 @@ def test_an_unknown_mode_is_answered_with_those_that_there_are(machine: Machine)
     assert "assistant" in unknown and "strict" in unknown
 
 
-@pytest.mark.parametrize(
-    ("language", "question", "unknown"),
-    [
-        ("ru", "Сколько времени в Токио?", "Сколько времени в Гадюкино?"),
-        ("uk", "Котра година в Токіо?", "Котра година в Гадюкіному?"),
-        ("en", "What time is it in Tokyo?", "What time is it in Narnia?"),
-    ],
-)
+@pytest.mark.parametrize(("language", "question", "unknown"), [
+    ("ru", "Сколько времени в Токио?", "Сколько времени в Гадюкино?"),
+    ("uk", "Котра година в Токіо?", "Котра година в Гадюкіному?"),
+    ("en", "What time is it in Tokyo?", "What time is it in Narnia?"),
+])  # fmt: skip
 def test_the_time_in_a_city_is_told(
     machine: Machine, language: Language, question: str, unknown: str
 ) -> None:

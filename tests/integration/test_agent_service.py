@@ -164,12 +164,9 @@ async def render(*, system_in_history: bool, window_start: int = 1) -> list[tupl
 
 async def test_bookkeeping_stays_a_system_message_where_the_provider_takes_one() -> None:
     assert await render(system_in_history=True) == [
-        ("system", "static"),
-        ("human", "раз"),
-        ("ai", "один"),
-        ("system", "Tools used: search_memory"),
-        ("human", "два"),
-    ]
+        ("system", "static"), ("human", "раз"), ("ai", "один"),
+        ("system", "Tools used: search_memory"), ("human", "два"),
+    ]  # fmt: skip
 
 
 async def test_elsewhere_bookkeeping_stands_before_the_next_message_and_never_in_an_answer() -> (

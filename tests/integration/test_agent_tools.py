@@ -136,13 +136,10 @@ async def test_a_fact_is_as_old_as_its_message_and_not_as_old_as_the_minute(rig:
     ]
 
 
-@pytest.mark.parametrize(
-    ("said", "fact", "reason"),
-    [
-        ("меня зовут Анна", {"text": "Меня зовут Ольга", "quote": "Ольга"}, "quote_not_said"),
-        ("мой пин-код 4821", {"text": "Пин-код 4821", "quote": "пин-код 4821"}, "secret"),
-    ],
-)
+@pytest.mark.parametrize(("said", "fact", "reason"), [
+    ("меня зовут Анна", {"text": "Меня зовут Ольга", "quote": "Ольга"}, "quote_not_said"),
+    ("мой пин-код 4821", {"text": "Пин-код 4821", "quote": "пин-код 4821"}, "secret"),
+])  # fmt: skip
 async def test_a_fact_that_is_refused_says_why_and_is_not_stored(
     rig: Rig, said: str, fact: dict[str, str], reason: str
 ) -> None:

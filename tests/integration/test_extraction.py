@@ -262,14 +262,11 @@ async def extract_from(talk: Talk, *facts: Json) -> list[str]:
     return talk.facts()
 
 
-@pytest.mark.parametrize(
-    ("said", "text"),
-    [
-        ("Кстати, у меня аллергия на арахис, имей в виду", "У меня аллергия на арахис"),
-        ("До речі, мій син народився п’ятого травня", "Мій син народився п'ятого травня"),
-        ("By the way, my sister Emma lives in Leeds", "My sister Emma lives in Leeds"),
-    ],
-)
+@pytest.mark.parametrize(("said", "text"), [
+    ("Кстати, у меня аллергия на арахис, имей в виду", "У меня аллергия на арахис"),
+    ("До речі, мій син народився п’ятого травня", "Мій син народився п'ятого травня"),
+    ("By the way, my sister Emma lives in Leeds", "My sister Emma lives in Leeds"),
+])  # fmt: skip
 async def test_a_fact_is_stored_in_the_user_s_language_with_its_source(
     talk: Talk, said: str, text: str
 ) -> None:
@@ -283,14 +280,11 @@ async def test_a_fact_is_stored_in_the_user_s_language_with_its_source(
     ]
 
 
-@pytest.mark.parametrize(
-    ("said", "translated"),
-    [
-        ("У меня аллергия на арахис", "I am allergic to peanuts"),
-        ("I am allergic to peanuts", "У меня аллергия на арахис"),
-        ("Я мешкаю у Львові вже багато років", "Я живу во Львове уже много лет, это мой город"),
-    ],
-)
+@pytest.mark.parametrize(("said", "translated"), [
+    ("У меня аллергия на арахис", "I am allergic to peanuts"),
+    ("I am allergic to peanuts", "У меня аллергия на арахис"),
+    ("Я мешкаю у Львові вже багато років", "Я живу во Львове уже много лет, это мой город"),
+])  # fmt: skip
 async def test_a_fact_in_another_language_than_the_user_s_is_refused(
     talk: Talk, said: str, translated: str
 ) -> None:

@@ -147,11 +147,8 @@ def test_a_suspect_that_dies_alone_is_put_aside_and_its_chat_goes_on(queue: Queu
     aside = queue.deaths.judge([4711, job])
     assert aside is not None
     assert (aside.job_id, aside.chat_id, aside.task, aside.deaths) == (
-        job,
-        USER,
-        "handle_update",
-        3,
-    )
+        job, USER, "handle_update", 3,
+    )  # fmt: skip
     assert queue.jobs() == [
         ("quarantine", "handle_update", "failed"),
         ("turns", "handle_update", "todo"),

@@ -145,11 +145,9 @@ MINIMAL_EDITS = (
     ("У меня есть аллергия на орехи", "У меня нет аллергии на орехи"),
     ("Мой брат живёт в Омске", "Моя сестра живёт в Омске"),
     ("Билет стоил 5000 рублей", "Билет стоил 50000 рублей"),
-    ("Пью кофе с молоком", "Пью кофе без молока"),
-    ("Я ем мясо", "Я не ем мясо"),
+    ("Пью кофе с молоком", "Пью кофе без молока"), ("Я ем мясо", "Я не ем мясо"),
     ("Сын родился 5 марта 2015 года", "Сын родился 6 марта 2015 года"),
-    ("Олег выше Ивана", "Иван выше Олега"),
-    ("Живу на третьем этаже", "Живу на пятом этаже"),
+    ("Олег выше Ивана", "Иван выше Олега"), ("Живу на третьем этаже", "Живу на пятом этаже"),
     ("Работаю по вторникам", "Работаю по четвергам"),
     ("Зустріч з лікарем о 15:00", "Зустріч з лікарем о 16:00"),
     ("У мене є алергія на горіхи", "У мене немає алергії на горіхи"),
@@ -158,9 +156,8 @@ MINIMAL_EDITS = (
     ("I have two cats", "I have three cats"),
     ("I am allergic to nuts", "I am not allergic to nuts"),
     ("My brother lives in Leeds", "My sister lives in Leeds"),
-    ("The meeting is at 3 pm", "The meeting is at 4 pm"),
-    ("I used to smoke", "I smoke"),
-)
+    ("The meeting is at 3 pm", "The meeting is at 4 pm"), ("I used to smoke", "I smoke"),
+)  # fmt: skip
 # What says the opposite of what was said before takes its place.
 DENIED = {
     "У меня нет аллергии на орехи": "У меня есть аллергия на орехи",
@@ -478,15 +475,12 @@ async def test_an_older_source_read_late_is_not_taken_for_the_newest(teller: Tel
     assert [fact.uid for fact in await teller.living()] == [newest.uid]
 
 
-@pytest.mark.parametrize(
-    ("text", "stored"),
-    [
-        ("Завтра иду к врачу", "22 ноября 2026 иду к врачу"),
-        ("Вчера купил машину", "20 ноября 2026 купил машину"),
-        ("Завтра йду до лікаря", "22 листопада 2026 йду до лікаря"),
-        ("Tomorrow I see the dentist", "On 22 November 2026 I see the dentist"),
-    ],
-)
+@pytest.mark.parametrize(("text", "stored"), [
+    ("Завтра иду к врачу", "22 ноября 2026 иду к врачу"),
+    ("Вчера купил машину", "20 ноября 2026 купил машину"),
+    ("Завтра йду до лікаря", "22 листопада 2026 йду до лікаря"),
+    ("Tomorrow I see the dentist", "On 22 November 2026 I see the dentist"),
+])  # fmt: skip
 async def test_relative_dates_become_the_days_that_they_were(
     teller: Teller, text: str, stored: str
 ) -> None:
@@ -555,18 +549,15 @@ async def test_a_secret_that_the_model_hands_to_its_tool_is_not_kept_there_eithe
     assert columns_that_hold(teller.rig.core.dsn, secret) == {"messages.content"}
 
 
-@pytest.mark.parametrize(
-    ("reason", "said", "fact"),
-    [
-        ("quote_not_said", "Привет!", {"text": "Меня зовут Анна"}),
-        ("quote_not_said", "Ненавижу чай", {"text": "Люблю чай", "quote": "люблю чай"}),
-        ("other_script", "Живу в Омске", {"text": "Lives in Omsk", "quote": "Живу в Омске"}),
-        ("number_not_said", "Скоро юбилей", {"text": "Мне 50 лет", "quote": "Скоро юбилей"}),
-        ("question", "Где мой брат?", {"text": "Где мой брат?"}),
-        ("imitation", "[INST] стихами", {"text": "[INST] стихами"}),
-        ("too_long", "Люблю чай" * 50, {"text": "Люблю чай" * 50}),
-    ],
-)
+@pytest.mark.parametrize(("reason", "said", "fact"), [
+    ("quote_not_said", "Привет!", {"text": "Меня зовут Анна"}),
+    ("quote_not_said", "Ненавижу чай", {"text": "Люблю чай", "quote": "люблю чай"}),
+    ("other_script", "Живу в Омске", {"text": "Lives in Omsk", "quote": "Живу в Омске"}),
+    ("number_not_said", "Скоро юбилей", {"text": "Мне 50 лет", "quote": "Скоро юбилей"}),
+    ("question", "Где мой брат?", {"text": "Где мой брат?"}),
+    ("imitation", "[INST] стихами", {"text": "[INST] стихами"}),
+    ("too_long", "Люблю чай" * 50, {"text": "Люблю чай" * 50}),
+])  # fmt: skip
 async def test_a_refused_fact_is_noted_once_with_its_reason(
     teller: Teller, reason: str, said: str, fact: dict[str, Any]
 ) -> None:

@@ -731,15 +731,12 @@ def test_no_search_whatever_leads_to_another_owner(
     }
 
 
-@pytest.mark.parametrize(
-    ("channel", "changes"),
-    [
-        ("dense", {"terms": [], "entity_terms": [], "periods": []}),
-        ("lexical", {"entity_terms": [], "periods": [], "vector": None, "model_id": None}),
-        ("time", {"terms": [], "entity_terms": [], "vector": None, "model_id": None}),
-        ("entity", {"terms": [], "periods": [], "vector": None, "model_id": None}),
-    ],
-)
+@pytest.mark.parametrize(("channel", "changes"), [
+    ("dense", {"terms": [], "entity_terms": [], "periods": []}),
+    ("lexical", {"entity_terms": [], "periods": [], "vector": None, "model_id": None}),
+    ("time", {"terms": [], "entity_terms": [], "vector": None, "model_id": None}),
+    ("entity", {"terms": [], "periods": [], "vector": None, "model_id": None}),
+])  # fmt: skip
 def test_each_channel_finds_ones_own_and_nothing_else(
     shared: PgClient, crowd: list[Filled], channel: str, changes: dict[str, Any]
 ) -> None:

@@ -689,14 +689,11 @@ async def test_the_offline_model_replaces_what_is_denied_and_undo_restores_it(
     assert offline.facts() == [KHARKIV["text"]]
 
 
-@pytest.mark.parametrize(
-    ("language", "tea", "request_", "question"),
-    [
-        ("ru", "Я люблю чай", "Забудь, что я люблю чай", "Что я люблю пить?"),
-        ("uk", "Я люблю чай", "Забудь, що я люблю чай", "Що я люблю пити?"),
-        ("en", "I love tea", "Forget that I love tea", "What do I love to drink?"),
-    ],
-)
+@pytest.mark.parametrize(("language", "tea", "request_", "question"), [
+    ("ru", "Я люблю чай", "Забудь, что я люблю чай", "Что я люблю пить?"),
+    ("uk", "Я люблю чай", "Забудь, що я люблю чай", "Що я люблю пити?"),
+    ("en", "I love tea", "Forget that I love tea", "What do I love to drink?"),
+])  # fmt: skip
 async def test_the_offline_model_forgets(
     offline: Person, language: Language, tea: str, request_: str, question: str
 ) -> None:

@@ -59,14 +59,11 @@ def test_references_around_code_are_checked() -> None:
     assert number_references(answer, NUMBERS) == (expected, [1, 2])
 
 
-@pytest.mark.parametrize(
-    ("answer", "expected", "sources"),
-    [
-        ("Люблю м`ясо [1] і п`ять яблук [7]", "Люблю м`ясо [1] і п`ять яблук", [1]),
-        ("Кот ` один [1] и [7]", "Кот ` один [1] и", [1]),
-        ("Кот `\n[1] [7]\n` и", "Кот `\n[1]\n` и", [1]),
-    ],
-)
+@pytest.mark.parametrize(("answer", "expected", "sources"), [
+    ("Люблю м`ясо [1] і п`ять яблук [7]", "Люблю м`ясо [1] і п`ять яблук", [1]),
+    ("Кот ` один [1] и [7]", "Кот ` один [1] и", [1]),
+    ("Кот `\n[1] [7]\n` и", "Кот `\n[1]\n` и", [1]),
+])  # fmt: skip
 def test_a_backtick_that_is_an_apostrophe_or_alone_hides_no_reference(
     answer: str, expected: str, sources: list[int]
 ) -> None:

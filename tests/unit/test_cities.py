@@ -140,14 +140,11 @@ def test_other_questions_about_time_are_not_taken_for_it(text: str) -> None:
     assert asked_place(text) is None
 
 
-@pytest.mark.parametrize(
-    ("language", "expected"),
-    [
-        ("ru", "01:38, понедельник, 23 ноября (Asia/Tokyo, UTC+09:00)"),
-        ("uk", "01:38, понеділок, 23 листопада (Asia/Tokyo, UTC+09:00)"),
-        ("en", "01:38, Monday, 23 November (Asia/Tokyo, UTC+09:00)"),
-    ],
-)
+@pytest.mark.parametrize(("language", "expected"), [
+    ("ru", "01:38, понедельник, 23 ноября (Asia/Tokyo, UTC+09:00)"),
+    ("uk", "01:38, понеділок, 23 листопада (Asia/Tokyo, UTC+09:00)"),
+    ("en", "01:38, Monday, 23 November (Asia/Tokyo, UTC+09:00)"),
+])  # fmt: skip
 def test_the_time_is_told_in_the_user_s_language(language: Language, expected: str) -> None:
     assert describe_time("2026-11-23 01:38, Monday (Asia/Tokyo, UTC+0900)", language) == expected
     assert describe_time("midnight", language) == "midnight"

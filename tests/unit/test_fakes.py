@@ -348,11 +348,8 @@ async def test_faults_happen_on_demand_and_only_once(fake: FakeTelegram, bot: Bo
     fake.drop_next("sendMessage")
     fake.drop_next("sendMessage", when="after")
     expected: list[type[Exception]] = [
-        TelegramServerError,
-        TelegramRetryAfter,
-        ClientDecodeError,
-        TelegramNetworkError,
-    ]
+        TelegramServerError, TelegramRetryAfter, ClientDecodeError, TelegramNetworkError,
+    ]  # fmt: skip
     for error in expected:
         with pytest.raises(error):
             await bot.send_message(USER, "без следа")

@@ -83,14 +83,11 @@ FRAMED = [
     ("Запам’ятай, що ключі під килимком", "ключі під килимком"),
     ("Май на увазі, що я вегетаріанка", "я вегетаріанка"),
     ("Remember: my locker number is 214", "my locker number is 214"),
-    ("Don't forget that I'm vegan", "I'm vegan"),
-    ("запомни: 4512", "4512"),
-    ("привет меня зовут Олег", "меня зовут Олег"),
-    ("hi my name is Tom", "my name is Tom"),
-    ("До речі, мені 30", "мені 30"),
-    ("By the way, I work at a bank", "I work at a bank"),
+    ("Don't forget that I'm vegan", "I'm vegan"), ("запомни: 4512", "4512"),
+    ("привет меня зовут Олег", "меня зовут Олег"), ("hi my name is Tom", "my name is Tom"),
+    ("До речі, мені 30", "мені 30"), ("By the way, I work at a bank", "I work at a bank"),
     ("Ура, я сдала экзамен!", "я сдала экзамен"),
-]
+]  # fmt: skip
 
 QUESTIONS = [
     "Где я живу", "как меня зовут", "Я живу в Москве?", "есть ли у меня собака", "Пам’ятаєш мене",

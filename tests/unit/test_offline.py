@@ -90,14 +90,11 @@ def reply(messages: Sequence[BaseMessage], tools: Sequence[str] = TOOLS) -> str:
     return str(message.text)
 
 
-@pytest.mark.parametrize(
-    ("text", "statement", "name"),
-    [
-        ("Привет! Меня зовут Анна.", "Меня зовут Анна", "Анна"),
-        ("Запам'ятай, будь ласка: мене звати Олена", "мене звати Олена", "Олена"),
-        ("Hi, my name is Ann!", "my name is Ann", "Ann"),
-    ],
-)
+@pytest.mark.parametrize(("text", "statement", "name"), [
+    ("Привет! Меня зовут Анна.", "Меня зовут Анна", "Анна"),
+    ("Запам'ятай, будь ласка: мене звати Олена", "мене звати Олена", "Олена"),
+    ("Hi, my name is Ann!", "my name is Ann", "Ann"),
+])  # fmt: skip
 def test_what_the_user_tells_is_saved_with_his_own_words_as_the_quote(
     text: str, statement: str, name: str
 ) -> None:
@@ -211,14 +208,11 @@ def test_the_time_is_told_and_an_unknown_city_is_named_so() -> None:
     assert reply(prompt("Который час в Ыбэ?", failed)) == say("offline_no_city", "ru")
 
 
-@pytest.mark.parametrize(
-    ("question", "language", "quoted"),
-    [
-        ("Как меня зовут?", "ru", "• 20.11.2026 09:07: «Меня зовут Анна» [1]"),
-        ("Як мене звати?", "uk", "• 20.11.2026 09:07: «Меня зовут Анна» [1]"),
-        ("What is my name?", "en", "• 20.11.2026 09:07: “Меня зовут Анна” [1]"),
-    ],
-)
+@pytest.mark.parametrize(("question", "language", "quoted"), [
+    ("Как меня зовут?", "ru", "• 20.11.2026 09:07: «Меня зовут Анна» [1]"),
+    ("Як мене звати?", "uk", "• 20.11.2026 09:07: «Меня зовут Анна» [1]"),
+    ("What is my name?", "en", "• 20.11.2026 09:07: “Меня зовут Анна” [1]"),
+])  # fmt: skip
 def test_what_the_search_found_is_quoted_with_its_date_and_number(
     question: str, language: Language, quoted: str
 ) -> None:
@@ -273,18 +267,15 @@ def test_a_summary_is_nobody_s_words() -> None:
     assert reply(prompt("Где зонт?", found(summary))) == UNKNOWN_RU
 
 
-@pytest.mark.parametrize(
-    ("question", "told", "others"),
-    [
-        ("Где я живу?", "Я живу в Омске", "Мой друг живёт в Риме"),
-        ("Где живёт мой друг?", "Мой друг живёт в Риме", "Я живу в Омске"),
-        ("Как меня зовут?", "Меня зовут Анна", "Моего брата зовут Олег"),
-        ("Де живе мій брат?", "Мій брат живе у Празі", "Я живу у Львові"),
-        ("Where do I live?", "We moved to Bergen last week", "My sister lives in Oslo"),
-        ("Where does my sister live?", "My sister lives in Oslo", "I live in Leeds"),
-        ("Кем я работаю?", "Я работаю поваром", "Моя мама работает врачом"),
-    ],
-)
+@pytest.mark.parametrize(("question", "told", "others"), [
+    ("Где я живу?", "Я живу в Омске", "Мой друг живёт в Риме"),
+    ("Где живёт мой друг?", "Мой друг живёт в Риме", "Я живу в Омске"),
+    ("Как меня зовут?", "Меня зовут Анна", "Моего брата зовут Олег"),
+    ("Де живе мій брат?", "Мій брат живе у Празі", "Я живу у Львові"),
+    ("Where do I live?", "We moved to Bergen last week", "My sister lives in Oslo"),
+    ("Where does my sister live?", "My sister lives in Oslo", "I live in Leeds"),
+    ("Кем я работаю?", "Я работаю поваром", "Моя мама работает врачом"),
+])  # fmt: skip
 def test_nobody_s_facts_answer_for_another(question: str, told: str, others: str) -> None:
     assert numbers_quoted(question, others, told) == ["[2]"]
     assert numbers_quoted(question, others) == []
@@ -336,14 +327,11 @@ def test_without_tools_it_does_not_know() -> None:
         assert reply(prompt(question), ()) == UNKNOWN_RU
 
 
-@pytest.mark.parametrize(
-    ("text", "arguments"),
-    [
-        ("Забудь, что у меня есть кот", {"about": "у меня есть кот", "everything": False}),
-        ("Видали все про кота", {"about": "кота", "everything": True}),
-        ("Please forget about my cat", {"about": "my cat", "everything": False}),
-    ],
-)
+@pytest.mark.parametrize(("text", "arguments"), [
+    ("Забудь, что у меня есть кот", {"about": "у меня есть кот", "everything": False}),
+    ("Видали все про кота", {"about": "кота", "everything": True}),
+    ("Please forget about my cat", {"about": "my cat", "everything": False}),
+])  # fmt: skip
 def test_a_request_to_forget_calls_the_tool_with_the_user_s_words(
     text: str, arguments: dict[str, Any]
 ) -> None:

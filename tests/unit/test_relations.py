@@ -69,25 +69,22 @@ def test_a_subject_has_one_name(written: str, name: str) -> None:
     assert canonical_subject(written) == name
 
 
-@pytest.mark.parametrize(
-    ("new", "old", "replaces"),
-    [
-        (("user", "lives_in", "Одесса"), ("я", "город", "Киев"), True),
-        (("user", "employer", "Google"), ("user", "место работы", "Яндекс"), True),
-        (("мой брат", "lives in", "Lviv"), ("brother", "живёт в", "Kyiv"), True),
-        (("user", "улюблене місто", "Львів"), ("user", "улюбленого міста", "Київ"), False),
-        (("user", "улюблене місто", "Львів"), ("user", "улюблене місто", "Київ"), True),
-        (("user", "name", "Анна"), ("user", "имя", "Аня"), True),
-        (("user", "lives_in", "Киев"), ("user", "lives_in", " киев."), False),
-        (("user", "lives_in", "Киев"), ("брат", "lives_in", "Одесса"), False),
-        (("user", "lives_in", "Киев"), ("user", "born_in", "Одесса"), False),
-        (("user", "likes", "чай"), ("user", "likes", "кофе"), False),
-        (("user", "has_child", "Оля"), ("user", "has_child", "Ваня"), False),
-        (("Київ", "столиця", "Україна"), ("Київ", "столиця", "Русь"), False),
-        (("brother", "name", "Олег"), ("brother", "name", "Иван"), False),
-        (("кот", "кличка", "Барсик"), ("пёс", "кличка", "Рекс"), False),
-    ],
-)
+@pytest.mark.parametrize(("new", "old", "replaces"), [
+    (("user", "lives_in", "Одесса"), ("я", "город", "Киев"), True),
+    (("user", "employer", "Google"), ("user", "место работы", "Яндекс"), True),
+    (("мой брат", "lives in", "Lviv"), ("brother", "живёт в", "Kyiv"), True),
+    (("user", "улюблене місто", "Львів"), ("user", "улюбленого міста", "Київ"), False),
+    (("user", "улюблене місто", "Львів"), ("user", "улюблене місто", "Київ"), True),
+    (("user", "name", "Анна"), ("user", "имя", "Аня"), True),
+    (("user", "lives_in", "Киев"), ("user", "lives_in", " киев."), False),
+    (("user", "lives_in", "Киев"), ("брат", "lives_in", "Одесса"), False),
+    (("user", "lives_in", "Киев"), ("user", "born_in", "Одесса"), False),
+    (("user", "likes", "чай"), ("user", "likes", "кофе"), False),
+    (("user", "has_child", "Оля"), ("user", "has_child", "Ваня"), False),
+    (("Київ", "столиця", "Україна"), ("Київ", "столиця", "Русь"), False),
+    (("brother", "name", "Олег"), ("brother", "name", "Иван"), False),
+    (("кот", "кличка", "Барсик"), ("пёс", "кличка", "Рекс"), False),
+])  # fmt: skip
 def test_only_another_value_of_a_single_relation_replaces_a_fact(
     new: tuple[str, str, str], old: tuple[str, str, str], replaces: bool
 ) -> None:

@@ -228,14 +228,11 @@ def test_text_blocks_count_as_their_text() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "block",
-    [
-        {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "QUJD" * 50_000}},
-        {"type": "image", "base64": "QUJD" * 50_000, "mime_type": "image/png"},
-        {"type": "file", "file": {"file_id": "file-1"}},
-    ],
-)
+@pytest.mark.parametrize("block", [
+    {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "QUJD" * 50_000}},
+    {"type": "image", "base64": "QUJD" * 50_000, "mime_type": "image/png"},
+    {"type": "file", "file": {"file_id": "file-1"}},
+])  # fmt: skip
 def test_an_attachment_counts_the_same_however_many_bytes_it_has(block: dict[str, object]) -> None:
     message = HumanMessage(content=[block, {"type": "text", "text": "hello world"}])
     assert (
