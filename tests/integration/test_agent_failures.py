@@ -14,7 +14,7 @@ from src.storage.owner import Owner
 from src.storage.user_settings_repo import Mode
 from src.texts import LANGUAGES, Language, say
 from tests.fakes.openai_server import Reply
-from tests.integration.agent_rig import USER, Rig, Watcher
+from tests.integration.person import USER, Rig, Watcher
 
 ORIGIN = TelegramOrigin(bot_id=42, chat_id=USER, message_id=7, sender_id=USER)
 

@@ -20,7 +20,7 @@ from src.storage.owner import Owner
 from src.storage.update_repo import NewUpdate
 from src.texts import Language, say
 from tests.fakes.openai_server import ChatRequest, Reply
-from tests.integration.agent_rig import NOON, USER, Rig, Watcher
+from tests.integration.person import NOON, USER, Rig, Watcher
 
 LABEL = "[Текущее время: 2026-11-21 12:05]"
 

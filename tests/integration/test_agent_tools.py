@@ -21,7 +21,7 @@ from src.storage.repositories import Repositories
 from src.storage.tool_result_repo import ToolResultRepository
 from src.texts import Language, say
 from tests.fakes.openai_server import ChatRequest, Reply
-from tests.integration.agent_rig import NOON, USER, Rig, incoming
+from tests.integration.person import NOON, USER, Rig, incoming
 
 TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d, \w+ \(%s, UTC[+-]\d{4}\)"
 

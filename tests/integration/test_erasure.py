@@ -21,8 +21,7 @@ from src.storage.memory_rows import NewMemory, Source
 from src.storage.owner import Owner
 from src.storage.update_repo import NewUpdate, UpdateKind
 from tests.fakes.openai_server import Reply
-from tests.integration.agent_rig import NOON, Rig
-from tests.integration.fact_rig import FAKE_EMBEDDINGS
+from tests.integration.person import FAKE_EMBEDDINGS, NOON, Rig
 from tests.integration.polling import eventually
 from tests.tables import ROWS_OF_OWNER, columns_that_hold, count_death, dump, rows_of
 

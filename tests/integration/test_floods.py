@@ -6,34 +6,24 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from src.jobs.memory_tasks import MemoryTasks
-from src.jobs.workers import build_queue
 from src.llm.prompts.summary import SUMMARY_PROMPT
-from src.storage.pg_client import PgClient
-from tests.integration.agent_rig import USER, open_rig
-from tests.integration.test_memory_jobs import Works, is_extraction, reply
+from tests.integration.person import FAKE_EMBEDDINGS, USER, Rig
+from tests.integration.test_memory_jobs import Works, is_extraction, open_works
+
+pytestmark = pytest.mark.core(embedding_model=FAKE_EMBEDDINGS)
 
 HOUR_LATER = "UPDATE model_usage SET created_at = created_at - interval '1 hour'"
 
 
 @pytest.fixture
-async def works(dsn: str, client: PgClient) -> AsyncIterator[Works]:
-    app = build_queue(dsn)
-    async with (
-        open_rig(dsn, client, embedding_model="openai:fake-embedding") as rig,
-        app.open_async(),
-    ):
-        MemoryTasks(rig.core.memory.turns).register(app)
-        app.periodic_registry.periodic_tasks.clear()
-        rig.model.reply = reply
-        yield Works(rig, app)
+async def works(rig: Rig) -> AsyncIterator[Works]:
+    async with open_works(rig) as opened:
+        yield opened
 
 
 async def flood(works: Works, count: int, *, answered: bool = True) -> None:
     """So many messages of which only the last is answered."""
-    [conversation_id] = {
-        works.rig.core.conversations.get_or_create_conversation(USER) for _ in range(2)
-    }
+    conversation_id = works.rig.conversation()
     works.rig.fill(conversation_id, *[("user", f"сообщение {n}") for n in range(count - 1)])
     if answered:
         await works.turn("последнее")

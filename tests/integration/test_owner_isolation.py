@@ -45,8 +45,7 @@ from src.storage.undo_repo import UndoRepository
 from src.storage.update_repo import NewUpdate, UpdateRepository
 from src.storage.user_settings_repo import UserSettingsRepository
 from tests.conftest import new_client
-from tests.integration.agent_rig import open_rig
-from tests.integration.fact_rig import FAKE_EMBEDDINGS, Teller
+from tests.integration.person import FAKE_EMBEDDINGS, open_rig, teller_of
 from tests.tables import NOBODYS, OF_ALL_TOPICS, ROWS_OF_OWNER, count_death, rows_of, tables
 
 BOT = 555
@@ -751,9 +750,9 @@ def test_each_channel_finds_ones_own_and_nothing_else(
 
 async def test_the_secret_of_another_as_a_question_finds_nothing_of_his(client: PgClient) -> None:
     secret = "Ключ от дачи лежит под серым камнем у калитки"
-    async with open_rig(client.dsn, client, embedding_model=FAKE_EMBEDDINGS) as rig:
+    async with open_rig(client, embedding_model=FAKE_EMBEDDINGS) as rig:
         for theirs, mine in (two_owners("people"), two_owners("topics")):
-            teller, asker = Teller(rig, theirs), Teller(rig, mine)
+            teller, asker = teller_of(rig, theirs), teller_of(rig, mine)
             await teller.tell(secret, subject="дача", object="камень")
             await asker.tell("Ключ от гаража лежит дома", subject="гараж", object="дом")
             await rig.core.memory.turns.index_pending()

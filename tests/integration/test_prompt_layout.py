@@ -23,7 +23,7 @@ from src.storage.owner import Owner
 from src.storage.repositories import Repositories
 from src.storage.tool_result_repo import ToolResultRepository
 from tests.fakes.openai_server import ChatRequest, Reply, text_of
-from tests.integration.agent_rig import USER, Rig, incoming
+from tests.integration.person import USER, Rig, incoming
 
 pytestmark = pytest.mark.core(embedding_model="openai:fake-embedding")
 

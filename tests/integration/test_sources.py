@@ -31,7 +31,7 @@ from tests.fakes.openai_server import Reply
 from tests.fakes.telegram_people import Sender
 from tests.fakes.telegram_server import FakeTelegram
 from tests.fakes.telegram_types import SentMessage
-from tests.integration.agent_rig import Rig, open_rig
+from tests.integration.person import Rig, open_rig
 from tests.integration.polling import build_intake
 
 USER, STRANGER = 2**41 + 7, 2**41 + 8
@@ -132,9 +132,9 @@ class Phone:
 
 @asynccontextmanager
 async def open_phone(
-    dsn: str, client: PgClient, fake: FakeTelegram, bot: Bot, **settings: Any
+    client: PgClient, fake: FakeTelegram, bot: Bot, **settings: Any
 ) -> AsyncIterator[Phone]:
-    async with open_rig(dsn, client, timezone="Europe/Moscow", **settings) as rig:
+    async with open_rig(client, timezone="Europe/Moscow", **settings) as rig:
         delivery = Delivery(bot, never)
         dispatcher = build_dispatcher(
             core=rig.core,
@@ -147,8 +147,8 @@ async def open_phone(
 
 
 @pytest.fixture
-async def phone(dsn: str, client: PgClient, fake: FakeTelegram, bot: Bot) -> AsyncIterator[Phone]:
-    async with open_phone(dsn, client, fake, bot) as opened:
+async def phone(client: PgClient, fake: FakeTelegram, bot: Bot) -> AsyncIterator[Phone]:
+    async with open_phone(client, fake, bot) as opened:
         yield opened
 
 
@@ -605,7 +605,7 @@ async def test_nobody_brings_back_what_others_replaced(phone: Phone) -> None:
 async def test_what_a_person_wrote_is_no_formatting(
     dsn: str, client: PgClient, fake: FakeTelegram, bot: Bot
 ) -> None:
-    async with open_phone(dsn, client, fake, bot, llm_model="offline") as phone:
+    async with open_phone(client, fake, bot, llm_model="offline") as phone:
         await phone.write("Мой файл называется __init__")
         assert phone.last.text == say("offline_saved", "ru", text="Мой файл называется __init__")
         await phone.write("Как называется мой файл?")
@@ -616,7 +616,7 @@ async def test_what_a_person_wrote_is_no_formatting(
 async def test_what_strict_mode_was_taught_is_taken_back_with_one_tap(
     dsn: str, client: PgClient, fake: FakeTelegram, bot: Bot
 ) -> None:
-    async with open_phone(dsn, client, fake, bot, llm_model="offline") as phone:
+    async with open_phone(client, fake, bot, llm_model="offline") as phone:
         await phone.write("/mode strict")
         await phone.write("Я живу в Кракове")
         assert buttons(phone.last) == []
