@@ -157,9 +157,7 @@ def test_a_fact_is_replaced_brought_back_and_forgotten(machine: Machine) -> None
     ]  # fmt: skip
 
 
-def test_everything_is_forgotten_after_a_yes_and_nothing_after_anything_else(
-    machine: Machine,
-) -> None:
+def test_everything_is_forgotten_after_a_yes_and_nothing_after_all_else(machine: Machine) -> None:
     lines = [
         "Меня зовут Анна", "Забудь всё", "нет", "Забудь всё", "Спасибо", "да",
         "Забудь, как меня зовут", "/undo", "Забудь всё", "да", "Как меня зовут?", "/undo",
@@ -175,9 +173,7 @@ def test_everything_is_forgotten_after_a_yes_and_nothing_after_anything_else(
     ]  # fmt: skip
 
 
-def test_a_quote_is_what_was_said_and_the_day_that_it_meant_stands_beside_it(
-    machine: Machine,
-) -> None:
+def test_a_quote_is_what_was_said_and_the_day_it_meant_stands_beside(machine: Machine) -> None:
     said, question = "Завтра я иду к врачу", "Куда я иду?\n"
     machine.run("console", stdin=f"{said}\n")
     tomorrow = format_date(datetime.now(MOSCOW) + timedelta(days=1), "d MMMM y", locale="ru")

@@ -136,9 +136,7 @@ async def test_a_stopped_control_runs_nothing() -> None:
 
 
 @pytest.mark.parametrize("status", [200, 503])
-async def test_new_while_the_model_writes_leaves_nothing_of_the_old_turn(
-    rig: Rig, status: int
-) -> None:
+async def test_new_while_the_model_writes_leaves_no_old_turn(rig: Rig, status: int) -> None:
     gate = asyncio.Event()
     calls = [("current_time", {})]
     rig.model.queue(Reply(tool_calls=calls, gate=gate), Reply(text="поздно", status=status))

@@ -169,9 +169,7 @@ async def test_bookkeeping_stays_a_system_message_where_the_provider_takes_one()
     ]  # fmt: skip
 
 
-async def test_elsewhere_bookkeeping_stands_before_the_next_message_and_never_in_an_answer() -> (
-    None
-):
+async def test_elsewhere_bookkeeping_stands_before_the_next_message_never_in_an_answer() -> None:
     assert await render(system_in_history=False) == [
         ("system", "static"),
         ("human", "раз"),

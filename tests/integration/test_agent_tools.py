@@ -46,7 +46,7 @@ async def test_the_clock_knows_every_zone_and_the_user_s_own(
     assert (answer.text, answer.tools) == ("вот", ("current_time",))
 
 
-async def test_a_zone_that_does_not_exist_goes_back_to_the_model_and_the_turn_succeeds(
+async def test_a_zone_that_does_not_exist_goes_back_to_the_model_the_turn_goes_on(
     rig: Rig,
 ) -> None:
     rig.model.queue(

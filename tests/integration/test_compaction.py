@@ -230,9 +230,7 @@ async def test_between_two_steps_of_the_window_the_shown_summaries_stay(
         await talk.service.compact(talk.id)
 
 
-async def test_a_conversation_that_nobody_compacted_is_caught_up_with_in_a_few_calls(
-    talk: Talk,
-) -> None:
+async def test_a_conversation_that_nobody_compacted_is_caught_up_in_few_calls(talk: Talk) -> None:
     talk.add(400)
     assert await talk.service.compact(talk.id) == 4
     assert_sound(talk)
@@ -285,9 +283,7 @@ class KilledError(Exception):
 
 
 @pytest.mark.parametrize("after", [0, 1])
-async def test_a_death_between_the_reply_and_the_commit_changes_nothing(
-    talk: Talk, after: int
-) -> None:
+async def test_a_death_between_reply_and_commit_changes_nothing(talk: Talk, after: int) -> None:
     talk.add(28)
     caller: Any = DyingCaller(build_caller(talk.core.settings), after=after)
     with pytest.raises(KilledError):

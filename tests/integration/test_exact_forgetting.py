@@ -106,9 +106,7 @@ async def test_a_doubtful_request_destroys_nothing_and_shows_what_is_near(person
     assert person.facts() == ["Я курю", "I play chess"]
 
 
-async def test_of_several_that_fit_none_is_forgotten_before_the_user_says_which(
-    person: Person,
-) -> None:
+async def test_of_several_that_fit_none_is_forgotten_before_one_says_which(person: Person) -> None:
     for name in ("Буран", "Веста"):
         text = f"У меня есть собака {name}"
         await person.say(text, saved(fact(text, relation="has_pet", object=name)))
@@ -177,9 +175,7 @@ async def test_after_ten_minutes_nothing_of_it_is_left_anywhere(person: Person) 
     assert "джаз" not in str(left).lower()
 
 
-async def test_everything_about_somebody_goes_also_what_no_fact_was_made_of(
-    person: Person,
-) -> None:
+async def test_all_about_somebody_goes_also_what_no_fact_was_made_of(person: Person) -> None:
     for text in ("Мой бывший Руслан работает в банке", "Я учусь играть на виолончели"):
         await person.say(text, saved(fact(text)))
     await person.say("Вчера я встретила Руслана в парке. Погода чудесная.", "Как здорово!")
@@ -280,9 +276,7 @@ async def test_going_back_to_an_earlier_value_makes_it_hold_again(person: Person
     assert person.facts() == ["Я живу в Минске"]
 
 
-async def test_a_wish_about_answers_is_always_a_key_fact_and_the_newest_stands(
-    person: Person,
-) -> None:
+async def test_a_wish_about_answers_is_always_a_key_fact_the_newest_stands(person: Person) -> None:
     for text in ("Отвечай мне коротко", "Отвечай мне подробно", "Always use metric units"):
         await person.say(text, saved(fact(text, relation="wish", importance=3)))
     await person.say("Привет")
@@ -290,9 +284,7 @@ async def test_a_wish_about_answers_is_always_a_key_fact_and_the_newest_stands(
     assert "подробно" in facts and "metric" in facts and "коротко" not in facts
 
 
-async def test_forgetting_where_one_lives_forgets_what_was_taken_back_as_well(
-    person: Person,
-) -> None:
+async def test_forgetting_where_one_lives_forgets_what_was_taken_back_too(person: Person) -> None:
     for city in ("Омске", "Томске"):
         text = f"Я живу в {city}"
         await person.say(text, saved(fact(text, relation="lives_in", object=city)))

@@ -297,9 +297,7 @@ async def test_a_quote_that_nobody_said_is_refused(talk: Talk) -> None:
 
 
 @pytest.mark.parametrize("named", ["nothing", "another message", "made up"])
-async def test_a_quote_finds_its_message_whatever_uid_the_model_writes(
-    talk: Talk, named: str
-) -> None:
+async def test_a_quote_finds_its_message_whatever_uid_is_written(talk: Talk, named: str) -> None:
     other = talk.add("Люблю горы")
     message = talk.add("А ещё у меня есть собака Рекс")
     uid: int | str = {"nothing": "", "another message": other, "made up": "msg-999999"}[named]
@@ -533,9 +531,7 @@ async def test_odd_fields_are_put_right_instead_of_losing_the_window(talk: Talk)
     assert rows == [("user_fact", 5, "user")]
 
 
-async def test_a_summary_model_that_is_away_does_not_keep_facts_from_being_read(
-    talk: Talk,
-) -> None:
+async def test_a_summary_model_that_is_away_keeps_no_facts_from_being_read(talk: Talk) -> None:
     message = talk.add("У меня есть дача")
     talk.chat(39)
     talk.model.reply = lambda request: (

@@ -140,9 +140,7 @@ async def test_a_digest_of_more_than_one_job_may_do_comes_back_by_itself(works: 
     assert (covered(works)[1], len(extractions)) == (60, 30), "windows of two, in three jobs"
 
 
-async def test_one_s_flood_does_not_keep_the_others_documents_from_being_embedded(
-    works: Works,
-) -> None:
+async def test_one_s_flood_keeps_no_other_s_documents_from_being_embedded(works: Works) -> None:
     await works.turn("у меня есть кот", USER + 1)
     await works.turn("у меня есть пёс", USER + 2)
     await flood(works, 300)

@@ -96,9 +96,7 @@ def desk(rig: Rig) -> Desk:
 # --- what goes in
 
 
-async def test_the_time_label_is_neither_a_word_nor_embedded_and_the_time_is_kept(
-    desk: Desk,
-) -> None:
+async def test_the_time_label_is_no_word_nor_embedded_and_the_time_is_kept(desk: Desk) -> None:
     message = desk.add("У меня есть собака Рекс")
     await desk.index()
     assert desk.postings() == set(terms("У меня есть собака Рекс"))
@@ -131,9 +129,7 @@ async def test_bookkeeping_is_no_document(desk: Desk) -> None:
     assert desk.unindexed() == 0
 
 
-async def test_messages_of_one_talk_stand_together_and_a_long_silence_parts_them(
-    desk: Desk,
-) -> None:
+async def test_messages_of_a_talk_stand_together_and_a_long_silence_parts_them(desk: Desk) -> None:
     desk.add("один")
     desk.add("два")
     await desk.index_words()
@@ -345,9 +341,7 @@ class FussyEndpoint:
         return await self._embed(texts)
 
 
-async def test_a_text_that_the_endpoint_refuses_keeps_no_other_from_being_embedded(
-    desk: Desk,
-) -> None:
+async def test_a_text_the_endpoint_refuses_keeps_no_other_from_being_embedded(desk: Desk) -> None:
     for number in range(5):
         desk.add(f"номер {number}", said_at=NOON + timedelta(days=number))
     desk.add("😀😀😀 ромашка", said_at=NOON + timedelta(days=10))
@@ -360,9 +354,7 @@ async def test_a_text_that_the_endpoint_refuses_keeps_no_other_from_being_embedd
     assert hit.text == "номер 3" and hit.similarity > 0.9
 
 
-async def test_a_text_that_fails_is_tried_again_after_pauses_that_grow_to_a_day(
-    desk: Desk,
-) -> None:
+async def test_a_text_that_fails_is_tried_again_after_pauses_growing_to_a_day(desk: Desk) -> None:
     """The endpoint returns no number in the vector of one text, and is well otherwise."""
     desk.add("номер один")
     desk.moment += timedelta(days=1)
@@ -394,9 +386,7 @@ async def test_a_text_that_fails_is_tried_again_after_pauses_that_grow_to_a_day(
     assert hit.similarity > 0.5
 
 
-async def test_a_text_that_kills_the_model_is_tried_again_only_by_another_model(
-    desk: Desk,
-) -> None:
+async def test_a_text_that_kills_the_model_is_tried_again_only_by_another(desk: Desk) -> None:
     message = desk.add("яд")
     desk.moment += timedelta(days=1)
     desk.add("номер один")
@@ -776,9 +766,7 @@ def test_what_waits_for_its_vector_is_found_by_an_index_also_during_a_change_of_
     assert found == {1: new, 2: everything}[model]
 
 
-def test_the_plan_that_the_server_keeps_uses_them_too(
-    filled: psycopg2.extensions.connection,
-) -> None:
+def test_the_plan_the_server_keeps_uses_them(filled: psycopg2.extensions.connection) -> None:
     statement = retrieval_repo.SEARCH_PREPARED
     with filled.cursor() as cursor:
         cursor.execute("SET plan_cache_mode = force_generic_plan")

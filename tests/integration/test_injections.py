@@ -211,9 +211,7 @@ def test_the_system_prompt_says_that_quotes_are_data() -> None:
 
 
 @pytest.mark.parametrize("tag", TAGS)
-async def test_tags_of_ours_in_messages_are_no_tags_in_the_history(
-    teller: Person, tag: str
-) -> None:
+async def test_tags_of_ours_in_messages_are_none_in_the_history(teller: Person, tag: str) -> None:
     rig = teller.rig
     imitations = [
         f"<{tag}>", f"</{tag}>", f"< {tag}>", f"<{tag.upper()} x='1'>", f"</ {tag}\n>",

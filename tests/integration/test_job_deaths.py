@@ -96,9 +96,7 @@ def test_a_job_that_died_twice_leaves_for_the_quarantine_and_its_count_stays(que
 
 
 @pytest.mark.parametrize("in_hand", [True, False])
-def test_a_suspect_is_acquitted_when_its_parent_dies_without_it(
-    queue: Queue, in_hand: bool
-) -> None:
+def test_a_suspect_is_acquitted_when_a_parent_dies_alone(queue: Queue, in_hand: bool) -> None:
     """An operator's kills must not keep it from ever being tried."""
     job, other = queue.message(1), queue.message(2, USER + 1)
     queue.die(job, times=2)
@@ -120,9 +118,7 @@ def test_other_processes_keep_a_suspect_whose_parent_died(queue: Queue) -> None:
     assert queue.counts() == {job: 2}
 
 
-def test_jobs_of_a_worker_that_said_good_bye_or_lost_its_database_have_not_died(
-    queue: Queue,
-) -> None:
+def test_jobs_of_a_worker_that_left_or_lost_its_database_have_not_died(queue: Queue) -> None:
     job = queue.message(1)
     queue.take(job, worker=False)
     assert queue.deaths.recover(dead_after=30) == Recovered(jobs=1)

@@ -353,9 +353,7 @@ async def test_jobs_of_a_killed_worker_are_given_back_also_when_others_wait(work
     assert works.unindexed() == 0
 
 
-async def test_in_quarantine_every_message_and_document_is_named_before_its_turn(
-    works: Works,
-) -> None:
+async def test_in_quarantine_each_message_and_document_is_named_beforehand(works: Works) -> None:
     """What was named last is what the process died of."""
     for user in (USER, USER + 1):
         await works.turn("у меня есть кот", user)

@@ -182,9 +182,7 @@ async def test_the_facts_are_fetched_at_the_first_run(
     assert update["fact_added_in_last_run"] is False
 
 
-async def test_a_plain_turn_fetches_the_facts_once(
-    person: Person, counting: CountingMemories
-) -> None:
+async def test_a_turn_fetches_the_facts_once(person: Person, counting: CountingMemories) -> None:
     steps = await run_graph(person, counting, "привет")
     assert nodes(steps) == [
         "init_state", "check_facts", "load_facts", "retrieve_memories", "assistant",
@@ -485,9 +483,7 @@ async def test_the_graph_goes_on_without_the_facts_when_they_cannot_be_fetched(
     assert isinstance(record.exc_info[1], StorageError)
 
 
-async def test_facts_that_are_in_the_prompt_survive_a_failure_to_fetch_them_anew(
-    person: Person,
-) -> None:
+async def test_facts_in_the_prompt_survive_a_failure_to_fetch_them_anew(person: Person) -> None:
     block = SystemMessage("Живу в Омске", name="user_facts")
     messages: list[AnyMessage] = [SystemMessage(SYSTEM_PROMPT), block, HumanMessage("?")]
     state: ConversationState = {
@@ -531,9 +527,7 @@ def asked(person: Person, model: str) -> list[ChatRequest]:
     return [request for request in person.requests if request.model == model]
 
 
-async def test_a_long_talk_is_summarised_and_answered_with_all_that_matters(
-    shared: PgClient,
-) -> None:
+async def test_a_long_talk_is_summarised_and_answered_with_what_matters(shared: PgClient) -> None:
     async with open_forgetful(shared) as person:
         talk = fill(person, 24)
         answer = await person.say("Так как меня зовут?", "Говорили о словах.", "Анна")

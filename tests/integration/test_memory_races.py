@@ -94,9 +94,7 @@ async def test_of_values_that_two_workers_teach_at_once_the_newest_stands_alone(
     assert first.rows(retired) == [(19,)]
 
 
-async def test_two_owners_are_not_kept_waiting_for_each_other(
-    workers: tuple[Person, Person],
-) -> None:
+async def test_two_owners_do_not_wait_for_each_other(workers: tuple[Person, Person]) -> None:
     first, second = workers
     other = replace(second, user=7, told=[])
     with first.client.transaction() as held:
@@ -219,7 +217,7 @@ def test_a_worker_that_comes_second_with_the_same_messages_takes_nothing_out_of_
 QUOTES = 500
 
 
-async def test_a_bot_that_quotes_its_memories_five_hundred_times_adds_none(
+async def test_a_bot_that_quotes_its_memories_hundreds_of_times_adds_none(
     client: PgClient,
 ) -> None:
     client.execute("UPDATE global_settings SET summary_messages = 100")

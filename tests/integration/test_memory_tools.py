@@ -149,9 +149,7 @@ async def test_a_refused_fact_is_told_why_and_leaves_only_its_refusal(
     ) == [(reason, "tool")]
 
 
-async def test_a_quote_of_an_earlier_message_has_that_message_as_its_source(
-    person: Person,
-) -> None:
+async def test_a_quote_of_an_earlier_message_has_that_one_as_its_source(person: Person) -> None:
     await person.say("Завтра у меня экзамен по химии")
     told_at = person.moment
     await person.say("И кот болеет")
@@ -209,9 +207,7 @@ async def test_the_numbers_of_a_search_go_on_after_those_of_the_prompt(person: P
     assert numbers == {CAT["text"]: {1}, DOG["text"]: {2}}
 
 
-async def test_a_search_finds_what_has_left_the_prompt_and_says_when_it_was_said(
-    person: Person,
-) -> None:
+async def test_a_search_finds_what_left_the_prompt_and_says_when_it_was(person: Person) -> None:
     await person.say("Ключи от дачи лежат под ковриком")
     await person.index()
     await person.say("Где ключи?", called("search_memory", query="ключи от дачи"), "Там [1].")
@@ -327,9 +323,7 @@ async def test_what_is_forgotten_is_in_no_prompt_and_no_search_any_more(person: 
     ) == [(0,)]
 
 
-async def test_forgetting_a_fact_takes_all_that_told_it_and_all_that_it_replaced(
-    person: Person,
-) -> None:
+async def test_forgetting_a_fact_takes_what_told_it_and_what_it_replaced(person: Person) -> None:
     await person.say(OMSK["text"], saved(OMSK))
     await person.say(KYIV["text"], saved(KYIV))
     again = f"Да, {KYIV['text'].lower()}"
@@ -361,9 +355,7 @@ async def test_a_message_of_which_no_fact_was_made_can_be_forgotten_too(person: 
     assert await forget(person, "Ключи под ковриком") == ["Ключи под ковриком"]
 
 
-async def test_another_person_s_memories_are_out_of_reach(
-    person: Person, shared: PgClient
-) -> None:
+async def test_another_one_s_memories_are_out_of_reach(person: Person, shared: PgClient) -> None:
     async with open_person(shared) as other:
         await other.say(CAT["text"], saved(CAT), OFF_TOPIC)
         uids = [f"msg-{message}" for message in said(other).values()]
@@ -427,9 +419,7 @@ async def test_a_number_without_a_source_is_dropped(person: Person) -> None:
     ) == [(1, CAT["text"])]
 
 
-async def test_an_answer_of_nothing_but_references_to_nothing_becomes_a_sentence(
-    person: Person,
-) -> None:
+async def test_an_answer_of_only_references_to_nothing_becomes_a_sentence(person: Person) -> None:
     assert (await person.say("?", "[7] [8, 9]")).text == say("empty_answer", "ru")
     assert (await person.say("?", "[7] Привет [8]")).text == "Привет"
 

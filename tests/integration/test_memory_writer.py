@@ -271,9 +271,7 @@ async def test_a_contradiction_that_a_model_found_replaces_the_facts_that_it_nam
     assert await teller.texts() == ["Пью чай", "Снова ем всё подряд"]
 
 
-async def test_a_contradiction_counts_however_far_the_texts_are_from_each_other(
-    teller: Person,
-) -> None:
+async def test_a_contradiction_counts_however_far_the_texts_are_apart(teller: Person) -> None:
     was = await teller.tell("Не ем ничего животного")
     for number in range(8):  # nearer than what is contradicted, which is the farthest of all
         await teller.tell(f"Снова ем всё подряд в кафе {number}")
@@ -370,9 +368,7 @@ async def test_replaying_every_message_after_an_undo_changes_nothing(teller: Per
     assert "Живу в Москве" in await teller.texts()
 
 
-async def test_replaying_another_wording_of_a_replaced_fact_changes_nothing(
-    teller: Person,
-) -> None:
+async def test_replaying_other_words_of_a_replaced_fact_changes_nothing(teller: Person) -> None:
     first = await teller.tell(HABIT)
     assert (await teller.tell(MOVED_HABIT)).kind == "same"
     await teller.tell("Бросила плавать", contradicts=[first.memory_id or 0])
@@ -573,9 +569,7 @@ async def test_a_refused_fact_is_noted_once_with_its_reason(
     assert teller.rows("SELECT count(*) FROM memories") == [(0,)]
 
 
-async def test_beyond_the_limit_the_least_important_go_and_never_the_pinned(
-    client: PgClient,
-) -> None:
+async def test_beyond_the_limit_the_least_important_go_never_the_pinned(client: PgClient) -> None:
     client.execute("UPDATE global_settings SET max_memories_per_user = 3")
     async with open_teller(client, embedding_model=FAKE_EMBEDDINGS) as teller:
         trifle = await teller.tell("Видела радугу", importance=1)
@@ -698,9 +692,7 @@ async def test_a_fact_of_a_message_that_was_erased_meanwhile_is_not_stored(telle
     assert teller.written() == []
 
 
-async def test_a_fact_of_a_message_that_was_forgotten_meanwhile_is_not_stored(
-    teller: Person,
-) -> None:
+async def test_a_fact_of_a_message_forgotten_meanwhile_is_not_stored(teller: Person) -> None:
     said = teller.write("Люблю чай")
     assert await teller.core.memory.memories.forget(ME, [f"msg-{said.message_id}"])
     outcome = await teller.tell("Люблю чай", said=said)

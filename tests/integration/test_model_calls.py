@@ -84,9 +84,7 @@ async def test_a_plain_turn_takes_one_call_whatever_is_remembered(person: Person
     assert purposes(person) == {"answer": 2}
 
 
-async def test_saving_a_fact_takes_the_call_that_asks_for_it_and_the_answer(
-    person: Person,
-) -> None:
+async def test_saving_a_fact_takes_the_call_asking_for_it_and_the_answer(person: Person) -> None:
     await person.say(LESSONS[0], saved(FACTS[0]), "Запомнил.")
     await person.say(LESSONS[1], saved(FACTS[1]), "Запомнил.")
     assert person.model.request_count == 4
@@ -115,17 +113,13 @@ async def test_conflict_candidates_take_one_call_more_for_all_of_them(pupil: Per
     assert purposes(pupil) == {"classify": 3, "extract": 1, "conflicts": 2}
 
 
-async def test_a_fact_that_is_known_word_for_word_needs_no_call_about_conflicts(
-    pupil: Person,
-) -> None:
+async def test_a_fact_known_word_for_word_needs_no_call_about_conflicts(pupil: Person) -> None:
     for _ in range(2):
         await pupil.say(LESSONS[0], taught(FACTS[0]))
     assert forms(pupil.requests) == ["Understanding"] * 2
 
 
-async def test_solving_takes_four_calls_though_the_model_always_wants_to_search(
-    pupil: Person,
-) -> None:
+async def test_solving_takes_four_calls_though_the_model_would_search_on(pupil: Person) -> None:
     for lesson, known in zip(LESSONS, FACTS, strict=True):
         await pupil.say(lesson, taught(known))
     before = len(pupil.requests)
@@ -247,7 +241,7 @@ async def test_compaction_takes_one_call_for_six_messages_that_left_the_window(
     assert calls(person)["summaries"] == purposes(person)["summary"] == folds
 
 
-async def test_turn_by_turn_compaction_takes_less_than_a_call_for_four_messages(
+async def test_turn_by_turn_compaction_takes_under_a_call_per_four_messages(
     person: Person,
 ) -> None:
     person.model.reply = background

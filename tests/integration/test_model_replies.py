@@ -198,9 +198,7 @@ async def test_of_thirty_calls_at_once_eight_run(person: Person) -> None:
 
 
 @pytest.mark.parametrize("arguments", ["не JSON", "[1]", "null", '{"a": ', "[" * 5000, "{}{}"])
-async def test_arguments_that_are_no_object_go_back_to_the_model(
-    person: Person, arguments: str
-) -> None:
+async def test_arguments_that_are_no_object_go_back_to_it(person: Person, arguments: str) -> None:
     odd = streamed(calls=(call("current_time", arguments),))
     assert (await person.say("?", odd, "ладно")).text == "ладно"
     assert results(person.requests[-1]) == [NO_JSON]

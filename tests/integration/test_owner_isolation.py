@@ -647,9 +647,7 @@ def two_owners(kind: str) -> tuple[Owner, Owner]:
         if kind == "people" or name not in CHAT_WIDE
     ],
 )
-def test_nothing_of_another_owner_is_returned_or_changed(
-    shared: PgClient, name: str, kind: str
-) -> None:
+def test_nothing_of_another_is_returned_or_changed(shared: PgClient, name: str, kind: str) -> None:
     owners = two_owners(kind)
     me, them = (fill(shared, owner) for owner in owners)
     left_out = OF_ALL_TOPICS if kind == "topics" else ()
@@ -667,9 +665,7 @@ def test_nothing_of_another_owner_is_returned_or_changed(
     assert not [row for row in links if row.get("reply_to_id") in them.asked]
 
 
-def test_a_document_is_embedded_with_a_message_of_its_own_owner_before_it(
-    shared: PgClient,
-) -> None:
+def test_a_document_is_embedded_with_a_message_of_its_owner_before_it(shared: PgClient) -> None:
     """Positions count per owner, so two owners have documents at the same ones."""
     do = Repositories(shared)
     filled = [fill(shared, owner) for kind in ("people", "topics") for owner in two_owners(kind)]

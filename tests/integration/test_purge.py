@@ -83,9 +83,7 @@ async def test_what_is_forgotten_stays_ten_minutes_and_is_then_nowhere(person: P
     assert purge(person) == 0
 
 
-async def test_a_fact_of_the_same_message_that_stays_keeps_its_own_words_alone(
-    person: Person,
-) -> None:
+async def test_a_fact_of_the_same_message_that_stays_keeps_its_words_alone(person: Person) -> None:
     told = f"Люблю чай. {SECRET}"
     tea = {"text": "Люблю чай", "quote": told, "relation": "likes", "object": "чай"}
     await person.say(told, saved(tea), "Ага")
@@ -105,9 +103,7 @@ def summaries(request: ChatRequest) -> Reply | str:
     return "Говорили о qzwomba." if "qzwomba" in str(request.messages) else "Говорили."
 
 
-async def test_positions_are_not_given_out_again_after_the_newest_messages_went(
-    person: Person,
-) -> None:
+async def test_positions_are_not_given_out_again_after_the_newest_went(person: Person) -> None:
     """Else new messages would count as summarised, and as read for facts."""
     for number in range(18):
         await person.say(f"qzwomba {number}", "ответ")

@@ -135,9 +135,7 @@ async def test_retry_after_is_obeyed(fake: FakeTelegram, bot: Bot, client: PgCli
     assert answered.at - refused.at >= 1
 
 
-async def test_a_hung_get_updates_is_given_up(
-    fake: FakeTelegram, bot: Bot, client: PgClient
-) -> None:
+async def test_a_hung_poll_is_given_up(fake: FakeTelegram, bot: Bot, client: PgClient) -> None:
     fake.hang_next("getUpdates")
     update = await send(fake, "привет")
     quick = PollTiming(**{**vars(QUICK), "poll": 1, "grace": 0})

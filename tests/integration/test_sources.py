@@ -306,9 +306,7 @@ async def test_a_group_that_moved_has_no_message_to_reply_to(
 
 
 @pytest.mark.parametrize("place", [PRIVATE, IN_TOPIC])
-async def test_an_interrupted_delivery_goes_on_with_the_buttons(
-    phone: Phone, place: Sender
-) -> None:
+async def test_an_interrupted_delivery_goes_on_with_buttons(phone: Phone, place: Sender) -> None:
     phone.place = place
     _, cited = await phone.said("Собаку зовут Рекс")
     asked, question = await phone.said("@pomni_test_bot как зовут собаку?")
@@ -476,9 +474,7 @@ async def test_a_press_that_telegram_has_forgotten_is_served_all_the_same(
     assert (phone.last.text == say("source_here", "ru")) is ("source" in data)
 
 
-async def test_the_press_is_answered_even_if_the_reply_fails_and_that_comes_later(
-    phone: Phone,
-) -> None:
+async def test_the_press_is_answered_if_the_reply_fails_and_that_comes_later(phone: Phone) -> None:
     message_id, stored = await phone.said("Собаку зовут Рекс")
     await phone.write("/help")
     phone.fake.fail_next("sendMessage", times=QUICK_RETRIES + 1)
@@ -566,9 +562,7 @@ async def test_a_spent_button_goes_and_the_sources_stay(phone: Phone) -> None:
 
 
 @pytest.mark.parametrize("trouble", ["fail", "drop"])
-async def test_a_spent_button_that_cannot_be_removed_harms_nobody(
-    phone: Phone, trouble: str
-) -> None:
+async def test_a_spent_button_that_has_to_stay_harms_nobody(phone: Phone, trouble: str) -> None:
     answer = await move_twice(phone)
     getattr(phone.fake, f"{trouble}_next")("editMessageReplyMarkup")
     assert await phone.press(undo_data(answer)) == ["done"]
@@ -576,9 +570,7 @@ async def test_a_spent_button_that_cannot_be_removed_harms_nobody(
     assert phone.facts() == ["Я живу в городе Краков"]
 
 
-async def test_a_button_under_a_message_that_telegram_does_not_show_any_more_works(
-    phone: Phone,
-) -> None:
+async def test_a_button_under_a_message_that_telegram_no_longer_shows_works(phone: Phone) -> None:
     data = undo_data(await move_twice(phone))
     query = {
         "id": "77",
@@ -665,9 +657,7 @@ DONE = say("undo_forgot_done", "ru", restored="Я живу в городе Кр�
 
 
 @pytest.mark.parametrize("place", [PRIVATE, IN_TOPIC])
-async def test_what_was_forgotten_is_brought_back_with_one_tap(
-    phone: Phone, place: Sender
-) -> None:
+async def test_what_was_forgotten_is_brought_back_by_a_tap(phone: Phone, place: Sender) -> None:
     phone.place = place
     data = await forget_the_city(phone)
     answer = phone.last
@@ -679,9 +669,7 @@ async def test_what_was_forgotten_is_brought_back_with_one_tap(
     assert phone.facts() == ["Я живу в городе Краков"]
 
 
-async def test_after_ten_minutes_neither_the_button_nor_the_command_brings_it_back(
-    phone: Phone,
-) -> None:
+async def test_after_ten_minutes_neither_button_nor_command_brings_it_back(phone: Phone) -> None:
     data = await forget_the_city(phone)
     make_it_late(phone)
     await phone.press(data)

@@ -176,9 +176,7 @@ async def teach_both_cities(person: Person) -> str:
     return answer.text
 
 
-async def test_the_model_is_shown_the_known_fact_and_the_new_one_takes_its_place(
-    person: Person,
-) -> None:
+async def test_the_model_is_shown_the_known_fact_the_new_takes_its_place(person: Person) -> None:
     reply = await teach_both_cities(person)
     assert reply == say("taught_update", "uk", text=LVIV["text"], old=KHARKIV["text"])
     assert forms(person.requests) == ["Understanding", "Understanding", "Conflicts"]
@@ -406,9 +404,7 @@ async def test_what_the_bot_said_cannot_be_taught_back_by_the_model(person: Pers
     assert person.facts() == [CAPITAL["text"]]
 
 
-async def test_a_plain_statement_of_the_user_is_context_and_a_question_is_not(
-    person: Person,
-) -> None:
+async def test_a_statement_of_the_user_is_context_and_a_question_is_not(person: Person) -> None:
     person.rig.fill(
         person.conversation(),
         ("user", "Яка столиця України, цікаво?"),
@@ -620,9 +616,7 @@ async def test_the_command_switches_the_mode_in_every_language(person: Person) -
         assert now == say(f"mode_is_{mode}", "uk")
 
 
-async def test_the_mode_is_assistant_until_somebody_chooses_and_each_has_his_own(
-    person: Person,
-) -> None:
+async def test_the_mode_is_assistant_until_one_chooses_each_has_his_own(person: Person) -> None:
     commands, other = person.core.commands, person.user - 10**6
     assert await commands.get_mode(person.user) == "assistant"
     await commands.run("mode", person.user, language="uk", argument="strict")
@@ -638,9 +632,7 @@ async def test_a_mode_that_does_not_exist_changes_nothing(person: Person) -> Non
     assert await commands.get_mode(person.user) == "strict"
 
 
-async def test_the_mode_and_what_was_taught_survive_a_restart(
-    person: Person, shared: PgClient
-) -> None:
+async def test_mode_and_what_was_taught_survive_restarts(person: Person, shared: PgClient) -> None:
     await person.core.commands.run("mode", person.user, language="uk", argument="strict")
     await person.say(CAPITAL["text"], taught(CAPITAL))
     settings = Settings(llm_model="offline")
@@ -675,9 +667,7 @@ async def test_the_offline_model_teaches_and_solves(offline: Person) -> None:
     assert unknown.text == say("strict_unknown", "uk") and unknown.sources == ()
 
 
-async def test_the_offline_model_replaces_what_is_denied_and_undo_restores_it(
-    offline: Person,
-) -> None:
+async def test_the_offline_model_replaces_what_is_denied_undo_restores_it(offline: Person) -> None:
     await offline.say(KHARKIV["text"])
     reply = await offline.say(LVIV["text"])
     assert reply.text == say("taught_update", "uk", text=LVIV["text"], old=KHARKIV["text"])

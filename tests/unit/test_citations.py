@@ -92,9 +92,7 @@ def test_numbering_twice_changes_nothing_more(answer: str) -> None:
     ("Київ [msg-7, msg-8].", "Київ.", []), ("Київ [1] [msg-1]", "Київ [1]", [1]),
     ("Київ [msg-01] [msg-1x]", "Київ", []),
 ])  # fmt: skip
-def test_an_id_that_was_shown_becomes_a_number(
-    answer: str, expected: str, sources: list[int]
-) -> None:
+def test_a_shown_id_becomes_a_number(answer: str, expected: str, sources: list[int]) -> None:
     assert number_references(answer, KNOWN) == (expected, sources)
 
 

@@ -41,9 +41,7 @@ def test_a_bad_variable_is_one_line_that_names_it(
     assert "value error" not in line.lower()
 
 
-def test_all_bad_variables_are_named_at_once_each_on_one_line(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_bad_variables_are_named_at_once_each_on_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     bad = dict(BAD, TELEGRAM_WEBHOOK_URL="http://bot.example.org/telegram/webhook")
     found = problems(monkeypatch, **bad)
     assert sorted(line.partition(":")[0] for line in found) == sorted(bad)
@@ -115,9 +113,7 @@ def test_nothing_set_is_a_valid_configuration(monkeypatch: pytest.MonkeyPatch) -
     assert settings.timezone == "Europe/Moscow" and settings.secrets() == []
 
 
-def test_the_environment_wins_over_the_file(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_environment_beats_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     file = tmp_path / ".env"
     file.write_text("TIMEZONE=Asia/Tokyo\nHTTP_PORT=9000\nSOMETHING_ELSE=1\n")
     load(monkeypatch, HTTP_PORT="9001")
@@ -170,9 +166,7 @@ def test_embeddings_are_local_or_from_an_openai_endpoint(
     )
 
 
-def test_embeddings_of_an_endpoint_need_its_key_or_address(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_embeddings_of_an_endpoint_need_key_or_address(monkeypatch: pytest.MonkeyPatch) -> None:
     model = "openai:text-embedding-3-small"
     [line] = problems(monkeypatch, EMBEDDING_MODEL=model)
     assert line.startswith("OPENAI_API_KEY: it is missing while EMBEDDING_MODEL is openai:…")
@@ -186,9 +180,7 @@ def test_a_key_that_two_models_need_is_missed_once(monkeypatch: pytest.MonkeyPat
     assert line.startswith("OPENAI_API_KEY: it is missing while LLM_MODEL is openai:…")
 
 
-def test_a_provider_without_its_package_says_how_to_install_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_provider_without_package_says_how_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "langchain_anthropic", None)  # as if not installed
     [line] = problems(monkeypatch, LLM_MODEL="anthropic:claude", ANTHROPIC_API_KEY="key-key")
     assert line.startswith("LLM_MODEL: anthropic:… needs a package")

@@ -123,9 +123,7 @@ async def test_an_offset_far_in_the_future_confirms_nothing(fake: FakeTelegram, 
     assert len(await bot.get_updates(offset=2_000_000_000)) == 1
 
 
-async def test_a_long_poll_returns_as_soon_as_an_update_comes(
-    fake: FakeTelegram, bot: Bot
-) -> None:
+async def test_a_long_poll_returns_when_an_update_comes(fake: FakeTelegram, bot: Bot) -> None:
     poll = asyncio.create_task(bot.get_updates(timeout=30))
     await fake.wait_polling()
     await fake.send_text(USER, "привет")
@@ -144,9 +142,7 @@ async def test_a_second_poll_ends_the_first_with_409(fake: FakeTelegram, bot: Bo
     assert len(await asyncio.wait_for(second, 2)) == 1
 
 
-async def test_a_poll_of_a_killed_client_leaves_nothing_waiting(
-    fake: FakeTelegram, bot: Bot
-) -> None:
+async def test_a_poll_of_a_killed_client_waits_no_more(fake: FakeTelegram, bot: Bot) -> None:
     poll = asyncio.create_task(bot.get_updates(timeout=30))
     await fake.wait_polling()
     poll.cancel()
@@ -170,9 +166,7 @@ async def test_a_redelivered_update_comes_despite_the_offset(fake: FakeTelegram,
     assert await bot.get_updates(offset=update_id + 1) == []
 
 
-async def test_garbage_comes_once_and_any_update_can_be_pushed(
-    fake: FakeTelegram, bot: Bot
-) -> None:
+async def test_garbage_comes_once_any_update_can_be_pushed(fake: FakeTelegram, bot: Bot) -> None:
     await fake.push_raw({"no_update_id": True})
     with pytest.raises(ClientDecodeError):
         await bot.get_updates()
@@ -373,9 +367,7 @@ async def test_a_hanging_or_late_answer_is_a_timeout_for_the_client(
     assert [message.text for message in fake.sent] == ["поздно"]
 
 
-async def test_state_and_port_survive_a_restart_of_the_listener(
-    fake: FakeTelegram, bot: Bot
-) -> None:
+async def test_state_and_port_survive_a_new_listener(fake: FakeTelegram, bot: Bot) -> None:
     url = fake.url
     await fake.send_text(USER, "подожди")
     await fake.stop()

@@ -124,9 +124,7 @@ def test_the_bounds_themselves_are_allowed() -> None:
     ("Мешкає у Львові, їсть рибу", "Живу во Львове, ем только рыбу", False),
     ("Собаку зовут Ївга", "Собаку зовут Ївга, ей было пять", True),
 ])  # fmt: skip
-def test_a_fact_is_written_in_the_alphabet_of_the_user(
-    text: str, quote: str, passes: bool
-) -> None:
+def test_a_fact_is_written_in_the_user_s_alphabet(text: str, quote: str, passes: bool) -> None:
     assert verdict(text, quote) == (None if passes else "other_script")
 
 

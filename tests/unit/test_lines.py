@@ -126,16 +126,12 @@ def test_what_the_user_says_of_himself_is_told(text: str, relation: str, value: 
 
 
 @pytest.mark.parametrize(("text", "expected"), SEVERAL)
-def test_others_and_several_things_in_one_message_are_told(
-    text: str, expected: list[Triple]
-) -> None:
+def test_others_and_several_things_at_once_are_told(text: str, expected: list[Triple]) -> None:
     assert triples(text) == expected
 
 
 @pytest.mark.parametrize(("message", "text"), FRAMED)
-def test_greetings_and_requests_to_remember_are_no_part_of_what_is_told(
-    message: str, text: str
-) -> None:
+def test_greetings_and_requests_to_remember_are_not_told(message: str, text: str) -> None:
     assert [s.text for s in statements(message)] == [text]
     assert text in message
 
@@ -239,9 +235,7 @@ def test_an_overview_is_asked_for_by_its_kind(text: str, kind: str | None) -> No
     ("Что я говорил о собаке?", False), ("What did I say about Mars?", False),
     ("Где я живу?", False),
 ])  # fmt: skip
-def test_what_was_said_is_asked_for_only_where_nothing_else_is_named(
-    text: str, asks: bool
-) -> None:
+def test_what_was_said_is_asked_for_only_where_nothing_is_named(text: str, asks: bool) -> None:
     assert asks_what_was_said(text) is asks
 
 
@@ -292,9 +286,7 @@ def test_whatever_is_written_what_is_told_are_pieces_of_it(text: str) -> None:
         ("I'm older now", [("other", "I'm older now")]),
     ],
 )  # fmt: skip
-def test_what_a_line_tells_of_its_user_is_told_apart(
-    text: str, facts: list[tuple[str, str]]
-) -> None:
+def test_what_a_line_tells_of_one_is_told_apart(text: str, facts: list[tuple[str, str]]) -> None:
     assert [(fact.relation, fact.object) for fact in statements(text)] == facts
 
 
@@ -327,9 +319,7 @@ def test_orders_and_talk_to_the_bot_tell_nothing(text: str) -> None:
     ("Давай забудем про Олега", "Олега"), ("Забудь навсегда про Макса", "Макса"),
     ("Ты забыл, что я люблю?", None), ("я забыл зонт", None),
 ])  # fmt: skip
-def test_a_request_to_forget_may_be_polite_and_is_never_a_question(
-    text: str, about: str | None
-) -> None:
+def test_a_request_to_forget_may_be_polite_never_a_question(text: str, about: str | None) -> None:
     wanted = forget_request(text)
     assert (wanted.about if wanted else None) == about
 

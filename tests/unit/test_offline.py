@@ -124,9 +124,7 @@ def test_what_is_told_is_saved_and_what_is_asked_besides_is_searched() -> None:
 
 @pytest.mark.parametrize("language", WRITTEN)
 @pytest.mark.parametrize(("outcome", "key"), [("new", "offline_saved"), ("same", "offline_known")])
-def test_what_was_saved_or_known_already_is_told(
-    language: Language, outcome: str, key: str
-) -> None:
+def test_what_was_saved_or_known_is_told(language: Language, outcome: str, key: str) -> None:
     text = {"ru": "Меня зовут Анна", "uk": "Мене звати Олена", "en": "My name is Ann"}[language]
     assert reply(prompt(text, saved(outcome, text))) == say(key, language, text=text)
 
@@ -412,9 +410,7 @@ def new(text: str) -> list[dict[str, str]]:
     ("My name is Ann", fact("My name is Ann", importance=10, relation="name", object="Ann")),
     ("Париж — столица Франции", fact("Париж — столица Франции", importance=5)),
 ])  # fmt: skip
-def test_a_message_that_tells_something_is_understood_as_teaching(
-    text: str, expected: Fact
-) -> None:
+def test_a_message_that_tells_a_thing_is_understood_as_teaching(text: str, expected: Fact) -> None:
     recent = [{"role": "user", "text": "Меня зовут Борис"}, {"role": "assistant", "text": "Ок"}]
     understood = filled(understanding_messages(new(text), recent), Understanding)
     assert understood == Understanding(intent="teach", facts=[expected])

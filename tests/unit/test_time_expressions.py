@@ -289,9 +289,7 @@ def test_no_time_is_asked_for(text: str) -> None:
     ("America/Havana", "2025-03-09", 23), ("America/Havana", "2025-11-02", 25),
 ])  # fmt: skip
 @pytest.mark.parametrize("library", ["pytz", "zoneinfo"])
-def test_a_day_is_as_long_as_its_clocks_make_it(
-    library: str, zone: str, day: str, hours: int
-) -> None:
+def test_a_day_is_as_long_as_clocks_make_it(library: str, zone: str, day: str, hours: int) -> None:
     noon = datetime.combine(day_of(day), datetime.min.time(), tzinfo=UTC) + timedelta(hours=12)
     now = local_time(noon, zone) if library == "pytz" else noon.astimezone(ZoneInfo(zone))
     (period,) = read_time("сегодня", now).periods

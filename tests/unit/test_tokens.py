@@ -75,9 +75,7 @@ COOKBOOK = [
 @pytest.mark.parametrize(
     ("model", "tokens"), [("openai:gpt-4o", 124), ("openai:gpt-4", 129), ("openai:gpt-3.5", 129)]
 )
-def test_the_frames_of_a_prompt_count_as_in_the_cookbook_of_openai(
-    model: str, tokens: int
-) -> None:
+def test_the_frames_of_a_prompt_count_as_in_openai_s_cookbook(model: str, tokens: int) -> None:
     assert Oracle(model).count_messages(COOKBOOK) == tokens
 
 
