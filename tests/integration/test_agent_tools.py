@@ -94,7 +94,7 @@ async def test_a_memory_keeps_its_number_however_often_it_is_found(rig: Rig) -> 
 
 @pytest.mark.parametrize(("limit", "found"), [(-3, 1), (0, 1), (2, 2), (20, 20), (1000, 20)])
 async def test_the_search_returns_one_to_twenty_memories(rig: Rig, limit: int, found: int) -> None:
-    conversation = rig.core.conversations.get_or_create_conversation(USER)
+    conversation = rig.conversation()
     rig.fill(conversation, *[("user", f"у кота {number} котят") for number in range(25)])
     await rig.core.memory.turns.remember_turn(conversation)
     rig.model.queue(Reply(tool_calls=[("search_memory", {"query": "кот", "limit": limit})]), "да")

@@ -82,7 +82,7 @@ async def test_a_flood_that_has_ended_is_digested_without_an_answer_too(works: W
 
 
 async def test_beyond_the_budget_the_rest_waits_and_comes_back(works: Works) -> None:
-    works.rig.client.execute("UPDATE global_settings SET background_calls_per_hour = 4")
+    works.rig.set(background_calls_per_hour=4)
     await flood(works, 1000)
     works.skip_pauses()
     await works.work()
@@ -119,7 +119,7 @@ def covered_by_flooder(works: Works) -> tuple[int, int]:
 
 
 async def test_the_budget_of_one_owner_is_not_another_s(works: Works) -> None:
-    works.rig.client.execute("UPDATE global_settings SET background_calls_per_hour = 1")
+    works.rig.set(background_calls_per_hour=1)
     for user in (USER, USER + 1):
         for number in range(10):
             await works.turn(f"реплика {number}", user)
@@ -130,9 +130,7 @@ async def test_the_budget_of_one_owner_is_not_another_s(works: Works) -> None:
 
 
 async def test_a_digest_of_more_than_one_job_may_do_comes_back_by_itself(works: Works) -> None:
-    works.rig.client.execute(
-        "UPDATE global_settings SET memory_extraction_window = 2, summary_messages = 100"
-    )
+    works.rig.set(memory_extraction_window=2, summary_messages=100)
     await flood(works, 59)
     works.skip_pauses()
     await works.work()

@@ -22,7 +22,7 @@ from src.llm.prompts.time_label import strip_time_label
 from src.memory.overviews import read_overview
 from src.storage.pg_client import PgClient, storable
 from tests.fakes.openai_server import ChatRequest, Reply, text_of
-from tests.integration.person import FAKE_EMBEDDINGS, ME, NOON, USER, Person, incoming, open_teller
+from tests.integration.person import FAKE_EMBEDDINGS, ME, NOON, Person, incoming, open_teller
 from tests.unit.injections import BENIGN, INJECTIONS, STRUCTURES
 
 TAGS = ("memories", "key_facts", "history_summary", "context", "messages", "conversation")
@@ -155,7 +155,7 @@ async def test_a_model_that_obeys_stores_nothing_by_tool_by_teaching_or_by_extra
     rig.model.reply = lambda _request: Reply(
         text="кратко", tool_calls=[("ExtractedFacts", {"facts": proposed})], chunk_size=100_000
     )
-    conversation = rig.core.conversations.get_or_create_conversation(USER)
+    conversation = rig.conversation()
     for text in texts:
         with rig.client.transaction() as transaction:
             rig.core.conversations.store_message(transaction, conversation, text, voice=OTHERS[0])
@@ -176,8 +176,8 @@ def tool_result(request: ChatRequest) -> dict[str, Any]:
 
 async def test_retrieved_orders_stay_in_the_one_block_of_memories(teller: Person) -> None:
     rig = teller.rig
-    rig.client.execute("UPDATE global_settings SET memory_retrieve_limit = 20")
-    conversation = rig.core.conversations.get_or_create_conversation(USER)
+    rig.set(memory_retrieve_limit=20)
+    conversation = rig.conversation()
     texts = [*(text for _, text in INJECTIONS), *HOSTILE]
     rig.fill(conversation, *(("user", f"{LABEL} {text}") for text in texts))
     rig.fill(conversation, *(("assistant", f"ответ {number}") for number in range(40)))
@@ -244,7 +244,7 @@ async def test_poisoned_key_facts_stay_in_their_block(teller: Person) -> None:
 
 async def test_poisoned_summaries_stay_in_their_block(teller: Person) -> None:
     rig = teller.rig
-    conversation = rig.core.conversations.get_or_create_conversation(USER)
+    conversation = rig.conversation()
     for text in HOSTILE[:3]:
         rig.fill(conversation, *[("user", "раз"), ("assistant", "два")] * 10)
         rig.model.reply = lambda _request, text=text: text
@@ -261,8 +261,8 @@ async def test_poisoned_messages_stay_in_their_block_when_they_are_summarised_or
     teller: Person,
 ) -> None:
     rig = teller.rig
-    rig.client.execute("UPDATE global_settings SET summary_messages = 100")
-    conversation = rig.core.conversations.get_or_create_conversation(USER)
+    rig.set(summary_messages=100)
+    conversation = rig.conversation()
     texts = [*HOSTILE, *(text for _, text in INJECTIONS)][:40]
     turns = [("user", f"{LABEL} {text}") for text in texts]
     answers = [("assistant", text) for text in texts]
@@ -289,7 +289,7 @@ async def test_poisoned_messages_stay_in_their_block_when_they_are_summarised_or
 
 async def test_poisoned_knowledge_stays_in_its_block_in_strict_mode(teller: Person) -> None:
     rig = teller.rig
-    conversation = rig.core.conversations.get_or_create_conversation(USER)
+    conversation = rig.conversation()
     said = [f"кот {text}" for text in HOSTILE]
     rig.fill(conversation, *(("user", text) for text in said), ("assistant", "ага"))
     await rig.core.memory.turns.index_pending()

@@ -84,7 +84,7 @@ async def rig(client: PgClient, server: FakeRerank) -> AsyncIterator[Rig]:
         "rerank_api_key": KEY,
     }
     async with open_rig(client, **settings) as rig:
-        conversation = rig.core.conversations.get_or_create_conversation(USER)
+        conversation = rig.conversation()
         for text in TEXTS:
             rig.core.conversations.append_message(conversation, "user", text, said_at=NOON)
         await rig.core.memory.indexer.index_conversation(conversation)
