@@ -61,25 +61,16 @@ VALID: tuple[Json, ...] = (
     update(message=message("/help тут", chat=group())),
     update(message=message(f"@{BOT_NAME} как дела?", chat=group())),
     update(message=message("да", chat=group(), reply_to_message=OURS | {"chat": group()})),
-    update(
-        message=message("/stop", chat=group(), message_thread_id=3, is_topic_message=True),
-    ),
+    update(message=message("/stop", chat=group(), message_thread_id=3, is_topic_message=True)),
     update(message=message(photo=PHOTO, caption="кот", media_group_id="1377")),
     update(message=message(voice={"file_id": "v", "file_unique_id": "u", "duration": 3})),
     update(message=message(chat=group(-17, "group"), migrate_to_chat_id=GROUP)),
     update(edited_message=message("иначе", edit_date=1_700_000_001)),
-    update(
-        callback_query={
-            "id": "7",
-            "from": person(),
-            "message": OURS,
-            "chat_instance": "1",
-            "data": "x",
-        }
-    ),
+    update(callback_query={"id": "7", "from": person(), "message": OURS, "chat_instance": "1",
+     "data": "x"}),
     update(my_chat_member={"chat": private(), "from": person(), "date": 1_700_000_000, **MEMBERS}),
     update(stopped_message_generation={"chat": private(), "draft_id": 5}),
-)
+)  # fmt: skip
 
 
 def nested(depth: int) -> Any:
@@ -91,52 +82,14 @@ def nested(depth: int) -> Any:
 
 
 ODD_VALUES: tuple[Any, ...] = (
-    REMOVE,
-    None,
-    True,
-    False,
-    0,
-    -1,
-    2**31,
-    2**52,
-    2**52 + 1,
-    -(2**52) - 1,
-    2**63,
-    -(2**64),
-    10**400,
-    0.5,
-    1e308,
-    float("nan"),
-    float("-inf"),
-    "",
-    " ",
-    "0",
-    "-100",
-    "private",
-    "\x00",
-    "до\x00после",
-    "\ud800",
-    "\udfff\ud83d",
-    "\ud83d\ude00",
-    "\u202eзадом наперёд\u2066",
-    "z̵̢̛͍a̷l̶g̸o̴" * 10,
-    "👨‍👩‍👧‍👦" * 2000,
-    "длинно " * 12_000,
-    "/new",
-    "/stop@" + BOT_NAME,
-    "/" + "x" * 70,
-    "@" + BOT_NAME,
-    "%(name)s %s {0} $1 '; DROP TABLE messages; --",
-    [],
-    [[]],
-    [None, 1, "x"],
-    {},
-    {"\x00": "\x00", "": 1, "\ud800": {}},
-    {"id": 2**63},
-    {"id": "1", "type": 5},
-    nested(70),
-    nested(400),
-)
+    REMOVE, None, True, False, 0, -1, 2**31, 2**52, 2**52 + 1, -(2**52) - 1, 2**63, -(2**64),
+    10**400, 0.5, 1e308, float("nan"), float("-inf"), "", " ", "0", "-100", "private", "\x00",
+    "до\x00после", "\ud800", "\udfff\ud83d", "\ud83d\ude00", "\u202eзадом наперёд\u2066",
+    "z̵̢̛͍a̷l̶g̸o̴" * 10, "👨‍👩‍👧‍👦" * 2000, "длинно " * 12_000, "/new", "/stop@" + BOT_NAME,
+    "/" + "x" * 70, "@" + BOT_NAME, "%(name)s %s {0} $1 '; DROP TABLE messages; --", [], [[]],
+    [None, 1, "x"], {}, {"\x00": "\x00", "": 1, "\ud800": {}}, {"id": 2**63},
+    {"id": "1", "type": 5}, nested(70), nested(400),
+)  # fmt: skip
 
 
 def mutate(base: Json, changes: Sequence[tuple[int, int]]) -> Any:

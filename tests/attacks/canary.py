@@ -41,7 +41,7 @@ from src.telegram.updates import BotIdentity
 from tests.conftest import TEMPLATE, database_url, execute, new_client, query
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.fakes.telegram_server import FakeTelegram
-from tests.integration.agent_rig import Rig, open_rig
+from tests.integration.person import Rig, open_rig
 from tests.integration.polling import build_intake, open_bot
 from tests.tables import columns_that_hold
 
@@ -328,7 +328,7 @@ async def open_world(server: str, seed: int) -> AsyncIterator[World]:
     for client in new_client(server):
         async with FakeTelegram() as fake, open_bot(fake) as bot:
             settings = {"embedding_model": "openai:fake-embedding"}
-            async with open_rig(client.dsn, client, **settings) as rig:
+            async with open_rig(client, **settings) as rig:
                 rig.model.reply = answer
                 delivery = Delivery(bot, _never)
                 dispatcher = build_dispatcher(

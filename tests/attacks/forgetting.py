@@ -127,11 +127,7 @@ def everything(rng: random.Random, *, typed: bool = True) -> list[Stored]:
 
 
 def attack(
-    n: int,
-    seed: int,
-    chosen: Callable[[str, Sequence[Told]], list[int]],
-    *,
-    typed: bool = True,
+    n: int, seed: int, chosen: Callable[[str, Sequence[Told]], list[int]], *, typed: bool = True
 ) -> dict[str, object]:
     """Ask ``n`` times; half of the requests mean what is among the facts.
 

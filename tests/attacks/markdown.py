@@ -33,31 +33,13 @@ PIECES = (
     *("{", "}", "^", "\\begin{matrix}", "\\end{matrix}", "\\\\", "&", "&amp;", "&#1234567;"),
     *("# ", "---\n", "===\n", "***\n", "- [ ] ", "[^1]", "<!--", "-->", "<tg-spoiler>", "<?"),
     *("a", "слово ", "1", " ", "😀", "\u200d", "\u0301", "\u202e", "\ufdfa", "\ufdd0", "\ufdd7"),
-    *(
-        "\n> ",
-        "\n>",
-        "\n> > ",
-        "\n- ",
-        "\n  - ",
-        "\n|a|b|",
-        "$1 ",
-        "https://a.b/c",
-        "\x00",
-        "\x0b",
-    ),
-)
+    *("\n> ", "\n>", "\n> > ", "\n- ", "\n  - ", "\n|a|b|", "$1 ", "https://a.b/c", "\x00",
+     "\x0b"),
+)  # fmt: skip
 # Texts that did harm, or would: each is one piece, repeated to the length asked for.
 NESTED = (
-    "> - ",
-    "+ + + ",
-    "1. - ",
-    "> ",
-    "- > 1. ",
-    "||a\n> ",
-    "\\sqrt{",
-    "$\\overline ",
-    "*a **b ",
-)
+    "> - ", "+ + + ", "1. - ", "> ", "- > 1. ", "||a\n> ", "\\sqrt{", "$\\overline ", "*a **b ",
+)  # fmt: skip
 LENGTHS = (40, 400, 4096, 12_000, 30_000)  # characters; the last is the longest answer
 GROWTH = 40  # what is formatted may be so many times longer, by formulas and nested lists
 

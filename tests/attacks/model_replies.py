@@ -262,9 +262,7 @@ def stream_rows() -> Iterator[Row]:
             stream_only=True,
         )
         yield Row(
-            f"error after the end {shown}",
-            lambda s, r=record: s.after.append(r),
-            stream_only=True,
+            f"error after the end {shown}", lambda s, r=record: s.after.append(r), stream_only=True
         )
     for code in ("content_filter", "insufficient_quota", "rate_limit_exceeded", 401, 400):
         record = {"error": {**ERROR, "code": code}}

@@ -32,9 +32,9 @@ from src.texts import say
 from tests.attacks.model_replies import CANARY, Form, Row, rows
 from tests.conftest import execute
 from tests.fakes.openai_server import ChatRequest, Reply
-from tests.integration.agent_rig import Rig, open_rig
-from tests.integration.memory_rig import (
+from tests.integration.person import (
     Person,
+    Rig,
     asked,
     called,
     chosen,
@@ -42,6 +42,7 @@ from tests.integration.memory_rig import (
     forgetting,
     forms,
     new_user,
+    open_rig,
     taught,
     thought,
 )
@@ -321,7 +322,7 @@ async def main(only: str) -> Result:
             execute(dsn, "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
             await asyncio.to_thread(migrate, dsn)
             client.open()
-            async with open_rig(dsn, client, **BACKGROUND) as rig:
+            async with open_rig(client, **BACKGROUND) as rig:
                 return await walk(rig, chosen_rows)
         finally:
             client.close()

@@ -201,12 +201,7 @@ class World:
         }
 
     def process(
-        self,
-        command: str = "run",
-        *,
-        program: Path = PROGRAM,
-        cold: bool = False,
-        **settings: str,
+        self, command: str = "run", *, program: Path = PROGRAM, cold: bool = False, **settings: str
     ) -> BotProcess:
         """A process that is not started yet."""
         made = BotProcess({**self.settings(), **settings}, command, program, cold=cold)

@@ -118,8 +118,7 @@ async def talk(
         answer = f"эхо: №{sent}"
         try:
             await world.telegram.wait_for(
-                lambda answer=answer: any(m.text == answer for m in answers[-5:]),
-                ANSWER_SECONDS,
+                lambda answer=answer: any(m.text == answer for m in answers[-5:]), ANSWER_SECONDS
             )
         except AssertionError:
             break  # lost: ``judge`` will count it

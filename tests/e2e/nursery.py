@@ -31,14 +31,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 LENGTH = struct.Struct("<I")
 MODULES = (
-    "bot",
-    "src.console",
-    "src.doctor",
-    "src.evaluation",
-    "src.telegram.bot_process",
-    "langchain_openai",
-    "anyio._backends._asyncio",
-)
+    "bot", "src.console", "src.doctor", "src.evaluation", "src.telegram.bot_process",
+    "langchain_openai", "anyio._backends._asyncio",
+)  # fmt: skip
 
 
 async def start_program(

@@ -24,9 +24,7 @@ def person() -> int:
     return next(_people)
 
 
-async def test_an_answer_is_streamed_as_drafts_and_then_sent(
-    shared_world: World, person: int
-) -> None:
+async def test_an_answer_is_streamed_as_drafts_then_sent(shared_world: World, person: int) -> None:
     telegram, model = shared_world.telegram, shared_world.model
     model.queue(Reply(text="слово " * 20, chunk_size=6, chunk_delay=0.08))
     await telegram.send_text(person, "расскажи")
@@ -42,9 +40,7 @@ async def test_an_answer_is_streamed_as_drafts_and_then_sent(
     assert shared_world.undelivered() == []
 
 
-async def test_a_burst_is_answered_once_by_its_last_message(
-    shared_world: World, person: int
-) -> None:
+async def test_a_burst_is_answered_once_by_its_last_one(shared_world: World, person: int) -> None:
     telegram, model = shared_world.telegram, shared_world.model
     gate = asyncio.Event()
     model.queue(Reply(text="о первом", gate=gate))
@@ -170,9 +166,7 @@ async def test_new_wipes_in_mid_stream_and_sends_nothing_of_the_old(
     assert len(new) == 1 and new != old
 
 
-async def test_messages_before_and_after_new_in_one_batch(
-    shared_world: World, person: int
-) -> None:
+async def test_messages_around_new_in_one_batch(shared_world: World, person: int) -> None:
     telegram, model = shared_world.telegram, shared_world.model
     gate = asyncio.Event()
     model.queue(Reply(text="подожди", gate=gate))
@@ -200,9 +194,7 @@ async def test_an_edited_message_is_stored_and_not_answered_again(
     assert len(shared_world.answers(person)) == 1
 
 
-async def test_a_redelivered_message_is_not_answered_twice(
-    shared_world: World, person: int
-) -> None:
+async def test_a_redelivered_message_is_answered_once(shared_world: World, person: int) -> None:
     telegram = shared_world.telegram
     update = telegram.update_id_of(await telegram.send_text(person, "раз"))
     await telegram.wait_sent(person)
@@ -241,7 +233,7 @@ async def test_blocking_the_bot_is_noted_at_once(shared_world: World, person: in
         )
 
 
-async def test_a_model_that_fails_for_a_while_costs_only_time(
+async def test_a_model_that_fails_a_while_costs_only_time(
     shared_world: World, person: int
 ) -> None:
     shared_world.model.queue(Reply(status=500), Reply(text="Нача", cut_after_chunks=1))

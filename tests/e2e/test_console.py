@@ -150,19 +150,14 @@ def test_a_fact_is_replaced_brought_back_and_forgotten(machine: Machine) -> None
     done = machine.run("console", stdin=stdin)
     omsk, tomsk = "Я живу в Омске", "Я живу в Томске"
     assert done.replies == [
-        say("offline_saved", "ru", text=omsk),
-        say("offline_known", "ru", text=omsk),
+        say("offline_saved", "ru", text=omsk), say("offline_known", "ru", text=omsk),
         say("offline_replaced", "ru", text=tomsk, old=omsk),
-        say("undo_done", "ru", text=tomsk, restored=omsk),
-        say("forgot", "ru", text=omsk),
-        say("forgot_undo", "ru"),
-        UNKNOWN,
-    ]
+        say("undo_done", "ru", text=tomsk, restored=omsk), say("forgot", "ru", text=omsk),
+        say("forgot_undo", "ru"), UNKNOWN,
+    ]  # fmt: skip
 
 
-def test_everything_is_forgotten_after_a_yes_and_nothing_after_anything_else(
-    machine: Machine,
-) -> None:
+def test_everything_is_forgotten_after_a_yes_and_nothing_after_all_else(machine: Machine) -> None:
     lines = [
         "Меня зовут Анна", "Забудь всё", "нет", "Забудь всё", "Спасибо", "да",
         "Забудь, как меня зовут", "/undo", "Забудь всё", "да", "Как меня зовут?", "/undo",
@@ -178,9 +173,7 @@ def test_everything_is_forgotten_after_a_yes_and_nothing_after_anything_else(
     ]  # fmt: skip
 
 
-def test_a_quote_is_what_was_said_and_the_day_that_it_meant_stands_beside_it(
-    machine: Machine,
-) -> None:
+def test_a_quote_is_what_was_said_and_the_day_it_meant_stands_beside(machine: Machine) -> None:
     said, question = "Завтра я иду к врачу", "Куда я иду?\n"
     machine.run("console", stdin=f"{said}\n")
     tomorrow = format_date(datetime.now(MOSCOW) + timedelta(days=1), "d MMMM y", locale="ru")
@@ -229,14 +222,11 @@ def test_an_unknown_mode_is_answered_with_those_that_there_are(machine: Machine)
     assert "assistant" in unknown and "strict" in unknown
 
 
-@pytest.mark.parametrize(
-    ("language", "question", "unknown"),
-    [
-        ("ru", "Сколько времени в Токио?", "Сколько времени в Гадюкино?"),
-        ("uk", "Котра година в Токіо?", "Котра година в Гадюкіному?"),
-        ("en", "What time is it in Tokyo?", "What time is it in Narnia?"),
-    ],
-)
+@pytest.mark.parametrize(("language", "question", "unknown"), [
+    ("ru", "Сколько времени в Токио?", "Сколько времени в Гадюкино?"),
+    ("uk", "Котра година в Токіо?", "Котра година в Гадюкіному?"),
+    ("en", "What time is it in Tokyo?", "What time is it in Narnia?"),
+])  # fmt: skip
 def test_the_time_in_a_city_is_told(
     machine: Machine, language: Language, question: str, unknown: str
 ) -> None:

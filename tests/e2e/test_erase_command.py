@@ -234,9 +234,7 @@ async def test_erase_of_a_group_takes_all_its_topics_and_nobody_s_own_chat(
 
 
 @pytest.mark.parametrize("wrong", ["", "anna", "0", str(2**52), str(-(2**52))])
-async def test_a_user_id_that_is_none_erases_nothing(
-    world: World, tmp_path: Path, wrong: str
-) -> None:
+async def test_what_is_no_user_id_erases_nothing(world: World, tmp_path: Path, wrong: str) -> None:
     arguments = ["--user-id", wrong] if wrong else []
     done = await erase(world, tmp_path, *arguments)
     assert done.status == 2 and "--user-id" in done.stderr

@@ -14,14 +14,10 @@ from tests.fakes.openai_server import Reply
 USER, OTHER = 2**41 + 1, 2**41 + 2
 SALUTATION = "\ufdfa"  # eight of them ended the bot
 HOSTILE = [
-    SALUTATION * 8,
-    SALUTATION * 3000,
-    "\U0001f469\u200d" * 900,
-    "Z" + "\u0316\u0301" * 1500,
-    "\U000e0fff\ue000\u0378" * 800,
-    "\u202e\u05d0\u0627\u2066" * 700,
+    SALUTATION * 8, SALUTATION * 3000, "\U0001f469\u200d" * 900, "Z" + "\u0316\u0301" * 1500,
+    "\U000e0fff\ue000\u0378" * 800, "\u202e\u05d0\u0627\u2066" * 700,
     "\ufdfb\u33a6\U0001f19b\u3316" * 700,
-]
+]  # fmt: skip
 UNEMBEDDED = "SELECT 1 FROM search_documents WHERE model_id IS NULL"
 UNINDEXED = (
     "SELECT 1 FROM messages WHERE indexed_at IS NULL AND role IN ('user', 'assistant') LIMIT 1"

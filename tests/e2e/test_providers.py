@@ -26,9 +26,7 @@ def machine(dsn: str, tmp_path: Path) -> Machine:
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-async def test_a_key_alone_is_enough_for_doctor_and_console(
-    machine: Machine, provider: str
-) -> None:
+async def test_a_key_is_enough_for_doctor_and_console(machine: Machine, provider: str) -> None:
     async with FakeOtherModels("Здравствуйте, Анна") as model:
         there = machine.with_variables(
             **{f"{provider}_API_KEY": "key-key", f"{provider}_BASE_URL": model.url}

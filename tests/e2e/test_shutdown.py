@@ -118,9 +118,7 @@ async def embedded(tmp_path: Path) -> AsyncIterator[Path]:
         await asyncio.to_thread(server.stop)
 
 
-async def test_a_frozen_embedded_server_does_not_keep_the_process(
-    world: World, embedded: Path
-) -> None:
+async def test_a_frozen_embedded_server_keeps_no_process(world: World, embedded: Path) -> None:
     settings = {"DATABASE_URL": "", "DATA_DIR": str(embedded), "SHUTDOWN_TIMEOUT": str(TIMEOUT)}
     bot = await world.start(**settings)
     postmaster = find_postmaster(embedded)

@@ -67,6 +67,25 @@ class LoopbackServer:
         """Return the routes to serve."""
         raise NotImplementedError
 
+    def failure(self, what: str, timeout: float) -> str:
+        """What to say when it was waited in vain."""
+        raise NotImplementedError
+
+    async def wait_for(
+        self,
+        predicate: Callable[[], object],
+        timeout: float = 10,
+        what: str = "the expected condition",
+    ) -> None:
+        """Return once the predicate, looked at after every change, is true.
+
+        Raises:
+            AssertionError: With `what` and the last calls, after `timeout` seconds.
+        """
+        await self.changes.until(
+            lambda: bool(predicate()), timeout, lambda: self.failure(what, timeout)
+        )
+
     async def start(self) -> None:
         """Listen; with port 0 the port is chosen once and kept over restarts."""
         app = web.Application(client_max_size=MAX_BODY_BYTES)

@@ -216,22 +216,7 @@ class FakeOpenAI(LoopbackServer):
         await self.wait_for(lambda: self.request_count >= count, timeout, f"{count} request(s)")
         return list(self.requests)
 
-    async def wait_for(
-        self,
-        predicate: Callable[[], object],
-        timeout: float = 10,
-        what: str = "the expected condition",
-    ) -> None:
-        """Return once the predicate, looked at after every change, is true.
-
-        Raises:
-            AssertionError: After `timeout` seconds.
-        """
-        await self.changes.until(
-            lambda: bool(predicate()), timeout, lambda: self._failure(what, timeout)
-        )
-
-    def _failure(self, what: str, timeout: float) -> str:
+    def failure(self, what: str, timeout: float) -> str:
         last = [str(request.messages[-1:])[:200] for request in self.requests[-5:]]
         return (
             f"waited {timeout} s in vain for {what}; {self.request_count} chat request(s), "

@@ -22,22 +22,11 @@ NOT_MODIFIED = (
 )
 MEDIA_METHODS = frozenset(
     [
-        "sendPhoto",
-        "sendAudio",
-        "sendDocument",
-        "sendVideo",
-        "sendAnimation",
-        "sendVoice",
-        "sendVideoNote",
-        "sendSticker",
-        "sendLocation",
-        "sendVenue",
-        "sendContact",
-        "sendPoll",
-        "sendDice",
-        "sendInvoice",
+        "sendPhoto", "sendAudio", "sendDocument", "sendVideo", "sendAnimation", "sendVoice",
+        "sendVideoNote", "sendSticker", "sendLocation", "sendVenue", "sendContact", "sendPoll",
+        "sendDice", "sendInvoice",
     ]
-)
+)  # fmt: skip
 PROFILE_FIELDS = {
     "MyName": "name",
     "MyDescription": "description",
@@ -244,11 +233,7 @@ class BotMethods:
 
     def _get_file(self, params: Params) -> Json:
         file_id = str(params.get("file_id"))
-        return {
-            "file_id": file_id,
-            "file_unique_id": file_id,
-            "file_path": f"files/{file_id}",
-        }
+        return {"file_id": file_id, "file_unique_id": file_id, "file_path": f"files/{file_id}"}
 
 
 def _commands_key(params: Params) -> tuple[str, str]:

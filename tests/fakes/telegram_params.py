@@ -20,51 +20,23 @@ METHODS = {
 
 JSON_FIELDS = frozenset(
     [
-        "entities",
-        "caption_entities",
-        "reply_markup",
-        "reply_parameters",
-        "commands",
-        "scope",
-        "allowed_updates",
-        "link_preview_options",
-        "rich_message",
-        "media",
-        "message_ids",
-        "permissions",
-        "reaction",
-        "menu_button",
-        "ephemeral_message_parameters",
-        "options",
+        "entities", "caption_entities", "reply_markup", "reply_parameters", "commands", "scope",
+        "allowed_updates", "link_preview_options", "rich_message", "media", "message_ids",
+        "permissions", "reaction", "menu_button", "ephemeral_message_parameters", "options",
     ]
-)
+)  # fmt: skip
 INT_FIELDS = frozenset(
     [
-        "message_id",
-        "draft_id",
-        "offset",
-        "limit",
-        "timeout",
-        "message_thread_id",
-        "reply_to_message_id",
-        "user_id",
-        "max_connections",
-        "cache_time",
-        "from_message_id",
+        "message_id", "draft_id", "offset", "limit", "timeout", "message_thread_id",
+        "reply_to_message_id", "user_id", "max_connections", "cache_time", "from_message_id",
     ]
-)
+)  # fmt: skip
 BOOL_FIELDS = frozenset(
     [
-        "can_stop",
-        "keep_on_stop",
-        "drop_pending_updates",
-        "disable_notification",
-        "protect_content",
-        "show_alert",
-        "allow_sending_without_reply",
-        "disable_web_page_preview",
+        "can_stop", "keep_on_stop", "drop_pending_updates", "disable_notification",
+        "protect_content", "show_alert", "allow_sending_without_reply", "disable_web_page_preview",
     ]
-)
+)  # fmt: skip
 _CHAT_ID = re.compile(r"-?\d+")
 
 

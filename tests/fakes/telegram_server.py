@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
 from typing import Any
 
 from aiohttp import web
@@ -143,21 +142,6 @@ class FakeTelegram(LoopbackServer, People):
     def calls_of(self, method: str) -> list[Call]:
         """Return the recorded calls of one method."""
         return [call for call in self.calls if call.method == method]
-
-    async def wait_for(
-        self,
-        predicate: Callable[[], object],
-        timeout: float = 10,
-        what: str = "the expected condition",
-    ) -> None:
-        """Return once the predicate, looked at after every change, is true.
-
-        Raises:
-            AssertionError: With `what` and the last calls, after `timeout` seconds.
-        """
-        await self.changes.until(
-            lambda: bool(predicate()), timeout, lambda: self._failure(what, timeout)
-        )
 
     async def wait_sent(
         self, chat_id: int, count: int = 1, timeout: float = 10
@@ -365,7 +349,7 @@ class FakeTelegram(LoopbackServer, People):
             self.calls.append(Call(method, params, time.monotonic(), ok, status, error))
         self.changes.notify()
 
-    def _failure(self, what: str, timeout: float) -> str:
+    def failure(self, what: str, timeout: float) -> str:
         calls = [call for call in self.calls if call.method != "getUpdates"][-CALLS_SHOWN:]
         lines = [
             f"  {call.method} -> {call.status} {call.error} {str(call.params)[:200]}"

@@ -95,11 +95,7 @@ class ApiError(Exception):
 
     def response(self) -> web.Response:
         """Build the HTTP answer."""
-        body: Json = {
-            "ok": False,
-            "error_code": self.status,
-            "description": self.description,
-        }
+        body: Json = {"ok": False, "error_code": self.status, "description": self.description}
         if self.parameters is not None:
             body["parameters"] = self.parameters
         return json_response(body, self.status)

@@ -11,8 +11,7 @@ from aiogram import Bot
 from src.storage.pg_client import PgClient
 from tests.conftest import open_client
 from tests.fakes.telegram_server import FakeTelegram
-from tests.integration.agent_rig import Rig, open_rig
-from tests.integration.memory_rig import Person, open_person, shared_database
+from tests.integration.person import Person, Rig, open_person, open_rig, shared_database
 from tests.integration.polling import open_bot
 
 
@@ -38,7 +37,7 @@ def core_settings(request: pytest.FixtureRequest) -> dict[str, Any]:
 @pytest.fixture
 async def rig(client: PgClient, core_settings: dict[str, Any]) -> AsyncIterator[Rig]:
     """The agent on a database of the test's own."""
-    async with open_rig(client.dsn, client, **core_settings) as opened:
+    async with open_rig(client, **core_settings) as opened:
         yield opened
 
 

@@ -14,7 +14,7 @@ from src.storage.owner import Owner
 from src.storage.user_settings_repo import Mode
 from src.texts import LANGUAGES, Language, say
 from tests.fakes.openai_server import Reply
-from tests.integration.agent_rig import USER, Rig, Watcher
+from tests.integration.person import USER, Rig, Watcher
 
 ORIGIN = TelegramOrigin(bot_id=42, chat_id=USER, message_id=7, sender_id=USER)
 
@@ -44,10 +44,7 @@ async def test_a_retry_after_a_failure_stores_the_message_once(rig: Rig) -> None
     assert again.answer is None
 
     answer = await rig.core.agent.answer(again)
-    assert [content.rpartition("] ")[2] for _, content in rig.stored()] == [
-        "привет",
-        answer.text,
-    ]
+    assert [content.rpartition("] ")[2] for _, content in rig.stored()] == ["привет", answer.text]
     assert sum("привет" in text for _, text in rig.prompt()) == 1
 
 
@@ -139,9 +136,7 @@ async def test_a_stopped_control_runs_nothing() -> None:
 
 
 @pytest.mark.parametrize("status", [200, 503])
-async def test_new_while_the_model_writes_leaves_nothing_of_the_old_turn(
-    rig: Rig, status: int
-) -> None:
+async def test_new_while_the_model_writes_leaves_no_old_turn(rig: Rig, status: int) -> None:
     gate = asyncio.Event()
     calls = [("current_time", {})]
     rig.model.queue(Reply(tool_calls=calls, gate=gate), Reply(text="поздно", status=status))
@@ -169,17 +164,10 @@ async def test_new_forgets_one_owner_s_words_and_nobody_else_s(rig: Rig) -> None
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize(
-    ("command", "key"),
-    [
-        ("start", "start"),
-        ("mode", "mode_is_assistant"),
-        ("undo", "undo_nothing"),
-        ("new", "new_done"),
-        ("stop", "stop_nothing"),
-        ("launch", "unknown_command"),
-    ],
-)
+@pytest.mark.parametrize(("command", "key"), [
+    ("start", "start"), ("mode", "mode_is_assistant"), ("undo", "undo_nothing"),
+    ("new", "new_done"), ("stop", "stop_nothing"), ("launch", "unknown_command"),
+])  # fmt: skip
 async def test_commands_answer_in_the_user_s_language(
     rig: Rig, command: str, key: str, language: Language
 ) -> None:
@@ -205,17 +193,10 @@ async def test_the_mode_is_set_said_and_kept_for_each_user(rig: Rig, language: L
     assert await rig.core.commands.get_mode(USER) == "assistant"
 
 
-@pytest.mark.parametrize(
-    ("word", "mode"),
-    [
-        ("строгий", "strict"),
-        ("Строго", "strict"),
-        ("суворий", "strict"),
-        ("обычный", "assistant"),
-        ("звичайний", "assistant"),
-        ("асистент", "assistant"),
-    ],
-)
+@pytest.mark.parametrize(("word", "mode"), [
+    ("строгий", "strict"), ("Строго", "strict"), ("суворий", "strict"), ("обычный", "assistant"),
+    ("звичайний", "assistant"), ("асистент", "assistant"),
+])  # fmt: skip
 async def test_the_mode_has_names_in_every_language(rig: Rig, word: str, mode: Mode) -> None:
     other = "assistant" if mode == "strict" else "strict"
     await rig.core.commands.run("mode", USER, language="ru", argument=other)
@@ -263,24 +244,15 @@ async def test_new_says_how_many_facts_survive_it(rig: Rig, language: Language) 
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("/new", Command("new")),
-        ("/NEW please", Command("new", argument="please")),
-        ("/new@Pomni_bot\nx", Command("new", "Pomni_bot", "x")),
-        ("/mode  strict \n", Command("mode", argument="strict")),
-        ("/mode@Pomni_bot Строгий режим", Command("mode", "Pomni_bot", "Строгий режим")),
-        ("/mode@Pomni_bot", Command("mode", "Pomni_bot")),
-        ("/launch_2", Command("launch_2")),
-        ("/new!", None),
-        ("/новый", None),
-        (" /new", None),
-        ("/", None),
-        ("/tmp/file", None),
-        ("new", None),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    ("/new", Command("new")), ("/NEW please", Command("new", argument="please")),
+    ("/new@Pomni_bot\nx", Command("new", "Pomni_bot", "x")),
+    ("/mode  strict \n", Command("mode", argument="strict")),
+    ("/mode@Pomni_bot Строгий режим", Command("mode", "Pomni_bot", "Строгий режим")),
+    ("/mode@Pomni_bot", Command("mode", "Pomni_bot")), ("/launch_2", Command("launch_2")),
+    ("/new!", None), ("/новый", None), (" /new", None), ("/", None), ("/tmp/file", None),
+    ("new", None),
+])  # fmt: skip
 def test_a_command_is_a_slash_and_a_name_at_the_very_beginning(
     text: str, expected: Command | None
 ) -> None:

@@ -20,7 +20,7 @@ from src.storage.owner import Owner
 from src.storage.update_repo import NewUpdate
 from src.texts import Language, say
 from tests.fakes.openai_server import ChatRequest, Reply
-from tests.integration.agent_rig import NOON, USER, Rig, Watcher
+from tests.integration.person import NOON, USER, Rig, Watcher
 
 LABEL = "[Текущее время: 2026-11-21 12:05]"
 
@@ -53,7 +53,7 @@ async def test_the_model_sees_the_prompt_then_the_history_in_order(rig: Rig) -> 
 async def test_the_model_sees_the_last_21_to_30_messages_of_a_long_conversation(
     rig: Rig, before: int, shown: int
 ) -> None:
-    conversation = rig.core.conversations.get_or_create_conversation(USER)
+    conversation = rig.conversation()
     said = [f"сообщение {number}" for number in range(before)]
     roles = itertools.cycle(["user", "assistant"] if before % 2 == 0 else ["assistant", "user"])
     rig.fill(conversation, *zip(roles, said, strict=False))
@@ -67,7 +67,7 @@ async def test_the_model_sees_the_last_21_to_30_messages_of_a_long_conversation(
 
 async def test_between_two_steps_of_the_window_the_prompt_only_grows_at_its_end(rig: Rig) -> None:
     """So a provider that caches prompts has to read the newest messages only."""
-    conversation = rig.core.conversations.get_or_create_conversation(USER)
+    conversation = rig.conversation()
     roles = itertools.cycle(["user", "assistant"])
     rig.fill(conversation, *[(next(roles), f"сообщение {number}") for number in range(30)])
     for number in range(6):  # two messages each: the window moves at the last one
@@ -81,7 +81,7 @@ async def test_between_two_steps_of_the_window_the_prompt_only_grows_at_its_end(
 async def test_what_is_remembered_stands_around_the_history_in_blocks_of_its_own(rig: Rig) -> None:
     """What is volatile comes last, right before the message that it is about."""
     await rig.tell("моего кота зовут Барсик")
-    conversation = rig.core.conversations.get_or_create_conversation(USER)
+    conversation = rig.conversation()
     rig.fill(conversation, *[("user", f"сообщение {number}") for number in range(38)])
     name = {"text": "Меня зовут Анна", "quote": "Меня зовут Анна", "importance": 9}
     rig.model.queue(Reply(tool_calls=[("save_user_fact", name)]), "Запомнил.", "Говорили о коте.")
@@ -164,17 +164,12 @@ async def render(*, system_in_history: bool, window_start: int = 1) -> list[tupl
 
 async def test_bookkeeping_stays_a_system_message_where_the_provider_takes_one() -> None:
     assert await render(system_in_history=True) == [
-        ("system", "static"),
-        ("human", "раз"),
-        ("ai", "один"),
-        ("system", "Tools used: search_memory"),
-        ("human", "два"),
-    ]
+        ("system", "static"), ("human", "раз"), ("ai", "один"),
+        ("system", "Tools used: search_memory"), ("human", "два"),
+    ]  # fmt: skip
 
 
-async def test_elsewhere_bookkeeping_stands_before_the_next_message_and_never_in_an_answer() -> (
-    None
-):
+async def test_elsewhere_bookkeeping_stands_before_the_next_message_never_in_an_answer() -> None:
     assert await render(system_in_history=False) == [
         ("system", "static"),
         ("human", "раз"),
@@ -228,7 +223,7 @@ async def test_a_turn_in_telegram_takes_nine_statements_in_six_transactions(rig:
 
 
 async def test_a_turn_of_a_long_conversation_reads_the_summaries_too(rig: Rig) -> None:
-    conversation = rig.core.conversations.get_or_create_conversation(USER)
+    conversation = rig.conversation()
     rig.fill(conversation, *[("user", f"сообщение {number}") for number in range(100)])
     assert [await count_work(rig, "раз"), await count_work(rig, "два")] == [(8, 5), (8, 5)]
 

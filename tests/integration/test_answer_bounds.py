@@ -7,7 +7,7 @@ import pytest
 from src.services.answer_bounds import bounded
 from src.texts import LANGUAGES, Language, say
 from tests.fakes.openai_server import Reply
-from tests.integration.agent_rig import Rig
+from tests.integration.person import Rig
 
 
 def limit(rig: Rig, column: str, value: int) -> None:

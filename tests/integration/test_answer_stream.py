@@ -7,12 +7,7 @@ import time
 import pytest
 from aiogram import Bot
 
-from src.telegram.answer_stream import (
-    EDIT_SECONDS,
-    TYPING_AFTER,
-    AnswerStream,
-    DraftSupport,
-)
+from src.telegram.answer_stream import EDIT_SECONDS, TYPING_AFTER, AnswerStream, DraftSupport
 from src.telegram.delivery import Address
 from src.telegram.rendering import Renderer
 from tests.fakes.telegram_checks import utf16_length
@@ -85,9 +80,7 @@ async def test_a_draft_stays_in_its_topic(fake: FakeTelegram, shown: Shown) -> N
     assert fake.drafts[0].thread_id == 5
 
 
-async def test_a_very_long_draft_shows_its_end_and_is_taken(
-    fake: FakeTelegram, shown: Shown
-) -> None:
+async def test_a_long_draft_shows_its_end_and_is_taken(fake: FakeTelegram, shown: Shown) -> None:
     stream = await shown.open(Address(USER))
     stream.feed("😀" * 3000 + "конец")
     await fake.wait_for(lambda: fake.drafts)
@@ -191,9 +184,7 @@ async def test_edits_obey_retry_after(fake: FakeTelegram, shown: Shown) -> None:
     assert taken.at - refused.at >= 3
 
 
-async def test_typing_is_shown_when_the_model_takes_its_time(
-    fake: FakeTelegram, shown: Shown
-) -> None:
+async def test_typing_is_shown_when_the_model_is_slow(fake: FakeTelegram, shown: Shown) -> None:
     start = time.monotonic()
     stream = await shown.open(Address(USER, 5))
     await fake.wait_for(lambda: fake.calls_of("sendChatAction"))

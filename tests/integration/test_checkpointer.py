@@ -22,7 +22,7 @@ from src.storage.owner import Owner
 from src.storage.tool_result_repo import ToolResultRepository
 from src.texts import say
 from tests.fakes.openai_server import ChatRequest, Reply
-from tests.integration.memory_rig import (
+from tests.integration.person import (
     Person,
     asked,
     called,
@@ -58,14 +58,14 @@ def no_warnings(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 @pytest.fixture
 def graph(person: Person) -> Graph:
     """The graph of the bot, with a checkpointer."""
-    settings, client = person.rig.core.settings, person.rig.client
+    settings, client = person.core.settings, person.client
     models = Models(
         caller=build_caller(settings),
         summary_llm=build_caller(settings),
-        counter=person.rig.core.counter,
+        counter=person.core.counter,
         context_size=128_000,
     )
-    memories = person.rig.core.memory.memories
+    memories = person.core.memory.memories
     return build_graph(
         models,
         [build_save_user_fact(memories), ask_user],
@@ -92,7 +92,7 @@ def context_of(person: Person, turn: Turn) -> TurnContext:
 
 async def run(person: Person, graph: Graph, text: str, *replies: Reply | str) -> dict[str, Any]:
     """One turn on the thread; the state at its end."""
-    person.rig.model.queue(*replies)
+    person.model.queue(*replies)
     turn = await person.begin(text)
     state = await graph.ainvoke(
         {"history": list(turn.history), "summaries": list(turn.summaries)},
@@ -113,7 +113,7 @@ async def test_every_turn_on_a_thread_has_one_system_prompt_and_a_search_of_its_
     await person.remember(HOME)
     await person.remember(CAT)
     await person.index()
-    await person.rig.core.agent.start_new_conversation(Owner(person.user))  # the facts stay
+    await person.core.agent.start_new_conversation(Owner(person.user))  # the facts stay
     await run(person, graph, "Как зовут кота?", "Барсик [1]")
     second = await run(person, graph, "А где я живу?", "В Омске [1]")
     for request, found in zip(person.requests, ("Барсик", "Омске"), strict=True):
@@ -125,7 +125,7 @@ async def test_every_turn_on_a_thread_has_one_system_prompt_and_a_search_of_its_
     for question in ("Как зовут кота?", "А где я живу?"):
         assert said.count(question) == 1, "no message of the turn before stands there twice"
     assert second["answer"] == "В Омске [1]"
-    count = person.rig.core.counter.count_messages(second["messages"])
+    count = person.core.counter.count_messages(second["messages"])
     assert second["current_token_count"] == count
 
 
@@ -160,7 +160,7 @@ async def test_an_interrupted_turn_goes_on_with_the_answer(person: Person, graph
     stopped = await run(person, graph, "Реши сам", called("ask_user", question="Омск или Томск?"))
     [wanted] = stopped["__interrupt__"]
     assert wanted.value == "Омск или Томск?"
-    person.rig.model.queue("Значит, Томск")
+    person.model.queue("Значит, Томск")
     turn = await person.begin("Томск")
     state = await graph.ainvoke(
         Command(resume="Томск"), context=context_of(person, turn), config=THREAD

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any, NamedTuple
-from uuid import UUID
 
 import pytest
 
@@ -24,8 +22,10 @@ from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
 from src.storage.repositories import Repositories
 from src.storage.summary_repo import Summary, SummaryRepository
-from tests.fakes.openai_server import ChatRequest, Reply, text_of
-from tests.integration.agent_rig import USER, Rig, open_rig
+from tests.fakes.openai_server import ChatRequest, Reply
+from tests.integration.person import FAKE_EMBEDDINGS, USER, Person, Rig, records
+
+pytestmark = pytest.mark.core(embedding_model=FAKE_EMBEDDINGS)
 
 LABEL = "[Текущее время: 2026-11-21 12:05]"
 
@@ -35,27 +35,23 @@ class Past(NamedTuple):
     summaries: tuple[str, ...]
 
 
-class Talk:
+class Talk(Person):
     """One conversation, in which message 7 says "№7", and the summaries of it.
 
     The fake model's summaries name the numbers that they were made from, as "1-6".
     """
 
     def __init__(self, rig: Rig) -> None:
-        self.rig = rig
-        self.id: UUID = rig.core.conversations.get_or_create_conversation(USER)
-        self.last = 0
-        self.service = self.worker()
+        super().__init__(rig)
+        self.id, self.last, self.service = self.conversation(), 0, self.worker()
         rig.model.reply = summarise
 
     def worker(
         self, caller: ModelCaller | None = None, client: PgClient | None = None
     ) -> CompactionService:
         """A compaction of its own, as another process would have."""
-        client = client or self.rig.client
-        return CompactionService(
-            Repositories.on(client), caller or build_caller(self.rig.core.settings)
-        )
+        repositories = Repositories.on(client or self.client)
+        return CompactionService(repositories, caller or build_caller(self.core.settings))
 
     def add(self, count: int = 1) -> None:
         """The next messages: question, answer, question, answer, ..."""
@@ -72,18 +68,17 @@ class Talk:
             await self.service.compact(self.id)
 
     def summaries(self) -> list[Summary]:
-        return SummaryRepository(self.rig.client).list_summaries(self.id)
+        return SummaryRepository(self.client).list_summaries(self.id)
 
     def ranges(self) -> list[tuple[int, int]]:
         return [(summary.first_position, summary.last_position) for summary in self.summaries()]
 
     def past(self) -> Past:
         """What a turn would read now: where its window starts, and the summaries before that."""
-        client = self.rig.client
-        settings = GlobalSettingsRepository(client).get()
-        last = self.rig.core.conversations.load_last_messages(self.id)[-1]["position"]
+        settings = GlobalSettingsRepository(self.client).get()
+        last = self.core.conversations.load_last_messages(self.id)[-1]["position"]
         start = window_start(last, step=settings.history_step)
-        shown = SummaryRepository(client).list_shown(
+        shown = SummaryRepository(self.client).list_shown(
             self.id, start, limit=settings.summaries_shown
         )
         return Past(start, tuple(summary.content for summary in shown))
@@ -91,32 +86,21 @@ class Talk:
     def documents(self) -> list[int]:
         """The summaries that the search knows."""
         sql = "SELECT summary_id FROM search_documents WHERE kind = 'summary' ORDER BY summary_id"
-        return [number for (number,) in self.rig.rows(sql)]
+        return [number for (number,) in self.rows(sql)]
 
     def message_id(self, position: int) -> int:
         sql = "SELECT id FROM messages WHERE position = %(position)s"
-        return int(self.rig.rows(sql, position=position)[0][0])
+        return int(self.rows(sql, position=position)[0][0])
 
     def set(self, **settings: Any) -> None:
-        """What an operator writes into global_settings; a service made afterwards reads it."""
-        for name, value in settings.items():
-            self.rig.client.execute(
-                f"UPDATE global_settings SET {name} = %(value)s", {"value": value}
-            )
+        """A service made afterwards reads it."""
+        self.rig.set(**settings)
         self.service = self.worker()
 
 
 @pytest.fixture
-async def talk(dsn: str, client: PgClient) -> AsyncIterator[Talk]:
-    async with open_rig(dsn, client, embedding_model="openai:fake-embedding") as rig:
-        yield Talk(rig)
-
-
-def records(request: ChatRequest, tag: str) -> list[dict[str, Any]]:
-    """The lines of a block of a prompt."""
-    text = text_of(request.messages[-1]["content"])
-    inside = text.partition(f"<{tag}>\n")[2].partition(f"\n</{tag}>")[0]
-    return [json.loads(line) for line in inside.splitlines()]
+def talk(rig: Rig) -> Talk:
+    return Talk(rig)
 
 
 def numbers_asked(request: ChatRequest) -> list[int]:
@@ -161,17 +145,17 @@ def assert_sound(talk: Talk) -> None:
 
 async def test_nothing_is_folded_before_a_message_leaves_the_window(talk: Talk) -> None:
     await talk.add_and_compact(13)
-    assert (talk.last, talk.ranges(), talk.rig.model.requests) == (26, [], [])
+    assert (talk.last, talk.ranges(), talk.model.requests) == (26, [], [])
 
 
 async def test_the_ten_messages_that_leave_next_are_folded_as_six_and_four(talk: Talk) -> None:
     await talk.add_and_compact(14)
     assert talk.ranges() == [(1, 6), (7, 10)]
-    assert [numbers_asked(request) for request in talk.rig.model.requests] == [
+    assert [numbers_asked(request) for request in talk.model.requests] == [
         [1, 2, 3, 4, 5, 6],
         [7, 8, 9, 10],
     ]
-    [first, *_] = records(talk.rig.model.requests[0], "messages")
+    [first, *_] = records(talk.model.requests[0], "messages")
     assert first == {"role": "user", "text": "№1"}, "without the time label"
     assert talk.past().summaries == (), "they are still in the window"
     talk.add(3)
@@ -182,7 +166,7 @@ async def test_another_look_changes_nothing_and_asks_nobody(talk: Talk) -> None:
     await talk.add_and_compact(14)
     before = talk.summaries()
     assert await talk.service.compact(talk.id) == 0
-    assert (talk.summaries(), len(talk.rig.model.requests)) == (before, 2)
+    assert (talk.summaries(), len(talk.model.requests)) == (before, 2)
 
 
 @pytest.mark.parametrize("sizes", [(2,), (3,), (2, 2, 3, 1, 2)])
@@ -205,7 +189,7 @@ async def test_four_hundred_messages_turn_by_turn_are_summarised_once_each(
         await talk.service.compact(talk.id)
         assert_sound(talk)
         assert talk.summaries()[-1:] == [] or talk.ranges()[-1][1] >= past.start - 1
-    folds = [r for r in talk.rig.model.requests if r.system_text == SUMMARY_PROMPT]
+    folds = [r for r in talk.model.requests if r.system_text == SUMMARY_PROMPT]
     asked = Counter(number for request in folds for number in numbers_asked(request))
     last = talk.ranges()[-1][1]
     assert asked == Counter(range(1, last + 1))
@@ -220,7 +204,7 @@ async def test_more_than_six_become_one_and_the_newest_stays_as_it_is(talk: Talk
         start = window_start(talk.last + 1)
         counts.append(sum(summary.last_position < start for summary in talk.summaries()))
     assert max(counts) <= 8 and counts.count(2) > 5, "they grow to six and a step, and shrink"
-    merges = [r for r in talk.rig.model.requests if r.system_text == MERGE_PROMPT]
+    merges = [r for r in talk.model.requests if r.system_text == MERGE_PROMPT]
     assert len(merges) >= 2
     for merge in merges:
         assert len(records(merge, "history_summary")) >= 6
@@ -246,14 +230,12 @@ async def test_between_two_steps_of_the_window_the_shown_summaries_stay(
         await talk.service.compact(talk.id)
 
 
-async def test_a_conversation_that_nobody_compacted_is_caught_up_with_in_a_few_calls(
-    talk: Talk,
-) -> None:
+async def test_a_conversation_that_nobody_compacted_is_caught_up_in_few_calls(talk: Talk) -> None:
     talk.add(400)
     assert await talk.service.compact(talk.id) == 4
     assert_sound(talk)
     assert talk.ranges()[-1][1] == window_start(403) - 1 == 380
-    assert [len(numbers_asked(request)) for request in talk.rig.model.requests] == [95] * 4
+    assert [len(numbers_asked(request)) for request in talk.model.requests] == [95] * 4
 
 
 @pytest.mark.parametrize(("left", "calls"), [(30, 5), (31, 1), (120, 1), (121, 2)])
@@ -268,10 +250,10 @@ async def test_only_what_is_far_behind_is_folded_in_larger_portions(
 
 
 async def test_a_portion_of_long_messages_is_bounded_in_characters(talk: Talk) -> None:
-    talk.rig.model.reply = lambda _request: "сводка"
+    talk.model.reply = lambda _request: "сводка"
     talk.rig.fill(talk.id, *[("user", f"№{n} {'долго ' * 300}") for n in range(1, 121)])
     await talk.service.compact(talk.id)
-    sizes = [len(records(request, "messages")) for request in talk.rig.model.requests]
+    sizes = [len(records(request, "messages")) for request in talk.model.requests]
     folds = [size for size in sizes if size]
     assert sum(folds) == 100 and set(folds[:3]) == {16}, "16 x 1,500 characters"
     ranges = talk.ranges()
@@ -301,11 +283,9 @@ class KilledError(Exception):
 
 
 @pytest.mark.parametrize("after", [0, 1])
-async def test_a_death_between_the_reply_and_the_commit_changes_nothing(
-    talk: Talk, after: int
-) -> None:
+async def test_a_death_between_reply_and_commit_changes_nothing(talk: Talk, after: int) -> None:
     talk.add(28)
-    caller: Any = DyingCaller(build_caller(talk.rig.core.settings), after=after)
+    caller: Any = DyingCaller(build_caller(talk.core.settings), after=after)
     with pytest.raises(KilledError):
         await talk.worker(caller).compact(talk.id)
     assert talk.ranges() == [(1, 6)][:after]
@@ -317,7 +297,7 @@ async def test_a_death_between_the_reply_and_the_commit_changes_nothing(
 async def test_a_death_while_merging_changes_nothing(talk: Talk) -> None:
     turns = await turns_to_first_merge(talk)
     before, documents = talk.summaries(), talk.documents()
-    caller: Any = DyingCaller(build_caller(talk.rig.core.settings), after=0)
+    caller: Any = DyingCaller(build_caller(talk.core.settings), after=0)
     with pytest.raises(KilledError):
         await talk.worker(caller).compact(talk.id)
     assert (talk.summaries(), talk.documents()) == (before, documents)
@@ -330,7 +310,7 @@ async def turns_to_first_merge(talk: Talk) -> int:
     """Talk until the next look would merge summaries, and not do it."""
     for turns in range(1, 200):
         talk.add(2)
-        caller: Any = Recorder(build_caller(talk.rig.core.settings))
+        caller: Any = Recorder(build_caller(talk.core.settings))
         try:
             await talk.worker(caller).compact(talk.id)
         except KilledError:
@@ -365,11 +345,11 @@ async def test_a_commit_that_fails_takes_everything_back(talk: Talk, merging: bo
     else:
         talk.add(28)
     before, documents = talk.summaries(), talk.documents()
-    talk.rig.client.execute(REFUSE_COMMITS)
+    talk.client.execute(REFUSE_COMMITS)
     with pytest.raises(StorageError):
         await talk.service.compact(talk.id)
     assert (talk.summaries(), talk.documents()) == (before, documents)
-    talk.rig.client.execute("DROP TRIGGER refuse ON conversation_summaries")
+    talk.client.execute("DROP TRIGGER refuse ON conversation_summaries")
     assert await talk.service.compact(talk.id) > 0
     assert talk.summaries() != before and talk.documents() != documents
     assert_sound(talk)
@@ -382,13 +362,13 @@ async def test_two_workers_at_once_store_everything_once(talk: Talk, merging: bo
     else:
         talk.add(28)
     gate = asyncio.Event()
-    talk.rig.model.reply = lambda request: Reply(text=summarise(request), gate=gate)
-    other = PgClient(talk.rig.client.dsn)
+    talk.model.reply = lambda request: Reply(text=summarise(request), gate=gate)
+    other = PgClient(talk.client.dsn)
     other.open()
     try:
         workers = [talk.worker(), talk.worker(client=other)]
         running = asyncio.gather(*(worker.compact(talk.id) for worker in workers))
-        await talk.rig.model.wait_for(lambda: talk.rig.model.waiting_at_gate == 2)
+        await talk.model.wait_for(lambda: talk.model.waiting_at_gate == 2)
         gate.set()
         await running
         while any([await worker.compact(talk.id) for worker in workers]):
@@ -419,13 +399,13 @@ async def test_two_workers_compact_a_long_talk_side_by_side(talk: Talk) -> None:
 
 async def test_the_summary_of_a_forgotten_message_is_written_anew_without_it(talk: Talk) -> None:
     await talk.add_and_compact(14)
-    memories = talk.rig.core.memory.memories
+    memories = talk.core.memory.memories
     await memories.forget(Owner(USER), [f"msg-{talk.message_id(3)}"])
     assert talk.ranges() == [(7, 10)]
     assert len(talk.documents()) == 1
     await talk.service.compact(talk.id)
     assert talk.ranges() == [(1, 6), (7, 10)]
-    assert numbers_asked(talk.rig.model.requests[-1]) == [1, 2, 4, 5, 6]
+    assert numbers_asked(talk.model.requests[-1]) == [1, 2, 4, 5, 6]
     assert [summary.content for summary in talk.summaries()] == ["1-2 4-6", "7-10"]
 
 
@@ -433,12 +413,12 @@ async def test_a_merged_summary_forgets_as_well(talk: Talk) -> None:
     await talk.add_and_compact(70)
     first = talk.summaries()[0]
     assert first.last_position > 20, "it is a merged one"
-    asked = len(talk.rig.model.requests)
-    await talk.rig.core.memory.memories.forget(Owner(USER), [f"msg-{talk.message_id(9)}"])
+    asked = len(talk.model.requests)
+    await talk.core.memory.memories.forget(Owner(USER), [f"msg-{talk.message_id(9)}"])
     assert first.id not in [summary.id for summary in talk.summaries()]
     while await talk.service.compact(talk.id):
         pass
-    later = talk.rig.model.requests[asked:]
+    later = talk.model.requests[asked:]
     again = [n for r in later if r.system_text == SUMMARY_PROMPT for n in numbers_asked(r)]
     assert again == [n for n in range(1, first.last_position + 1) if n != 9]
     known = [n for summary in talk.summaries() for n in numbers_in(summary.content)]
@@ -448,10 +428,10 @@ async def test_a_merged_summary_forgets_as_well(talk: Talk) -> None:
 async def test_what_is_forgotten_while_the_model_reads_it_stays_out(talk: Talk) -> None:
     talk.add(28)
     gate = asyncio.Event()
-    talk.rig.model.queue(Reply(text="1-6", gate=gate))
+    talk.model.queue(Reply(text="1-6", gate=gate))
     working = asyncio.create_task(talk.service.compact(talk.id))
-    await talk.rig.model.wait_for(lambda: talk.rig.model.waiting_at_gate)
-    await talk.rig.core.memory.memories.forget(Owner(USER), [f"msg-{talk.message_id(3)}"])
+    await talk.model.wait_for(lambda: talk.model.waiting_at_gate)
+    await talk.core.memory.memories.forget(Owner(USER), [f"msg-{talk.message_id(3)}"])
     gate.set()
     await working
     await talk.service.compact(talk.id)
@@ -462,10 +442,10 @@ async def test_what_is_forgotten_while_its_summary_is_merged_stays_out(talk: Tal
     await turns_to_first_merge(talk)
     before = talk.ranges()
     gate = asyncio.Event()
-    talk.rig.model.queue(Reply(text="1-30", gate=gate))
+    talk.model.queue(Reply(text="1-30", gate=gate))
     working = asyncio.create_task(talk.service.compact(talk.id))
-    await talk.rig.model.wait_for(lambda: talk.rig.model.waiting_at_gate)
-    await talk.rig.core.memory.memories.forget(Owner(USER), [f"msg-{talk.message_id(3)}"])
+    await talk.model.wait_for(lambda: talk.model.waiting_at_gate)
+    await talk.core.memory.memories.forget(Owner(USER), [f"msg-{talk.message_id(3)}"])
     gate.set()
     await working
     assert talk.ranges() == before[1:], "the merged one was not stored"
@@ -478,21 +458,21 @@ async def test_what_is_forgotten_while_its_summary_is_merged_stays_out(talk: Tal
 async def test_new_deletes_the_summaries_and_their_search_documents(talk: Talk) -> None:
     await talk.add_and_compact(20)
     assert talk.documents() and talk.summaries()
-    await talk.rig.core.agent.start_new_conversation(Owner(USER))
+    await talk.core.agent.start_new_conversation(Owner(USER))
     for table in ("conversation_summaries", "search_documents", "search_postings"):
-        assert talk.rig.rows(f"SELECT count(*) FROM {table}") == [(0,)]
+        assert talk.rows(f"SELECT count(*) FROM {table}") == [(0,)]
 
 
 async def test_new_while_the_model_reads_leaves_nothing_behind(talk: Talk) -> None:
     talk.add(28)
     gate = asyncio.Event()
-    talk.rig.model.queue(Reply(text="1-6", gate=gate))
+    talk.model.queue(Reply(text="1-6", gate=gate))
     working = asyncio.create_task(talk.service.compact(talk.id))
-    await talk.rig.model.wait_for(lambda: talk.rig.model.waiting_at_gate)
-    await talk.rig.core.agent.start_new_conversation(Owner(USER))
+    await talk.model.wait_for(lambda: talk.model.waiting_at_gate)
+    await talk.core.agent.start_new_conversation(Owner(USER))
     gate.set()
     assert await working == 0
-    assert talk.rig.rows("SELECT count(*) FROM conversation_summaries") == [(0,)]
+    assert talk.rows("SELECT count(*) FROM conversation_summaries") == [(0,)]
     assert talk.documents() == []
 
 
@@ -519,7 +499,7 @@ async def test_the_operator_says_how_many_are_kept(talk: Talk) -> None:
     start = window_start(talk.last + 1)
     past = [summary for summary in talk.summaries() if summary.last_position < start]
     assert len(past) <= 4
-    assert any(r.system_text == MERGE_PROMPT for r in talk.rig.model.requests)
+    assert any(r.system_text == MERGE_PROMPT for r in talk.model.requests)
     assert_sound(talk)
 
 
@@ -536,7 +516,7 @@ async def test_other_numbers_in_the_middle_of_a_talk_leave_no_gap(talk: Talk) ->
 
 async def test_a_model_that_refuses_leaves_an_empty_summary_and_goes_on(talk: Talk) -> None:
     talk.add(28)
-    talk.rig.model.queue(Reply(status=400, error="content policy"))
+    talk.model.queue(Reply(status=400, error="content policy"))
     await talk.service.compact(talk.id)
     assert [summary.content for summary in talk.summaries()] == ["", "7-10"]
     assert talk.ranges() == [(1, 6), (7, 10)]
@@ -545,20 +525,15 @@ async def test_a_model_that_refuses_leaves_an_empty_summary_and_goes_on(talk: Ta
     assert talk.past().summaries == ("7-10",)
 
 
-@pytest.mark.parametrize(
-    ("reply", "error"),
-    [
-        (Reply(status=503), ModelUnavailableError),
-        (Reply(status=429), ModelUnavailableError),
-        (Reply(text="  "), ModelUnavailableError),
-        (Reply(status=401), ModelSetupError),
-    ],
-)
+@pytest.mark.parametrize(("reply", "error"), [
+    (Reply(status=503), ModelUnavailableError), (Reply(status=429), ModelUnavailableError),
+    (Reply(text="  "), ModelUnavailableError), (Reply(status=401), ModelSetupError),
+])  # fmt: skip
 async def test_a_model_that_is_away_changes_nothing_and_is_asked_again(
     talk: Talk, reply: Reply, error: type[AppError]
 ) -> None:
     talk.add(28)
-    talk.rig.model.queue(reply)
+    talk.model.queue(reply)
     with pytest.raises(error):
         await talk.service.compact(talk.id)
     assert (talk.ranges(), talk.documents()) == ([], [])
@@ -574,34 +549,30 @@ async def test_bookkeeping_is_covered_but_not_summarised(talk: Talk) -> None:
     talk.add(23)
     await talk.service.compact(talk.id)
     assert talk.ranges() == [(1, 6), (7, 10)]
-    assert numbers_asked(talk.rig.model.requests[0]) == [1, 2, 3, 4, 6]
+    assert numbers_asked(talk.model.requests[0]) == [1, 2, 3, 4, 6]
 
 
 async def test_the_cost_of_summaries_is_recorded(talk: Talk) -> None:
     await talk.add_and_compact(14)
-    rows = talk.rig.rows("SELECT purpose, model, telegram_user_id FROM model_usage")
+    rows = talk.rows("SELECT purpose, model, telegram_user_id FROM model_usage")
     assert rows == [("summary", "openai:fake-model", USER)] * 2
 
 
 async def test_a_chatty_model_is_cut_to_size(talk: Talk) -> None:
     talk.add(28)
-    talk.rig.model.queue("Пользователь говорил о даче. " * 60, "слово" * 400)
+    talk.model.queue("Пользователь говорил о даче. " * 60, "слово" * 400)
     await talk.service.compact(talk.id)
     [sentences, word] = [summary.content for summary in talk.summaries()]
     assert MAX_SUMMARY / 2 < len(sentences) <= MAX_SUMMARY and sentences.endswith("о даче.")
     assert len(word) <= MAX_SUMMARY + 1 and word.endswith("…")
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Коротко.", "Коротко."),
-        ("  две \n строки ", "две строки"),
-        ("Раз два три. Четыре пять шесть", "Раз два три."),
-        ("Раз. Два три четыре пять шесть", "Раз. Два три…"),
-        ("Раз? Да! Нет… Четыре пять шесть", "Раз? Да! Нет…"),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    ("Коротко.", "Коротко."), ("  две \n строки ", "две строки"),
+    ("Раз два три. Четыре пять шесть", "Раз два три."),
+    ("Раз. Два три четыре пять шесть", "Раз. Два три…"),
+    ("Раз? Да! Нет… Четыре пять шесть", "Раз? Да! Нет…"),
+])  # fmt: skip
 def test_a_long_text_ends_at_a_sentence_or_a_word(text: str, expected: str) -> None:
     assert shortened(text, 16) == expected
 
@@ -610,22 +581,12 @@ def at(*ranges: tuple[int, int]) -> list[Summary]:
     return [Summary(number, first, last, "") for number, (first, last) in enumerate(ranges)]
 
 
-@pytest.mark.parametrize(
-    ("summaries", "last", "gap"),
-    [
-        ([], 0, None),
-        ([], 4, (1, 4)),
-        ([], 10, (1, 6)),
-        (at((1, 6)), 10, (7, 10)),
-        (at((1, 6), (7, 10)), 10, None),
-        (at((1, 6), (7, 10)), 8, None),
-        (at((7, 10)), 10, (1, 6)),
-        (at((4, 6)), 10, (1, 3)),
-        (at((1, 6), (13, 18)), 30, (7, 12)),
-        (at((1, 6), (9, 18)), 30, (7, 8)),
-        (at((1, 6), (13, 18)), 9, (7, 9)),
-    ],
-)
+@pytest.mark.parametrize(("summaries", "last", "gap"), [
+    ([], 0, None), ([], 4, (1, 4)), ([], 10, (1, 6)), (at((1, 6)), 10, (7, 10)),
+    (at((1, 6), (7, 10)), 10, None), (at((1, 6), (7, 10)), 8, None), (at((7, 10)), 10, (1, 6)),
+    (at((4, 6)), 10, (1, 3)), (at((1, 6), (13, 18)), 30, (7, 12)),
+    (at((1, 6), (9, 18)), 30, (7, 8)), (at((1, 6), (13, 18)), 9, (7, 9)),
+])  # fmt: skip
 def test_the_first_gap_is_closed_first(
     summaries: list[Summary], last: int, gap: tuple[int, int] | None
 ) -> None:

@@ -20,7 +20,7 @@ from src.storage.pg_client import PgClient, Transaction
 from src.storage.search_index_repo import NewDocument, add_documents
 from tests.conftest import new_client
 from tests.fakes.openai_server import ChatRequest
-from tests.integration.agent_rig import Rig, incoming, open_rig
+from tests.integration.person import Rig, incoming, open_rig
 from tests.oracle import Oracle
 
 pytestmark = pytest.mark.core(embedding_model="openai:fake-embedding")
@@ -148,7 +148,7 @@ async def test_it_stays_within_it_in_every_language_and_for_every_tokenizer(
 ) -> None:
     name = f"openai:{model}"  # the name behind the provider decides how tokens are counted
     embeddings = "openai:fake-embedding"
-    async with open_rig(client.dsn, client, llm_model=name, embedding_model=embeddings) as rig:
+    async with open_rig(client, llm_model=name, embedding_model=embeddings) as rig:
         user = new_user()
         fill(rig, user, 400, STORIES[language])
         request = await ask(rig, user, STORIES[language])
@@ -173,7 +173,7 @@ async def test_texts_that_take_many_tokens_make_it_no_longer(rig: Rig, text: str
 async def test_it_holds_when_the_operator_shows_as_much_as_he_may(client: PgClient) -> None:
     client.execute("UPDATE global_settings SET memory_retrieve_limit = 50, summaries_shown = 20")
     try:
-        async with open_rig(client.dsn, client, embedding_model="openai:fake-embedding") as rig:
+        async with open_rig(client, embedding_model="openai:fake-embedding") as rig:
             user = new_user()
             fill(rig, user, 400, STORIES["ru"])
             request = await ask(rig, user, STORIES["ru"])

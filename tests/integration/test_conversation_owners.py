@@ -14,11 +14,7 @@ from src.language.terms import terms
 from src.llm.model_usage import ModelUsage
 from src.memory.forgetter import Forgetter
 from src.memory.writer import fact_terms
-from src.storage.conversation_repo import (
-    KEEP_UNREAD,
-    ConversationRepository,
-    TelegramOrigin,
-)
+from src.storage.conversation_repo import KEEP_UNREAD, ConversationRepository, TelegramOrigin
 from src.storage.erasure_repo import ErasureRepository
 from src.storage.extraction_repo import ExtractionRepository
 from src.storage.forgetting_repo import ForgettingRepository, Notice
@@ -190,11 +186,8 @@ def test_every_public_method_leaves_the_rows_of_another_owner_byte_identical(
     mine, theirs = fill(client, ME), fill(client, OTHER)
     before = rows_of(client.dsn, Owner(OTHER))
     assert {table for table, _ in before} == set(ROWS_OF_OWNER) - {
-        "telegram_updates",
-        "job_deaths",
-        "document_embeddings",
-        "embedding_failures",
-    }
+        "telegram_updates", "job_deaths", "document_embeddings", "embedding_failures",
+    }  # fmt: skip
     origin = TelegramOrigin(BOT, ME, 2, ME)
     question = repo.append_message(mine, "user", "a cat again", origin=origin)
     assert repo.append_message(mine, "user", "a cat again", origin=origin) == question

@@ -143,17 +143,11 @@ def test_any_text_comes_back_as_it_was(repo: ConversationRepository, text: str) 
     assert contents(repo, conversation) == [text]
 
 
-@pytest.mark.parametrize(
-    ("given", "stored"),
-    [
-        ("a\x00b\x00", "a\ufffdb\ufffd"),
-        ("a\ud800b", "a\ufffdb"),
-        ("\udfff", "\ufffd"),
-        ("\ude00\ud83d", "\ufffd\ufffd"),
-        ("split \ud83d\ude00 pair", "split 😀 pair"),
-        ("\ud83d\ude00 \x00 \ud83d 😀", "😀 \ufffd \ufffd 😀"),
-    ],
-)
+@pytest.mark.parametrize(("given", "stored"), [
+    ("a\x00b\x00", "a\ufffdb\ufffd"), ("a\ud800b", "a\ufffdb"), ("\udfff", "\ufffd"),
+    ("\ude00\ud83d", "\ufffd\ufffd"), ("split \ud83d\ude00 pair", "split 😀 pair"),
+    ("\ud83d\ude00 \x00 \ud83d 😀", "😀 \ufffd \ufffd 😀"),
+])  # fmt: skip
 def test_what_postgresql_cannot_hold_becomes_the_replacement_character(
     repo: ConversationRepository, given: str, stored: str
 ) -> None:
@@ -174,9 +168,7 @@ def test_the_newest_thirty_messages_come_back_oldest_first(repo: ConversationRep
     assert len(contents(repo, conversation, 1000)) == 40
 
 
-def test_the_order_is_time_first_and_then_id(
-    repo: ConversationRepository, client: PgClient
-) -> None:
+def test_the_order_is_time_then_id(repo: ConversationRepository, client: PgClient) -> None:
     conversation = repo.get_or_create_conversation(7)
     ids = [repo.append_message(conversation, "user", name) for name in "abcdef"]
     client.execute("UPDATE messages SET created_at = '2025-01-01T00:00Z'")
@@ -190,7 +182,7 @@ def test_the_order_is_time_first_and_then_id(
     assert contents(repo, conversation, 2) == ["d", "e"]
 
 
-def test_clearing_deletes_the_messages_and_keeps_the_conversation(
+def test_clearing_deletes_messages_and_keeps_the_conversation(
     repo: ConversationRepository,
 ) -> None:
     conversation, other = repo.get_or_create_conversation(7), repo.get_or_create_conversation(8)

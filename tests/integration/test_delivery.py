@@ -42,9 +42,7 @@ async def test_an_answer_arrives_formatted(fake: FakeTelegram, delivery: Deliver
     assert sent.parse_mode is None and sent.reply_to is None
 
 
-async def test_in_a_topic_the_answer_quotes_its_question(
-    fake: FakeTelegram, delivery: Delivery
-) -> None:
+async def test_in_a_topic_answers_quote_questions(fake: FakeTelegram, delivery: Delivery) -> None:
     asked = await fake.send_text(USER, "вопрос", chat_id=GROUP, chat_type="supergroup")
     await delivery.send_answer(Address(GROUP, 5, asked), "ответ")
     [sent] = fake.sent_to(GROUP)
@@ -75,16 +73,14 @@ async def test_a_long_answer_comes_in_order_and_tells_of_each_part(
     )
 
 
-async def test_parts_that_arrived_are_not_sent_again(
-    fake: FakeTelegram, delivery: Delivery
-) -> None:
+async def test_parts_that_arrived_are_sent_once(fake: FakeTelegram, delivery: Delivery) -> None:
     count = await delivery.send_answer(Address(USER), LONG)
     whole = [message.text for message in fake.sent_to(USER)]
     assert await delivery.send_answer(Address(USER), LONG, skip=count - 1) == count
     assert [message.text for message in fake.sent_to(USER)] == [*whole, whole[-1]]
 
 
-async def test_refused_formatting_is_sent_as_plain_text(
+async def test_refused_formatting_goes_as_plain_text(
     fake: FakeTelegram, delivery: Delivery
 ) -> None:
     refuse(fake, "sendMessage", "can't parse entities: Can't find end of the entity")
@@ -177,7 +173,7 @@ async def test_a_failing_telegram_is_tried_quickly_and_then_left_to_the_queue(
     assert [sent.text for sent in fake.sent_to(USER)] == ["раз"]
 
 
-async def test_a_user_who_blocked_the_bot_is_unavailable(
+async def test_who_has_blocked_the_bot_is_unavailable(
     fake: FakeTelegram, delivery: Delivery
 ) -> None:
     fake.block(USER)
@@ -199,10 +195,7 @@ async def test_a_chat_that_is_gone_is_unavailable(
 
 @pytest.mark.parametrize("edit", [None, 5])
 async def test_a_group_that_moved_gets_its_answer_in_its_new_place(
-    fake: FakeTelegram,
-    delivery: Delivery,
-    moves: list[tuple[int, int]],
-    edit: int | None,
+    fake: FakeTelegram, delivery: Delivery, moves: list[tuple[int, int]], edit: int | None
 ) -> None:
     for method in ("sendMessage", "editMessageText"):
         fake.fail_next(

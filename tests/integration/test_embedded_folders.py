@@ -121,13 +121,10 @@ def test_a_damaged_cluster_is_told_in_one_line_with_its_mend(cluster: Path, dama
     assert "\n" not in str(caught.value) and str(data_dir) not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("make", "told"),
-    [
-        (lambda f: (f / "data").write_text(""), "DATA_DIR: .*; name"),
-        (lambda f: (f / "data").symlink_to(f / "data"), "DATA_DIR: "),
-    ],
-)
+@pytest.mark.parametrize(("make", "told"), [
+    (lambda f: (f / "data").write_text(""), "DATA_DIR: .*; name"),
+    (lambda f: (f / "data").symlink_to(f / "data"), "DATA_DIR: "),
+])  # fmt: skip
 def test_a_folder_that_is_none_is_told_in_one_line(
     tmp_path: Path, make: Callable[[Path], object], told: str
 ) -> None:

@@ -203,18 +203,15 @@ def test_room_for_less_than_a_segment_is_a_shortage(
 
 # Statements that fail with a user's words in their values, and one that is logged in other setups.
 FAILING = [
-    f"INSERT INTO words VALUES ('{WORD}')",
-    f"INSERT INTO words VALUES ('{WORD} forbidden')",
-    f"SELECT '{WORD}'::jsonb",
-    f"SELECT '{WORD}'::int[]",
-    f"SELECT '{WORD}'::int",
+    f"INSERT INTO words VALUES ('{WORD}')", f"INSERT INTO words VALUES ('{WORD} forbidden')",
+    f"SELECT '{WORD}'::jsonb", f"SELECT '{WORD}'::int[]", f"SELECT '{WORD}'::int",
     f"SELECT 1 AS {WORD} FROM nowhere",
     f"INSERT INTO words SELECT '{WORD}' || string_agg(md5(n::text), '') "
-    "FROM generate_series(1, 999) n",
+     "FROM generate_series(1, 999) n",
     f"SELECT '{WORD}', pg_sleep(5)",
     f"DO $$ BEGIN RAISE WARNING '{WORD}'; RAISE EXCEPTION '{WORD}'; END $$",
     f"SELECT '{WORD}', pg_terminate_backend(pg_backend_pid())",
-]
+]  # fmt: skip
 
 
 def test_the_server_s_log_holds_no_word_of_a_user(data_dir: Path) -> None:

@@ -182,9 +182,7 @@ def test_a_frozen_server_is_ended_by_the_next_user(
     assert not is_reachable(address)
 
 
-def test_a_server_that_dies_while_the_next_user_waits_for_it_is_started_again(
-    data_dir: Path,
-) -> None:
+def test_a_server_that_dies_while_the_next_user_waits_is_started_again(data_dir: Path) -> None:
     first, second = EmbeddedPostgres(data_dir), EmbeddedPostgres(data_dir)
     address = first.start()
     began = started_at(address)
@@ -222,9 +220,7 @@ def test_a_statement_that_outlives_its_killed_server_does_not_keep_the_next_from
     assert not is_reachable(address)
 
 
-def test_stale_files_that_name_a_living_process_of_somebody_else_are_no_obstacle(
-    data_dir: Path,
-) -> None:
+def test_stale_files_that_name_a_living_process_of_others_are_no_obstacle(data_dir: Path) -> None:
     server = EmbeddedPostgres(data_dir)
     server.start()
     pid_file = data_dir / "postgres" / "postmaster.pid"

@@ -21,8 +21,7 @@ from src.storage.memory_rows import NewMemory, Source
 from src.storage.owner import Owner
 from src.storage.update_repo import NewUpdate, UpdateKind
 from tests.fakes.openai_server import Reply
-from tests.integration.agent_rig import NOON, Rig
-from tests.integration.fact_rig import FAKE_EMBEDDINGS
+from tests.integration.person import FAKE_EMBEDDINGS, NOON, Rig
 from tests.integration.polling import eventually
 from tests.tables import ROWS_OF_OWNER, columns_that_hold, count_death, dump, rows_of
 
@@ -487,9 +486,7 @@ async def test_a_message_and_an_erasure_at_once_leave_nothing(rig: Rig) -> None:
         assert columns_that_hold(rig.core.dsn, "qzanna") == set()
 
 
-async def test_an_answer_to_others_that_was_under_way_is_made_anew_without_the_person(
-    rig: Rig,
-) -> None:
+async def test_an_answer_to_others_that_was_under_way_is_made_anew_without_him(rig: Rig) -> None:
     """The model had read what the person said in the group, and a tool had found it."""
     text = "Аня любит qzanna"
     await write(rig, ANNA, text, saves(text), "Запомнил", place=GROUP)
@@ -518,9 +515,7 @@ async def test_an_answer_to_others_that_was_under_way_is_made_anew_without_the_p
         await rig.core.agent.answer(turn)
 
 
-async def test_vectors_of_others_that_were_made_with_the_person_s_words_are_made_anew(
-    rig: Rig,
-) -> None:
+async def test_vectors_of_others_that_were_made_with_his_words_are_made_anew(rig: Rig) -> None:
     await write(rig, ANNA, "qzanna", "ответ", place=GROUP)
     rig.rows("DELETE FROM messages WHERE role = 'assistant'")
     await write(rig, BORIS, "сразу после", "ответ", place=GROUP)
@@ -533,9 +528,7 @@ async def test_vectors_of_others_that_were_made_with_the_person_s_words_are_made
     assert waiting == [("сразу после",)]
 
 
-async def test_an_answer_to_others_in_words_that_the_person_edited_away_goes_too(
-    rig: Rig,
-) -> None:
+async def test_an_answer_to_others_in_words_that_the_person_edited_away_goes_too(rig: Rig) -> None:
     before = await write(rig, BORIS, "Раньше", "Ответ до того", place=GROUP)
     await write(rig, ANNA, "Аня любит qzanna", "Ага", place=GROUP)
     await write(rig, BORIS, "Что нового?", "Аня любит qzanna", place=GROUP)
@@ -624,9 +617,7 @@ async def test_a_turn_that_was_under_way_leaves_nothing(rig: Rig) -> None:
     assert rows_of(rig.core.dsn, Owner(ANNA)) == []
 
 
-async def test_an_erasure_waits_for_a_fact_that_is_being_stored_and_takes_it_along(
-    rig: Rig,
-) -> None:
+async def test_an_erasure_waits_for_a_fact_that_is_being_stored_and_takes_it(rig: Rig) -> None:
     asked = await write(rig, ANNA, "Аня любит qzanna", "Ага", place=GROUP)
     await write(rig, BORIS, "Боря любит чай", saves("Боря любит чай"), "Ага", place=GROUP)
     memories = MemoryRepository(rig.client)
@@ -651,9 +642,7 @@ async def test_an_erasure_waits_for_a_fact_that_is_being_stored_and_takes_it_alo
     assert [fact.text for fact in facts] == ["Боря любит чай"]
 
 
-async def test_a_cleared_conversation_keeps_no_summary_and_is_read_for_facts_again(
-    rig: Rig,
-) -> None:
+async def test_a_cleared_conversation_has_no_summary_and_is_read_for_facts_again(rig: Rig) -> None:
     for number in range(18):
         await write(rig, ANNA, f"qzanna {number}", "ответ")
     rig.model.reply = lambda request: (

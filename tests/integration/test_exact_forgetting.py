@@ -14,7 +14,7 @@ from src.storage.pg_client import PgClient
 from src.storage.purge_repo import PurgeRepository
 from src.texts import say
 from tests.fakes.openai_server import ChatRequest
-from tests.integration.memory_rig import (
+from tests.integration.person import (
     MORNING,
     Json,
     Person,
@@ -38,7 +38,7 @@ HOME = fact(
 @pytest.fixture
 async def person(shared: PgClient) -> AsyncIterator[Person]:
     async with open_person(shared) as opened:
-        opened.rig.model.reply = lambda _request: "Понятно."
+        opened.model.reply = lambda _request: "Понятно."
         yield opened
 
 
@@ -106,9 +106,7 @@ async def test_a_doubtful_request_destroys_nothing_and_shows_what_is_near(person
     assert person.facts() == ["Я курю", "I play chess"]
 
 
-async def test_of_several_that_fit_none_is_forgotten_before_the_user_says_which(
-    person: Person,
-) -> None:
+async def test_of_several_that_fit_none_is_forgotten_before_one_says_which(person: Person) -> None:
     for name in ("Буран", "Веста"):
         text = f"У меня есть собака {name}"
         await person.say(text, saved(fact(text, relation="has_pet", object=name)))
@@ -136,14 +134,14 @@ async def test_earlier_questions_are_hidden_with_it_and_are_never_what_is_forgot
 async def test_undo_brings_back_the_fact_the_words_and_the_answers(person: Person) -> None:
     await told(person)
     await person.say("Забудь про джаз", called("forget_fact", about="про джаз"), "Забыла.")
-    reply = await person.rig.core.commands.run("undo", person.user, language="ru")
+    reply = await person.core.commands.run("undo", person.user, language="ru")
     assert reply == say("undo_forgot_done", "ru", restored=JAZZ["text"])
     assert JAZZ["text"] in person.facts()
     await person.say("Что я люблю?")
     prompt = whole(person.requests[-1])
     assert ANNA.lower() in prompt and "прекрасно" in prompt and JAZZ["text"].lower() in prompt
     query = Query(person.owner, "джаз", MORNING, limit=20)
-    hits = await person.rig.core.memory.memories.search(query)
+    hits = await person.core.memory.memories.search(query)
     assert any("джаз" in hit.text for hit in hits)
 
 
@@ -153,7 +151,7 @@ async def test_undo_takes_back_the_last_thing_first(person: Person) -> None:
         await person.say(text, saved(fact(text, relation="lives_in", object=city)))
     await person.say("Люблю чай", saved(fact("Люблю чай")))
     await person.say("Забудь про чай", called("forget_fact", about="про чай"))
-    run = person.rig.core.commands.run
+    run = person.core.commands.run
     assert "Люблю чай" in await run("undo", person.user, language="ru")
     assert "Живу в городе Омск" in await run("undo", person.user, language="ru")
     assert await run("undo", person.user, language="ru") == say("undo_nothing", "ru")
@@ -166,8 +164,8 @@ async def test_after_ten_minutes_nothing_of_it_is_left_anywhere(person: Person) 
         "UPDATE forgettings SET created_at = now() - interval '11 minutes'"
         " WHERE telegram_user_id = %(user)s RETURNING id"
     )
-    assert PurgeRepository(person.rig.client).purge_forgotten() == 1
-    assert await person.rig.core.commands.run("undo", person.user, language="ru") == say(
+    assert PurgeRepository(person.client).purge_forgotten() == 1
+    assert await person.core.commands.run("undo", person.user, language="ru") == say(
         "undo_nothing", "ru"
     )
     left = person.rows(
@@ -177,9 +175,7 @@ async def test_after_ten_minutes_nothing_of_it_is_left_anywhere(person: Person) 
     assert "джаз" not in str(left).lower()
 
 
-async def test_everything_about_somebody_goes_also_what_no_fact_was_made_of(
-    person: Person,
-) -> None:
+async def test_all_about_somebody_goes_also_what_no_fact_was_made_of(person: Person) -> None:
     for text in ("Мой бывший Руслан работает в банке", "Я учусь играть на виолончели"):
         await person.say(text, saved(fact(text)))
     await person.say("Вчера я встретила Руслана в парке. Погода чудесная.", "Как здорово!")
@@ -224,7 +220,7 @@ async def test_what_shall_not_be_remembered_is_in_the_window_and_nowhere_else(
     for number in range(30):
         await person.say(f"Сообщение {number}")
     await person.index()
-    await person.rig.core.memory.turns.digest(person.conversation())
+    await person.core.memory.turns.digest(person.conversation())
     await person.say("В кого я влюблена?", called("search_memory", query="влюблена в начальника"))
     assert "начальник" not in whole(person.requests[-1]).replace("влюблена в начальника", "", 1)
     assert "я влюблена" not in whole(person.requests[-2]).replace("в кого я влюблена?", "")
@@ -252,7 +248,7 @@ async def test_after_a_contradiction_the_key_facts_hold_one_of_the_two(
 async def test_ids_that_were_not_shown_replace_nothing(person: Person, shared: PgClient) -> None:
     await person.say("Люблю чай", saved(fact("Люблю чай", importance=3)))
     number = fact_id(person, "Люблю чай")
-    person.rig.model.queue()
+    person.model.queue()
     for ids in (["fact-999999"], ["msg-1", "что-то"], [number]):
         text = f"Я хожу в бассейн {len(ids)} {ids[0]}"
         await person.say(text, saved(fact(text, replaces=ids)))
@@ -280,9 +276,7 @@ async def test_going_back_to_an_earlier_value_makes_it_hold_again(person: Person
     assert person.facts() == ["Я живу в Минске"]
 
 
-async def test_a_wish_about_answers_is_always_a_key_fact_and_the_newest_stands(
-    person: Person,
-) -> None:
+async def test_a_wish_about_answers_is_always_a_key_fact_the_newest_stands(person: Person) -> None:
     for text in ("Отвечай мне коротко", "Отвечай мне подробно", "Always use metric units"):
         await person.say(text, saved(fact(text, relation="wish", importance=3)))
     await person.say("Привет")
@@ -290,13 +284,11 @@ async def test_a_wish_about_answers_is_always_a_key_fact_and_the_newest_stands(
     assert "подробно" in facts and "metric" in facts and "коротко" not in facts
 
 
-async def test_forgetting_where_one_lives_forgets_what_was_taken_back_as_well(
-    person: Person,
-) -> None:
+async def test_forgetting_where_one_lives_forgets_what_was_taken_back_too(person: Person) -> None:
     for city in ("Омске", "Томске"):
         text = f"Я живу в {city}"
         await person.say(text, saved(fact(text, relation="lives_in", object=city)))
-    await person.rig.core.commands.run("undo", person.user, language="ru")
+    await person.core.commands.run("undo", person.user, language="ru")
     assert person.facts() == ["Я живу в Омске"]
     await person.say("Забудь, где я живу", called("forget_fact", about="где я живу"))
     assert outcome(person)["forgotten"] == ["Я живу в Омске"]
@@ -304,7 +296,7 @@ async def test_forgetting_where_one_lives_forgets_what_was_taken_back_as_well(
     assert left == []
     await person.say("Привет")
     assert "живу" not in whole(person.requests[-1])
-    assert "Омске" in await person.rig.core.commands.run("undo", person.user, language="ru")
+    assert "Омске" in await person.core.commands.run("undo", person.user, language="ru")
     assert person.facts() == ["Я живу в Омске"]
 
 

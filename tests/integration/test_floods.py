@@ -6,34 +6,24 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from src.jobs.memory_tasks import MemoryTasks
-from src.jobs.workers import build_queue
 from src.llm.prompts.summary import SUMMARY_PROMPT
-from src.storage.pg_client import PgClient
-from tests.integration.agent_rig import USER, open_rig
-from tests.integration.test_memory_jobs import Works, is_extraction, reply
+from tests.integration.person import FAKE_EMBEDDINGS, USER, Rig
+from tests.integration.test_memory_jobs import Works, is_extraction, open_works
+
+pytestmark = pytest.mark.core(embedding_model=FAKE_EMBEDDINGS)
 
 HOUR_LATER = "UPDATE model_usage SET created_at = created_at - interval '1 hour'"
 
 
 @pytest.fixture
-async def works(dsn: str, client: PgClient) -> AsyncIterator[Works]:
-    app = build_queue(dsn)
-    async with (
-        open_rig(dsn, client, embedding_model="openai:fake-embedding") as rig,
-        app.open_async(),
-    ):
-        MemoryTasks(rig.core.memory.turns).register(app)
-        app.periodic_registry.periodic_tasks.clear()
-        rig.model.reply = reply
-        yield Works(rig, app)
+async def works(rig: Rig) -> AsyncIterator[Works]:
+    async with open_works(rig) as opened:
+        yield opened
 
 
 async def flood(works: Works, count: int, *, answered: bool = True) -> None:
     """So many messages of which only the last is answered."""
-    [conversation_id] = {
-        works.rig.core.conversations.get_or_create_conversation(USER) for _ in range(2)
-    }
+    conversation_id = works.rig.conversation()
     works.rig.fill(conversation_id, *[("user", f"сообщение {n}") for n in range(count - 1)])
     if answered:
         await works.turn("последнее")
@@ -92,7 +82,7 @@ async def test_a_flood_that_has_ended_is_digested_without_an_answer_too(works: W
 
 
 async def test_beyond_the_budget_the_rest_waits_and_comes_back(works: Works) -> None:
-    works.rig.client.execute("UPDATE global_settings SET background_calls_per_hour = 4")
+    works.rig.set(background_calls_per_hour=4)
     await flood(works, 1000)
     works.skip_pauses()
     await works.work()
@@ -129,7 +119,7 @@ def covered_by_flooder(works: Works) -> tuple[int, int]:
 
 
 async def test_the_budget_of_one_owner_is_not_another_s(works: Works) -> None:
-    works.rig.client.execute("UPDATE global_settings SET background_calls_per_hour = 1")
+    works.rig.set(background_calls_per_hour=1)
     for user in (USER, USER + 1):
         for number in range(10):
             await works.turn(f"реплика {number}", user)
@@ -140,9 +130,7 @@ async def test_the_budget_of_one_owner_is_not_another_s(works: Works) -> None:
 
 
 async def test_a_digest_of_more_than_one_job_may_do_comes_back_by_itself(works: Works) -> None:
-    works.rig.client.execute(
-        "UPDATE global_settings SET memory_extraction_window = 2, summary_messages = 100"
-    )
+    works.rig.set(memory_extraction_window=2, summary_messages=100)
     await flood(works, 59)
     works.skip_pauses()
     await works.work()
@@ -150,9 +138,7 @@ async def test_a_digest_of_more_than_one_job_may_do_comes_back_by_itself(works: 
     assert (covered(works)[1], len(extractions)) == (60, 30), "windows of two, in three jobs"
 
 
-async def test_one_s_flood_does_not_keep_the_others_documents_from_being_embedded(
-    works: Works,
-) -> None:
+async def test_one_s_flood_keeps_no_other_s_documents_from_being_embedded(works: Works) -> None:
     await works.turn("у меня есть кот", USER + 1)
     await works.turn("у меня есть пёс", USER + 2)
     await flood(works, 300)

@@ -104,9 +104,7 @@ async def test_who_sends_byte_by_byte_gets_no_more_time(
     writer.close()
 
 
-async def test_a_slow_but_honest_request_is_answered_and_its_connection_kept(
-    server: HttpServer,
-) -> None:
+async def test_a_slow_honest_request_is_answered_its_connection_kept(server: HttpServer) -> None:
     reader, writer = await send(server, SLOW_BODY)
     writer.write(b"defghij")
     assert (await reader.readuntil(b"abcdefghij")).startswith(b"HTTP/1.1 200")
@@ -134,9 +132,7 @@ async def test_the_oldest_half_open_connection_makes_room(
         writer.close()
 
 
-def test_connections_leave_descriptors_for_everything_else(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_connections_leave_descriptors_for_all_else(monkeypatch: pytest.MonkeyPatch) -> None:
     for soft, expected in ((1024, 256), (400, 100), (10, 8)):
         monkeypatch.setattr(http_connections.resource, "getrlimit", lambda _, s=soft: (s, s))
         assert http_connections.max_connections() == expected

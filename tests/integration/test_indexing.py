@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import UUID
 
 import numpy as np
 import psycopg2
@@ -30,60 +29,55 @@ from src.storage import (
 )
 from src.storage.conversation_repo import TelegramOrigin
 from src.storage.owner import Owner
-from src.storage.pg_client import PgClient
 from tests.conftest import TEMPLATE, new_database
 from tests.fakes.openai_server import Reply
-from tests.integration.agent_rig import USER, Rig, open_rig
+from tests.integration.person import FAKE_EMBEDDINGS, USER, Person, Rig
+
+pytestmark = pytest.mark.core(embedding_model=FAKE_EMBEDDINGS)
 
 NOON = datetime(2026, 3, 3, 9, 0, tzinfo=UTC)
 LABEL = "[Текущее время: 2026-03-03 12:00]"
 
 
-class Desk:
+class Desk(Person):
     """One conversation, and its index."""
 
     def __init__(self, rig: Rig) -> None:
-        self.rig = rig
-        self.id: UUID = rig.core.conversations.get_or_create_conversation(USER)
-        self.moment = NOON
+        super().__init__(rig, moment=NOON)
+        self.id = self.conversation()
         rig.model.embedding_requests.clear()  # the model was measured
 
     @property
     def indexer(self) -> Indexer:
-        return self.rig.core.memory.indexer
+        return self.core.memory.indexer
 
-    def say(self, text: str, role: str = "user", **changes: Any) -> int:
+    def add(self, text: str, role: str = "user", **changes: Any) -> int:
         """Store a message a minute after the one before; returns its id."""
-        self.moment += timedelta(minutes=1)
+        self.moment += self.pace
         content = f"{LABEL} {text}" if role == "user" else text
         values = {"said_at": self.moment, **changes}
-        add = self.rig.core.conversations.append_message
+        add = self.core.conversations.append_message
         return add(self.id, role, content, **values)  # type: ignore[arg-type]
 
-    async def index(self) -> None:
-        """Words only."""
+    async def index_words(self) -> None:
         await self.indexer.index_conversation(self.id)
-
-    async def index_and_embed(self) -> None:
-        await self.index()
-        await self.indexer.embed_pending()
 
     async def search(self, text: str, **changes: Any) -> list[Hit]:
         query = Query(Owner(USER), text, NOON + timedelta(days=30), **changes)
-        return await self.rig.core.memory.memories.search(query)
+        return await self.core.memory.memories.search(query)
 
     async def found(self, text: str, **changes: Any) -> list[str]:
         return [hit.text for hit in await self.search(text, **changes)]
 
     def postings(self) -> set[str]:
-        return {term for (term,) in self.rig.rows("SELECT DISTINCT term FROM search_postings")}
+        return {term for (term,) in self.rows("SELECT DISTINCT term FROM search_postings")}
 
     def documents(self, columns: str = "message_id") -> list[Any]:
-        rows = self.rig.rows(f"SELECT {columns} FROM search_documents ORDER BY position")
+        rows = self.rows(f"SELECT {columns} FROM search_documents ORDER BY position")
         return [row[0] if len(row) == 1 else row for row in rows]
 
     def unindexed(self) -> int:
-        [(count,)] = self.rig.rows(
+        [(count,)] = self.rows(
             "SELECT count(*) FROM messages WHERE indexed_at IS NULL"
             " AND role IN ('user', 'assistant')"
         )
@@ -91,64 +85,59 @@ class Desk:
 
     def embedded(self) -> list[list[str]]:
         """The texts of each request to the endpoint."""
-        return self.rig.model.embedding_requests
+        return self.model.embedding_requests
 
 
 @pytest.fixture
-async def desk(dsn: str, client: PgClient) -> AsyncIterator[Desk]:
-    async with open_rig(dsn, client, embedding_model="openai:fake-embedding") as rig:
-        yield Desk(rig)
+def desk(rig: Rig) -> Desk:
+    return Desk(rig)
 
 
 # --- what goes in
 
 
-async def test_the_time_label_is_neither_a_word_nor_embedded_and_the_time_is_kept(
-    desk: Desk,
-) -> None:
-    message = desk.say("У меня есть собака Рекс")
-    await desk.index_and_embed()
+async def test_the_time_label_is_no_word_nor_embedded_and_the_time_is_kept(desk: Desk) -> None:
+    message = desk.add("У меня есть собака Рекс")
+    await desk.index()
     assert desk.postings() == set(terms("У меня есть собака Рекс"))
     assert desk.embedded() == [["У меня есть собака Рекс"]]
     assert desk.documents("message_id, said_at, speaker") == [(message, desk.moment, "user")]
 
 
 async def test_what_was_said_is_found_by_its_time(desk: Desk) -> None:
-    desk.say("Посадили яблоню", said_at=datetime(2026, 3, 14, 9, 0, tzinfo=UTC))
-    desk.say("Починили забор", said_at=datetime(2026, 3, 20, 9, 0, tzinfo=UTC))
-    await desk.index_and_embed()
+    desk.add("Посадили яблоню", said_at=datetime(2026, 3, 14, 9, 0, tzinfo=UTC))
+    desk.add("Починили забор", said_at=datetime(2026, 3, 20, 9, 0, tzinfo=UTC))
+    await desk.index()
     assert await desk.found("что было 14 марта?") == ["Посадили яблоню"]
     assert await desk.found("що було 20 березня?") == ["Починили забор"]
 
 
 async def test_the_answer_is_indexed_as_the_assistant_s_and_not_found_unasked(desk: Desk) -> None:
-    desk.say("Какая столица Чили?")
-    desk.say("Сантьяго", "assistant")
-    await desk.index_and_embed()
+    desk.add("Какая столица Чили?")
+    desk.add("Сантьяго", "assistant")
+    await desk.index()
     assert desk.documents("speaker") == ["user", "assistant"]
     assert await desk.found("Сантьяго", threshold=1.0) == ["Какая столица Чили?"]
     assert "Сантьяго" in await desk.found("Сантьяго", threshold=1.0, with_assistant=True)
 
 
 async def test_bookkeeping_is_no_document(desk: Desk) -> None:
-    message = desk.say("Который час?")
-    desk.say("Tools used: current_time", "system")
-    await desk.index()
+    message = desk.add("Который час?")
+    desk.add("Tools used: current_time", "system")
+    await desk.index_words()
     assert desk.documents() == [message]
     assert desk.unindexed() == 0
 
 
-async def test_messages_of_one_talk_stand_together_and_a_long_silence_parts_them(
-    desk: Desk,
-) -> None:
-    desk.say("один")
-    desk.say("два")
+async def test_messages_of_a_talk_stand_together_and_a_long_silence_parts_them(desk: Desk) -> None:
+    desk.add("один")
+    desk.add("два")
+    await desk.index_words()
+    desk.add("три")
     await desk.index()
-    desk.say("три")
-    await desk.index_and_embed()
     desk.moment += timedelta(hours=6)
-    desk.say("четыре")
-    await desk.index_and_embed()
+    desk.add("четыре")
+    await desk.index()
     first, second, third, fourth = desk.documents("position")
     assert (second - first, third - second, fourth - third) == (1, 1, 4)
     assert desk.embedded() == [["два\nтри", "один\nдва", "один"], ["четыре"]]
@@ -156,10 +145,10 @@ async def test_messages_of_one_talk_stand_together_and_a_long_silence_parts_them
 
 async def test_a_long_answer_before_it_does_not_crowd_out_the_message(desk: Desk) -> None:
     answer = "Вот что я думаю о вашем отпуске. " * 100 + "А сколько вам лет?"
-    desk.say("Посоветуй отпуск")
-    desk.say(answer, role="assistant")
-    desk.say("Мне сорок два")
-    await desk.index_and_embed()
+    desk.add("Посоветуй отпуск")
+    desk.add(answer, role="assistant")
+    desk.add("Мне сорок два")
+    await desk.index()
     [[own, answered, asked]] = desk.embedded()
     assert asked == "Посоветуй отпуск"
     assert answer.startswith(answered) and len(answered) == MAX_ANSWER
@@ -168,8 +157,8 @@ async def test_a_long_answer_before_it_does_not_crowd_out_the_message(desk: Desk
 
 
 async def test_an_hour_long_text_is_indexed_within_bounds(desk: Desk) -> None:
-    desk.say("x" * 5000 + " слово" * 40_000)
-    await desk.index_and_embed()
+    desk.add("x" * 5000 + " слово" * 40_000)
+    await desk.index()
     assert desk.postings() == {"слов", "x" * 40}
     assert desk.documents("length < 3000") == [True]
     [[text]] = desk.embedded()
@@ -177,30 +166,25 @@ async def test_an_hour_long_text_is_indexed_within_bounds(desk: Desk) -> None:
 
 
 async def test_what_is_forgotten_before_it_is_indexed_never_gets_in(desk: Desk) -> None:
-    message = desk.say("Это секрет фирмы")
-    kept = desk.say("А это нет")
-    await desk.rig.core.memory.memories.forget(Owner(USER), [f"msg-{message}"])
-    await desk.index_and_embed()
+    message = desk.add("Это секрет фирмы")
+    kept = desk.add("А это нет")
+    await desk.core.memory.memories.forget(Owner(USER), [f"msg-{message}"])
+    await desk.index()
     assert desk.documents() == [kept]
     assert all("секрет" not in text for request in desk.embedded() for text in request)
 
 
-@pytest.mark.parametrize(
-    "secret",
-    [
-        "Мой пароль от почты: Qwerty12345",
-        "карта 4276 1600 1234 5675",
-        "my api key: sk-proj-abcdefghijklmnop1234",
-        "пін-код від картки 4821",
-    ],
-)
+@pytest.mark.parametrize("secret", [
+    "Мой пароль от почты: Qwerty12345", "карта 4276 1600 1234 5675",
+    "my api key: sk-proj-abcdefghijklmnop1234", "пін-код від картки 4821",
+])  # fmt: skip
 async def test_a_secret_is_not_indexed_not_embedded_and_not_looked_at_again(
     desk: Desk, secret: str
 ) -> None:
-    desk.say("Запиши для меня")
-    desk.say(secret)
-    kept = desk.say("Спасибо тебе")
-    await desk.index_and_embed()
+    desk.add("Запиши для меня")
+    desk.add(secret)
+    kept = desk.add("Спасибо тебе")
+    await desk.index()
     assert len(desk.documents()) == 2 and kept in desk.documents()
     assert desk.unindexed() == 0
     assert secret not in str(desk.embedded())
@@ -214,43 +198,43 @@ ORIGIN = TelegramOrigin(bot_id=1, chat_id=USER, message_id=7, sender_id=USER)
 
 
 def edit(desk: Desk, text: str) -> None:
-    assert desk.rig.core.conversations.edit_message(USER, ORIGIN, text)
+    assert desk.core.conversations.edit_message(USER, ORIGIN, text)
 
 
 async def test_an_edited_message_is_indexed_again_and_its_old_words_are_gone(desk: Desk) -> None:
-    message = desk.say("Я люблю устрицы", origin=ORIGIN)
+    message = desk.add("Я люблю устрицы", origin=ORIGIN)
     said_at = desk.moment
-    await desk.index_and_embed()
+    await desk.index()
     edit(desk, "Я ненавижу креветки")
-    assert await desk.rig.core.memory.turns.index_pending() == []
+    assert await desk.core.memory.turns.index_pending() == []
     await desk.indexer.embed_pending()
     assert desk.documents("message_id, said_at") == [(message, said_at)]
     assert desk.postings() == set(terms("Я ненавижу креветки"))
     assert await desk.found("устрицы", threshold=1.0) == []
     assert await desk.found("креветки", threshold=1.0) == ["Я ненавижу креветки"]
     assert desk.embedded()[1] == ["Я ненавижу креветки"]
-    assert len(desk.rig.rows("SELECT 1 FROM document_embeddings")) == 1
+    assert len(desk.rows("SELECT 1 FROM document_embeddings")) == 1
     assert desk.rig.stored() == [("user", f"{LABEL} Я ненавижу креветки")]
 
 
 async def test_a_message_edited_into_a_secret_leaves_the_index(desk: Desk) -> None:
-    desk.say("Я люблю устрицы", origin=ORIGIN)
-    await desk.index_and_embed()
+    desk.add("Я люблю устрицы", origin=ORIGIN)
+    await desk.index()
     edit(desk, "Мой пароль от почты: Qwerty12345")
-    await desk.index_and_embed()
+    await desk.index()
     assert (desk.documents(), desk.postings(), desk.unindexed()) == ([], set(), 0)
     edit(desk, "Я люблю мидии")
-    await desk.index_and_embed()
+    await desk.index()
     assert await desk.found("мидии") == ["Я люблю мидии"]
 
 
 async def test_an_edit_of_an_old_message_is_no_part_of_the_newest_talk(desk: Desk) -> None:
-    desk.say("Я люблю устрицы", origin=ORIGIN)
+    desk.add("Я люблю устрицы", origin=ORIGIN)
     desk.moment += timedelta(days=60)
-    desk.say("Завтра еду на дачу")
-    await desk.index_and_embed()
+    desk.add("Завтра еду на дачу")
+    await desk.index()
     edit(desk, "Я люблю мидии")
-    await desk.index_and_embed()
+    await desk.index()
     newest, edited = desk.documents("position")
     assert edited - newest == 4
     assert desk.embedded()[-1] == ["Я люблю мидии"]
@@ -268,8 +252,8 @@ def test_a_talk_lasts_until_a_silence_of_six_hours(hours: float, expected: bool)
 
 
 async def test_words_are_found_before_the_embedding_exists(desk: Desk) -> None:
-    desk.say("У меня есть собака Рекс")
-    await desk.index()
+    desk.add("У меня есть собака Рекс")
+    await desk.index_words()
     [hit] = await desk.search("Как зовут мою собаку?")
     assert hit.text == "У меня есть собака Рекс"
     assert hit.cosine is None and hit.bm25 > 0
@@ -280,10 +264,10 @@ async def test_words_are_found_before_the_embedding_exists(desk: Desk) -> None:
 
 async def test_a_word_that_is_everywhere_counts_only_without_a_rarer_one(desk: Desk) -> None:
     for number in range(210):
-        desk.say(f"Отчёт номер {number}: работа идёт")
+        desk.add(f"Отчёт номер {number}: работа идёт")
     key = "Запасной ключ отдал соседке"
-    desk.say(key)
-    await desk.index()
+    desk.add(key)
+    await desk.index_words()
     [first, *_] = await desk.search("ключ от работы")
     alone = await desk.search("ключ")
     assert first.text == alone[0].text == key
@@ -292,22 +276,20 @@ async def test_a_word_that_is_everywhere_counts_only_without_a_rarer_one(desk: D
 
 
 async def test_words_are_found_while_the_endpoint_is_away(desk: Desk) -> None:
-    desk.say("У меня есть собака Рекс")
-    await desk.index_and_embed()
+    desk.add("У меня есть собака Рекс")
+    await desk.index()
     for failure in (Reply(status=503), Reply(status=401), Reply(status=400)):
-        desk.rig.model.embeddings_error = failure
+        desk.model.embeddings_error = failure
         assert await desk.found("собака") == ["У меня есть собака Рекс"]
 
 
 async def test_a_memory_whose_vectors_are_of_another_model_is_found_by_words(desk: Desk) -> None:
-    desk.say("У меня есть собака Рекс")
-    await desk.index_and_embed()
-    embeddings = desk.rig.core.memory.embeddings
-    model = await desk.rig.core.memory.space.model()
+    desk.add("У меня есть собака Рекс")
+    await desk.index()
+    embeddings = desk.core.memory.embeddings
+    model = await desk.core.memory.space.model()
     other = embeddings.add_model("other", model.means, unrelated_median=0.0, unrelated_high=0.1)
-    desk.rig.client.execute(
-        "UPDATE document_embeddings SET model_id = %(model)s", {"model": other.id}
-    )
+    desk.client.execute("UPDATE document_embeddings SET model_id = %(model)s", {"model": other.id})
     assert await desk.found("собака") == ["У меня есть собака Рекс"]
 
 
@@ -317,8 +299,8 @@ async def test_a_memory_whose_vectors_are_of_another_model_is_found_by_words(des
 async def test_documents_are_embedded_in_batches_the_newest_first(desk: Desk) -> None:
     count = 2 * EMBED_BATCH + 22
     for number in range(count):
-        desk.say(f"номер {number}", said_at=NOON + timedelta(days=number))
-    await desk.index()
+        desk.add(f"номер {number}", said_at=NOON + timedelta(days=number))
+    await desk.index_words()
     progress: list[int] = []
     assert await desk.indexer.embed_pending(progress.append) == count
     assert progress == [64, 128, 150]
@@ -331,17 +313,17 @@ async def test_documents_are_embedded_in_batches_the_newest_first(desk: Desk) ->
 
 async def test_an_outage_in_the_middle_keeps_what_is_done(desk: Desk) -> None:
     for number in range(EMBED_BATCH + 10):
-        desk.say(f"номер {number}")
-    await desk.index()
+        desk.add(f"номер {number}")
+    await desk.index_words()
 
     def fail(_done: int) -> None:
-        desk.rig.model.embeddings_error = Reply(status=503)
+        desk.model.embeddings_error = Reply(status=503)
 
     with pytest.raises(ModelUnavailableError):
         await desk.indexer.embed_pending(fail)
-    done = desk.rig.rows("SELECT count(*) FROM search_documents WHERE model_id IS NOT NULL")
+    done = desk.rows("SELECT count(*) FROM search_documents WHERE model_id IS NOT NULL")
     assert done == [(EMBED_BATCH,)]
-    desk.rig.model.embeddings_error = None
+    desk.model.embeddings_error = None
     assert await desk.indexer.embed_pending() == 10
 
 
@@ -349,7 +331,7 @@ class FussyEndpoint:
     """An embedder that refuses a whole request because of one text in it."""
 
     def __init__(self, desk: Desk, bad: str, error: type[AppError] = ModelError) -> None:
-        self._embed = desk.rig.core.memory.space.embed_documents
+        self._embed = desk.core.memory.space.embed_documents
         self._bad = bad
         self._error = error
 
@@ -359,14 +341,12 @@ class FussyEndpoint:
         return await self._embed(texts)
 
 
-async def test_a_text_that_the_endpoint_refuses_keeps_no_other_from_being_embedded(
-    desk: Desk,
-) -> None:
+async def test_a_text_the_endpoint_refuses_keeps_no_other_from_being_embedded(desk: Desk) -> None:
     for number in range(5):
-        desk.say(f"номер {number}", said_at=NOON + timedelta(days=number))
-    desk.say("😀😀😀 ромашка", said_at=NOON + timedelta(days=10))
-    await desk.index()
-    desk.rig.core.memory.space.embed_documents = FussyEndpoint(desk, "😀")  # type: ignore[assignment]
+        desk.add(f"номер {number}", said_at=NOON + timedelta(days=number))
+    desk.add("😀😀😀 ромашка", said_at=NOON + timedelta(days=10))
+    await desk.index_words()
+    desk.core.memory.space.embed_documents = FussyEndpoint(desk, "😀")  # type: ignore[assignment]
     assert await desk.indexer.embed_pending() == 5
     assert await desk.indexer.embed_pending() == 0, "it is not asked again for a minute"
     assert await desk.found("ромашка") == ["😀😀😀 ромашка"]
@@ -374,15 +354,13 @@ async def test_a_text_that_the_endpoint_refuses_keeps_no_other_from_being_embedd
     assert hit.text == "номер 3" and hit.similarity > 0.9
 
 
-async def test_a_text_that_fails_is_tried_again_after_pauses_that_grow_to_a_day(
-    desk: Desk,
-) -> None:
+async def test_a_text_that_fails_is_tried_again_after_pauses_growing_to_a_day(desk: Desk) -> None:
     """The endpoint returns no number in the vector of one text, and is well otherwise."""
-    desk.say("номер один")
+    desk.add("номер один")
     desk.moment += timedelta(days=1)
-    desk.say("😀 ромашка")
-    await desk.index()
-    desk.rig.model.spoil_embeddings = lambda reply, texts: (
+    desk.add("😀 ромашка")
+    await desk.index_words()
+    desk.model.spoil_embeddings = lambda reply, texts: (
         reply | {"data": [row | {"embedding": [None] * 256} for row in reply["data"]]}
         if any("😀" in text for text in texts)
         else reply
@@ -393,40 +371,38 @@ async def test_a_text_that_fails_is_tried_again_after_pauses_that_grow_to_a_day(
         requests = len(desk.embedded())
         assert await desk.indexer.embed_pending() == 0
         assert len(desk.embedded()) == requests, "not before its time"
-        pauses += desk.rig.rows(
+        pauses += desk.rows(
             "SELECT round(extract(epoch FROM retry_at - now()) / 60) FROM embedding_failures"
         )
-        desk.rig.client.execute("UPDATE embedding_failures SET retry_at = now()")
+        desk.client.execute("UPDATE embedding_failures SET retry_at = now()")
         await desk.indexer.embed_pending()
     minutes = [int(pause) for (pause,) in pauses]
     assert minutes == [min(2**number, 24 * 60) for number in range(14)]
-    desk.rig.model.spoil_embeddings = None
-    desk.rig.client.execute("UPDATE embedding_failures SET retry_at = now()")
+    desk.model.spoil_embeddings = None
+    desk.client.execute("UPDATE embedding_failures SET retry_at = now()")
     assert await desk.indexer.embed_pending() == 1
-    assert desk.rig.rows("SELECT count(*) FROM embedding_failures") == [(0,)]
+    assert desk.rows("SELECT count(*) FROM embedding_failures") == [(0,)]
     [hit] = await desk.search("ромашка", limit=1)
     assert hit.similarity > 0.5
 
 
-async def test_a_text_that_kills_the_model_is_tried_again_only_by_another_model(
-    desk: Desk,
-) -> None:
-    message = desk.say("яд")
+async def test_a_text_that_kills_the_model_is_tried_again_only_by_another(desk: Desk) -> None:
+    message = desk.add("яд")
     desk.moment += timedelta(days=1)
-    desk.say("номер один")
-    await desk.index()
-    space = desk.rig.core.memory.space
+    desk.add("номер один")
+    await desk.index_words()
+    space = desk.core.memory.space
     space.embed_documents = FussyEndpoint(desk, "яд", PoisonTextError)  # type: ignore[assignment]
     assert await desk.indexer.embed_pending() == 1
-    assert desk.rig.rows("SELECT retry_at::text FROM embedding_failures") == [("infinity",)]
+    assert desk.rows("SELECT retry_at::text FROM embedding_failures") == [("infinity",)]
     assert await desk.indexer.embed_pending() == 0
     assert await desk.found("яд") == ["яд"]
-    embeddings, model = desk.rig.core.memory.embeddings, await space.model()
+    embeddings, model = desk.core.memory.embeddings, await space.model()
     other = embeddings.add_model("other", model.means, unrelated_median=0.0, unrelated_high=0.1)
     waiting = embeddings.list_unembedded(other.id)
     assert [document.text for document in waiting] == ["номер один", "яд"]
     embeddings.add_vectors(other.id, {waiting[1].id: as_literal(np.ones(256, np.float32))})
-    assert desk.rig.rows("SELECT message_id FROM search_documents d JOIN document_embeddings e"
+    assert desk.rows("SELECT message_id FROM search_documents d JOIN document_embeddings e"
                          " ON e.document_id = d.id AND e.model_id = %(model)s",
                          model=other.id) == [(message,)]  # fmt: skip
 
@@ -458,95 +434,95 @@ async def test_what_a_bad_endpoint_left_over_is_embedded_when_it_is_well_again(d
     """No bad reply fails a search, marks a document, or stays in the cache."""
     for number, spoil in enumerate(SPOILT.values()):
         for part in "abc":
-            desk.say(f"Реплика {number}{part} про ромашки")
-        await desk.index()
-        desk.rig.model.spoil_embeddings = spoil
+            desk.add(f"Реплика {number}{part} про ромашки")
+        await desk.index_words()
+        desk.model.spoil_embeddings = spoil
         with pytest.raises(ModelUnavailableError):
             await desk.indexer.embed_pending()
         assert len(await desk.search("ромашки")) == min(5, 3 * (number + 1))
         assert len(await desk.search(f"Реплика {number}b", limit=1)) == 1
-    assert desk.rig.rows("SELECT count(*) FROM document_embeddings") == [(0,)]
-    assert desk.rig.rows("SELECT count(*) FROM embedding_failures") == [(0,)]
-    desk.rig.model.spoil_embeddings = None
+    assert desk.rows("SELECT count(*) FROM document_embeddings") == [(0,)]
+    assert desk.rows("SELECT count(*) FROM embedding_failures") == [(0,)]
+    desk.model.spoil_embeddings = None
     total = 3 * len(SPOILT)
     assert await desk.indexer.embed_pending() == total
     unit = (
         "SELECT count(*) FROM document_embeddings WHERE l2_norm(embedding) BETWEEN 0.99 AND 1.01"
     )
-    assert desk.rig.rows(unit) == [(total,)]
+    assert desk.rows(unit) == [(total,)]
     [hit] = await desk.search("ромашки", limit=1)
     assert (hit.cosine or 0.0) > 0, "the query was not kept as it came"
 
 
 async def test_an_answer_is_given_whatever_the_endpoint_returns(desk: Desk) -> None:
     for number, spoil in enumerate(SPOILT.values()):
-        desk.rig.model.spoil_embeddings = spoil
+        desk.model.spoil_embeddings = spoil
         answer = await desk.rig.ask(f"Вопрос {number}: где ромашки?")
         assert answer.text == f"эхо: Вопрос {number}: где ромашки?"
 
 
 async def test_an_endpoint_that_refuses_everything_marks_nothing_as_done(desk: Desk) -> None:
     for number in range(3):
-        desk.say(f"номер {number}", said_at=NOON + timedelta(days=number))
-    await desk.index()
-    desk.rig.model.embeddings_error = Reply(status=400)
+        desk.add(f"номер {number}", said_at=NOON + timedelta(days=number))
+    await desk.index_words()
+    desk.model.embeddings_error = Reply(status=400)
     with pytest.raises(ModelError):
         await desk.indexer.embed_pending()
-    assert desk.rig.rows("SELECT count(*) FROM document_embeddings") == [(0,)]
-    assert desk.rig.rows("SELECT count(*) FROM embedding_failures") == [(0,)]
+    assert desk.rows("SELECT count(*) FROM document_embeddings") == [(0,)]
+    assert desk.rows("SELECT count(*) FROM embedding_failures") == [(0,)]
 
 
 async def test_a_document_that_is_deleted_while_it_is_embedded_is_passed_over(desk: Desk) -> None:
-    first = desk.say("номер один")
-    desk.say("номер два")
-    await desk.index()
-    embed = desk.rig.core.memory.space.embed_documents
+    first = desk.add("номер один")
+    desk.add("номер два")
+    await desk.index_words()
+    embed = desk.core.memory.space.embed_documents
 
     async def forget_meanwhile(texts: list[str]) -> list[str]:
-        await desk.rig.core.memory.memories.forget(Owner(USER), [f"msg-{first}"])
+        await desk.core.memory.memories.forget(Owner(USER), [f"msg-{first}"])
         return await embed(texts)
 
-    desk.rig.core.memory.space.embed_documents = forget_meanwhile  # type: ignore[assignment]
+    desk.core.memory.space.embed_documents = forget_meanwhile  # type: ignore[assignment]
     await desk.indexer.embed_pending()
-    assert len(desk.rig.rows("SELECT 1 FROM document_embeddings")) == 1
+    assert len(desk.rows("SELECT 1 FROM document_embeddings")) == 1
 
 
 # --- at once
 
 
 async def test_two_workers_index_every_message_once(desk: Desk) -> None:
-    ids = [desk.say(f"номер {number}") for number in range(450)]
+    ids = [desk.add(f"номер {number}") for number in range(450)]
     await asyncio.gather(*(desk.indexer.index_conversation(desk.id) for _ in range(3)))
     assert sorted(desk.documents()) == ids
     positions = desk.documents("position")
     assert len(set(positions)) == 450
-    [(documents, length)] = desk.rig.rows("SELECT documents, terms FROM search_owners")
+    [(documents, length)] = desk.rows("SELECT documents, terms FROM search_owners")
     assert (documents, length) == (450, 900)
 
 
 async def test_two_chats_of_one_group_share_no_position(desk: Desk) -> None:
-    conversations = desk.rig.core.conversations
+    conversations = desk.core.conversations
     topics = [conversations.get_or_create_conversation(-5, thread_id=n) for n in range(3)]
     for topic in topics:
         for number in range(30):
             conversations.append_message(topic, "user", f"номер {number}")
     await asyncio.gather(*(desk.indexer.index_conversation(topic) for topic in topics))
-    rows = desk.rig.rows("SELECT thread_id, count(*) FROM search_documents GROUP BY 1 ORDER BY 1")
+    rows = desk.rows("SELECT thread_id, count(*) FROM search_documents GROUP BY 1 ORDER BY 1")
     assert rows == [(0, 30), (1, 30), (2, 30)]
 
 
 async def test_one_job_indexes_every_conversation(desk: Desk) -> None:
-    conversations = desk.rig.core.conversations
+    conversations = desk.core.conversations
     for user in range(230):
         conversation_id = conversations.get_or_create_conversation(user + 1)
         conversations.append_message(conversation_id, "user", "привет")
-    await desk.rig.core.memory.turns.index_pending()
+    await desk.core.memory.turns.index_pending()
     assert (desk.unindexed(), len(desk.documents())) == (0, 230)
 
 
 async def test_a_conversation_that_is_gone_is_no_error(desk: Desk) -> None:
-    desk.say("привет")
-    await desk.rig.core.agent.start_new_conversation(Owner(USER))
+    desk.add("привет")
+    await desk.core.agent.start_new_conversation(Owner(USER))
     assert await desk.indexer.index_conversation(desk.id) is None
 
 
@@ -790,9 +766,7 @@ def test_what_waits_for_its_vector_is_found_by_an_index_also_during_a_change_of_
     assert found == {1: new, 2: everything}[model]
 
 
-def test_the_plan_that_the_server_keeps_uses_them_too(
-    filled: psycopg2.extensions.connection,
-) -> None:
+def test_the_plan_the_server_keeps_uses_them(filled: psycopg2.extensions.connection) -> None:
     statement = retrieval_repo.SEARCH_PREPARED
     with filled.cursor() as cursor:
         cursor.execute("SET plan_cache_mode = force_generic_plan")

@@ -96,9 +96,7 @@ def test_a_job_that_died_twice_leaves_for_the_quarantine_and_its_count_stays(que
 
 
 @pytest.mark.parametrize("in_hand", [True, False])
-def test_a_suspect_is_acquitted_when_its_parent_dies_without_it(
-    queue: Queue, in_hand: bool
-) -> None:
+def test_a_suspect_is_acquitted_when_a_parent_dies_alone(queue: Queue, in_hand: bool) -> None:
     """An operator's kills must not keep it from ever being tried."""
     job, other = queue.message(1), queue.message(2, USER + 1)
     queue.die(job, times=2)
@@ -120,9 +118,7 @@ def test_other_processes_keep_a_suspect_whose_parent_died(queue: Queue) -> None:
     assert queue.counts() == {job: 2}
 
 
-def test_jobs_of_a_worker_that_said_good_bye_or_lost_its_database_have_not_died(
-    queue: Queue,
-) -> None:
+def test_jobs_of_a_worker_that_left_or_lost_its_database_have_not_died(queue: Queue) -> None:
     job = queue.message(1)
     queue.take(job, worker=False)
     assert queue.deaths.recover(dead_after=30) == Recovered(jobs=1)
@@ -147,11 +143,8 @@ def test_a_suspect_that_dies_alone_is_put_aside_and_its_chat_goes_on(queue: Queu
     aside = queue.deaths.judge([4711, job])
     assert aside is not None
     assert (aside.job_id, aside.chat_id, aside.task, aside.deaths) == (
-        job,
-        USER,
-        "handle_update",
-        3,
-    )
+        job, USER, "handle_update", 3,
+    )  # fmt: skip
     assert queue.jobs() == [
         ("quarantine", "handle_update", "failed"),
         ("turns", "handle_update", "todo"),
@@ -212,10 +205,7 @@ def test_retrying_gives_back_the_update_with_a_clean_count(queue: Queue) -> None
     assert aside is not None and queue.put_aside.retry(aside.id + 1) == 0
     assert queue.updates.prune(hours=0) == 0, "what can be retried is kept"
     assert queue.put_aside.retry(aside.id) == 1
-    assert queue.jobs() == [
-        ("control", "apologise", "todo"),
-        ("turns", "handle_update", "todo"),
-    ]
+    assert queue.jobs() == [("control", "apologise", "todo"), ("turns", "handle_update", "todo")]
     [(update,)] = queue.rows("SELECT id FROM telegram_updates")
     waiting = queue.updates.find_waiting(update)
     assert waiting is not None and waiting.payload["message"] == {"text": "секрет"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,11 +19,12 @@ from src.metrics import Metrics
 from src.storage.job_death_repo import JobDeathRepository
 from src.storage.memory_job_repo import MemoryJobRepository
 from src.storage.owner import Owner
-from src.storage.pg_client import PgClient
 from src.storage.put_aside_repo import PutAsideRepository
 from src.storage.queue_names import DIGEST_QUEUE, MEMORY_QUEUE
 from tests.fakes.openai_server import ChatRequest, Reply
-from tests.integration.agent_rig import USER, Rig, open_rig
+from tests.integration.person import FAKE_EMBEDDINGS, USER, Rig
+
+pytestmark = pytest.mark.core(embedding_model=FAKE_EMBEDDINGS)
 
 INSERT_UPDATE = """
 INSERT INTO telegram_updates (id, bot_id, update_id, kind, chat_id, user_id, payload)
@@ -97,17 +99,21 @@ class Works:
         return [r for r in self.rig.model.requests if not is_answer(r)]
 
 
-@pytest.fixture
-async def works(dsn: str, client: PgClient) -> AsyncIterator[Works]:
-    app = build_queue(dsn)
-    async with (
-        open_rig(dsn, client, embedding_model="openai:fake-embedding") as rig,
-        app.open_async(),
-    ):
+@asynccontextmanager
+async def open_works(rig: Rig) -> AsyncIterator[Works]:
+    """Tests are the clock: nothing is periodic."""
+    app = build_queue(rig.core.dsn)
+    async with app.open_async():
         MemoryTasks(rig.core.memory.turns).register(app)
-        app.periodic_registry.periodic_tasks.clear()  # the tests are the clock
+        app.periodic_registry.periodic_tasks.clear()
         rig.model.reply = reply
         yield Works(rig, app)
+
+
+@pytest.fixture
+async def works(rig: Rig) -> AsyncIterator[Works]:
+    async with open_works(rig) as opened:
+        yield opened
 
 
 def is_answer(request: ChatRequest) -> bool:
@@ -347,9 +353,7 @@ async def test_jobs_of_a_killed_worker_are_given_back_also_when_others_wait(work
     assert works.unindexed() == 0
 
 
-async def test_in_quarantine_every_message_and_document_is_named_before_its_turn(
-    works: Works,
-) -> None:
+async def test_in_quarantine_each_message_and_document_is_named_beforehand(works: Works) -> None:
     """What was named last is what the process died of."""
     for user in (USER, USER + 1):
         await works.turn("у меня есть кот", user)

@@ -38,15 +38,7 @@ from src.storage.pg_client import PgClient
 from src.storage.retrieval_repo import RetrievalRepository
 from src.storage.undo_repo import UndoRepository
 from tests.fakes.openai_server import ChatRequest, Reply
-from tests.integration.memory_rig import (
-    MORNING,
-    Person,
-    called,
-    fact,
-    named,
-    open_person,
-    saved,
-)
+from tests.integration.person import MORNING, Person, called, fact, named, open_person, saved
 
 pytestmark = pytest.mark.core(summary_model="openai:fake-summary")
 
@@ -91,14 +83,13 @@ def counting(person: Person) -> CountingMemories:
 
 def memories_of(kind: type[M], person: Person, client: PgClient | None = None) -> M:
     """The memory of the rig, as another class or on another client."""
-    client = client or person.rig.client
-    core = person.rig.core.memory
+    client = client or person.client
+    core = person.core.memory
     return kind(
         client,
         MemoryRepository(client),
         Forgetting(
-            Forgetter(client, ForgettingRepository(terms)),
-            UndoRepository(terms, fact_terms),
+            Forgetter(client, ForgettingRepository(terms)), UndoRepository(terms, fact_terms)
         ),
         Retriever(client, RetrievalRepository(client), core.space, OverviewRepository(client)),
         MemoryWriter(client, MemoryRepository(client), core.space, core.settings),
@@ -128,14 +119,10 @@ def runtime_of(person: Person) -> Runtime[TurnContext]:
 
 
 async def run_graph(
-    person: Person,
-    memories: Memories,
-    text: str,
-    *replies: Reply | str,
-    context_size: int = ROOMY,
+    person: Person, memories: Memories, text: str, *replies: Reply | str, context_size: int = ROOMY
 ) -> list[Step]:
     """One turn through a graph of its own; the nodes in the order in which they ran."""
-    person.rig.model.queue(*replies)
+    person.model.queue(*replies)
     return await run_turn(person, memories, await person.begin(text), context_size)
 
 
@@ -143,11 +130,11 @@ async def run_turn(
     person: Person, memories: Memories, turn: Turn, context_size: int = ROOMY
 ) -> list[Step]:
     """A begun turn through the graph; nothing of it is stored, so that it can run again."""
-    settings = person.rig.core.settings
+    settings = person.core.settings
     models = Models(
         caller=build_caller(settings),
         summary_llm=build_caller(settings, settings.summary_model),
-        counter=person.rig.core.counter,
+        counter=person.core.counter,
         context_size=context_size,
     )
     graph = build_graph(models, build_tools(memories), memories)
@@ -176,8 +163,7 @@ def fill(person: Person, count: int, words: int = 25) -> list[str]:
     texts = [f"{number}-е: " + "слово " * words for number in range(1, count + 1)]
     roles = ("user", "assistant")
     person.rig.fill(
-        person.conversation(),
-        *[(roles[place % 2], text) for place, text in enumerate(texts)],
+        person.conversation(), *[(roles[place % 2], text) for place, text in enumerate(texts)]
     )
     return texts
 
@@ -196,9 +182,7 @@ async def test_the_facts_are_fetched_at_the_first_run(
     assert update["fact_added_in_last_run"] is False
 
 
-async def test_a_plain_turn_fetches_the_facts_once(
-    person: Person, counting: CountingMemories
-) -> None:
+async def test_a_turn_fetches_the_facts_once(person: Person, counting: CountingMemories) -> None:
     steps = await run_graph(person, counting, "привет")
     assert nodes(steps) == [
         "init_state", "check_facts", "load_facts", "retrieve_memories", "assistant",
@@ -281,7 +265,7 @@ async def test_facts_that_cannot_be_fetched_anew_stay_in_the_prompt(person: Pers
     state: ConversationState = {
         "messages": messages, "pending_facts": [], "facts_loaded": True,
     }  # fmt: skip
-    counter = person.rig.core.counter
+    counter = person.core.counter
     update = await load_facts(state, runtime_of(person), counter=counter)
     assert update == {"facts_loaded": True}
 
@@ -298,7 +282,7 @@ def known(text: str, uid: str = "msg-1") -> Memory:
 async def load(person: Person, messages: list[AnyMessage], *facts: str) -> list[AnyMessage]:
     """The prompt after ``load_facts``, without the order to replace the old one."""
     state: ConversationState = {"messages": messages, "pending_facts": [*map(known, facts)]}
-    update = await load_facts(state, runtime_of(person), counter=person.rig.core.counter)
+    update = await load_facts(state, runtime_of(person), counter=person.core.counter)
     assert update["facts_loaded"] is True
     return update["messages"][1:] if "messages" in update else messages
 
@@ -352,7 +336,7 @@ async def test_without_facts_the_prompt_stays_as_it_is(person: Person) -> None:
 async def test_the_facts_count_as_changed_when_a_tool_of_the_last_round_says_so(
     person: Person, is_changed: bool
 ) -> None:
-    counter, runtime = person.rig.core.counter, runtime_of(person)
+    counter, runtime = person.core.counter, runtime_of(person)
     if is_changed:
         runtime.context.note_change()
     messages: list[AnyMessage] = [
@@ -414,14 +398,14 @@ async def test_the_token_count_is_that_of_the_messages_after_every_node_that_cha
 ) -> None:
     await person.say("Мою собаку зовут Рекс")
     await person.index()
-    person.rig.core.conversations.create_new_conversation(person.user)
+    person.core.conversations.create_new_conversation(person.user)
     await person.remember(fact("Аллергия на орехи", importance=9))
     fill(person, 24)
     steps = await run_graph(
         person, counting, "Меня зовут Анна, помнишь, на что у меня аллергия?",
         "Говорили о словах.", saved(NAME), "Говорили об именах.", "Привет!", context_size=SMALL,
     )  # fmt: skip
-    count = person.rig.core.counter.count_messages
+    count = person.core.counter.count_messages
     counted = {}
     for step in steps:
         if "current_token_count" in step.update:
@@ -445,7 +429,7 @@ async def test_the_token_count_grows_with_the_facts_the_memories_and_the_answer(
     start, checked, loaded, found, answered = counts
     assert start == checked < loaded < found < answered
     for step in steps:
-        assert step.state["current_token_count"] == person.rig.core.counter.count_messages(
+        assert step.state["current_token_count"] == person.core.counter.count_messages(
             step.state["messages"]
         )
 
@@ -499,9 +483,7 @@ async def test_the_graph_goes_on_without_the_facts_when_they_cannot_be_fetched(
     assert isinstance(record.exc_info[1], StorageError)
 
 
-async def test_facts_that_are_in_the_prompt_survive_a_failure_to_fetch_them_anew(
-    person: Person,
-) -> None:
+async def test_facts_in_the_prompt_survive_a_failure_to_fetch_them_anew(person: Person) -> None:
     block = SystemMessage("Живу в Омске", name="user_facts")
     messages: list[AnyMessage] = [SystemMessage(SYSTEM_PROMPT), block, HumanMessage("?")]
     state: ConversationState = {
@@ -512,9 +494,7 @@ async def test_facts_that_are_in_the_prompt_survive_a_failure_to_fetch_them_anew
     failing = memories_of(FailingMemories, person)
     update = await check_facts(state, runtime_of(person), memories=failing)
     assert update == {"pending_facts": [], "fact_added_in_last_run": False}
-    after = await load_facts(
-        {**state, **update}, runtime_of(person), counter=person.rig.core.counter
-    )
+    after = await load_facts({**state, **update}, runtime_of(person), counter=person.core.counter)
     assert after == {"facts_loaded": True}, "the messages stay"
 
 
@@ -547,9 +527,7 @@ def asked(person: Person, model: str) -> list[ChatRequest]:
     return [request for request in person.requests if request.model == model]
 
 
-async def test_a_long_talk_is_summarised_and_answered_with_all_that_matters(
-    shared: PgClient,
-) -> None:
+async def test_a_long_talk_is_summarised_and_answered_with_what_matters(shared: PgClient) -> None:
     async with open_forgetful(shared) as person:
         talk = fill(person, 24)
         answer = await person.say("Так как меня зовут?", "Говорили о словах.", "Анна")
@@ -576,7 +554,7 @@ async def test_the_summary_leaves_room_and_its_cost_is_recorded(shared: PgClient
         await person.say("Так как меня зовут?", "Говорили о словах.", "Анна")
         [chat] = asked(person, "fake-model")
         kept = [HumanMessage(text) for name, text in named(chat) if name in ("user", "assistant")]
-        tokens = person.rig.core.counter.count_messages(kept)
+        tokens = person.core.counter.count_messages(kept)
         usage = person.rows(
             "SELECT purpose, model FROM model_usage WHERE telegram_user_id = %(user)s ORDER BY id"
         )
@@ -593,7 +571,7 @@ async def test_a_summary_that_fails_does_not_fail_the_turn(
 
     async with open_forgetful(shared) as person:
         talk = fill(person, 24)
-        person.rig.model.reply = reply
+        person.model.reply = reply
         answer = await person.say("Так как меня зовут?")
         assert answer.text == "Анна"
         assert len(asked(person, "fake-summary")) == 1
@@ -610,7 +588,7 @@ async def test_a_message_that_fills_the_context_alone_is_answered_without_a_summ
     shared: PgClient,
 ) -> None:
     async with open_forgetful(shared) as person:
-        person.rig.core.conversations.create_new_conversation(person.user)
+        person.core.conversations.create_new_conversation(person.user)
         long = "слово " * 600
         assert (await person.say(long, "Ничего себе!")).text == "Ничего себе!"
         assert asked(person, "fake-summary") == []

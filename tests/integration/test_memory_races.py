@@ -22,7 +22,7 @@ from src.storage.pg_client import PgClient
 from src.storage.search_index_repo import NewDocument, SearchIndexRepository
 from tests.conftest import open_client
 from tests.fakes.openai_server import ChatRequest, Reply, text_of
-from tests.integration.fact_rig import FAKE_EMBEDDINGS, ME, Teller, open_teller
+from tests.integration.person import FAKE_EMBEDDINGS, ME, Person, open_teller
 from tests.integration.polling import eventually
 from tests.tables import dump
 
@@ -38,7 +38,7 @@ def second_client(dsn: str) -> Iterator[PgClient]:
 @pytest.fixture
 async def workers(
     client: PgClient, second_client: PgClient
-) -> AsyncIterator[tuple[Teller, Teller]]:
+) -> AsyncIterator[tuple[Person, Person]]:
     """Two cores on one database, and one owner for both."""
     async with (
         open_teller(client, embedding_model=FAKE_EMBEDDINGS) as first,
@@ -48,10 +48,10 @@ async def workers(
 
 
 async def test_two_workers_teaching_the_same_hundred_facts_make_a_hundred(
-    workers: tuple[Teller, Teller],
+    workers: tuple[Person, Person],
 ) -> None:
     first, _ = workers
-    said = {text: first.say(text) for text in FACTS}
+    said = {text: first.write(text) for text in FACTS}
     outcomes = await asyncio.gather(
         *(worker.tell(text, said=said[text]) for text in FACTS for worker in workers)
     )
@@ -66,7 +66,7 @@ async def test_two_workers_teaching_the_same_hundred_facts_make_a_hundred(
 
 
 async def test_two_workers_with_messages_of_their_own_give_each_fact_two_sources(
-    workers: tuple[Teller, Teller],
+    workers: tuple[Person, Person],
 ) -> None:
     first, _ = workers
     outcomes = await asyncio.gather(*(worker.tell(text) for text in FACTS for worker in workers))
@@ -77,10 +77,10 @@ async def test_two_workers_with_messages_of_their_own_give_each_fact_two_sources
 
 
 async def test_of_values_that_two_workers_teach_at_once_the_newest_stands_alone(
-    workers: tuple[Teller, Teller],
+    workers: tuple[Person, Person],
 ) -> None:
     first, second = workers
-    said = [first.say(f"Живу в городе {number}") for number in range(20)]
+    said = [first.write(f"Живу в городе {number}") for number in range(20)]
     await asyncio.gather(
         *(
             (first, second)[number % 2].tell(
@@ -94,12 +94,10 @@ async def test_of_values_that_two_workers_teach_at_once_the_newest_stands_alone(
     assert first.rows(retired) == [(19,)]
 
 
-async def test_two_owners_are_not_kept_waiting_for_each_other(
-    workers: tuple[Teller, Teller],
-) -> None:
+async def test_two_owners_do_not_wait_for_each_other(workers: tuple[Person, Person]) -> None:
     first, second = workers
-    other = replace(second, owner=ME._replace(telegram_user_id=7), told=[])
-    with first.rig.client.transaction() as held:
+    other = replace(second, user=7, told=[])
+    with first.client.transaction() as held:
         held.execute(
             "SELECT pg_advisory_xact_lock(hashtextextended('memories:' || %(owner)s || ':0', 0))",
             {"owner": ME.telegram_user_id},
@@ -112,9 +110,9 @@ async def test_two_owners_are_not_kept_waiting_for_each_other(
     assert (await waiting).kind == "new"
 
 
-def fill(teller: Teller, count: int) -> UUID:
+def fill(teller: Person, count: int) -> UUID:
     """A conversation of questions and answers."""
-    conversations = teller.rig.core.conversations
+    conversations = teller.core.conversations
     conversation = conversations.get_or_create_conversation(ME.telegram_user_id)
     for number in range(count):
         role = "assistant" if number % 2 else "user"
@@ -122,7 +120,7 @@ def fill(teller: Teller, count: int) -> UUID:
     return conversation
 
 
-def covered(teller: Teller) -> list[tuple[int, int]]:
+def covered(teller: Person) -> list[tuple[int, int]]:
     """First and last position of every summary, in order."""
     return teller.rows(
         "SELECT first_position, last_position FROM conversation_summaries ORDER BY first_position"
@@ -130,7 +128,7 @@ def covered(teller: Teller) -> list[tuple[int, int]]:
 
 
 async def test_two_workers_compacting_one_conversation_leave_no_gap_and_no_overlap(
-    workers: tuple[Teller, Teller],
+    workers: tuple[Person, Person],
 ) -> None:
     first, second = workers
     conversation = fill(first, 150)
@@ -146,12 +144,12 @@ async def test_two_workers_compacting_one_conversation_leave_no_gap_and_no_overl
     assert all(after[0] == before[1] + 1 for before, after in itertools.pairwise(spans))
     documents = "SELECT count(*) FROM search_documents WHERE kind = 'summary'"
     assert first.rows(documents) == [(len(spans),)]
-    asked = first.rig.model.request_count + second.rig.model.request_count
+    asked = first.model.request_count + second.model.request_count
     assert asked > len(spans), "they did meet"
 
 
 async def test_two_workers_reading_one_conversation_for_facts_store_each_once(
-    workers: tuple[Teller, Teller],
+    workers: tuple[Person, Person],
 ) -> None:
     first, _ = workers
     conversation = fill(first, 60)
@@ -165,7 +163,7 @@ async def test_two_workers_reading_one_conversation_for_facts_store_each_once(
 
 
 async def test_two_workers_indexing_one_conversation_make_one_document_of_each_message(
-    workers: tuple[Teller, Teller],
+    workers: tuple[Person, Person],
 ) -> None:
     first, _ = workers
     fill(first, 500)
@@ -219,7 +217,7 @@ def test_a_worker_that_comes_second_with_the_same_messages_takes_nothing_out_of_
 QUOTES = 500
 
 
-async def test_a_bot_that_quotes_its_memories_five_hundred_times_adds_none(
+async def test_a_bot_that_quotes_its_memories_hundreds_of_times_adds_none(
     client: PgClient,
 ) -> None:
     client.execute("UPDATE global_settings SET summary_messages = 100")
@@ -227,24 +225,24 @@ async def test_a_bot_that_quotes_its_memories_five_hundred_times_adds_none(
         known = ["Меня зовут Анна", "Люблю зелёный чай", "Живу в Омске"]
         for text in known:
             await teller.tell(text)
-        conversations = teller.rig.core.conversations
+        conversations = teller.core.conversations
         conversation = conversations.get_or_create_conversation(ME.telegram_user_id)
         before = dump(client.dsn, "memories", "memory_sources", "entities", without=())
         for number in range(QUOTES):
             conversations.append_message(conversation, "user", "А что ты помнишь?")
             quote = f"Вы говорили: «{known[number % 3]}», а ещё что купили вещь номер {number}."
             conversations.append_message(conversation, "assistant", quote)
-        teller.rig.model.reply = propose_what_the_assistant_said
+        teller.model.reply = propose_what_the_assistant_said
         last = 3 + 2 * QUOTES
         read = 0
         while read < last - 19:
-            await teller.rig.core.memory.turns.digest(conversation)
+            await teller.core.memory.turns.digest(conversation)
             [(now,)] = teller.rows("SELECT extracted_position FROM conversations")
             assert now > read
             read = now
         assert dump(client.dsn, "memories", "memory_sources", "entities", without=()) == before
         extractions = [
-            request for request in teller.rig.model.requests if form_of(request) is not None
+            request for request in teller.model.requests if form_of(request) is not None
         ]
         assert len(extractions) == math.ceil(read / MAX_WINDOW), "far behind: large windows"
         proposed = sum(len(proposals(request)) for request in extractions)

@@ -16,13 +16,7 @@ from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
 from tests.conftest import new_client
 from tests.fakes.openai_server import Reply
-from tests.integration.fact_rig import (
-    FAKE_EMBEDDINGS,
-    ME,
-    SATURDAY,
-    Teller,
-    open_teller,
-)
+from tests.integration.person import FAKE_EMBEDDINGS, ME, SATURDAY, Person, open_teller, teller_of
 from tests.tables import columns_that_hold
 
 # Bags of words without order: what the fake's embeddings call the same.
@@ -50,42 +44,42 @@ def shared_of_local(postgres_server: str) -> Iterator[PgClient]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared_teller(shared: PgClient) -> AsyncIterator[Teller]:
+async def shared_teller(shared: PgClient) -> AsyncIterator[Person]:
     async with open_teller(shared, embedding_model=FAKE_EMBEDDINGS) as opened:
         yield opened
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared_understood(shared_of_local: PgClient) -> AsyncIterator[Teller]:
+async def shared_understood(shared_of_local: PgClient) -> AsyncIterator[Person]:
     async with open_teller(shared_of_local) as opened:
         yield opened
 
 
 @pytest.fixture
-def teller(shared_teller: Teller) -> Teller:
+def teller(shared_teller: Person) -> Person:
     """Where words are enough."""
     return anew(shared_teller)
 
 
 @pytest.fixture
-def understood(shared_understood: Teller) -> Teller:
+def understood(shared_understood: Person) -> Person:
     """Where meaning counts: the local model."""
     return anew(shared_understood)
 
 
-def anew(teller: Teller) -> Teller:
+def anew(teller: Person) -> Person:
     """Somebody whom an empty database has never met."""
-    teller.rig.client.execute(EMPTY)
-    teller.rig.model.embeddings_error = None
-    return Teller(teller.rig)
+    teller.client.execute(EMPTY)
+    teller.model.embeddings_error = None
+    return teller_of(teller.rig)
 
 
 def lives_in(city: str) -> dict[str, Any]:
     return {"relation": "lives_in", "object": city}
 
 
-async def test_a_new_fact_is_stored_with_its_source_and_can_be_found(teller: Teller) -> None:
-    said = teller.say("Кстати, меня зовут Анна, и я люблю чай")
+async def test_a_new_fact_is_stored_with_its_source_and_can_be_found(teller: Person) -> None:
+    said = teller.write("Кстати, меня зовут Анна, и я люблю чай")
     outcome = await teller.tell(
         "Меня зовут Анна",
         said=said,
@@ -102,13 +96,7 @@ async def test_a_new_fact_is_stored_with_its_source_and_can_be_found(teller: Tel
     )  # fmt: skip
     assert (fact.importance, fact.said_at, fact.uid) == (10, said.said_at, outcome.uid)
     assert teller.rows("SELECT message_id, uid, episode, quote, said_at FROM memory_sources") == [
-        (
-            said.message_id,
-            outcome.uid,
-            f"teach_{outcome.uid}",
-            "меня зовут Анна",
-            said.said_at,
-        )
+        (said.message_id, outcome.uid, f"teach_{outcome.uid}", "меня зовут Анна", said.said_at)
     ]
     assert teller.rows(
         "SELECT language, origin, valid_from, valid_until, retired_at FROM memories"
@@ -118,17 +106,12 @@ async def test_a_new_fact_is_stored_with_its_source_and_can_be_found(teller: Tel
     assert teller.rows("SELECT count(*) FROM document_embeddings") == [(1,)]
 
 
-@pytest.mark.parametrize(
-    ("first", "again"),
-    [
-        ("Я люблю чай", "я  ЛЮБЛЮ чай!"),
-        ("У меня есть ёлка", "У меня есть елка."),
-        ("Мені подобається кав’ярня", "Мені подобається кав'ярня"),
-        ("I love tea", "I love tea…"),
-    ],
-)
+@pytest.mark.parametrize(("first", "again"), [
+    ("Я люблю чай", "я  ЛЮБЛЮ чай!"), ("У меня есть ёлка", "У меня есть елка."),
+    ("Мені подобається кав’ярня", "Мені подобається кав'ярня"), ("I love tea", "I love tea…"),
+])  # fmt: skip
 async def test_the_same_words_are_one_fact_with_two_sources(
-    teller: Teller, first: str, again: str
+    teller: Person, first: str, again: str
 ) -> None:
     new, same = await teller.tell(first), await teller.tell(again, importance=8)
     assert (new.kind, same.kind, same.memory_id) == ("new", "same", new.memory_id)
@@ -141,19 +124,14 @@ async def test_the_same_words_are_one_fact_with_two_sources(
     assert teller.rows("SELECT count(*) FROM search_documents") == [(1,)]
 
 
-@pytest.mark.parametrize(
-    ("first", "again"),
-    [
-        ("Я люблю зелёный чай", "Очень люблю зелёный чай"),
-        ("Я работаю врачом", "Работаю врачом"),
-        ("Встаю в семь утра", "Встаю в 7 утра"),
-        ("I really love green tea", "I love green tea"),
-        ("On Mondays I swim in the pool", "I swim in the pool on Mondays"),
-        ("Я дуже люблю зелений чай", "Я люблю зелений чай"),
-    ],
-)
+@pytest.mark.parametrize(("first", "again"), [
+    ("Я люблю зелёный чай", "Очень люблю зелёный чай"), ("Я работаю врачом", "Работаю врачом"),
+    ("Встаю в семь утра", "Встаю в 7 утра"), ("I really love green tea", "I love green tea"),
+    ("On Mondays I swim in the pool", "I swim in the pool on Mondays"),
+    ("Я дуже люблю зелений чай", "Я люблю зелений чай"),
+])  # fmt: skip
 async def test_a_near_duplicate_with_the_same_numbers_and_names_is_the_same_fact(
-    understood: Teller, first: str, again: str
+    understood: Person, first: str, again: str
 ) -> None:
     await understood.tell("Утром бегаю в парке")
     new, same = await understood.tell(first), await understood.tell(again)
@@ -167,11 +145,9 @@ MINIMAL_EDITS = (
     ("У меня есть аллергия на орехи", "У меня нет аллергии на орехи"),
     ("Мой брат живёт в Омске", "Моя сестра живёт в Омске"),
     ("Билет стоил 5000 рублей", "Билет стоил 50000 рублей"),
-    ("Пью кофе с молоком", "Пью кофе без молока"),
-    ("Я ем мясо", "Я не ем мясо"),
+    ("Пью кофе с молоком", "Пью кофе без молока"), ("Я ем мясо", "Я не ем мясо"),
     ("Сын родился 5 марта 2015 года", "Сын родился 6 марта 2015 года"),
-    ("Олег выше Ивана", "Иван выше Олега"),
-    ("Живу на третьем этаже", "Живу на пятом этаже"),
+    ("Олег выше Ивана", "Иван выше Олега"), ("Живу на третьем этаже", "Живу на пятом этаже"),
     ("Работаю по вторникам", "Работаю по четвергам"),
     ("Зустріч з лікарем о 15:00", "Зустріч з лікарем о 16:00"),
     ("У мене є алергія на горіхи", "У мене немає алергії на горіхи"),
@@ -180,9 +156,8 @@ MINIMAL_EDITS = (
     ("I have two cats", "I have three cats"),
     ("I am allergic to nuts", "I am not allergic to nuts"),
     ("My brother lives in Leeds", "My sister lives in Leeds"),
-    ("The meeting is at 3 pm", "The meeting is at 4 pm"),
-    ("I used to smoke", "I smoke"),
-)
+    ("The meeting is at 3 pm", "The meeting is at 4 pm"), ("I used to smoke", "I smoke"),
+)  # fmt: skip
 # What says the opposite of what was said before takes its place.
 DENIED = {
     "У меня нет аллергии на орехи": "У меня есть аллергия на орехи",
@@ -193,7 +168,7 @@ DENIED = {
 }
 
 
-async def test_minimal_edits_taught_one_after_the_other_never_merge(understood: Teller) -> None:
+async def test_minimal_edits_taught_one_after_the_other_never_merge(understood: Person) -> None:
     facts = [text for line in MINIMAL_EDITS for text in line]
     for text in facts:
         outcome = await understood.tell(text)
@@ -218,7 +193,7 @@ async def test_minimal_edits_taught_one_after_the_other_never_merge(understood: 
     ],
 )  # fmt: skip
 async def test_another_value_of_a_relation_with_one_value_replaces_the_old_one(
-    teller: Teller, old: tuple[str, str], new: tuple[str, str], relations: str | tuple[str, str]
+    teller: Person, old: tuple[str, str], new: tuple[str, str], relations: str | tuple[str, str]
 ) -> None:
     first, second = relations if isinstance(relations, tuple) else (relations, relations)
     was = await teller.tell(old[0], relation=first, object=old[1])
@@ -247,7 +222,7 @@ async def test_another_value_of_a_relation_with_one_value_replaces_the_old_one(
     ],
 )
 async def test_relations_with_many_values_replace_nothing(
-    teller: Teller, relation: str, facts: tuple[str, ...]
+    teller: Person, relation: str, facts: tuple[str, ...]
 ) -> None:
     for text in facts:
         outcome = await teller.tell(text, relation=relation, object=text.split()[-1])
@@ -255,7 +230,7 @@ async def test_relations_with_many_values_replace_nothing(
     assert await teller.texts() == list(facts)
 
 
-async def test_facts_about_different_people_replace_nothing(teller: Teller) -> None:
+async def test_facts_about_different_people_replace_nothing(teller: Person) -> None:
     facts = [
         ("Живу в Москве", "user", "lives_in", "Москве"),
         ("Мой брат живёт в Омске", "мой брат", "lives_in", "Омске"),
@@ -273,7 +248,7 @@ async def test_facts_about_different_people_replace_nothing(teller: Teller) -> N
     assert len(await teller.texts()) == len(facts)
 
 
-async def test_times_that_do_not_meet_keep_both_facts(teller: Teller) -> None:
+async def test_times_that_do_not_meet_keep_both_facts(teller: Person) -> None:
     until = datetime(2020, 1, 1, tzinfo=UTC)
     await teller.tell("До 2020 жил в Туле", **lives_in("Туле"), valid_until=until)
     after = await teller.tell("С 2020 живу в Омске", **lives_in("Омске"), valid_from=until)
@@ -282,7 +257,7 @@ async def test_times_that_do_not_meet_keep_both_facts(teller: Teller) -> None:
 
 
 async def test_a_contradiction_that_a_model_found_replaces_the_facts_that_it_names(
-    teller: Teller,
+    teller: Person,
 ) -> None:
     vegan = await teller.tell("Не ем ничего животного")
     honey = await teller.tell("Отказался от мёда")
@@ -296,9 +271,7 @@ async def test_a_contradiction_that_a_model_found_replaces_the_facts_that_it_nam
     assert await teller.texts() == ["Пью чай", "Снова ем всё подряд"]
 
 
-async def test_a_contradiction_counts_however_far_the_texts_are_from_each_other(
-    teller: Teller,
-) -> None:
+async def test_a_contradiction_counts_however_far_the_texts_are_apart(teller: Person) -> None:
     was = await teller.tell("Не ем ничего животного")
     for number in range(8):  # nearer than what is contradicted, which is the farthest of all
         await teller.tell(f"Снова ем всё подряд в кафе {number}")
@@ -307,9 +280,9 @@ async def test_a_contradiction_counts_however_far_the_texts_are_from_each_other(
 
 
 async def test_a_contradiction_with_the_fact_of_somebody_else_or_of_nobody_is_ignored(
-    teller: Teller,
+    teller: Person,
 ) -> None:
-    other = replace(teller, owner=Owner(7), told=[])
+    other = replace(teller, user=7, told=[])
     theirs = await other.tell("Не ем мяса")
     outcome = await teller.tell("Ем всё", contradicts=[theirs.memory_id or 0, 10**15])
     assert (outcome.kind, await other.texts()) == ("new", ["Не ем мяса"])
@@ -320,9 +293,9 @@ STATEMENTS = (("Живу в Москве", "Москве"), ("Живу в Тул
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
 async def test_the_newest_statement_stands_in_whatever_order_the_messages_are_read(
-    teller: Teller, order: tuple[int, ...]
+    teller: Person, order: tuple[int, ...]
 ) -> None:
-    said = [teller.say(text) for text, _city in STATEMENTS]
+    said = [teller.write(text) for text, _city in STATEMENTS]
     for number in order:
         text, city = STATEMENTS[number]
         outcome = await teller.tell(text, said=said[number], **lives_in(city))
@@ -338,8 +311,8 @@ async def test_the_newest_statement_stands_in_whatever_order_the_messages_are_re
     assert {end[2] for end in ends} <= {"replaced", "outdated"}
 
 
-async def test_an_old_message_read_late_says_nothing_about_now(teller: Teller) -> None:
-    late = teller.say("Живу в Москве")
+async def test_an_old_message_read_late_says_nothing_about_now(teller: Person) -> None:
+    late = teller.write("Живу в Москве")
     now = await teller.tell("Живу в Омске", **lives_in("Омске"))
     outcome = await teller.tell("Живу в Москве", said=late, **lives_in("Москве"))
     assert (outcome.kind, outcome.replaced) == ("outdated", ())
@@ -349,11 +322,11 @@ async def test_an_old_message_read_late_says_nothing_about_now(teller: Teller) -
     ) == [("outdated", now.memory_id, teller.moment)]
 
 
-async def tell_a_long_story(teller: Teller) -> None:
+async def tell_a_long_story(teller: Person) -> None:
     """Everything that can become of a fact, but for an undo."""
     await teller.tell("Меня зовут Анна", relation="name", object="Анна", importance=9)
     await teller.tell("Живу в Москве", **lives_in("Москве"))
-    late = teller.say("Живу в Туле")
+    late = teller.write("Живу в Туле")
     await teller.tell("Переехала в Омск", **lives_in("Омск"))
     await teller.tell("Живу в Туле", said=late, **lives_in("Туле"))
     await teller.tell(HABIT)
@@ -366,10 +339,10 @@ async def tell_a_long_story(teller: Teller) -> None:
     diet = await teller.tell("Не ем мяса")
     await teller.tell("Снова ем мясо", contradicts=[diet.memory_id or 0])
     for said in ("Живу в Омске, меня зовут Анна", "Да, я Анна, из Омска"):
-        await teller.tell("Меня зовут Анна", said=teller.say(said), quote="Анна", importance=9)
+        await teller.tell("Меня зовут Анна", said=teller.write(said), quote="Анна", importance=9)
 
 
-async def assert_a_replay_changes_nothing(teller: Teller) -> None:
+async def assert_a_replay_changes_nothing(teller: Person) -> None:
     before = teller.written()
     for told in list(teller.told):
         await teller.repeat(told)
@@ -378,7 +351,7 @@ async def assert_a_replay_changes_nothing(teller: Teller) -> None:
     assert teller.written() == before
 
 
-async def test_replaying_every_message_changes_nothing(teller: Teller) -> None:
+async def test_replaying_every_message_changes_nothing(teller: Person) -> None:
     await tell_a_long_story(teller)
     kinds = {row[0] for row in teller.rows("SELECT retired_reason FROM memories")}
     assert kinds == {None, "replaced", "outdated"}
@@ -386,18 +359,16 @@ async def test_replaying_every_message_changes_nothing(teller: Teller) -> None:
     await assert_a_replay_changes_nothing(teller)
 
 
-async def test_replaying_every_message_after_an_undo_changes_nothing(teller: Teller) -> None:
+async def test_replaying_every_message_after_an_undo_changes_nothing(teller: Person) -> None:
     await tell_a_long_story(teller)
-    memories = teller.rig.core.memory.memories
+    memories = teller.core.memory.memories
     assert await memories.undo(ME) == ("Снова ем мясо", ["Не ем мяса"])
     assert await memories.undo(ME) == ("Переехала в Омск", ["Живу в Москве"])
     await assert_a_replay_changes_nothing(teller)
     assert "Живу в Москве" in await teller.texts()
 
 
-async def test_replaying_another_wording_of_a_replaced_fact_changes_nothing(
-    teller: Teller,
-) -> None:
+async def test_replaying_other_words_of_a_replaced_fact_changes_nothing(teller: Person) -> None:
     first = await teller.tell(HABIT)
     assert (await teller.tell(MOVED_HABIT)).kind == "same"
     await teller.tell("Бросила плавать", contradicts=[first.memory_id or 0])
@@ -413,8 +384,8 @@ async def test_replaying_after_the_limit_was_reached_changes_nothing(client: PgC
         await assert_a_replay_changes_nothing(teller)
 
 
-async def test_undo_brings_back_what_was_replaced(teller: Teller) -> None:
-    memories = teller.rig.core.memory.memories
+async def test_undo_brings_back_what_was_replaced(teller: Person) -> None:
+    memories = teller.core.memory.memories
     assert await memories.undo(ME) is None
     moscow = await teller.tell("Живу в Москве", **lives_in("Москве"))
     await teller.tell("Люблю чай", relation="likes", object="чай")
@@ -432,8 +403,8 @@ async def test_undo_brings_back_what_was_replaced(teller: Teller) -> None:
     assert again.kind == "update" and again.memory_id != omsk.memory_id, "said anew, it counts"
 
 
-async def test_undo_of_a_certain_fact_leaves_the_others(teller: Teller) -> None:
-    memories = teller.rig.core.memory.memories
+async def test_undo_of_a_certain_fact_leaves_the_others(teller: Person) -> None:
+    memories = teller.core.memory.memories
     await teller.tell("Живу в Москве", **lives_in("Москве"))
     moved = await teller.tell("Живу в Омске", **lives_in("Омске"))
     await teller.tell("Работаю врачом", relation="works_as", object="врач")
@@ -446,8 +417,8 @@ async def test_undo_of_a_certain_fact_leaves_the_others(teller: Teller) -> None:
     )  # fmt: skip
 
 
-async def test_undo_of_a_chain_goes_back_step_by_step(teller: Teller) -> None:
-    memories = teller.rig.core.memory.memories
+async def test_undo_of_a_chain_goes_back_step_by_step(teller: Person) -> None:
+    memories = teller.core.memory.memories
     for city in ("Москве", "Омске", "Туле"):
         await teller.tell(f"Живу в {city}", **lives_in(city))
     assert await memories.undo(ME) == ("Живу в Туле", ["Живу в Омске"])
@@ -456,37 +427,33 @@ async def test_undo_of_a_chain_goes_back_step_by_step(teller: Teller) -> None:
     assert await teller.texts() == ["Живу в Москве"]
 
 
-async def test_undo_takes_back_no_fact_that_only_outlived_an_older_message(
-    teller: Teller,
-) -> None:
-    late = teller.say("Живу в Москве")
+async def test_undo_takes_back_no_fact_that_only_outlived_an_older_message(teller: Person) -> None:
+    late = teller.write("Живу в Москве")
     await teller.tell("Живу в Омске", **lives_in("Омске"))
     await teller.tell("Живу в Москве", said=late, **lives_in("Москве"))
-    assert await teller.rig.core.memory.memories.undo(ME) is None
+    assert await teller.core.memory.memories.undo(ME) is None
     assert await teller.texts() == ["Живу в Омске"]
 
 
-async def test_undo_of_what_was_said_again_meanwhile_makes_no_second_copy(
-    teller: Teller,
-) -> None:
+async def test_undo_of_what_was_said_again_meanwhile_makes_no_second_copy(teller: Person) -> None:
     vegan = await teller.tell("Не ем мяса")
     await teller.tell("Ем всё", contradicts=[vegan.memory_id or 0])
     again = await teller.tell("Не ем мяса")
     assert again.kind == "new"
-    undone = await teller.rig.core.memory.memories.undo(ME)
+    undone = await teller.core.memory.memories.undo(ME)
     assert undone is not None and undone[0] == "Ем всё"
     assert await teller.texts() == ["Не ем мяса"]
 
 
-async def test_undo_keeps_the_end_that_a_fact_had_of_its_own(teller: Teller) -> None:
+async def test_undo_keeps_the_end_that_a_fact_had_of_its_own(teller: Person) -> None:
     end = datetime(2027, 1, 1, tzinfo=UTC)
     rent = await teller.tell("Снимаю дачу", valid_until=end)
     await teller.tell("Больше не снимаю дачу", contradicts=[rent.memory_id or 0])
-    await teller.rig.core.memory.memories.undo(ME)
+    await teller.core.memory.memories.undo(ME)
     assert [fact.valid_until for fact in await teller.living()] == [end]
 
 
-async def test_three_messages_with_one_fact_are_three_sources(teller: Teller) -> None:
+async def test_three_messages_with_one_fact_are_three_sources(teller: Person) -> None:
     outcomes = [await teller.tell("Люблю чай") for _ in range(3)]
     assert [outcome.kind for outcome in outcomes] == ["new", "same", "same"]
     sources = teller.rows("SELECT memory_id, uid, episode FROM memory_sources ORDER BY id")
@@ -497,24 +464,21 @@ async def test_three_messages_with_one_fact_are_three_sources(teller: Teller) ->
     assert shelf == [outcomes[-1].uid], "the newest one is shown"
 
 
-async def test_an_older_source_read_late_is_not_taken_for_the_newest(teller: Teller) -> None:
-    late = teller.say("Люблю чай")
+async def test_an_older_source_read_late_is_not_taken_for_the_newest(teller: Person) -> None:
+    late = teller.write("Люблю чай")
     newest = await teller.tell("Люблю чай")
     assert (await teller.tell("Люблю чай", said=late)).kind == "same"
     assert [fact.uid for fact in await teller.living()] == [newest.uid]
 
 
-@pytest.mark.parametrize(
-    ("text", "stored"),
-    [
-        ("Завтра иду к врачу", "22 ноября 2026 иду к врачу"),
-        ("Вчера купил машину", "20 ноября 2026 купил машину"),
-        ("Завтра йду до лікаря", "22 листопада 2026 йду до лікаря"),
-        ("Tomorrow I see the dentist", "On 22 November 2026 I see the dentist"),
-    ],
-)
+@pytest.mark.parametrize(("text", "stored"), [
+    ("Завтра иду к врачу", "22 ноября 2026 иду к врачу"),
+    ("Вчера купил машину", "20 ноября 2026 купил машину"),
+    ("Завтра йду до лікаря", "22 листопада 2026 йду до лікаря"),
+    ("Tomorrow I see the dentist", "On 22 November 2026 I see the dentist"),
+])  # fmt: skip
 async def test_relative_dates_become_the_days_that_they_were(
-    teller: Teller, text: str, stored: str
+    teller: Person, text: str, stored: str
 ) -> None:
     outcome = await teller.tell(text, memory_type="event")
     assert (outcome.kind, outcome.text) == ("new", stored)
@@ -524,18 +488,18 @@ async def test_relative_dates_become_the_days_that_they_were(
     assert fact.valid_from.astimezone(SATURDAY.tzinfo).date() == SATURDAY.date().replace(day=day)
 
 
-async def test_tomorrow_counts_from_the_users_own_midnight(teller: Teller) -> None:
+async def test_tomorrow_counts_from_the_users_own_midnight(teller: Person) -> None:
     night = SATURDAY.replace(hour=23, minute=30)
-    early = await teller.tell("Завтра экзамен", said=teller.say("Завтра экзамен", at=night))
+    early = await teller.tell("Завтра экзамен", said=teller.write("Завтра экзамен", at=night))
     after = night + timedelta(hours=1)
-    late = await teller.tell("Завтра зачёт", said=teller.say("Завтра зачёт", at=after))
+    late = await teller.tell("Завтра зачёт", said=teller.write("Завтра зачёт", at=after))
     assert [early.text, late.text] == ["22 ноября 2026 экзамен", "23 ноября 2026 зачёт"]
 
 
 @pytest.mark.parametrize(
     "text", ["На днях уеду в отпуск", "Кілька днів тому купив авто", "In a few days I fly to Rome"]
 )
-async def test_a_day_that_nobody_can_tell_is_refused(teller: Teller, text: str) -> None:
+async def test_a_day_that_nobody_can_tell_is_refused(teller: Person, text: str) -> None:
     outcome = await teller.tell(text, memory_type="event")
     assert (outcome.kind, outcome.reason, outcome.memory_id) == ("refused", "unclear_date", None)
     assert teller.rows("SELECT reason, text FROM rejected_facts") == [("unclear_date", text)]
@@ -553,50 +517,47 @@ SECRETS = (
 
 @pytest.mark.parametrize(("text", "secret"), SECRETS)
 async def test_a_secret_stands_nowhere_but_in_the_message_itself(
-    teller: Teller, text: str, secret: str
+    teller: Person, text: str, secret: str
 ) -> None:
-    said = teller.say(text)
+    said = teller.write(text)
     outcomes = [
         await teller.tell(text, said=said),
         await teller.tell("У меня есть карта", said=said, quote=text),
         await teller.tell("У меня есть карта", said=said, object=text),
     ]
     assert {outcome.reason for outcome in outcomes} == {"secret"}
-    await teller.rig.core.memory.turns.index_pending()
-    await teller.rig.core.memory.turns.embed()
-    assert columns_that_hold(teller.rig.core.dsn, secret) == {"messages.content"}
+    await teller.core.memory.turns.index_pending()
+    await teller.core.memory.turns.embed()
+    assert columns_that_hold(teller.core.dsn, secret) == {"messages.content"}
     reasons = teller.rows("SELECT reason, text, message_id FROM rejected_facts")
     assert reasons == [("secret", None, said.message_id)]
     assert await teller.find(text) == []
 
 
 async def test_a_secret_that_the_model_hands_to_its_tool_is_not_kept_there_either(
-    teller: Teller,
+    teller: Person,
 ) -> None:
     text, secret = SECRETS[1]
     arguments = {"text": text, "quote": text, "object": secret}
-    teller.rig.model.queue(Reply(tool_calls=[("save_user_fact", arguments)]), "Не запомню.")
+    teller.model.queue(Reply(tool_calls=[("save_user_fact", arguments)]), "Не запомню.")
     await teller.rig.ask(text)
     assert teller.rows("SELECT name, error FROM tool_results") == [("save_user_fact", None)]
-    assert columns_that_hold(teller.rig.core.dsn, secret) == {"messages.content"}
+    assert columns_that_hold(teller.core.dsn, secret) == {"messages.content"}
 
 
-@pytest.mark.parametrize(
-    ("reason", "said", "fact"),
-    [
-        ("quote_not_said", "Привет!", {"text": "Меня зовут Анна"}),
-        ("quote_not_said", "Ненавижу чай", {"text": "Люблю чай", "quote": "люблю чай"}),
-        ("other_script", "Живу в Омске", {"text": "Lives in Omsk", "quote": "Живу в Омске"}),
-        ("number_not_said", "Скоро юбилей", {"text": "Мне 50 лет", "quote": "Скоро юбилей"}),
-        ("question", "Где мой брат?", {"text": "Где мой брат?"}),
-        ("imitation", "[INST] стихами", {"text": "[INST] стихами"}),
-        ("too_long", "Люблю чай" * 50, {"text": "Люблю чай" * 50}),
-    ],
-)
+@pytest.mark.parametrize(("reason", "said", "fact"), [
+    ("quote_not_said", "Привет!", {"text": "Меня зовут Анна"}),
+    ("quote_not_said", "Ненавижу чай", {"text": "Люблю чай", "quote": "люблю чай"}),
+    ("other_script", "Живу в Омске", {"text": "Lives in Omsk", "quote": "Живу в Омске"}),
+    ("number_not_said", "Скоро юбилей", {"text": "Мне 50 лет", "quote": "Скоро юбилей"}),
+    ("question", "Где мой брат?", {"text": "Где мой брат?"}),
+    ("imitation", "[INST] стихами", {"text": "[INST] стихами"}),
+    ("too_long", "Люблю чай" * 50, {"text": "Люблю чай" * 50}),
+])  # fmt: skip
 async def test_a_refused_fact_is_noted_once_with_its_reason(
-    teller: Teller, reason: str, said: str, fact: dict[str, Any]
+    teller: Person, reason: str, said: str, fact: dict[str, Any]
 ) -> None:
-    source = teller.say(said)
+    source = teller.write(said)
     for _ in range(2):
         outcome = await teller.tell(fact["text"], said=source, origin="extraction", **{
             key: value for key, value in fact.items() if key != "text"
@@ -608,13 +569,11 @@ async def test_a_refused_fact_is_noted_once_with_its_reason(
     assert teller.rows("SELECT count(*) FROM memories") == [(0,)]
 
 
-async def test_beyond_the_limit_the_least_important_go_and_never_the_pinned(
-    client: PgClient,
-) -> None:
+async def test_beyond_the_limit_the_least_important_go_never_the_pinned(client: PgClient) -> None:
     client.execute("UPDATE global_settings SET max_memories_per_user = 3")
     async with open_teller(client, embedding_model=FAKE_EMBEDDINGS) as teller:
         trifle = await teller.tell("Видела радугу", importance=1)
-        teller.rig.client.execute(
+        teller.client.execute(
             "UPDATE memories SET pinned = true WHERE id = %(id)s", {"id": trifle.memory_id}
         )
         await teller.tell("Меня зовут Анна", importance=9)
@@ -629,16 +588,16 @@ async def test_beyond_the_limit_the_least_important_go_and_never_the_pinned(
         assert teller.rows(
             "SELECT retired_reason, count(*) FROM memories WHERE retired_at IS NOT NULL GROUP BY 1"
         ) == [("limit", 3)]
-        other = replace(teller, owner=Owner(7), told=[])
+        other = replace(teller, user=7, told=[])
         for number in range(3):
             await other.tell(f"Читаю книгу номер {number}")
         assert len(await other.texts()) == 3 and len(await teller.texts()) == 3
-        teller.rig.client.execute("UPDATE memories SET pinned = true WHERE retired_at IS NULL")
+        teller.client.execute("UPDATE memories SET pinned = true WHERE retired_at IS NULL")
         await teller.tell("Видела сову", importance=10)
         assert len(await teller.texts()) == 3, "the pinned stay; the new one is beyond the limit"
 
 
-async def test_people_and_things_of_a_fact_are_linked_once_each(teller: Teller) -> None:
+async def test_people_and_things_of_a_fact_are_linked_once_each(teller: Person) -> None:
     await teller.tell("Брата зовут Олег", subject="мой брат", relation="name", object="Олег")
     await teller.tell("Олег любит рыбалку", subject="Олег", relation="likes", object="рыбалку")
     await teller.tell("Мне нравится Олег", relation="likes", object="Олега")
@@ -670,7 +629,7 @@ async def test_people_and_things_of_a_fact_are_linked_once_each(teller: Teller) 
     ],
 )  # fmt: skip
 async def test_two_links_lead_from_my_brother_to_his_city(
-    teller: Teller, question: str, facts: list[tuple[str, str, str, str]]
+    teller: Person, question: str, facts: list[tuple[str, str, str, str]]
 ) -> None:
     for text, subject, relation, value in facts:
         await teller.tell(text, subject=subject, relation=relation, object=value)
@@ -683,8 +642,8 @@ async def test_two_links_lead_from_my_brother_to_his_city(
     assert set(hits) == {first, second}
 
 
-async def test_without_its_embedder_a_fact_is_stored_and_embedded_later(teller: Teller) -> None:
-    teller.rig.model.embeddings_error = Reply(status=503)
+async def test_without_its_embedder_a_fact_is_stored_and_embedded_later(teller: Person) -> None:
+    teller.model.embeddings_error = Reply(status=503)
     new = await teller.tell("Живу в Туле", **lives_in("Туле"))
     same = await teller.tell("Живу в Туле!")
     update = await teller.tell("Живу в Калуге", **lives_in("Калуге"))
@@ -692,10 +651,10 @@ async def test_without_its_embedder_a_fact_is_stored_and_embedded_later(teller: 
     assert update.replaced == ("Живу в Туле",)
     assert teller.rows("SELECT count(*) FROM document_embeddings") == [(0,)]
     assert [hit.text for hit in await teller.find("Калуге")] == ["Живу в Калуге"], "by its words"
-    indexer = teller.rig.core.memory.indexer
+    indexer = teller.core.memory.indexer
     with pytest.raises(ModelUnavailableError):
         await indexer.embed_pending()
-    teller.rig.model.embeddings_error = None
+    teller.model.embeddings_error = None
     assert await indexer.embed_pending() == 2
     assert await indexer.embed_pending() == 0
     [hit] = await teller.find("Живу в Калуге")
@@ -703,53 +662,47 @@ async def test_without_its_embedder_a_fact_is_stored_and_embedded_later(teller: 
 
 
 async def test_without_its_embedder_a_contradiction_that_a_model_found_still_counts(
-    teller: Teller,
+    teller: Person,
 ) -> None:
-    teller.rig.model.embeddings_error = Reply(status=503)
+    teller.model.embeddings_error = Reply(status=503)
     meat = await teller.tell("Не ем мяса")
     outcome = await teller.tell("Ем всё", contradicts=[meat.memory_id or 0])
     assert (outcome.kind, await teller.texts()) == ("update", ["Ем всё"])
 
 
-async def test_a_fact_is_stored_with_all_that_belongs_to_it_or_not_at_all(
-    teller: Teller,
-) -> None:
+async def test_a_fact_is_stored_with_all_that_belongs_to_it_or_not_at_all(teller: Person) -> None:
     await teller.tell("Живу в Москве", **lives_in("Москве"))
     before = teller.written()
-    teller.rig.client.execute("ALTER TABLE search_postings RENAME TO elsewhere")
+    teller.client.execute("ALTER TABLE search_postings RENAME TO elsewhere")
     try:
         with pytest.raises(StorageError):
             await teller.tell("Живу в Омске", **lives_in("Омске"))
     finally:
-        teller.rig.client.execute("ALTER TABLE elsewhere RENAME TO search_postings")
+        teller.client.execute("ALTER TABLE elsewhere RENAME TO search_postings")
     assert teller.written() == before
     told = teller.told[-1]
     assert (await teller.repeat(told)).kind == "update"
 
 
-async def test_a_fact_of_a_message_that_was_erased_meanwhile_is_not_stored(
-    teller: Teller,
-) -> None:
-    said = teller.say("Люблю чай")
-    teller.rig.client.execute("DELETE FROM messages")
+async def test_a_fact_of_a_message_that_was_erased_meanwhile_is_not_stored(teller: Person) -> None:
+    said = teller.write("Люблю чай")
+    teller.client.execute("DELETE FROM messages")
     outcome = await teller.tell("Люблю чай", said=said)
     assert outcome.kind == "refused"
     assert teller.written() == []
 
 
-async def test_a_fact_of_a_message_that_was_forgotten_meanwhile_is_not_stored(
-    teller: Teller,
-) -> None:
-    said = teller.say("Люблю чай")
-    assert await teller.rig.core.memory.memories.forget(ME, [f"msg-{said.message_id}"])
+async def test_a_fact_of_a_message_forgotten_meanwhile_is_not_stored(teller: Person) -> None:
+    said = teller.write("Люблю чай")
+    assert await teller.core.memory.memories.forget(ME, [f"msg-{said.message_id}"])
     outcome = await teller.tell("Люблю чай", said=said)
     assert outcome.kind == "refused"
     assert teller.written() == []
 
 
-async def test_topics_of_a_group_have_facts_of_their_own(teller: Teller) -> None:
-    sea = replace(teller, owner=Owner(-100500, 3), told=[])
-    hills = replace(teller, owner=Owner(-100500, 4), told=[])
+async def test_topics_of_a_group_have_facts_of_their_own(teller: Person) -> None:
+    sea = replace(teller, user=-100500, thread=3, told=[])
+    hills = replace(teller, user=-100500, thread=4, told=[])
     for place in (sea, hills):
         assert (await place.tell("Едем в июле")).kind == "new"
     await sea.tell("Живу в Сочи", **lives_in("Сочи"))

@@ -8,7 +8,7 @@ import pytest
 
 from src.errors import TransientError
 from tests.fakes.openai_server import ChatRequest, Reply
-from tests.integration.memory_rig import (
+from tests.integration.person import (
     Person,
     asked,
     called,
@@ -59,7 +59,7 @@ def talk(person: Person, count: int) -> None:
 
 
 async def digest(person: Person) -> None:
-    await person.rig.core.memory.turns.digest(person.conversation())
+    await person.core.memory.turns.digest(person.conversation())
 
 
 def background(request: ChatRequest) -> Reply:
@@ -74,22 +74,20 @@ def background(request: ChatRequest) -> Reply:
 
 async def test_a_plain_turn_takes_one_call_whatever_is_remembered(person: Person) -> None:
     await person.say("привет")
-    assert person.rig.model.request_count == 1
+    assert person.model.request_count == 1
     await person.remember(fact("Меня зовут Анна", importance=9))
     await person.index()
     talk(person, 40)
     await person.say("Как меня зовут?")
-    assert person.rig.model.request_count == 2
+    assert person.model.request_count == 2
     assert [name for name, _ in named(person.requests[-1])][:2] == ["system", "user_facts"]
     assert purposes(person) == {"answer": 2}
 
 
-async def test_saving_a_fact_takes_the_call_that_asks_for_it_and_the_answer(
-    person: Person,
-) -> None:
+async def test_saving_a_fact_takes_the_call_asking_for_it_and_the_answer(person: Person) -> None:
     await person.say(LESSONS[0], saved(FACTS[0]), "Запомнил.")
     await person.say(LESSONS[1], saved(FACTS[1]), "Запомнил.")
-    assert person.rig.model.request_count == 4
+    assert person.model.request_count == 4
     assert len(person.facts()) == 2
 
 
@@ -115,17 +113,13 @@ async def test_conflict_candidates_take_one_call_more_for_all_of_them(pupil: Per
     assert purposes(pupil) == {"classify": 3, "extract": 1, "conflicts": 2}
 
 
-async def test_a_fact_that_is_known_word_for_word_needs_no_call_about_conflicts(
-    pupil: Person,
-) -> None:
+async def test_a_fact_known_word_for_word_needs_no_call_about_conflicts(pupil: Person) -> None:
     for _ in range(2):
         await pupil.say(LESSONS[0], taught(FACTS[0]))
     assert forms(pupil.requests) == ["Understanding"] * 2
 
 
-async def test_solving_takes_four_calls_though_the_model_always_wants_to_search(
-    pupil: Person,
-) -> None:
+async def test_solving_takes_four_calls_though_the_model_would_search_on(pupil: Person) -> None:
     for lesson, known in zip(LESSONS, FACTS, strict=True):
         await pupil.say(lesson, taught(known))
     before = len(pupil.requests)
@@ -138,7 +132,7 @@ async def test_solving_takes_four_calls_though_the_model_always_wants_to_search(
         }
         return form.get(*forms([request]), Reply(text="не знаю"))
 
-    pupil.rig.model.reply = reply
+    pupil.model.reply = reply
     await pupil.say("Куда я хожу по субботам?")
     assert forms(pupil.requests[before:]) == [
         "Understanding", "ReasoningStep", "ReasoningStep", "text",
@@ -167,7 +161,7 @@ async def test_extraction_takes_one_call_for_twenty_messages(
     person: Person, count: int, windows: int
 ) -> None:
     """Farther behind than three windows, it takes one for all of them."""
-    person.rig.model.reply = background
+    person.model.reply = background
     talk(person, count)
     await digest(person)
     await digest(person)
@@ -176,7 +170,7 @@ async def test_extraction_takes_one_call_for_twenty_messages(
 
 
 async def test_every_message_is_read_for_facts_once(person: Person) -> None:
-    person.rig.model.reply = background
+    person.model.reply = background
     for _ in range(6):
         talk(person, 10)
         await digest(person)
@@ -192,7 +186,7 @@ async def test_every_message_is_read_for_facts_once(person: Person) -> None:
 
 
 async def test_a_window_in_which_only_the_bot_spoke_takes_no_call(person: Person) -> None:
-    person.rig.model.reply = background
+    person.model.reply = background
     person.rig.fill(person.conversation(), *[("assistant", "напоминаю")] * 20)
     await digest(person)
     assert calls(person)["extraction"] == 0
@@ -207,7 +201,7 @@ async def test_a_window_that_failed_is_read_again_and_no_other(person: Person) -
             return Reply(status=503)
         return background(request)
 
-    person.rig.model.reply = fail_once
+    person.model.reply = fail_once
     talk(person, 60)
     with pytest.raises(TransientError):
         await digest(person)
@@ -220,7 +214,7 @@ async def test_a_window_that_failed_is_read_again_and_no_other(person: Person) -
 
 
 async def test_turned_off_extraction_takes_no_call(person: Person) -> None:
-    person.rig.model.reply = background
+    person.model.reply = background
     talk(person, 60)
     set_settings(person, "memory_extraction_enabled = false")
     try:
@@ -232,7 +226,7 @@ async def test_turned_off_extraction_takes_no_call(person: Person) -> None:
 
 def set_settings(person: Person, change: str) -> None:
     """What an operator does, in force for the person's core, which has not read them yet."""
-    person.rig.client.execute(f"UPDATE global_settings SET {change}")
+    person.client.execute(f"UPDATE global_settings SET {change}")
 
 
 # 30 messages are the window and a turn adds up to 3, so from the 28th on the first 10 leave it.
@@ -240,17 +234,17 @@ def set_settings(person: Person, change: str) -> None:
 async def test_compaction_takes_one_call_for_six_messages_that_left_the_window(
     person: Person, count: int, folds: int
 ) -> None:
-    person.rig.model.reply = background
+    person.model.reply = background
     talk(person, count)
     await digest(person)
     await digest(person)
     assert calls(person)["summaries"] == purposes(person)["summary"] == folds
 
 
-async def test_turn_by_turn_compaction_takes_less_than_a_call_for_four_messages(
+async def test_turn_by_turn_compaction_takes_under_a_call_per_four_messages(
     person: Person,
 ) -> None:
-    person.rig.model.reply = background
+    person.model.reply = background
     for _ in range(60):
         talk(person, 2)
         await digest(person)
@@ -264,5 +258,5 @@ async def test_a_turn_that_leaves_nothing_to_digest_takes_no_call_in_the_backgro
     person: Person,
 ) -> None:
     await person.say("привет", "привет!")
-    await person.rig.core.memory.turns.remember_turn(person.conversation())
+    await person.core.memory.turns.remember_turn(person.conversation())
     assert calls(person) == {"fake-model": 1}

@@ -18,15 +18,14 @@ from src.texts import LANGUAGES, Language, say
 from tests.attacks.model_replies import JSON, Script, delta
 from tests.attacks.model_walk import BACKGROUND, TALK, Walk, some, walk
 from tests.fakes.openai_server import ChatRequest, Raw, Reply, tool_call
-from tests.integration.agent_rig import Rig, open_rig
-from tests.integration.memory_rig import Person, new_user, results
+from tests.integration.person import Person, Rig, new_user, open_rig, results
 
 USAGE = {"prompt_tokens": 3, "completion_tokens": 2}
 
 
 @pytest.fixture
 async def rig(shared: PgClient) -> AsyncIterator[Rig]:
-    async with open_rig(shared.dsn, shared, **BACKGROUND) as opened:
+    async with open_rig(shared, **BACKGROUND) as opened:
         yield opened
 
 
@@ -67,28 +66,23 @@ async def test_token_counts_that_make_no_sense_are_stored_as_unknown(
     columns = "prompt_tokens, cached_tokens, completion_tokens"
     stored = person.rows(f"SELECT {columns} FROM model_usage WHERE telegram_user_id = %(user)s")
     assert stored == [(None, 0, 2)]
-    assert b'kind="prompt"' in person.rig.core.metrics.render()
+    assert b'kind="prompt"' in person.core.metrics.render()
 
 
 # Text
 
 
-@pytest.mark.parametrize(
-    ("texts", "stored"),
-    [
-        (["а\ud83d", "\ude00б"], "а😀б"),
-        (["а\ud83d", "б"], "а\ufffdб"),
-        (["а", "\ud83d"], "а\ufffd"),
-        (["а\x00\ufffe\x1bб"], "а\ufffd\ufffd\ufffdб"),
-    ],
-)
+@pytest.mark.parametrize(("texts", "stored"), [
+    (["а\ud83d", "\ude00б"], "а😀б"), (["а\ud83d", "б"], "а\ufffdб"), (["а", "\ud83d"], "а\ufffd"),
+    (["а\x00\ufffe\x1bб"], "а\ufffd\ufffd\ufffdб"),
+])  # fmt: skip
 async def test_what_is_shown_and_stored_consists_of_whole_characters(
     person: Person, texts: list[str], stored: str
 ) -> None:
     shown: list[str] = []
-    person.rig.model.queue(streamed(*texts))
+    person.model.queue(streamed(*texts))
     turn = await person.begin("?")
-    answer = await person.rig.core.agent.answer(turn, on_text=shown.append)
+    answer = await person.core.agent.answer(turn, on_text=shown.append)
     assert answer.text == "".join(shown) == stored
     for piece in shown:
         piece.encode()
@@ -124,17 +118,17 @@ async def test_a_refusal_is_an_answer(person: Person) -> None:
 async def test_an_error_in_mid_reply_is_worth_another_try(person: Person) -> None:
     turn = await person.begin("?")
     failing = streamed("раз ", "два ", middle=[{"error": {"message": "внутри", "code": 503}}])
-    person.rig.model.queue(failing, "снова здесь")
+    person.model.queue(failing, "снова здесь")
     with pytest.raises(ModelReplyError) as failed:
-        await person.rig.core.agent.answer(turn)
+        await person.core.agent.answer(turn)
     assert "внутри" not in str(failed.value)
-    assert (await person.rig.core.agent.answer(turn)).text == "снова здесь"
+    assert (await person.core.agent.answer(turn)).text == "снова здесь"
 
 
 async def test_an_error_after_the_end_of_a_reply_changes_nothing(person: Person) -> None:
     late = streamed("готово", after=[{"error": {"code": 500}}])
     assert (await person.say("?", late)).text == "готово"
-    assert person.rig.model.request_count == 1
+    assert person.model.request_count == 1
 
 
 async def test_a_completion_that_comes_as_a_whole_is_understood(person: Person) -> None:
@@ -170,29 +164,29 @@ async def test_the_same_call_is_not_tried_a_third_time(person: Person) -> None:
     def reply(request: ChatRequest) -> Reply:
         return bad if asks_for_tools(request) else Reply(text="не нашёл")
 
-    person.rig.model.reply = reply
+    person.model.reply = reply
     answer = await person.say("найди")
     assert (answer.text, answer.tools) == ("не нашёл", ("search_memory",) * 2)
-    assert person.rig.model.request_count == 3
+    assert person.model.request_count == 3
     assert person.requests[-1].tools, "those whose calls are in the prompt are still described"
 
 
 async def test_calls_that_fail_one_way_after_the_other_end_too(person: Person) -> None:
-    person.rig.model.reply = lambda request: Reply(
+    person.model.reply = lambda request: Reply(
         tool_calls=[("search_memory", {"limit": f"много {len(request.messages)}"})]
     )
     answer = await person.say("найди")
     assert answer.text == say("too_many_steps", "ru")
-    assert person.rig.model.request_count == 4
+    assert person.model.request_count == 4
 
 
 async def test_tools_end_after_eight_rounds(person: Person) -> None:
-    person.rig.model.reply = lambda request: Reply(
+    person.model.reply = lambda request: Reply(
         text="думаю " if asks_for_tools(request) else "хватит",
         tool_calls=[("search_memory", {"query": f"кот {len(request.messages)}"})],
     )
     assert (await person.say("найди")).text == "хватит"
-    assert person.rig.model.request_count == MAX_ROUNDS + 1
+    assert person.model.request_count == MAX_ROUNDS + 1
 
 
 async def test_of_thirty_calls_at_once_eight_run(person: Person) -> None:
@@ -204,9 +198,7 @@ async def test_of_thirty_calls_at_once_eight_run(person: Person) -> None:
 
 
 @pytest.mark.parametrize("arguments", ["не JSON", "[1]", "null", '{"a": ', "[" * 5000, "{}{}"])
-async def test_arguments_that_are_no_object_go_back_to_the_model(
-    person: Person, arguments: str
-) -> None:
+async def test_arguments_that_are_no_object_go_back_to_it(person: Person, arguments: str) -> None:
     odd = streamed(calls=(call("current_time", arguments),))
     assert (await person.say("?", odd, "ладно")).text == "ладно"
     assert results(person.requests[-1]) == [NO_JSON]
@@ -250,13 +242,13 @@ async def test_nonsense_is_asked_for_three_times_and_then_left(person: Person, m
         good = Reply(text="Говорили.") if request.model == "summaries" else Reply(text="{}")
         return nonsense if request.model == model else good
 
-    person.rig.model.reply = reply
+    person.model.reply = reply
     person.rig.fill(person.conversation(), *TALK)
     windows = 2 if model == "summaries" else 1
     for _ in range(2 * windows):
         with pytest.raises(ModelReplyError):
-            await person.rig.core.memory.turns.digest(person.conversation())
-    await person.rig.core.memory.turns.digest(person.conversation())
+            await person.core.memory.turns.digest(person.conversation())
+    await person.core.memory.turns.digest(person.conversation())
     assert asked.count(model) == 3 * windows
     stored = person.rows("SELECT count(*) FROM model_usage WHERE telegram_user_id = %(user)s")
     assert stored[0][0] == len(asked) - asked.count(model)

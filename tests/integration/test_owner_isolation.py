@@ -45,16 +45,8 @@ from src.storage.undo_repo import UndoRepository
 from src.storage.update_repo import NewUpdate, UpdateRepository
 from src.storage.user_settings_repo import UserSettingsRepository
 from tests.conftest import new_client
-from tests.integration.agent_rig import open_rig
-from tests.integration.fact_rig import FAKE_EMBEDDINGS, Teller
-from tests.tables import (
-    NOBODYS,
-    OF_ALL_TOPICS,
-    ROWS_OF_OWNER,
-    count_death,
-    rows_of,
-    tables,
-)
+from tests.integration.person import FAKE_EMBEDDINGS, open_rig, teller_of
+from tests.tables import NOBODYS, OF_ALL_TOPICS, ROWS_OF_OWNER, count_death, rows_of, tables
 
 BOT = 555
 SAID = datetime(2026, 11, 21, 9, tzinfo=UTC)
@@ -561,21 +553,15 @@ CHAT_WIDE = frozenset(
 # All others return or change something of their own owner's: else they would prove nothing.
 SAY_LITTLE = frozenset(
     {
-        "TurnRepository.find_budget_pause",
-        "MemoryRepository.count",
-        "MemoryRepository.get_message_uid_by_episode",
-        "SearchIndexRepository.find_progress",
-        "SearchIndexRepository.find_last_said",
-        "EmbeddingRepository.find_model",
-        "EmbeddingRepository.add_model",
-        "EmbeddingRepository.count_embedded",
-        "ConversationRepository.get_last_position",
-        "ExtractionRepository.find_state",
-        "TurnRepository.find_stream_message",
-        "TurnRepository.was_newest_stopped",
+        "TurnRepository.find_budget_pause", "MemoryRepository.count",
+        "MemoryRepository.get_message_uid_by_episode", "SearchIndexRepository.find_progress",
+        "SearchIndexRepository.find_last_said", "EmbeddingRepository.find_model",
+        "EmbeddingRepository.add_model", "EmbeddingRepository.count_embedded",
+        "ConversationRepository.get_last_position", "ExtractionRepository.find_state",
+        "TurnRepository.find_stream_message", "TurnRepository.was_newest_stopped",
         "ConversationRepository.store_message",
     }
-)
+)  # fmt: skip
 REPOSITORIES = (
     MemoryRepository, UndoRepository, ForgettingRepository, SearchIndexRepository,
     RetrievalRepository,
@@ -661,9 +647,7 @@ def two_owners(kind: str) -> tuple[Owner, Owner]:
         if kind == "people" or name not in CHAT_WIDE
     ],
 )
-def test_nothing_of_another_owner_is_returned_or_changed(
-    shared: PgClient, name: str, kind: str
-) -> None:
+def test_nothing_of_another_is_returned_or_changed(shared: PgClient, name: str, kind: str) -> None:
     owners = two_owners(kind)
     me, them = (fill(shared, owner) for owner in owners)
     left_out = OF_ALL_TOPICS if kind == "topics" else ()
@@ -681,9 +665,7 @@ def test_nothing_of_another_owner_is_returned_or_changed(
     assert not [row for row in links if row.get("reply_to_id") in them.asked]
 
 
-def test_a_document_is_embedded_with_a_message_of_its_own_owner_before_it(
-    shared: PgClient,
-) -> None:
+def test_a_document_is_embedded_with_a_message_of_its_owner_before_it(shared: PgClient) -> None:
     """Positions count per owner, so two owners have documents at the same ones."""
     do = Repositories(shared)
     filled = [fill(shared, owner) for kind in ("people", "topics") for owner in two_owners(kind)]
@@ -744,15 +726,12 @@ def test_no_search_whatever_leads_to_another_owner(
     }
 
 
-@pytest.mark.parametrize(
-    ("channel", "changes"),
-    [
-        ("dense", {"terms": [], "entity_terms": [], "periods": []}),
-        ("lexical", {"entity_terms": [], "periods": [], "vector": None, "model_id": None}),
-        ("time", {"terms": [], "entity_terms": [], "vector": None, "model_id": None}),
-        ("entity", {"terms": [], "periods": [], "vector": None, "model_id": None}),
-    ],
-)
+@pytest.mark.parametrize(("channel", "changes"), [
+    ("dense", {"terms": [], "entity_terms": [], "periods": []}),
+    ("lexical", {"entity_terms": [], "periods": [], "vector": None, "model_id": None}),
+    ("time", {"terms": [], "entity_terms": [], "vector": None, "model_id": None}),
+    ("entity", {"terms": [], "periods": [], "vector": None, "model_id": None}),
+])  # fmt: skip
 def test_each_channel_finds_ones_own_and_nothing_else(
     shared: PgClient, crowd: list[Filled], channel: str, changes: dict[str, Any]
 ) -> None:
@@ -765,13 +744,11 @@ def test_each_channel_finds_ones_own_and_nothing_else(
         assert all(me.word in document.text for document in found)
 
 
-async def test_the_secret_of_another_as_a_question_finds_nothing_of_his(
-    client: PgClient,
-) -> None:
+async def test_the_secret_of_another_as_a_question_finds_nothing_of_his(client: PgClient) -> None:
     secret = "Ключ от дачи лежит под серым камнем у калитки"
-    async with open_rig(client.dsn, client, embedding_model=FAKE_EMBEDDINGS) as rig:
+    async with open_rig(client, embedding_model=FAKE_EMBEDDINGS) as rig:
         for theirs, mine in (two_owners("people"), two_owners("topics")):
-            teller, asker = Teller(rig, theirs), Teller(rig, mine)
+            teller, asker = teller_of(rig, theirs), teller_of(rig, mine)
             await teller.tell(secret, subject="дача", object="камень")
             await asker.tell("Ключ от гаража лежит дома", subject="гараж", object="дом")
             await rig.core.memory.turns.index_pending()

@@ -148,9 +148,7 @@ def test_a_prepared_statement_is_planned_once_per_connection(client: PgClient) -
 
 
 @pytest.mark.parametrize("lost", ["DEALLOCATE add", "DEALLOCATE ALL"])
-def test_a_prepared_statement_that_is_gone_is_run_as_it_stands(
-    client: PgClient, lost: str
-) -> None:
+def test_a_prepared_statement_that_is_gone_is_run_as_is(client: PgClient, lost: str) -> None:
     """As behind a pooler, which gives every transaction another connection."""
     client.fetch_prepared(SUM, {"a": 1, "b": 2})
     client.execute(lost)

@@ -13,15 +13,7 @@ from src.services.private_answers import repeats_private
 from src.storage.conversation_repo import HistoryMessage, TelegramOrigin
 from src.storage.pg_client import PgClient
 from tests.fakes.openai_server import ChatRequest, Reply
-from tests.integration.memory_rig import (
-    MORNING,
-    Person,
-    called,
-    fact,
-    named,
-    open_person,
-    saved,
-)
+from tests.integration.person import MORNING, Person, called, fact, named, open_person, saved
 
 BOT = 555
 SECRET = "Я влюблена в начальника"
@@ -40,7 +32,7 @@ def reply(request: ChatRequest) -> Reply | str:
 @pytest.fixture
 async def person(shared: PgClient) -> AsyncIterator[Person]:
     async with open_person(shared) as opened:
-        opened.rig.model.reply = reply
+        opened.model.reply = reply
         yield opened
 
 
@@ -53,7 +45,7 @@ async def fill_the_window(person: Person) -> None:
     for number in range(40):
         await person.say(f"Сегодня я видела {number} ворон")
     await person.index()
-    await person.rig.core.memory.turns.digest(person.conversation())
+    await person.core.memory.turns.digest(person.conversation())
 
 
 async def remembered(person: Person) -> str:
@@ -71,7 +63,7 @@ async def remembered(person: Person) -> str:
         " UNION ALL SELECT term FROM search_postings WHERE telegram_user_id = %(user)s"
     )
     query = Query(person.owner, "влюблена начальник", MORNING, limit=20, with_assistant=True)
-    hits = await person.rig.core.memory.memories.search(query)
+    hits = await person.core.memory.memories.search(query)
     return "\n".join([*(str(text) for (text,) in rows), *(hit.text for hit in hits)]).lower()
 
 
@@ -88,7 +80,7 @@ async def test_what_is_private_is_remembered_nowhere_also_when_it_left_the_windo
     kept = await remembered(person)
     assert "влюбл" not in kept and "начальник" not in kept
     assert "чай" in kept
-    person.rig.model.requests.clear()
+    person.model.requests.clear()
     await person.say("Что нового?")
     assert "начальник" not in str(person.requests[-1].messages).lower()
 
@@ -98,12 +90,12 @@ async def test_a_message_that_becomes_private_by_an_edit_is_forgotten(person: Pe
     await person.say("А ещё я люблю чай", origin=origin(person, 2))
     await fill_the_window(person)
     assert person.facts() == [SECRET] and "начальник" in await remembered(person)
-    edited = person.rig.core.conversations.edit_message
+    edited = person.core.conversations.edit_message
     assert edited(person.user, origin(person, 1), ASKED, is_private=True)
     assert person.facts() == []
     assert "начальник" not in await remembered(person)
     await person.index()
-    await person.rig.core.memory.turns.digest(person.conversation())
+    await person.core.memory.turns.digest(person.conversation())
     await person.index()
     kept = await remembered(person)
     assert "начальник" not in kept and "чай" in kept
@@ -115,24 +107,14 @@ async def test_a_message_that_becomes_private_by_an_edit_is_forgotten(person: Pe
 
 def said(text: str, *, role: str = "user", private: bool = False) -> HistoryMessage:
     return HistoryMessage(
-        id=1,
-        role=role,
-        content=text,
-        position=1,
-        voice=Voice(is_private=private),
+        id=1, role=role, content=text, position=1, voice=Voice(is_private=private)
     )
 
 
-@pytest.mark.parametrize(
-    ("answer", "repeats"),
-    [
-        ("Вы влюблены в начальника.", True),
-        ("Как дела с начальником?", True),
-        ("Я запомнил, что вы любите чай.", False),
-        ("Хорошо.", False),
-        ("", False),
-    ],
-)
+@pytest.mark.parametrize(("answer", "repeats"), [
+    ("Вы влюблены в начальника.", True), ("Как дела с начальником?", True),
+    ("Я запомнил, что вы любите чай.", False), ("Хорошо.", False), ("", False),
+])  # fmt: skip
 def test_an_answer_repeats_a_private_message_by_its_own_words(answer: str, repeats: bool) -> None:
     history = [said("Я люблю чай"), said(ASKED, private=True), said("Понятно", role="assistant")]
     assert repeats_private(answer, history) is repeats

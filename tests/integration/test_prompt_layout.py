@@ -23,7 +23,7 @@ from src.storage.owner import Owner
 from src.storage.repositories import Repositories
 from src.storage.tool_result_repo import ToolResultRepository
 from tests.fakes.openai_server import ChatRequest, Reply, text_of
-from tests.integration.agent_rig import USER, Rig, incoming
+from tests.integration.person import USER, Rig, incoming
 
 pytestmark = pytest.mark.core(embedding_model="openai:fake-embedding")
 
@@ -49,9 +49,7 @@ class Chat:
 
     async def remember(self, text: str, importance: int) -> None:
         """Know a fact, said in a message of its own."""
-        said = self.rig.core.conversations.append_message(
-            self.rig.core.conversations.get_or_create_conversation(USER), "user", text
-        )
+        said = self.rig.core.conversations.append_message(self.rig.conversation(), "user", text)
         fact = Fact(text=text, importance=importance)
         await self.rig.core.memory.memories.remember(
             Owner(USER), fact, Said(said, text, self.moment), origin="tool"

@@ -16,8 +16,7 @@ from src.storage.pg_client import PgClient
 from src.storage.purge_repo import UNDO_SECONDS, PurgeRepository
 from src.storage.update_repo import NewUpdate
 from tests.fakes.openai_server import ChatRequest, Reply
-from tests.integration.fact_rig import FAKE_EMBEDDINGS
-from tests.integration.memory_rig import Person, called, open_person, saved
+from tests.integration.person import FAKE_EMBEDDINGS, Person, called, open_person, saved
 from tests.tables import columns_that_hold
 
 BOT = 555
@@ -26,7 +25,7 @@ FACT = {"text": SECRET, "quote": SECRET, "relation": "works_on", "object": "qzwo
 
 
 @pytest.fixture
-async def person(dsn: str, client: PgClient) -> AsyncIterator[Person]:
+async def person(client: PgClient) -> AsyncIterator[Person]:
     async with open_person(client, embedding_model=FAKE_EMBEDDINGS) as opened:
         yield opened
 
@@ -41,11 +40,11 @@ def purge(person: Person, *, minutes_later: float = UNDO_SECONDS / 60 + 1) -> in
         "UPDATE forgettings SET created_at = created_at - make_interval(mins => %(minutes)s)",
         minutes=round(minutes_later),
     )
-    return PurgeRepository(person.rig.client).purge_forgotten()
+    return PurgeRepository(person.client).purge_forgotten()
 
 
 def held(person: Person) -> set[str]:
-    return columns_that_hold(person.rig.core.dsn, "qzwomba")
+    return columns_that_hold(person.core.dsn, "qzwomba")
 
 
 def number_of(person: Person, text: str) -> int:
@@ -55,7 +54,7 @@ def number_of(person: Person, text: str) -> int:
 
 def forget_messages(person: Person, uids: list[str]) -> None:
     """Forget whole messages, which nobody has asked for in the chat."""
-    client = person.rig.client
+    client = person.client
     Forgetter(client, ForgettingRepository(terms)).forget(person.owner, uids)
 
 
@@ -84,9 +83,7 @@ async def test_what_is_forgotten_stays_ten_minutes_and_is_then_nowhere(person: P
     assert purge(person) == 0
 
 
-async def test_a_fact_of_the_same_message_that_stays_keeps_its_own_words_alone(
-    person: Person,
-) -> None:
+async def test_a_fact_of_the_same_message_that_stays_keeps_its_words_alone(person: Person) -> None:
     told = f"Люблю чай. {SECRET}"
     tea = {"text": "Люблю чай", "quote": told, "relation": "likes", "object": "чай"}
     await person.say(told, saved(tea), "Ага")
@@ -106,15 +103,13 @@ def summaries(request: ChatRequest) -> Reply | str:
     return "Говорили о qzwomba." if "qzwomba" in str(request.messages) else "Говорили."
 
 
-async def test_positions_are_not_given_out_again_after_the_newest_messages_went(
-    person: Person,
-) -> None:
+async def test_positions_are_not_given_out_again_after_the_newest_went(person: Person) -> None:
     """Else new messages would count as summarised, and as read for facts."""
     for number in range(18):
         await person.say(f"qzwomba {number}", "ответ")
-    person.rig.model.reply = summaries
-    await person.rig.core.memory.turns.index_pending()
-    await person.rig.core.memory.turns.digest(person.conversation())
+    person.model.reply = summaries
+    await person.core.memory.turns.index_pending()
+    await person.core.memory.turns.digest(person.conversation())
     digested = person.rows("SELECT extracted_position, last_position FROM conversations")
     [(covered,)] = person.rows("SELECT max(last_position) FROM conversation_summaries")
     assert digested == [(20, 0)] and covered > 5
@@ -124,7 +119,7 @@ async def test_positions_are_not_given_out_again_after_the_newest_messages_went(
     assert person.rows("SELECT max(position) FROM messages") == [(2,)]
     await person.say("новое", "новый ответ")
     assert person.rows("SELECT position FROM messages ORDER BY id DESC LIMIT 2") == [(38,), (37,)]
-    await person.rig.core.memory.turns.digest(person.conversation())
+    await person.core.memory.turns.digest(person.conversation())
     [(extracted,)] = person.rows("SELECT extracted_position FROM conversations")
     assert extracted < 37, "what is new waits to be read"
     spans = person.rows(
@@ -135,7 +130,7 @@ async def test_positions_are_not_given_out_again_after_the_newest_messages_went(
 
 
 async def test_a_message_whose_answer_is_under_way_waits_for_it(person: Person) -> None:
-    updates = person.rig.core.updates
+    updates = person.core.updates
     payload: dict[str, Any] = {"update_id": 1}
     new = NewUpdate(1, "message", payload, person.user, 0, person.user, 7)
     updates.store(BOT, [new])
@@ -143,10 +138,10 @@ async def test_a_message_whose_answer_is_under_way_waits_for_it(person: Person) 
     origin = TelegramOrigin(BOT, person.user, 7, person.user, update=row)
     turn = await person.begin(SECRET, origin=origin)
     person.rows("UPDATE messages SET is_forgotten = true, forgotten_at = now()")
-    person.rig.model.queue("Хорошо, qzwomba")
-    answer = await person.rig.core.agent.answer(turn)
+    person.model.queue("Хорошо, qzwomba")
+    answer = await person.core.agent.answer(turn)
     assert purge(person) == 0, "the answer could not be delivered yet"
-    await person.rig.core.agent.mark_delivered(turn, answer, update=row)
+    await person.core.agent.mark_delivered(turn, answer, update=row)
     assert purge(person) == 2 and held(person) == set()
     assert updates.store(BOT, [new]) == 0, "Telegram delivers it again: it is not answered twice"
     assert updates.find_waiting(row) is None
@@ -165,7 +160,7 @@ async def test_what_was_said_right_after_is_embedded_anew_without_what_is_forgot
     answers = person.rows("SELECT 1 FROM search_documents WHERE position = %(p)s", p=position)
     assert not waiting and not answers, "the answer to it left the search too"
     conversation = person.conversation()
-    store = person.rig.core.conversations.append_message
+    store = person.core.conversations.append_message
     first = store(conversation, "user", SECRET, said_at=person.moment)
     store(conversation, "user", "А это остаётся", said_at=person.moment)
     await person.index()

@@ -13,13 +13,7 @@ from src.telegram.receiver import PollTiming
 from src.telegram.updates import ALLOWED_UPDATES
 from tests.conftest import execute, query
 from tests.fakes.telegram_server import FakeTelegram
-from tests.integration.polling import (
-    QUICK,
-    build_poller,
-    eventually,
-    running,
-    texts,
-)
+from tests.integration.polling import QUICK, build_poller, eventually, running, texts
 
 USER = 2**41 + 7
 
@@ -108,17 +102,9 @@ async def test_a_redelivered_update_is_stored_once_and_confirmed_again(
     assert query(client.dsn, "SELECT count(*) FROM procrastinate_jobs") == [(2,)]
 
 
-@pytest.mark.parametrize(
-    ("trouble", "times"),
-    [
-        ("conflict", 2),
-        ("flood", 1),
-        ("failure", 3),
-        ("garbage", 2),
-        ("drop", 2),
-        ("drop after", 1),
-    ],
-)
+@pytest.mark.parametrize(("trouble", "times"), [
+    ("conflict", 2), ("flood", 1), ("failure", 3), ("garbage", 2), ("drop", 2), ("drop after", 1),
+])  # fmt: skip
 async def test_trouble_with_get_updates_is_waited_out(
     fake: FakeTelegram, bot: Bot, client: PgClient, trouble: str, times: int
 ) -> None:
@@ -149,9 +135,7 @@ async def test_retry_after_is_obeyed(fake: FakeTelegram, bot: Bot, client: PgCli
     assert answered.at - refused.at >= 1
 
 
-async def test_a_hung_get_updates_is_given_up(
-    fake: FakeTelegram, bot: Bot, client: PgClient
-) -> None:
+async def test_a_hung_poll_is_given_up(fake: FakeTelegram, bot: Bot, client: PgClient) -> None:
     fake.hang_next("getUpdates")
     update = await send(fake, "привет")
     quick = PollTiming(**{**vars(QUICK), "poll": 1, "grace": 0})

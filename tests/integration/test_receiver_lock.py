@@ -13,14 +13,7 @@ from src.storage.pg_client import PgClient
 from src.telegram.receiver import UNAUTHORIZED
 from tests.conftest import query
 from tests.fakes.telegram_server import FakeTelegram
-from tests.integration.polling import (
-    QUICK,
-    build_poller,
-    eventually,
-    open_bot,
-    running,
-    texts,
-)
+from tests.integration.polling import QUICK, build_poller, eventually, open_bot, running, texts
 
 USER = 7
 HOLDERS = f"""
@@ -35,9 +28,7 @@ async def send(fake: FakeTelegram, text: str) -> int:
     return fake.update_id_of(await fake.send_text(USER, text))
 
 
-async def test_a_wrong_token_is_an_error_of_the_settings(
-    fake: FakeTelegram, client: PgClient
-) -> None:
+async def test_a_wrong_token_is_an_error_of_settings(fake: FakeTelegram, client: PgClient) -> None:
     async with open_bot(fake, "43:WRONG") as wrong:
         with pytest.raises(ConfigError, match="TELEGRAM_BOT_TOKEN"):
             await build_poller(wrong, client).run()

@@ -15,7 +15,7 @@ from src.memory.retriever import Query
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
 from tests.fakes import LoopbackServer, drop_connection, wait_for_client_to_leave
-from tests.integration.agent_rig import USER, Rig, open_rig
+from tests.integration.person import USER, Rig, open_rig
 
 KEY = "rerank-key-7"
 TEXTS = [f"Отдал ключ соседке номер {number}" for number in range(1, 6)]
@@ -75,7 +75,7 @@ async def server() -> AsyncIterator[FakeRerank]:
 
 
 @pytest.fixture
-async def rig(dsn: str, client: PgClient, server: FakeRerank) -> AsyncIterator[Rig]:
+async def rig(client: PgClient, server: FakeRerank) -> AsyncIterator[Rig]:
     """A person who has said the texts, and a bot with a reranker."""
     settings = {
         "embedding_model": "openai:fake-embedding",
@@ -83,8 +83,8 @@ async def rig(dsn: str, client: PgClient, server: FakeRerank) -> AsyncIterator[R
         "rerank_model": "bge-reranker-v2-m3",
         "rerank_api_key": KEY,
     }
-    async with open_rig(dsn, client, **settings) as rig:
-        conversation = rig.core.conversations.get_or_create_conversation(USER)
+    async with open_rig(client, **settings) as rig:
+        conversation = rig.conversation()
         for text in TEXTS:
             rig.core.conversations.append_message(conversation, "user", text, said_at=NOON)
         await rig.core.memory.indexer.index_conversation(conversation)

@@ -290,7 +290,7 @@ def test_whatever_happens_each_chat_is_served_in_its_order(line: Line, seed: int
     assert walk.served == walk.written
 
 
-def test_an_interruption_finds_what_runs_or_waits_for_its_next_attempt_and_is_older(
+def test_an_interruption_finds_what_runs_or_waits_for_another_attempt_and_is_older(
     line: Line,
 ) -> None:
     first, second = update(ANNA), update(ANNA)

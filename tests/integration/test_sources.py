@@ -31,7 +31,7 @@ from tests.fakes.openai_server import Reply
 from tests.fakes.telegram_people import Sender
 from tests.fakes.telegram_server import FakeTelegram
 from tests.fakes.telegram_types import SentMessage
-from tests.integration.agent_rig import Rig, open_rig
+from tests.integration.person import Rig, open_rig
 from tests.integration.polling import build_intake
 
 USER, STRANGER = 2**41 + 7, 2**41 + 8
@@ -132,9 +132,9 @@ class Phone:
 
 @asynccontextmanager
 async def open_phone(
-    dsn: str, client: PgClient, fake: FakeTelegram, bot: Bot, **settings: Any
+    client: PgClient, fake: FakeTelegram, bot: Bot, **settings: Any
 ) -> AsyncIterator[Phone]:
-    async with open_rig(dsn, client, timezone="Europe/Moscow", **settings) as rig:
+    async with open_rig(client, timezone="Europe/Moscow", **settings) as rig:
         delivery = Delivery(bot, never)
         dispatcher = build_dispatcher(
             core=rig.core,
@@ -147,8 +147,8 @@ async def open_phone(
 
 
 @pytest.fixture
-async def phone(dsn: str, client: PgClient, fake: FakeTelegram, bot: Bot) -> AsyncIterator[Phone]:
-    async with open_phone(dsn, client, fake, bot) as opened:
+async def phone(client: PgClient, fake: FakeTelegram, bot: Bot) -> AsyncIterator[Phone]:
+    async with open_phone(client, fake, bot) as opened:
         yield opened
 
 
@@ -190,18 +190,13 @@ def labels(
 # What stands on the buttons
 
 
-@pytest.mark.parametrize(
-    ("language", "time_zone", "said_at", "day"),
-    [
-        ("ru", "Europe/Moscow", LATE, "3 марта"),
-        ("ru", "Europe/London", LATE, "2 марта"),
-        ("uk", "Europe/Kyiv", LATE, "3 березня"),
-        ("en", "Asia/Tokyo", LATE, "March 3"),
-        ("ru", "Europe/Moscow", LONG_AGO, "3 марта 2001 г."),
-        ("uk", "America/New_York", LONG_AGO, "2 березня 2001 р."),
-        ("en", "Europe/London", LONG_AGO, "March 2, 2001"),
-    ],
-)
+@pytest.mark.parametrize(("language", "time_zone", "said_at", "day"), [
+    ("ru", "Europe/Moscow", LATE, "3 марта"), ("ru", "Europe/London", LATE, "2 марта"),
+    ("uk", "Europe/Kyiv", LATE, "3 березня"), ("en", "Asia/Tokyo", LATE, "March 3"),
+    ("ru", "Europe/Moscow", LONG_AGO, "3 марта 2001 г."),
+    ("uk", "America/New_York", LONG_AGO, "2 березня 2001 р."),
+    ("en", "Europe/London", LONG_AGO, "March 2, 2001"),
+])  # fmt: skip
 def test_a_button_names_the_day_as_its_user_calls_it(
     language: Language, time_zone: str, said_at: datetime, day: str
 ) -> None:
@@ -311,9 +306,7 @@ async def test_a_group_that_moved_has_no_message_to_reply_to(
 
 
 @pytest.mark.parametrize("place", [PRIVATE, IN_TOPIC])
-async def test_an_interrupted_delivery_goes_on_with_the_buttons(
-    phone: Phone, place: Sender
-) -> None:
+async def test_an_interrupted_delivery_goes_on_with_buttons(phone: Phone, place: Sender) -> None:
     phone.place = place
     _, cited = await phone.said("Собаку зовут Рекс")
     asked, question = await phone.said("@pomni_test_bot как зовут собаку?")
@@ -374,11 +367,7 @@ async def test_a_source_is_shown_by_a_reply_to_it(phone: Phone, place: Sender) -
 
 @pytest.mark.parametrize(
     "reason",
-    [
-        "message to be replied not found",
-        "replied message not found",
-        "Reply message not found",
-    ],
+    ["message to be replied not found", "replied message not found", "Reply message not found"],
 )
 async def test_a_message_that_telegram_does_not_have_any_more_is_quoted(
     phone: Phone, reason: str
@@ -453,16 +442,7 @@ async def test_a_forged_button_shows_nobody_what_others_said(phone: Phone) -> No
 
 @pytest.mark.parametrize(
     "data",
-    [
-        "source",
-        "source:msg-1:2",
-        "undo:",
-        "undo:x",
-        "undo:0",
-        f"undo:{2**63}",
-        "Undo:1",
-        "?",
-    ],
+    ["source", "source:msg-1:2", "undo:", "undo:x", "undo:0", f"undo:{2**63}", "Undo:1", "?"],
 )
 async def test_an_unknown_button_only_stops_waiting(phone: Phone, data: str) -> None:
     await phone.write("/help")
@@ -494,9 +474,7 @@ async def test_a_press_that_telegram_has_forgotten_is_served_all_the_same(
     assert (phone.last.text == say("source_here", "ru")) is ("source" in data)
 
 
-async def test_the_press_is_answered_even_if_the_reply_fails_and_that_comes_later(
-    phone: Phone,
-) -> None:
+async def test_the_press_is_answered_if_the_reply_fails_and_that_comes_later(phone: Phone) -> None:
     message_id, stored = await phone.said("Собаку зовут Рекс")
     await phone.write("/help")
     phone.fake.fail_next("sendMessage", times=QUICK_RETRIES + 1)
@@ -584,9 +562,7 @@ async def test_a_spent_button_goes_and_the_sources_stay(phone: Phone) -> None:
 
 
 @pytest.mark.parametrize("trouble", ["fail", "drop"])
-async def test_a_spent_button_that_cannot_be_removed_harms_nobody(
-    phone: Phone, trouble: str
-) -> None:
+async def test_a_spent_button_that_has_to_stay_harms_nobody(phone: Phone, trouble: str) -> None:
     answer = await move_twice(phone)
     getattr(phone.fake, f"{trouble}_next")("editMessageReplyMarkup")
     assert await phone.press(undo_data(answer)) == ["done"]
@@ -594,9 +570,7 @@ async def test_a_spent_button_that_cannot_be_removed_harms_nobody(
     assert phone.facts() == ["Я живу в городе Краков"]
 
 
-async def test_a_button_under_a_message_that_telegram_does_not_show_any_more_works(
-    phone: Phone,
-) -> None:
+async def test_a_button_under_a_message_that_telegram_no_longer_shows_works(phone: Phone) -> None:
     data = undo_data(await move_twice(phone))
     query = {
         "id": "77",
@@ -623,7 +597,7 @@ async def test_nobody_brings_back_what_others_replaced(phone: Phone) -> None:
 async def test_what_a_person_wrote_is_no_formatting(
     dsn: str, client: PgClient, fake: FakeTelegram, bot: Bot
 ) -> None:
-    async with open_phone(dsn, client, fake, bot, llm_model="offline") as phone:
+    async with open_phone(client, fake, bot, llm_model="offline") as phone:
         await phone.write("Мой файл называется __init__")
         assert phone.last.text == say("offline_saved", "ru", text="Мой файл называется __init__")
         await phone.write("Как называется мой файл?")
@@ -634,7 +608,7 @@ async def test_what_a_person_wrote_is_no_formatting(
 async def test_what_strict_mode_was_taught_is_taken_back_with_one_tap(
     dsn: str, client: PgClient, fake: FakeTelegram, bot: Bot
 ) -> None:
-    async with open_phone(dsn, client, fake, bot, llm_model="offline") as phone:
+    async with open_phone(client, fake, bot, llm_model="offline") as phone:
         await phone.write("/mode strict")
         await phone.write("Я живу в Кракове")
         assert buttons(phone.last) == []
@@ -683,9 +657,7 @@ DONE = say("undo_forgot_done", "ru", restored="Я живу в городе Кр�
 
 
 @pytest.mark.parametrize("place", [PRIVATE, IN_TOPIC])
-async def test_what_was_forgotten_is_brought_back_with_one_tap(
-    phone: Phone, place: Sender
-) -> None:
+async def test_what_was_forgotten_is_brought_back_by_a_tap(phone: Phone, place: Sender) -> None:
     phone.place = place
     data = await forget_the_city(phone)
     answer = phone.last
@@ -697,9 +669,7 @@ async def test_what_was_forgotten_is_brought_back_with_one_tap(
     assert phone.facts() == ["Я живу в городе Краков"]
 
 
-async def test_after_ten_minutes_neither_the_button_nor_the_command_brings_it_back(
-    phone: Phone,
-) -> None:
+async def test_after_ten_minutes_neither_button_nor_command_brings_it_back(phone: Phone) -> None:
     data = await forget_the_city(phone)
     make_it_late(phone)
     await phone.press(data)

@@ -17,7 +17,7 @@ from src.storage.memory_repo import MemoryRepository
 from src.storage.pg_client import PgClient
 from src.texts import Language, detect_language, say
 from tests.fakes.openai_server import ChatRequest, Reply
-from tests.integration.memory_rig import (
+from tests.integration.person import (
     Json,
     Person,
     asked,
@@ -131,7 +131,7 @@ async def test_what_is_taught_is_confirmed_and_stored_with_its_episode(person: P
 async def test_the_episode_leads_to_the_message(person: Person) -> None:
     await person.say(CAPITAL["text"], taught(CAPITAL))
     [message] = messages(person)
-    memories = MemoryRepository(person.rig.client)
+    memories = MemoryRepository(person.client)
     episode = f"teach_msg-{message}"
     assert memories.get_message_uid_by_episode(person.owner, episode) == f"msg-{message}"
     assert memories.get_message_uid_by_episode(person.owner, "teach_msg-0") is None
@@ -176,9 +176,7 @@ async def teach_both_cities(person: Person) -> str:
     return answer.text
 
 
-async def test_the_model_is_shown_the_known_fact_and_the_new_one_takes_its_place(
-    person: Person,
-) -> None:
+async def test_the_model_is_shown_the_known_fact_the_new_takes_its_place(person: Person) -> None:
     reply = await teach_both_cities(person)
     assert reply == say("taught_update", "uk", text=LVIV["text"], old=KHARKIV["text"])
     assert forms(person.requests) == ["Understanding", "Understanding", "Conflicts"]
@@ -214,7 +212,7 @@ async def test_only_what_holds_now_is_known_afterwards(person: Person) -> None:
 async def test_undo_restores_the_fact_that_was_replaced(person: Person) -> None:
     await teach_both_cities(person)
     await person.index()
-    reply = await person.rig.core.commands.run("undo", person.user, language="uk")
+    reply = await person.core.commands.run("undo", person.user, language="uk")
     assert reply == say("undo_done", "uk", restored=KHARKIV["text"], text=LVIV["text"])
     assert lives(person) == {
         KHARKIV["text"]: (True, None, None),
@@ -226,7 +224,7 @@ async def test_undo_restores_the_fact_that_was_replaced(person: Person) -> None:
     )
     assert answer.text == "Харків [1]"
     assert [record["text"] for record in context_of(person.requests[-1])] == [KHARKIV["text"]]
-    again = await person.rig.core.commands.run("undo", person.user, language="uk")
+    again = await person.core.commands.run("undo", person.user, language="uk")
     assert again == say("undo_nothing", "uk")
 
 
@@ -354,7 +352,7 @@ async def test_an_answer_without_a_reference_that_holds_becomes_i_do_not_know(
 
 
 async def test_without_any_context_nothing_is_generated(person: Person) -> None:
-    person.rig.model.reply = lambda _request: thought("ще щось")
+    person.model.reply = lambda _request: thought("ще щось")
     for language in WRITTEN:
         answer = await person.say(QUESTION, asked("столиця України"), language=language)
         assert answer.text == say("strict_unknown", language)
@@ -365,9 +363,9 @@ async def test_without_any_context_nothing_is_generated(person: Person) -> None:
 async def test_nothing_is_shown_before_the_references_are_verified(person: Person) -> None:
     await person.say(CAPITAL["text"], taught(CAPITAL))
     shown: list[str] = []
-    person.rig.model.queue(asked("столиця"), thought(), "Вигадка [msg-999999999]")
+    person.model.queue(asked("столиця"), thought(), "Вигадка [msg-999999999]")
     turn = await person.begin(QUESTION)
-    answer = await person.rig.core.agent.answer(turn, on_text=shown.append)
+    answer = await person.core.agent.answer(turn, on_text=shown.append)
     assert shown == [answer.text] == [say("strict_unknown", "uk")]
 
 
@@ -384,7 +382,7 @@ async def test_what_the_bot_answers_is_never_knowledge(person: Person) -> None:
         replies = [asked("пес Брехло"), thought(), claim]
         answer = await person.say(f"Як звати мого кота, {number}?", *replies)
         assert answer.text == claim.replace(uid, "1")
-        await person.rig.core.memory.indexer.index_conversation(person.conversation())
+        await person.core.memory.indexer.index_conversation(person.conversation())
     await person.index()
     await person.say("Як звати пса?", asked("пес Брехло"), thought("Брехло"), thought(), claim)
 
@@ -406,9 +404,7 @@ async def test_what_the_bot_said_cannot_be_taught_back_by_the_model(person: Pers
     assert person.facts() == [CAPITAL["text"]]
 
 
-async def test_a_plain_statement_of_the_user_is_context_and_a_question_is_not(
-    person: Person,
-) -> None:
+async def test_a_statement_of_the_user_is_context_and_a_question_is_not(person: Person) -> None:
     person.rig.fill(
         person.conversation(),
         ("user", "Яка столиця України, цікаво?"),
@@ -433,7 +429,7 @@ async def test_the_loop_searches_three_times_at_most(person: Person) -> None:
     for lesson in lessons:
         await person.say(lesson, taught(fact(lesson)))
     before = len(person.requests)
-    person.rig.model.reply = lambda request: (
+    person.model.reply = lambda request: (
         thought(f"ще {len(person.requests)}") if forms([request]) == ["ReasoningStep"] else "так"
     )
     await person.say("Аргос?", asked("Бефор"))
@@ -496,10 +492,7 @@ async def test_one_outcome_of_several_facts_is_said_once(person: Person) -> None
 
 @pytest.mark.parametrize(
     ("text", "key"),
-    [
-        ("Мій пароль: hunter2", "refused_secret"),
-        ("Карта 4111 1111 1111 1111", "refused_secret"),
-    ],
+    [("Мій пароль: hunter2", "refused_secret"), ("Карта 4111 1111 1111 1111", "refused_secret")],
 )
 async def test_secrets_are_refused_with_a_sentence_of_their_own(
     person: Person, text: str, key: str
@@ -610,7 +603,7 @@ async def test_who_does_not_say_what_is_asked(person: Person) -> None:
 
 
 async def test_the_command_switches_the_mode_in_every_language(person: Person) -> None:
-    commands = person.rig.core.commands
+    commands = person.core.commands
     for argument, mode in (
         ("strict", "strict"), ("обычный", "assistant"), ("строгий", "strict"),
         ("звичайний", "assistant"), ("суворий", "strict"), ("ASSISTANT", "assistant"),
@@ -623,10 +616,8 @@ async def test_the_command_switches_the_mode_in_every_language(person: Person) -
         assert now == say(f"mode_is_{mode}", "uk")
 
 
-async def test_the_mode_is_assistant_until_somebody_chooses_and_each_has_his_own(
-    person: Person,
-) -> None:
-    commands, other = person.rig.core.commands, person.user - 10**6
+async def test_the_mode_is_assistant_until_one_chooses_each_has_his_own(person: Person) -> None:
+    commands, other = person.core.commands, person.user - 10**6
     assert await commands.get_mode(person.user) == "assistant"
     await commands.run("mode", person.user, language="uk", argument="strict")
     assert await commands.get_mode(person.user) == "strict"
@@ -634,17 +625,15 @@ async def test_the_mode_is_assistant_until_somebody_chooses_and_each_has_his_own
 
 
 async def test_a_mode_that_does_not_exist_changes_nothing(person: Person) -> None:
-    commands = person.rig.core.commands
+    commands = person.core.commands
     await commands.run("mode", person.user, language="uk", argument="strict")
     reply = await commands.run("mode", person.user, language="uk", argument="вільний")
     assert reply == f"{say('mode_unknown', 'uk')}\n{say('mode_is_strict', 'uk')}"
     assert await commands.get_mode(person.user) == "strict"
 
 
-async def test_the_mode_and_what_was_taught_survive_a_restart(
-    person: Person, shared: PgClient
-) -> None:
-    await person.rig.core.commands.run("mode", person.user, language="uk", argument="strict")
+async def test_mode_and_what_was_taught_survive_restarts(person: Person, shared: PgClient) -> None:
+    await person.core.commands.run("mode", person.user, language="uk", argument="strict")
     await person.say(CAPITAL["text"], taught(CAPITAL))
     settings = Settings(llm_model="offline")
     core = build_core(settings, shared.dsn, shared)
@@ -678,28 +667,23 @@ async def test_the_offline_model_teaches_and_solves(offline: Person) -> None:
     assert unknown.text == say("strict_unknown", "uk") and unknown.sources == ()
 
 
-async def test_the_offline_model_replaces_what_is_denied_and_undo_restores_it(
-    offline: Person,
-) -> None:
+async def test_the_offline_model_replaces_what_is_denied_undo_restores_it(offline: Person) -> None:
     await offline.say(KHARKIV["text"])
     reply = await offline.say(LVIV["text"])
     assert reply.text == say("taught_update", "uk", text=LVIV["text"], old=KHARKIV["text"])
     assert lives(offline)[KHARKIV["text"]] == (False, "replaced", LVIV["text"])
     question = "Яке моє улюблене місто?"
     assert (await offline.say(question)).text == f"{LVIV['text']} [1]"
-    await offline.rig.core.commands.run("undo", offline.user, language="uk")
+    await offline.core.commands.run("undo", offline.user, language="uk")
     assert (await offline.say(question)).text == f"{KHARKIV['text']} [1]"
     assert offline.facts() == [KHARKIV["text"]]
 
 
-@pytest.mark.parametrize(
-    ("language", "tea", "request_", "question"),
-    [
-        ("ru", "Я люблю чай", "Забудь, что я люблю чай", "Что я люблю пить?"),
-        ("uk", "Я люблю чай", "Забудь, що я люблю чай", "Що я люблю пити?"),
-        ("en", "I love tea", "Forget that I love tea", "What do I love to drink?"),
-    ],
-)
+@pytest.mark.parametrize(("language", "tea", "request_", "question"), [
+    ("ru", "Я люблю чай", "Забудь, что я люблю чай", "Что я люблю пить?"),
+    ("uk", "Я люблю чай", "Забудь, що я люблю чай", "Що я люблю пити?"),
+    ("en", "I love tea", "Forget that I love tea", "What do I love to drink?"),
+])  # fmt: skip
 async def test_the_offline_model_forgets(
     offline: Person, language: Language, tea: str, request_: str, question: str
 ) -> None:

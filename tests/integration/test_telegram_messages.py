@@ -98,16 +98,11 @@ def test_a_message_stored_for_one_conversation_does_not_answer_for_another(
     assert texts(repo, other) == []
 
 
-@pytest.mark.parametrize(
-    ("stored", "edited"),
-    [
-        (LABEL + "helo", LABEL + "hello 😀"),
-        (LABEL, LABEL + "hello 😀"),
-        ("without a label", "hello 😀"),
-        (LABEL + LABEL + "user wrote a label", LABEL + "hello 😀"),
-        (f"not first: {LABEL}x", "hello 😀"),
-    ],
-)
+@pytest.mark.parametrize(("stored", "edited"), [
+    (LABEL + "helo", LABEL + "hello 😀"), (LABEL, LABEL + "hello 😀"),
+    ("without a label", "hello 😀"), (LABEL + LABEL + "user wrote a label", LABEL + "hello 😀"),
+    (f"not first: {LABEL}x", "hello 😀"),
+])  # fmt: skip
 def test_an_edit_replaces_the_text_and_keeps_the_time_label(
     repo: ConversationRepository, conversation: UUID, stored: str, edited: str
 ) -> None:

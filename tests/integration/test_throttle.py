@@ -52,9 +52,7 @@ async def test_one_chat_gets_a_burst_and_then_one_message_a_second(
     assert PRIVATE_BURST <= count <= PRIVATE_BURST + 3
 
 
-async def test_a_group_gets_twenty_a_minute(
-    fake: FakeTelegram, bot: Bot, metrics: Metrics
-) -> None:
+async def test_groups_get_twenty_a_minute(fake: FakeTelegram, bot: Bot, metrics: Metrics) -> None:
     limit(bot, metrics, 1000)
     sends = [bot.send_message(GROUP, str(number)) for number in range(40)]
     count = await sent_within(fake, sends, 2)

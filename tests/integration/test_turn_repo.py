@@ -14,13 +14,7 @@ from src.errors import ConversationGoneError
 from src.storage.conversation_repo import ConversationRepository, TelegramOrigin
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
-from src.storage.turn_repo import (
-    AnswerSource,
-    ModelUsage,
-    NewAnswer,
-    StoredAnswer,
-    TurnRepository,
-)
+from src.storage.turn_repo import AnswerSource, ModelUsage, NewAnswer, StoredAnswer, TurnRepository
 from src.storage.update_repo import NewUpdate, UpdateRepository
 
 OWNER, BOT = 2**41, 555

@@ -47,9 +47,7 @@ def job(client: PgClient, update_id: int, served_in: int = 0, queue: str = "turn
     return ("handle_update", queue, -served_in, lock, None, args, "todo", None)
 
 
-def test_an_update_and_its_job_are_stored_together(
-    updates: UpdateRepository, client: PgClient
-) -> None:
+def test_update_and_job_are_stored_together(updates: UpdateRepository, client: PgClient) -> None:
     assert updates.store(BOT, [message(1)]) == 1
     assert client.fetch_all(JOBS) == [job(client, 1)]
 
@@ -163,7 +161,7 @@ def test_a_payload_that_postgresql_refuses_does_not_lose_the_others(
     assert client.fetch_one("SELECT count(*) FROM procrastinate_jobs") == (3,)
 
 
-def test_any_payload_comes_back_as_telegram_sent_it(
+def test_any_payload_comes_back_as_it_was_sent(
     updates: UpdateRepository, client: PgClient
 ) -> None:
     payload = {

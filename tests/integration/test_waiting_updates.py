@@ -80,9 +80,7 @@ def test_a_handled_update_no_longer_waits_and_keeps_its_first_outcome(
     assert updates.find_waiting(10**9) is None
 
 
-def test_a_newer_message_of_the_same_place_is_found(
-    inbox: Inbox, updates: UpdateRepository
-) -> None:
+def test_a_newer_message_of_a_place_is_found(inbox: Inbox, updates: UpdateRepository) -> None:
     first = inbox.get(inbox.put())
     inbox.put(chat_id=CHAT + 1)
     inbox.put(thread_id=1)
@@ -99,9 +97,7 @@ def test_a_newer_message_of_the_same_place_is_found(
     assert updates.find_newer(inbox.put()) is None
 
 
-def test_parts_of_an_album_are_told_from_other_messages(
-    inbox: Inbox, updates: UpdateRepository
-) -> None:
+def test_parts_of_an_album_are_told_from_others(inbox: Inbox, updates: UpdateRepository) -> None:
     first = inbox.get(inbox.put("media", media_group_id="a"))
     inbox.put("media", media_group_id="b")
     inbox.put("media")
@@ -142,9 +138,7 @@ def test_a_stranger_is_told_once_a_day(
     assert updates.was_refused_lately(second) is False
 
 
-def test_a_refusal_that_was_not_sent_does_not_count(
-    inbox: Inbox, updates: UpdateRepository
-) -> None:
+def test_a_refusal_that_was_not_sent_is_none(inbox: Inbox, updates: UpdateRepository) -> None:
     updates.mark_handled(inbox.put("refused", user_id=STRANGER), "silent")
     second = inbox.get(inbox.put("refused", user_id=STRANGER))
     assert updates.was_refused_lately(second) is False

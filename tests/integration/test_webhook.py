@@ -87,9 +87,7 @@ async def test_a_secret_in_odd_bytes_is_forbidden(telegram: httpx.AsyncClient) -
     assert response.status_code == 403
 
 
-async def test_a_missing_secret_is_forbidden(
-    telegram: httpx.AsyncClient, client: PgClient
-) -> None:
+async def test_a_missing_secret_is_refused(telegram: httpx.AsyncClient, client: PgClient) -> None:
     telegram.headers.pop(HEADER)
     response = await telegram.post(PATH, json=update(message=message("подделка")))
     assert response.status_code == 403

@@ -16,29 +16,13 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 # Lowest first. A package imports from its own floor and from those before it in this table, and
 # no two packages from each other.
 FLOORS: tuple[tuple[str, ...], ...] = (
-    (
-        "src.config",
-        "src.database_url",
-        "src.errors",
-        "src.http_url",
-        "src.logs",
-        "src.metrics",
-        "src.providers",
-        "src.shutdown",
-        "src.terminal_lines",
-        "src.texts",
-        "src.time_zones",
-    ),
-    ("src.language", "src.dates"),
-    ("src.facts",),
-    ("src.gate", "src.llm"),
-    ("src.storage",),
-    ("src.memory",),
-    ("src.graph",),
-    ("src.services",),
+    ("src.config", "src.database_url", "src.errors", "src.http_url", "src.logs", "src.metrics",
+     "src.providers", "src.shutdown", "src.terminal_lines", "src.texts", "src.time_zones"),
+    ("src.language", "src.dates"), ("src.facts",), ("src.gate", "src.llm"), ("src.storage",),
+    ("src.memory",), ("src.graph",), ("src.services",),
     ("src.application", "src.jobs", "src.http_connections", "src.http_server"),
     ("src.telegram", "src.console", "src.doctor", "src.evaluation", "bot"),
-)
+)  # fmt: skip
 
 FILES = [ROOT / "bot.py", *sorted((ROOT / "src").rglob("*.py"))]
 NODES = [path for path in FILES if path.parent.name == "nodes" and path.name != "__init__.py"]

@@ -121,24 +121,13 @@ ASKED = {
     "what's the time": "",
 }
 OTHER = [
-    "Сколько времени лететь в Токио?",
-    "Сколько времени я провёл в пути?",
-    "Сколько времени в пути?",
-    "Сколько времени в сутках?",
-    "Скільки часу у мене є?",
-    "Во сколько у меня встреча?",
-    "What time is my flight to Tokyo?",
-    "What time do I get up?",
-    "Время",
-    "В какое время я встаю?",
-    "Я был в Токио. Там хорошее время.",
-    "Время лечит",
-    "I had a good time in Paris",
-    "Какое время года в Токио?",
-    "How much time is left?",
-    "сколько времени в " + "а" * 500,
-    "",
-]
+    "Сколько времени лететь в Токио?", "Сколько времени я провёл в пути?",
+    "Сколько времени в пути?", "Сколько времени в сутках?", "Скільки часу у мене є?",
+    "Во сколько у меня встреча?", "What time is my flight to Tokyo?", "What time do I get up?",
+    "Время", "В какое время я встаю?", "Я был в Токио. Там хорошее время.", "Время лечит",
+    "I had a good time in Paris", "Какое время года в Токио?", "How much time is left?",
+    "сколько времени в " + "а" * 500, "",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", ASKED)
@@ -151,14 +140,11 @@ def test_other_questions_about_time_are_not_taken_for_it(text: str) -> None:
     assert asked_place(text) is None
 
 
-@pytest.mark.parametrize(
-    ("language", "expected"),
-    [
-        ("ru", "01:38, понедельник, 23 ноября (Asia/Tokyo, UTC+09:00)"),
-        ("uk", "01:38, понеділок, 23 листопада (Asia/Tokyo, UTC+09:00)"),
-        ("en", "01:38, Monday, 23 November (Asia/Tokyo, UTC+09:00)"),
-    ],
-)
+@pytest.mark.parametrize(("language", "expected"), [
+    ("ru", "01:38, понедельник, 23 ноября (Asia/Tokyo, UTC+09:00)"),
+    ("uk", "01:38, понеділок, 23 листопада (Asia/Tokyo, UTC+09:00)"),
+    ("en", "01:38, Monday, 23 November (Asia/Tokyo, UTC+09:00)"),
+])  # fmt: skip
 def test_the_time_is_told_in_the_user_s_language(language: Language, expected: str) -> None:
     assert describe_time("2026-11-23 01:38, Monday (Asia/Tokyo, UTC+0900)", language) == expected
     assert describe_time("midnight", language) == "midnight"

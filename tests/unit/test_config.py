@@ -17,33 +17,18 @@ from tests.unit.settings_environment import load, problems
 ROOT = Path(__file__).resolve().parents[2]
 
 BAD = [
-    ("TELEGRAM_BOT_TOKEN", "no-colon"),
-    ("TELEGRAM_API_BASE", "api.telegram.org"),
-    ("TELEGRAM_WEBHOOK_SECRET", "with space"),
-    ("TELEGRAM_RATE_LIMIT", "0"),
-    ("ALLOWED_USER_IDS", "@anna,@boris"),
-    ("ADMIN_USER_IDS", "1001,boss"),
-    ("DATABASE_URL", "mysql://u:p@h/db"),
-    ("PG_PORT", "70000"),
-    ("PG_POOL_MIN", "0"),
-    ("PG_POOL_MAX", "many"),
-    ("LLM_MODEL", "gpt-5-mini"),
-    ("SUMMARY_MODEL", "nobody:model"),
-    ("EXTRACTION_MODEL", "openai:"),
-    ("LLM_CONTEXT_SIZE", "12"),
-    ("LLM_TIMEOUT", "0"),
-    ("OPENAI_BASE_URL", "http://localhost:99999/v1"),
-    ("ANTHROPIC_BASE_URL", "ftp://x"),
-    ("GOOGLE_BASE_URL", "http://"),
-    ("EMBEDDING_MODEL", "text-embedding-3-small"),
-    ("RERANK_URL", "rerank"),
-    ("TIMEZONE", "Mars/Olympus"),
-    ("HTTP_PORT", "-1"),
-    ("LOG_LEVEL", "LOUD"),
-    ("WORKER_CONCURRENCY", "0"),
-    ("SHUTDOWN_TIMEOUT", "-1"),
+    ("TELEGRAM_BOT_TOKEN", "no-colon"), ("TELEGRAM_API_BASE", "api.telegram.org"),
+    ("TELEGRAM_WEBHOOK_SECRET", "with space"), ("TELEGRAM_RATE_LIMIT", "0"),
+    ("ALLOWED_USER_IDS", "@anna,@boris"), ("ADMIN_USER_IDS", "1001,boss"),
+    ("DATABASE_URL", "mysql://u:p@h/db"), ("PG_PORT", "70000"), ("PG_POOL_MIN", "0"),
+    ("PG_POOL_MAX", "many"), ("LLM_MODEL", "gpt-5-mini"), ("SUMMARY_MODEL", "nobody:model"),
+    ("EXTRACTION_MODEL", "openai:"), ("LLM_CONTEXT_SIZE", "12"), ("LLM_TIMEOUT", "0"),
+    ("OPENAI_BASE_URL", "http://localhost:99999/v1"), ("ANTHROPIC_BASE_URL", "ftp://x"),
+    ("GOOGLE_BASE_URL", "http://"), ("EMBEDDING_MODEL", "text-embedding-3-small"),
+    ("RERANK_URL", "rerank"), ("TIMEZONE", "Mars/Olympus"), ("HTTP_PORT", "-1"),
+    ("LOG_LEVEL", "LOUD"), ("WORKER_CONCURRENCY", "0"), ("SHUTDOWN_TIMEOUT", "-1"),
     ("CONSOLE_FALLBACK", "maybe"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "value"), BAD)
@@ -56,9 +41,7 @@ def test_a_bad_variable_is_one_line_that_names_it(
     assert "value error" not in line.lower()
 
 
-def test_all_bad_variables_are_named_at_once_each_on_one_line(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_bad_variables_are_named_at_once_each_on_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     bad = dict(BAD, TELEGRAM_WEBHOOK_URL="http://bot.example.org/telegram/webhook")
     found = problems(monkeypatch, **bad)
     assert sorted(line.partition(":")[0] for line in found) == sorted(bad)
@@ -81,15 +64,10 @@ def test_a_webhook_needs_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     assert settings.telegram_webhook_url == hook
 
 
-@pytest.mark.parametrize(
-    ("address", "is_taken"),
-    [
-        ("https://bot.example.org/hook", True),
-        ("http://localhost:8080/hook", True),
-        ("http://[::1]:8080/hook", True),
-        ("http://bot.example.org/hook", False),
-    ],
-)
+@pytest.mark.parametrize(("address", "is_taken"), [
+    ("https://bot.example.org/hook", True), ("http://localhost:8080/hook", True),
+    ("http://[::1]:8080/hook", True), ("http://bot.example.org/hook", False),
+])  # fmt: skip
 def test_a_webhook_is_https_unless_it_is_on_this_machine(
     monkeypatch: pytest.MonkeyPatch, address: str, is_taken: bool
 ) -> None:
@@ -100,9 +78,7 @@ def test_a_webhook_is_https_unless_it_is_on_this_machine(
         assert "https" in problems(monkeypatch, **webhook)[0]
 
 
-def test_the_smallest_pool_is_not_larger_than_the_largest(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_smallest_pool_is_not_larger_than_the_largest(monkeypatch: pytest.MonkeyPatch) -> None:
     [line] = problems(monkeypatch, PG_POOL_MIN="5", PG_POOL_MAX="4")
     assert line.startswith("PG_POOL_MIN: it is more than PG_POOL_MAX")
 
@@ -137,9 +113,7 @@ def test_nothing_set_is_a_valid_configuration(monkeypatch: pytest.MonkeyPatch) -
     assert settings.timezone == "Europe/Moscow" and settings.secrets() == []
 
 
-def test_the_environment_wins_over_the_file(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_environment_beats_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     file = tmp_path / ".env"
     file.write_text("TIMEZONE=Asia/Tokyo\nHTTP_PORT=9000\nSOMETHING_ELSE=1\n")
     load(monkeypatch, HTTP_PORT="9001")
@@ -192,9 +166,7 @@ def test_embeddings_are_local_or_from_an_openai_endpoint(
     )
 
 
-def test_embeddings_of_an_endpoint_need_its_key_or_address(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_embeddings_of_an_endpoint_need_key_or_address(monkeypatch: pytest.MonkeyPatch) -> None:
     model = "openai:text-embedding-3-small"
     [line] = problems(monkeypatch, EMBEDDING_MODEL=model)
     assert line.startswith("OPENAI_API_KEY: it is missing while EMBEDDING_MODEL is openai:…")
@@ -208,9 +180,7 @@ def test_a_key_that_two_models_need_is_missed_once(monkeypatch: pytest.MonkeyPat
     assert line.startswith("OPENAI_API_KEY: it is missing while LLM_MODEL is openai:…")
 
 
-def test_a_provider_without_its_package_says_how_to_install_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_provider_without_package_says_how_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "langchain_anthropic", None)  # as if not installed
     [line] = problems(monkeypatch, LLM_MODEL="anthropic:claude", ANTHROPIC_API_KEY="key-key")
     assert line.startswith("LLM_MODEL: anthropic:… needs a package")

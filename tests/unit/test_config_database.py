@@ -14,19 +14,11 @@ def test_a_database_url_wins_over_its_parts(monkeypatch: pytest.MonkeyPatch) -> 
     assert settings.database_dsn == address and not settings.uses_embedded_database
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
-        "postgres://h/db",
-        "postgresql:///db?host=/tmp",
-        "postgresql://u:p@[::1]:5432/db",
-        "postgresql://u:p[w:d@h/db",
-        "postgresql://%2Frun%2Fpg/db",
-    ],
-)
-def test_every_form_of_a_database_url_is_taken(
-    monkeypatch: pytest.MonkeyPatch, address: str
-) -> None:
+@pytest.mark.parametrize("address", [
+    "postgres://h/db", "postgresql:///db?host=/tmp", "postgresql://u:p@[::1]:5432/db",
+    "postgresql://u:p[w:d@h/db", "postgresql://%2Frun%2Fpg/db",
+])  # fmt: skip
+def test_each_form_of_database_url_is_taken(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
     assert parse_dsn(load(monkeypatch, DATABASE_URL=address).database_dsn or "")
 
 

@@ -91,9 +91,7 @@ async def test_a_failure_is_not_kept(inner: Recorder) -> None:
     assert inner.queries == ["кот"] * 3
 
 
-async def test_long_texts_are_not_shared_since_only_a_part_of_them_is_a_query(
-    inner: Recorder,
-) -> None:
+async def test_long_texts_are_not_shared_since_only_a_part_is_a_query(inner: Recorder) -> None:
     embedder = CachingEmbedder(inner)
     long = "а" * (MAX_QUERY + 1)
     await embedder.embed_query(long)

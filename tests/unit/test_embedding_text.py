@@ -14,17 +14,10 @@ from tests.attacks.embedding_fuzz import draw_text
 SALUTATION = "\ufdfa"  # becomes 18 characters, more than any other
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Где я живу?",
-        "Їжачок з'їв ґудзик",
-        "It's 5 o'clock; 20 % off!",
-        "😀👍🏽 Ok",
-        "日本語です",
-        "a  b",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    "Где я живу?", "Їжачок з'їв ґудзик", "It's 5 o'clock; 20 % off!", "😀👍🏽 Ok", "日本語です",
+    "a  b",
+])  # fmt: skip
 def test_an_ordinary_text_stays_as_it_is(text: str) -> None:
     assert clean_start(text, 100) == clean_end(text, 100) == text
 
@@ -55,18 +48,11 @@ def test_no_more_is_read_than_could_be_needed() -> None:
     assert Counted.cut == READ_FACTOR * 1500
 
 
-@pytest.mark.parametrize(
-    ("text", "cleaned"),
-    [
-        ("a\x00b\x07c", "abc"),
-        ("a\nb\tc\r\nd", "a b c  d"),
-        ("a\ud800b\udfffc", "a b c"),
-        ("a\ue000b\U000f0000c", "a b c"),
-        ("a\u0378b\U000e0fffc", "a b c"),
-        ("и\u0306", "й"),
-        ("x" + "\u0301" * 2000 + "y", "x\u0301".join(("", "\u0301" * (MAX_MARKS - 1) + "y"))),
-    ],
-)
+@pytest.mark.parametrize(("text", "cleaned"), [
+    ("a\x00b\x07c", "abc"), ("a\nb\tc\r\nd", "a b c  d"), ("a\ud800b\udfffc", "a b c"),
+    ("a\ue000b\U000f0000c", "a b c"), ("a\u0378b\U000e0fffc", "a b c"), ("и\u0306", "й"),
+    ("x" + "\u0301" * 2000 + "y", "x\u0301".join(("", "\u0301" * (MAX_MARKS - 1) + "y"))),
+])  # fmt: skip
 def test_what_means_nothing_is_no_part_of_it(text: str, cleaned: str) -> None:
     assert clean_start(text, 1500) == clean_end(text, 1500) == cleaned
 

@@ -114,7 +114,7 @@ async def test_vectors_come_in_the_order_of_the_texts(
     assert np.array_equal(await embedder.embed_documents(TEXTS), expected)
 
 
-async def test_vectors_of_any_scale_become_one_long(
+async def test_vectors_of_any_scale_are_one_long(
     fake: FakeOpenAI, embedder: CachingEmbedder
 ) -> None:
     expected = await embedder.embed_documents(TEXTS)

@@ -123,9 +123,7 @@ async def test_an_offset_far_in_the_future_confirms_nothing(fake: FakeTelegram, 
     assert len(await bot.get_updates(offset=2_000_000_000)) == 1
 
 
-async def test_a_long_poll_returns_as_soon_as_an_update_comes(
-    fake: FakeTelegram, bot: Bot
-) -> None:
+async def test_a_long_poll_returns_when_an_update_comes(fake: FakeTelegram, bot: Bot) -> None:
     poll = asyncio.create_task(bot.get_updates(timeout=30))
     await fake.wait_polling()
     await fake.send_text(USER, "привет")
@@ -144,9 +142,7 @@ async def test_a_second_poll_ends_the_first_with_409(fake: FakeTelegram, bot: Bo
     assert len(await asyncio.wait_for(second, 2)) == 1
 
 
-async def test_a_poll_of_a_killed_client_leaves_nothing_waiting(
-    fake: FakeTelegram, bot: Bot
-) -> None:
+async def test_a_poll_of_a_killed_client_waits_no_more(fake: FakeTelegram, bot: Bot) -> None:
     poll = asyncio.create_task(bot.get_updates(timeout=30))
     await fake.wait_polling()
     poll.cancel()
@@ -170,9 +166,7 @@ async def test_a_redelivered_update_comes_despite_the_offset(fake: FakeTelegram,
     assert await bot.get_updates(offset=update_id + 1) == []
 
 
-async def test_garbage_comes_once_and_any_update_can_be_pushed(
-    fake: FakeTelegram, bot: Bot
-) -> None:
+async def test_garbage_comes_once_any_update_can_be_pushed(fake: FakeTelegram, bot: Bot) -> None:
     await fake.push_raw({"no_update_id": True})
     with pytest.raises(ClientDecodeError):
         await bot.get_updates()
@@ -255,16 +249,12 @@ async def test_sent_messages_are_recorded_with_their_edits(fake: FakeTelegram, b
     assert message.deleted
 
 
-@pytest.mark.parametrize(
-    ("text", "entity", "error"),
-    [
-        (" ", None, "message text is empty"),
-        ("😀" * 2049, None, "message is too long"),
-        ("😀ab", (2, 3), "can't parse entities: entity ends after the end"),
-        ("😀ab", (1, 2), "can't parse entities: entity begins in the middle"),
-        ("a😀b", (0, 2), "can't parse entities: entity ends in the middle"),
-    ],
-)
+@pytest.mark.parametrize(("text", "entity", "error"), [
+    (" ", None, "message text is empty"), ("😀" * 2049, None, "message is too long"),
+    ("😀ab", (2, 3), "can't parse entities: entity ends after the end"),
+    ("😀ab", (1, 2), "can't parse entities: entity begins in the middle"),
+    ("a😀b", (0, 2), "can't parse entities: entity ends in the middle"),
+])  # fmt: skip
 async def test_telegram_s_checks_of_text_and_entities_hold(
     bot: Bot, text: str, entity: tuple[int, int] | None, error: str
 ) -> None:
@@ -352,11 +342,8 @@ async def test_faults_happen_on_demand_and_only_once(fake: FakeTelegram, bot: Bo
     fake.drop_next("sendMessage")
     fake.drop_next("sendMessage", when="after")
     expected: list[type[Exception]] = [
-        TelegramServerError,
-        TelegramRetryAfter,
-        ClientDecodeError,
-        TelegramNetworkError,
-    ]
+        TelegramServerError, TelegramRetryAfter, ClientDecodeError, TelegramNetworkError,
+    ]  # fmt: skip
     for error in expected:
         with pytest.raises(error):
             await bot.send_message(USER, "без следа")
@@ -380,9 +367,7 @@ async def test_a_hanging_or_late_answer_is_a_timeout_for_the_client(
     assert [message.text for message in fake.sent] == ["поздно"]
 
 
-async def test_state_and_port_survive_a_restart_of_the_listener(
-    fake: FakeTelegram, bot: Bot
-) -> None:
+async def test_state_and_port_survive_a_new_listener(fake: FakeTelegram, bot: Bot) -> None:
     url = fake.url
     await fake.send_text(USER, "подожди")
     await fake.stop()
@@ -456,8 +441,7 @@ async def test_model_errors_and_cuts_reach_the_client(model: FakeOpenAI) -> None
 async def test_a_gate_holds_the_stream_and_a_leaving_client_is_seen(model: FakeOpenAI) -> None:
     gate = asyncio.Event()
     model.queue(
-        Reply(text="первая вторая", chunk_size=7, gate=gate, gate_after_chunks=1),
-        Reply(hang=True),
+        Reply(text="первая вторая", chunk_size=7, gate=gate, gate_after_chunks=1), Reply(hang=True)
     )
     client = chat_model(model)
     answer = asyncio.create_task(client.ainvoke("?", stream=True))

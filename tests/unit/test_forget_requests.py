@@ -44,8 +44,7 @@ def test_everything_about_something_is_not_everything(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["Удалённая работа мне нравится", "Сотрудник уволился", "Я забыл ключи", "Removed: 3"],
+    "text", ["Удалённая работа мне нравится", "Сотрудник уволился", "Я забыл ключи", "Removed: 3"]
 )
 def test_what_only_begins_like_a_request_is_none(text: str) -> None:
     assert forget_request(text) is None
@@ -84,44 +83,37 @@ def known(text: str, relation: str = "other", subject: str = "user", value: str 
     return Fact(text=text, relation=relation, subject=subject, object=value)
 
 
-@pytest.mark.parametrize(
-    ("new", "old"),
-    [
-        (known("Разлюбила чай"), known("Я люблю чай")),
-        (known("Люблю чай"), known("Не люблю чай")),
-        (known("I can't stand coffee anymore"), known("I love coffee")),
-        (known("Бросил курить"), known("Я курю")),
-        (known("Більше не п'ю каву"), known("П'ю каву щоранку")),
-        (known("I don't have a dog anymore"), known("I have a dog named Rex")),
-        (known("Мы с Игорем развелись"), known("Я замужем за Игорем", "married_to")),
-        (known("Уволилась"), known("Работаю поваром", "works_as")),
-        (known("I quit my job"), known("I work at Google", "works_at", value="Google")),
-        (known("Продал машину"), known("Езжу на Тойоте", "car", value="Тойота")),
-        (known("Мурзик умер", subject="Мурзик"), known("У меня есть кот Мурзик", "has_pet")),
-        (known("Отвечай подробно", "wish"), known("Отвечай коротко", "wish")),
-        (known("We broke up"), known("I'm dating Sam", "partner", value="Sam")),
-        (known("Я звільнилася"), known("Працюю вчителькою", "works_as")),
-    ],
-)
+@pytest.mark.parametrize(("new", "old"), [
+    (known("Разлюбила чай"), known("Я люблю чай")), (known("Люблю чай"), known("Не люблю чай")),
+    (known("I can't stand coffee anymore"), known("I love coffee")),
+    (known("Бросил курить"), known("Я курю")),
+    (known("Більше не п'ю каву"), known("П'ю каву щоранку")),
+    (known("I don't have a dog anymore"), known("I have a dog named Rex")),
+    (known("Мы с Игорем развелись"), known("Я замужем за Игорем", "married_to")),
+    (known("Уволилась"), known("Работаю поваром", "works_as")),
+    (known("I quit my job"), known("I work at Google", "works_at", value="Google")),
+    (known("Продал машину"), known("Езжу на Тойоте", "car", value="Тойота")),
+    (known("Мурзик умер", subject="Мурзик"), known("У меня есть кот Мурзик", "has_pet")),
+    (known("Отвечай подробно", "wish"), known("Отвечай коротко", "wish")),
+    (known("We broke up"), known("I'm dating Sam", "partner", value="Sam")),
+    (known("Я звільнилася"), known("Працюю вчителькою", "works_as")),
+])  # fmt: skip
 def test_a_statement_ends_or_denies_what_was_said_before(new: Fact, old: Fact) -> None:
     assert replaces(new, old)
 
 
-@pytest.mark.parametrize(
-    ("new", "old"),
-    [
-        (known("У меня нет собаки"), known("У меня аллергия на собак")),
-        (known("Не люблю зелёный чай"), known("Люблю чай")),
-        (known("Не люблю чай"), known("Моя сестра любит чай")),
-        (known("Я продал квартиру"), known("Езжу на Тойоте", "car", value="Тойота")),
-        (known("Уволился из Яндекса"), known("Я работаю в Гугле", "works_at", value="Гугл")),
-        (known("Сестра развелась", subject="сестра"), known("Я замужем", "married_to")),
-        (known("I quit smoking"), known("I work at Google", "works_at")),
-        (known("I lost my keys"), known("I have a cat Tom", "has_pet", value="Tom")),
-        (known("Отвечай коротко", "wish"), known("Use metric units", "wish")),
-        (known("Я не ем рыбу"), known("Я ем мясо")),
-    ],
-)
+@pytest.mark.parametrize(("new", "old"), [
+    (known("У меня нет собаки"), known("У меня аллергия на собак")),
+    (known("Не люблю зелёный чай"), known("Люблю чай")),
+    (known("Не люблю чай"), known("Моя сестра любит чай")),
+    (known("Я продал квартиру"), known("Езжу на Тойоте", "car", value="Тойота")),
+    (known("Уволился из Яндекса"), known("Я работаю в Гугле", "works_at", value="Гугл")),
+    (known("Сестра развелась", subject="сестра"), known("Я замужем", "married_to")),
+    (known("I quit smoking"), known("I work at Google", "works_at")),
+    (known("I lost my keys"), known("I have a cat Tom", "has_pet", value="Tom")),
+    (known("Отвечай коротко", "wish"), known("Use metric units", "wish")),
+    (known("Я не ем рыбу"), known("Я ем мясо")),
+])  # fmt: skip
 def test_what_speaks_of_something_else_ends_nothing(new: Fact, old: Fact) -> None:
     assert not replaces(new, old)
 

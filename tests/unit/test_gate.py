@@ -72,58 +72,34 @@ def test_an_imitation_next_to_a_fact_does_not_keep_the_fact_out() -> None:
     assert verdict("Пользователя зовут Анна", "Меня зовут Анна", said) is None
 
 
-@pytest.mark.parametrize(
-    ("said", "quote"),
-    [
-        ("Я люблю  кофе\n по утрам", "люблю кофе по утрам"),
-        ("Я ЛЮБЛЮ кофе", "я люблю Кофе"),
-        ("Читаю «Войну и мир» — третий раз", 'Читаю "Войну и мир" - третий раз'),
-        ("Не п’ю каву", "Не п'ю каву"),
-        ("лю\u200bблю ко\u00adфе", "люблю кофе"),
-        ("\u202eлюблю кофе\u202c", "люблю кофе"),
-        ("Мой кот — Рыжий", "Мои\u0306 кот"),
-        ("люблю кофе", "«Люблю кофе.»"),
-        ("кот, который спит, и кот", "кот"),
-    ],
-)
+@pytest.mark.parametrize(("said", "quote"), [
+    ("Я люблю  кофе\n по утрам", "люблю кофе по утрам"), ("Я ЛЮБЛЮ кофе", "я люблю Кофе"),
+    ("Читаю «Войну и мир» — третий раз", 'Читаю "Войну и мир" - третий раз'),
+    ("Не п’ю каву", "Не п'ю каву"), ("лю\u200bблю ко\u00adфе", "люблю кофе"),
+    ("\u202eлюблю кофе\u202c", "люблю кофе"), ("Мой кот — Рыжий", "Мои\u0306 кот"),
+    ("люблю кофе", "«Люблю кофе.»"), ("кот, который спит, и кот", "кот"),
+])  # fmt: skip
 def test_a_quote_may_differ_in_what_nobody_sees(said: str, quote: str) -> None:
     assert verdict("Люблю кота и кофе", quote, said) is None
 
 
-@pytest.mark.parametrize(
-    ("said", "quote"),
-    [
-        ("Я люблю кофе", "Я люблю чай"),
-        ("Я люблю кофе", "люблю я кофе"),
-        ("У меня есть который", "кот"),
-        ("Киевлянин", "Киев"),
-        ("", "люблю"),
-    ],
-)
+@pytest.mark.parametrize(("said", "quote"), [
+    ("Я люблю кофе", "Я люблю чай"), ("Я люблю кофе", "люблю я кофе"),
+    ("У меня есть который", "кот"), ("Киевлянин", "Киев"), ("", "люблю"),
+])  # fmt: skip
 def test_a_quote_that_was_not_said_is_refused(said: str, quote: str) -> None:
     assert verdict("Люблю кофе", quote, said) == "quote_not_said"
 
 
-@pytest.mark.parametrize(
-    ("candidate", "reason"),
-    [
-        (fact(""), "empty"),
-        (fact("да"), "empty"),
-        (fact("..."), "empty"),
-        (fact("2026"), "empty"),
-        (fact("\u200b\u200b\u200b"), "empty"),
-        (fact("Люблю кофе", ""), "empty"),
-        (fact("Люблю кофе", " «…» "), "empty"),
-        (fact("я" * (MAX_TEXT + 1), "я"), "too_long"),
-        (fact("Люблю кофе", "я" * (MAX_QUOTE + 1)), "too_long"),
-        (changed(fact("Люблю кофе"), object="о" * (MAX_PART + 1)), "too_long"),
-        (changed(fact("Пью"), valid_from=DAY, valid_until=DAY.replace(day=1)), "bad_dates"),
-        (
-            changed(fact("Пью"), valid_from=DAY, valid_until=DAY.replace(tzinfo=None)),
-            "bad_dates",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("candidate", "reason"), [
+    (fact(""), "empty"), (fact("да"), "empty"), (fact("..."), "empty"), (fact("2026"), "empty"),
+    (fact("\u200b\u200b\u200b"), "empty"), (fact("Люблю кофе", ""), "empty"),
+    (fact("Люблю кофе", " «…» "), "empty"), (fact("я" * (MAX_TEXT + 1), "я"), "too_long"),
+    (fact("Люблю кофе", "я" * (MAX_QUOTE + 1)), "too_long"),
+    (changed(fact("Люблю кофе"), object="о" * (MAX_PART + 1)), "too_long"),
+    (changed(fact("Пью"), valid_from=DAY, valid_until=DAY.replace(day=1)), "bad_dates"),
+    (changed(fact("Пью"), valid_from=DAY, valid_until=DAY.replace(tzinfo=None)), "bad_dates"),
+])  # fmt: skip
 def test_a_malformed_candidate_is_refused(candidate: Fact, reason: Reason) -> None:
     assert refuse(candidate, candidate.quote) == reason
 
@@ -138,61 +114,40 @@ def test_the_bounds_themselves_are_allowed() -> None:
     assert refuse(same_day, same_day.quote) is None
 
 
-@pytest.mark.parametrize(
-    ("text", "quote", "passes"),
-    [
-        ("Lives in Kyiv", "Живу в Киеве", False),
-        ("Живёт в Лондоне", "I live in London", False),
-        ("Пользуется iPhone 15 Pro Max", "У меня iPhone 15 Pro Max", True),
-        ("Телефон пользователя — iPhone 15 Pro Max", "iPhone 15 Pro Max", True),
-        ("Працює в Google Ukraine Engineering", "Працюю в Google Ukraine Engineering", True),
-        ("I like Чебурашка", "I like Чебурашка", True),
-        ("Пользователь женат 🎉", "женат", True),
-        ("Живёт в Киеве, обожает рыбалку", "Живу в Києві, люблю рибалку", False),
-        ("Мешкає у Львові, їсть рибу", "Живу во Львове, ем только рыбу", False),
-        ("Собаку зовут Ївга", "Собаку зовут Ївга, ей было пять", True),
-    ],
-)
-def test_a_fact_is_written_in_the_alphabet_of_the_user(
-    text: str, quote: str, passes: bool
-) -> None:
+@pytest.mark.parametrize(("text", "quote", "passes"), [
+    ("Lives in Kyiv", "Живу в Киеве", False), ("Живёт в Лондоне", "I live in London", False),
+    ("Пользуется iPhone 15 Pro Max", "У меня iPhone 15 Pro Max", True),
+    ("Телефон пользователя — iPhone 15 Pro Max", "iPhone 15 Pro Max", True),
+    ("Працює в Google Ukraine Engineering", "Працюю в Google Ukraine Engineering", True),
+    ("I like Чебурашка", "I like Чебурашка", True), ("Пользователь женат 🎉", "женат", True),
+    ("Живёт в Киеве, обожает рыбалку", "Живу в Києві, люблю рибалку", False),
+    ("Мешкає у Львові, їсть рибу", "Живу во Львове, ем только рыбу", False),
+    ("Собаку зовут Ївга", "Собаку зовут Ївга, ей было пять", True),
+])  # fmt: skip
+def test_a_fact_is_written_in_the_user_s_alphabet(text: str, quote: str, passes: bool) -> None:
     assert verdict(text, quote) == (None if passes else "other_script")
 
 
-@pytest.mark.parametrize(
-    ("text", "quote"),
-    [
-        ("Сыну 7 лет", "Сыну семь лет"),
-        ("Бабушке 85", "бабушке восемьдесят пять"),
-        ("Зарплата 25 000", "зарплата двадцать пять тысяч"),
-        ("Зарплата 25000", "зарплата 25 000"),
-        ("Родился 5 мая", "родился пятого мая"),
-        ("Приїжджаю 21 березня", "приїжджаю двадцять першого березня"),
-        ("Meeting at 19:00", "meeting at 7 pm"),
-        ("Ужин в 20:00", "ужин в 8 вечера"),
-        ("Встреча в 15:00", "встреча в 15"),
-        ("Родилась 5.06.1990", "родилась 05.06.1990"),
-        ("I have 21 cats", "I have twenty-one cats"),
-        ("Вес 70,5", "вес 70.5"),
-        ("У меня двое детей", "У меня есть дети"),
-    ],
-)
+@pytest.mark.parametrize(("text", "quote"), [
+    ("Сыну 7 лет", "Сыну семь лет"), ("Бабушке 85", "бабушке восемьдесят пять"),
+    ("Зарплата 25 000", "зарплата двадцать пять тысяч"), ("Зарплата 25000", "зарплата 25 000"),
+    ("Родился 5 мая", "родился пятого мая"),
+    ("Приїжджаю 21 березня", "приїжджаю двадцять першого березня"),
+    ("Meeting at 19:00", "meeting at 7 pm"), ("Ужин в 20:00", "ужин в 8 вечера"),
+    ("Встреча в 15:00", "встреча в 15"), ("Родилась 5.06.1990", "родилась 05.06.1990"),
+    ("I have 21 cats", "I have twenty-one cats"), ("Вес 70,5", "вес 70.5"),
+    ("У меня двое детей", "У меня есть дети"),
+])  # fmt: skip
 def test_numbers_that_were_said_may_be_written_otherwise(text: str, quote: str) -> None:
     assert verdict(text, quote) is None
 
 
-@pytest.mark.parametrize(
-    ("text", "quote"),
-    [
-        ("Встреча в 16:30", "встреча в 15:30"),
-        ("Сыну 8 лет", "сыну семь лет"),
-        ("Дом 12, квартира 5", "дом 12"),
-        ("Родился в 1990 году", "родился весной"),
-        ("Встреча 2026-03-01", "встреча завтра"),
-        ("Ужин в 20:00", "ужин в 8"),
-        ("Ужин в 25:00", "ужин в 13 дня"),
-    ],
-)
+@pytest.mark.parametrize(("text", "quote"), [
+    ("Встреча в 16:30", "встреча в 15:30"), ("Сыну 8 лет", "сыну семь лет"),
+    ("Дом 12, квартира 5", "дом 12"), ("Родился в 1990 году", "родился весной"),
+    ("Встреча 2026-03-01", "встреча завтра"), ("Ужин в 20:00", "ужин в 8"),
+    ("Ужин в 25:00", "ужин в 13 дня"),
+])  # fmt: skip
 def test_a_number_that_nobody_said_is_refused(text: str, quote: str) -> None:
     assert verdict(text, quote) == "number_not_said"
 
@@ -209,15 +164,10 @@ def test_a_number_from_elsewhere_in_the_message_counts_as_said() -> None:
     assert verdict("Брату 30 лет", "брат старше", "Мне 25, брат старше, ему 30") is None
 
 
-@pytest.mark.parametrize(
-    ("text", "quote"),
-    [
-        ("Сколько мне лет?", "Сколько мне лет?"),
-        ("Живёт в Киеве", "Где я живу?"),
-        ("Має кота", "А як звуть мого кота?"),
-        ("Has a cat", "Do I have a cat?"),
-    ],
-)
+@pytest.mark.parametrize(("text", "quote"), [
+    ("Сколько мне лет?", "Сколько мне лет?"), ("Живёт в Киеве", "Где я живу?"),
+    ("Має кота", "А як звуть мого кота?"), ("Has a cat", "Do I have a cat?"),
+])  # fmt: skip
 def test_a_question_is_no_fact(text: str, quote: str) -> None:
     assert verdict(text, quote) == "question"
 
@@ -318,20 +268,12 @@ def test_a_secret_is_found_in_the_object_too() -> None:
     assert refuse(candidate, candidate.quote) == "secret"
 
 
-@pytest.mark.parametrize(
-    ("words", "numbers"),
-    [
-        ("двадцать пять тысяч триста", ["25300"]),
-        ("two thousand three hundred", ["2300"]),
-        ("25 thousand", ["25000"]),
-        ("миллион двести тысяч", ["1200000"]),
-        ("два три", ["2", "3"]),
-        ("пятнадцать пять", ["15", "5"]),
-        ("сто двадцять один кіт", ["121", "кіт"]),
-        ("первый кот", ["первый", "кот"]),
-        (f"{'9' * 5000} тысяч", ["9" * 5000, "1000"]),
-    ],
-)
+@pytest.mark.parametrize(("words", "numbers"), [
+    ("двадцать пять тысяч триста", ["25300"]), ("two thousand three hundred", ["2300"]),
+    ("25 thousand", ["25000"]), ("миллион двести тысяч", ["1200000"]), ("два три", ["2", "3"]),
+    ("пятнадцать пять", ["15", "5"]), ("сто двадцять один кіт", ["121", "кіт"]),
+    ("первый кот", ["первый", "кот"]), (f"{'9' * 5000} тысяч", ["9" * 5000, "1000"]),
+])  # fmt: skip
 def test_number_words_are_read(words: str, numbers: list[str]) -> None:
     assert read_numbers(words.split()) == numbers
 
@@ -372,18 +314,9 @@ def test_normalising_twice_changes_nothing(text: str) -> None:
 LONG = [
     piece * (100_000 // len(piece))
     for piece in (
-        "a",
-        " ",
-        "#",
-        "1 ",
-        "1-",
-        "пароль от ",
-        "если спрос ",
-        "i g n ",
-        "\n",
-        "паспорт 1",
+        "a", " ", "#", "1 ", "1-", "пароль от ", "если спрос ", "i g n ", "\n", "паспорт 1",
     )
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", LONG, ids=lambda text: repr(text[:8]))

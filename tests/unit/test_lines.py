@@ -21,17 +21,11 @@ Triple = tuple[str, str, str]
 
 # One thing that the user tells of himself: the message, the relation, the object.
 OF_HIMSELF = [
-    ("Меня зовут Анна", "name", "Анна"),
-    ("МЕНЯ ЗОВУТ АННА!!!", "name", "АННА"),
-    ("зовут меня Дима", "name", "Дима"),
-    ("Вообще-то меня зовут не Анна, а Алла", "name", "Алла"),
-    ("Мене звати Олена", "name", "Олена"),
-    ("моє ім’я — Оксана", "name", "Оксана"),
-    ("my name's Tom", "name", "Tom"),
-    ("I'm Tom", "name", "Tom"),
-    ("мне 34", "age", "34"),
-    ("I'm 34", "age", "34"),
-    ("мой день рождения 5 мая", "birthday", "5 мая"),
+    ("Меня зовут Анна", "name", "Анна"), ("МЕНЯ ЗОВУТ АННА!!!", "name", "АННА"),
+    ("зовут меня Дима", "name", "Дима"), ("Вообще-то меня зовут не Анна, а Алла", "name", "Алла"),
+    ("Мене звати Олена", "name", "Олена"), ("моє ім’я — Оксана", "name", "Оксана"),
+    ("my name's Tom", "name", "Tom"), ("I'm Tom", "name", "Tom"), ("мне 34", "age", "34"),
+    ("I'm 34", "age", "34"), ("мой день рождения 5 мая", "birthday", "5 мая"),
     ("Мій день народження 3 червня", "birthday", "3 червня"),
     ("теперь живу в Киеве", "lives_in", "Киеве"),
     ("переехал в Петербург", "lives_in", "Петербург"),
@@ -41,32 +35,24 @@ OF_HIMSELF = [
     ("I've just moved to Lviv", "lives_in", "Lviv"),
     ("We moved to Bergen last week", "lives_in", "Bergen"),
     ("my address is 5 Main Street", "address", "5 Main Street"),
-    ("работаю врачом", "works_as", "врачом"),
-    ("I work as a nurse", "works_as", "nurse"),
-    ("работаю в Google", "works_at", "Google"),
-    ("I work at a bank", "works_at", "a bank"),
-    ("учусь в МГУ", "studies_at", "МГУ"),
-    ("Навчаюся в КПІ", "studies_at", "КПІ"),
-    ("Я женат на Ольге", "married_to", "Ольге"),
-    ("I'm dating Kate", "partner", "Kate"),
-    ("люблю зелёный чай", "likes", "зелёный чай"),
-    ("I really love sushi", "likes", "sushi"),
-    ("терпеть не могу лук", "dislikes", "лук"),
-    ("i can’t stand noise", "dislikes", "noise"),
+    ("работаю врачом", "works_as", "врачом"), ("I work as a nurse", "works_as", "nurse"),
+    ("работаю в Google", "works_at", "Google"), ("I work at a bank", "works_at", "a bank"),
+    ("учусь в МГУ", "studies_at", "МГУ"), ("Навчаюся в КПІ", "studies_at", "КПІ"),
+    ("Я женат на Ольге", "married_to", "Ольге"), ("I'm dating Kate", "partner", "Kate"),
+    ("люблю зелёный чай", "likes", "зелёный чай"), ("I really love sushi", "likes", "sushi"),
+    ("терпеть не могу лук", "dislikes", "лук"), ("i can’t stand noise", "dislikes", "noise"),
     ("Моє улюблене місто - Харків", "favourite_місто", "Харків"),
     ("my favourite colour is green", "favourite_colour", "green"),
     ("У меня аллергия на арахис и мёд", "allergic_to", "арахис и мёд"),
-    ("I'm allergic to nuts", "allergic_to", "nuts"),
-    ("Я вегетаріанка", "diet", "вегетаріанка"),
+    ("I'm allergic to nuts", "allergic_to", "nuts"), ("Я вегетаріанка", "diet", "вегетаріанка"),
     ("Моя почта olena@ukr.net", "email", "olena@ukr.net"),
     # What no relation holds is kept as it stands.
     ("Ключі лежать у шухляді", "other", "Ключі лежать у шухляді"),
     ("я не живу в Москве", "other", "я не живу в Москве"),
     ("I used to live in Leeds", "other", "I used to live in Leeds"),
-    ("раньше жил в Москве", "other", "раньше жил в Москве"),
-    ("не курю", "other", "не курю"),
+    ("раньше жил в Москве", "other", "раньше жил в Москве"), ("не курю", "other", "не курю"),
     ("Мы с Игорем развелись", "other", "Мы с Игорем развелись"),
-]
+]  # fmt: skip
 
 # Of others, and several things at once.
 SEVERAL: list[tuple[str, list[Triple]]] = [
@@ -77,24 +63,16 @@ SEVERAL: list[tuple[str, list[Triple]]] = [
     ("My best friend Kate lives in Leeds", [("friend", "lives_in", "Leeds")]),
     ("Анна живёт в Берлине", [("анна", "lives_in", "Берлине")]),
     ("Моя сестра має алергію на горіхи", [("sister", "allergic_to", "горіхи")]),
-    (
-        "Меня зовут Анна, я люблю джаз и живу в Харькове",
-        [("user", "name", "Анна"), ("user", "likes", "джаз"), ("user", "lives_in", "Харькове")],
-    ),
-    (
-        "Люблю чай, кофе и булочки, но не люблю суп",
-        [("user", "likes", "чай, кофе и булочки"), ("user", "dislikes", "суп")],
-    ),
-    (
-        "Я работаю поваром, а брат живёт в Праге",
-        [("user", "works_as", "поваром"), ("brother", "lives_in", "Праге")],
-    ),
-    (
-        "I live in London, and I love tea",
-        [("user", "lives_in", "London"), ("user", "likes", "tea")],
-    ),
+    ("Меня зовут Анна, я люблю джаз и живу в Харькове",
+     [("user", "name", "Анна"), ("user", "likes", "джаз"), ("user", "lives_in", "Харькове")]),
+    ("Люблю чай, кофе и булочки, но не люблю суп",
+     [("user", "likes", "чай, кофе и булочки"), ("user", "dislikes", "суп")]),
+    ("Я работаю поваром, а брат живёт в Праге",
+     [("user", "works_as", "поваром"), ("brother", "lives_in", "Праге")]),
+    ("I live in London, and I love tea",
+     [("user", "lives_in", "London"), ("user", "likes", "tea")]),
     ("Как дела? Меня зовут Анна", [("user", "name", "Анна")]),
-]
+]  # fmt: skip
 
 # What stands around a statement and is no part of it.
 FRAMED = [
@@ -105,14 +83,11 @@ FRAMED = [
     ("Запам’ятай, що ключі під килимком", "ключі під килимком"),
     ("Май на увазі, що я вегетаріанка", "я вегетаріанка"),
     ("Remember: my locker number is 214", "my locker number is 214"),
-    ("Don't forget that I'm vegan", "I'm vegan"),
-    ("запомни: 4512", "4512"),
-    ("привет меня зовут Олег", "меня зовут Олег"),
-    ("hi my name is Tom", "my name is Tom"),
-    ("До речі, мені 30", "мені 30"),
-    ("By the way, I work at a bank", "I work at a bank"),
+    ("Don't forget that I'm vegan", "I'm vegan"), ("запомни: 4512", "4512"),
+    ("привет меня зовут Олег", "меня зовут Олег"), ("hi my name is Tom", "my name is Tom"),
+    ("До речі, мені 30", "мені 30"), ("By the way, I work at a bank", "I work at a bank"),
     ("Ура, я сдала экзамен!", "я сдала экзамен"),
-]
+]  # fmt: skip
 
 QUESTIONS = [
     "Где я живу", "как меня зовут", "Я живу в Москве?", "есть ли у меня собака", "Пам’ятаєш мене",
@@ -151,16 +126,12 @@ def test_what_the_user_says_of_himself_is_told(text: str, relation: str, value: 
 
 
 @pytest.mark.parametrize(("text", "expected"), SEVERAL)
-def test_others_and_several_things_in_one_message_are_told(
-    text: str, expected: list[Triple]
-) -> None:
+def test_others_and_several_things_at_once_are_told(text: str, expected: list[Triple]) -> None:
     assert triples(text) == expected
 
 
 @pytest.mark.parametrize(("message", "text"), FRAMED)
-def test_greetings_and_requests_to_remember_are_no_part_of_what_is_told(
-    message: str, text: str
-) -> None:
+def test_greetings_and_requests_to_remember_are_not_told(message: str, text: str) -> None:
     assert [s.text for s in statements(message)] == [text]
     assert text in message
 
@@ -198,37 +169,29 @@ def test_a_document_tells_nothing_and_a_long_message_not_endlessly_much() -> Non
     assert len(list(sentences("Да. " * 5000))) < 500
 
 
-@pytest.mark.parametrize(
-    ("text", "about", "everything"),
-    [
-        ("забудь, что я живу в Москве", "я живу в Москве", False),
-        ("Забудь что я живу в Москве.", "я живу в Москве", False),
-        ("забудь про собаку", "собаку", False),
-        ("забудь где я работаю", "где я работаю", False),
-        ("Забудь, пожалуйста, про Олега", "Олега", False),
-        ("Забудь, що я живу у Львові", "я живу у Львові", False),
-        ("забудьте, будь ласка, мою адресу", "мою адресу", False),
-        ("Forget about my dog", "my dog", False),
-        ("please forget my phone number", "my phone number", False),
-        ("забудь всё, что я говорил про собаку", "собаку", True),
-        ("удали всё про Руслана", "Руслана", True),
-        ("видали все про кота", "кота", True),
-        ("Delete everything about my ex", "my ex", True),
-        ("erase what you know about the trip", "the trip", False),
-        ("forget everything I said about my job", "my job", True),
-        # Everything about himself, in which nothing is named.
-        ("забудь всё", "", True),
-        ("Забудь всё, что я тебе говорила", "", True),
-        ("забудь всё, что ты обо мне знаешь", "", True),
-        ("Забудь все, що ти знаєш про мене", "", True),
-        ("forget everything", "", True),
-        ("Please forget everything I told you.", "", True),
-        ("Forget everything you know about me", "", True),
-        # What does not say what.
-        ("Забудь", "", False),
-        ("forget it", "", False),
-    ],
-)
+@pytest.mark.parametrize(("text", "about", "everything"), [
+    ("забудь, что я живу в Москве", "я живу в Москве", False),
+    ("Забудь что я живу в Москве.", "я живу в Москве", False),
+    ("забудь про собаку", "собаку", False), ("забудь где я работаю", "где я работаю", False),
+    ("Забудь, пожалуйста, про Олега", "Олега", False),
+    ("Забудь, що я живу у Львові", "я живу у Львові", False),
+    ("забудьте, будь ласка, мою адресу", "мою адресу", False),
+    ("Forget about my dog", "my dog", False),
+    ("please forget my phone number", "my phone number", False),
+    ("забудь всё, что я говорил про собаку", "собаку", True),
+    ("удали всё про Руслана", "Руслана", True), ("видали все про кота", "кота", True),
+    ("Delete everything about my ex", "my ex", True),
+    ("erase what you know about the trip", "the trip", False),
+    ("forget everything I said about my job", "my job", True),
+    # Everything about himself, in which nothing is named.
+    ("забудь всё", "", True), ("Забудь всё, что я тебе говорила", "", True),
+    ("забудь всё, что ты обо мне знаешь", "", True),
+    ("Забудь все, що ти знаєш про мене", "", True), ("forget everything", "", True),
+    ("Please forget everything I told you.", "", True),
+    ("Forget everything you know about me", "", True),
+    # What does not say what.
+    ("Забудь", "", False), ("forget it", "", False),
+])  # fmt: skip
 def test_a_request_to_forget_names_what_to_forget(text: str, about: str, everything: bool) -> None:
     is_last = text == "forget it"
     assert forget_request(text) == ForgetRequest(about, everything, is_last)
@@ -244,79 +207,44 @@ def test_nothing_is_forgotten_by_accident(text: str) -> None:
     assert forget_request(text) is None
 
 
-@pytest.mark.parametrize(
-    ("text", "private"),
-    [
-        ("Не запоминай это: я в депрессии", True),
-        ("У меня роман, не запоминай это", True),
-        ("Не запам'ятовуй це: я хворий", True),
-        ("Це між нами: я хворий", True),
-        ("Off the record: I quit", True),
-        ("I'm gay. Don't save this.", True),
-        ("Я не запоминаю лица", False),
-        ("Почему ты не запоминаешь?", False),
-        ("I never save money", False),
-        ("I don't remember this place", False),
-    ],
-)
+@pytest.mark.parametrize(("text", "private"), [
+    ("Не запоминай это: я в депрессии", True), ("У меня роман, не запоминай это", True),
+    ("Не запам'ятовуй це: я хворий", True), ("Це між нами: я хворий", True),
+    ("Off the record: I quit", True), ("I'm gay. Don't save this.", True),
+    ("Я не запоминаю лица", False), ("Почему ты не запоминаешь?", False),
+    ("I never save money", False), ("I don't remember this place", False),
+])  # fmt: skip
 def test_a_line_may_say_that_it_is_to_be_kept_quiet(text: str, private: bool) -> None:
     assert asks_to_keep_private(text) is private
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ("Что ты обо мне знаешь?", "profile"),
-        ("Що ти про мене знаєш?", "profile"),
-        ("What do you know about me?", "profile"),
-        ("Кто я?", "profile"),
-        ("Расскажи про мою семью", "family"),
-        ("Розкажи про мою родину", "family"),
-        ("Who is in my family?", "family"),
-        ("Как ты должен мне отвечать?", "wishes"),
-        ("How should you answer me?", "wishes"),
-        ("Что ты знаешь о Марсе?", None),
-        ("What do you know about Mars?", None),
-        ("Где я живу?", None),
-    ],
-)
+@pytest.mark.parametrize(("text", "kind"), [
+    ("Что ты обо мне знаешь?", "profile"), ("Що ти про мене знаєш?", "profile"),
+    ("What do you know about me?", "profile"), ("Кто я?", "profile"),
+    ("Расскажи про мою семью", "family"), ("Розкажи про мою родину", "family"),
+    ("Who is in my family?", "family"), ("Как ты должен мне отвечать?", "wishes"),
+    ("How should you answer me?", "wishes"), ("Что ты знаешь о Марсе?", None),
+    ("What do you know about Mars?", None), ("Где я живу?", None),
+])  # fmt: skip
 def test_an_overview_is_asked_for_by_its_kind(text: str, kind: str | None) -> None:
     assert overview_of(text) == kind
 
 
-@pytest.mark.parametrize(
-    ("text", "asks"),
-    [
-        ("О чём мы говорили?", True),
-        ("Про що ми говорили?", True),
-        ("What did we talk about?", True),
-        ("Что я говорил о собаке?", False),
-        ("What did I say about Mars?", False),
-        ("Где я живу?", False),
-    ],
-)
-def test_what_was_said_is_asked_for_only_where_nothing_else_is_named(
-    text: str, asks: bool
-) -> None:
+@pytest.mark.parametrize(("text", "asks"), [
+    ("О чём мы говорили?", True), ("Про що ми говорили?", True), ("What did we talk about?", True),
+    ("Что я говорил о собаке?", False), ("What did I say about Mars?", False),
+    ("Где я живу?", False),
+])  # fmt: skip
+def test_what_was_said_is_asked_for_only_where_nothing_is_named(text: str, asks: bool) -> None:
     assert asks_what_was_said(text) is asks
 
 
-@pytest.mark.parametrize(
-    ("place", "zone"),
-    [
-        ("Токио", "Asia/Tokyo"),
-        ("Лиссабоне", "Europe/Lisbon"),
-        ("Варшаві", "Europe/Warsaw"),
-        ("Празі", "Europe/Prague"),
-        ("Нью-Йорке", "America/New_York"),
-        ("los angeles", "America/Los_Angeles"),
-        ("Лос-Анджелесе", "America/Los_Angeles"),
-        ("asia/tokyo", "Asia/Tokyo"),
-        ("Кадзуя", None),
-        ("", None),
-        ("в" * 5000, None),
-    ],
-)
+@pytest.mark.parametrize(("place", "zone"), [
+    ("Токио", "Asia/Tokyo"), ("Лиссабоне", "Europe/Lisbon"), ("Варшаві", "Europe/Warsaw"),
+    ("Празі", "Europe/Prague"), ("Нью-Йорке", "America/New_York"),
+    ("los angeles", "America/Los_Angeles"), ("Лос-Анджелесе", "America/Los_Angeles"),
+    ("asia/tokyo", "Asia/Tokyo"), ("Кадзуя", None), ("", None), ("в" * 5000, None),
+])  # fmt: skip
 def test_a_city_has_the_zone_of_its_name_in_any_form(place: str, zone: str | None) -> None:
     assert find_time_zone(place) == zone
 
@@ -358,23 +286,16 @@ def test_whatever_is_written_what_is_told_are_pieces_of_it(text: str) -> None:
         ("I'm older now", [("other", "I'm older now")]),
     ],
 )  # fmt: skip
-def test_what_a_line_tells_of_its_user_is_told_apart(
-    text: str, facts: list[tuple[str, str]]
-) -> None:
+def test_what_a_line_tells_of_one_is_told_apart(text: str, facts: list[tuple[str, str]]) -> None:
     assert [(fact.relation, fact.object) for fact in statements(text)] == facts
 
 
-@pytest.mark.parametrize(
-    ("text", "subjects"),
-    [
-        ("Anna's birthday is 5 May", ["anna"]),
-        ("Её зовут Рекс", ["somebody"]),
-        ("продал Ниву соседу", ["user"]),
-        ("дриль я віддав сусідові", ["user"]),
-        ("У меня есть собака. Её зовут Рекс", ["dog"]),
-        ("My grandmother turned ninety", ["grandmother"]),
-    ],
-)
+@pytest.mark.parametrize(("text", "subjects"), [
+    ("Anna's birthday is 5 May", ["anna"]), ("Её зовут Рекс", ["somebody"]),
+    ("продал Ниву соседу", ["user"]), ("дриль я віддав сусідові", ["user"]),
+    ("У меня есть собака. Её зовут Рекс", ["dog"]),
+    ("My grandmother turned ninety", ["grandmother"]),
+])  # fmt: skip
 def test_whom_a_line_is_about(text: str, subjects: list[str]) -> None:
     assert [fact.subject for fact in statements(text)] == subjects
 
@@ -391,23 +312,14 @@ def test_orders_and_talk_to_the_bot_tell_nothing(text: str) -> None:
     assert statements(text) == []
 
 
-@pytest.mark.parametrize(
-    ("text", "about"),
-    [
-        ("Можешь забыть про мою собаку?", "мою собаку"),
-        ("Could you forget my address?", "my address"),
-        ("Привет! Забудь про кота", "кота"),
-        ("forget about my dog please", "my dog"),
-        ("удали мой адрес из памяти", "мой адрес"),
-        ("Давай забудем про Олега", "Олега"),
-        ("Забудь навсегда про Макса", "Макса"),
-        ("Ты забыл, что я люблю?", None),
-        ("я забыл зонт", None),
-    ],
-)
-def test_a_request_to_forget_may_be_polite_and_is_never_a_question(
-    text: str, about: str | None
-) -> None:
+@pytest.mark.parametrize(("text", "about"), [
+    ("Можешь забыть про мою собаку?", "мою собаку"),
+    ("Could you forget my address?", "my address"), ("Привет! Забудь про кота", "кота"),
+    ("forget about my dog please", "my dog"), ("удали мой адрес из памяти", "мой адрес"),
+    ("Давай забудем про Олега", "Олега"), ("Забудь навсегда про Макса", "Макса"),
+    ("Ты забыл, что я люблю?", None), ("я забыл зонт", None),
+])  # fmt: skip
+def test_a_request_to_forget_may_be_polite_never_a_question(text: str, about: str | None) -> None:
     wanted = forget_request(text)
     assert (wanted.about if wanted else None) == about
 

@@ -124,20 +124,11 @@ async def test_a_used_up_quota_is_not_worth_another_try(fake: FakeOpenAI) -> Non
     assert isinstance(error, ModelError) and "429" in str(error)
 
 
-@pytest.mark.parametrize(
-    ("status", "kind"),
-    [
-        (500, ModelUnavailableError),
-        (503, ModelUnavailableError),
-        (408, ModelUnavailableError),
-        (409, ModelUnavailableError),
-        (400, ModelError),
-        (403, ModelSetupError),
-        (404, ModelSetupError),
-        (413, ModelError),
-        (422, ModelError),
-    ],
-)
+@pytest.mark.parametrize(("status", "kind"), [
+    (500, ModelUnavailableError), (503, ModelUnavailableError), (408, ModelUnavailableError),
+    (409, ModelUnavailableError), (400, ModelError), (403, ModelSetupError),
+    (404, ModelSetupError), (413, ModelError), (422, ModelError),
+])  # fmt: skip
 async def test_a_status_decides_whether_to_try_again(
     fake: FakeOpenAI, status: int, kind: type[AppError]
 ) -> None:

@@ -77,9 +77,7 @@ async def test_both_lanes_give_the_same_vector_of_length_one(embedder: LocalEmbe
     assert (await embedder.embed_documents([])).shape == (0, 0)
 
 
-async def test_each_lane_has_a_process_from_its_first_text_to_its_end(
-    embedder: LocalEmbedder,
-) -> None:
+async def test_each_lane_has_a_process_from_first_text_to_end(embedder: LocalEmbedder) -> None:
     assert (embedder.queries.pid, embedder.documents.pid) == (None, None)
     await embedder.embed_query("a")
     first = embedder.queries.pid

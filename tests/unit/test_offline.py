@@ -26,12 +26,7 @@ from src.llm.offline.statements import MAX_FACTS, statements
 from src.llm.prompts.assistant import SYSTEM_PROMPT
 from src.llm.prompts.conflicts import Conflict, Conflicts, conflict_messages
 from src.llm.prompts.extraction import ExtractedFacts, extraction_messages
-from src.llm.prompts.reasoning import (
-    UNKNOWN,
-    ReasoningStep,
-    answer_messages,
-    reasoning_messages,
-)
+from src.llm.prompts.reasoning import UNKNOWN, ReasoningStep, answer_messages, reasoning_messages
 from src.llm.prompts.summary import merge_messages, summary_messages
 from src.llm.prompts.teaching import Understanding, understanding_messages
 from src.texts import Language, detect_language, say
@@ -95,14 +90,11 @@ def reply(messages: Sequence[BaseMessage], tools: Sequence[str] = TOOLS) -> str:
     return str(message.text)
 
 
-@pytest.mark.parametrize(
-    ("text", "statement", "name"),
-    [
-        ("Привет! Меня зовут Анна.", "Меня зовут Анна", "Анна"),
-        ("Запам'ятай, будь ласка: мене звати Олена", "мене звати Олена", "Олена"),
-        ("Hi, my name is Ann!", "my name is Ann", "Ann"),
-    ],
-)
+@pytest.mark.parametrize(("text", "statement", "name"), [
+    ("Привет! Меня зовут Анна.", "Меня зовут Анна", "Анна"),
+    ("Запам'ятай, будь ласка: мене звати Олена", "мене звати Олена", "Олена"),
+    ("Hi, my name is Ann!", "my name is Ann", "Ann"),
+])  # fmt: skip
 def test_what_the_user_tells_is_saved_with_his_own_words_as_the_quote(
     text: str, statement: str, name: str
 ) -> None:
@@ -132,9 +124,7 @@ def test_what_is_told_is_saved_and_what_is_asked_besides_is_searched() -> None:
 
 @pytest.mark.parametrize("language", WRITTEN)
 @pytest.mark.parametrize(("outcome", "key"), [("new", "offline_saved"), ("same", "offline_known")])
-def test_what_was_saved_or_known_already_is_told(
-    language: Language, outcome: str, key: str
-) -> None:
+def test_what_was_saved_or_known_is_told(language: Language, outcome: str, key: str) -> None:
     text = {"ru": "Меня зовут Анна", "uk": "Мене звати Олена", "en": "My name is Ann"}[language]
     assert reply(prompt(text, saved(outcome, text))) == say(key, language, text=text)
 
@@ -216,14 +206,11 @@ def test_the_time_is_told_and_an_unknown_city_is_named_so() -> None:
     assert reply(prompt("Который час в Ыбэ?", failed)) == say("offline_no_city", "ru")
 
 
-@pytest.mark.parametrize(
-    ("question", "language", "quoted"),
-    [
-        ("Как меня зовут?", "ru", "• 20.11.2026 09:07: «Меня зовут Анна» [1]"),
-        ("Як мене звати?", "uk", "• 20.11.2026 09:07: «Меня зовут Анна» [1]"),
-        ("What is my name?", "en", "• 20.11.2026 09:07: “Меня зовут Анна” [1]"),
-    ],
-)
+@pytest.mark.parametrize(("question", "language", "quoted"), [
+    ("Как меня зовут?", "ru", "• 20.11.2026 09:07: «Меня зовут Анна» [1]"),
+    ("Як мене звати?", "uk", "• 20.11.2026 09:07: «Меня зовут Анна» [1]"),
+    ("What is my name?", "en", "• 20.11.2026 09:07: “Меня зовут Анна” [1]"),
+])  # fmt: skip
 def test_what_the_search_found_is_quoted_with_its_date_and_number(
     question: str, language: Language, quoted: str
 ) -> None:
@@ -278,18 +265,15 @@ def test_a_summary_is_nobody_s_words() -> None:
     assert reply(prompt("Где зонт?", found(summary))) == UNKNOWN_RU
 
 
-@pytest.mark.parametrize(
-    ("question", "told", "others"),
-    [
-        ("Где я живу?", "Я живу в Омске", "Мой друг живёт в Риме"),
-        ("Где живёт мой друг?", "Мой друг живёт в Риме", "Я живу в Омске"),
-        ("Как меня зовут?", "Меня зовут Анна", "Моего брата зовут Олег"),
-        ("Де живе мій брат?", "Мій брат живе у Празі", "Я живу у Львові"),
-        ("Where do I live?", "We moved to Bergen last week", "My sister lives in Oslo"),
-        ("Where does my sister live?", "My sister lives in Oslo", "I live in Leeds"),
-        ("Кем я работаю?", "Я работаю поваром", "Моя мама работает врачом"),
-    ],
-)
+@pytest.mark.parametrize(("question", "told", "others"), [
+    ("Где я живу?", "Я живу в Омске", "Мой друг живёт в Риме"),
+    ("Где живёт мой друг?", "Мой друг живёт в Риме", "Я живу в Омске"),
+    ("Как меня зовут?", "Меня зовут Анна", "Моего брата зовут Олег"),
+    ("Де живе мій брат?", "Мій брат живе у Празі", "Я живу у Львові"),
+    ("Where do I live?", "We moved to Bergen last week", "My sister lives in Oslo"),
+    ("Where does my sister live?", "My sister lives in Oslo", "I live in Leeds"),
+    ("Кем я работаю?", "Я работаю поваром", "Моя мама работает врачом"),
+])  # fmt: skip
 def test_nobody_s_facts_answer_for_another(question: str, told: str, others: str) -> None:
     assert numbers_quoted(question, others, told) == ["[2]"]
     assert numbers_quoted(question, others) == []
@@ -298,15 +282,10 @@ def test_nobody_s_facts_answer_for_another(question: str, told: str, others: str
 OLD = {"text": "Я живу в Омске", "holds": False}
 
 
-@pytest.mark.parametrize(
-    ("question", "quoted"),
-    [
-        ("Где я живу?", ["[2]"]),
-        ("Где я жил раньше?", ["[2]", "[1]"]),
-        ("Де я жив раніше?", ["[2]", "[1]"]),
-        ("Where did I live before?", ["[2]", "[1]"]),
-    ],
-)
+@pytest.mark.parametrize(("question", "quoted"), [
+    ("Где я живу?", ["[2]"]), ("Где я жил раньше?", ["[2]", "[1]"]),
+    ("Де я жив раніше?", ["[2]", "[1]"]), ("Where did I live before?", ["[2]", "[1]"]),
+])  # fmt: skip
 def test_what_held_earlier_stands_below_and_only_when_it_is_asked_for(
     question: str, quoted: list[str]
 ) -> None:
@@ -332,16 +311,11 @@ def test_an_overview_lists_all_that_holds(kind: str) -> None:
     assert reply(prompt("Что ты обо мне знаешь?", nothing)) == UNKNOWN_RU
 
 
-@pytest.mark.parametrize(
-    "nothing",
-    [
-        found(),
-        result("not json", "search_memory"),
-        result("[1, 2]", "search_memory"),
-        result({"memories": None}, "search_memory"),
-        result("The tool failed.", "search_memory", failed=True),
-    ],
-)
+@pytest.mark.parametrize("nothing", [
+    found(), result("not json", "search_memory"), result("[1, 2]", "search_memory"),
+    result({"memories": None}, "search_memory"),
+    result("The tool failed.", "search_memory", failed=True),
+])  # fmt: skip
 def test_without_anything_found_it_says_that_it_does_not_know(nothing: ToolMessage) -> None:
     assert reply(prompt("Где кот?", nothing)) == UNKNOWN_RU
 
@@ -351,14 +325,11 @@ def test_without_tools_it_does_not_know() -> None:
         assert reply(prompt(question), ()) == UNKNOWN_RU
 
 
-@pytest.mark.parametrize(
-    ("text", "arguments"),
-    [
-        ("Забудь, что у меня есть кот", {"about": "у меня есть кот", "everything": False}),
-        ("Видали все про кота", {"about": "кота", "everything": True}),
-        ("Please forget about my cat", {"about": "my cat", "everything": False}),
-    ],
-)
+@pytest.mark.parametrize(("text", "arguments"), [
+    ("Забудь, что у меня есть кот", {"about": "у меня есть кот", "everything": False}),
+    ("Видали все про кота", {"about": "кота", "everything": True}),
+    ("Please forget about my cat", {"about": "my cat", "everything": False}),
+])  # fmt: skip
 def test_a_request_to_forget_calls_the_tool_with_the_user_s_words(
     text: str, arguments: dict[str, Any]
 ) -> None:
@@ -433,24 +404,13 @@ def new(text: str) -> list[dict[str, str]]:
     return [{"uid": "msg-7", "role": "user", "text": text}]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (
-            "Меня зовут Анна",
-            fact("Меня зовут Анна", importance=10, relation="name", object="Анна"),
-        ),
-        (
-            "Мене звати Олена",
-            fact("Мене звати Олена", importance=10, relation="name", object="Олена"),
-        ),
-        ("My name is Ann", fact("My name is Ann", importance=10, relation="name", object="Ann")),
-        ("Париж — столица Франции", fact("Париж — столица Франции", importance=5)),
-    ],
-)
-def test_a_message_that_tells_something_is_understood_as_teaching(
-    text: str, expected: Fact
-) -> None:
+@pytest.mark.parametrize(("text", "expected"), [
+    ("Меня зовут Анна", fact("Меня зовут Анна", importance=10, relation="name", object="Анна")),
+    ("Мене звати Олена", fact("Мене звати Олена", importance=10, relation="name", object="Олена")),
+    ("My name is Ann", fact("My name is Ann", importance=10, relation="name", object="Ann")),
+    ("Париж — столица Франции", fact("Париж — столица Франции", importance=5)),
+])  # fmt: skip
+def test_a_message_that_tells_a_thing_is_understood_as_teaching(text: str, expected: Fact) -> None:
     recent = [{"role": "user", "text": "Меня зовут Борис"}, {"role": "assistant", "text": "Ок"}]
     understood = filled(understanding_messages(new(text), recent), Understanding)
     assert understood == Understanding(intent="teach", facts=[expected])
@@ -505,21 +465,15 @@ def test_nothing_is_extracted_from_requests_nor_beside_what_was_cut_out() -> Non
     ]
 
 
-@pytest.mark.parametrize(
-    ("new", "known", "contradict"),
-    [
-        ("Я живу в Томске", "Я живу в Омске", True),
-        ("Я живу у Львові", "Я мешкаю в Києві", True),
-        ("I live in Leeds", "I live in York", True),
-        ("мой любимый цвет — синий", "Мой любимый цвет — красный", True),
-        ("Я живу в Омске", "я живу в омске", False),
-        ("Я люблю чай", "Я люблю кофе", False),
-        ("У меня есть сын Пётр", "У меня есть сын Иван", False),
-        ("Моего брата зовут Олег", "Меня зовут Анна", False),
-        ("Мой брат живёт в Туле", "Я живу в Омске", False),
-        ("бла", "бла-бла", False),
-    ],
-)
+@pytest.mark.parametrize(("new", "known", "contradict"), [
+    ("Я живу в Томске", "Я живу в Омске", True), ("Я живу у Львові", "Я мешкаю в Києві", True),
+    ("I live in Leeds", "I live in York", True),
+    ("мой любимый цвет — синий", "Мой любимый цвет — красный", True),
+    ("Я живу в Омске", "я живу в омске", False), ("Я люблю чай", "Я люблю кофе", False),
+    ("У меня есть сын Пётр", "У меня есть сын Иван", False),
+    ("Моего брата зовут Олег", "Меня зовут Анна", False),
+    ("Мой брат живёт в Туле", "Я живу в Омске", False), ("бла", "бла-бла", False),
+])  # fmt: skip
 def test_two_values_of_what_has_one_contradict_each_other(
     new: str, known: str, contradict: bool
 ) -> None:
@@ -562,14 +516,10 @@ def test_a_strict_answer_without_anything_that_tells_something_is_unknown() -> N
     assert strictly("Где мой кот?", "Где мой кот?", "Як звати кота") == UNKNOWN
 
 
-@pytest.mark.parametrize(
-    ("language", "texts"),
-    [
-        ("ru", ("Меня зовут Анна", "Я ищу жильё")),
-        ("uk", ("Мене звати Олена", "Шукаю житло")),
-        ("en", ("My name is Ann", "I want a flat")),
-    ],
-)
+@pytest.mark.parametrize(("language", "texts"), [
+    ("ru", ("Меня зовут Анна", "Я ищу жильё")), ("uk", ("Мене звати Олена", "Шукаю житло")),
+    ("en", ("My name is Ann", "I want a flat")),
+])  # fmt: skip
 def test_a_summary_quotes_the_beginnings_of_what_the_user_said(
     language: Language, texts: tuple[str, str]
 ) -> None:

@@ -8,18 +8,12 @@ from src.telegram.own_words import keep_words
 from src.telegram.rendering import Renderer
 
 OWN = [
-    "Меня зовут __init__",
-    "цена *5* и **7**, ~~нет~~ ||да|| 2*3*4",
-    "у меня $5 и $6, \\(x\\), \\[y\\]",
-    "- молоко\n- хлеб\n# заголовок\n> цитата\n1. раз\n+ два",
-    "<b>x</b> &amp; [a](http://b.example) ![i](u)",
-    "C:\\new\\_x",
-    "a`b`c",
-    "x^2 = {3} === --- 1. два",
-    "https://b.example/c_d_e?x=1&y=2#z_z_",
-    "@user_name_x #tag_a_",
+    "Меня зовут __init__", "цена *5* и **7**, ~~нет~~ ||да|| 2*3*4",
+    "у меня $5 и $6, \\(x\\), \\[y\\]", "- молоко\n- хлеб\n# заголовок\n> цитата\n1. раз\n+ два",
+    "<b>x</b> &amp; [a](http://b.example) ![i](u)", "C:\\new\\_x", "a`b`c",
+    "x^2 = {3} === --- 1. два", "https://b.example/c_d_e?x=1&y=2#z_z_", "@user_name_x #tag_a_",
     "| a | b |\n|---|---|\n| 1 | 2 |",
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("said", OWN)
@@ -40,8 +34,7 @@ async def test_a_part_of_what_he_wrote_keeps_its_underscores() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer",
-    ["**Да** и _нет_", "`__init__` и ```\n__init__ = 1\n```", "Скобки (x) и [1]", ""],
+    "answer", ["**Да** и _нет_", "`__init__` и ```\n__init__ = 1\n```", "Скобки (x) и [1]", ""]
 )
 def test_formatting_of_the_model_s_own_and_code_stay(answer: str) -> None:
     assert keep_words(answer, ["Что такое __init__ (x)?", "Обычный текст"]) == answer

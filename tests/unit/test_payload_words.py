@@ -103,14 +103,11 @@ def test_a_button_is_pressed_without_the_answer_under_which_it_stands() -> None:
     assert left["callback_query"]["data"] == "source:msg-1"
 
 
-@pytest.mark.parametrize(
-    "origin",
-    [
-        {"type": "user", "date": 1, "sender_user": HER},
-        {"type": "hidden_user", "date": 1, "sender_user_name": "qzAnna qzLast"},
-        {"type": "chat", "date": 1, "sender_chat": {"id": ANNA, "type": "supergroup"}},
-    ],
-)
+@pytest.mark.parametrize("origin", [
+    {"type": "user", "date": 1, "sender_user": HER},
+    {"type": "hidden_user", "date": 1, "sender_user_name": "qzAnna qzLast"},
+    {"type": "chat", "date": 1, "sender_chat": {"id": ANNA, "type": "supergroup"}},
+])  # fmt: skip
 def test_of_her_message_that_somebody_forwarded_nothing_is_left(origin: Json) -> None:
     assert left_of(update(text="qzsaid", forward_origin=origin), in_room=False) is None
 

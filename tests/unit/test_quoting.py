@@ -58,22 +58,13 @@ def test_a_block_has_a_line_for_each_record_between_its_tags() -> None:
 def test_no_prompt_of_ours_can_be_broken_out_of(text: str) -> None:
     record = {"uid": "msg-1", "role": "user", "said_at": "now", "text": text}
     prompts = [
-        key_facts_text([record]),
-        summary_text([text, text]),
+        key_facts_text([record]), summary_text([text, text]),
         memories_text([{"n": 1, **record}], "2026-11-21 12:05, Saturday"),
-        *(
-            str(messages[-1].content)
-            for messages in (
-                conflict_messages([text], {7: text}),
-                extraction_messages([record], {1: text}),
-                reasoning_messages(text, [record], [text]),
-                answer_messages(text, [record]),
-                summary_messages([record]),
-                merge_messages([text, text]),
-                understanding_messages([record], [record]),
-            )
-        ),
-    ]
+        *(str(messages[-1].content) for messages in (conflict_messages([text], {7: text}),
+         extraction_messages([record], {1: text}), reasoning_messages(text, [record], [text]),
+         answer_messages(text, [record]), summary_messages([record]),
+         merge_messages([text, text]), understanding_messages([record], [record]))),
+    ]  # fmt: skip
     for prompt in prompts:
         check_structure(prompt)
 
@@ -107,18 +98,9 @@ def test_our_tags_in_a_message_are_no_tags(tag: str, form: str) -> None:
     assert shown.replace("‹", "<") == f"привет {text} пока", "nothing else changes"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a < b и b > c",
-        "<b>жирный</b>",
-        "<div>",
-        "if x <memory: pass",
-        "<memoriesque>",
-        "5 <- 3",
-        "",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    "a < b и b > c", "<b>жирный</b>", "<div>", "if x <memory: pass", "<memoriesque>", "5 <- 3", "",
+])  # fmt: skip
 def test_other_text_stays_as_it_was_written(text: str) -> None:
     assert escaped(text) == text
 

@@ -53,23 +53,11 @@ def test_every_form_of_every_status_is_an_error_that_a_delivery_knows(status: in
         assert "слова" not in f"{error} {ours}"
 
 
-@pytest.mark.parametrize(
-    ("seconds", "obeyed"),
-    [
-        (7, 7),
-        (0, 1),
-        (-5, 1),
-        (1.5, 1),
-        (10**12, MAX_RETRY_AFTER),
-        (10**400, MAX_RETRY_AFTER),
-        (float("inf"), MAX_RETRY_AFTER),
-        (float("nan"), FLOOD_PAUSE),
-        ("soon", FLOOD_PAUSE),
-        (True, FLOOD_PAUSE),
-        (None, FLOOD_PAUSE),
-        ([], FLOOD_PAUSE),
-    ],
-)
+@pytest.mark.parametrize(("seconds", "obeyed"), [
+    (7, 7), (0, 1), (-5, 1), (1.5, 1), (10**12, MAX_RETRY_AFTER), (10**400, MAX_RETRY_AFTER),
+    (float("inf"), MAX_RETRY_AFTER), (float("nan"), FLOOD_PAUSE), ("soon", FLOOD_PAUSE),
+    (True, FLOOD_PAUSE), (None, FLOOD_PAUSE), ([], FLOOD_PAUSE),
+])  # fmt: skip
 def test_a_wait_is_obeyed_for_a_day_at_most(seconds: Any, obeyed: int) -> None:
     error = error_of(429, {"ok": False, "parameters": {"retry_after": seconds}})
     assert isinstance(error, TelegramRetryAfter) and error.retry_after == obeyed

@@ -23,15 +23,10 @@ def filtered(pieces: list[str]) -> list[str]:
     return [*(label_filter.feed(piece) for piece in pieces), label_filter.flush()]
 
 
-@pytest.mark.parametrize(
-    ("zone", "expected"),
-    [
-        ("Europe/Moscow", "2026-02-01 00:30"),
-        ("UTC", "2026-01-31 21:30"),
-        ("America/New_York", "2026-01-31 16:30"),
-        ("Asia/Kathmandu", "2026-02-01 03:15"),
-    ],
-)
+@pytest.mark.parametrize(("zone", "expected"), [
+    ("Europe/Moscow", "2026-02-01 00:30"), ("UTC", "2026-01-31 21:30"),
+    ("America/New_York", "2026-01-31 16:30"), ("Asia/Kathmandu", "2026-02-01 03:15"),
+])  # fmt: skip
 def test_the_label_is_the_local_time_of_the_message(zone: str, expected: str) -> None:
     assert add_time_label("привет", MOMENT, zone) == f"[Текущее время: {expected}] привет"
 
@@ -49,18 +44,11 @@ def test_a_label_is_read_back_as_the_moment_that_it_names(zone: str) -> None:
         assert read_time_label(add_time_label("привет", moment, zone), zone) == moment
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "привет",
-        f"привет {LABEL}",
-        "[Текущее время: вчера] привет",
-        "[Текущее время: 2026-02-30 00:30] привет",
-        "[Текущее время: 2026-02-01 24:30] привет",
-        "[Current time: 2026-02-01 00:30] hi",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    "", "привет", f"привет {LABEL}", "[Текущее время: вчера] привет",
+    "[Текущее время: 2026-02-30 00:30] привет", "[Текущее время: 2026-02-01 24:30] привет",
+    "[Current time: 2026-02-01 00:30] hi",
+])  # fmt: skip
 def test_where_no_label_stands_no_moment_is_read(text: str) -> None:
     assert read_time_label(text, "Europe/Moscow") is None
 
@@ -70,20 +58,15 @@ def test_a_label_of_any_text_comes_off_again() -> None:
         assert strip_time_label(add_time_label(text, MOMENT, "UTC")) == text
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (f"{LABEL} Привет", "Привет"),
-        (f"  \n{LABEL}\n\nПривет", "Привет"),
-        (f"{LABEL} {LABEL}Привет", "Привет"),
-        ("[Текущее время:] Привет", "Привет"),
-        (f"Привет {LABEL}", f"Привет {LABEL}"),
-        ("[Текущее время: не закрыто", "[Текущее время: не закрыто"),
-        ("[Текущее время:\n12] Привет", "[Текущее время:\n12] Привет"),
-        (f"[Текущее время: {'очень ' * 9}] да", f"[Текущее время: {'очень ' * 9}] да"),
-        ("[1] Привет", "[1] Привет"),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    (f"{LABEL} Привет", "Привет"), (f"  \n{LABEL}\n\nПривет", "Привет"),
+    (f"{LABEL} {LABEL}Привет", "Привет"), ("[Текущее время:] Привет", "Привет"),
+    (f"Привет {LABEL}", f"Привет {LABEL}"),
+    ("[Текущее время: не закрыто", "[Текущее время: не закрыто"),
+    ("[Текущее время:\n12] Привет", "[Текущее время:\n12] Привет"),
+    (f"[Текущее время: {'очень ' * 9}] да", f"[Текущее время: {'очень ' * 9}] да"),
+    ("[1] Привет", "[1] Привет"),
+])  # fmt: skip
 def test_only_labels_at_the_beginning_are_stripped(text: str, expected: str) -> None:
     assert strip_time_label(text) == expected
 

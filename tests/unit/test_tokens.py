@@ -58,31 +58,24 @@ def loaded_vocabularies() -> None:
 # The example of OpenAI's cookbook, whose counts the API itself confirms there.
 COOKBOOK = [
     SystemMessage(
-        "You are a helpful, pattern-following assistant that translates corporate jargon into"
-        " plain English."
-    ),
+     "You are a helpful, pattern-following assistant that translates corporate jargon into"
+     " plain English."),
     SystemMessage("New synergies will help drive top-line growth.", name="example_user"),
     SystemMessage("Things working well together will increase revenue.", name="example_assistant"),
     SystemMessage(
-        "Let's circle back when we have more bandwidth to touch base on opportunities for"
-        " increased leverage.",
-        name="example_user",
-    ),
+     "Let's circle back when we have more bandwidth to touch base on opportunities for"
+     " increased leverage.", name="example_user"),
     SystemMessage(
-        "Let's talk later when we're less busy about how to do better.", name="example_assistant"
-    ),
+     "Let's talk later when we're less busy about how to do better.", name="example_assistant"),
     HumanMessage(
-        "This late pivot means we don't have time to boil the ocean for the client deliverable."
-    ),
-]
+     "This late pivot means we don't have time to boil the ocean for the client deliverable."),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("model", "tokens"), [("openai:gpt-4o", 124), ("openai:gpt-4", 129), ("openai:gpt-3.5", 129)]
 )
-def test_the_frames_of_a_prompt_count_as_in_the_cookbook_of_openai(
-    model: str, tokens: int
-) -> None:
+def test_the_frames_of_a_prompt_count_as_in_openai_s_cookbook(model: str, tokens: int) -> None:
     assert Oracle(model).count_messages(COOKBOOK) == tokens
 
 
@@ -183,37 +176,20 @@ def test_a_hostile_text_is_not_estimated_far_too_short(text: str) -> None:
     assert OPENAI.count(text) >= LEAST_OF_HOSTILE * ORACLE.count(text)
 
 
-@pytest.mark.parametrize(
-    ("model", "percent"),
-    [
-        ("openai:gpt-5-mini", 100),
-        ("openai:gpt-4.1-nano", 100),
-        ("openai:gpt-4o-mini-2024-07-18", 100),
-        ("openai:ft:gpt-4o-mini:someone::id", 100),
-        ("openai:o1", 100),
-        ("openai:o4-mini", 100),
-        ("openai:chatgpt-4o-latest", 100),
-        ("openai:openai/gpt-oss-20b", 100),
-        ("openai:gpt-4-turbo", 180),
-        ("openai:gpt-3.5-turbo", 180),
-        ("openai:ft:gpt-4:someone::id", 180),
-        ("gpt-5", 100),
-        ("anthropic:claude-3-5-sonnet-latest", 150),
-        ("anthropic:claude-sonnet-4-20250514", 150),
-        ("anthropic:claude-sonnet-4-5-20250929", 150),
-        ("anthropic:claude-haiku-4-5", 150),
-        ("openai:anthropic/claude-opus-4.6", 150),
-        ("anthropic:claude-opus-4-7", 165),
-        ("anthropic:claude-opus-4-10", 165),
-        ("anthropic:claude-sonnet-5", 165),
-        ("google_genai:gemini-2.5-flash", 120),
-        ("openai:google/Gemma-3-27b-it", 120),
-        ("openai:some-local-model", 140),
-        ("openai:qwen/qwen3-32b", 140),
-        ("openai:gpt-j-6b", 140),
-        ("offline", 100),
-    ],
-)
+@pytest.mark.parametrize(("model", "percent"), [
+    ("openai:gpt-5-mini", 100), ("openai:gpt-4.1-nano", 100),
+    ("openai:gpt-4o-mini-2024-07-18", 100), ("openai:ft:gpt-4o-mini:someone::id", 100),
+    ("openai:o1", 100), ("openai:o4-mini", 100), ("openai:chatgpt-4o-latest", 100),
+    ("openai:openai/gpt-oss-20b", 100), ("openai:gpt-4-turbo", 180), ("openai:gpt-3.5-turbo", 180),
+    ("openai:ft:gpt-4:someone::id", 180), ("gpt-5", 100),
+    ("anthropic:claude-3-5-sonnet-latest", 150), ("anthropic:claude-sonnet-4-20250514", 150),
+    ("anthropic:claude-sonnet-4-5-20250929", 150), ("anthropic:claude-haiku-4-5", 150),
+    ("openai:anthropic/claude-opus-4.6", 150), ("anthropic:claude-opus-4-7", 165),
+    ("anthropic:claude-opus-4-10", 165), ("anthropic:claude-sonnet-5", 165),
+    ("google_genai:gemini-2.5-flash", 120), ("openai:google/Gemma-3-27b-it", 120),
+    ("openai:some-local-model", 140), ("openai:qwen/qwen3-32b", 140), ("openai:gpt-j-6b", 140),
+    ("offline", 100),
+])  # fmt: skip
 def test_the_name_of_the_model_decides_how_it_is_counted(model: str, percent: int) -> None:
     assert percent_of(model) == percent
 
@@ -250,14 +226,11 @@ def test_text_blocks_count_as_their_text() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "block",
-    [
-        {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "QUJD" * 50_000}},
-        {"type": "image", "base64": "QUJD" * 50_000, "mime_type": "image/png"},
-        {"type": "file", "file": {"file_id": "file-1"}},
-    ],
-)
+@pytest.mark.parametrize("block", [
+    {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "QUJD" * 50_000}},
+    {"type": "image", "base64": "QUJD" * 50_000, "mime_type": "image/png"},
+    {"type": "file", "file": {"file_id": "file-1"}},
+])  # fmt: skip
 def test_an_attachment_counts_the_same_however_many_bytes_it_has(block: dict[str, object]) -> None:
     message = HumanMessage(content=[block, {"type": "text", "text": "hello world"}])
     assert (
@@ -373,26 +346,10 @@ def test_what_is_learned_changes_no_budget_of_single_texts() -> None:
     assert counter.count("отпуск в августе") == before
 
 
-@pytest.mark.parametrize(
-    "piece",
-    [
-        "a",
-        "A",
-        "7",
-        " ",
-        "\n",
-        " \n",
-        "'",
-        "^",
-        "\u0301",
-        "😀",
-        "漢字",
-        "абв",
-        "aB",
-        "\u200d",
-        "\x00",
-    ],
-)
+@pytest.mark.parametrize("piece", [
+    "a", "A", "7", " ", "\n", " \n", "'", "^", "\u0301", "😀", "漢字", "абв", "aB", "\u200d",
+    "\x00",
+])  # fmt: skip
 def test_a_megabyte_that_is_hard_for_tokenizers_is_counted(piece: str) -> None:
     text = piece * (1_000_000 // len(piece))
     assert 0 < OPENAI.count(text) <= MOST_OF_A_CHARACTER * len(text)

@@ -1,0 +1,418 @@
+"""Somebody who talks to the agent, which has a real database and a fake model server.
+
+A database takes longer to make than most of these tests, so they share one, and every test talks
+as somebody else. The embedder is the local one, unless the settings name another.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import Any
+from uuid import UUID, uuid4
+from zoneinfo import ZoneInfo
+
+from src.application import Core, build_core
+from src.config import Settings
+from src.facts.fact import Fact, Origin
+from src.gate.voices import TYPED, Voice
+from src.memory.retriever import Hit, Query
+from src.memory.writer import Outcome, Said
+from src.services.turn import IncomingMessage, Turn
+from src.services.turn_control import TurnControl
+from src.storage.conversation_repo import TelegramOrigin, set_conversation_repo_factory
+from src.storage.embedding_repo import EmbeddingModel
+from src.storage.memory_rows import Memory
+from src.storage.owner import Owner
+from src.storage.pg_client import PgClient
+from src.storage.turn_repo import StoredAnswer
+from src.storage.user_settings_repo import Mode
+from src.texts import Language
+from src.time_zones import local_time
+from tests.conftest import TEMPLATE, database_url, execute
+from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply, text_of
+from tests.tables import dump
+
+Json = dict[str, Any]
+
+USER = 1001
+ME = Owner(2**41 + 5)
+NOON = datetime(2026, 11, 21, 9, 5, tzinfo=UTC)  # 12:05 in Moscow
+MORNING = datetime(2026, 11, 20, 6, 0, tzinfo=UTC)  # 9:00 in Moscow, a Friday
+SATURDAY = datetime(2026, 11, 21, 12, 5, tzinfo=ZoneInfo("Europe/Moscow"))
+TWO_YEARS_AGO = datetime(2024, 11, 20, 6, 0, tzinfo=UTC)
+FAKE_EMBEDDINGS = "openai:fake-embedding"
+# What writing facts fills; a replay may change none of it.
+WRITTEN = (
+    "memories", "memory_sources", "entities", "memory_entities", "rejected_facts",
+    "search_documents", "search_postings", "document_embeddings", "search_owners",
+)  # fmt: skip
+new_user = itertools.count(2**41).__next__
+
+
+@dataclass
+class Rig:
+    """A core with its fake model, and whoever talks to it."""
+
+    core: Core
+    model: FakeOpenAI
+    client: PgClient
+
+    async def begin(self, text: str, user: int = USER, **changes: Any) -> Turn:
+        """Store a message."""
+        return await self.core.agent.begin_turn(incoming(text, user, **changes))
+
+    async def ask(self, text: str, user: int = USER, **changes: Any) -> StoredAnswer:
+        """A whole turn, delivered."""
+        turn = await self.begin(text, user, **changes)
+        answer = await self.core.agent.answer(turn)
+        await self.core.agent.mark_delivered(turn, answer)
+        return answer
+
+    async def tell(self, text: str, user: int = USER, **changes: Any) -> StoredAnswer:
+        """A whole turn, and what the background makes of it."""
+        answer = await self.ask(text, user, **changes)
+        await self.core.memory.turns.remember_turn(self.conversation(user))
+        return answer
+
+    def conversation(self, user: int = USER, thread: int = 0) -> UUID:
+        """The conversation of somebody."""
+        return self.core.conversations.get_or_create_conversation(user, thread_id=thread)
+
+    def rows(self, sql: str, **params: Any) -> list[tuple[Any, ...]]:
+        """Look into the database."""
+        return self.client.fetch_all(sql, params)
+
+    def stored(self, user: int = USER) -> list[tuple[str, str]]:
+        """Role and content of every message of a user, oldest first."""
+        sql = (
+            "SELECT m.role, m.content FROM messages m"
+            " JOIN conversations c ON c.id = m.conversation_id"
+            " WHERE c.telegram_user_id = %(user)s ORDER BY m.created_at, m.id"
+        )
+        return [(role, content) for role, content in self.rows(sql, user=user)]
+
+    def prompt(self, number: int = -1) -> list[tuple[str, str]]:
+        """Role and text of each message of one request to the model."""
+        request = self.model.requests[number]
+        return [(m["role"], text_of(m.get("content"))) for m in request.messages]
+
+    def block(self, name: str, number: int = -1) -> str:
+        """The system message of that name in one request; empty when there is none."""
+        messages = self.model.requests[number].messages
+        [text] = [m["content"] for m in messages if m.get("name") == name] or [""]
+        return str(text)
+
+    def fill(self, conversation_id: UUID, *messages: tuple[str, str]) -> None:
+        """Put messages into a conversation."""
+        for role, content in messages:
+            self.core.conversations.append_message(conversation_id, role, content)  # type: ignore[arg-type]
+
+    def set(self, **settings: Any) -> None:
+        """What an operator writes into global_settings."""
+        for name, value in settings.items():
+            self.client.execute(f"UPDATE global_settings SET {name} = %(v)s", {"v": value})
+
+
+@dataclass(frozen=True)
+class Told:
+    """A fact as it was handed to the memory."""
+
+    candidate: Fact
+    said: Said
+    origin: Origin
+    contradicts: Collection[int] = ()
+
+
+@dataclass
+class Person:
+    """Somebody who talks to the bot, a message a minute, or tells it facts without a model.
+
+    Attributes:
+        told: Every fact that was handed straight to the memory, in order.
+    """
+
+    rig: Rig
+    user: int = USER
+    thread: int = 0
+    language: Language = "ru"
+    mode: Mode = "assistant"
+    moment: datetime = MORNING
+    time_zone: str = "Europe/Moscow"
+    pace: timedelta = timedelta(minutes=1)
+    told: list[Told] = field(default_factory=list)
+
+    @property
+    def core(self) -> Core:
+        return self.rig.core
+
+    @property
+    def model(self) -> FakeOpenAI:
+        return self.rig.model
+
+    @property
+    def client(self) -> PgClient:
+        return self.rig.client
+
+    @property
+    def owner(self) -> Owner:
+        return Owner(self.user, self.thread)
+
+    @property
+    def requests(self) -> list[ChatRequest]:
+        """What the model was asked, by anybody."""
+        return self.model.requests
+
+    def manner(self, changes: Json) -> Json:
+        """How the next message comes."""
+        self.moment += self.pace
+        usual = {"language": self.language, "time_zone": self.time_zone, "mode": self.mode}
+        return {"moment": self.moment, **usual, **changes}
+
+    async def begin(self, text: str, **changes: Any) -> Turn:
+        """Write a message."""
+        return await self.rig.begin(text, self.user, **self.manner(changes))
+
+    async def say(self, text: str, *replies: Reply | str, **changes: Any) -> StoredAnswer:
+        """A whole turn, in which the model replies with these."""
+        self.model.queue(*replies)
+        return await self.rig.ask(text, self.user, **self.manner(changes))
+
+    async def index(self) -> None:
+        """Take what was said into the index, as the background does after a turn."""
+        await self.core.memory.indexer.index_conversation(self.conversation())
+        await self.core.memory.indexer.embed_pending()
+
+    def write(self, text: str, *, at: datetime | None = None, voice: Voice = TYPED) -> Said:
+        """Store a message to which nobody answers."""
+        if at is None:
+            self.moment += self.pace
+        said_at, conversation = at or self.moment, self.conversation()
+        with self.client.transaction() as transaction:
+            stored = self.core.conversations.store_message(
+                transaction, conversation, text, said_at=said_at, voice=voice
+            )
+        return Said(stored.id, text, said_at)
+
+    async def remember(self, known: Json) -> Outcome:
+        """Know a fact, which was said in a message of its own two years ago."""
+        said = self.write(known["text"], at=local_time(TWO_YEARS_AGO, self.time_zone))
+        return await self.repeat(Told(Fact.model_validate(known), said, "tool"))
+
+    async def tell(
+        self,
+        text: str,
+        *,
+        said: Said | None = None,
+        contradicts: Collection[int] = (),
+        origin: Origin = "teach",
+        **fact: Any,
+    ) -> Outcome:
+        """Hand a fact to the memory; by default a message says it in just these words."""
+        told = Told(Fact(text=text, **fact), said or self.write(text), origin, contradicts)
+        self.told.append(told)
+        return await self.repeat(told)
+
+    async def repeat(self, told: Told) -> Outcome:
+        """Hand it over once more, as after a crash."""
+        return await self.core.memory.memories.remember(
+            self.owner, told.candidate, told.said, origin=told.origin, contradicts=told.contradicts
+        )
+
+    async def find(self, text: str, **query: Any) -> list[Hit]:
+        """Search for something, a year later."""
+        asked = Query(self.owner, text, self.moment + timedelta(days=365))
+        return await self.core.memory.memories.search(replace(asked, **query))
+
+    async def living(self) -> list[Memory]:
+        """The facts that hold, oldest first."""
+        found = await self.core.memory.memories.list_memories(self.owner, limit=1000)
+        return sorted(found, key=lambda memory: memory.id)
+
+    async def texts(self) -> list[str]:
+        """Their texts."""
+        return [memory.text for memory in await self.living()]
+
+    def written(self) -> list[tuple[str, str]]:
+        """Every row that writing facts makes, of everybody."""
+        return dump(self.core.dsn, *WRITTEN)
+
+    def conversation(self) -> UUID:
+        return self.rig.conversation(self.user, self.thread)
+
+    def facts(self) -> list[str]:
+        """The facts that hold, oldest first."""
+        sql = (
+            "SELECT text FROM memories WHERE telegram_user_id = %(user)s"
+            " AND retired_at IS NULL ORDER BY id"
+        )
+        return [text for (text,) in self.rows(sql)]
+
+    def rows(self, sql: str, **params: Any) -> list[tuple[Any, ...]]:
+        """Look into the database; ``%(user)s`` is the person."""
+        return self.rig.rows(sql, user=self.user, **params)
+
+
+def teller_of(rig: Rig, owner: Owner = ME) -> Person:
+    """Somebody whose messages come an hour after each other."""
+    place = (owner.telegram_user_id, owner.thread_id)
+    return Person(rig, *place, moment=SATURDAY, pace=timedelta(hours=1))
+
+
+def incoming(
+    text: str,
+    user: int = USER,
+    *,
+    language: Language = "ru",
+    time_zone: str = "Europe/Moscow",
+    moment: datetime = NOON,
+    mode: Mode = "assistant",
+    origin: TelegramOrigin | None = None,
+    **changes: Any,
+) -> IncomingMessage:
+    """A message as Telegram or the console hands it to the agent."""
+    message = IncomingMessage(Owner(user), text, moment, language, time_zone, mode)
+    return replace(message, origin=origin, **changes)
+
+
+_measured: dict[str, EmbeddingModel] = {}
+"""Embedding models that an earlier test has measured, which takes seconds."""
+
+
+@asynccontextmanager
+async def open_rig(client: PgClient, **settings: Any) -> AsyncIterator[Rig]:
+    """Serve a model that echoes, and build the core on it, warm as a bot that has started."""
+    async with FakeOpenAI() as model:
+        usual = {"llm_model": "openai:fake-model", "openai_base_url": model.url}
+        values = Settings(**{**usual, "llm_timeout": 10, **settings})
+        core = build_core(values, client.dsn, client)
+        known = _measured.get(core.settings.embedding_model)
+        if known is not None:
+            core.memory.embeddings.add_model(
+                known.name,
+                known.means,
+                unrelated_median=known.unrelated_median,
+                unrelated_high=known.unrelated_high,
+            )
+        await core.warm_up()
+        _measured[core.settings.embedding_model] = await core.memory.space.model()
+        yield Rig(core, model, client)
+        await core.memory.close()
+        set_conversation_repo_factory(None)
+
+
+@asynccontextmanager
+async def open_person(client: PgClient, **settings: Any) -> AsyncIterator[Person]:
+    """Somebody whom the bot has never met."""
+    async with open_rig(client, **settings) as rig:
+        yield Person(rig, new_user())
+
+
+@asynccontextmanager
+async def open_teller(client: PgClient, **settings: Any) -> AsyncIterator[Person]:
+    """Somebody who tells the bot facts, an hour after each other."""
+    async with open_rig(client, **settings) as rig:
+        yield teller_of(rig)
+
+
+@cache
+def shared_database(server: str) -> str:
+    """The address of a migrated database, made once; it goes with the server."""
+    name = f"test_memory_{uuid4().hex}"
+    execute(server, f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}")
+    return database_url(server, name)
+
+
+class Watcher:
+    """Collects what is shown, and can stop the turn in the middle of it."""
+
+    def __init__(self, stop_at: str | None = None) -> None:
+        self.text = ""
+        self.control = TurnControl()
+        self._stop_at = stop_at
+
+    def show(self, text: str) -> None:
+        self.text += text
+        if self._stop_at is not None and self._stop_at in self.text:
+            self.control.stop()
+
+
+def fact(text: str, **changes: Any) -> Json:
+    """A fact as a model writes it down, by default quoted as it stands."""
+    return {"text": text, "quote": text, "object": text, **changes}
+
+
+def saved(*facts: Json) -> Reply:
+    """The model saves facts with its tool."""
+    return Reply(tool_calls=[("save_user_fact", one) for one in facts])
+
+
+def called(tool: str, **arguments: Any) -> Reply:
+    """The model calls a tool."""
+    return Reply(tool_calls=[(tool, arguments)])
+
+
+def taught(*facts: Json) -> Reply:
+    """Strict mode: the message teaches these facts."""
+    return called("Understanding", intent="teach", facts=list(facts))
+
+
+def asked(query: str = "") -> Reply:
+    """Strict mode: the message asks something."""
+    return called("Understanding", intent="solve", query=query)
+
+
+def forgetting(query: str = "") -> Reply:
+    """Strict mode: the message wants something forgotten."""
+    return called("Understanding", intent="forget", query=query)
+
+
+def chosen(*uids: str) -> Reply:
+    """Strict mode: the quotes that are meant."""
+    return called("Forgetting", uids=list(uids))
+
+
+def denied(*pairs: tuple[int, int], confidence: float = 0.9) -> Reply:
+    """Strict mode: new facts, by number, that deny known ones, by id."""
+    conflicts = [{"new": new, "known": known, "confidence": confidence} for new, known in pairs]
+    return called("Conflicts", conflicts=conflicts)
+
+
+def thought(query: str = "") -> Reply:
+    """Strict mode: what to search next, or that the context is enough."""
+    return called("ReasoningStep", action="search" if query else "answer", query=query)
+
+
+def forms(requests: list[ChatRequest]) -> list[str]:
+    """What each request demanded: the name of its form, or ``text``."""
+    return [
+        request.raw["tool_choice"]["function"]["name"]
+        if isinstance(request.raw.get("tool_choice"), dict)
+        else "text"
+        for request in requests
+    ]
+
+
+def named(request: ChatRequest) -> list[tuple[str, str]]:
+    """Name (else role) and text of each message of a prompt."""
+    return [
+        (message.get("name") or message["role"], text_of(message.get("content")))
+        for message in request.messages
+    ]
+
+
+def results(request: ChatRequest) -> list[str]:
+    """What the tools answered, as the model sees it."""
+    return [text for name, text in named(request) if name == "tool"]
+
+
+def records(request: ChatRequest, tag: str) -> list[Json]:
+    """The lines of a block in the last message of a prompt."""
+    text = text_of(request.messages[-1]["content"])
+    inside = text.partition(f"<{tag}>\n")[2].partition(f"\n</{tag}>")[0]
+    return [json.loads(line) for line in inside.splitlines()]
