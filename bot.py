@@ -69,7 +69,7 @@ async def console(settings: Settings, arguments: argparse.Namespace) -> int:
         await Console(
             core.agent,
             core.commands,
-            core.memory.turns,
+            core.memory.digest,
             user=ConsoleUser(user_id, settings.timezone),
             as_json=getattr(arguments, "json", False),
         ).run()

@@ -155,7 +155,7 @@ async def _talk(core: Core, text: str, moment: datetime) -> UUID:
     turn = await core.agent.begin_turn(incoming)
     answer = await core.agent.answer(turn)
     await core.agent.mark_delivered(turn, answer)
-    await core.memory.turns.remember_turn(turn.conversation_id)
+    await core.memory.digest.remember_turn(turn.conversation_id)
     return turn.conversation_id
 
 

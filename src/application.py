@@ -71,7 +71,7 @@ class MemoryCore:
 
     Attributes:
         memories: What graph, tools and commands call.
-        turns: What the background does after a turn.
+        digest: What the background does after a turn.
         summary_llm: The model that summarises.
         retriever: Searches, under ``memories``.
         index: What the index holds.
@@ -82,7 +82,7 @@ class MemoryCore:
     """
 
     memories: Memories
-    turns: DigestService
+    digest: DigestService
     summary_llm: ModelCaller
     retriever: Retriever
     index: SearchIndexRepository
@@ -292,7 +292,7 @@ def build_memory(
     )
     return MemoryCore(
         memories=memories,
-        turns=DigestService(repositories, index, indexer, compaction, extraction),
+        digest=DigestService(repositories, index, indexer, compaction, extraction),
         summary_llm=summary_llm,
         retriever=retriever,
         index=index,

@@ -71,7 +71,7 @@ async def _talk(core: Core, user_id: int, lines: list[str]) -> list[str]:
     console = Console(
         core.agent,
         core.commands,
-        core.memory.turns,
+        core.memory.digest,
         user=ConsoleUser(user_id, "Europe/Moscow"),
         as_json=True,
         streams=ConsoleStreams(io.StringIO("\n".join(lines) + "\n"), target),

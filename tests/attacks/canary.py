@@ -172,7 +172,7 @@ class World:
 
     async def digest(self) -> None:
         """What the background does."""
-        turns = self.rig.core.memory.turns
+        turns = self.rig.core.memory.digest
         await turns.index_pending()
         for (conversation,) in query(self.dsn, "SELECT id::text FROM conversations"):
             await turns.digest(conversation)

@@ -211,7 +211,7 @@ class Walk:
         for _attempt in range(MAX_DIGESTS):
             before = self._rig.model.request_count
             try:
-                await self._rig.core.memory.turns.digest(person.conversation())
+                await self._rig.core.memory.digest.digest(person.conversation())
             except ModelReplyError:
                 continue
             except (ModelUnavailableError, ModelSetupError):
@@ -233,7 +233,7 @@ class Walk:
                 answer = await person.say("а теперь?")
                 self._expect(bool(answer.text), "no answer afterwards")
             else:
-                await self._rig.core.memory.turns.digest(person.conversation())
+                await self._rig.core.memory.digest.digest(person.conversation())
                 read = person.rows(DIGESTED)
                 self._expect(read == [(20, 10)], f"afterwards {read}")
         except Exception as error:  # noqa: BLE001

@@ -77,7 +77,7 @@ class Rig:
     async def tell(self, text: str, user: int = USER, **changes: Any) -> StoredAnswer:
         """A whole turn, and what the background makes of it."""
         answer = await self.ask(text, user, **changes)
-        await self.core.memory.turns.remember_turn(self.conversation(user))
+        await self.core.memory.digest.remember_turn(self.conversation(user))
         return answer
 
     def conversation(self, user: int = USER, thread: int = 0) -> UUID:

@@ -88,7 +88,7 @@ def saves(text: str, **fact: Any) -> Reply:
 
 async def digest(rig: Rig, *owners: Owner) -> None:
     """What the background does."""
-    turns = rig.core.memory.turns
+    turns = rig.core.memory.digest
     await turns.index_pending()
     await turns.embed()
     for owner in owners:
@@ -139,7 +139,7 @@ async def live(rig: Rig, user: int, word: str) -> None:
 
 async def fail_to_embed(rig: Rig, user: int) -> None:
     """The embedder does not take the newest message."""
-    await rig.core.memory.turns.index_pending()
+    await rig.core.memory.digest.index_pending()
     newest = "SELECT max(id) FROM search_documents WHERE telegram_user_id = %(user)s"
     [(document,)] = rig.rows(newest, user=user)
     model = await rig.core.memory.space.model()
@@ -415,7 +415,7 @@ async def test_where_others_mention_a_person_his_name_goes_and_their_words_stay(
         "SELECT message_text(content), mentions FROM messages WHERE content LIKE '%%Спросим%%'"
     )
     assert content == "Спросим … и Олега про рыбалку" and mentions == [{"id": 7, "name": "Олег"}]
-    await rig.core.memory.turns.index_pending()
+    await rig.core.memory.digest.index_pending()
     found = "SELECT count(*) FROM search_documents d JOIN messages m ON m.id = d.message_id"
     assert rig.rows(f"{found} WHERE m.mentions IS NOT NULL") == [(1,)], "in its new words"
 

@@ -220,7 +220,7 @@ async def test_what_shall_not_be_remembered_is_in_the_window_and_nowhere_else(
     for number in range(30):
         await person.say(f"Сообщение {number}")
     await person.index()
-    await person.core.memory.turns.digest(person.conversation())
+    await person.core.memory.digest.digest(person.conversation())
     await person.say("В кого я влюблена?", called("search_memory", query="влюблена в начальника"))
     assert "начальник" not in whole(person.requests[-1]).replace("влюблена в начальника", "", 1)
     assert "я влюблена" not in whole(person.requests[-2]).replace("в кого я влюблена?", "")

@@ -538,5 +538,5 @@ async def test_a_summary_model_that_is_away_keeps_no_facts_from_being_read(talk:
         found(fact("У меня есть дача", message)) if request.tools else Reply(status=503)
     )
     with pytest.raises(ModelUnavailableError):
-        await talk.core.memory.turns.digest(talk.id)
+        await talk.core.memory.digest.digest(talk.id)
     assert (talk.facts(), talk.position()) == (["У меня есть дача"], 40)

@@ -206,7 +206,7 @@ async def test_an_edited_message_is_indexed_again_and_its_old_words_are_gone(des
     said_at = desk.moment
     await desk.index()
     edit(desk, "Я ненавижу креветки")
-    assert await desk.core.memory.turns.index_pending() == []
+    assert await desk.core.memory.digest.index_pending() == []
     await desk.indexer.embed_pending()
     assert desk.documents("message_id, said_at") == [(message, said_at)]
     assert desk.postings() == set(terms("Я ненавижу креветки"))
@@ -516,7 +516,7 @@ async def test_one_job_indexes_every_conversation(desk: Desk) -> None:
     for user in range(230):
         conversation_id = conversations.get_or_create_conversation(user + 1)
         conversations.append_message(conversation_id, "user", "привет")
-    await desk.core.memory.turns.index_pending()
+    await desk.core.memory.digest.index_pending()
     assert (desk.unindexed(), len(desk.documents())) == (0, 230)
 
 

@@ -159,7 +159,7 @@ async def test_a_model_that_obeys_stores_nothing_by_tool_by_teaching_or_by_extra
     for text in texts:
         with rig.client.transaction() as transaction:
             rig.core.conversations.store_message(transaction, conversation, text, voice=OTHERS[0])
-    await rig.core.memory.turns.digest(conversation)
+    await rig.core.memory.digest.digest(conversation)
     read = "SELECT extracted_position FROM conversations WHERE id = %(id)s"
     assert teller.rows(read, id=str(conversation))[0][0] > 0
     assert teller.rows("SELECT count(*) FROM memories") == [(0,)]
@@ -181,8 +181,8 @@ async def test_retrieved_orders_stay_in_the_one_block_of_memories(teller: Person
     texts = [*(text for _, text in INJECTIONS), *HOSTILE]
     rig.fill(conversation, *(("user", f"{LABEL} {text}") for text in texts))
     rig.fill(conversation, *(("assistant", f"ответ {number}") for number in range(40)))
-    await rig.core.memory.turns.index_pending()
-    await rig.core.memory.turns.embed()
+    await rig.core.memory.digest.index_pending()
+    await rig.core.memory.digest.embed()
     unseen = []
     for text in texts:
         if read_overview(text, NOON) is not None:
@@ -248,7 +248,7 @@ async def test_poisoned_summaries_stay_in_their_block(teller: Person) -> None:
     for text in HOSTILE[:3]:
         rig.fill(conversation, *[("user", "раз"), ("assistant", "два")] * 10)
         rig.model.reply = lambda _request, text=text: text
-        await rig.core.memory.turns.digest(conversation)
+        await rig.core.memory.digest.digest(conversation)
     rig.model.reply = lambda _request: "ответ"
     await rig.ask("что было?")
     message = message_with(rig.model.requests[-1], "history_summary")
@@ -270,7 +270,7 @@ async def test_poisoned_messages_stay_in_their_block_when_they_are_summarised_or
     rig.model.reply = lambda _request: Reply(
         text="кратко", tool_calls=[("ExtractedFacts", {"facts": []})]
     )
-    await rig.core.memory.turns.digest(conversation)
+    await rig.core.memory.digest.digest(conversation)
     summaries = [r for r in rig.model.requests if not r.raw.get("tool_choice")]
     extractions = [r for r in rig.model.requests if r.raw.get("tool_choice")]
     assert summaries and len(extractions) == 1, "far behind: one large window"
@@ -292,8 +292,8 @@ async def test_poisoned_knowledge_stays_in_its_block_in_strict_mode(teller: Pers
     conversation = rig.conversation()
     said = [f"кот {text}" for text in HOSTILE]
     rig.fill(conversation, *(("user", text) for text in said), ("assistant", "ага"))
-    await rig.core.memory.turns.index_pending()
-    await rig.core.memory.turns.embed()
+    await rig.core.memory.digest.index_pending()
+    await rig.core.memory.digest.embed()
     rig.model.queue(
         Reply(tool_calls=[("Understanding", {"intent": "solve", "query": "кот"})]),
         Reply(tool_calls=[("ReasoningStep", {"action": "answer"})]),

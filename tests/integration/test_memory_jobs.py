@@ -104,7 +104,7 @@ async def open_works(rig: Rig) -> AsyncIterator[Works]:
     """Tests are the clock: nothing is periodic."""
     app = build_queue(rig.core.dsn)
     async with app.open_async():
-        MemoryTasks(rig.core.memory.turns).register(app)
+        MemoryTasks(rig.core.memory.digest).register(app)
         app.periodic_registry.periodic_tasks.clear()
         rig.model.reply = reply
         yield Works(rig, app)
@@ -279,7 +279,7 @@ async def test_an_embedder_that_is_down_is_asked_again_and_later_succeeds(works:
 async def test_turns_during_an_outage_do_not_stop_the_embedding_for_ever(works: Works) -> None:
     """The job that fails finds another one waiting under the queueing lock."""
     gate = asyncio.Event()
-    embed, calls = works.rig.core.memory.turns.embed, 0
+    embed, calls = works.rig.core.memory.digest.embed, 0
 
     async def embed_slowly(on_step: OnStep | None = None) -> int:
         nonlocal calls
@@ -290,7 +290,7 @@ async def test_turns_during_an_outage_do_not_stop_the_embedding_for_ever(works: 
         return await embed(on_step)
 
     second = asyncio.Event()
-    works.rig.core.memory.turns.embed = embed_slowly  # type: ignore[method-assign]
+    works.rig.core.memory.digest.embed = embed_slowly  # type: ignore[method-assign]
     works.rig.model.embeddings_error = Reply(status=503)
     await works.turn("у меня есть кот")
     works.skip_pauses()
@@ -469,6 +469,6 @@ async def test_vectors_of_a_replaced_model_are_deleted_an_hour_later(works: Work
 
 def test_the_clock_of_a_real_worker_knows_both_periodic_tasks(works: Works) -> None:
     app = build_queue(works.rig.client.dsn)
-    MemoryTasks(works.rig.core.memory.turns).register(app)
+    MemoryTasks(works.rig.core.memory.digest).register(app)
     times = {task.task.name: task.cron for task in app.periodic_registry.periodic_tasks.values()}
     assert times == {"remember_missed": "* * * * *", "delete_unused_vectors": "43 * * * *"}

@@ -135,7 +135,7 @@ async def test_two_workers_compacting_one_conversation_leave_no_gap_and_no_overl
     left = window_start(150 + NEXT_TURN) - 1
     rounds = 0
     while not rounds or covered(first)[-1][1] < left:
-        turns = [worker.rig.core.memory.turns for worker in workers]
+        turns = [worker.rig.core.memory.digest for worker in workers]
         await asyncio.gather(*(turn.digest(conversation) for turn in turns))
         rounds += 1
         assert rounds < 50, covered(first)
@@ -155,7 +155,7 @@ async def test_two_workers_reading_one_conversation_for_facts_store_each_once(
     conversation = fill(first, 60)
     for worker in workers:
         worker.rig.model.reply = propose_what_users_said
-    turns = [worker.rig.core.memory.turns for worker in workers]
+    turns = [worker.rig.core.memory.digest for worker in workers]
     await asyncio.gather(*(turn.digest(conversation) for turn in turns))
     assert sorted(await first.texts()) == sorted(f"слово {n}" for n in range(0, 60, 2))
     assert first.rows("SELECT count(*) FROM memory_sources") == [(30,)]
@@ -167,7 +167,7 @@ async def test_two_workers_indexing_one_conversation_make_one_document_of_each_m
 ) -> None:
     first, _ = workers
     fill(first, 500)
-    turns = [worker.rig.core.memory.turns for worker in workers]
+    turns = [worker.rig.core.memory.digest for worker in workers]
     await asyncio.gather(*(turn.index_pending() for turn in turns))
     assert first.rows(
         "SELECT count(*), count(DISTINCT message_id), count(DISTINCT position)"
@@ -236,7 +236,7 @@ async def test_a_bot_that_quotes_its_memories_hundreds_of_times_adds_none(
         last = 3 + 2 * QUOTES
         read = 0
         while read < last - 19:
-            await teller.core.memory.turns.digest(conversation)
+            await teller.core.memory.digest.digest(conversation)
             [(now,)] = teller.rows("SELECT extracted_position FROM conversations")
             assert now > read
             read = now

@@ -59,7 +59,7 @@ def talk(person: Person, count: int) -> None:
 
 
 async def digest(person: Person) -> None:
-    await person.core.memory.turns.digest(person.conversation())
+    await person.core.memory.digest.digest(person.conversation())
 
 
 def background(request: ChatRequest) -> Reply:
@@ -258,5 +258,5 @@ async def test_a_turn_that_leaves_nothing_to_digest_takes_no_call_in_the_backgro
     person: Person,
 ) -> None:
     await person.say("привет", "привет!")
-    await person.core.memory.turns.remember_turn(person.conversation())
+    await person.core.memory.digest.remember_turn(person.conversation())
     assert calls(person) == {"fake-model": 1}

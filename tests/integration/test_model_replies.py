@@ -247,8 +247,8 @@ async def test_nonsense_is_asked_for_three_times_and_then_left(person: Person, m
     windows = 2 if model == "summaries" else 1
     for _ in range(2 * windows):
         with pytest.raises(ModelReplyError):
-            await person.core.memory.turns.digest(person.conversation())
-    await person.core.memory.turns.digest(person.conversation())
+            await person.core.memory.digest.digest(person.conversation())
+    await person.core.memory.digest.digest(person.conversation())
     assert asked.count(model) == 3 * windows
     stored = person.rows("SELECT count(*) FROM model_usage WHERE telegram_user_id = %(user)s")
     assert stored[0][0] == len(asked) - asked.count(model)

@@ -751,8 +751,8 @@ async def test_the_secret_of_another_as_a_question_finds_nothing_of_his(client: 
             teller, asker = teller_of(rig, theirs), teller_of(rig, mine)
             await teller.tell(secret, subject="дача", object="камень")
             await asker.tell("Ключ от гаража лежит дома", subject="гараж", object="дом")
-            await rig.core.memory.turns.index_pending()
-            await rig.core.memory.turns.embed()
+            await rig.core.memory.digest.index_pending()
+            await rig.core.memory.digest.embed()
             everything = {"limit": 50, "threshold": 0.0, "with_assistant": True}
             assert secret in [hit.text for hit in await teller.find(secret, **everything)]
             for question in (secret, f"{secret} 22 ноября 2026", "дача", "камень"):

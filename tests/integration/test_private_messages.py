@@ -45,7 +45,7 @@ async def fill_the_window(person: Person) -> None:
     for number in range(40):
         await person.say(f"Сегодня я видела {number} ворон")
     await person.index()
-    await person.core.memory.turns.digest(person.conversation())
+    await person.core.memory.digest.digest(person.conversation())
 
 
 async def remembered(person: Person) -> str:
@@ -95,7 +95,7 @@ async def test_a_message_that_becomes_private_by_an_edit_is_forgotten(person: Pe
     assert person.facts() == []
     assert "начальник" not in await remembered(person)
     await person.index()
-    await person.core.memory.turns.digest(person.conversation())
+    await person.core.memory.digest.digest(person.conversation())
     await person.index()
     kept = await remembered(person)
     assert "начальник" not in kept and "чай" in kept

@@ -65,7 +65,7 @@ class Chat:
         self.first.append(self.rig.model.requests[before])
         self.last_positions.append(turn.history[-1]["position"])
         await self.agent.mark_delivered(turn, answer)
-        await self.rig.core.memory.turns.remember_turn(turn.conversation_id)
+        await self.rig.core.memory.digest.remember_turn(turn.conversation_id)
 
     async def run(self, turns: int = TURNS) -> None:
         """Talk about everything in turn, so that there is always something to be reminded of."""

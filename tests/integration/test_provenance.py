@@ -63,7 +63,7 @@ class Group:
         turn = await self.begin(member, text)
         answer = await self.rig.core.agent.answer(turn)
         await self.rig.core.agent.mark_delivered(turn, answer)
-        await self.rig.core.memory.turns.remember_turn(turn.conversation_id)
+        await self.rig.core.memory.digest.remember_turn(turn.conversation_id)
         return answer
 
     def facts(self) -> list[tuple[Any, ...]]:
@@ -120,7 +120,7 @@ async def test_words_of_others_become_no_fact_by_tool_teaching_or_extraction(
     person.model.reply = lambda _request: Reply(
         tool_calls=[("ExtractedFacts", {"facts": proposed})], text="кратко"
     )
-    await person.core.memory.turns.digest(person.conversation())
+    await person.core.memory.digest.digest(person.conversation())
     person.client.execute("UPDATE global_settings SET memory_extraction_window = 20")
     assert person.facts() == []
     reasons = person.rows(
@@ -195,7 +195,7 @@ async def test_forwarded_words_are_found_as_those_of_their_author(person: Person
 
 async def test_a_forwarded_home_answers_no_question_without_a_model(alone: Person) -> None:
     await alone.say(MARS, voice=FORWARDED)
-    await alone.core.memory.turns.remember_turn(alone.conversation())
+    await alone.core.memory.digest.remember_turn(alone.conversation())
     answer = await alone.say("Где я живу?")
     assert "Марс" not in answer.text
     assert alone.facts() == []
@@ -352,7 +352,7 @@ async def test_a_burst_with_new_behind_is_learnt_afterwards(shared: PgClient, mo
             " WHERE telegram_user_id = %(user)s ORDER BY position"
         )
         assert [text for (text,) in left] == burst
-        await person.core.memory.turns.read_parting()
+        await person.core.memory.digest.read_parting()
         assert person.facts() == burst
         assert len(person.requests) - calls == (0 if model == "offline" else 1)
         assert person.rows("SELECT 1 FROM parting_messages") == []
@@ -370,7 +370,7 @@ async def test_without_extraction_new_leaves_nothing(person: Person) -> None:
 async def test_an_erasure_reaches_what_new_left(person: Person) -> None:
     await _left(person, "Меня зовут Анна")
     await person.core.agent.start_new_conversation(Owner(person.user))
-    asked = person.core.memory.turns
+    asked = person.core.memory.digest
     person.model.queue(
         Reply(tool_calls=[("ExtractedFacts", {"facts": [fact("Меня зовут Анна")]})])
     )

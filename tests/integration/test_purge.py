@@ -108,8 +108,8 @@ async def test_positions_are_not_given_out_again_after_the_newest_went(person: P
     for number in range(18):
         await person.say(f"qzwomba {number}", "ответ")
     person.model.reply = summaries
-    await person.core.memory.turns.index_pending()
-    await person.core.memory.turns.digest(person.conversation())
+    await person.core.memory.digest.index_pending()
+    await person.core.memory.digest.digest(person.conversation())
     digested = person.rows("SELECT extracted_position, last_position FROM conversations")
     [(covered,)] = person.rows("SELECT max(last_position) FROM conversation_summaries")
     assert digested == [(20, 0)] and covered > 5
@@ -119,7 +119,7 @@ async def test_positions_are_not_given_out_again_after_the_newest_went(person: P
     assert person.rows("SELECT max(position) FROM messages") == [(2,)]
     await person.say("новое", "новый ответ")
     assert person.rows("SELECT position FROM messages ORDER BY id DESC LIMIT 2") == [(38,), (37,)]
-    await person.core.memory.turns.digest(person.conversation())
+    await person.core.memory.digest.digest(person.conversation())
     [(extracted,)] = person.rows("SELECT extracted_position FROM conversations")
     assert extracted < 37, "what is new waits to be read"
     spans = person.rows(
