@@ -36,9 +36,15 @@ class Load:
 
 
 async def measure_bot(
-    world: World, arguments: list[str], dsn: str, load: Load, folder: Path
+    world: World,
+    arguments: list[str],
+    dsn: str,
+    load: Load,
+    folder: Path,
+    *,
+    remembers: bool = False,
 ) -> Numbers:
-    """Everything about one bot, in one process."""
+    """Everything about one bot, in one process; ``remembers``: it embeds what was said."""
     world.timeline.expect(1)
     await world.say(1, load.users)
     started = time.monotonic()
@@ -51,7 +57,8 @@ async def measure_bot(
         numbers |= await _paced(world, load, "random_added", steady=False)
         began = datetime.now(UTC)
         numbers |= await _flood(world, load, load.flood)
-        numbers["embedded_after_flood_s"] = await _until_embedded(dsn, began)
+        if remembers:
+            numbers["embedded_after_flood_s"] = await _until_embedded(dsn, began)
         done = 1 + 2 * load.paced + load.flood
         if load.memory_turns > done:
             await _flood(world, load, load.memory_turns - done)
@@ -115,7 +122,9 @@ def _memory(child: psutil.Process) -> float:
 async def measure_turns(dsn: str, load: Load, folder: Path) -> dict[str, object]:
     """The bot, then the bare handler, in the same world; and how they compare."""
     async with World() as world:
-        pomni = await measure_bot(world, [str(ROOT / "bot.py"), "run"], dsn, load, folder)
+        pomni = await measure_bot(
+            world, [str(ROOT / "bot.py"), "run"], dsn, load, folder, remembers=True
+        )
     async with World() as world:
         bare = await measure_bot(
             world, [str(ROOT / "benchmarks" / "bare_bot.py")], dsn, load, folder
