@@ -53,7 +53,7 @@ async def count_statements(dsn: str) -> dict[str, float]:
     assert stored is not None
     turn = await core.agent.begin_turn(
         IncomingMessage(
-            Owner(LONG_USER), "ничего", datetime.now(UTC), "ru", "Europe/Moscow",
+            Owner(LONG_USER), "спасибо", datetime.now(UTC), "ru", "Europe/Moscow",
             origin=TelegramOrigin(42, 1, 1, 1, update=stored.id),
         )
     )  # fmt: skip

@@ -260,15 +260,15 @@ class AgentService:
         behind = Behind(incoming.newer)
         if origin is not None and origin.update is not None:
             behind = repositories.updates.hold(transaction, origin.update, origin.revision)
-        conversation_id = repositories.conversations.hold_conversation(transaction, incoming.owner)
         message = repositories.conversations.store_message(
             transaction,
-            conversation_id,
+            incoming.owner,
             add_time_label(incoming.text, incoming.moment, incoming.time_zone),
             origin=origin,
             said_at=incoming.moment,
             voice=replace(incoming.voice, is_private=is_private),
         )
+        conversation_id = message.conversation_id
         turn = Turn(
             incoming, conversation_id, message.id, message.is_new, behind.newer, behind.is_ended,
             is_private=is_private,

@@ -68,10 +68,11 @@ class PastMessage:
 
 @dataclass(frozen=True)
 class StoredMessage:
-    """A message's id, and whether it was stored just now or had been before."""
+    """A message's id and conversation, and whether it was stored just now or had been before."""
 
     id: int
     is_new: bool
+    conversation_id: UUID
 
 
 @dataclass(frozen=True)
@@ -138,19 +139,25 @@ INSERT INTO messages (conversation_id, role, content, position, said_at, bot_id,
                       provenance, speaker, origin, quoted, quoted_author_id)
 SELECT c.id, %(role)s, %(content)s,
        1 + greatest(c.last_position, (SELECT max(position) FROM messages
-                                      WHERE conversation_id = %(conversation_id)s)),
+                                      WHERE conversation_id = c.id)),
        coalesce(%(said_at)s, now()), %(bot_id)s, %(chat_id)s, %(message_id)s, %(sender_id)s,
        %(author_id)s, %(mentions)s, %(is_private)s, %(provenance)s, %(speaker)s, %(origin)s,
        %(quoted)s, %(quoted_author_id)s
 FROM conversations c
 WHERE c.id = %(conversation_id)s
 ON CONFLICT ON CONSTRAINT messages_one_per_telegram_message DO NOTHING
-RETURNING id
+RETURNING id, conversation_id
 """
+
+# The same for the owner's current conversation, which nobody deletes before the transaction ends.
+INSERT_IN_CURRENT = INSERT_MESSAGE.replace(
+    "FROM conversations c\nWHERE c.id = %(conversation_id)s",
+    f"FROM conversations c JOIN ({HOLD_CONVERSATION}) AS held ON held.id = c.id",
+)
 
 # The message that was stored earlier for the same Telegram message, if it is still there.
 SELECT_BY_ORIGIN = """
-SELECT m.id FROM messages m
+SELECT m.id, m.conversation_id FROM messages m
 WHERE m.bot_id = %(bot_id)s AND m.chat_id = %(chat_id)s
   AND m.telegram_message_id = %(message_id)s AND m.conversation_id = %(conversation_id)s
 """
@@ -267,25 +274,29 @@ class ConversationRepository(Repository):
     def store_message(
         self,
         transaction: Transaction,
-        conversation_id: UUID | str,
+        owner: Owner,
         content: str,
         *,
         origin: TelegramOrigin | None = None,
         said_at: datetime | None = None,
         voice: Voice = TYPED,
     ) -> StoredMessage:
-        """Store a user's message at the end of a conversation, once.
+        """Store a user's message at the end of the owner's current conversation, once.
 
-        NUL bytes and lone surrogates, which PostgreSQL cannot hold, become U+FFFD. A message
-        with an ``origin`` that is stored already is not stored again. ``said_at`` is when it
-        was written, by default now. ``voice`` says whose words it holds, and whether they are
-        private, so that nothing else remembers them.
+        The conversation is made when there is none, and stays until the transaction ends. NUL
+        bytes and lone surrogates, which PostgreSQL cannot hold, become U+FFFD. A message with an
+        ``origin`` that is stored already is not stored again. ``said_at`` is when it was written,
+        by default now. ``voice`` says whose words it holds, and whether they are private, so that
+        nothing else remembers them.
 
         Raises:
-            ConversationGoneError: There is no such conversation (any more).
+            ConversationGoneError: The message stands in a conversation that is gone.
         """
-        parameters = _parameters(conversation_id, "user", content, origin, said_at) | vars(voice)
-        return _store(transaction, parameters)
+        parameters = _parameters("", "user", content, origin, said_at) | vars(voice)
+        if row := transaction.fetch_one(INSERT_IN_CURRENT, parameters | owner.columns()):
+            return StoredMessage(int(row[0]), True, UUID(row[1]))
+        conversation_id = self.hold_conversation(transaction, owner)
+        return _store(transaction, parameters | {"conversation_id": str(conversation_id)})
 
     def edit_message(
         self,
@@ -390,11 +401,11 @@ def _parameters(
 def _store(transaction: Transaction, parameters: dict[str, object]) -> StoredMessage:
     """See ``ConversationRepository.store_message``."""
     if row := transaction.fetch_one(INSERT_MESSAGE, parameters):
-        return StoredMessage(int(row[0]), is_new=True)
+        return StoredMessage(int(row[0]), True, UUID(row[1]))
     row = transaction.fetch_one(SELECT_BY_ORIGIN, parameters)
     if row is None:
         raise ConversationGoneError("the message belongs to a conversation that is gone")
-    return StoredMessage(int(row[0]), is_new=False)
+    return StoredMessage(int(row[0]), False, UUID(row[1]))
 
 
 def _history_message(row: Row) -> HistoryMessage:

@@ -192,10 +192,10 @@ class Person:
         """Store a message to which nobody answers."""
         if at is None:
             self.moment += self.pace
-        said_at, conversation = at or self.moment, self.conversation()
+        said_at = at or self.moment
         with self.client.transaction() as transaction:
             stored = self.core.conversations.store_message(
-                transaction, conversation, text, said_at=said_at, voice=voice
+                transaction, self.owner, text, said_at=said_at, voice=voice
             )
         return Said(stored.id, text, said_at)
 

@@ -197,15 +197,15 @@ async def count_work(rig: Rig, text: str, **changes: Any) -> tuple[int, int]:
     return rig.client.statements - before[0], rig.client.transactions - before[1]
 
 
-async def test_a_plain_turn_takes_seven_statements_and_one_model_call(rig: Rig) -> None:
-    """The conversation, the message, the last 30; key facts, search; answer, delivery."""
+async def test_a_plain_turn_takes_six_statements_and_one_model_call(rig: Rig) -> None:
+    """The message, the last 30; key facts, search; answer, delivery."""
     counts = [await count_work(rig, text) for text in ("раз", "два", "три")]
-    assert counts == [(8, 5), (7, 5), (7, 5)], "the first makes the conversation"
+    assert counts == [(9, 5), (6, 5), (6, 5)], "the first makes the conversation"
     assert rig.model.request_count == 3
     assert rig.model.embedding_requests == [], "the embeddings are made in this process"
 
 
-async def test_a_turn_in_telegram_takes_nine_statements_in_six_transactions(rig: Rig) -> None:
+async def test_a_turn_in_telegram_takes_eight_statements_in_six_transactions(rig: Rig) -> None:
     """The update is read before the turn, and kept while its message is stored."""
     await rig.ask("раз")
     updates = rig.core.updates
@@ -215,7 +215,7 @@ async def test_a_turn_in_telegram_takes_nine_statements_in_six_transactions(rig:
     before = rig.client.statements, rig.client.transactions
     assert updates.find_waiting(update) is not None
     await rig.ask("два", origin=TelegramOrigin(42, USER, 1, USER, update=update))
-    assert (rig.client.statements - before[0], rig.client.transactions - before[1]) == (9, 6)
+    assert (rig.client.statements - before[0], rig.client.transactions - before[1]) == (8, 6)
     assert rig.rows("SELECT outcome FROM telegram_updates") == [("done",)]
     assert rig.rows(
         "SELECT task_name FROM procrastinate_jobs WHERE task_name <> 'handle_update'"
@@ -225,7 +225,7 @@ async def test_a_turn_in_telegram_takes_nine_statements_in_six_transactions(rig:
 async def test_a_turn_of_a_long_conversation_reads_the_summaries_too(rig: Rig) -> None:
     conversation = rig.conversation()
     rig.fill(conversation, *[("user", f"сообщение {number}") for number in range(100)])
-    assert [await count_work(rig, "раз"), await count_work(rig, "два")] == [(8, 5), (8, 5)]
+    assert [await count_work(rig, "раз"), await count_work(rig, "два")] == [(7, 5), (7, 5)]
 
 
 async def test_a_strict_question_about_nothing_known_takes_one_model_call(rig: Rig) -> None:
@@ -233,7 +233,7 @@ async def test_a_strict_question_about_nothing_known_takes_one_model_call(rig: R
     asks = {"intent": "solve", "facts": [], "query": "имя"}
     rig.model.queue(*[Reply(tool_calls=[("Understanding", asks)])] * 2)
     text = "как меня зовут?"
-    assert [await count_work(rig, text, mode="strict") for _ in range(2)] == [(8, 5), (7, 5)]
+    assert [await count_work(rig, text, mode="strict") for _ in range(2)] == [(9, 5), (6, 5)]
     assert rig.model.request_count == 2
     assert rig.stored()[-1] == ("assistant", say("strict_unknown", "ru"))
 

@@ -20,9 +20,10 @@ from src.llm.prompts.assistant import SYSTEM_PROMPT
 from src.llm.prompts.quoting import block
 from src.llm.prompts.time_label import strip_time_label
 from src.memory.overviews import read_overview
+from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, storable
 from tests.fakes.openai_server import ChatRequest, Reply, text_of
-from tests.integration.person import FAKE_EMBEDDINGS, ME, NOON, Person, incoming, open_teller
+from tests.integration.person import FAKE_EMBEDDINGS, ME, NOON, USER, Person, incoming, open_teller
 from tests.unit.injections import BENIGN, INJECTIONS, STRUCTURES
 
 TAGS = ("memories", "key_facts", "history_summary", "context", "messages", "conversation")
@@ -155,10 +156,10 @@ async def test_a_model_that_obeys_stores_nothing_by_tool_by_teaching_or_by_extra
     rig.model.reply = lambda _request: Reply(
         text="кратко", tool_calls=[("ExtractedFacts", {"facts": proposed})], chunk_size=100_000
     )
-    conversation = rig.conversation()
+    conversation, me = rig.conversation(), Owner(USER)
     for text in texts:
         with rig.client.transaction() as transaction:
-            rig.core.conversations.store_message(transaction, conversation, text, voice=OTHERS[0])
+            rig.core.conversations.store_message(transaction, me, text, voice=OTHERS[0])
     await rig.core.memory.digest.digest(conversation)
     read = "SELECT extracted_position FROM conversations WHERE id = %(id)s"
     assert teller.rows(read, id=str(conversation))[0][0] > 0

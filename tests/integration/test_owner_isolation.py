@@ -503,7 +503,7 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     "ConversationRepository.store_message": lambda s: refused(
         lambda: s.do.client.in_transaction(
             lambda t: s.do.conversations.store_message(
-                t, s.me.conversation, "mine", origin=origin_of(s, s.them)
+                t, s.me.owner, "mine", origin=origin_of(s, s.them)
             )
         )
     ),

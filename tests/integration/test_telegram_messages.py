@@ -17,6 +17,7 @@ from src.storage.conversation_repo import (
     get_conversation_repo,
     set_conversation_repo_factory,
 )
+from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
 
 OWNER, BOT = 2**41, 555
@@ -40,9 +41,12 @@ def texts(repo: ConversationRepository, conversation: UUID) -> list[str]:
 def store(
     repo: ConversationRepository, conversation: UUID, text: str, origin: TelegramOrigin
 ) -> StoredMessage:
-    return repo._client.in_transaction(
-        lambda t: repo.store_message(t, conversation, text, origin=origin)
+    owner = Owner(OWNER)
+    stored = repo._client.in_transaction(
+        lambda t: repo.store_message(t, owner, text, origin=origin)
     )
+    assert stored.conversation_id == conversation
+    return stored
 
 
 def test_a_message_that_telegram_delivers_twice_is_stored_once(
