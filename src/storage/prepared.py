@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-# Else PostgreSQL may plan such a statement anew each time, which takes longer than its run.
-GENERIC = "SET plan_cache_mode = force_generic_plan"
-
-
 class PreparedStatement:
     """A long statement whose planning takes as long as a good part of its run.
 
@@ -23,6 +19,6 @@ class PreparedStatement:
         self.name = name
         self.sql = sql
         places = {parameter: f"${number}" for number, parameter in enumerate(types, start=1)}
-        self.prepare = f"{GENERIC}; PREPARE {name} ({', '.join(types.values())}) AS {sql % places}"
+        self.prepare = f"PREPARE {name} ({', '.join(types.values())}) AS {sql % places}"
         values = ", ".join(f"%({parameter})s::{type_}" for parameter, type_ in types.items())
         self.execute = f"EXECUTE {name} ({values})"
