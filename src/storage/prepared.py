@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+
 class PreparedStatement:
     """A long statement whose planning takes as long as a good part of its run.
 
