@@ -192,9 +192,7 @@ def build_core(
     """Wire the objects; nothing here connects to anything."""
     metrics = Metrics()
     repositories = Repositories.on(client)
-    conversations = repositories.conversations
-    set_conversation_repo_factory(lambda: conversations)
-    turns = repositories.turns
+    set_conversation_repo_factory(lambda: repositories.conversations)
     quiet = QuietMoments()
     memory = build_memory(settings, repositories, metrics, quiet)
     tool_history = ToolHistoryService(client, ToolResultRepository(client))
@@ -213,8 +211,8 @@ def build_core(
         dsn=dsn,
         client=client,
         metrics=metrics,
-        conversations=conversations,
-        turns=turns,
+        conversations=repositories.conversations,
+        turns=repositories.turns,
         updates=repositories.updates,
         deaths=JobDeathRepository(client),
         put_aside=PutAsideRepository(client),

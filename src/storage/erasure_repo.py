@@ -33,7 +33,7 @@ UNION SELECT chat_id FROM telegram_updates WHERE chat_id IS NOT NULL AND user_id
 """
 
 # His own updates, first of all: a turn of his that is only beginning stores no message any more
-# (``INSERT_MESSAGE``). What they call him is looked for in those of others.
+# (``HOLD_UPDATE``). What they call him is looked for in those of others.
 DELETE_JOBS = r"""
 DELETE FROM procrastinate_jobs
 WHERE status <> 'doing' AND (

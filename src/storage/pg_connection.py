@@ -155,12 +155,17 @@ class PgConnection(Connection):
         """Whether an idle connection has something to read: the server's good-bye."""
         if self.closed:
             return True
-        poll = select.poll()  # select() takes no descriptor above 1,023
         try:
-            poll.register(self.fileno(), select.POLLIN)
-            return bool(poll.poll(0))
+            return has_input(self.fileno())
         except (OSError, ValueError, psycopg2.Error):
             return True
+
+
+def has_input(descriptor: int) -> bool:
+    """Whether there is something to read on a socket, or it has ended."""
+    poll = select.poll()  # select() takes no descriptor above 1,023
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 class PgCursor(Cursor):

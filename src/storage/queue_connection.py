@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import select
 import socket
 import time
 from contextlib import suppress
@@ -20,7 +19,7 @@ from psycopg import AsyncConnection
 from psycopg.abc import PQGen
 from psycopg_pool import AsyncConnectionPool
 
-from src.storage.pg_connection import GRACE, IDLE_SECONDS, ORDINARY
+from src.storage.pg_connection import GRACE, IDLE_SECONDS, ORDINARY, has_input
 from src.storage.pg_failures import connect_failure
 
 T = TypeVar("T")
@@ -76,9 +75,8 @@ class QueueConnection(AsyncConnection[Any]):
 
     def is_in_doubt(self) -> bool:
         """Whether the server may have hung up, as far as can be seen without asking it."""
-        poll = select.poll()
-        poll.register(self.pgconn.socket, select.POLLIN)
-        return bool(poll.poll(0)) or time.monotonic() - self._answered_at > DOUBT_SECONDS
+        is_silent = time.monotonic() - self._answered_at > DOUBT_SECONDS
+        return is_silent or has_input(self.pgconn.socket)
 
     def _give_up(self, began: float) -> None:
         self._cut()
