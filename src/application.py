@@ -37,6 +37,7 @@ from src.services.command_service import CommandService
 from src.services.compaction_service import CompactionService
 from src.services.digest_service import DigestService
 from src.services.extraction_service import ExtractionService
+from src.services.settings_service import SettingsService
 from src.services.tool_history_service import ToolHistoryService
 from src.shutdown import SHUTDOWN
 from src.storage.conversation_repo import (
@@ -126,6 +127,7 @@ class Core:
     agent: AgentService
     commands: CommandService
     counter: TokenCounter
+    live_settings: SettingsService
 
     async def warm_up(self) -> None:
         """Load what the first turn would wait for: patterns, the embedder.
@@ -227,6 +229,7 @@ def build_core(
             has_model=settings.chat_model_name != OFFLINE_MODEL,
         ),
         counter=counter,
+        live_settings=SettingsService(repositories, settings),
     )
 
 

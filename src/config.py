@@ -304,9 +304,7 @@ def _check_providers(settings: Settings) -> list[str]:
 
 def _check_key(settings: Settings, variable: str, provider: Provider) -> list[str]:
     """A model needs a key, or the address of a server that wants none."""
-    has_key = getattr(settings, provider.key_variable.lower()) is not None
-    has_address = getattr(settings, provider.base_url_variable.lower()) is not None
-    if has_key or has_address:
+    if provider.is_configured(settings):
         return []
     return [
         f"{provider.key_variable}: it is missing while {variable} is {provider.name}:…. "

@@ -6,6 +6,8 @@ user wrote, a token or a key) and the key of the sentence that the user is shown
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 
 class AppError(Exception):
     """Base of every error that Pomni raises on purpose.
@@ -29,6 +31,19 @@ class ConfigError(AppError):
     def __init__(self, problems: list[str]) -> None:
         """Keep every problem, so that the operator mends all of them at once."""
         super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+class SettingsError(AppError):
+    """What an operator wants to set is not within its bounds.
+
+    Attributes:
+        problems: What is wrong, by the setting's name; by an empty one when it is several.
+    """
+
+    def __init__(self, problems: Mapping[str, str]) -> None:
+        """Say what is wrong."""
+        super().__init__("; ".join(f"{name}: {text}" for name, text in problems.items()))
         self.problems = problems
 
 

@@ -43,6 +43,7 @@ class Provider:
         takes_system_in_history: Whether a system message may stand between the others.
         no_tool: The ``tool_choice`` that keeps the model from calling any.
         log_levels: From which level on its libraries are heard in the log.
+        batch_name: Its name in ``memory_extraction_provider``.
     """
 
     name: str
@@ -55,6 +56,12 @@ class Provider:
     takes_system_in_history: bool = False
     no_tool: str | Mapping[str, str] = "none"
     log_levels: Mapping[str, int] = field(default_factory=dict)
+    batch_name: str
+
+    def is_configured(self, settings: ProviderSettings) -> bool:
+        """Whether there is a key, or the address of a server that wants none."""
+        variables = (self.key_variable, self.base_url_variable)
+        return any(getattr(settings, variable.lower()) is not None for variable in variables)
 
 
 # In the order in which their keys choose the model.
@@ -63,6 +70,7 @@ PROVIDERS: Mapping[str, Provider] = {
     for provider in (
         Provider(
             name="openai",
+            batch_name="openai",
             key_variable="OPENAI_API_KEY",
             base_url_variable="OPENAI_BASE_URL",
             package="langchain_openai",
@@ -74,6 +82,7 @@ PROVIDERS: Mapping[str, Provider] = {
         ),
         Provider(
             name="anthropic",
+            batch_name="anthropic",
             key_variable="ANTHROPIC_API_KEY",
             base_url_variable="ANTHROPIC_BASE_URL",
             package="langchain_anthropic",
@@ -83,6 +92,7 @@ PROVIDERS: Mapping[str, Provider] = {
         ),
         Provider(
             name="google_genai",
+            batch_name="google",
             key_variable="GOOGLE_API_KEY",
             base_url_variable="GOOGLE_BASE_URL",
             package="langchain_google_genai",
@@ -96,3 +106,8 @@ PROVIDERS: Mapping[str, Provider] = {
 def find_provider(model: str) -> Provider | None:
     """The provider of ``provider:model``; None for the offline model, which has none."""
     return PROVIDERS.get(model.partition(":")[0])
+
+
+def find_batch_provider(name: str) -> Provider | None:
+    """The provider that ``memory_extraction_provider`` names; None for ``immediate``."""
+    return next((p for p in PROVIDERS.values() if p.batch_name == name), None)

@@ -42,7 +42,14 @@ ROWS_OF_OWNER = {
 OF_ALL_TOPICS = frozenset({"model_usage", "user_settings"})
 # Tables that hold nothing of anybody's.
 NOBODYS = frozenset(
-    {"alembic_version", "embedding_models", "embedding_means", "global_settings", "chat_moves"}
+    {
+        "alembic_version",
+        "embedding_models",
+        "embedding_means",
+        "global_settings",
+        "global_settings_changes",
+        "chat_moves",
+    }
 )
 
 # What a process that died leaves of an owner's newest update, whatever was to be done with it.

@@ -22,7 +22,7 @@ from src.llm.quiet_moments import QuietMoments
 from src.logs import log_extra
 from src.memory.memories import Memories
 from src.memory.retriever import Hit
-from src.memory.window import WINDOW, window_start
+from src.memory.window import window_start
 from src.metrics import Metrics
 from src.services.answer_bounds import Writing, bounded
 from src.services.confirmation import asked_before, reads_as_yes
@@ -293,11 +293,11 @@ class AgentService:
         """The turn with the last messages; and summaries, once some have left the window."""
         history = tuple(
             self._repos.conversations.load_last_messages(
-                turn.conversation_id, WINDOW, within=transaction
+                turn.conversation_id, settings.history_messages, within=transaction
             )
         )
         last = history[-1]["position"] if history else 0
-        start = window_start(last, step=settings.history_step)
+        start = window_start(last, window=settings.history_messages, step=settings.history_step)
         summaries: tuple[str, ...] = ()
         if start > 1:
             shown = self._repos.summaries.list_shown(

@@ -61,7 +61,7 @@ class CompactionService:
 
     async def _fold_next(self, conversation_id: UUID, settings: GlobalSettings) -> bool:
         last = await self._client.run(self._repos.conversations.get_last_position, conversation_id)
-        left = window_start(last + NEXT_TURN, step=settings.history_step) - 1
+        left = _start(last + NEXT_TURN, settings) - 1
         summaries = await self._client.run(self._repos.summaries.list_summaries, conversation_id)
         gap = first_gap(summaries, left, size=left)
         if gap is None:
@@ -98,7 +98,7 @@ class CompactionService:
 
         Between two steps of the window the prompt stays as it is, so that it stays cached.
         """
-        start = window_start(last + 1, step=settings.history_step)
+        start = _start(last + 1, settings)
         past = [summary for summary in summaries if summary.last_position < start]
         if len(past) <= settings.summaries_kept:
             return []
@@ -106,7 +106,7 @@ class CompactionService:
             self._repos.conversations.list_messages, conversation_id, last - NEXT_TURN + 1, last
         )
         asked = max((message.position for message in turn if message.role == "user"), default=0)
-        moves = window_start(asked, step=settings.history_step) < start
+        moves = _start(asked, settings) < start
         return past if moves else []
 
     async def _merge(self, conversation_id: UUID, summaries: Sequence[Summary]) -> bool:
@@ -178,6 +178,13 @@ def shortened(text: str, limit: int) -> str:
     cut = text[:limit]
     end = max(cut.rfind(mark) for mark in (". ", "! ", "? ", "… "))
     return cut[: end + 1] if end > limit // 2 else f"{cut.rpartition(' ')[0] or cut}…"
+
+
+def _start(last_position: int, settings: GlobalSettings) -> int:
+    """Where the window begins when this is the newest message."""
+    return window_start(
+        last_position, window=settings.history_messages, step=settings.history_step
+    )
 
 
 def _first_run(summaries: Sequence[Summary]) -> list[Summary]:

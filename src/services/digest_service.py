@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from uuid import UUID
 
 from src.errors import AppError, ModelError, ModelUnavailableError, PostponedError
@@ -165,10 +166,10 @@ class DigestService:
 
 def needs_digest(progress: Progress, settings: GlobalSettings) -> bool:
     """Whether messages left the window, or it moves now, or a window of extraction is full."""
-    step = settings.history_step
-    left = window_start(progress.last + NEXT_TURN, step=step) - 1
-    next_start = window_start(progress.last + 1, step=step)
-    moves = next_start > window_start(progress.last + 1 - NEXT_TURN, step=step)
+    window, step = settings.history_messages, settings.history_step
+    start = partial(window_start, window=window, step=step)
+    left = start(progress.last + NEXT_TURN) - 1
+    moves = start(progress.last + 1) > start(progress.last + 1 - NEXT_TURN)
     unread = progress.last - progress.extracted
     is_full = unread >= settings.memory_extraction_window
     return left > progress.summarised or moves or (is_full and settings.memory_extraction_enabled)

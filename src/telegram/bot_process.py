@@ -26,6 +26,8 @@ from src.jobs.quarantine import Parent, Quarantine, QuarantineWorker
 from src.jobs.workers import Workers, build_queue
 from src.shutdown import Shutdown
 from src.storage.advisory_lock import POLLER_LOCK, WORKER_LOCK, AdvisoryLock
+from src.storage.global_settings_repo import CHANNEL
+from src.storage.notifications import Notifications
 from src.storage.worker_repo import WorkerRepository
 from src.telegram.delivery import Delivery
 from src.telegram.group_moves import move_group
@@ -76,7 +78,12 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
         receiving = _build_receiving(core, bot, identity) if receive else Receiving()
         http = _build_http(core, receiving, required=receive)
         await workers.announce()
-        jobs: list[Coroutine[Any, Any, None]] = [workers.run(), http.run(), core.warm_up()]
+        notifications = Notifications(
+            core.dsn, {CHANNEL: partial(core.client.run, core.memory.settings.refresh)}
+        )
+        jobs: list[Coroutine[Any, Any, None]] = [
+            workers.run(), http.run(), core.warm_up(), notifications.run(),
+        ]  # fmt: skip
         if receive:
             jobs.append(_announce(bot, core))
         if receiving.poller is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields
 from pathlib import Path
 from typing import get_args
 
@@ -145,7 +144,7 @@ def test_documents_with_a_vector_of_zeros_are_embedded_anew(empty_dsn: str) -> N
 
 
 def test_the_operator_s_settings_begin_as_the_program_s_own_defaults(client: PgClient) -> None:
-    columns = [field.name for field in fields(GlobalSettings)]
+    columns = list(GlobalSettings.model_fields)
     [row] = client.fetch_all("SELECT * FROM global_settings")
     assert len(row) == len(columns) + 2, "besides its id and when it was changed"
     assert GlobalSettingsRepository(client).get() == GlobalSettings()

@@ -6,9 +6,10 @@ from itertools import pairwise
 
 import pytest
 
-from src.memory.window import WINDOW, window_start
+from src.memory.window import window_start
 
 LONG = 1000  # messages of a conversation
+WINDOW = 30  # ``global_settings.history_messages``
 STEPS = (1, 2, 3, 7, 10, 15, 29)  # of ``global_settings.history_step``, which allows 1 to 29
 
 

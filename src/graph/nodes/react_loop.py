@@ -17,9 +17,6 @@ from src.memory.retriever import Hit
 
 logger = logging.getLogger(__name__)
 
-MAX_ITERATIONS = 3
-LIMIT = 3  # quotes of one search
-
 
 async def react_loop(
     state: ConversationState,
@@ -28,20 +25,22 @@ async def react_loop(
     memories: Memories,
     caller: ModelCaller,
 ) -> ConversationState:
-    """Think, search, look; at most three times. The steps are not stored anywhere.
+    """Think, search, look; as often as the settings say. The steps are not stored anywhere.
 
     The first search is the one that ``classify_intent`` proposed, so it costs no call; with two
-    more thoughts at most, solving takes four calls at most.
+    more thoughts (the settings as they begin), solving takes four calls at most.
 
     Reads: ``history``, ``search_query``, ``retrieved_context``.
     Updates: ``retrieved_context``.
-    Side effects: at most three searches and two model calls.
+    Side effects: at most ``strict_max_iterations`` searches, and one model call less.
     """
     context = runtime.context
+    settings = await memories.settings()
+    limit = settings.strict_react_limit
     hits = list(state["retrieved_context"])
     searched = [context.text]
     query = state.get("search_query", "")
-    for iteration in range(MAX_ITERATIONS):
+    for iteration in range(settings.strict_max_iterations):
         if iteration > 0:
             query = await _next_query(caller, context, hits, searched)
             if not query:
@@ -49,7 +48,7 @@ async def react_loop(
         if not query or query in searched:
             continue
         searched.append(query)
-        found = await search_taught(memories, context, state["history"], query, limit=LIMIT)
+        found = await search_taught(memories, context, state["history"], query, limit=limit)
         known = {hit.uid for hit in hits}
         hits += [hit for hit in found if hit.uid not in known]
     return {"retrieved_context": hits}

@@ -8,8 +8,6 @@ from src.graph.conversation_state import ConversationState, TurnContext
 from src.graph.strict_evidence import search_taught
 from src.memory.memories import Memories
 
-LIMIT = 10  # quotes
-
 
 async def retrieve_context(
     state: ConversationState, runtime: Runtime[TurnContext], *, memories: Memories
@@ -21,5 +19,6 @@ async def retrieve_context(
     Side effects: one search.
     """
     context = runtime.context
-    hits = await search_taught(memories, context, state["history"], context.text, limit=LIMIT)
+    limit = (await memories.settings()).strict_retrieve_limit
+    hits = await search_taught(memories, context, state["history"], context.text, limit=limit)
     return {"retrieved_context": hits}
