@@ -35,6 +35,7 @@ from src.providers import find_provider
 from src.services.agent_service import AgentService
 from src.services.command_service import CommandService
 from src.services.compaction_service import CompactionService
+from src.services.daily_ceilings import DailyCeilings
 from src.services.digest_service import DigestService
 from src.services.extraction_service import ExtractionService
 from src.services.settings_service import SettingsService
@@ -128,6 +129,7 @@ class Core:
     commands: CommandService
     counter: TokenCounter
     live_settings: SettingsService
+    ceilings: DailyCeilings
 
     async def warm_up(self) -> None:
         """Load what the first turn would wait for: patterns, the embedder.
@@ -196,7 +198,10 @@ def build_core(
     repositories = Repositories.on(client)
     set_conversation_repo_factory(lambda: repositories.conversations)
     quiet = QuietMoments()
-    memory = build_memory(settings, repositories, metrics, quiet)
+    ceilings = DailyCeilings(
+        repositories, metrics, time_zone=settings.timezone, exempt=settings.admin_user_ids
+    )
+    memory = build_memory(settings, repositories, metrics, quiet, ceilings)
     tool_history = ToolHistoryService(client, ToolResultRepository(client))
     counter = TokenCounter(settings.chat_model_name)
     user_settings = UserSettingsRepository(client)
@@ -206,6 +211,7 @@ def build_core(
         memory.memories,
         tool_history=tool_history,
         metrics=metrics,
+        ceilings=ceilings,
         quiet=quiet,
     )
     return Core(
@@ -230,6 +236,7 @@ def build_core(
         ),
         counter=counter,
         live_settings=SettingsService(repositories, settings),
+        ceilings=ceilings,
     )
 
 
@@ -255,7 +262,11 @@ def _build_graph(
 
 
 def build_memory(
-    settings: Settings, repositories: Repositories, metrics: Metrics, quiet: QuietMoments
+    settings: Settings,
+    repositories: Repositories,
+    metrics: Metrics,
+    quiet: QuietMoments,
+    ceilings: DailyCeilings,
 ) -> MemoryCore:
     """Wire the memory; nothing here connects to anything or starts a model."""
     client, stored = repositories.client, repositories.settings
@@ -284,11 +295,12 @@ def build_memory(
     )
     indexer = Indexer(client, index, embeddings, space)
     summary_llm = build_caller(settings, settings.summary_model)
-    compaction = CompactionService(repositories, summary_llm)
+    compaction = CompactionService(repositories, summary_llm, ceilings)
     extraction = ExtractionService(
         repositories,
         memories,
         build_caller(settings, settings.extraction_model),
+        ceilings,
         time_zone=settings.timezone,
     )
     return MemoryCore(

@@ -45,6 +45,11 @@ class Metrics:
             "pomni_jobs_put_aside",
             "Jobs, messages and documents that are not tried any more: bot.py jobs",
         )
+        self.ceilings = counter(
+            "pomni_ceiling_refusals_total",
+            "Messages that were not answered since a ceiling of the day was reached",
+            ["ceiling"],
+        )
         self.last_poll = gauge(
             "pomni_last_receive_timestamp_seconds",
             "When Telegram last answered getUpdates or called the webhook",

@@ -36,10 +36,11 @@ ROWS_OF_OWNER = {
         f" OR {_CONVERSATIONS}"
     ),
     "model_usage": "telegram_user_id = %(owner)s",
+    "daily_messages": "telegram_user_id = %(owner)s",
     "user_settings": "telegram_user_id = %(owner)s",
 }
 # What the topics of a group have in common.
-OF_ALL_TOPICS = frozenset({"model_usage", "user_settings"})
+OF_ALL_TOPICS = frozenset({"model_usage", "daily_messages", "user_settings"})
 # Tables that hold nothing of anybody's.
 NOBODYS = frozenset(
     {

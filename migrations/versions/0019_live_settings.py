@@ -49,7 +49,7 @@ COMMENT ON COLUMN global_settings.memory_extraction_model IS
 COMMENT ON COLUMN global_settings.embedding_provider IS
     'local, or openai with a model; empty: EMBEDDING_MODEL.';
 COMMENT ON COLUMN global_settings.daily_tokens IS
-    'Model tokens of all users from midnight (UTC) to midnight; 0 for no limit.';
+    'Model tokens of all users from midnight to midnight (of TIMEZONE); 0 for no limit.';
 COMMENT ON COLUMN global_settings.message_retention_days IS
     'Messages older than so many days are deleted; 0 keeps them. Facts stay.';
 
@@ -69,6 +69,16 @@ CREATE TABLE global_settings_changes (
     new_value text
 );
 COMMENT ON TABLE global_settings_changes IS 'What was changed in global_settings, when, by whom.';
+
+CREATE TABLE daily_messages (
+    day date NOT NULL,
+    telegram_user_id bigint NOT NULL,
+    messages integer NOT NULL,
+    PRIMARY KEY (day, telegram_user_id)
+);
+CREATE INDEX daily_messages_by_user ON daily_messages (telegram_user_id);
+COMMENT ON TABLE daily_messages IS
+    'Messages that somebody wrote on a day (of TIMEZONE), counted while there is a ceiling.';
 
 CREATE FUNCTION note_settings_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -98,6 +108,7 @@ DROP TRIGGER note_settings_change ON global_settings;
 DROP TRIGGER touch_settings ON global_settings;
 DROP FUNCTION note_settings_change();
 DROP FUNCTION touch_settings();
+DROP TABLE daily_messages;
 DROP TABLE global_settings_changes;
 ALTER TABLE global_settings
     DROP CONSTRAINT global_settings_memory_extraction_window_check1,

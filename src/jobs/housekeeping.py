@@ -7,6 +7,7 @@ import logging
 from procrastinate import App, JobContext
 
 from src.jobs.dead_jobs import DeadJobs
+from src.storage.daily_usage_repo import DailyUsageRepository
 from src.storage.pg_client import PgClient
 from src.storage.purge_repo import PurgeRepository
 from src.storage.queue_names import HOUSEKEEPING_QUEUE
@@ -17,6 +18,7 @@ logger = logging.getLogger(__name__)
 DEAD_AFTER = 30.0  # seconds without a heartbeat; workers send one every 10
 FORGOTTEN_AFTER = 30.0  # seconds; an update's job is stored together with it
 KEEP_UPDATES_HOURS = 72  # Telegram may deliver an update again for 24
+KEEP_DAYS = 60  # of the counts of messages by day
 KEEP_JOBS_HOURS = 24 * 7  # of failed and aborted jobs; finished ones go at once
 
 
@@ -29,6 +31,7 @@ class Housekeeping:
         self._updates = updates
         self._dead_jobs = dead_jobs
         self._forgotten = PurgeRepository(client)
+        self._daily = DailyUsageRepository(client)
 
     def register(self, app: App) -> None:
         """Tell the queue about the tasks and their times."""
@@ -66,4 +69,5 @@ class Housekeeping:
             include_cancelled=True,
             include_aborted=True,
         )
+        await self._client.run(self._daily.delete_old, days=KEEP_DAYS)
         logger.info("pruned", extra={"updates": gone})

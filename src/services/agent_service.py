@@ -26,6 +26,7 @@ from src.memory.window import window_start
 from src.metrics import Metrics
 from src.services.answer_bounds import Writing, bounded
 from src.services.confirmation import asked_before, reads_as_yes
+from src.services.daily_ceilings import DailyCeilings
 from src.services.private_answers import repeats_private
 from src.services.sources import GrowingReferences, cited_sources
 from src.services.tool_history_service import ToolHistoryService
@@ -44,6 +45,7 @@ from src.storage.turn_repo import NewAnswer, StoredAnswer
 from src.storage.update_repo import Behind, UpdateOutcome
 from src.texts import say
 from src.texts.visible import is_visible
+from src.time_zones import local_time
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +57,7 @@ MAX_STEPS = 60
 class AgentService:
     """Answers messages; the one place where a turn's order is written down."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  (each has its part in a turn)
         self,
         repositories: Repositories,
         graph: Graph,
@@ -63,6 +65,7 @@ class AgentService:
         *,
         tool_history: ToolHistoryService,
         metrics: Metrics,
+        ceilings: DailyCeilings,
         quiet: QuietMoments | None = None,
     ) -> None:
         """Answer with ``graph``, search ahead in ``memories``."""
@@ -72,6 +75,7 @@ class AgentService:
         self._memories = memories
         self._tool_history = tool_history
         self._metrics = metrics
+        self._ceilings = ceilings
         self._quiet = quiet or QuietMoments()
 
     async def run_turn(
@@ -160,7 +164,11 @@ class AgentService:
             ModelError: The model refused.
             ConversationGoneError: /new wiped the conversation meanwhile.
         """
-        ready = turn.answer or await self._answer_to_question(turn)
+        ready = (
+            turn.answer
+            or await self._answer_to_question(turn)
+            or await self._refuse_over_ceiling(turn)
+        )
         if ready is not None:
             return ready
         control = control or TurnControl()
@@ -422,6 +430,23 @@ class AgentService:
             return StoredAnswer(0, say("erase_done", language), False, 0)
         context = self._context(turn, lambda _text: None, [], [])
         return await self._save(turn, say("erase_kept", language), context)
+
+    async def _refuse_over_ceiling(self, turn: Turn) -> StoredAnswer | None:
+        """What is said instead of an answer when a ceiling of the day is reached."""
+        reached = await self._ceilings.find_reached(turn)
+        if reached is None:
+            return None
+        incoming = turn.incoming
+        until = local_time(reached.until, incoming.time_zone)
+        text = say(
+            "limit_user" if reached.is_of_user else "limit_bot",
+            incoming.language,
+            day=f"{until:%d.%m.%Y}",
+            time=f"{until:%H:%M}",
+        )
+        answer = NewAnswer(turn.conversation_id, turn.message_id, text, is_private=True)
+        self._metrics.turns.labels("over ceiling").inc()
+        return await self._client.run(self._repos.turns.save_answer, answer)
 
     async def _save_usage(self, turn: Turn, usage: list[ModelUsage]) -> None:
         """Record the calls of a turn that failed; its error matters more than a failure here."""

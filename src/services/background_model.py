@@ -10,6 +10,7 @@ from uuid import UUID
 
 from src.errors import ModelError, ModelReplyError, ModelSetupError, PostponedError
 from src.llm.model_usage import ModelUsage
+from src.services.daily_ceilings import DailyCeilings
 from src.storage.repositories import Repositories
 
 logger = logging.getLogger(__name__)
@@ -28,10 +29,11 @@ class BackgroundModel:
     so for ever, and its conversation would never be digested, at a call a minute.
     """
 
-    def __init__(self, repositories: Repositories, refusal: str) -> None:
+    def __init__(self, repositories: Repositories, ceilings: DailyCeilings, refusal: str) -> None:
         """Count in ``model_usage``; log ``refusal`` where a model does not take a window."""
         self._client = repositories.client
         self._repos = repositories
+        self._ceilings = ceilings
         self._refusal = refusal
         self._replies: Counter[tuple[UUID, int, int]] = Counter()
 
@@ -49,7 +51,8 @@ class BackgroundModel:
             question: Makes the one call, and says what it cost.
 
         Raises:
-            PostponedError: The owner has no call left in this hour; it says when there is one.
+            PostponedError: The owner has no call left in this hour, or no token on this day; it
+                says when there is one.
             ModelUnavailableError: It is away.
             ModelReplyError: Its reply makes no sense so far.
             ModelSetupError: It refuses everything.
@@ -73,6 +76,7 @@ class BackgroundModel:
         return reply
 
     async def _check_budget(self, conversation_id: UUID) -> None:
+        await self._ceilings.check_background(conversation_id)
         calls = (await self._client.run(self._repos.settings.get)).background_calls_per_hour
         seconds: float | None = await self._client.run(
             self._repos.turns.find_budget_pause, conversation_id, calls

@@ -15,6 +15,7 @@ from src.llm.model_usage import ModelUsage
 from src.llm.prompts.summary import MAX_SUMMARY, merge_messages, summary_messages
 from src.memory.window import window_start
 from src.services.background_model import BackgroundModel
+from src.services.daily_ceilings import DailyCeilings
 from src.services.portions import fitting, portion_size
 from src.storage.conversation_repo import PastMessage
 from src.storage.global_settings_repo import GlobalSettings
@@ -31,12 +32,16 @@ NEXT_TURN = 3  # messages that a turn adds at most: question, answer, tools used
 class CompactionService:
     """Keeps the second tier: what lies before the window, in a sentence or two."""
 
-    def __init__(self, repositories: Repositories, caller: ModelCaller) -> None:
-        """Ask ``caller``, which is ``SUMMARY_MODEL``."""
+    def __init__(
+        self, repositories: Repositories, caller: ModelCaller, ceilings: DailyCeilings
+    ) -> None:
+        """Ask ``caller``, which is ``SUMMARY_MODEL``, below ``ceilings``."""
         self._client = repositories.client
         self._repos = repositories
         self._caller = caller
-        self._model = BackgroundModel(repositories, "messages were left without a summary")
+        self._model = BackgroundModel(
+            repositories, ceilings, "messages were left without a summary"
+        )
 
     async def compact(self, conversation_id: UUID) -> int:
         """Fold what the next turn's window will not show any more; merge when there are many.

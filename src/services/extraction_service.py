@@ -18,6 +18,7 @@ from src.memory.memories import Memories
 from src.memory.retriever import Query
 from src.memory.writer import Said
 from src.services.background_model import BackgroundModel
+from src.services.daily_ceilings import DailyCeilings
 from src.services.portions import fitting, portion_size
 from src.storage.conversation_repo import PastMessage
 from src.storage.extraction_repo import ExtractionState
@@ -45,16 +46,17 @@ class ExtractionService:
         repositories: Repositories,
         memories: Memories,
         caller: ModelCaller,
+        ceilings: DailyCeilings,
         *,
         time_zone: str,
     ) -> None:
-        """Ask ``caller``; ``time_zone`` is that of users who have not set theirs."""
+        """Ask ``caller``, below ``ceilings``; ``time_zone`` is that of users without their own."""
         self._client = repositories.client
         self._repos = repositories
         self._memories = memories
         self._caller = caller
         self._time_zone = time_zone
-        self._model = BackgroundModel(repositories, "a window was not understood")
+        self._model = BackgroundModel(repositories, ceilings, "a window was not understood")
 
     async def extract(self, conversation_id: UUID) -> int:
         """Read every closed window: full ones, and a shorter one after a long silence.

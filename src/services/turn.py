@@ -16,6 +16,9 @@ from src.storage.update_repo import UpdateKind
 from src.storage.user_settings_repo import Mode
 from src.texts import Language
 
+# No sender, a channel's post, an anonymous admin: Telegram's ids of those who are nobody.
+CHAT_VOICES = frozenset({0, 777000, 1087968824})
+
 
 @dataclass(frozen=True)
 class IncomingMessage:
@@ -47,6 +50,12 @@ class IncomingMessage:
     def speaker_id(self) -> int | None:
         """Who says "I", where the owner is a group."""
         return self.origin.sender_id if self.origin and self.owner.is_group else None
+
+    @property
+    def sender_id(self) -> int:
+        """Who wrote it; the chat, where one writes in the chat's name."""
+        sender = self.origin.sender_id if self.origin else 0
+        return self.owner.telegram_user_id if sender in CHAT_VOICES else sender
 
     @property
     def update(self) -> int | None:

@@ -235,6 +235,7 @@ DELETE_OWN = (
     "DELETE FROM search_documents WHERE telegram_user_id = %(owner)s",
     "DELETE FROM search_owners WHERE telegram_user_id = %(owner)s",
     "DELETE FROM model_usage WHERE telegram_user_id = %(owner)s",
+    "DELETE FROM daily_messages WHERE telegram_user_id = %(owner)s",
     "DELETE FROM user_settings WHERE telegram_user_id = %(owner)s",
     "DELETE FROM chat_moves WHERE new_chat_id = %(owner)s",
 )

@@ -113,16 +113,16 @@ class GlobalSettings(BaseModel):
         120, ge=1, le=3600, description="What a model has written after so many is its answer."
     )
     daily_messages: Messages = Field(
-        0, description="Messages of all users a day (UTC) that are answered; 0: no limit."
+        0,
+        description="Messages of all users a day that are answered; 0: no limit. (Days of "
+        "TIMEZONE; for ADMIN_USER_IDS there are no limits.)",
     )
-    daily_tokens: Tokens = Field(
-        0, description="Model tokens of all users a day (UTC); 0: no limit."
-    )
+    daily_tokens: Tokens = Field(0, description="Model tokens of all users a day; 0: no limit.")
     daily_messages_per_user: Messages = Field(
         0, description="Messages of one user a day that are answered; 0: no limit."
     )
     daily_tokens_per_user: Tokens = Field(
-        0, description="Model tokens of one user a day; 0: no limit."
+        0, description="Model tokens of one user, or one group, a day; 0: no limit."
     )
     message_retention_days: int = Field(
         0, ge=0, le=36_500, description="Older messages are deleted; 0 keeps them. Facts stay."

@@ -117,6 +117,7 @@ class Rig:
         """What an operator writes into global_settings."""
         for name, value in settings.items():
             self.client.execute(f"UPDATE global_settings SET {name} = %(v)s", {"v": value})
+        self.core.memory.settings.refresh()
 
 
 @dataclass(frozen=True)

@@ -207,6 +207,7 @@ def agent_with(rig: Rig, *tools: BaseTool) -> AgentService:
         core.memory.memories,
         tool_history=history,
         metrics=Metrics(),
+        ceilings=core.ceilings,
     )
 
 

@@ -51,7 +51,9 @@ class Talk(Person):
     ) -> CompactionService:
         """A compaction of its own, as another process would have."""
         repositories = Repositories.on(client or self.client)
-        return CompactionService(repositories, caller or build_caller(self.core.settings))
+        return CompactionService(
+            repositories, caller or build_caller(self.core.settings), self.core.ceilings
+        )
 
     def add(self, count: int = 1) -> None:
         """The next messages: question, answer, question, answer, ..."""

@@ -72,6 +72,7 @@ class Talk(Person):
             Repositories.on(client),
             memories,
             build_caller(core.settings),
+            core.ceilings,
             time_zone="Europe/Moscow",
         )
 

@@ -121,6 +121,7 @@ def build_agent(core: Core, *, system_in_history: bool) -> AgentService:
         core.memory.memories,
         tool_history=tool_history,
         metrics=core.metrics,
+        ceilings=core.ceilings,
     )
 
 
