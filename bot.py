@@ -165,6 +165,28 @@ async def jobs(settings: Settings, arguments: argparse.Namespace) -> int:
     return 0 if retried or arguments.retry == ALL else 1
 
 
+async def backup(settings: Settings, arguments: argparse.Namespace) -> int:
+    """Write everything into one file, while the bot runs."""
+    from src.application import open_database
+    from src.storage.backup import backup as write_backup
+
+    async with open_database(settings) as dsn:
+        size = await asyncio.to_thread(write_backup, dsn, arguments.file)
+    print(f"{arguments.file}: {size / 2**20:.1f} MB. Keep it as you keep a secret.")
+    return 0
+
+
+async def restore(settings: Settings, arguments: argparse.Namespace) -> int:
+    """Read a backup into an empty database, and bring it to the newest schema."""
+    from src.application import open_database
+    from src.storage.backup import restore as read_backup
+
+    async with open_database(settings) as dsn:
+        version = await asyncio.to_thread(read_backup, dsn, arguments.file)
+    print(f"Restored {arguments.file}; the schema is at {version}.")
+    return 0
+
+
 async def _work(settings: Settings, arguments: argparse.Namespace, *, receive: bool) -> int:
     from src.application import open_core
     from src.telegram.bot_process import run_bot_process
@@ -224,6 +246,8 @@ COMMANDS: dict[str, Command] = {
     "reembed": reembed,
     "erase": erase,
     "jobs": jobs,
+    "backup": backup,
+    "restore": restore,
 }
 
 
@@ -250,9 +274,15 @@ def _put_aside(text: str) -> int | str:
 
 def _log_level(settings: Settings, arguments: argparse.Namespace) -> str:
     """In the console, only what needs attention: the person there reads the answers."""
-    is_console = arguments.command in ("console", "eval", "reembed", "erase", "jobs") or (
-        arguments.command in (None, "run") and settings.telegram_bot_token is None
-    )
+    is_console = arguments.command in (
+        "console",
+        "eval",
+        "reembed",
+        "erase",
+        "jobs",
+        "backup",
+        "restore",
+    ) or (arguments.command in (None, "run") and settings.telegram_bot_token is None)
     return "WARNING" if is_console and settings.log_level == "INFO" else settings.log_level
 
 
@@ -279,6 +309,10 @@ def parse_arguments(
             )
         elif name == "eval":
             command.add_argument("file", type=Path, help="a JSON file in LoCoMo's format")
+        elif name in ("backup", "restore"):
+            command.add_argument("file", type=Path, help="the file of the backup")
+        elif name == "doctor":
+            command.add_argument("--json", action="store_true", help="one JSON object")
         elif name == "jobs":
             command.add_argument(
                 "--retry", type=_put_aside, metavar="ID", help="an id of the list, or all"

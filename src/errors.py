@@ -47,6 +47,10 @@ class SettingsError(AppError):
         self.problems = problems
 
 
+class BackupError(AppError):
+    """A backup was not made, or not restored; nothing was changed."""
+
+
 class TransientError(AppError):
     """Something that may well work in a moment: the job is retried with a back-off."""
 
