@@ -87,11 +87,11 @@ async def migrate(settings: Settings, _arguments: argparse.Namespace) -> int:
     return 0
 
 
-async def doctor(settings: Settings, _arguments: argparse.Namespace) -> int:
+async def doctor(settings: Settings, arguments: argparse.Namespace) -> int:
     """Check everything that the bot needs, and say how to mend what is missing."""
     from src.doctor import run_doctor
 
-    return await run_doctor(settings)
+    return await run_doctor(settings, as_json=arguments.json)
 
 
 async def evaluate(settings: Settings, arguments: argparse.Namespace) -> int:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
 from langchain_core.messages import HumanMessage
@@ -20,9 +21,13 @@ from src.storage.migrations import find_version, newest_version
 from src.storage.pg_client import PgClient, wrapped_errors
 from src.storage.pg_connection import connect
 from src.storage.put_aside_repo import PutAside, PutAsideRepository
+from src.storage.update_repo import UpdateRepository
+from src.storage.worker_repo import WorkerRepository
 from src.time_zones import local_time
 
 MAX_CLOCK_SKEW = 5.0  # seconds between our clock and PostgreSQL's
+MAX_WAIT = 60.0  # seconds of an update
+MAX_SILENCE = 60.0  # seconds without a heartbeat, after which no worker lives
 
 
 @dataclass(frozen=True)
@@ -34,8 +39,14 @@ class Finding:
     mend: str | None = None
 
 
-async def run_doctor(settings: Settings) -> int:
-    """Run every check, print a table; returns 0, or 1 when something needs mending."""
+async def run_doctor(settings: Settings, *, as_json: bool = False) -> int:
+    """Run every check, print a table; returns 0, or 1 when something needs mending.
+
+    Args:
+        settings: The settings.
+        as_json: Print one object instead: ``{"ok": bool, "findings": [{"subject": str,
+            "state": str, "mend": str|null}]}``.
+    """
     findings = await _check_database(settings)
     checks: list[Callable[[Settings], Awaitable[Finding]]] = [
         _check_telegram,
@@ -44,10 +55,15 @@ async def run_doctor(settings: Settings) -> int:
         _check_time_zone,
     ]
     findings += [await check(settings) for check in checks]
+    is_well = not any(finding.mend for finding in findings)
+    if as_json:
+        report = {"ok": is_well, "findings": [asdict(finding) for finding in findings]}
+        print(json.dumps(report, ensure_ascii=False))
+        return 0 if is_well else 1
     for finding in findings:
         verdict = "OK" if finding.mend is None else f"MEND: {finding.mend}"
         print(f"{finding.subject:<12} {finding.state:<48} {verdict}")
-    return 1 if any(finding.mend for finding in findings) else 0
+    return 0 if is_well else 1
 
 
 async def _check_database(settings: Settings) -> list[Finding]:
@@ -74,7 +90,7 @@ def _examine_database(settings: Settings, dsn: str) -> list[Finding]:
     kind = "embedded" if settings.uses_embedded_database else "configured"
     schema, newest = find_version(dsn), newest_version()
     skew = abs(time.time() - float(server_time))
-    jobs = [_examine_jobs(PgClient(dsn, max_connections=1))] if schema == newest else []
+    jobs = _examine_jobs(dsn) if schema == newest else []
     return [
         Finding("database", f"PostgreSQL {version}, {kind}"),
         _examine_schema(schema, newest),
@@ -87,14 +103,34 @@ def _examine_database(settings: Settings, dsn: str) -> list[Finding]:
     ]
 
 
-def _examine_jobs(client: PgClient) -> Finding:
+def _examine_jobs(dsn: str) -> list[Finding]:
+    """What waits, and what is not tried any more."""
+    client = PgClient(dsn, max_connections=1)
     client.open()
     try:
         count = PutAsideRepository(client).count()
+        waiting, oldest = UpdateRepository(client).count_waiting()
+        heartbeat = WorkerRepository(client).seconds_since_heartbeat()
     finally:
         client.close()
     mend = "python bot.py jobs lists what kills its process; --retry gives it back to the queue"
-    return Finding("jobs", f"{count or 'none'} put aside", mend if count else None)
+    return [
+        Finding("jobs", f"{count or 'none'} put aside", mend if count else None),
+        _examine_queue(waiting, oldest, heartbeat),
+    ]
+
+
+def _examine_queue(waiting: int, oldest: float, heartbeat: float | None) -> Finding:
+    """Updates wait for a moment only, or nobody works."""
+    is_worked = heartbeat is not None and heartbeat < MAX_SILENCE
+    workers = "a worker lives" if is_worked else "no worker"
+    if not waiting:
+        return Finding("queue", f"nothing waits, {workers}")
+    state = f"{waiting} wait, the oldest for {oldest:.0f} s, {workers}"
+    if oldest < MAX_WAIT:
+        return Finding("queue", state)
+    mend = "look into the bot's log" if is_worked else "start the bot, or python bot.py worker"
+    return Finding("queue", state, mend)
 
 
 def describe(job: PutAside) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -14,7 +15,9 @@ from tests.e2e.bot_command import Finished, Machine
 from tests.fakes.openai_server import FakeOpenAI, Reply
 from tests.fakes.telegram_server import FakeTelegram
 
-SUBJECTS = ["database", "schema", "jobs", "clock", "telegram", "model", "embeddings", "time zone"]
+SUBJECTS = [
+    "database", "schema", "jobs", "queue", "clock", "telegram", "model", "embeddings", "time zone",
+]  # fmt: skip
 
 
 @pytest.fixture
@@ -58,6 +61,21 @@ def test_doctor_names_an_unreachable_database_and_checks_the_rest(tmp_path: Path
     assert done.status == 1 and list(to_mend(done)) == ["database"]
     assert "DATABASE_URL" in done.stdout and "time zone" in done.stdout
     assert "s3cret-word" not in done.stdout + done.stderr and "Traceback" not in done.stderr
+
+
+def test_doctor_tells_a_program_in_json_what_it_tells_people(machine: Machine, dsn: str) -> None:
+    execute(
+        dsn,
+        "INSERT INTO telegram_updates (bot_id, update_id, kind, payload, chat_id, received_at)"
+        " VALUES (1, 1, 'message', '{}', 5, now() - interval '2 minutes')",
+    )
+    done = machine.run("doctor", "--json")
+    report = json.loads(done.stdout)
+    findings = {finding["subject"]: finding for finding in report["findings"]}
+    assert (done.status, report["ok"], list(findings)) == (1, False, SUBJECTS)
+    assert findings["queue"]["state"].startswith("1 wait, the oldest for 12")
+    assert "start the bot" in findings["queue"]["mend"]
+    assert findings["database"]["mend"] is None
 
 
 async def test_doctor_knows_the_bot_by_its_token(machine: Machine) -> None:
