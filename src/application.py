@@ -207,7 +207,7 @@ def build_core(
     user_settings = UserSettingsRepository(client)
     agent = AgentService(
         repositories,
-        _build_graph(settings, memory, tool_history, counter, extra_tools),
+        _build_graph(settings, memory, tool_history, counter, metrics, extra_tools),
         memory.memories,
         tool_history=tool_history,
         metrics=metrics,
@@ -245,12 +245,13 @@ def _build_graph(
     memory: MemoryCore,
     tool_history: ToolHistoryService,
     counter: TokenCounter,
+    metrics: Metrics,
     extra_tools: Sequence[BaseTool],
 ) -> Graph:
     """The graph with its models and tools."""
     provider = find_provider(settings.chat_model_name)
     models = Models(
-        caller=build_caller(settings, counter=counter),
+        caller=build_caller(settings, counter=counter, metrics=metrics),
         summary_llm=memory.summary_llm,
         counter=counter,
         context_size=settings.llm_context_size,
@@ -294,12 +295,12 @@ def build_memory(
         stored,
     )
     indexer = Indexer(client, index, embeddings, space)
-    summary_llm = build_caller(settings, settings.summary_model)
+    summary_llm = build_caller(settings, settings.summary_model, metrics=metrics)
     compaction = CompactionService(repositories, summary_llm, ceilings)
     extraction = ExtractionService(
         repositories,
         memories,
-        build_caller(settings, settings.extraction_model),
+        build_caller(settings, settings.extraction_model, metrics=metrics),
         ceilings,
         time_zone=settings.timezone,
     )
@@ -317,9 +318,15 @@ def build_memory(
 
 
 def build_caller(
-    settings: Settings, name: str | None = None, counter: TokenCounter | None = None
+    settings: Settings,
+    name: str | None = None,
+    counter: TokenCounter | None = None,
+    metrics: Metrics | None = None,
 ) -> ModelCaller:
-    """The caller of a chat model, by default of ``LLM_MODEL``; ``counter`` learns from it."""
+    """The caller of a chat model, by default of ``LLM_MODEL``.
+
+    ``counter`` learns from it, ``metrics`` counts its calls.
+    """
     name = name or settings.chat_model_name
     model = build_chat_model(settings, name)
-    return ModelCaller(model, name, timeout=settings.llm_timeout, counter=counter)
+    return ModelCaller(model, name, timeout=settings.llm_timeout, counter=counter, metrics=metrics)

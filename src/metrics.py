@@ -33,6 +33,10 @@ class Metrics:
             "Model tokens: prompt, cached (a part of prompt), completion",
             ["model", "kind"],
         )
+        self.models = Histogram(
+            "pomni_model_seconds", "How long calls of models took, by what they were for",
+            ["purpose"], buckets=BUCKETS, registry=self.registry,
+        )  # fmt: skip
         self.requests = counter(
             "pomni_telegram_requests_total",
             "Requests to Telegram, by method and result",

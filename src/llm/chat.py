@@ -23,6 +23,7 @@ from src.llm.model_usage import ModelUsage
 from src.llm.offline.model import OfflineChatModel
 from src.llm.reply import Reply, ending_of
 from src.llm.tokens import TokenCounter
+from src.metrics import Metrics
 from src.providers import PROVIDERS, find_provider
 
 Schema = TypeVar("Schema", bound=BaseModel)
@@ -96,16 +97,19 @@ class ModelCaller:
         *,
         timeout: float,
         counter: TokenCounter | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         """Call ``model``, known as ``name`` in ``model_usage``, within ``timeout`` seconds.
 
         The time-out bounds the wait for the first and for each next piece; a long answer that
-        keeps coming may take longer in all. ``counter`` learns from what the provider reports.
+        keeps coming may take longer in all. ``counter`` learns from what the provider reports,
+        ``metrics`` counts it.
         """
         self._model = model
         self.name = name
         self._timeout = timeout
         self._counter = counter
+        self._metrics = metrics
 
     def with_tools(self, tools: Sequence[Any], *, may_call: bool = True) -> ChatRunnable:
         """The model, told which tools it may call; with ``may_call`` off, that it may not now.
@@ -150,7 +154,10 @@ class ModelCaller:
         except Exception as error:
             raise model_error(error) from error
         milliseconds = round((time.perf_counter() - start) * 1000)
-        on_usage(usage_of(reply.usage, purpose, self.name, milliseconds))
+        spent = usage_of(reply.usage, purpose, self.name, milliseconds)
+        if self._metrics is not None:
+            spent.count(self._metrics)
+        on_usage(spent)
         if self._counter is not None and reply.usage is not None:
             tools = getattr(runnable, "kwargs", {}).get("tools", ())
             self._counter.learn(messages, tools, reply.usage["input_tokens"])

@@ -386,8 +386,6 @@ class AgentService:
         tools: tuple[str, ...] = (),
         stopped: bool = False,
     ) -> StoredAnswer:
-        for call in context.usage:
-            self._count(call)
         text, sources = cited_sources(text, context)
         text = text.strip() if is_visible(text) else ""
         if not text and not stopped:  # or it consisted of references to nothing
@@ -450,17 +448,7 @@ class AgentService:
 
     async def _save_usage(self, turn: Turn, usage: list[ModelUsage]) -> None:
         """Record the calls of a turn that failed; its error matters more than a failure here."""
-        for call in usage:
-            self._count(call)
         try:
             await self._client.run(self._repos.turns.add_usage, turn.conversation_id, tuple(usage))
         except StorageError as error:
             logger.warning("model usage not recorded", exc_info=error)
-
-    def _count(self, call: ModelUsage) -> None:
-        for kind, tokens in (
-            ("prompt", call.prompt_tokens),
-            ("cached", call.cached_tokens),
-            ("completion", call.completion_tokens),
-        ):
-            self._metrics.tokens.labels(call.model, kind).inc(tokens or 0)
