@@ -1,0 +1,504 @@
+"""Loopback batch APIs of OpenAI, Anthropic and Google, in their wire formats, with faults."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, ClassVar, Literal
+
+from aiohttp import web
+
+from tests.fakes import LoopbackServer
+
+Json = dict[str, Any]
+# What becomes of one request of a batch.
+Fault = Literal[
+    "ok", "missing", "twice", "foreign", "malformed", "text", "error", "expired", "empty"
+]
+# What a whole batch ends as.
+Ending = Literal["completed", "failed", "expired", "cancelled"]
+FOREIGN = "00000000-0000-4000-8000-000000000000"
+
+
+@dataclass
+class Batch:
+    """What the server keeps of a batch."""
+
+    id: str
+    requests: list[tuple[str, Json]]
+    created: datetime
+    label: str = ""
+    ending: Ending | None = None
+    files: list[str] = field(default_factory=list)
+    results: list[Json] = field(default_factory=list)
+
+
+class BatchServer(LoopbackServer):
+    """What the three have in common.
+
+    Attributes:
+        reply: What a model answers to the words of a request: the arguments of the call.
+        fault_of: What becomes of a request, by its words.
+        batches: By their ids, oldest first; deleted ones are gone.
+        submitted: How many batches were ever made.
+        failures: ``(method, part of the path, status, is_done)`` of calls that are to fail, each
+            once; ``is_done``: after it was done all the same.
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        super().__init__()
+        self.reply: Callable[[str], Json] = lambda _words: {"facts": []}
+        self.fault_of: Callable[[str], Fault] = lambda _words: "ok"
+        self.batches: dict[str, Batch] = {}
+        self.submitted = 0
+        self.failures: list[tuple[str, str, int, bool]] = []
+        self.calls: list[tuple[str, str]] = []
+        self._random = random.Random(seed)
+
+    def failure(self, what: str, timeout: float) -> str:
+        return f"no {what} within {timeout} s; batches: {list(self.batches)}"
+
+    def handler(self, function: Callable[[web.Request], Any]) -> Callable[[web.Request], Any]:
+        """Fail when the script says so."""
+
+        async def handle(request: web.Request) -> web.StreamResponse:
+            self.calls.append((request.method, request.path))
+            for failure in self.failures:
+                method, part, status, is_done = failure
+                if request.method == method and part in request.path:
+                    self.failures.remove(failure)
+                    if is_done:
+                        await function(request)
+                    return web.json_response(self.error(status), status=status)
+            response: web.StreamResponse = await function(request)
+            self.changes.notify()
+            return response
+
+        return handle
+
+    def error(self, status: int) -> Json:
+        """The body of an error."""
+        raise NotImplementedError
+
+    def words_of(self, payload: Json) -> str:
+        """What a request asks."""
+        raise NotImplementedError
+
+    def success(self, custom_id: str, reply: Json | str) -> Json:
+        """A result, in the wire format."""
+        raise NotImplementedError
+
+    def problem(self, custom_id: str, kind: str) -> Json:
+        """A failed result, in the wire format."""
+        raise NotImplementedError
+
+    def add(self, requests: list[tuple[str, Json]], label: str = "") -> Batch:
+        """Take a batch."""
+        self.submitted += 1
+        batch = Batch(self.new_id(), requests, datetime.now(UTC), label)
+        self.batches[batch.id] = batch
+        return batch
+
+    def new_id(self) -> str:
+        return f"batch_{self.submitted}"
+
+    def finish(self, batch: Batch | None = None, ending: Ending = "completed") -> None:
+        """End a batch (by default every one that runs), with the results that its faults leave."""
+        running = [entry for entry in self.batches.values() if entry.ending is None]
+        for entry in [batch] if batch else running:
+            done = entry.requests
+            if ending in ("expired", "cancelled"):
+                done = done[: len(done) // 2]
+            results = [] if ending == "failed" else list(self._results(done))
+            self._random.shuffle(results)
+            entry.results, entry.ending = results, ending
+            self.on_finished(entry)
+
+    def on_finished(self, batch: Batch) -> None:
+        """Where results go when they are not kept with the batch."""
+
+    def holds(self, text: str) -> bool:
+        """Whether anything that is left on the server holds a text."""
+        kept = [(batch.requests, batch.results) for batch in self.batches.values()]
+        return text in json.dumps(kept, ensure_ascii=False)
+
+    def _results(self, requests: list[tuple[str, Json]]) -> Iterator[Json]:
+        for custom_id, payload in requests:
+            words = self.words_of(payload)
+            fault = self.fault_of(words)
+            if fault == "missing":
+                continue
+            if fault in ("error", "expired"):
+                yield self.problem(custom_id, fault)
+                continue
+            garbled = {
+                "malformed": '{"facts": [{"text"',
+                "empty": "",
+                "text": f"Here: {json.dumps(self.reply(words))}",
+            }
+            reply = garbled[fault] if fault in garbled else self.reply(words)
+            yield self.success(custom_id, reply)
+            if fault == "twice":
+                yield self.success(custom_id, self.reply(words))
+            if fault == "foreign":
+                yield self.success(FOREIGN, self.reply(words))
+
+
+class OpenAIBatches(BatchServer):
+    """``/files`` and ``/batches``."""
+
+    def __init__(self, seed: int = 0) -> None:
+        super().__init__(seed)
+        self.files: dict[str, tuple[str, str]] = {}
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.post("/v1/files", self.handler(self._upload)),
+            web.get("/v1/files", self.handler(self._list_files)),
+            web.get("/v1/files/{id}/content", self.handler(self._content)),
+            web.delete("/v1/files/{id}", self.handler(self._delete)),
+            web.post("/v1/batches", self.handler(self._create)),
+            web.get("/v1/batches", self.handler(self._list)),
+            web.get("/v1/batches/{id}", self.handler(self._get)),
+            web.post("/v1/batches/{id}/cancel", self.handler(self._cancel)),
+            web.post("/v1/chat/completions", self.handler(self._complete)),
+        ]
+
+    def error(self, status: int) -> Json:
+        return {"error": {"message": f"status {status}", "type": "server_error", "code": None}}
+
+    def words_of(self, payload: Json) -> str:
+        return str(payload["body"]["messages"][-1]["content"])
+
+    def success(self, custom_id: str, reply: Json | str) -> Json:
+        message: Json = {"role": "assistant", "content": reply}
+        if isinstance(reply, dict):
+            call = {"name": "ExtractedFacts", "arguments": json.dumps(reply, ensure_ascii=False)}
+            message = {"role": "assistant", "content": None, "tool_calls": [
+                {"id": "call_1", "type": "function", "function": call}]}  # fmt: skip
+        body = {
+            "id": "chatcmpl-1", "object": "chat.completion", "model": "gpt-4o-mini-2024-07-18",
+            "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
+            "usage": {"prompt_tokens": 900, "completion_tokens": 40, "total_tokens": 940,
+                      "prompt_tokens_details": {"cached_tokens": 128}},
+        }  # fmt: skip
+        response = {"status_code": 200, "request_id": "r", "body": body}
+        return {"id": "batch_req_1", "custom_id": custom_id, "response": response, "error": None}
+
+    def problem(self, custom_id: str, kind: str) -> Json:
+        if kind == "expired":
+            error = {"code": "batch_expired", "message": "expired"}
+            return {"id": "r", "custom_id": custom_id, "response": None, "error": error}
+        body = {"error": {"message": "no", "code": "server_error"}}
+        response = {"status_code": 500, "request_id": "r", "body": body}
+        return {"id": "r", "custom_id": custom_id, "response": response, "error": None}
+
+    def on_finished(self, batch: Batch) -> None:
+        good = [
+            entry for entry in batch.results if (entry["response"] or {}).get("status_code") == 200
+        ]
+        bad = [entry for entry in batch.results if entry not in good]
+        for kind, entries in (("output", good), ("error", bad)):
+            if entries:
+                name = f"file-{kind}-{batch.id}"
+                lines = [json.dumps(entry, ensure_ascii=False) for entry in entries]
+                if batch.ending != "completed":
+                    lines.append('{"custom_id": "torn')
+                self.files[name] = (f"{kind}.jsonl", "\n".join(lines))
+        batch.results, batch.requests = [], []
+
+    def holds(self, text: str) -> bool:
+        return super().holds(text) or any(
+            text in content for _name, content in self.files.values()
+        )
+
+    def _body(self, batch: Batch) -> Json:
+        def file(kind: str) -> str | None:
+            name = f"file-{kind}-{batch.id}"
+            return name if name in self.files else None
+
+        return {
+            "id": batch.id, "object": "batch", "endpoint": "/v1/chat/completions",
+            "input_file_id": batch.files[0], "completion_window": "24h",
+            "status": batch.ending or "in_progress", "created_at": int(batch.created.timestamp()),
+            "metadata": json.loads(batch.label or "{}"),
+            "output_file_id": file("output"), "error_file_id": file("error"),
+        }  # fmt: skip
+
+    async def _upload(self, request: web.Request) -> web.Response:
+        form = await request.post()
+        upload = form["file"]
+        assert form["purpose"] == "batch" and isinstance(upload, web.FileField)
+        name = f"file-{len(self.files) + self.submitted}-{self._random.random()}"
+        self.files[name] = (upload.filename, upload.file.read().decode())
+        return web.json_response(self._file(name))
+
+    def _file(self, name: str) -> Json:
+        filename, content = self.files[name]
+        return {"id": name, "object": "file", "bytes": len(content), "created_at": 1,
+                "filename": filename, "purpose": "batch", "status": "processed"}  # fmt: skip
+
+    async def _list_files(self, _request: web.Request) -> web.Response:
+        return web.json_response(
+            {
+                "object": "list",
+                "has_more": False,
+                "data": [self._file(name) for name in self.files],
+            }
+        )
+
+    async def _content(self, request: web.Request) -> web.Response:
+        name = request.match_info["id"]
+        if name not in self.files:
+            return web.json_response(self.error(404), status=404)
+        return web.Response(text=self.files[name][1], content_type="application/octet-stream")
+
+    async def _delete(self, request: web.Request) -> web.Response:
+        name = request.match_info["id"]
+        if self.files.pop(name, None) is None:
+            return web.json_response(self.error(404), status=404)
+        return web.json_response({"id": name, "object": "file", "deleted": True})
+
+    async def _create(self, request: web.Request) -> web.Response:
+        body = await request.json()
+        assert body["completion_window"] == "24h" and body["endpoint"] == "/v1/chat/completions"
+        _name, content = self.files[body["input_file_id"]]
+        entries = [json.loads(line) for line in content.split("\n")]
+        assert all(entry["method"] == "POST" for entry in entries)
+        batch = self.add([(entry["custom_id"], entry) for entry in entries])
+        batch.label, batch.files = json.dumps(body.get("metadata") or {}), [body["input_file_id"]]
+        return web.json_response(self._body(batch))
+
+    async def _list(self, _request: web.Request) -> web.Response:
+        newest = [self._body(batch) for batch in reversed(self.batches.values())]
+        return web.json_response({"object": "list", "has_more": False, "data": newest})
+
+    async def _get(self, request: web.Request) -> web.Response:
+        batch = self.batches.get(request.match_info["id"])
+        if batch is None:
+            return web.json_response(self.error(404), status=404)
+        return web.json_response(self._body(batch))
+
+    async def _cancel(self, request: web.Request) -> web.Response:
+        batch = self.batches.get(request.match_info["id"])
+        if batch is None or batch.ending:
+            return web.json_response(self.error(404 if batch is None else 409), status=409)
+        self.finish(batch, "cancelled")
+        return web.json_response(self._body(batch))
+
+    async def _complete(self, _request: web.Request) -> web.Response:
+        return web.json_response(self.success("x", "hello")["response"]["body"])
+
+
+class AnthropicBatches(BatchServer):
+    """``/v1/messages/batches``."""
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def new_id(self) -> str:
+        return f"msgbatch_{self.submitted}"
+
+    def routes(self) -> list[web.RouteDef]:
+        base = "/v1/messages/batches"
+        return [
+            web.post(base, self.handler(self._create)),
+            web.get(base, self.handler(self._list)),
+            web.get(base + "/{id}", self.handler(self._get)),
+            web.get(base + "/{id}/results", self.handler(self._get_results)),
+            web.post(base + "/{id}/cancel", self.handler(self._cancel)),
+            web.delete(base + "/{id}", self.handler(self._delete)),
+            web.post("/v1/messages", self.handler(self._complete)),
+        ]
+
+    def error(self, status: int) -> Json:
+        return {"type": "error", "error": {"type": "api_error", "message": f"status {status}"}}
+
+    def words_of(self, payload: Json) -> str:
+        return str(payload["messages"][-1]["content"])
+
+    def success(self, custom_id: str, reply: Json | str) -> Json:
+        block: Json = {"type": "text", "text": reply}
+        if isinstance(reply, dict):
+            block = {"type": "tool_use", "id": "toolu_1", "name": "ExtractedFacts", "input": reply}
+        message = {
+            "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-haiku-4-5",
+            "content": [block], "stop_reason": "tool_use", "stop_sequence": None,
+            "usage": {"input_tokens": 700, "cache_read_input_tokens": 200,
+                      "cache_creation_input_tokens": 0, "output_tokens": 40},
+        }  # fmt: skip
+        return {"custom_id": custom_id, "result": {"type": "succeeded", "message": message}}
+
+    def problem(self, custom_id: str, kind: str) -> Json:
+        if kind == "expired":
+            return {"custom_id": custom_id, "result": {"type": "expired"}}
+        error = {"type": "error", "error": {"type": "overloaded_error", "message": "no"}}
+        return {"custom_id": custom_id, "result": {"type": "errored", "error": error}}
+
+    def _body(self, batch: Batch) -> Json:
+        moment = batch.created.isoformat().replace("+00:00", "Z")
+        has_results = bool(batch.ending and batch.ending != "failed")
+        return {
+            "id": batch.id, "type": "message_batch",
+            "processing_status": "ended" if batch.ending else "in_progress",
+            "request_counts": {"processing": 0, "succeeded": 0, "errored": 0, "canceled": 0,
+                               "expired": 0},
+            "created_at": moment, "expires_at": moment, "ended_at": None, "archived_at": None,
+            "cancel_initiated_at": None,
+            "results_url": f"{self.url}/v1/messages/batches/{batch.id}/results"
+            if has_results else None,
+        }  # fmt: skip
+
+    async def _create(self, request: web.Request) -> web.Response:
+        entries = (await request.json())["requests"]
+        assert all(re.fullmatch(r"[\w-]{1,64}", entry["custom_id"]) for entry in entries)
+        batch = self.add([(entry["custom_id"], entry["params"]) for entry in entries])
+        return web.json_response(self._body(batch))
+
+    async def _list(self, _request: web.Request) -> web.Response:
+        newest = [self._body(batch) for batch in reversed(self.batches.values())]
+        return web.json_response(
+            {"data": newest, "has_more": False, "first_id": None, "last_id": None}
+        )
+
+    async def _get(self, request: web.Request) -> web.Response:
+        batch = self.batches.get(request.match_info["id"])
+        if batch is None:
+            return web.json_response(self.error(404), status=404)
+        return web.json_response(self._body(batch))
+
+    async def _get_results(self, request: web.Request) -> web.Response:
+        batch = self.batches.get(request.match_info["id"])
+        if batch is None or not batch.ending:
+            return web.json_response(self.error(404), status=404)
+        lines = [json.dumps(entry, ensure_ascii=False) for entry in batch.results]
+        return web.Response(text="\n".join(lines), content_type="application/x-jsonl")
+
+    async def _cancel(self, request: web.Request) -> web.Response:
+        batch = self.batches.get(request.match_info["id"])
+        if batch is None or batch.ending:
+            return web.json_response(self.error(400), status=400)
+        self.finish(batch, "cancelled")
+        return web.json_response(self._body(batch))
+
+    async def _delete(self, request: web.Request) -> web.Response:
+        batch = self.batches.get(request.match_info["id"])
+        if batch is None or not batch.ending:
+            status = 404 if batch is None else 400
+            return web.json_response(self.error(status), status=status)
+        del self.batches[batch.id]
+        return web.json_response({"id": batch.id, "type": "message_batch_deleted"})
+
+    async def _complete(self, _request: web.Request) -> web.Response:
+        return web.json_response(self.success("x", "hello")["result"]["message"])
+
+
+class GoogleBatches(BatchServer):
+    """``:batchGenerateContent`` and ``/v1beta/batches``."""
+
+    ENDINGS: ClassVar = {"completed": "SUCCEEDED", "failed": "FAILED", "expired": "EXPIRED",
+               "cancelled": "CANCELLED"}  # fmt: skip
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def new_id(self) -> str:
+        return f"batches/b{self.submitted}"
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.post(
+                "/v1beta/models/{model:[^:]+}:batchGenerateContent", self.handler(self._create)
+            ),
+            web.post("/v1beta/models/{model:[^:]+}:generateContent", self.handler(self._complete)),
+            web.get("/v1beta/batches", self.handler(self._list)),
+            web.get("/v1beta/batches/{id}", self.handler(self._get)),
+            web.post("/v1beta/batches/{id}:cancel", self.handler(self._cancel)),
+            web.delete("/v1beta/batches/{id}", self.handler(self._delete)),
+        ]
+
+    def error(self, status: int) -> Json:
+        return {"error": {"code": status, "message": f"status {status}", "status": "UNAVAILABLE"}}
+
+    def words_of(self, payload: Json) -> str:
+        return str(payload["contents"][-1]["parts"][0]["text"])
+
+    def success(self, custom_id: str, reply: Json | str) -> Json:
+        part: Json = {"text": reply}
+        if isinstance(reply, dict):
+            part = {"functionCall": {"name": "ExtractedFacts", "args": reply}}
+        content = {"role": "model", "parts": [part]}
+        response = {
+            "candidates": [{"content": content, "finishReason": "STOP", "index": 0}],
+            "usageMetadata": {"promptTokenCount": 900, "cachedContentTokenCount": 0,
+                              "candidatesTokenCount": 40},
+        }  # fmt: skip
+        return {"metadata": {"custom_id": custom_id}, "response": response}
+
+    def problem(self, custom_id: str, kind: str) -> Json:
+        error = {"code": 4 if kind == "expired" else 13, "message": "no"}
+        return {"metadata": {"custom_id": custom_id}, "error": error}
+
+    def _body(self, batch: Batch) -> Json:
+        moment = batch.created.isoformat().replace("+00:00", "Z")
+        state = self.ENDINGS[batch.ending] if batch.ending else "RUNNING"
+        metadata: Json = {
+            "@type": "type.googleapis.com/google.ai.GenerateContentBatch",
+            "model": "models/gemini-2.5-flash", "displayName": batch.label, "name": batch.id,
+            "createTime": moment, "state": f"BATCH_STATE_{state}",
+        }  # fmt: skip
+        if batch.results:
+            metadata["output"] = {"inlinedResponses": {"inlinedResponses": batch.results}}
+        return {"name": batch.id, "metadata": metadata}
+
+    async def _create(self, request: web.Request) -> web.Response:
+        body = (await request.json())["batch"]
+        entries = body["inputConfig"]["requests"]["requests"]
+        requests = [(entry["metadata"]["custom_id"], entry["request"]) for entry in entries]
+        batch = self.add(requests, body.get("displayName", ""))
+        return web.json_response(self._body(batch))
+
+    async def _list(self, _request: web.Request) -> web.Response:
+        newest = [self._body(batch) for batch in reversed(self.batches.values())]
+        return web.json_response({"operations": newest})
+
+    def _find(self, request: web.Request) -> Batch | None:
+        return self.batches.get(f"batches/{request.match_info['id']}")
+
+    async def _get(self, request: web.Request) -> web.Response:
+        batch = self._find(request)
+        if batch is None:
+            return web.json_response(self.error(404), status=404)
+        return web.json_response(self._body(batch))
+
+    async def _cancel(self, request: web.Request) -> web.Response:
+        batch = self._find(request)
+        if batch is None or batch.ending:
+            return web.json_response(self.error(400), status=400)
+        self.finish(batch, "cancelled")
+        return web.json_response({})
+
+    async def _delete(self, request: web.Request) -> web.Response:
+        batch = self._find(request)
+        if batch is None:
+            return web.json_response(self.error(404), status=404)
+        del self.batches[batch.id]
+        return web.json_response({})
+
+    async def _complete(self, _request: web.Request) -> web.Response:
+        return web.json_response(self.success("x", "hello")["response"])
+
+
+SERVERS: dict[str, type[BatchServer]] = {
+    "openai": OpenAIBatches, "anthropic": AnthropicBatches, "google": GoogleBatches,
+}  # fmt: skip
