@@ -33,6 +33,7 @@ from src.memory.writer import MemoryWriter, fact_terms
 from src.metrics import Metrics
 from src.providers import find_provider
 from src.services.agent_service import AgentService
+from src.services.batch_extraction_service import BatchExtractionService
 from src.services.command_service import CommandService
 from src.services.compaction_service import CompactionService
 from src.services.daily_ceilings import DailyCeilings
@@ -74,6 +75,7 @@ class MemoryCore:
     Attributes:
         memories: What graph, tools and commands call.
         digest: What the background does after a turn.
+        batches: What it lets a provider do for many users together.
         summary_llm: The model that summarises.
         retriever: Searches, under ``memories``.
         index: What the index holds.
@@ -85,6 +87,7 @@ class MemoryCore:
 
     memories: Memories
     digest: DigestService
+    batches: BatchExtractionService
     summary_llm: ModelCaller
     retriever: Retriever
     index: SearchIndexRepository
@@ -107,6 +110,7 @@ class MemoryCore:
     async def close(self) -> None:
         """Close the connections to the embedder and the reranker."""
         await self.space.close()
+        await self.batches.close()
         await self.retriever.close()
 
 
@@ -307,6 +311,7 @@ def build_memory(
     return MemoryCore(
         memories=memories,
         digest=DigestService(repositories, index, indexer, compaction, extraction),
+        batches=BatchExtractionService(repositories, extraction, ceilings, metrics, settings),
         summary_llm=summary_llm,
         retriever=retriever,
         index=index,

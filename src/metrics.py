@@ -54,6 +54,12 @@ class Metrics:
             "Messages that were not answered since a ceiling of the day was reached",
             ["ceiling"],
         )
+        self.batch_requests = counter(
+            "pomni_batch_requests_total",
+            "Windows that a batch API was to read for facts, by what became of them",
+            ["provider", "outcome"],
+        )
+        self.batches = gauge("pomni_batches_open", "Batches that are not over yet")
         self.last_poll = gauge(
             "pomni_last_receive_timestamp_seconds",
             "When Telegram last answered getUpdates or called the webhook",

@@ -35,6 +35,7 @@ ROWS_OF_OWNER = {
         " WHERE chat_id = %(owner)s AND thread_id = %(thread)s)"
         f" OR {_CONVERSATIONS}"
     ),
+    "batch_requests": _CONVERSATIONS,
     "model_usage": "telegram_user_id = %(owner)s",
     "daily_messages": "telegram_user_id = %(owner)s",
     "user_settings": "telegram_user_id = %(owner)s",
@@ -50,6 +51,7 @@ NOBODYS = frozenset(
         "global_settings",
         "global_settings_changes",
         "chat_moves",
+        "batch_jobs",
     }
 )
 
@@ -58,6 +60,20 @@ DEATH = """
 INSERT INTO job_deaths (work, task, queue, update_id)
 SELECT 'job of update ' || max(id), 'handle_update', 'turns', max(id)
 FROM telegram_updates WHERE chat_id = %s AND thread_id = %s HAVING max(id) IS NOT NULL
+"""
+
+BATCH = """
+WITH job AS (
+    INSERT INTO batch_jobs (provider, model, requests) VALUES ('openai', 'm', 1) RETURNING id
+)
+INSERT INTO batch_requests (id, job_id, conversation_id, first_position, last_position)
+SELECT gen_random_uuid(), job.id, c.id, 1, 2 FROM job, conversations c
+WHERE c.telegram_user_id = %s AND c.thread_id = %s RETURNING id
+"""
+
+DAY = """
+INSERT INTO daily_messages (day, telegram_user_id, messages) VALUES (current_date, %s, 1)
+ON CONFLICT DO NOTHING RETURNING day
 """
 
 FAILURE = """
@@ -89,6 +105,12 @@ WHERE table_schema NOT IN ('pg_catalog', 'information_schema') AND table_type = 
 def count_death(dsn: str, owner: Owner) -> None:
     """A process died over the owner's newest update."""
     query(dsn, DEATH, owner.telegram_user_id, owner.thread_id)
+
+
+def send_batch(dsn: str, owner: Owner) -> None:
+    """A batch waits for what the owner said; he wrote once today."""
+    query(dsn, BATCH, owner.telegram_user_id, owner.thread_id)
+    query(dsn, DAY, owner.telegram_user_id)
 
 
 def fail_embedding(dsn: str, owner: Owner) -> None:

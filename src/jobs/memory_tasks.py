@@ -14,6 +14,7 @@ from procrastinate.exceptions import AlreadyEnqueued
 from src.errors import PostponedError, TransientError
 from src.jobs.retry import BackOff, pause
 from src.memory.indexer import OnStep
+from src.services.batch_extraction_service import BatchExtractionService
 from src.services.digest_service import DigestService
 from src.storage.memory_job_repo import INDEX_MESSAGES
 from src.storage.queue_names import DIGEST_QUEUE, MEMORY_QUEUE
@@ -23,15 +24,17 @@ logger = logging.getLogger(__name__)
 EMBED_DOCUMENTS = "embed_documents"
 DIGEST_CONVERSATION = "digest_conversation"
 ON_STEP = "on_step"  # of a worker's additional context: an ``OnStep``
+KEEP_DAYS = 90  # of batches that are over
 MAX_WAITS = 12  # times five seconds that a conversation waits for a flood to end
 
 
 class MemoryTasks:
     """Works off what turns leave behind, of all users together."""
 
-    def __init__(self, memory: DigestService) -> None:
-        """Do the work with ``memory``."""
+    def __init__(self, memory: DigestService, batches: BatchExtractionService) -> None:
+        """Do the work with ``memory``; read in ``batches`` where the operator wants it."""
         self._memory = memory
+        self._batches = batches
 
     def register(self, app: App) -> None:
         """Tell the queue about the tasks and their times, under the names of the stored jobs."""
@@ -41,11 +44,14 @@ class MemoryTasks:
             (DIGEST_CONVERSATION, DIGEST_QUEUE, self.digest_conversation),
         ):
             app.task(name=name, queue=queue, pass_context=True, retry=BackOff())(work)
-        for name, cron, periodic in (
-            ("remember_missed", "* * * * *", self.remember_missed),
-            ("delete_unused_vectors", "43 * * * *", self.delete_unused_vectors),
+        for name, cron, queue, periodic in (
+            ("remember_missed", "* * * * *", MEMORY_QUEUE, self.remember_missed),
+            ("read_batches", "* * * * *", DIGEST_QUEUE, self.read_batches),
+            ("delete_unused_vectors", "43 * * * *", MEMORY_QUEUE, self.delete_unused_vectors),
         ):
-            task = app.task(name=name, queue=MEMORY_QUEUE, queueing_lock=name, pass_context=True)
+            task = app.task(
+                name=name, queue=queue, lock=name, queueing_lock=name, pass_context=True
+            )
             app.periodic(cron=cron)(task(periodic))
 
     async def index_messages(self, context: JobContext, attempts: int = 0) -> None:
@@ -81,6 +87,13 @@ class MemoryTasks:
         await _defer(context.app, INDEX_MESSAGES)
         for conversation_id in await self._memory.list_silent():
             await _defer_digest(context.app, conversation_id)
+
+    async def read_batches(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
+        """Every minute: take open batches further, and begin one when it is time."""
+        await self._batches.poll()
+        if sent := await self._batches.gather():
+            logger.info("sent a batch", extra={"windows": sent})
+        await self._batches.delete_old(days=KEEP_DAYS)
 
     async def delete_unused_vectors(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, TypeVar, cast
 
@@ -208,13 +208,7 @@ class ModelCaller:
             runnable, messages, purpose=purpose, on_text=lambda _text: None, on_usage=on_usage
         )
         call = _call_of(message, schema.__name__)
-        try:
-            if call is not None:
-                return schema.model_validate(call["args"])
-            text = str(message.text)
-            return schema.model_validate_json(text[text.find("{") : text.rfind("}") + 1])
-        except ValidationError as error:
-            raise ModelError(f"the reply is no {schema.__name__}") from error
+        return read_form(call["args"] if call is not None else str(message.text), schema)
 
     async def text(
         self,
@@ -236,6 +230,20 @@ class ModelCaller:
         if not text and ending_of(message) == "filter":
             raise ModelError("the provider's filter left nothing of the reply")
         return text
+
+
+def read_form(reply: Mapping[str, Any] | str, schema: type[Schema]) -> Schema:
+    """A filled-in form: the arguments of a call, or a text that holds them as JSON.
+
+    Raises:
+        ModelError: It is no such form.
+    """
+    try:
+        if not isinstance(reply, str):
+            return schema.model_validate(reply)
+        return schema.model_validate_json(reply[reply.find("{") : reply.rfind("}") + 1])
+    except ValidationError as error:
+        raise ModelError(f"the reply is no {schema.__name__}") from error
 
 
 def usage_of(

@@ -10,7 +10,7 @@ from src.errors import AppError, ModelError, ModelUnavailableError, PostponedErr
 from src.memory.indexer import Indexer, OnStep
 from src.memory.window import window_start
 from src.services.compaction_service import MAX_FOLDS, NEXT_TURN, CompactionService
-from src.services.extraction_service import MAX_WINDOWS, ExtractionService
+from src.services.extraction_service import MAX_BATCH_TRIES, MAX_WINDOWS, ExtractionService
 from src.storage.global_settings_repo import GlobalSettings
 from src.storage.purge_repo import PurgeRepository
 from src.storage.repositories import Repositories
@@ -34,6 +34,7 @@ class DigestService:
         self._client = repositories.client
         self._settings = repositories.settings
         self._extraction_repo = repositories.extraction
+        self._batches = repositories.batches
         self._index = index
         self._indexer = indexer
         self._compaction = compaction
@@ -159,6 +160,8 @@ class DigestService:
         settings = await self._client.run(self._settings.get)
         if not settings.memory_extraction_enabled:
             return []
+        if settings.memory_extraction_provider != "immediate":
+            return await self._client.run(self._batches.list_given_up, MAX_BATCH_TRIES)
         return await self._client.run(
             self._extraction_repo.list_silent, settings.memory_extraction_silence_minutes
         )

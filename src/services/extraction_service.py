@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from uuid import UUID
+
+from langchain_core.messages import BaseMessage
 
 from src.errors import StorageRejectedError
 from src.facts.fact import Fact
@@ -22,6 +25,7 @@ from src.services.daily_ceilings import DailyCeilings
 from src.services.portions import fitting, portion_size
 from src.storage.conversation_repo import PastMessage
 from src.storage.extraction_repo import ExtractionState
+from src.storage.global_settings_repo import GlobalSettings
 from src.storage.owner import Owner
 from src.storage.repositories import Repositories
 from src.time_zones import local_time
@@ -35,7 +39,32 @@ FAR_BEHIND = 60  # messages; three windows
 MAX_WINDOW = 200  # messages of one window when it is far behind
 MAX_KNOWN = 60  # facts that the model is shown so that it repeats none
 NEIGHBOURS = 5  # more of them, near to each message, when there are more
+MAX_BATCH_TRIES = 3  # of a window; then it is read at once, outside a batch
 MAX_TEXT = 2000  # characters of one message that the model reads
+
+
+@dataclass(frozen=True)
+class Window:
+    """Messages that are read for facts together.
+
+    Attributes:
+        conversation_id: Where they stand, or stood before /new.
+        state: Whose they are.
+        first: The position that it begins with.
+        last: The position up to which the conversation has been read then.
+        messages: The messages, oldest first.
+    """
+
+    conversation_id: UUID
+    state: ExtractionState
+    first: int
+    last: int
+    messages: Sequence[PastMessage]
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the user says something himself in it."""
+        return any(message.role == "user" and message.voice.is_own for message in self.messages)
 
 
 class ExtractionService:
@@ -83,33 +112,119 @@ class ExtractionService:
             is_closed = unread >= settings.memory_extraction_window
             if not is_closed and (unread < 1 or state.silent_seconds < silence):
                 return done
-            await self._read_window(conversation_id, state, settings.memory_extraction_window)
+            if await self._is_left_to_batch(conversation_id, state, settings):
+                return done
+            usual = settings.memory_extraction_window
+            size = portion_size(unread, usual, far=FAR_BEHIND, most=MAX_WINDOW)
+            await self._read_window(await self._load(conversation_id, state, size, usual))
         return MAX_WINDOWS
 
-    async def _read_window(
-        self, conversation_id: UUID, state: ExtractionState, usual: int
+    async def find_window(self, conversation_id: UUID) -> Window | None:
+        """What a batch is to read of a conversation, as much as one request may; None: nothing.
+
+        Raises:
+            StorageError: The database is away.
+        """
+        settings = await self._memories.settings()
+        state = await self._client.run(self._repos.extraction.find_state, conversation_id)
+        if state is None or state.last_position <= state.extracted_position:
+            return None
+        size = min(state.last_position - state.extracted_position, MAX_WINDOW)
+        return await self._load(conversation_id, state, size, settings.memory_extraction_window)
+
+    async def find_window_again(
+        self, conversation_id: UUID, first: int, last: int
+    ) -> Window | None:
+        """A window that was gathered before, as it is now; None when its conversation is gone.
+
+        Raises:
+            StorageError: The database is away.
+        """
+        state = await self._client.run(self._repos.extraction.find_state, conversation_id)
+        if state is None:
+            return None
+        messages = await self._client.run(
+            self._repos.conversations.list_messages, conversation_id, first, last
+        )
+        return Window(conversation_id, state, first, last, messages)
+
+    async def build_prompt(self, window: Window) -> tuple[list[BaseMessage], dict[int, str]]:
+        """What a model is asked about a window, and the known facts in it, by their ids.
+
+        Raises:
+            StorageError: The database is away.
+        """
+        zone = window.state.time_zone or self._time_zone
+        known = await self._known_facts(window.state.owner, window.messages, zone)
+        records = [_record(message, zone) for message in window.messages]
+        return extraction_messages(records, known), known
+
+    async def store_facts(
+        self, window: Window, extracted: ExtractedFacts, known: Collection[int]
     ) -> None:
+        """Remember what a model has read in a window; doing it again changes nothing.
+
+        Args:
+            window: As it is now: what was forgotten meanwhile is not in it.
+            extracted: The model's reply.
+            known: Facts that it was shown, and so may replace.
+
+        Raises:
+            StorageError: The database is away.
+        """
+        zone = window.state.time_zone or self._time_zone
+        # What the user did not type himself is context.
+        said = {f"msg-{m.id}": m for m in window.messages if m.role == "user" and m.voice.is_own}
+        most = max(MAX_FACTS, MAX_FACTS_A_MESSAGE * len(window.messages))
+        await self._store(window.state.owner, extracted.facts[:most], said, known, zone)
+
+    async def advance(self, window: Window) -> None:
+        """A window was read, or has nothing to read.
+
+        Raises:
+            StorageError: The database is away.
+        """
+        await self._client.run(
+            self._repos.extraction.advance,
+            window.conversation_id,
+            first=window.first,
+            last=window.last,
+        )
+
+    async def _load(
+        self, conversation_id: UUID, state: ExtractionState, size: int, least: int
+    ) -> Window:
+        """The next ``size`` messages, or as many of them as one call may read."""
         first = state.extracted_position + 1
-        unread = state.last_position - state.extracted_position
-        size = portion_size(unread, usual, far=FAR_BEHIND, most=MAX_WINDOW)
         last = min(state.last_position, first + size - 1)
         found = await self._client.run(
             self._repos.conversations.list_messages, conversation_id, first, last
         )
-        messages = fitting(found, least=usual, longest=MAX_TEXT)
+        messages = fitting(found, least=least, longest=MAX_TEXT)
         if len(messages) < len(found):
             last = messages[-1].position
-        if any(message.role == "user" and message.voice.is_own for message in messages):
+        return Window(conversation_id, state, first, last, messages)
 
-            def reread() -> list[PastMessage]:
-                return self._repos.conversations.list_messages(
-                    conversation_id, messages[0].position, messages[-1].position
-                )
-
-            await self._remember(conversation_id, state, messages, reread)
-        await self._client.run(
-            self._repos.extraction.advance, conversation_id, first=first, last=last
+    async def _is_left_to_batch(
+        self, conversation_id: UUID, state: ExtractionState, settings: GlobalSettings
+    ) -> bool:
+        """Whether a batch reads this window: it has it already, or will, unless it failed to."""
+        failures, is_waiting = await self._client.run(
+            self._repos.batches.count_tries, conversation_id, state.extracted_position + 1
         )
+        is_batched = settings.memory_extraction_provider != "immediate"
+        return is_waiting or (is_batched and failures < MAX_BATCH_TRIES)
+
+    async def _read_window(self, window: Window) -> None:
+        if window.is_told:
+            read_again = partial(
+                self._repos.conversations.list_messages,
+                window.conversation_id,
+                window.messages[0].position,
+                window.messages[-1].position,
+            )
+            await self._remember(window, read_again)
+        await self.advance(window)
 
     async def read_parting(self, conversation_id: UUID) -> int:
         """Read what the owner's last /new deleted unread; it is gone for good afterwards.
@@ -136,45 +251,36 @@ class ExtractionService:
                 return done
             messages = fitting(found, least=1, longest=MAX_TEXT)
             if settings.memory_extraction_enabled:
-                await self._remember(conversation_id, state, messages, list_parting)
+                window = Window(conversation_id, state, 0, 0, messages)
+                await self._remember(window, list_parting)
             ids = [message.id for message in messages]
             await self._client.run(self._repos.extraction.delete_parting, state.owner, ids)
         return MAX_WINDOWS
 
-    async def _remember(
-        self,
-        conversation_id: UUID,
-        state: ExtractionState,
-        messages: Sequence[PastMessage],
-        reread: Callable[[], list[PastMessage]],
-    ) -> None:
+    async def _remember(self, window: Window, reread: Callable[[], list[PastMessage]]) -> None:
         """Read one window; pass over one that the model does not take, now and always."""
-        zone = state.time_zone or self._time_zone
         known: dict[int, str] = {}
 
         async def question(on_usage: Callable[[ModelUsage], None]) -> ExtractedFacts:
-            known.update(await self._known_facts(state.owner, messages, zone))
-            prompt = extraction_messages([_record(message, zone) for message in messages], known)
+            prompt, shown = await self.build_prompt(window)
+            known.update(shown)
             return await self._caller.structured(
                 prompt, ExtractedFacts, purpose="extract", on_usage=on_usage
             )
 
-        window = messages[0].position, messages[-1].position
-        extracted = await self._model.ask(conversation_id, window, question)
+        positions = window.messages[0].position, window.messages[-1].position
+        extracted = await self._model.ask(window.conversation_id, positions, question)
         if extracted is None:
             return
-        left = await self._client.run(reread)
-        # None forgotten meanwhile; what the user did not type himself is context.
-        said = {f"msg-{m.id}": m for m in left if m.role == "user" and m.voice.is_own}
-        most = max(MAX_FACTS, MAX_FACTS_A_MESSAGE * len(messages))
-        await self._store(state.owner, extracted.facts[:most], said, known, zone)
+        left = await self._client.run(reread)  # without what was forgotten meanwhile
+        await self.store_facts(replace(window, messages=left), extracted, known.keys())
 
     async def _store(
         self,
         owner: Owner,
         facts: Sequence[Fact],
         said: Mapping[str, PastMessage],
-        known: Mapping[int, str],
+        known: Collection[int],
         zone: str,
     ) -> None:
         """Remember what has a source; what quotes nobody, or the assistant, is no fact."""
@@ -190,7 +296,7 @@ class ExtractionService:
                     fact,
                     Said(source.id, source.text, moment),
                     origin="extraction",
-                    contradicts=fact.replaced_ids() & known.keys(),
+                    contradicts=fact.replaced_ids() & set(known),
                 )
             except StorageRejectedError as error:  # as it would be the next time
                 logger.warning("an extracted fact could not be stored", exc_info=error)

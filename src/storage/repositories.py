@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from src.storage.batch_repo import BatchRepository
 from src.storage.conversation_repo import ConversationRepository
 from src.storage.erasure_repo import ErasureRepository
 from src.storage.extraction_repo import ExtractionRepository
@@ -26,6 +27,7 @@ class Repositories:
     extraction: ExtractionRepository
     erasure: ErasureRepository
     settings: GlobalSettingsRepository
+    batches: BatchRepository
 
     @classmethod
     def on(cls, client: PgClient) -> Repositories:
@@ -39,4 +41,5 @@ class Repositories:
             ExtractionRepository(client),
             ErasureRepository(client),
             GlobalSettingsRepository(client),
+            BatchRepository(client),
         )

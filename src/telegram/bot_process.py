@@ -152,7 +152,7 @@ def _register_tasks(core: Core, bot: Bot, identity: BotIdentity, queue: App) -> 
     dead_jobs = DeadJobs(core.client, core.deaths, core.put_aside, core.metrics)
     _build_tasks(core, bot, identity).register(queue)
     Housekeeping(core.client, core.updates, dead_jobs).register(queue)
-    MemoryTasks(core.memory.digest).register(queue)
+    MemoryTasks(core.memory.digest, core.memory.batches).register(queue)
     return dead_jobs
 
 

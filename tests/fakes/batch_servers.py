@@ -17,7 +17,16 @@ from tests.fakes import LoopbackServer
 Json = dict[str, Any]
 # What becomes of one request of a batch.
 Fault = Literal[
-    "ok", "missing", "twice", "foreign", "malformed", "text", "error", "expired", "empty"
+    "ok",
+    "missing",
+    "twice",
+    "foreign",
+    "malformed",
+    "text",
+    "error",
+    "expired",
+    "empty",
+    "swapped",
 ]
 # What a whole batch ends as.
 Ending = Literal["completed", "failed", "expired", "cancelled"]
@@ -135,6 +144,8 @@ class BatchServer(LoopbackServer):
             if fault in ("error", "expired"):
                 yield self.problem(custom_id, fault)
                 continue
+            if fault == "swapped":  # the answer to another request
+                words = self.words_of(requests[0][1])
             garbled = {
                 "malformed": '{"facts": [{"text"',
                 "empty": "",

@@ -23,7 +23,7 @@ from src.storage.update_repo import NewUpdate, UpdateKind
 from tests.fakes.openai_server import Reply
 from tests.integration.person import FAKE_EMBEDDINGS, NOON, Rig
 from tests.integration.polling import eventually
-from tests.tables import ROWS_OF_OWNER, columns_that_hold, count_death, dump, rows_of
+from tests.tables import ROWS_OF_OWNER, columns_that_hold, count_death, dump, rows_of, send_batch
 
 pytestmark = pytest.mark.core(embedding_model=FAKE_EMBEDDINGS)
 
@@ -132,6 +132,7 @@ async def live(rig: Rig, user: int, word: str) -> None:
     )  # fmt: skip
     await digest(rig, owner)
     count_death(rig.core.dsn, owner)
+    send_batch(rig.core.dsn, owner)
     await write(rig, user, f"{word} и прощай", f"пока, {word}")
     left = rig.client.execute(KEEP_UNREAD, {**owner.columns(), "limit": 10})
     assert left > 0, "as if /new came now"

@@ -46,7 +46,15 @@ from src.storage.update_repo import NewUpdate, UpdateRepository
 from src.storage.user_settings_repo import UserSettingsRepository
 from tests.conftest import new_client
 from tests.integration.person import FAKE_EMBEDDINGS, open_rig, teller_of
-from tests.tables import NOBODYS, OF_ALL_TOPICS, ROWS_OF_OWNER, count_death, rows_of, tables
+from tests.tables import (
+    NOBODYS,
+    OF_ALL_TOPICS,
+    ROWS_OF_OWNER,
+    count_death,
+    rows_of,
+    send_batch,
+    tables,
+)
 
 BOT = 555
 SAID = datetime(2026, 11, 21, 9, tzinfo=UTC)
@@ -186,6 +194,7 @@ def fill(client: PgClient, owner: Owner) -> Filled:
     update = NewUpdate(next(_numbers), "message", {"text": word}, chat, thread, chat, first)
     UpdateRepository(client).store(BOT, [update])
     count_death(client.dsn, owner)
+    send_batch(client.dsn, owner)
     of_him = {"owner": chat, "thread": thread}
     mine = "WHERE telegram_user_id = %(owner)s AND thread_id = %(thread)s"
     documents = do.ids(f"SELECT id FROM search_documents {mine} ORDER BY id", **of_him)

@@ -1,0 +1,327 @@
+"""Windows of many users through the batch APIs of three providers, with every fault mixed in.
+
+    python -m tests.attacks.batches [--windows 1000] [--faults 0.2] [--seed 1]
+
+Results come shuffled, twice, for strangers, swapped, malformed, not at all; batches fail, expire
+and are cancelled; calls end in 429 and 500, also after they were done; the process dies between
+any two steps; users are erased meanwhile; the provider is changed in mid-flight. Prints one JSON
+line; ends with status 1 when a window was not read exactly once in effect, a fact is of a foreign
+window, or a text stayed with a provider.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from uuid import UUID
+
+from src.application import build_caller
+from src.llm.batch.factory import CLASSES
+from src.llm.batch.provider import LLMProvider
+from src.services.batch_extraction_service import BatchExtractionService
+from src.services.extraction_service import ExtractionService
+from src.storage.embedded_pg import EmbeddedPostgres
+from src.storage.migrations import migrate
+from src.storage.pg_client import PgClient
+from src.storage.repositories import Repositories
+from tests.conftest import fast_folder
+from tests.fakes.batch_servers import SERVERS, BatchServer, Ending, Fault
+from tests.fakes.openai_server import Reply
+from tests.integration.person import FAKE_EMBEDDINGS, Rig, fact, open_rig
+
+FIRST_USER = 2**41
+FAULTS: tuple[Fault, ...] = (
+    "missing", "twice", "foreign", "malformed", "text", "error", "expired", "empty", "swapped",
+)  # fmt: skip
+ENDINGS: tuple[Ending, ...] = (
+    "completed",
+    "completed",
+    "completed",
+    "failed",
+    "expired",
+    "cancelled",
+)
+STATUSES = (429, 500, 503, 529)
+MAX_ROUNDS = 400
+HARMLESS = ("ok", "twice", "foreign", "text")
+
+
+class Death(BaseException):
+    """The process is killed."""
+
+
+class Mortal:
+    """Something whose n-th awaited call kills the process: before it is done, or after."""
+
+    def __init__(self, inner: Any, clock: Clock) -> None:
+        self._inner = inner
+        self._clock = clock
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._inner, name)
+        if not asyncio.iscoroutinefunction(value):
+            return value
+
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            self._clock.tick()
+            result = await value(*args, **kwargs)
+            self._clock.tick()
+            return result
+
+        return call
+
+
+class Clock:
+    """Counts the steps that are left to live; negative: for ever."""
+
+    def __init__(self) -> None:
+        self.left = -1
+        self.steps = 0
+
+    def tick(self) -> None:
+        """One step more."""
+        self.steps += 1
+        if self.left == 0:
+            self.left = -1
+            raise Death
+        self.left -= self.left > 0
+
+
+def read(words: str) -> dict[str, Any]:
+    """What a good model reads in a window: each of the user's sentences is a fact."""
+    block = words.partition("<messages>\n")[2].partition("\n</messages>")[0]
+    said = [json.loads(line) for line in block.splitlines()]
+    return {
+        "facts": [
+            {**fact(entry["text"]), "message": entry["uid"], "relation": "has_pet"}
+            for entry in said
+            if entry["role"] == "user"
+        ]
+    }
+
+
+class Scene:
+    """Users who each told one thing, and the services that are to read it."""
+
+    def __init__(self, rig: Rig, servers: dict[str, BatchServer], *, seed: int) -> None:
+        self.rig = rig
+        self.servers = servers
+        self.random = random.Random(seed)
+        self.clock = Clock()
+        self.users: dict[int, UUID] = {}
+        self.erased: set[int] = set()
+        self.deaths = 0
+        self.share = 0.0
+        self._opened: list[LLMProvider] = []
+        self.service = self._build()
+        for server in servers.values():
+            server.reply = read
+            server.fault_of = self._fault
+
+    def tell(self, count: int, first: int = 0) -> None:
+        """So many users say what pet they have."""
+        for number in range(first, first + count):
+            user = FIRST_USER + number
+            self.users[user] = self.rig.conversation(user)
+            self.rig.fill(
+                self.users[user], ("user", self.words(user)), ("assistant", f"Понял {number}")
+            )
+        self.rig.client.execute("UPDATE messages SET created_at = now() - interval '2 hours'")
+
+    def words(self, user: int) -> str:
+        """What a user said."""
+        return f"У меня кот по имени Барсик{user - FIRST_USER}"
+
+    async def run(self, act: Callable[[], None] = lambda: None) -> None:
+        """Go on until nothing is left to read.
+
+        Raises:
+            AssertionError: There is no end.
+        """
+        for _round in range(MAX_ROUNDS):
+            act()
+            await self.step()
+            for server in self.servers.values():
+                server.finish(ending=self.random.choice(ENDINGS) if self.share else "completed")
+            self.rig.client.execute(
+                "UPDATE batch_jobs SET created_at = created_at - interval '25 hours'"
+                " WHERE status = 'failed'"
+            )
+            if self.is_over():
+                return
+        raise AssertionError(
+            f"no end: {self.rig.rows('SELECT status, error_message FROM batch_jobs')}"
+        )
+
+    async def step(self) -> None:
+        """What the periodic job does, and what reads the windows that failed too often."""
+        try:
+            await self.service.poll()
+            await self.service.gather()
+            given_up = await self.rig.core.memory.digest.list_silent()
+            for conversation_id in given_up:
+                self.rig.model.reply = self._read_online
+                await self.extraction.extract(conversation_id)
+        except Death:
+            self.deaths += 1
+            self.service = self._build()
+
+    def is_over(self) -> bool:
+        """Whether everything was read, and every batch is over."""
+        [(unread,)] = self.rig.rows(
+            "SELECT count(*) FROM conversations c JOIN messages m ON m.conversation_id = c.id"
+            " WHERE m.position > c.extracted_position"
+        )
+        [(open_jobs,)] = self.rig.rows(
+            "SELECT count(*) FROM batch_jobs WHERE status NOT IN ('completed', 'failed')"
+        )
+        return not unread and not open_jobs
+
+    def check(self) -> Counter[str]:
+        """What is wrong, counted."""
+        wrong: Counter[str] = Counter()
+        facts: dict[int, set[int]] = {}
+        for user, number, text, said_to in self.rig.rows(
+            "SELECT f.telegram_user_id, f.id, f.text, c.telegram_user_id FROM memories f"
+            " LEFT JOIN memory_sources s ON s.memory_id = f.id"
+            " LEFT JOIN messages m ON m.id = s.message_id"
+            " LEFT JOIN conversations c ON c.id = m.conversation_id"
+        ):
+            facts.setdefault(user, set()).add(number)
+            wrong["foreign"] += text != self.words(user) or said_to != user
+        for user in self.users:
+            told = facts.get(user, set())
+            expected = 0 if user in self.erased else 1
+            wrong["lost"] += len(told) < expected
+            wrong["double"] += len(told) > expected
+        wrong["waiting"] += len(
+            self.rig.rows("SELECT 1 FROM batch_requests WHERE status = 'waiting'")
+        )
+        for server in self.servers.values():
+            wrong["left at the provider"] += server.holds("Барсик")
+        return +wrong
+
+    def erase(self, user: int) -> None:
+        """A user is deleted with everything."""
+        self.erased.add(user)
+        Repositories.on(self.rig.client).erasure.erase(user)
+
+    async def close(self) -> None:
+        for provider in self._opened:
+            await provider.close()
+
+    def _build(self) -> BatchExtractionService:
+        """The services, as a process that has just started has them."""
+        client: Any = Mortal(self.rig.client, self.clock)
+        core = self.rig.core
+        repositories = replace(
+            Repositories.on(self.rig.client), client=client, settings=core.memory.settings
+        )
+        self.extraction = ExtractionService(
+            repositories, core.memory.memories, build_caller(core.settings), core.ceilings,
+            time_zone="Europe/Moscow",
+        )  # fmt: skip
+        return BatchExtractionService(
+            repositories, self.extraction, core.ceilings, core.metrics, core.settings,
+            self._provider,
+        )  # fmt: skip
+
+    def _provider(self, name: str, _settings: Any) -> LLMProvider:
+        provider = CLASSES[name]("key", self.servers[name].url)  # type: ignore[attr-defined]
+        self._opened.append(provider)
+        mortal: Any = Mortal(provider, self.clock)
+        return mortal  # type: ignore[no-any-return]
+
+    def _fault(self, _words: str) -> Fault:
+        return self.random.choice(FAULTS) if self.random.random() < self.share else "ok"
+
+    def _read_online(self, request: Any) -> Reply:
+        words = str(request.messages[-1]["content"])
+        return Reply(tool_calls=[("ExtractedFacts", read(words))])
+
+
+def misfortunes(scene: Scene) -> None:
+    """What happens between two steps of a bad day."""
+    dice = scene.random
+    for name, server in scene.servers.items():
+        if dice.random() < scene.share:
+            method = dice.choice(["GET", "POST", "DELETE"])
+            part = "Batch" if name == "google" and method == "POST" else "batch"
+            failure = (method, part, dice.choice(STATUSES), dice.random() < 0.5)
+            server.failures = [failure]
+    if dice.random() < scene.share:
+        scene.clock.left = dice.randrange(1, 200)
+    if dice.random() < scene.share:
+        name = dice.choice([*scene.servers, "immediate"])
+        scene.rig.set(memory_extraction_provider=name if name != "immediate" else "openai")
+    left = [user for user in scene.users if user not in scene.erased]
+    if len(left) > 1 and dice.random() < scene.share:
+        scene.erase(dice.choice(left))
+
+
+@asynccontextmanager
+async def open_scene(client: PgClient, *, seed: int, share: float) -> AsyncIterator[Scene]:
+    """Three providers, a database, and nobody in it."""
+    async with AsyncExitStack() as stack:
+        rig = await stack.enter_async_context(open_rig(client, embedding_model=FAKE_EMBEDDINGS))
+        servers = {
+            name: await stack.enter_async_context(kind(seed)) for name, kind in SERVERS.items()
+        }
+        scene = Scene(rig, servers, seed=seed)
+        scene.share = share
+        rig.set(memory_extraction_provider="openai")
+        yield scene
+        await scene.close()
+
+
+async def attack(client: PgClient, windows: int, faults: float, seed: int) -> dict[str, Any]:
+    """Everything at once; what came of it."""
+    async with open_scene(client, seed=seed, share=faults) as scene:
+        scene.tell(windows)
+        await scene.run(lambda: misfortunes(scene))
+        states = dict(
+            scene.rig.rows("SELECT status, count(*)::int FROM batch_requests GROUP BY 1")
+        )
+        return {
+            "windows": windows, "erased": len(scene.erased), "deaths": scene.deaths,
+            "batches": scene.rig.rows("SELECT count(*) FROM batch_jobs")[0][0],
+            "requests": states, "wrong": dict(scene.check()),
+        }  # fmt: skip
+
+
+def main() -> int:
+    """Run it on a server of its own."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--windows", type=int, default=1000)
+    parser.add_argument("--faults", type=float, default=0.2)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    with TemporaryDirectory(prefix="pomni-batches-", dir=fast_folder()) as folder:
+        server = EmbeddedPostgres(Path(folder))
+        dsn = server.start()
+        try:
+            migrate(dsn)
+            client = PgClient(dsn)
+            client.open()
+            report = asyncio.run(
+                attack(client, arguments.windows, arguments.faults, arguments.seed)
+            )
+            client.close()
+        finally:
+            server.stop()
+    print(json.dumps({"seed": arguments.seed, **report}))
+    return 1 if report["wrong"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
