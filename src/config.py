@@ -50,6 +50,12 @@ def _check_token(value: SecretStr) -> SecretStr:
     return value
 
 
+def _check_admin_password(value: SecretStr) -> SecretStr:
+    if len(value.get_secret_value()) < 10:
+        raise ValueError("it is shorter than 10 characters")
+    return value
+
+
 def _check_webhook_secret(value: SecretStr) -> SecretStr:
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,256}", value.get_secret_value()):
         raise ValueError("only A-Z a-z 0-9 _ - are allowed, 1 to 256 of them")
@@ -136,7 +142,7 @@ class Settings(ProviderSettings, BaseSettings):
     timezone: Annotated[str, AfterValidator(_check_time_zone)] = "Europe/Moscow"
     http_host: str = "127.0.0.1"
     http_port: Port = 8080
-    admin_password: SecretStr | None = None
+    admin_password: Annotated[SecretStr, AfterValidator(_check_admin_password)] | None = None
     log_level: Annotated[LogLevel, BeforeValidator(str.upper)] = "INFO"
     worker_concurrency: Annotated[int, Field(ge=1, le=1000)] = 32
     shutdown_timeout: Annotated[float, Field(ge=0, le=600)] = 20.0
@@ -212,6 +218,7 @@ MENDS: Mapping[str, str] = {
     "RERANK_URL": "Write the address of a /rerank endpoint, or leave it empty",
     "TIMEZONE": "Write a name from the tz database, such as Europe/Moscow",
     "HTTP_PORT": "Write a port from 1 to 65535, or 0 for any free one",
+    "ADMIN_PASSWORD": "Make one with: openssl rand -base64 18, or leave it empty",
     "LOG_LEVEL": "Write DEBUG, INFO, WARNING or ERROR",
     "CONSOLE_FALLBACK": "Write true or false",
 }

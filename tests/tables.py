@@ -52,6 +52,8 @@ NOBODYS = frozenset(
         "global_settings_changes",
         "chat_moves",
         "batch_jobs",
+        "admin_actions",
+        "model_prices",
     }
 )
 

@@ -203,6 +203,10 @@ def _build_http(core: Core, receiving: Receiving, *, required: bool) -> HttpRunn
         put_aside=core.put_aside,
         webhook=receiving.webhook,
     )
+    if password := core.settings.admin_password:
+        from src.admin.pages import build_admin_app  # 5 MB and 60 ms, for those who want it
+
+        app.mount("/admin", build_admin_app(core, password.get_secret_value()))
     server = HttpServer(app, core.settings.http_host, core.settings.http_port)
     return HttpRunner(server, required=required)
 

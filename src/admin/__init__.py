@@ -1,0 +1,1 @@
+"""The admin page: what the bot does, keeps and costs, for whoever runs it."""

@@ -1,0 +1,119 @@
+"""Who may see the admin page: one password, guesses slowed down, a signed cookie, a form token."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import secrets
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from argon2 import PasswordHasher
+from argon2.exceptions import VerifyMismatchError
+from itsdangerous import BadSignature, URLSafeTimedSerializer
+
+SESSION_SECONDS = 12 * 3600
+COOKIE = "pomni_admin"
+FREE_GUESSES = 3  # of an address, before it has to wait
+LONGEST_PAUSE = 60.0  # seconds; all operators behind one proxy have one address
+MAX_ADDRESSES = 10_000  # that are remembered
+MAX_WAITING = 4  # guesses that wait for their turn to be checked; checking one takes 30 ms
+MAX_PASSWORD = 1024  # characters that are looked at
+
+
+class TooManyGuessesError(Exception):
+    """The address, or everybody, has to wait.
+
+    Attributes:
+        seconds: For how long.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        """``seconds`` from now."""
+        super().__init__("too many guesses")
+        self.seconds = max(1, round(seconds))
+
+
+@dataclass
+class _Guesses:
+    """Wrong guesses of an address, and until when it waits."""
+
+    wrong: int = 0
+    until: float = 0.0
+
+
+class Access:
+    """Checks the password, and what a browser brings back after that."""
+
+    def __init__(self, password: str) -> None:
+        """The key of the cookies comes from the password: a new one ends every session."""
+        self._hasher = PasswordHasher()
+        self._hash = self._hasher.hash(password)
+        key = hashlib.scrypt(password.encode(), salt=b"pomni admin", n=2**14, r=8, p=1)
+        self._signer = URLSafeTimedSerializer(key, salt="session")
+        self._key = key
+        self._guesses: OrderedDict[str, _Guesses] = OrderedDict()
+        self._checking = asyncio.Lock()
+        self._waiting = 0
+
+    async def check(self, password: str, address: str) -> bool:
+        """Whether it is the password.
+
+        Raises:
+            TooManyGuessesError: It was not looked at.
+        """
+        now = time.monotonic()
+        guesses = self._guesses.get(address, _Guesses())
+        if guesses.until > now:
+            raise TooManyGuessesError(guesses.until - now)
+        if self._waiting >= MAX_WAITING:
+            raise TooManyGuessesError(1)
+        self._waiting += 1
+        try:
+            async with self._checking:
+                is_right = await asyncio.to_thread(self._verify, password[:MAX_PASSWORD])
+        finally:
+            self._waiting -= 1
+        if is_right:
+            self._guesses.pop(address, None)
+        else:
+            self._note_wrong(address)
+        return is_right
+
+    def new_session(self) -> str:
+        """The value of a new cookie."""
+        return str(self._signer.dumps(secrets.token_urlsafe(16)))
+
+    def is_session(self, cookie: str | None) -> bool:
+        """Whether a cookie is one of ours, and not too old."""
+        try:
+            self._signer.loads(cookie or "", max_age=SESSION_SECONDS)
+        except BadSignature:
+            return False
+        return True
+
+    def form_token(self, cookie: str) -> str:
+        """What each form of a session carries: another site cannot know it."""
+        return hmac.new(self._key, b"form" + cookie.encode(), hashlib.sha256).hexdigest()
+
+    def is_form_token(self, cookie: str, token: str) -> bool:
+        """Whether a form was ours."""
+        return hmac.compare_digest(self.form_token(cookie).encode(), token.encode())
+
+    def _verify(self, password: str) -> bool:
+        try:
+            return self._hasher.verify(self._hash, password)
+        except VerifyMismatchError:
+            return False
+
+    def _note_wrong(self, address: str) -> None:
+        guesses = self._guesses.setdefault(address, _Guesses())
+        guesses.wrong += 1
+        over = guesses.wrong - FREE_GUESSES
+        if over >= 0:
+            guesses.until = time.monotonic() + min(LONGEST_PAUSE, 2.0**over)
+        self._guesses.move_to_end(address)
+        while len(self._guesses) > MAX_ADDRESSES:
+            self._guesses.popitem(last=False)

@@ -1,0 +1,293 @@
+"""The admin page over HTTP: nothing without the password, forms of ours alone, texts as texts."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import AsyncIterator
+from decimal import Decimal
+from typing import Any
+
+import httpx
+import pytest
+from starlette.routing import Mount, Route
+
+from src.admin.access import Access
+from src.admin.pages import HEADERS, AdminPages, build_admin_app
+from src.storage.admin_repo import AdminRepository, Price
+from src.storage.owner import Owner
+from tests.integration.person import Person, Rig
+
+PASSWORD = "correct horse battery"
+USER = 2**41 + 77
+HOSTILE = (
+    "<script>window.__xss=1</script>", "<img src=x onerror=window.__xss=1>",
+    "\"><svg onload=window.__xss=1>",
+    "{{7*7}}${7*7}", "'-alert(1)-'", "javascript:window.__xss=1", "</textarea><script>1</script>",
+)  # fmt: skip
+
+
+@pytest.fixture
+async def http(rig: Rig) -> AsyncIterator[httpx.AsyncClient]:
+    """A browser that has not logged in."""
+    transport = httpx.ASGITransport(build_admin_app(rig.core, PASSWORD))
+    async with httpx.AsyncClient(transport=transport, base_url="http://bot") as client:
+        yield client
+
+
+@pytest.fixture
+async def inside(http: httpx.AsyncClient) -> httpx.AsyncClient:
+    """The same, logged in."""
+    done = await http.post("/login", data={"password": PASSWORD})
+    assert done.status_code == 303
+    return http
+
+
+async def token(inside: httpx.AsyncClient) -> str:
+    page = (await inside.get("/settings")).text
+    found = re.search(r'name="token" value="(\w+)"', page)
+    assert found is not None
+    return found.group(1)
+
+
+async def test_nothing_is_shown_or_done_without_the_password(
+    rig: Rig, http: httpx.AsyncClient
+) -> None:
+    somebody = Person(rig, user=USER)
+    await somebody.say("секретный кот", "ответ")
+    pages = AdminPages(rig.core, Access(PASSWORD))
+    routes = [route for route in pages.routes() if isinstance(route, Route)]
+    assert len(routes) > 15
+    for route in routes:
+        if route.path == "/login":
+            continue
+        path = re.sub(r"{user}", str(USER), route.path)
+        path = re.sub(r"{action:str}", "forget", re.sub(r"{\w+:int}", "0", path))
+        for method in sorted((route.methods or set()) - {"HEAD"}):
+            for cookie in ("", "pomni_admin=forged", "pomni_admin="):
+                response = await http.request(method, path, headers={"cookie": cookie})
+                assert (response.status_code, response.headers["location"]) == (303, "/login"), (
+                    path
+                )
+                assert response.text == ""
+                for name, value in HEADERS.items():
+                    assert response.headers[name] == value
+    assert [route for route in pages.routes() if isinstance(route, Mount)]
+    assert "секретный" not in (await http.get("/static/admin.css")).text
+    for path in ("/static/../pages.py", "/static/%2e%2e/pages.py", "/static/", "/nowhere"):
+        assert (await http.get(path)).status_code in (404, 405)
+
+
+async def test_a_wrong_password_is_slowed_down_and_the_right_one_still_works_elsewhere(
+    http: httpx.AsyncClient,
+) -> None:
+    statuses = [
+        (await http.post("/login", data={"password": f"guess {n}"})).status_code for n in range(40)
+    ]
+    assert statuses.count(401) == 3 and set(statuses[3:]) == {429}
+    refused = await http.post("/login", data={"password": PASSWORD})
+    assert refused.status_code == 429 and int(refused.headers["retry-after"]) >= 1
+    assert "pomni_admin" not in refused.cookies
+
+
+async def test_a_session_is_a_strict_cookie_that_dies_with_the_password(
+    rig: Rig, http: httpx.AsyncClient
+) -> None:
+    secure = await http.post(
+        "/login", data={"password": PASSWORD}, headers={"x-forwarded-proto": "https"}
+    )
+    assert "Secure" in secure.headers["set-cookie"]
+    done = await http.post("/login", data={"password": PASSWORD})
+    cookie = done.headers["set-cookie"]
+    assert "HttpOnly" in cookie and "SameSite=strict" in cookie and "Secure" not in cookie
+    value = http.cookies["pomni_admin"]
+    assert Access(PASSWORD).is_session(value), "after a restart it is one still"
+    assert not Access("another").is_session(value)
+    assert not Access(PASSWORD).is_session(value[:-2] + "xx")
+    await http.post("/logout", data={"token": Access(PASSWORD).form_token(value)})
+    assert "pomni_admin" not in http.cookies
+
+
+async def test_a_form_without_our_token_does_nothing(rig: Rig, inside: httpx.AsyncClient) -> None:
+    for data in ({}, {"token": ""}, {"token": "0" * 64}):
+        response = await inside.post("/settings", data={**data, "summaries_shown": "5"})
+        assert response.status_code == 403
+    foreign = {"sec-fetch-site": "cross-site"}
+    login = await inside.post("/login", data={"password": PASSWORD}, headers=foreign)
+    assert login.status_code == 403
+    assert rig.rows("SELECT summaries_shown FROM global_settings") == [(3,)]
+    huge = await inside.post("/settings", content=b"a=" + b"x" * 200_000)
+    assert huge.status_code == 413
+
+
+async def test_a_setting_is_changed_and_what_is_wrong_is_told_beside_it(
+    rig: Rig, inside: httpx.AsyncClient
+) -> None:
+    form: dict[str, Any] = {"token": await token(inside)}
+    page = (await inside.get("/settings")).text
+    fields = dict(re.findall(r'<input id="(\w+)" name="\w+" value="([^"]*)"', page))
+    selected = re.findall(
+        r'name="(\w+)">(?:(?!</select>).)*?<option value="(\w*)" selected', page, re.S
+    )
+    usual = {**form, **fields, **dict(selected), "memory_extraction_enabled": "on"}
+    done = await inside.post("/settings", data={**usual, "summaries_shown": "4"})
+    assert done.status_code == 303
+    changes = await rig.core.live_settings.list_changes()
+    assert [(c.setting, c.new_value) for c in changes] == [("summaries_shown", "4")]
+    assert changes[0].changed_by.startswith("admin page, ")
+
+    wrong = await inside.post("/settings", data={**usual, "summaries_shown": "many"})
+    assert wrong.status_code == 422
+    assert (
+        'role="alert">Input should be a valid integer' in wrong.text
+        and 'value="many"' in wrong.text
+    )
+    off = {name: value for name, value in usual.items() if name != "memory_extraction_enabled"}
+    await inside.post("/settings", data={**off, "summaries_shown": "4"})
+    assert not (await rig.core.live_settings.get()).memory_extraction_enabled
+
+
+async def test_a_fact_is_pinned_forgotten_and_taken_back(
+    rig: Rig, inside: httpx.AsyncClient
+) -> None:
+    somebody = Person(rig, user=USER)
+    await somebody.tell("У меня кот Барсик")
+    other = Person(rig, user=USER + 1)
+    await other.tell("У меня пёс")
+    [memory] = await somebody.living()
+    [foreign] = await other.living()
+    base, form = f"/users/{USER}/0/facts", {"token": await token(inside)}
+    page = (await inside.get(base)).text
+    assert "У меня кот Барсик" in page and "пёс" not in page
+    await inside.post(f"{base}/{memory.id}/pin", data=form)
+    assert [m.pinned for m in await somebody.living()] == [True]
+    await inside.post(f"{base}/{foreign.id}/pin", data=form)
+    await inside.post(f"{base}/{foreign.id}/forget", data=form)
+    assert [m.pinned for m in await other.living()] == [False], "another's is left alone"
+    await inside.post(f"{base}/{memory.id}/unpin", data=form)
+    await inside.post(f"{base}/{memory.id}/forget", data=form)
+    assert await somebody.living() == []
+    await inside.post(f"{base}/0/undo", data=form)
+    assert await somebody.texts() == ["У меня кот Барсик"]
+    assert (await inside.post(f"{base}/{memory.id}/explode", data=form)).status_code == 404
+    audit = (await inside.get("/audit")).text
+    assert all(f"{action} fact" in audit for action in ("pin", "unpin", "forget", "undo"))
+
+
+async def test_a_conversation_is_paged_and_what_would_be_recalled_is_told(
+    rig: Rig, inside: httpx.AsyncClient
+) -> None:
+    somebody = Person(rig, user=USER)
+    rig.fill(somebody.conversation(), *((("user", f"слово{n}")) for n in range(120)))
+    page = (await inside.get(f"/users/{USER}/0")).text
+    assert "слово119" in page and "слово70" in page and "слово69<" not in page
+    earlier = re.search(r'href="\?before=(\d+)">Earlier', page)
+    assert earlier is not None
+    assert "слово69<" in (await inside.get(f"/users/{USER}/0?before={earlier.group(1)}")).text
+    teller = Person(rig, user=USER + 5)
+    await teller.tell("Мою собаку зовут Рекс")
+    await teller.index()
+    recall = (
+        await inside.get(f"/users/{USER + 5}/0/recall", params={"q": "как зовут собаку"})
+    ).text
+    assert "Рекс" in recall and re.search(r'<td class="number">0\.\d{3}</td>', recall)
+
+
+async def test_hostile_texts_are_shown_as_texts(rig: Rig, inside: httpx.AsyncClient) -> None:
+    somebody = Person(rig, user=USER)
+    rig.fill(somebody.conversation(), *(("user", text) for text in HOSTILE))
+    for text in HOSTILE:
+        rig.client.execute(
+            "INSERT INTO rejected_facts (telegram_user_id, thread_id, reason, text, origin)"
+            " VALUES (%(user)s, 0, 'r', %(text)s, 'tool')",
+            {"user": USER, "text": text},
+        )
+    for path in ("", "/rejected"):
+        page = (await inside.get(f"/users/{USER}/0{path}")).text
+        for text in HOSTILE:
+            assert html.escape(text).replace("&quot;", "&#34;").replace("&#x27;", "&#39;") in page
+        assert "<script" not in page and "onerror" not in re.sub(r"&lt;.*?&gt;", "", page)
+    reflected = (await inside.get(f"/users/{USER}/0/recall", params={"q": HOSTILE[2]})).text
+    assert "<svg onload" not in reflected
+    found = (await inside.get("/users", params={"id": HOSTILE[0]})).text
+    assert "<script" not in found
+
+
+@pytest.mark.parametrize("path", [
+    "/users/abc/0", "/users/9999999999999999999/0", "/users/1/x", "/users/1/0?before=abc",
+    "/users?after=x", "/usage?days=abc", "/usage?days=99999999", "/users?id=%00",
+    "/users/1/0/recall?q=%00%ff",
+])  # fmt: skip
+async def test_an_odd_address_is_no_error_of_ours(inside: httpx.AsyncClient, path: str) -> None:
+    assert (await inside.get(path)).status_code in (200, 404)
+
+
+async def test_usage_is_priced_by_the_table(rig: Rig, inside: httpx.AsyncClient) -> None:
+    rig.client.execute(
+        "INSERT INTO model_usage (telegram_user_id, purpose, model, prompt_tokens, cached_tokens,"
+        " completion_tokens, duration_ms) VALUES"
+        " (1, 'answer', 'openai:a', 1000000, 500000, 100000, 2000),"
+        " (1, 'extract_batch', 'openai:a', 1000000, 0, 0, 0), (1, 'answer', 'x:b', 5, 0, 5, 1)"
+    )
+    form = {"token": await token(inside)}
+    price = {"model": "openai:a", "prompt": "2", "cached": "0,5", "completion": "10"}
+    assert (await inside.post("/prices", data={**form, **price})).headers["location"] == "/usage"
+    lines = AdminRepository(rig.client).list_usage(days=7, zone="UTC")
+    costs = {line.model: line.cost for line in lines}
+    # 0.5 * 2 + 0.5 * 0.5 + 0.1 * 10, and half of 1 * 2.
+    assert costs["x:b"] is None and costs["openai:a"] is not None
+    assert round(float(costs["openai:a"]), 6) == 3.25
+    page = (await inside.get("/usage")).text
+    assert "3.2500" in page and "no price" in page and "<rect" in page
+    for bad in ({"prompt": "free"}, {"prompt": "-1"}, {"model": "a b"}, {"prompt": "1e99"}):
+        response = await inside.post("/prices", data={**form, **price, **bad})
+        assert "problem" in response.headers["location"]
+    await inside.post("/prices", data={**form, "model": "openai:a", "delete": "1"})
+    assert AdminRepository(rig.client).list_prices() == []
+
+
+async def test_a_failed_job_is_given_back(rig: Rig, inside: httpx.AsyncClient) -> None:
+    rig.client.execute(
+        "INSERT INTO procrastinate_jobs (queue_name, task_name, status)"
+        " VALUES ('turns', 'handle_update', 'failed')"
+    )
+    [(job,)] = rig.rows("SELECT id FROM procrastinate_jobs")
+    assert "handle_update" in (await inside.get("/queue")).text
+    await inside.post(f"/queue/{job}/retry", data={"token": await token(inside)})
+    assert rig.rows("SELECT status::text FROM procrastinate_jobs") == [("todo",)]
+
+
+async def test_every_page_opens_with_something_on_it(rig: Rig, inside: httpx.AsyncClient) -> None:
+    somebody = Person(rig, user=USER)
+    await somebody.say("вопрос", "ответ")
+    AdminRepository(rig.client).set_price(Price("m", Decimal(1), Decimal(1), Decimal(1)))
+    of_user = [f"/users/{USER}/0{place}" for place in ("", "/facts", "/recall", "/rejected")]
+    for path in ("/", "/users", "/usage", "/settings", "/batches", "/queue", "/audit", *of_user):
+        response = await inside.get(path)
+        assert response.status_code == 200 and "<h1>" in response.text, path
+
+
+async def test_a_lost_database_is_a_sentence(rig: Rig, inside: httpx.AsyncClient) -> None:
+    form = await token(inside)
+    rig.client.close()
+    response = await inside.get("/users")
+    assert response.status_code == 503 and "did not work" in response.text
+    assert (await inside.post("/prices", data={"token": form, "model": "m"})).status_code == 503
+
+
+def test_no_page_reads_all_messages(rig: Rig) -> None:
+    """The plans for a conversation and a list of owners go by index, however many there are."""
+    from src.storage import admin_repo
+
+    owner = {**Owner(USER).columns(), "before": 10**6, "limit": 50, "user": 0, "thread": 0}
+    for statement in (
+        admin_repo.SELECT_BUBBLES,
+        admin_repo.SELECT_OWNERS,
+        admin_repo.SELECT_FACTS,
+    ):
+        with rig.client.transaction() as transaction:
+            transaction.execute("SET LOCAL enable_seqscan = off")
+            plan = "\n".join(
+                row[0] for row in transaction.fetch_all(f"EXPLAIN {statement}", owner)
+            )
+        assert "Seq Scan" not in plan, plan
