@@ -13,7 +13,7 @@ run: $(VENV)/.installed
 	@$(BIN)/python bot.py run
 
 # A test that fails is run once more, alone: many start processes, and a busy machine is no defect.
-test: $(VENV)/.installed-dev
+test: $(VENV)/.installed-dev $(VENV)/.browser
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder \
 	  || $(BIN)/python -m pytest --last-failed --last-failed-no-failures none
 
@@ -42,6 +42,15 @@ $(VENV)/bin/python:
 $(VENV)/.installed: requirements.txt | $(VENV)/bin/python
 	@echo "Installing what requirements.txt lists into $(VENV) (once)" >&2
 	@$(PIP) -r requirements.txt
+	@touch $@
+
+# The admin page is looked at in Debian's Chromium; where it cannot be had, those tests are skipped.
+$(VENV)/.browser: | $(VENV)/bin/python
+	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	  && echo "Installing chromium for the tests of the admin page (once)" >&2 \
+	  && timeout 300 sh -c 'apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq \
+	     install --no-install-recommends --yes chromium fonts-dejavu-core' >/dev/null 2>&1; } \
+	  || echo "No chromium: the tests that look at the admin page are skipped" >&2
 	@touch $@
 
 $(VENV)/.installed-dev: requirements.txt requirements-dev.txt | $(VENV)/bin/python

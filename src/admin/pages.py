@@ -29,9 +29,11 @@ from src.errors import AppError, SettingsError
 from src.facts.fact import fact_uid
 from src.memory.ranking import LEXICAL_WEIGHT, LINK_BONUS
 from src.memory.retriever import Query
+from src.services.turn import IncomingMessage
 from src.storage.admin_repo import AdminRepository, Price
 from src.storage.global_settings_repo import GlobalSettings
 from src.storage.owner import Owner
+from src.texts import choose_language
 from src.time_zones import local_time
 
 logger = logging.getLogger(__name__)
@@ -205,6 +207,7 @@ class AdminPages:
         owner = _owner(request)
         question = request.query_params.get("q", "")[:MAX_QUESTION]
         hits: list[Any] = []
+        prompt: list[Any] = []
         overview = None
         settings = await self._core.live_settings.get()
         if question.strip():
@@ -214,9 +217,20 @@ class AdminPages:
             )  # fmt: skip
             overview = query.overview()
             hits = await self._core.memory.retriever.search(query)
+            prompt = await self._core.agent.preview_prompt(await self._pretend(owner, question))
         return self._render(
             request, "recall.html", owner=owner, question=question, hits=hits, overview=overview,
+            prompt=prompt,
+            tokens=self._core.counter.count_messages(prompt),
             limit=settings.memory_retrieve_limit, lexical=LEXICAL_WEIGHT, links=LINK_BONUS,
+        )  # fmt: skip
+
+    async def _pretend(self, owner: Owner, question: str) -> IncomingMessage:
+        """The question as if the owner asked it now."""
+        known = await self._client.run(self._core.user_settings.get, owner.telegram_user_id)
+        return IncomingMessage(
+            owner, question, datetime.now(UTC), choose_language(known.language),
+            known.time_zone or self._zone, known.mode,
         )  # fmt: skip
 
     async def settings(

@@ -9,6 +9,7 @@ from functools import partial
 from typing import cast
 from uuid import UUID
 
+from langchain_core.messages import AnyMessage
 from langgraph.errors import GraphRecursionError
 
 from src.errors import StorageError
@@ -37,6 +38,7 @@ from src.services.turn_control import (
     TurnStoppedError,
     stoppable_delivery,
 )
+from src.storage.conversation_repo import HistoryMessage
 from src.storage.global_settings_repo import GlobalSettings
 from src.storage.owner import Owner
 from src.storage.pg_client import Transaction, storable
@@ -52,6 +54,7 @@ logger = logging.getLogger(__name__)
 # Of the graph, as a net below ``tool_calls.MAX_ROUNDS``: eight rounds that each save a fact take
 # six steps each, and what comes before and after them ten.
 MAX_STEPS = 60
+CALLERS = ("assistant", "summarize", "classify_intent")  # the nodes that call a model first
 
 
 class AgentService:
@@ -199,6 +202,20 @@ class AgentService:
         answer = await self._save(turn, text, context, tools=tuple(state.get("tools_used", ())))
         return replace(answer, intent=state.get("intent"))
 
+    async def preview_prompt(self, incoming: IncomingMessage) -> list[AnyMessage]:
+        """The prompt that a message would be answered with; no model is called, nothing stored.
+
+        A long one would be summarised first; it is shown as it is before that. In strict mode
+        there is no one prompt, so the list is empty.
+        """
+        turn = await self._client.run(self._pretend, incoming)
+        state = await self._graph.ainvoke(
+            {"history": list(turn.history), "summaries": list(turn.summaries)},
+            context=self._context(turn, lambda _text: None, [], []),
+            interrupt_before=CALLERS,
+        )
+        return list(state.get("messages", ()))
+
     async def mark_delivered(
         self, turn: Turn, answer: StoredAnswer, *, parts: int = 1, update: int | None = None
     ) -> None:
@@ -295,16 +312,41 @@ class AgentService:
         with self._metrics.stage("load"):
             return self._with_history(transaction, turn, settings)
 
+    def _pretend(self, incoming: IncomingMessage) -> Turn:
+        """A turn as ``_begin`` would make it, of a message that is not stored; it blocks."""
+        settings, owner = self._repos.settings.get(), incoming.owner
+        conversation_id = self._repos.conversations.find_conversation(owner)
+        turn = Turn(incoming, conversation_id or UUID(int=0), 0, is_new=True)
+        turn = self._client.in_transaction(
+            lambda transaction: self._with_history(transaction, turn, settings, pretended=1)
+        )
+        message: HistoryMessage = {
+            "id": 0,
+            "role": "user",
+            "content": add_time_label(incoming.text, incoming.moment, incoming.time_zone),
+            "position": turn.history[-1]["position"] + 1 if turn.history else 1,
+            "sender_id": incoming.sender_id,
+        }
+        return replace(turn, history=(*turn.history, message))
+
     def _with_history(
-        self, transaction: Transaction, turn: Turn, settings: GlobalSettings
+        self,
+        transaction: Transaction,
+        turn: Turn,
+        settings: GlobalSettings,
+        *,
+        pretended: int = 0,
     ) -> Turn:
-        """The turn with the last messages; and summaries, once some have left the window."""
+        """The turn with the last messages; and summaries, once some have left the window.
+
+        ``pretended`` messages, which are not stored, follow them.
+        """
         history = tuple(
             self._repos.conversations.load_last_messages(
-                turn.conversation_id, settings.history_messages, within=transaction
+                turn.conversation_id, settings.history_messages - pretended, within=transaction
             )
         )
-        last = history[-1]["position"] if history else 0
+        last = (history[-1]["position"] if history else 0) + pretended
         start = window_start(last, window=settings.history_messages, step=settings.history_step)
         summaries: tuple[str, ...] = ()
         if start > 1:

@@ -28,7 +28,11 @@ class OwnerLine:
 
 @dataclass(frozen=True)
 class Bubble:
-    """A message of a conversation, as the page shows it; ``sources`` are uids of what it cites."""
+    """A message of a conversation, as the page shows it.
+
+    ``sources`` are uids of what it cites, ``tools`` what ran for it; the tokens are those of all
+    the calls that made it, None where there were none.
+    """
 
     id: int
     position: int
@@ -40,6 +44,9 @@ class Bubble:
     is_private: bool
     state: str
     sources: list[str]
+    tools: list[str]
+    prompt: int | None
+    completion: int | None
 
 
 @dataclass(frozen=True)
@@ -101,7 +108,8 @@ LEFT JOIN LATERAL (SELECT created_at, position FROM messages WHERE conversation_
 ORDER BY c.telegram_user_id, c.thread_id
 """
 
-# A page of a conversation, upwards from a position; with how each message ended.
+# A page of a conversation, upwards from a position; with how each message ended. An answer is
+# stored by one statement with what it cost, so both have the same moment.
 SELECT_BUBBLES = """
 SELECT m.id, m.position, m.role, message_text(m.content), m.created_at, m.speaker,
        m.is_forgotten, m.is_private,
@@ -111,8 +119,14 @@ SELECT m.id, m.position, m.role, message_text(m.content), m.created_at, m.speake
             ELSE '' END,
        ARRAY(SELECT CASE WHEN s.memory_id IS NOT NULL THEN 'fact-' || s.memory_id
                          ELSE 'msg-' || s.message_id END
-             FROM answer_sources s WHERE s.answer_id = m.id ORDER BY s.number)
+             FROM answer_sources s WHERE s.answer_id = m.id ORDER BY s.number),
+       ARRAY(SELECT t.name FROM tool_results t WHERE t.message_id = m.reply_to_id ORDER BY t.id),
+       u.prompt, u.completion
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
+LEFT JOIN LATERAL (SELECT sum(prompt_tokens) AS prompt, sum(completion_tokens) AS completion
+                   FROM model_usage
+                   WHERE telegram_user_id = c.telegram_user_id AND created_at = m.created_at
+                     AND m.role = 'assistant') AS u ON true
 WHERE c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
   AND m.position < %(before)s
 ORDER BY m.position DESC, m.id DESC LIMIT %(limit)s

@@ -191,6 +191,12 @@ FROM (
 ORDER BY created_at ASC, id ASC
 """
 
+SELECT_CONVERSATION = """
+SELECT id FROM conversations
+WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+ORDER BY created_at DESC, id LIMIT 1
+"""
+
 # The position of the newest message.
 SELECT_LAST_POSITION = """
 SELECT coalesce(max(position), 0) FROM messages WHERE conversation_id = %(conversation_id)s
@@ -244,6 +250,11 @@ class ConversationRepository(Repository):
         """
         owner = Owner(telegram_user_id, thread_id)
         return self._client.in_transaction(lambda t: self.hold_conversation(t, owner))
+
+    def find_conversation(self, owner: Owner) -> UUID | None:
+        """The owner's conversation; None when there is none yet."""
+        row = self._client.fetch_one(SELECT_CONVERSATION, owner.columns())
+        return UUID(str(row[0])) if row else None
 
     def hold_conversation(self, transaction: Transaction, owner: Owner) -> UUID:
         """The same, and nobody deletes it before the transaction ends.

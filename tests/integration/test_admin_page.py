@@ -16,6 +16,7 @@ from src.admin.access import Access
 from src.admin.pages import HEADERS, AdminPages, build_admin_app
 from src.storage.admin_repo import AdminRepository, Price
 from src.storage.owner import Owner
+from tests.fakes.openai_server import Reply
 from tests.integration.person import Person, Rig
 
 PASSWORD = "correct horse battery"
@@ -191,6 +192,41 @@ async def test_a_conversation_is_paged_and_what_would_be_recalled_is_told(
         await inside.get(f"/users/{USER + 5}/0/recall", params={"q": "как зовут собаку"})
     ).text
     assert "Рекс" in recall and re.search(r'<td class="number">0\.\d{3}</td>', recall)
+
+
+async def test_the_prompt_that_is_shown_is_the_one_that_is_sent(
+    rig: Rig, inside: httpx.AsyncClient
+) -> None:
+    somebody = Person(rig, user=USER + 9)
+    await somebody.tell("Мою собаку зовут Рекс")
+    await somebody.index()
+    for number in range(3):
+        await somebody.say(f"разговор {number}", f"ответ {number}")
+    question = "Как зовут мою собаку?"
+    known = rig.stored(USER + 9)
+    calls = len(rig.model.requests)
+    page = (await inside.get(f"/users/{USER + 9}/0/recall", params={"q": question})).text
+    assert rig.stored(USER + 9) == known and len(rig.model.requests) == calls
+    texts = re.findall(r'<pre class="text" dir="auto">(.*?)</pre>', page, re.S)
+    shown = [html.unescape(text) for text in texts]
+    await somebody.say(question, "Рекс")
+    sent = [text for _role, text in rig.prompt()]
+    moment = re.compile(r"\d{4}-\d\d-\d\d|msg-\d+|\d\d:\d\d")  # it is asked at another one
+    assert [moment.sub("", text) for text in shown] == [moment.sub("", text) for text in sent]
+    missing = await inside.get("/users/12345/0/recall", params={"q": question})
+    assert missing.status_code == 200 and question in html.unescape(missing.text)
+    assert rig.rows("SELECT 1 FROM conversations WHERE telegram_user_id = 12345") == []
+
+
+async def test_a_bubble_tells_the_tools_and_the_tokens(
+    rig: Rig, inside: httpx.AsyncClient
+) -> None:
+    somebody = Person(rig, user=USER + 10)
+    rig.model.queue(Reply(tool_calls=[("search_memory", {"query": "кот"})]), Reply(text="нет"))
+    await rig.ask("Что о коте?", USER + 10)
+    page = (await inside.get(f"/users/{somebody.owner.telegram_user_id}/0")).text
+    [bubble] = re.findall(r"<p class=\"quiet\">([^<]* tokens[^<]*)</p>", page)
+    assert " · search_memory" in bubble and re.search(r"[1-9][\d,]* \+ [1-9]\d* tokens", bubble)
 
 
 async def test_hostile_texts_are_shown_as_texts(rig: Rig, inside: httpx.AsyncClient) -> None:

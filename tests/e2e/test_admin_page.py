@@ -1,0 +1,229 @@
+"""The admin page in a browser: what is changed there holds elsewhere, and nothing hostile runs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, Page
+
+from tests.e2e.admin_tour import CHROMIUM, PASSWORD, PHONE, log_in, open_browser
+from tests.e2e.bot_command import Machine, say_to
+from tests.e2e.bot_process import BotProcess, World, eventually
+
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="the admin page is not looked at: there is no chromium"
+)
+
+ANNA = 2**41 + 611
+MARK = "window.__xss=(window.__xss||0)+1"
+# Of the usual kinds: elements, attributes, addresses, templates, encodings, ends of contexts.
+HOSTILE = (
+    f"<script>{MARK}</script>",
+    f"<ScRiPt>{MARK}</sCrIpT>",
+    f'<img src=x onerror="{MARK}">',
+    f"<svg onload={MARK}>",
+    f"<svg><script>{MARK}</script></svg>",
+    f"<body onload={MARK}>",
+    f"<iframe srcdoc='<script>parent.{MARK}</script>'>",
+    f'<iframe src="javascript:{MARK}">',
+    f'<a href="javascript:{MARK}">x</a>',
+    f"javascript:{MARK}",
+    f"<details open ontoggle={MARK}>",
+    f"<input autofocus onfocus={MARK}>",
+    f"<video><source onerror={MARK}></video>",
+    f"<math><mtext><img src=x onerror={MARK}></mtext></math>",
+    "<style>@import 'x'</style>",
+    f"<style>*{{background:url(javascript:{MARK})}}</style>",
+    "<link rel=stylesheet href=//x.invalid>",
+    f'<meta http-equiv=refresh content="0;url=javascript:{MARK}">',
+    "<base href=//x.invalid/>",
+    "<form action=//x.invalid><button>x</button></form>",
+    f'<object data="javascript:{MARK}">',
+    f'<embed src="javascript:{MARK}">',
+    f'"><script>{MARK}</script>',
+    f"'><script>{MARK}</script>",
+    f"</textarea><script>{MARK}</script>",
+    f"</title><script>{MARK}</script>",
+    f"</style><script>{MARK}</script>",
+    f"</pre><script>{MARK}</script>",
+    f"--><script>{MARK}</script>",
+    f"]]><script>{MARK}</script>",
+    f'" autofocus onfocus="{MARK}',
+    f"' onmouseover='{MARK}",
+    "{{ 7*7 }}{% include '/etc/passwd' %}",
+    "${7*7}#{7*7}<%= 7*7 %>",
+    f"&lt;script&gt;{MARK}&lt;/script&gt;",
+    f"&#60;script&#62;{MARK}&#60;/script&#62;",
+    f"\\u003cscript\\u003e{MARK}\\u003c/script\\u003e",
+    f"%3Cscript%3E{MARK}%3C/script%3E",
+    f"<scr\u200bipt>{MARK}</scr\u200bipt>",
+    f"\u202e<script>{MARK}</script>",
+    f"<template><script>{MARK}</script></template>",
+    f"<noscript><img src=x onerror={MARK}></noscript>",
+)
+FACT = """
+INSERT INTO memories (telegram_user_id, memory_type, text, language, subject, relation, object,
+                      importance, origin, content_hash)
+SELECT %s, 'user_fact', t, 'en', left(t, 60), 'likes', left(t, 60), 5, 'tool', md5(t)
+FROM unnest(%s::text[]) AS t RETURNING id
+"""
+MESSAGES = """
+WITH chat AS (INSERT INTO conversations (telegram_user_id) VALUES (%s) RETURNING id)
+INSERT INTO messages (conversation_id, role, content, speaker, position)
+SELECT chat.id, 'user', t, left(t, 60), n FROM chat, unnest(%s::text[]) WITH ORDINALITY AS h (t, n)
+RETURNING id
+"""
+REFUSED = """
+INSERT INTO rejected_facts (telegram_user_id, reason, text, origin)
+SELECT %s, 'r', t, 'tool' FROM unnest(%s::text[]) AS t RETURNING id
+"""
+SPENT = """
+INSERT INTO model_usage (telegram_user_id, purpose, model, prompt_tokens, cached_tokens,
+                         completion_tokens, duration_ms)
+SELECT %s, 'answer', left(t, 190), 5, 1, 2, 3 FROM unnest(%s::text[]) AS t RETURNING id
+"""
+
+
+@pytest.fixture
+async def bot(world: World) -> BotProcess:
+    """A bot with an admin page."""
+    return await world.start(ADMIN_PASSWORD=PASSWORD)
+
+
+@pytest.fixture
+async def browser() -> AsyncIterator[Browser]:
+    """A browser that asks nobody for anything."""
+    async with open_browser() as opened:
+        yield opened
+
+
+@pytest.fixture
+async def page(browser: Browser, bot: BotProcess) -> Page:
+    """A tab in which somebody has logged in."""
+    opened = await browser.new_page()
+    await log_in(opened, bot.http)
+    return opened
+
+
+async def test_a_setting_is_in_force_in_another_process_within_five_seconds(
+    world: World, bot: BotProcess, page: Page, tmp_path: Path
+) -> None:
+    console = await Machine(tmp_path, {"DATABASE_URL": world.dsn}).start("console", "--json")
+    assert "limit" not in (await say_to(console, "Hello there")).lower()
+    await page.goto(f"{bot.http}/admin/settings")
+    await page.get_by_label("daily_messages_per_user", exact=True).fill("1")
+    begun = time.monotonic()
+    await page.get_by_role("button", name="Save").click()
+    await page.get_by_text("admin page, 127.0.0.1").first.wait_for()
+    assert await page.get_by_label("daily_messages_per_user", exact=True).input_value() == "1"
+
+    async def is_refused() -> bool:
+        reply = json.loads(await say_to(console, "And now?"))["reply"]
+        return "today" in reply.lower()
+
+    while not await is_refused():
+        assert time.monotonic() - begun < 5, "it is not in force in the other process"
+        await asyncio.sleep(0.2)
+    console.kill()
+    await console.wait()
+
+
+async def test_hostile_texts_run_nowhere(world: World, bot: BotProcess, page: Page) -> None:
+    texts = list(HOSTILE)
+    for statement in (MESSAGES, FACT, REFUSED, SPENT):
+        assert len(world.query(statement, ANNA, texts)) >= 40
+    heard: list[str] = []
+    page.on("dialog", lambda dialog: heard.append(dialog.message))
+    page.on("console", lambda line: heard.append(line.text))
+    page.on("pageerror", lambda error: heard.append(str(error)))
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    of_anna = f"users/{ANNA}/0"
+    views = [
+        of_anna,
+        f"{of_anna}/facts",
+        f"{of_anna}/rejected",
+        "usage",
+        "settings",
+        "audit",
+        "users",
+    ]
+    views += [f"{of_anna}/recall?q=likes"]
+    for view in views:
+        await page.goto(f"{bot.http}/admin/{view}")
+        assert await page.evaluate("window.__xss") is None, view
+        counted = (
+            "document.querySelectorAll('script, iframe, object, embed, img, base, video').length"
+        )
+        assert await page.evaluate(counted) == 0, view
+    shown = await _texts_of(page, f"{bot.http}/admin/{of_anna}", ".bubble .text")
+    assert shown == texts, "they are shown as they were written"
+    for text in texts:  # typed into every field there is
+        await page.goto(f"{bot.http}/admin/{of_anna}/recall")
+        await page.get_by_label("Question").fill(text)
+        await page.get_by_role("button", name="Recall").click()
+        assert await page.evaluate("window.__xss") is None, text
+    assert heard == [], "nothing ran, and nothing had to be kept from running"
+    assert all(url.startswith((bot.http, "data:")) for url in asked)
+
+
+async def test_it_fits_on_a_phone(world: World, bot: BotProcess, browser: Browser) -> None:
+    world.query(MESSAGES, ANNA, ["слово " * 80, "x" * 900])
+    world.query(FACT, ANNA, ["y" * 400])
+    world.query(SPENT, ANNA, ["openai:" + "z" * 150])
+    context = await browser.new_context(viewport=PHONE, has_touch=True)  # type: ignore[arg-type]
+    page = await context.new_page()
+    await log_in(page, bot.http)
+    of_anna = f"users/{ANNA}/0"
+    for view in ("", "users", "usage", "settings", "batches", "queue", "audit", of_anna,
+                 f"{of_anna}/facts", f"{of_anna}/recall?q=y", f"{of_anna}/rejected"):  # fmt: skip
+        await page.goto(f"{bot.http}/admin/{view}")
+        width = await page.evaluate("document.documentElement.scrollWidth")
+        assert width <= PHONE["width"], f"/{view} is {width} wide"
+
+
+async def test_a_fact_is_forgotten_and_taken_back_with_two_clicks(
+    world: World, bot: BotProcess, page: Page
+) -> None:
+    world.query(MESSAGES, ANNA, ["I like tea"])
+    world.query(FACT, ANNA, ["I like tea"])
+    holds = "SELECT 1 FROM memories WHERE telegram_user_id = %s AND retired_at IS NULL"
+    await page.goto(f"{bot.http}/admin/users/{ANNA}/0/facts")
+    await page.get_by_role("button", name="Forget", exact=True).click()
+    await eventually(lambda: not world.query(holds, ANNA), "the forgetting")
+    await page.get_by_role("button", name="Take back the last replacement or forgetting").click()
+    await eventually(lambda: world.query(holds, ANNA), "the undo")
+
+
+async def test_a_flood_of_wrong_passwords_slows_nobody_else(
+    world: World, bot: BotProcess, browser: Browser
+) -> None:
+    """Guesses are refused before they cost anything, and messages are answered meanwhile."""
+    context = await browser.new_context()
+    guess = context.request.post
+    guesses = [
+        asyncio.create_task(guess(f"{bot.http}/admin/login", form={"password": f"guess {n}"}))
+        for n in range(200)
+    ]
+    await world.telegram.send_text(ANNA, "и что?")
+    await world.telegram.wait_sent(ANNA)
+    statuses = [(await done).status for done in guesses]
+    assert statuses.count(401) < 20 and set(statuses) <= {401, 429}
+
+
+async def _texts_of(page: Page, address: str, selector: str) -> list[str]:
+    await page.goto(address)
+    return [str(await found.text_content()) for found in await page.locator(selector).all()]
+
+
+def test_pictures_are_there() -> None:
+    """What the README shows was taken by ``admin_tour``."""
+    readme = Path(__file__).resolve().parents[2].joinpath("README.md").read_text()
+    folder = Path(__file__).resolve().parents[2] / "docs"
+    for picture in folder.glob("admin_*.png"):
+        assert f"docs/{picture.name}" in readme, f"the README does not show {picture.name}"
