@@ -78,11 +78,8 @@ class UpdateTasks:
             update: Row id in ``telegram_updates``.
             message_id: Telegram's number of the message, for ``interrupt_turn`` to compare.
         """
-        stored = await self._client.run(self._updates.find_waiting, update)
-        if stored is None:
-            return
         control = TurnControl()
-        work = asyncio.ensure_future(self._handle(stored, control, context.job.attempts))
+        work = asyncio.ensure_future(self._find_and_handle(update, control, context.job.attempts))
         while not work.done():
             try:
                 await asyncio.shield(work)
@@ -135,6 +132,11 @@ class UpdateTasks:
             return  # it was given back meanwhile
         if stored.kind in (*APOLOGY_KINDS, "callback"):
             await self._apologise(stored, PutAsideError.text_key)
+
+    async def _find_and_handle(self, update: int, control: TurnControl, attempts: int) -> None:
+        stored = await self._client.run(self._updates.find_waiting, update)
+        if stored is not None:
+            await self._handle(stored, control, attempts)
 
     async def _handle(self, stored: WaitingUpdate, control: TurnControl, attempts: int) -> None:
         start = time.monotonic()
