@@ -16,6 +16,11 @@ from src.storage.put_aside_repo import PutAside, PutAsideRepository, Step
 
 logger = logging.getLogger(__name__)
 
+HEARTBEAT_SECONDS = 3.0
+# A worker without a heartbeat for so long is dead, and its jobs are given to others. Who is killed
+# keeps his chats waiting for this, and for one look more.
+DEAD_AFTER = 9.0
+
 
 class DeadJobs:
     """Counts who ran when a process died; ``src/jobs/quarantine.py`` tries the suspects."""

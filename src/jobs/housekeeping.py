@@ -15,7 +15,6 @@ from src.storage.update_repo import UpdateRepository
 
 logger = logging.getLogger(__name__)
 
-DEAD_AFTER = 30.0  # seconds without a heartbeat; workers send one every 10
 FORGOTTEN_AFTER = 30.0  # seconds; an update's job is stored together with it
 KEEP_UPDATES_HOURS = 72  # Telegram may deliver an update again for 24
 KEEP_DAYS = 60  # of the counts of messages by day
@@ -46,8 +45,7 @@ class Housekeeping:
             app.periodic(cron=cron)(task(work))
 
     async def recover_jobs(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
-        """Give the jobs of workers without a heartbeat back; see that no update is forgotten."""
-        await self._dead_jobs.recover(dead_after=DEAD_AFTER)
+        """Try again what was put aside; see that no update is forgotten."""
         await self._dead_jobs.revive()
         forgotten = await self._client.run(
             self._updates.defer_forgotten, older_than=FORGOTTEN_AFTER

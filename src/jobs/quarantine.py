@@ -28,7 +28,7 @@ from procrastinate.worker import Worker
 
 from src.config import quarantine_environment
 from src.errors import StorageError
-from src.jobs.dead_jobs import DeadJobs
+from src.jobs.dead_jobs import HEARTBEAT_SECONDS, DeadJobs
 from src.jobs.memory_tasks import ON_STEP
 from src.storage.job_death_repo import SUSPECT_DEATHS, JobDeathRepository, Suspects
 from src.storage.pg_client import PgClient
@@ -259,6 +259,7 @@ class QuarantineWorker:
             wait=False,
             concurrency=self._parent.orders.concurrency,
             shutdown_graceful_timeout=self._shutdown_timeout,
+            update_heartbeat_interval=HEARTBEAT_SECONDS,
             delete_jobs="successful",
             install_signal_handlers=False,
             worker_middleware=[self._parent.tell_job],

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
+import time
 
 from procrastinate import App, PsycopgConnector
 from procrastinate.exceptions import ConnectorException
@@ -11,7 +13,7 @@ from procrastinate.worker import Worker
 from psycopg import OperationalError
 
 from src.errors import StorageError
-from src.jobs.dead_jobs import DeadJobs
+from src.jobs.dead_jobs import DEAD_AFTER, HEARTBEAT_SECONDS, DeadJobs
 from src.jobs.quarantine import Quarantine
 from src.storage.advisory_lock import AdvisoryLock
 from src.storage.pg_connection import LIBPQ_OPTIONS
@@ -39,9 +41,10 @@ DIGEST_CONCURRENCY = 3  # conversations that are digested side by side
 COMMAND_CONCURRENCY = 16  # commands and buttons, which wait for Telegram and never for a model
 BESIDE_SHARE = 4  # one place to so many turns, for all who want something in several chats at once
 CONTROL_CONCURRENCY = 4  # jobs that cut in, and the housekeeping, have places of their own
-HEARTBEAT_SECONDS = 10.0
+LOOK_SECONDS = 2.0  # between two looks for dead workers
 # Procrastinate forgets a dead worker then; until it does, its jobs are known to have died.
 FORGET_WORKER_SECONDS = 86_400.0
+NEVER = FORGET_WORKER_SECONDS  # of workers that are forgotten, or have said good-bye, alone
 RESTART_PAUSE = 1.0
 QUEUE_CONNECTIONS = 8
 # An attempt to connect is repeated after 1, 2, 4, … seconds, for so long; then whoever needs a
@@ -105,6 +108,7 @@ class Workers:
     async def run(self) -> None:
         """Work until told to stop."""
         presence = asyncio.ensure_future(self._hold_presence())
+        watch = asyncio.ensure_future(self._watch_others())
         await asyncio.gather(
             self._supervise([TURNS_QUEUE], self._concurrency),
             self._supervise([BESIDE_QUEUE], max(1, self._concurrency // BESIDE_SHARE)),
@@ -114,8 +118,9 @@ class Workers:
             self._supervise([DIGEST_QUEUE], DIGEST_CONCURRENCY),
             self._quarantine.run(self._stopping),
         )
-        presence.cancel()  # it may be waiting for a database that says nothing
-        await asyncio.gather(presence, return_exceptions=True)
+        for task in (presence, watch):  # they may be waiting for a database that says nothing
+            task.cancel()
+        await asyncio.gather(presence, watch, return_exceptions=True)
         await asyncio.to_thread(self._alive.release)
 
     async def announce(self) -> None:
@@ -142,6 +147,25 @@ class Workers:
                 except StorageError:
                     logger.warning("the database is away; the workers wait for it")
             await self._pause(RESTART_PAUSE)
+
+    async def _watch_others(self) -> None:
+        """Give the jobs of dead workers back.
+
+        A database that nobody reaches ends everybody's heartbeats, so the dead are told from the
+        living only after it has answered us steadily for as long as a heartbeat may be late.
+        """
+        last, steady_since = -math.inf, math.inf
+        while not self._stopping.is_set():
+            try:
+                looked = time.monotonic()
+                if looked - last > 2 * LOOK_SECONDS:  # it, or we, stood still
+                    steady_since = looked
+                is_steady = looked - steady_since >= DEAD_AFTER + HEARTBEAT_SECONDS
+                await self._dead_jobs.recover(dead_after=DEAD_AFTER if is_steady else NEVER)
+                last = looked
+            except StorageError as error:
+                logger.debug("cannot look for dead workers", exc_info=error)
+            await self._pause(LOOK_SECONDS)
 
     async def _supervise(self, queues: list[str], concurrency: int) -> None:
         """Run a worker, and another one whenever it ended without being told to."""
@@ -203,7 +227,7 @@ class Workers:
             for worker_id in sorted(self._ended):
                 await self._app.job_manager.unregister_worker(worker_id)
                 self._ended.discard(worker_id)
-            await self._dead_jobs.recover(dead_after=3 * HEARTBEAT_SECONDS, counts=False)
+            await self._dead_jobs.recover(dead_after=NEVER, counts=False)
         except (ConnectorException, OperationalError, StorageError):
             return False
         return True

@@ -20,11 +20,6 @@ from tests.fakes.telegram_server import FakeTelegram
 PROGRAM = Path(__file__).resolve().parents[2] / "bot.py"
 START_SECONDS = 60.0
 WORKERS = "SELECT id FROM procrastinate_workers"
-# What the cron of the workers does every minute.
-DEFER_RECOVERY = """
-SELECT procrastinate_defer_jobs_v1(ARRAY[ROW('housekeeping', 'recover_jobs', 0, NULL,
-    'recover_jobs', '{"timestamp": 0}', NULL)::procrastinate_job_to_defer_v1])
-"""
 STOP_SECONDS = 40.0
 
 Json = dict[str, Any]
@@ -262,13 +257,12 @@ class World:
         return [number for (number,) in self.query(WORKERS)]
 
     def presume_dead(self, workers: list[int]) -> None:
-        """Make their last heartbeats old, and look for dead ones now: else it takes 90 s."""
+        """Make their last heartbeats old: else it takes ten seconds more."""
         self.query(
             "UPDATE procrastinate_workers SET last_heartbeat = last_heartbeat "
             "- interval '1 minute' WHERE id = ANY(%s)",
             workers,
         )
-        self.query(DEFER_RECOVERY)
 
     def undelivered(self) -> list[tuple[Any, ...]]:
         """Answers that the tables say nobody got."""

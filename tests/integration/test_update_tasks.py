@@ -38,7 +38,7 @@ async def test_a_stop_at_the_very_beginning_does_not_lose_the_job(rig: Rig) -> N
     with core.client.transaction() as transaction:  # the update cannot be read yet
         transaction.execute("LOCK TABLE telegram_updates IN ACCESS EXCLUSIVE MODE")
         handling = asyncio.ensure_future(tasks.handle_update(context, update))
-        while not await asyncio.to_thread(query, core.dsn, LOCKS):
+        while not await asyncio.to_thread(query, core.dsn, LOCKS):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         handling.cancel()
         await asyncio.sleep(0)
