@@ -1,0 +1,229 @@
+"""Receivers and workers as processes on one PostgreSQL, of which one dies every few seconds.
+
+    python -m tests.attacks.many_hosts --receivers 2 --workers 3 --kills 20 --every 3 --seed 1
+
+Updates come by webhook: each to either receiver, some to both, and again until one takes it.
+People write on as soon as they are answered. One process in turn is killed and started again, or
+paused for longer than a heartbeat may be late (``--pauses``); PostgreSQL is restarted once in the
+middle.
+Prints one JSON line: what ``tests.e2e.kill_loop`` counts, and how long people waited.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from aiohttp import ClientSession
+
+from src.jobs.dead_jobs import DEAD_AFTER
+from src.storage.embedded_pg import EmbeddedPostgres
+from src.storage.migrations import migrate
+from tests.conftest import execute
+from tests.e2e.bot_process import BotProcess, World
+from tests.e2e.kill_loop import FIRST_PERSON, Result, judge, slow_echo
+from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply
+from tests.fakes.telegram_server import FakeTelegram
+from tests.fakes.telegram_updates import Queued
+from tests.fakes.telegram_webhook import Webhook
+
+HOOK = {
+    "TELEGRAM_WEBHOOK_URL": "https://bot.example.org/telegram/webhook",
+    "TELEGRAM_WEBHOOK_SECRET": "a-secret-of-the-webhook",
+}
+ANSWER_SECONDS = 120.0
+TWICE = 0.05  # of the updates go to two receivers
+PAUSE = DEAD_AFTER + 4.0  # seconds that a paused process stands still: others take over
+
+
+class Balancer(Webhook):
+    """Delivers each update to one receiver or two; one that is dead refuses it."""
+
+    hosts: list[str]
+    numbers: random.Random
+
+    async def _post(self, session: ClientSession, entry: Queued) -> int:
+        path = urlsplit(self.url).path
+        wanted = 2 if self.numbers.random() < TWICE else 1
+        chosen = self.numbers.sample(self.hosts, min(wanted, len(self.hosts)))
+        whole, statuses = self.url, [0]
+        for host in chosen:
+            self.url = f"{host}{path}"
+            try:
+                statuses.append(await super()._post(session, entry))
+            finally:
+                self.url = whole
+        return max(statuses)
+
+
+def answer(request: ChatRequest) -> Reply:
+    """An echo of what people write; the background's long prompts get a word."""
+    return slow_echo(request) if len(request.last_user_text) < 100 else Reply(text="хорошо")
+
+
+@dataclass
+class Waits:
+    """How long people waited for an answer, in seconds."""
+
+    p50: float
+    p99: float
+    longest: float
+
+
+class Hosts:
+    """The processes, and whoever ends them."""
+
+    def __init__(self, world: World, balancer: Balancer, numbers: random.Random) -> None:
+        """Nothing runs yet."""
+        self.world = world
+        self.balancer = balancer
+        self.numbers = numbers
+        self.running: list[tuple[str, BotProcess]] = []
+        self.ended_at: list[float] = []
+
+    async def start(self, command: str) -> None:
+        """One more process; a receiver is known to the balancer from then on."""
+        process = await self.world.start(command, **HOOK)
+        self.running.append((command, process))
+        if command == "run":
+            self.balancer.hosts.append(process.http)
+
+    async def end_one(self, *, paused: bool) -> None:
+        """Kill one of them and start another, or let it stand still for a while."""
+        command, process = self.running.pop(self.numbers.randrange(len(self.running)))
+        self.ended_at.append(time.monotonic())
+        if paused:
+            os.kill(process.pid, signal.SIGSTOP)
+            await asyncio.sleep(PAUSE)
+            os.kill(process.pid, signal.SIGCONT)
+            self.ended_at.append(time.monotonic())
+            self.running.append((command, process))
+            return
+        if command == "run":
+            self.balancer.hosts.remove(process.http)
+        await process.kill()
+        self.world.processes.remove(process)
+        await self.start(command)
+
+
+async def talk(world: World, person: int, enough: asyncio.Event, waits: list[float]) -> int:
+    """Write, wait for the answer, write again; returns how many messages it wrote."""
+    sent = 0
+    answers = world.telegram.state.sent_by_chat[person]
+    while not enough.is_set():
+        sent += 1
+        begun = time.monotonic()
+        await world.telegram.send_text(person, f"№{sent}")
+        wanted = f"эхо: №{sent}"
+        try:
+            await world.telegram.wait_for(
+                lambda wanted=wanted: any(m.text == wanted for m in answers[-5:]), ANSWER_SECONDS
+            )
+        except AssertionError:
+            break  # lost: ``judge`` will count it
+        waits.append(time.monotonic() - begun)
+        await asyncio.sleep(0.3)
+    return sent
+
+
+async def run_hosts(
+    world: World,
+    server: EmbeddedPostgres | None,
+    *,
+    receivers: int = 2,
+    workers: int = 3,
+    people: int = 12,
+    kills: int = 20,
+    every: float = 3.0,
+    pauses: int = 0,
+    seed: int = 1,
+) -> tuple[Result, Waits]:
+    """Let people write while processes die; return what they noticed."""
+    begun = time.monotonic()
+    numbers = random.Random(seed)
+    balancer = world.telegram.webhook
+    assert isinstance(balancer, Balancer)
+    balancer.hosts, balancer.numbers = [], numbers
+    world.model.reply = answer
+    world.model.keep_requests = world.telegram.keep_calls = False
+    hosts = Hosts(world, balancer, numbers)
+    for command in ["run"] * receivers + ["worker"] * workers:
+        await hosts.start(command)
+    enough, waits = asyncio.Event(), list[float]()
+    persons = range(FIRST_PERSON, FIRST_PERSON + people)
+    talks = [asyncio.create_task(talk(world, person, enough, waits)) for person in persons]
+    ends = [*[False] * kills, *[True] * pauses]
+    numbers.shuffle(ends)
+    for number, paused in enumerate(ends, 1):
+        await asyncio.sleep(numbers.uniform(0.3, 2 * every - 0.3))
+        await hosts.end_one(paused=paused)
+        if server is not None and number == len(ends) // 2:
+            hosts.ended_at.append(time.monotonic())
+            await asyncio.to_thread(server.stop)
+            hosts.ended_at.append(time.monotonic())
+            await asyncio.to_thread(server.start)
+    await asyncio.sleep(every)
+    enough.set()
+    sent = await asyncio.gather(*talks)
+    with contextlib.suppress(AssertionError):
+        await world.settled(60)
+    counts = dict(zip(persons, sent, strict=True))
+    result = judge(world, hosts.ended_at, counts, seconds=time.monotonic() - begun)
+    waits.sort()
+    named = (waits[len(waits) // 2], waits[int(len(waits) * 0.99)], waits[-1])
+    return result, Waits(*(round(seconds, 2) for seconds in named))
+
+
+@contextlib.asynccontextmanager
+async def open_hosts(dsn: str):  # type: ignore[no-untyped-def]
+    """A world whose Telegram delivers to several receivers."""
+    async with FakeTelegram() as telegram, FakeOpenAI() as model:
+        await telegram.webhook.stop()
+        telegram.webhook = Balancer(telegram.queue, telegram.changes)
+        telegram.webhook.start()
+        world = World(dsn, telegram, model)
+        try:
+            yield world
+        finally:
+            await world.close()
+
+
+async def main(**options: int | float) -> dict[str, object]:
+    """Run it on a PostgreSQL of its own."""
+    with tempfile.TemporaryDirectory(prefix="pomni-hosts-") as folder:
+        server = EmbeddedPostgres(Path(folder))
+        dsn = await asyncio.to_thread(server.start)
+        try:
+            execute(dsn, "ALTER SYSTEM SET fsync = off", "ALTER SYSTEM SET max_connections = 300")
+            await asyncio.to_thread(server.stop)
+            await asyncio.to_thread(server.start)
+            await asyncio.to_thread(migrate, dsn)
+            async with open_hosts(dsn) as world:
+                result, waits = await run_hosts(world, server, **options)  # type: ignore[arg-type]
+                return {**asdict(result), "waited": asdict(waits)}
+        finally:
+            await asyncio.to_thread(server.stop)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    for option, default in (
+        ("receivers", 2), ("workers", 3), ("people", 12), ("kills", 20), ("pauses", 0),
+        ("seed", 1),
+    ):  # fmt: skip
+        parser.add_argument(f"--{option}", type=int, default=default)
+    parser.add_argument("--every", type=float, default=3.0, help="seconds between two deaths")
+    outcome = asyncio.run(main(**vars(parser.parse_args())))
+    print(json.dumps(outcome))
+    sys.exit(any(outcome[name] for name in ("lost", "out_of_order", "unexcused", "unhandled")))
