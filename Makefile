@@ -44,13 +44,14 @@ $(VENV)/.installed: requirements.txt | $(VENV)/bin/python
 	@$(PIP) -r requirements.txt
 	@touch $@
 
-# The admin page is looked at in Debian's Chromium; where it cannot be had, those tests are skipped.
+# The admin page is looked at in Debian's Chromium, poolers are its PgBouncer; where they cannot be
+# had, those tests are skipped.
 $(VENV)/.browser: | $(VENV)/bin/python
-	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
-	  && echo "Installing chromium for the tests of the admin page (once)" >&2 \
+	@{ command -v chromium && command -v pgbouncer; } >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	  && echo "Installing chromium and pgbouncer for the tests (once)" >&2 \
 	  && timeout 300 sh -c 'apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq \
-	     install --no-install-recommends --yes chromium fonts-dejavu-core' >/dev/null 2>&1; } \
-	  || echo "No chromium: the tests that look at the admin page are skipped" >&2
+	     install --no-install-recommends --yes chromium fonts-dejavu-core pgbouncer' >/dev/null 2>&1; } \
+	  || echo "No chromium or pgbouncer: tests that need them are skipped" >&2
 	@touch $@
 
 $(VENV)/.installed-dev: requirements.txt requirements-dev.txt | $(VENV)/bin/python

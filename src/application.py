@@ -55,6 +55,7 @@ from src.storage.memory_repo import MemoryRepository
 from src.storage.migrations import migrate
 from src.storage.overview_repo import OverviewRepository
 from src.storage.pg_client import PgClient
+from src.storage.pooling import check_sessions
 from src.storage.put_aside_repo import PutAsideRepository
 from src.storage.repositories import Repositories
 from src.storage.retrieval_repo import RetrievalRepository
@@ -178,10 +179,12 @@ async def open_core(
 
     Raises:
         StorageUnavailableError: The database cannot be reached.
-        ConfigError: The database is newer than this program.
+        ConfigError: The database is newer than this program, or behind a pooler of transactions.
     """
     async with AsyncExitStack() as stack:
         dsn = await stack.enter_async_context(open_database(settings))
+        if not settings.uses_embedded_database:
+            await asyncio.to_thread(check_sessions, dsn)
         await asyncio.to_thread(migrate, dsn)
         client = PgClient(
             dsn, min_connections=settings.pg_pool_min, max_connections=settings.pg_pool_max

@@ -1,0 +1,83 @@
+"""PgBouncer before PostgreSQL: its sessions will do, its transactions are refused."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg2
+import pytest
+
+from src.errors import ConfigError
+from src.storage.pooling import check_sessions
+
+PGBOUNCER = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
+
+
+@contextmanager
+def pooler(dsn: str, mode: str) -> Iterator[str]:
+    """The address of a PgBouncer before the database."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    options = psycopg2.extensions.parse_dsn(dsn)
+    target = " ".join(f"{name}={value}" for name, value in options.items())
+    with tempfile.TemporaryDirectory(prefix="pomni-pooler-") as folder:
+        settings = Path(folder) / "pgbouncer.ini"
+        settings.write_text(
+            f"[databases]\nbehind = {target}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n"
+            f"listen_port = {port}\nunix_socket_dir =\nauth_type = any\npool_mode = {mode}\n"
+            "ignore_startup_parameters = options,extra_float_digits\n"
+        )
+        Path(folder).chmod(0o755)
+        assert PGBOUNCER is not None
+        process = subprocess.Popen(
+            [PGBOUNCER, "--quiet", *_as_the_server(options), str(settings)],
+            stderr=subprocess.DEVNULL,
+        )
+        address = f"postgresql://postgres@127.0.0.1:{port}/behind"
+        try:
+            while not _answers(address):  # pytest's time-out ends it
+                assert process.poll() is None, "pgbouncer did not start"
+            yield address
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def _answers(address: str) -> bool:
+    try:
+        psycopg2.connect(address).close()
+    except psycopg2.OperationalError:
+        return False
+    return True
+
+
+def test_the_server_itself_keeps_sessions(dsn: str) -> None:
+    check_sessions(dsn)
+
+
+@pytest.mark.skipif(PGBOUNCER is None, reason="there is no pgbouncer")
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+def test_a_pooler_of_transactions_is_told_from_one_of_sessions(dsn: str, mode: str) -> None:
+    with pooler(dsn, mode) as address:
+        if mode == "session":
+            check_sessions(address)
+            return
+        with pytest.raises(ConfigError, match="session pooling"):
+            check_sessions(address)
+
+
+def _as_the_server(options: dict[str, str]) -> list[str]:
+    """PgBouncer does not run as root, and the socket is open to the server's user alone."""
+    folder = options.get("host", "")
+    if os.getuid() != 0 or not folder.startswith("/"):
+        return []
+    server = Path(folder) / f".s.PGSQL.{options.get('port', '5432')}"
+    return [f"--user={server.owner()}"]
