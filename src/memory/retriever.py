@@ -27,7 +27,7 @@ from src.storage.search_index_repo import Kind
 
 logger = logging.getLogger(__name__)
 
-EMBED_DEADLINE = 0.4  # seconds; then the search goes on by words alone
+EMBED_DEADLINE = 1.0  # seconds, more than a remote model takes; then words alone are searched
 RERANKED = 30  # documents that a cross-encoder looks at
 MAX_QUERY = 2000  # characters
 Bounds = tuple[datetime | None, datetime | None]

@@ -109,10 +109,10 @@ async def one_life(world: World, numbers: random.Random) -> float:
 async def talk(
     world: World, person: int, enough: asyncio.Event, numbers: random.Random, think: float
 ) -> int:
-    """Write, wait for the answer, think, write again; returns how many messages it wrote."""
+    """Write, wait for the answer, think, write again (twice or more); returns how often."""
     sent = 0
     answers = world.telegram.state.sent_by_chat[person]
-    while not enough.is_set():
+    while sent < 2 or not enough.is_set():
         sent += 1
         await world.telegram.send_text(person, f"№{sent}")
         answer = f"эхо: №{sent}"

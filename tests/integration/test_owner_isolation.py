@@ -442,6 +442,9 @@ CASES: dict[str, Callable[[Stage], Any]] = {
         s.me.conversation, 1000, limit=1000
     ),
     "SummaryRepository.list_summaries": lambda s: s.do.summaries.list_summaries(s.me.conversation),
+    "ConversationRepository.find_conversation": lambda s: s.do.conversations.find_conversation(
+        s.me.owner
+    ),
     "ConversationRepository.get_last_position": lambda s: s.do.conversations.get_last_position(
         s.me.conversation
     ),
