@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool
 
 from src.config import OFFLINE_MODEL, Settings
@@ -21,6 +22,7 @@ from src.language.words import content_words
 from src.llm.chat import ModelCaller, build_chat_model
 from src.llm.embedding_cache import CachingEmbedder
 from src.llm.embeddings import build_embedder
+from src.llm.prompt_cache import BreakpointPromptCache, KeyedPromptCache, PromptCache
 from src.llm.quiet_moments import QuietMoments
 from src.llm.rerank import build_reranker
 from src.llm.tokens import TokenCounter
@@ -40,8 +42,10 @@ from src.services.daily_ceilings import DailyCeilings
 from src.services.digest_service import DigestService
 from src.services.extraction_service import ExtractionService
 from src.services.settings_service import SettingsService
+from src.services.stored_prompt_cache import StoredPromptCache
 from src.services.tool_history_service import ToolHistoryService
 from src.shutdown import SHUTDOWN
+from src.storage.cached_content_repo import CachedContentRepository
 from src.storage.conversation_repo import (
     ConversationRepository,
     set_conversation_repo_factory,
@@ -214,7 +218,15 @@ def build_core(
     user_settings = UserSettingsRepository(client)
     agent = AgentService(
         repositories,
-        _build_graph(settings, memory, tool_history, counter, metrics, extra_tools),
+        _build_graph(
+            settings,
+            memory,
+            tool_history,
+            counter,
+            metrics,
+            CachedContentRepository(client),
+            extra_tools,
+        ),
         memory.memories,
         tool_history=tool_history,
         metrics=metrics,
@@ -247,18 +259,28 @@ def build_core(
     )
 
 
-def _build_graph(
+def _build_graph(  # noqa: PLR0913  (what the graph is made of)
     settings: Settings,
     memory: MemoryCore,
     tool_history: ToolHistoryService,
     counter: TokenCounter,
     metrics: Metrics,
+    contents: CachedContentRepository,
     extra_tools: Sequence[BaseTool],
 ) -> Graph:
     """The graph with its models and tools."""
     provider = find_provider(settings.chat_model_name)
+    name = settings.chat_model_name
+    model = build_chat_model(settings)
     models = Models(
-        caller=build_caller(settings, counter=counter, metrics=metrics),
+        caller=ModelCaller(
+            model,
+            name,
+            timeout=settings.llm_timeout,
+            counter=counter,
+            metrics=metrics,
+            cache=build_prompt_cache(settings, model, counter, contents),
+        ),
         summary_llm=memory.summary_llm,
         counter=counter,
         context_size=settings.llm_context_size,
@@ -267,6 +289,24 @@ def _build_graph(
     memories = memory.memories
     tools = [*build_tools(memories), *extra_tools]
     return build_graph(models, tools, memories, wrap_tool_call=tool_history.record)
+
+
+def build_prompt_cache(
+    settings: Settings,
+    model: BaseChatModel,
+    counter: TokenCounter,
+    contents: CachedContentRepository,
+) -> PromptCache:
+    """What makes the provider of the chat model keep the beginning of its prompts."""
+    provider = find_provider(settings.chat_model_name)
+    if provider is None or not provider.keeps_prompts(settings):
+        return PromptCache()
+    name = settings.chat_model_name.partition(":")[2]
+    if provider.prompt_cache == "keyed":
+        return KeyedPromptCache()
+    if provider.prompt_cache == "marked":
+        return BreakpointPromptCache(name, counter)
+    return StoredPromptCache(model, name, counter=counter, contents=contents)
 
 
 def build_memory(

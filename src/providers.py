@@ -10,7 +10,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, SecretStr
 
@@ -44,6 +45,8 @@ class Provider:
         no_tool: The ``tool_choice`` that keeps the model from calling any.
         log_levels: From which level on its libraries are heard in the log.
         batch_name: Its name in ``memory_extraction_provider``.
+        prompt_cache: How it is made to keep what prompts begin with; see ``build_prompt_cache``.
+        cache_host: The end of the addresses where it is, when other servers know no such thing.
     """
 
     name: str
@@ -57,6 +60,14 @@ class Provider:
     no_tool: str | Mapping[str, str] = "none"
     log_levels: Mapping[str, int] = field(default_factory=dict)
     batch_name: str
+    prompt_cache: Literal["keyed", "marked", "stored"]
+    cache_host: str = ""
+
+    def keeps_prompts(self, settings: ProviderSettings) -> bool:
+        """Whether ``prompt_cache`` is understood at the address that the settings name."""
+        address: str | None = getattr(settings, self.base_url_variable.lower())
+        host = urlsplit(address).hostname if address else None
+        return host is None or f".{host}".endswith(self.cache_host)
 
     def is_configured(self, settings: ProviderSettings) -> bool:
         """Whether there is a key, or the address of a server that wants none."""
@@ -75,6 +86,8 @@ PROVIDERS: Mapping[str, Provider] = {
             base_url_variable="OPENAI_BASE_URL",
             package="langchain_openai",
             default_model="gpt-5-mini",
+            prompt_cache="keyed",
+            cache_host=".api.openai.com",
             options={"stream_usage": True},
             has_openai_client=True,
             takes_system_in_history=True,
@@ -87,6 +100,7 @@ PROVIDERS: Mapping[str, Provider] = {
             base_url_variable="ANTHROPIC_BASE_URL",
             package="langchain_anthropic",
             default_model="claude-haiku-4-5",
+            prompt_cache="marked",
             no_tool={"type": "none"},  # LangChain takes any other text for the name of a tool
             log_levels={"anthropic": logging.WARNING},
         ),
@@ -97,6 +111,7 @@ PROVIDERS: Mapping[str, Provider] = {
             base_url_variable="GOOGLE_BASE_URL",
             package="langchain_google_genai",
             default_model="gemini-2.5-flash",
+            prompt_cache="stored",
             log_levels={"google_genai": logging.WARNING, "langchain_google_genai": logging.ERROR},
         ),
     )

@@ -54,6 +54,7 @@ NOBODYS = frozenset(
         "batch_jobs",
         "admin_actions",
         "model_prices",
+        "cached_contents",
     }
 )
 

@@ -7,27 +7,27 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, TypeVar, cast
+from uuid import UUID
 
 from langchain.chat_models import init_chat_model
-from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, ToolCall
 from langchain_core.messages.ai import UsageMetadata
-from langchain_core.runnables import Runnable
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from src.config import OFFLINE_MODEL, Settings
-from src.errors import ModelError
+from src.errors import AppError, ModelError
 from src.llm.completion_stream import MAX_TOKENS, CompletionStream
 from src.llm.errors import model_error
 from src.llm.model_usage import ModelUsage
 from src.llm.offline.model import OfflineChatModel
+from src.llm.prompt_cache import Call, ChatRunnable, PromptCache
 from src.llm.reply import Reply, ending_of
 from src.llm.tokens import TokenCounter
 from src.metrics import Metrics
 from src.providers import PROVIDERS, find_provider
 
 Schema = TypeVar("Schema", bound=BaseModel)
-ChatRunnable = Runnable[LanguageModelInput, AIMessage]
 
 MAX_REDIRECTS = 2  # of one call; more are a loop
 MAX_SECONDS = 900.0  # of one call, however steadily it drips
@@ -98,18 +98,20 @@ class ModelCaller:
         timeout: float,
         counter: TokenCounter | None = None,
         metrics: Metrics | None = None,
+        cache: PromptCache | None = None,
     ) -> None:
         """Call ``model``, known as ``name`` in ``model_usage``, within ``timeout`` seconds.
 
         The time-out bounds the wait for the first and for each next piece; a long answer that
         keeps coming may take longer in all. ``counter`` learns from what the provider reports,
-        ``metrics`` counts it.
+        ``metrics`` counts it; ``cache`` has the provider keep what prompts begin with.
         """
         self._model = model
         self.name = name
         self._timeout = timeout
         self._counter = counter
         self._metrics = metrics
+        self._cache = cache or PromptCache()
 
     def with_tools(self, tools: Sequence[Any], *, may_call: bool = True) -> ChatRunnable:
         """The model, told which tools it may call; with ``may_call`` off, that it may not now.
@@ -133,19 +135,48 @@ class ModelCaller:
         purpose: str,
         on_text: Callable[[str], None],
         on_usage: Callable[[ModelUsage], None],
+        conversation_id: UUID | None = None,
     ) -> AIMessage:
         """One call; text goes to ``on_text`` as it comes, the whole message comes back.
 
-        It is sound and within bounds, whatever the provider sent; see ``src.llm.reply``.
+        It is sound and within bounds, whatever the provider sent; see ``src.llm.reply``. The
+        prompt of a conversation goes on from its last one, so its beginning is worth keeping.
 
         Raises:
             ModelUnavailableError: Worth another try: a time-out, 429, 5xx, the network.
             ModelError: The request was refused, or makes no sense to the provider.
         """
         start = time.perf_counter()
+        call = Call(runnable, messages)
+        if conversation_id is not None:
+            call = self._cache.prepare(call, conversation_id)
         reply = Reply()
         try:
-            async with aclosing(cast("Any", runnable.astream(list(messages)))) as pieces:
+            await self._read(call, reply, on_text, start)
+        except AppError as error:
+            if reply.has_begun or not self._cache.lost(call, error):
+                raise
+            call, reply = Call(runnable, messages), Reply()
+            await self._read(call, reply, on_text, start)
+        milliseconds = round((time.perf_counter() - start) * 1000)
+        spent = usage_of(reply.usage, purpose, self.name, milliseconds)
+        if self._metrics is not None:
+            spent.count(self._metrics)
+        on_usage(spent)
+        if conversation_id is not None:
+            self._cache.learn(call, spent.cached_tokens or 0)
+        if self._counter is not None and reply.usage is not None:
+            tools = getattr(runnable, "kwargs", {}).get("tools", ())
+            self._counter.learn(messages, tools, reply.usage["input_tokens"])
+        return reply.message()
+
+    async def _read(
+        self, call: Call, reply: Reply, on_text: Callable[[str], None], start: float
+    ) -> None:
+        """Make the call, and read what comes into ``reply``."""
+        try:
+            pieces = call.runnable.astream(list(call.messages))
+            async with aclosing(cast("Any", pieces)) as pieces:
                 while (piece := await self._next(pieces, reply, start + MAX_SECONDS)) is not None:
                     if text := reply.feed(piece):
                         on_text(text)
@@ -153,15 +184,6 @@ class ModelCaller:
                 on_text(text)
         except Exception as error:
             raise model_error(error) from error
-        milliseconds = round((time.perf_counter() - start) * 1000)
-        spent = usage_of(reply.usage, purpose, self.name, milliseconds)
-        if self._metrics is not None:
-            spent.count(self._metrics)
-        on_usage(spent)
-        if self._counter is not None and reply.usage is not None:
-            tools = getattr(runnable, "kwargs", {}).get("tools", ())
-            self._counter.learn(messages, tools, reply.usage["input_tokens"])
-        return reply.message()
 
     async def _next(
         self, pieces: AsyncIterator[Any], reply: Reply, deadline: float

@@ -30,7 +30,8 @@ SETUP_CODES = EXHAUSTED_CODES | frozenset(
 )
 MAX_RETRY_AFTER = 300.0  # seconds; a longer wait than this is not waited for
 # Parts of the names of errors below HTTP, in httpx, its successor, aiohttp and the SDKs.
-NETWORK_NAMES = ("Timeout", "Connection", "Transport", "Protocol", "RequestError")
+NETWORK_NAMES = ("Timeout", "Connection", "Transport", "Protocol", "RequestError",
+                 "Payload")  # fmt: skip
 
 
 def model_error(error: Exception) -> AppError:
@@ -86,6 +87,8 @@ def _as_status(value: Any) -> int | None:
 
 
 def _status(error: BaseException) -> int | None:
+    if type(error).__module__ == "aiohttp.http_exceptions":
+        return None  # a broken response; the ``code`` is none that a server has sent
     for attribute in ("status_code", "code"):
         value = getattr(error, attribute, None)
         if isinstance(value, int) and 100 <= value < 600:

@@ -93,6 +93,11 @@ class Reply:
         """Whether so much has arrived that the rest need not be read."""
         return self._room <= 0
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether anything of it has arrived."""
+        return self._room < MAX_REPLY
+
     def feed(self, piece: AIMessage) -> str:
         """Take the next piece; return its text as it may be shown."""
         metadata = piece.response_metadata

@@ -7,7 +7,7 @@ prefix cache covers everything before it. What lies before the window is in the 
 from __future__ import annotations
 
 
-def window_start(last_position: int, *, window: int = 30, step: int = 10) -> int:
+def window_start(last_position: int, *, window: int = 30, step: int = 15) -> int:
     """The position of the first message that is rendered.
 
     Args:

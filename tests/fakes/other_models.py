@@ -1,26 +1,49 @@
-"""Loopback servers that stream one answer as Anthropic's and Google's do."""
+"""Loopback servers that speak as Anthropic's and Google's do: streams, tools, caches, errors."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from aiohttp import web
 
 from tests.fakes import LoopbackServer
+from tests.fakes.openai_server import Reply
+from tests.fakes.prompt_caches import AnthropicCache, Billed, GoogleCache, google_error
 
 Json = dict[str, Any]
 
 
 class FakeOtherModels(LoopbackServer):
-    """Answers every message with ``text``; ``requests`` keeps what came."""
+    """Answers every message with ``text``, or with what is queued.
 
-    def __init__(self, text: str) -> None:
-        """Answer with ``text``, in two pieces."""
+    Attributes:
+        reply: Builds the answer when nothing is queued, from the body of a request.
+        requests: The bodies of what was asked.
+        keys: The keys that came with them.
+        billed: What the prompts cost by the provider's rules.
+        anthropic_cache: Anthropic's cache.
+        google_cache: Google's; ``cache_status`` answers what creates contents when it is no 200.
+    """
+
+    def __init__(self, text: str = "", *, least: int = 1024) -> None:
+        """Answer with ``text``; cached is what has ``least`` tokens."""
         super().__init__()
-        self._text = text
+        self.reply: Callable[[Json], Reply] = lambda _request: Reply(text=text)
         self.requests: list[Json] = []
+        self.keys: list[str] = []
+        self.billed: list[Billed] = []
+        self.anthropic_cache = AnthropicCache(least)
+        self.google_cache = GoogleCache(least)
+        self.cache_status = 200
+        self.cache_calls: list[str] = []
+        self._queued: deque[Reply] = deque()
+
+    def queue(self, *replies: Reply) -> None:
+        """Answer the next requests with these."""
+        self._queued.extend(replies)
 
     @property
     def url(self) -> str:
@@ -28,61 +51,147 @@ class FakeOtherModels(LoopbackServer):
         return f"http://127.0.0.1:{self.port}"
 
     def routes(self) -> list[web.RouteDef]:
-        """The one call of each that a chat needs."""
+        """The calls of each that a chat needs."""
         return [
             web.post("/v1/messages", self._anthropic),
             web.post("/v1beta/models/{call}", self._google),
+            web.post("/v1beta/cachedContents", self._create),
+            web.patch("/v1beta/cachedContents/{id}", self._extend),
         ]
 
     async def _anthropic(self, request: web.Request) -> web.StreamResponse:
-        events = (
+        body = await self._take(request, "x-api-key")
+        if problem := self.anthropic_cache.problem(body):
+            return web.json_response(anthropic_error(400, problem), status=400)
+        reply = self._next(body)
+        if reply.status != 200:
+            error = anthropic_error(reply.status, str(reply.error))
+            return web.json_response(error, status=reply.status, headers=reply.headers)
+        self.billed.append(self.anthropic_cache.bill(body))
+        events = [
             f"event: {event['type']}\ndata: {json.dumps(event)}\n\n"
-            for event in anthropic_events(self._pieces())
-        )
-        return await self._stream(request, events)
+            for event in anthropic_events(reply, self.billed[-1])
+        ]
+        if reply.error is not None:
+            broken = json.dumps(anthropic_error(529, str(reply.error)))
+            events = [*events[:3], f"event: error\ndata: {broken}\n\n"]
+        return await self._stream(request, reply, events)
 
     async def _google(self, request: web.Request) -> web.StreamResponse:
         assert request.match_info["call"].endswith(":streamGenerateContent")
-        chunks = (f"data: {json.dumps(chunk)}\r\n\r\n" for chunk in google_chunks(self._pieces()))
-        return await self._stream(request, chunks)
+        body = await self._take(request, "x-goog-api-key")
+        status, problem = self.google_cache.problem(body)
+        reply = self._next(body) if not status else Reply(status=status, error=problem)
+        if reply.status != 200:
+            error = google_error(reply.status, str(reply.error))
+            return web.json_response(error, status=reply.status, headers=reply.headers)
+        self.billed.append(self.google_cache.bill(body))
+        chunks = google_chunks(reply, self.billed[-1])
+        return await self._stream(
+            request, reply, [f"data: {json.dumps(chunk)}\r\n\r\n" for chunk in chunks]
+        )
 
-    def _pieces(self) -> list[str]:
-        middle = len(self._text) // 2
-        return [self._text[:middle], self._text[middle:]]
+    async def _create(self, request: web.Request) -> web.Response:
+        body = await request.json()
+        self.cache_calls.append("create")
+        if self.cache_status != 200:
+            error = google_error(self.cache_status, "no")
+            return web.json_response(error, status=self.cache_status)
+        status, made = self.google_cache.create(body)
+        return web.json_response(made, status=status)
 
-    async def _stream(self, request: web.Request, events: Iterator[str]) -> web.StreamResponse:
-        self.requests.append(await request.json())
+    async def _extend(self, request: web.Request) -> web.Response:
+        name = f"cachedContents/{request.match_info['id']}"
+        self.cache_calls.append("update")
+        if self.google_cache.find(name) is None:
+            return web.json_response(google_error(403, "CachedContent not found"), status=403)
+        body = await request.json()
+        return web.json_response(self.google_cache.extend(name, body["ttl"]))
+
+    async def _take(self, request: web.Request, header: str) -> Json:
+        body: Json = await request.json()
+        self.requests.append(body)
+        bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        self.keys.append(request.headers.get(header, bearer))
+        return body
+
+    def _next(self, body: Json) -> Reply:
+        return self._queued.popleft() if self._queued else self.reply(body)
+
+    async def _stream(
+        self, request: web.Request, reply: Reply, events: list[str]
+    ) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
-        for event in events:
+        for event in events[: reply.cut_after_chunks]:
             await response.write(event.encode())
-        await response.write_eof()
+        if reply.cut_after_chunks is not None and request.transport is not None:
+            request.transport.abort()
+        else:
+            await response.write_eof()
         return response
 
 
-def anthropic_events(pieces: list[str]) -> Iterator[Json]:
+def anthropic_error(status: int, message: str) -> Json:
+    """An error as Anthropic's API reports it; https://docs.anthropic.com/en/api/errors."""
+    kinds = {400: "invalid_request_error", 401: "authentication_error", 403: "permission_error",
+             404: "not_found_error", 413: "request_too_large", 429: "rate_limit_error",
+             529: "overloaded_error"}  # fmt: skip
+    kind = kinds.get(status, "api_error")
+    return {"type": "error", "error": {"type": kind, "message": message}}
+
+
+def pieces_of(text: str) -> list[str]:
+    """The text in two pieces; none of an empty one."""
+    middle = len(text) // 2
+    return [piece for piece in (text[:middle], text[middle:]) if piece]
+
+
+def anthropic_events(reply: Reply, billed: Billed) -> Iterator[Json]:
     """One answer; see https://docs.anthropic.com/en/api/messages-streaming."""
+    usage = {
+        "input_tokens": billed.fresh,
+        "cache_read_input_tokens": billed.read,
+        "cache_creation_input_tokens": billed.written,
+        "output_tokens": 1,
+    }
     message = {
         "id": "msg_1", "type": "message", "role": "assistant", "model": "fake", "content": [],
-        "stop_reason": None, "stop_sequence": None,
-        "usage": {"input_tokens": 10, "output_tokens": 1},
+        "stop_reason": None, "stop_sequence": None, "usage": usage,
     }  # fmt: skip
     yield {"type": "message_start", "message": message}
-    block = {"type": "text", "text": ""}
-    yield {"type": "content_block_start", "index": 0, "content_block": block}
-    for piece in pieces:
-        delta = {"type": "text_delta", "text": piece}
-        yield {"type": "content_block_delta", "index": 0, "delta": delta}
-    yield {"type": "content_block_stop", "index": 0}
-    end = {"stop_reason": "end_turn", "stop_sequence": None}
-    yield {"type": "message_delta", "delta": end, "usage": {"output_tokens": 5}}
+    blocks: list[tuple[Json, list[Json]]] = []
+    if reply.text:
+        texts = [{"type": "text_delta", "text": piece} for piece in pieces_of(reply.text)]
+        blocks.append(({"type": "text", "text": ""}, texts))
+    for number, (name, arguments) in enumerate(reply.tool_calls):
+        written = pieces_of(json.dumps(arguments))
+        halves = [{"type": "input_json_delta", "partial_json": piece} for piece in written]
+        call = {"type": "tool_use", "id": f"toolu_{number}", "name": name, "input": {}}
+        blocks.append((call, halves))
+    for index, (block, deltas) in enumerate(blocks):
+        yield {"type": "content_block_start", "index": index, "content_block": block}
+        for delta in deltas:
+            yield {"type": "content_block_delta", "index": index, "delta": delta}
+        yield {"type": "content_block_stop", "index": index}
+    reason = reply.finish_reason or ("tool_use" if reply.tool_calls else "end_turn")
+    end = {"stop_reason": reason, "stop_sequence": None}
+    yield {"type": "message_delta", "delta": end, "usage": {**usage, "output_tokens": 5}}
     yield {"type": "message_stop"}
 
 
-def google_chunks(pieces: list[str]) -> Iterator[Json]:
+def google_chunks(reply: Reply, billed: Billed) -> Iterator[Json]:
     """One answer; see https://ai.google.dev/api/generate-content."""
-    for number, piece in enumerate(pieces, start=1):
-        content = {"role": "model", "parts": [{"text": piece}]}
-        end = {"finishReason": "STOP"} if number == len(pieces) else {}
-        usage = {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15}
-        yield {"candidates": [{"content": content, "index": 0, **end}], "usageMetadata": usage}
+    parts: list[Json] = [{"text": piece} for piece in pieces_of(reply.text)]
+    calls = ({"functionCall": {"name": n, "args": a}} for n, a in reply.tool_calls)
+    parts += calls
+    usage = {
+        "promptTokenCount": billed.total,
+        "cachedContentTokenCount": billed.read or reply.cached_tokens,
+        "candidatesTokenCount": 5,
+        "totalTokenCount": billed.total + 5,
+    }
+    for number, part in enumerate(parts or [{"text": ""}], start=1):
+        content = {"role": "model", "parts": [part]}
+        reason = {"finishReason": reply.finish_reason or "STOP"} if number >= len(parts) else {}
+        yield {"candidates": [{"content": content, "index": 0, **reason}], "usageMetadata": usage}

@@ -27,6 +27,7 @@ from tests.integration.person import FAKE_EMBEDDINGS, USER, Person, Rig, records
 
 pytestmark = pytest.mark.core(embedding_model=FAKE_EMBEDDINGS)
 
+STEP = 10  # of the window, in these talks
 LABEL = "[Текущее время: 2026-11-21 12:05]"
 
 
@@ -102,6 +103,7 @@ class Talk(Person):
 
 @pytest.fixture
 def talk(rig: Rig) -> Talk:
+    rig.set(history_step=STEP)
     return Talk(rig)
 
 
@@ -195,7 +197,7 @@ async def test_four_hundred_messages_turn_by_turn_are_summarised_once_each(
     asked = Counter(number for request in folds for number in numbers_asked(request))
     last = talk.ranges()[-1][1]
     assert asked == Counter(range(1, last + 1))
-    assert last == window_start(talk.last + 3) - 1
+    assert last == window_start(talk.last + 3, step=STEP) - 1
     assert {len(numbers_asked(request)) for request in folds} == {6, 4}
 
 
@@ -203,7 +205,7 @@ async def test_more_than_six_become_one_and_the_newest_stays_as_it_is(talk: Talk
     counts = []
     for _ in range(100):
         await talk.add_and_compact(1)
-        start = window_start(talk.last + 1)
+        start = window_start(talk.last + 1, step=STEP)
         counts.append(sum(summary.last_position < start for summary in talk.summaries()))
     assert max(counts) <= 8 and counts.count(2) > 5, "they grow to six and a step, and shrink"
     merges = [r for r in talk.model.requests if r.system_text == MERGE_PROMPT]
@@ -236,7 +238,7 @@ async def test_a_conversation_that_nobody_compacted_is_caught_up_in_few_calls(ta
     talk.add(400)
     assert await talk.service.compact(talk.id) == 4
     assert_sound(talk)
-    assert talk.ranges()[-1][1] == window_start(403) - 1 == 380
+    assert talk.ranges()[-1][1] == window_start(403, step=STEP) - 1 == 380
     assert [len(numbers_asked(request)) for request in talk.model.requests] == [95] * 4
 
 
@@ -393,7 +395,7 @@ async def test_two_workers_compact_a_long_talk_side_by_side(talk: Talk) -> None:
         talk.add(2)
         await asyncio.gather(*(worker.compact(talk.id) for worker in workers))
         assert_sound(talk)
-    assert talk.ranges()[-1][1] == window_start(talk.last + 3) - 1
+    assert talk.ranges()[-1][1] == window_start(talk.last + 3, step=STEP) - 1
 
 
 # --- what the user takes back
@@ -498,7 +500,7 @@ async def test_the_operator_s_numbers_change_what_is_folded_and_shown(talk: Talk
 async def test_the_operator_says_how_many_are_kept(talk: Talk) -> None:
     talk.set(summaries_kept=2)
     await talk.add_and_compact(35)
-    start = window_start(talk.last + 1)
+    start = window_start(talk.last + 1, step=STEP)
     past = [summary for summary in talk.summaries() if summary.last_position < start]
     assert len(past) <= 4
     assert any(r.system_text == MERGE_PROMPT for r in talk.model.requests)
@@ -510,7 +512,7 @@ async def test_other_numbers_in_the_middle_of_a_talk_leave_no_gap(talk: Talk) ->
         talk.set(**settings)
         await talk.add_and_compact(25)
         assert_sound(talk)
-        assert talk.ranges()[-1][1] >= window_start(talk.last + 1, step=10) - 10
+        assert talk.ranges()[-1][1] >= window_start(talk.last + 1, step=STEP) - 10
 
 
 # --- what the model does not do

@@ -186,7 +186,7 @@ async def test_it_holds_when_the_operator_shows_as_much_as_he_may(client: PgClie
 
 async def test_the_whole_prompt_grows_no_more_once_the_window_is_full(rig: Rig) -> None:
     sizes = []
-    for messages in (1_000, 20_000):
+    for messages in (1_000, 20_020):  # as far from the window's next move
         user = new_user()
         fill(rig, user, messages, STORIES["ru"])
         request = await ask(rig, user, "Что там с велосипедом?")

@@ -82,7 +82,7 @@ async def test_what_is_out_of_bounds_is_named_and_changes_nothing(
 
 async def test_each_change_is_kept_with_who_made_it_also_from_psql(client: PgClient) -> None:
     settings = service(client)
-    values = {"summaries_shown": "5", "memory_extraction_enabled": "false", "history_step": 10}
+    values = {"summaries_shown": "5", "memory_extraction_enabled": "false", "history_step": 15}
     changed = await settings.change("the page, from 127.0.0.1", values)
     assert (changed.summaries_shown, changed.memory_extraction_enabled) == (5, False)
     client.execute("UPDATE global_settings SET summaries_shown = 4")

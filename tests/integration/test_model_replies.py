@@ -244,7 +244,7 @@ async def test_nonsense_is_asked_for_three_times_and_then_left(person: Person, m
 
     person.model.reply = reply
     person.rig.fill(person.conversation(), *TALK)
-    windows = 2 if model == "summaries" else 1
+    windows = 3 if model == "summaries" else 1
     for _ in range(2 * windows):
         with pytest.raises(ModelReplyError):
             await person.core.memory.digest.digest(person.conversation())

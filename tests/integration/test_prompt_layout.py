@@ -153,12 +153,12 @@ async def test_everything_stands_in_its_place(rig: Rig) -> None:
     assert kinds(request)[:3] == ["system", "user_facts", "history_summary"]
     assert kinds(request)[-2:] == ["memories", "user"]
     history = kinds(request)[3:-2]
-    assert set(history) == {"user", "assistant", "system"} and len(history) >= 20
+    assert set(history) == {"user", "assistant", "system"} and len(history) >= 16
     texts = [text_of(message["content"]) for message in request.messages]
     assert texts[0] == SYSTEM_PROMPT
     assert '"text": "Меня зовут Анна"' in texts[1]
     assert texts[2].count('{"summary": ') in (2, 3)
-    assert "Tools used: save_user_fact" in history_notes(request)
+    assert any(note.startswith("Tools used: ") for note in history_notes(request))
     assert '"n": 1' in texts[-2] and "Поговорим про" in texts[-2]
     assert texts[-1].startswith("[Текущее время: ") and texts[-1].endswith("Пункт 17.")
 
@@ -198,7 +198,7 @@ async def test_between_two_steps_the_prompt_only_grows_at_its_end(chat: Chat) ->
     await chat.remember("У меня аллергия на арахис", 8)
     await chat.run()
     steps = chat.steps()
-    assert 8 <= sum(steps) <= 13, "the window moved every few turns"
+    assert 5 <= sum(steps) <= 9, "the window moved every few turns"
     reminded = sum("memories" in json.dumps(request.raw["messages"][1:]) for request in chat.first)
     assert reminded > TURNS / 2, "there was something volatile in most prompts"
     for number, (before, after) in enumerate(pairwise(chat.first)):

@@ -8,7 +8,8 @@ from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.runtime import Runtime
 
 from src.graph.conversation_state import ConversationState, TurnContext
-from src.llm.chat import ChatRunnable, ModelCaller
+from src.llm.chat import ModelCaller
+from src.llm.prompt_cache import ChatRunnable
 from src.llm.prompts.time_label import LabelFilter, strip_time_label
 from src.llm.reply import ending_of
 from src.llm.tokens import TokenCounter
@@ -40,6 +41,7 @@ async def assistant(
         purpose="answer",
         on_text=show,
         on_usage=context.usage.append,
+        conversation_id=context.conversation_id,
     )
     show.flush()
     if not allowed:
