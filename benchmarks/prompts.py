@@ -17,6 +17,7 @@ import random
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -46,13 +47,18 @@ from src.storage.embedded_pg import EmbeddedPostgres
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
 from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply, text_of
+from tests.fakes.other_models import FakeOtherModels, as_chat_request
+from tests.fakes.prompt_caches import AnthropicCache, readable
 from tests.oracle import Oracle
 
 MODEL = "openai:gpt-5-mini"
+OTHERS = {"anthropic": "anthropic:claude-sonnet-4-6", "google": "google_genai:gemini-2.5-flash"}
 TURNS = 200
 USER = 2**41
-# OpenAI, "Prompt caching": prompts of 1,024 tokens or more are cached, in steps of 128.
+# OpenAI, "Prompt caching": prompts of 1,024 tokens or more are cached, in steps of 128, until they
+# were not used for five to ten minutes. So does Google unasked, without a promise; no steps.
 CACHED_FROM, CACHED_STEP = 1024, 128
+CACHED_SECONDS = 600
 MEMORY_BLOCKS = frozenset({"user_facts", "history_summary", "memories"})
 
 # A long conversation as the database holds it: messages with positions and times, the newest now.
@@ -138,15 +144,35 @@ def _gist(quoted: str, length: int) -> str:
 # --- the chat
 
 
-async def simulate(core: Core, model: FakeOpenAI, *, turns: int = TURNS) -> list[ChatRequest]:
-    """Talk for ``turns`` turns; the requests for answers, in order, tool rounds included."""
+@dataclass(frozen=True)
+class Asked:
+    """A request for an answer, tool rounds included, and when in the talk it came, in seconds."""
+
+    request: ChatRequest
+    at: float
+
+
+async def simulate(
+    core: Core, model: FakeOpenAI | FakeOtherModels, *, turns: int = TURNS
+) -> list[Asked]:
+    """Talk for ``turns`` turns; the requests for answers, in order."""
     voice, chance = Voice(), random.Random(12)
-    model.reply = voice.reply
     moment = datetime(2026, 9, 1, 6, 0, tzinfo=UTC)
+    asked: list[Asked] = []
+
+    def reply(request: ChatRequest) -> Reply:
+        if SYSTEM_PROMPT in request.system_text or "cachedContent" in request.raw:
+            asked.append(Asked(request, moment.timestamp()))
+        return voice.reply(request)
+
+    if isinstance(model, FakeOpenAI):
+        model.reply = reply
+    else:
+        model.reply = lambda body: reply(as_chat_request(body))
     for turn in range(1, turns + 1):
         moment += timedelta(minutes=chance.choice((1, 2, 3, 5, 20, 90, 600)))
         await _talk(core, voice.message(turn), moment)
-    return [request for request in model.requests if SYSTEM_PROMPT in request.system_text]
+    return asked
 
 
 async def _talk(core: Core, text: str, moment: datetime) -> UUID:
@@ -159,14 +185,16 @@ async def _talk(core: Core, text: str, moment: datetime) -> UUID:
     return turn.conversation_id
 
 
-def cache_figures(requests: Sequence[ChatRequest]) -> dict[str, float]:
-    """What a provider's cache would cover, comparing each request with the one before it.
+def cache_figures(asked: Sequence[Asked]) -> dict[str, float]:
+    """What OpenAI's cache would cover, comparing each request with the one before it.
 
     ``prompt_cached_share`` is in whole blocks as OpenAI counts them, ``prompt_shared_share`` to
-    the token. The tools' descriptions are a part of the prompt; ``..._of_messages`` is what is
-    left of the shares without them.
+    the token, ``..._with_pauses`` without what is forgotten in the pauses of the chat. The tools'
+    descriptions are a part of the prompt; ``..._of_messages`` is what is left of the shares
+    without them.
     """
     counter = Oracle(MODEL)
+    requests = [entry.request for entry in asked]
     prompts = [rendered(request) for request in requests]
     messages = [prompt[1:] for prompt in prompts]
     return {
@@ -176,6 +204,9 @@ def cache_figures(requests: Sequence[ChatRequest]) -> dict[str, float]:
         "prompt_tokens_of_system": float(_tokens(prompts[0][1:2], counter)),
         "prompt_tokens_of_memory_mean": _mean([memory_tokens(r, counter) for r in requests]),
         "prompt_cached_share": cached_share(prompts, counter, in_blocks=in_blocks),
+        "prompt_cached_share_with_pauses": cached_share(
+            prompts, counter, in_blocks=in_blocks, moments=[entry.at for entry in asked]
+        ),
         "prompt_shared_share": cached_share(prompts, counter),
         "prompt_cached_share_of_messages": cached_share(messages, counter, in_blocks=in_blocks),
         "prompt_shared_share_of_messages": cached_share(messages, counter),
@@ -187,10 +218,63 @@ def cached_share(
     counter: TokenCounter,
     *,
     in_blocks: Callable[[int], int] = int,
+    moments: Sequence[float] = (),
 ) -> float:
-    """The share of all tokens that stand in the prompt before as well, from its beginning on."""
+    """The share of all tokens that stand in the prompt before as well, from its beginning on.
+
+    With ``moments``, nothing is left of a prompt after CACHED_SECONDS.
+    """
     shared = [shared_tokens(*pair, counter) for pair in pairwise(prompts)]
+    if moments:
+        rests = [later - earlier for earlier, later in pairwise(moments)]
+        shared = [
+            tokens if rest <= CACHED_SECONDS else 0
+            for tokens, rest in zip(shared, rests, strict=True)
+        ]
     return sum(map(in_blocks, shared)) / sum(_tokens(prompt, counter) for prompt in prompts)
+
+
+def anthropic_figures(asked: Sequence[Asked]) -> dict[str, float]:
+    """What Anthropic would bill as read from its cache, for the two least lengths of its models.
+
+    ``..._cost`` is what the prompts cost of what they would cost without a cache: 1.25 for what
+    is written, 0.1 for what is read.
+    """
+    counter = Oracle(OTHERS["anthropic"])
+    figures: dict[str, float] = {}
+    for least in (1024, 4096):
+        for pauses in ("", "_with_pauses"):
+            now = [0.0]
+            cache = AnthropicCache(least, counter.count, lambda now=now: now[0])
+            billed = []
+            for entry in asked:
+                now[0] = entry.at if pauses else 0.0
+                billed.append(cache.bill(entry.request.raw))
+            total = sum(b.total for b in billed)
+            name = f"anthropic_{least}_cached_share{pauses}"
+            figures[name] = sum(b.read for b in billed) / total
+            cost = sum(1.25 * b.written + 0.1 * b.read + b.fresh for b in billed) / total
+            figures[name.replace("cached_share", "cost")] = cost
+    return figures
+
+
+def google_figures(asked: Sequence[Asked], server: FakeOtherModels) -> dict[str, float]:
+    """What Google promises to bill as cached, and what it may find besides by comparing."""
+    counter = Oracle(OTHERS["google"])
+    cache = server.google_cache
+    [kept] = cache.kept.values()
+    beginning = [readable(kept["systemInstruction"]) + readable(kept["tools"])]
+    stored = counter.count(beginning[0])
+    prompts, named = [], 0
+    for entry in asked:
+        raw = entry.request.raw
+        prompts.append([*beginning, *(readable(content) for content in raw["contents"])])
+        named += "cachedContent" in raw
+    total = sum(_tokens(prompt, counter) for prompt in prompts)
+    return {
+        "google_stored_share": named * stored / total,
+        "google_unasked_share": cached_share(prompts, counter),
+    }
 
 
 def _mean(numbers: Sequence[int]) -> float:
@@ -325,7 +409,7 @@ def _shown(message: dict[str, Any]) -> str:
 
 
 def measure_prompts(dsn: str, *, turns: int = TURNS) -> dict[str, float]:
-    """Every figure, in a database of its own on the server of ``dsn``; two minutes for 200 turns.
+    """Every figure, in a database of its own on the server of ``dsn``; four minutes for 200 turns.
 
     Most of that is the local embedder, which decides what is found and so what a prompt holds.
     """
@@ -335,7 +419,13 @@ def measure_prompts(dsn: str, *, turns: int = TURNS) -> dict[str, float]:
 async def _measure(dsn: str, turns: int) -> dict[str, float]:
     async with _bot(dsn) as (core, model):
         figures = cache_figures(await simulate(core, model, turns=turns))
-        return figures | await context_figures(core, model)
+        figures |= await context_figures(core, model)
+    async with FakeOtherModels() as server:
+        async with _core(dsn, "anthropic", server) as core:
+            figures |= anthropic_figures(await simulate(core, server, turns=turns))
+        async with _core(dsn, "google", server) as core:
+            figures |= google_figures(await simulate(core, server, turns=turns), server)
+    return figures
 
 
 async def _show_example(dsn: str) -> str:
@@ -345,19 +435,27 @@ async def _show_example(dsn: str) -> str:
 
 @asynccontextmanager
 async def _bot(dsn: str) -> AsyncIterator[tuple[Core, FakeOpenAI]]:
-    """A bot without Telegram on a new database, and its model."""
+    """A bot without Telegram on a new database, and its model, which speaks as OpenAI's."""
+    async with FakeOpenAI() as model, _core(dsn, "openai", model) as core:
+        yield core, model
+
+
+@asynccontextmanager
+async def _core(
+    dsn: str, provider: str, model: FakeOpenAI | FakeOtherModels
+) -> AsyncIterator[Core]:
+    """A bot without Telegram on a new database, with a model of that provider."""
     with _new_database(dsn) as address:
-        async with FakeOpenAI() as model:
-            settings = Settings(
-                llm_model=MODEL,
-                openai_base_url=model.url,
-                openai_api_key="bench-key",  # type: ignore[arg-type]
-                database_url=address,  # type: ignore[arg-type]
-                embedding_model="local",
-            )
-            async with open_core(settings) as core:
-                await core.warm_up()
-                yield core, model
+        values: dict[str, Any] = {
+            "llm_model": OTHERS.get(provider, MODEL),
+            f"{provider}_base_url": model.url,
+            f"{provider}_api_key": "bench-key",
+            "database_url": address,
+            "embedding_model": "local",
+        }
+        async with open_core(Settings(**values)) as core:
+            await core.warm_up()
+            yield core
 
 
 @contextmanager
@@ -380,13 +478,14 @@ def main() -> None:
     """Print the figures and the example."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.prompts")
     parser.add_argument("--example", action="store_true", help="only the prompt")
+    parser.add_argument("--turns", type=int, default=TURNS)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="pomni-bench-") as folder:
         server = EmbeddedPostgres(Path(folder))
         dsn = server.start()
         try:
             if not arguments.example:
-                for name, value in measure_prompts(dsn).items():
+                for name, value in measure_prompts(dsn, turns=arguments.turns).items():
                     print(f"{name:36}{value:10.3f}" if value < 10 else f"{name:36}{value:10.0f}")
                 print()
             print(asyncio.run(_show_example(dsn)))

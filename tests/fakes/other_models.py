@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from aiohttp import web
 
 from tests.fakes import LoopbackServer
-from tests.fakes.openai_server import Reply
+from tests.fakes.openai_server import ChatRequest, Reply
 from tests.fakes.prompt_caches import AnthropicCache, Billed, GoogleCache, google_error
 
 Json = dict[str, Any]
@@ -130,6 +131,44 @@ class FakeOtherModels(LoopbackServer):
         else:
             await response.write_eof()
         return response
+
+
+def as_chat_request(body: Json) -> ChatRequest:
+    """A request of either, as OpenAI's would be: for whoever builds an answer from it."""
+    if "contents" in body:
+        tools = [f for t in body.get("tools") or () for f in t.get("functionDeclarations", ())]
+        system = "".join(
+            p["text"] for p in (body.get("systemInstruction") or {"parts": []})["parts"]
+        )
+        turns = [
+            {
+                "role": "tool"
+                if "functionResponse" in str(content["parts"])
+                else role_of(content),
+                "content": "\n".join(part.get("text", "") for part in content["parts"]),
+            }
+            for content in body["contents"]
+        ]
+    else:
+        tools, said = body.get("tools") or [], body.get("system") or ""
+        system = said if isinstance(said, str) else "".join(block["text"] for block in said)
+        turns = [
+            {
+                "role": "tool" if "tool_result" in str(message["content"]) else message["role"],
+                "content": message["content"],
+            }
+            for message in body["messages"]
+        ]
+    named = [{"type": "function", "function": {"name": tool["name"]}} for tool in tools]
+    messages = [{"role": "system", "content": system}, *turns]
+    return ChatRequest(
+        str(body.get("model", "")), messages, named, stream=True, raw=body, at=time.monotonic()
+    )
+
+
+def role_of(content: Json) -> str:
+    """Google's role as OpenAI calls it."""
+    return "assistant" if content.get("role") == "model" else "user"
 
 
 def anthropic_error(status: int, message: str) -> Json:

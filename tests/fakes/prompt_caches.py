@@ -62,6 +62,8 @@ class AnthropicCache:
             return f"A maximum of 4 blocks with cache_control may be provided. Found {len(marks)}."
         if any(block.get("type") == "text" and not block["text"].strip() for block in marks):
             return "cache_control cannot be set for empty text blocks"
+        if request["messages"][0]["role"] != "user":
+            return 'messages: first message must use the "user" role'
         return ""
 
     def bill(self, request: Json) -> Billed:
@@ -159,6 +161,8 @@ class GoogleCache:
 
     def problem(self, request: Json) -> tuple[int, str]:
         """Why the API refuses a request: status and text; 0 when it does not."""
+        if request["contents"][0].get("role", "user") != "user":
+            return 400, "Please ensure that multiturn requests begin with a user turn."
         name = request.get("cachedContent")
         if not name:
             return 0, ""

@@ -12,6 +12,7 @@ import pytest
 from src.application import Core, build_caller
 from src.facts.fact import Fact
 from src.graph.main_graph import Models, build_graph
+from src.graph.nodes.init_state import EARLIER
 from src.graph.tools.current_time import build_current_time
 from src.graph.tools.save_user_fact import build_save_user_fact
 from src.llm.prompts.assistant import SYSTEM_PROMPT
@@ -273,3 +274,14 @@ async def test_a_note_at_the_window_s_edge_is_not_lost_between_two_messages(rig:
     texts = [text_of(message["content"]) for message in chat.first[-1].messages]
     assert texts[3].startswith("[Tools used: current_time]\n[Текущее время: ")
     assert texts[3].endswith("Спасибо") and "Tools used" not in texts[5]
+
+
+async def test_where_providers_want_it_the_history_begins_with_a_user(rig: Rig) -> None:
+    chat = Chat(rig, build_agent(rig.core, system_in_history=False))
+    await chat.run(30)
+    begins = [
+        next(message for message in request.messages if message["role"] != "system")
+        for request in chat.first
+    ]
+    assert {message["role"] for message in begins} == {"user"}
+    assert EARLIER in {text_of(message["content"]) for message in begins}, "an answer was first"

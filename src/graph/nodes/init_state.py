@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from operator import itemgetter
 
-from langchain_core.messages import AIMessage, AnyMessage, SystemMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
 from langgraph.runtime import Runtime
 
 from src.graph.conversation_state import ConversationState, TurnContext, in_place_of_all, new_turn
@@ -20,6 +20,7 @@ from src.storage.conversation_repo import HistoryMessage
 # Tokens. With the budgets of ``load_facts`` and ``retrieve_memories``, and the 200 to 300 tokens
 # of the words around them, the memory takes 2,500 at most.
 BUDGET = 500
+EARLIER = "…"  # what an answer at the window's start replies to
 
 
 async def init_state(
@@ -83,4 +84,6 @@ def _render_history(
             messages += [SystemMessage(entry["content"]) for entry in entries]
         elif role == "system":
             note = "".join(f"[{entry['content']}]\n" for entry in entries)
+    if messages and isinstance(messages[0], AIMessage) and not system_in_history:
+        messages.insert(0, HumanMessage(EARLIER))  # these providers begin with a user's message
     return messages
