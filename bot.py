@@ -117,19 +117,20 @@ async def reembed(settings: Settings, _arguments: argparse.Namespace) -> int:
 
     async with open_core(settings) as core:
         memory = core.memory
-        model = await memory.space.model()
-        await core.client.run(memory.embeddings.choose_model, model.id)
+        space = await memory.indexer.find_coming() or await memory.space.current()
+        model = await space.model()
         done, total = await core.client.run(memory.embeddings.count_embedded, model.id)
         print(f"{model.name}: {done} of {total} documents have a vector.")
-        await memory.indexer.embed_pending(
-            lambda now: print(f"{done + now} of {total}", flush=True)
+        await memory.indexer.reembed(
+            space, on_progress=lambda now, of: print(f"{now} of {of}", flush=True)
         )
+        await memory.indexer.embed_pending()
         done, total = await core.client.run(memory.embeddings.count_embedded, model.id)
         if done < total:
             print(f"The model did not take {total - done} documents; the bot tries them again.")
         print(
-            f"Done. Restart the bot with EMBEDDING_MODEL={model.name}; it deletes the vectors of "
-            "other models within an hour."
+            f"Done. A bot with EMBEDDING_MODEL={model.name} searches with it from now on, and "
+            "deletes the vectors of other models within an hour."
         )
     return 0
 

@@ -26,11 +26,11 @@ from src.llm.prompt_cache import BreakpointPromptCache, KeyedPromptCache, Prompt
 from src.llm.quiet_moments import QuietMoments
 from src.llm.rerank import build_reranker
 from src.llm.tokens import TokenCounter
-from src.memory.embedding_space import EmbeddingSpace
 from src.memory.forgetter import Forgetter
 from src.memory.indexer import Indexer
 from src.memory.memories import Forgetting, Memories
 from src.memory.retriever import Retriever
+from src.memory.serving_space import ServingSpace
 from src.memory.writer import MemoryWriter, fact_terms
 from src.metrics import Metrics
 from src.providers import find_provider
@@ -85,7 +85,7 @@ class MemoryCore:
         retriever: Searches, under ``memories``.
         index: What the index holds.
         indexer: Fills the index; ``reembed`` uses it alone.
-        space: The embedding model.
+        space: The embedding model that serves.
         embeddings: What is stored of embedding models.
         settings: What an operator may change while the bot runs.
     """
@@ -97,7 +97,7 @@ class MemoryCore:
     retriever: Retriever
     index: SearchIndexRepository
     indexer: Indexer
-    space: EmbeddingSpace
+    space: ServingSpace
     embeddings: EmbeddingRepository
     settings: GlobalSettingsRepository
 
@@ -109,7 +109,6 @@ class MemoryCore:
         """
         read_time("5 марта", datetime.now(UTC))
         content_words("слово")
-        await self.space.model()
         await self.space.embed_query("?")
 
     async def close(self) -> None:
@@ -320,8 +319,12 @@ def build_memory(
     client, stored = repositories.client, repositories.settings
     embeddings = EmbeddingRepository(client)
     index = SearchIndexRepository(client)
-    space = EmbeddingSpace(
-        CachingEmbedder(build_embedder(settings, metrics, quiet)), client, embeddings
+    space = ServingSpace(
+        lambda name: CachingEmbedder(build_embedder(settings, name, metrics, quiet)),
+        stored,
+        settings.embedding_model,
+        client=client,
+        repository=embeddings,
     )
     retriever = Retriever(
         client,

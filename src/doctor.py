@@ -197,7 +197,7 @@ async def _check_model(settings: Settings) -> Finding:
 
 
 async def _check_embeddings(settings: Settings) -> Finding:
-    embedder = build_embedder(settings, Metrics())
+    embedder = build_embedder(settings, settings.embedding_model, Metrics())
     try:
         await embedder.embed_query("warm-up")
         start = time.perf_counter()

@@ -249,7 +249,22 @@ class AdminPages:
             request, "settings.html", status=422 if problems else 200, fields=fields,
             problem=(problems or {}).get("", ""),
             changes=await self._core.live_settings.list_changes(limit=PAGE),
+            embedding=await self._embedding(),
         )  # fmt: skip
+
+    async def _embedding(self) -> str:
+        """Which embedding model serves, and how far the one that shall has got."""
+        space = self._core.memory.space
+        serving, coming = await space.current(), space.coming()
+        if coming is None:
+            return f"{serving.name} serves."
+        done, total = await self._client.run(
+            self._core.memory.embeddings.find_progress, coming.name
+        )
+        return (
+            f"{serving.name} serves until every document is embedded by {coming.name}: "
+            f"{done:,} of {total:,} are."
+        )
 
     async def change_settings(self, request: Request, form: Form) -> str:
         """Only what differs is changed."""

@@ -23,6 +23,7 @@ logger = logging.getLogger(__name__)
 
 EMBED_DOCUMENTS = "embed_documents"
 DIGEST_CONVERSATION = "digest_conversation"
+REEMBED = "reembed"
 ON_STEP = "on_step"  # of a worker's additional context: an ``OnStep``
 KEEP_DAYS = 90  # of batches that are over
 MAX_WAITS = 12  # times five seconds that a conversation waits for a flood to end
@@ -42,6 +43,7 @@ class MemoryTasks:
             (INDEX_MESSAGES, MEMORY_QUEUE, self.index_messages),
             (EMBED_DOCUMENTS, MEMORY_QUEUE, self.embed_documents),
             (DIGEST_CONVERSATION, DIGEST_QUEUE, self.digest_conversation),
+            (REEMBED, DIGEST_QUEUE, self.reembed),
         ):
             app.task(name=name, queue=queue, pass_context=True, retry=BackOff())(work)
         for name, cron, queue, periodic in (
@@ -67,6 +69,14 @@ class MemoryTasks:
             done = await self._memory.embed(_on_step(context))
             if done:
                 logger.info("embedded", extra={"documents": done})
+            if await self._memory.changes_model():
+                await _defer(context.app, REEMBED)
+
+    async def reembed(self, context: JobContext, attempts: int = 0) -> None:
+        """Embed documents with the model that the operator has chosen, some at a time."""
+        async with _again_if_away(context, attempts):
+            if await self._memory.reembed():
+                await _defer(context.app, REEMBED)
 
     async def digest_conversation(
         self, context: JobContext, conversation_id: str, attempts: int = 0
@@ -85,6 +95,8 @@ class MemoryTasks:
     async def remember_missed(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
         """Every minute: what lost its job, and conversations that fell silent."""
         await _defer(context.app, INDEX_MESSAGES)
+        if await self._memory.changes_model():
+            await _defer(context.app, REEMBED)
         for conversation_id in await self._memory.list_silent():
             await _defer_digest(context.app, conversation_id)
 

@@ -66,13 +66,13 @@ class Embedder(Protocol):
 
 
 def build_embedder(
-    settings: Settings, metrics: Metrics, quiet: QuietMoments | None = None
+    settings: Settings, name: str, metrics: Metrics, quiet: QuietMoments | None = None
 ) -> Embedder:
-    """The embedder that ``EMBEDDING_MODEL`` names; nothing starts or connects yet."""
-    if settings.embedding_model == LOCAL_EMBEDDINGS:
+    """The embedder of a name, as in ``EMBEDDING_MODEL``; nothing starts or connects yet."""
+    if name == LOCAL_EMBEDDINGS:
         return LocalEmbedder(metrics, quiet=quiet)
     return OpenAIEmbedder(
-        settings.embedding_model,
+        name,
         api_key=settings.openai_api_key or SecretStr("none"),
         base_url=settings.openai_base_url,
         timeout=settings.llm_timeout,

@@ -12,6 +12,7 @@ from src.errors import BadVectorsError, ModelError, ModelSetupError, PoisonTextE
 from src.gate.sensitive_text import holds_secret
 from src.language.terms import terms
 from src.memory.embedding_space import EmbeddingSpace
+from src.memory.serving_space import ServingSpace
 from src.storage.embedding_repo import EmbeddingRepository, UnembeddedDocument
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
@@ -44,7 +45,7 @@ class Indexer:
         client: PgClient,
         index: SearchIndexRepository,
         embeddings: EmbeddingRepository,
-        space: EmbeddingSpace,
+        space: EmbeddingSpace | ServingSpace,
     ) -> None:
         """Index through ``index``; embed in ``space``."""
         self._client = client
@@ -77,7 +78,7 @@ class Indexer:
         *,
         on_step: OnStep | None = None,
     ) -> int:
-        """Embed every document without a vector of the current model; returns how many.
+        """Embed every document without a vector of the serving model; returns how many.
 
         What the model does not take is set aside, and tried again later.
 
@@ -90,30 +91,83 @@ class Indexer:
             ModelUnavailableError: It is away, or the local model does not start.
             StorageError: The database is away.
         """
-        model = await self._space.model()
+        space = await self._space.current()
+        model = await space.model()
         done = 0
         while batch := await self._client.run(
             self._embeddings.list_unembedded, model.id, EMBED_BATCH
         ):
             if on_step is None:
-                done += await self._embed(model.id, batch)
+                done += await self._embed(space, batch)
             else:
-                done += await self._embed_one_by_one(model.id, batch, on_step)
+                done += await self._embed_one_by_one(space, batch, on_step)
             on_progress(done)
         return done
 
-    async def _embed(self, model_id: int, batch: Sequence[UnembeddedDocument]) -> int:
+    async def find_coming(self) -> EmbeddingSpace | None:
+        """The space of the model that is to serve instead of the one that does, if there is one.
+
+        Raises:
+            StorageError: The database is away.
+        """
+        await self._space.current()
+        return self._space.coming()
+
+    async def reembed(
+        self,
+        space: EmbeddingSpace,
+        *,
+        batches: int | None = None,
+        on_progress: Callable[[int, int], None] = lambda _done, _total: None,
+    ) -> bool:
+        """Give documents of the models before a vector of this one; theirs serve meanwhile.
+
+        Documents without any are left to the serving model. The progress stands in
+        ``embedding_models``.
+
+        Args:
+            space: Of the model that is wanted.
+            batches: How many to do at most; None does all.
+            on_progress: Called after each batch: how many documents have a vector of the model,
+                and how many there are.
+
+        Returns:
+            Whether something may be left.
+
+        Raises:
+            ModelError: The endpoint refuses everything; what is done stays done.
+            ModelUnavailableError: It is away, or the local model does not start.
+            StorageError: The database is away.
+        """
+        model = await space.model()
+        await self._client.run(self._embeddings.choose_model, model.id)
+        done, total = await self._client.run(self._embeddings.count_embedded, model.id)
+        count = 0
+        while batches is None or count < batches:
+            batch = await self._client.run(
+                self._embeddings.list_unembedded, model.id, EMBED_BATCH, only_embedded=True
+            )
+            if not batch:
+                return False
+            done += await self._embed(space, batch)
+            await self._client.run(self._embeddings.note_progress, model.id, done, total)
+            on_progress(done, total)
+            count += 1
+        return True
+
+    async def _embed(self, space: EmbeddingSpace, batch: Sequence[UnembeddedDocument]) -> int:
         """Store the vectors of a batch; returns how many there were.
 
         A text that the model does not take must not keep those beside it from being found.
         """
+        model_id = (await space.model()).id
         try:
-            vectors = await self._space.embed_documents([embedded_text(d) for d in batch])
+            vectors = await space.embed_documents([embedded_text(d) for d in batch])
         except ModelSetupError:
             raise
         except (ModelError, BadVectorsError) as error:
-            await self._space.probe()  # when it takes nothing at all, no document is to blame
-            done = await self._embed_one_by_one(model_id, batch)
+            await space.probe()  # when it takes nothing at all, no document is to blame
+            done = await self._embed_one_by_one(space, batch)
             log = {"documents": len(batch) - done}
             logger.warning("found by words alone for now", extra=log, exc_info=error)
             return done
@@ -123,15 +177,16 @@ class Indexer:
 
     async def _embed_one_by_one(
         self,
-        model_id: int,
+        space: EmbeddingSpace,
         batch: Sequence[UnembeddedDocument],
         on_step: OnStep = lambda _kind, _number: None,
     ) -> int:
+        model_id = (await space.model()).id
         done = 0
         for document in batch:
             on_step("document", document.id)
             try:
-                [vector] = await self._space.embed_documents([embedded_text(document)])
+                [vector] = await space.embed_documents([embedded_text(document)])
             except ModelSetupError:
                 raise
             except (ModelError, BadVectorsError) as error:
@@ -153,7 +208,7 @@ class Indexer:
             ModelError: The current model is not measured, and its endpoint is away.
             StorageError: The database is away.
         """
-        model = await self._space.model()
+        model = await (await self._space.current()).model()
         return await self._client.run(self._embeddings.delete_other_models, model.id)
 
     def _index_conversation(

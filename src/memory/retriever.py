@@ -19,6 +19,7 @@ from src.llm.rerank import Reranker
 from src.memory.embedding_space import RELATED, EmbeddingSpace
 from src.memory.overviews import Overview, read_overview
 from src.memory.ranking import RankedDocument, RankedQuery, rank
+from src.memory.serving_space import ServingSpace
 from src.storage.overview_repo import OverviewRepository
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
@@ -116,7 +117,7 @@ class Retriever:
         self,
         client: PgClient,
         repository: RetrievalRepository,
-        space: EmbeddingSpace,
+        space: EmbeddingSpace | ServingSpace,
         overviews: OverviewRepository,
         *,
         reranker: Reranker | None = None,
@@ -254,8 +255,9 @@ class Retriever:
         """The query's vector and its model; nothing when there is none in time."""
         try:
             async with asyncio.timeout(EMBED_DEADLINE):
-                vector = await self._space.embed_query(text)
-            return vector, (await self._space.model()).id
+                space = await self._space.current()
+                vector = await space.embed_query(text)
+            return vector, (await space.model()).id
         except (ModelError, ModelUnavailableError, TimeoutError) as error:
             logger.warning("the search goes by words alone", exc_info=error)
             return None, None

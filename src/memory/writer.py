@@ -23,6 +23,7 @@ from src.language.relation_table import BY_NAME
 from src.language.terms import terms
 from src.memory.cutting import spans
 from src.memory.embedding_space import EmbeddingSpace
+from src.memory.serving_space import ServingSpace
 from src.storage.global_settings_repo import GlobalSettingsRepository
 from src.storage.locks import lock_facts
 from src.storage.memory_repo import MemoryRepository
@@ -86,7 +87,7 @@ class MemoryWriter:
         self,
         client: PgClient,
         memories: MemoryRepository,
-        space: EmbeddingSpace,
+        space: EmbeddingSpace | ServingSpace,
         settings: GlobalSettingsRepository,
     ) -> None:
         """Write through ``memories``; compare in ``space``."""
@@ -222,8 +223,9 @@ class MemoryWriter:
     async def _embed(self, text: str) -> tuple[str | None, int | None]:
         try:
             async with asyncio.timeout(EMBED_DEADLINE):
-                model = await self._space.model()
-                [vector] = await self._space.embed_documents([text])
+                space = await self._space.current()
+                model = await space.model()
+                [vector] = await space.embed_documents([text])
         except (ModelError, ModelUnavailableError, TimeoutError) as error:
             logger.warning("a fact is stored without a vector for now", exc_info=error)
             return None, None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
 from functools import partial
 from uuid import UUID
@@ -16,6 +17,9 @@ from src.storage.purge_repo import PurgeRepository
 from src.storage.repositories import Repositories
 from src.storage.search_index_repo import Progress, SearchIndexRepository
 
+logger = logging.getLogger(__name__)
+
+REEMBED_BATCHES = 20  # of 64 documents, in one job: others take their turns
 QUIET_SECONDS = 5.0  # without a new message, after which a flood counts as over
 
 
@@ -132,6 +136,30 @@ class DigestService:
             TransientError: The database or the endpoint is away.
         """
         return await self._indexer.embed_pending(on_step=on_step)
+
+    async def changes_model(self) -> bool:
+        """Whether the operator wants another embedding model than the one that serves.
+
+        Raises:
+            StorageError: The database is away.
+        """
+        return await self._indexer.find_coming() is not None
+
+    async def reembed(self) -> bool:
+        """Give some documents a vector of the wanted model; returns whether more may be left.
+
+        Raises:
+            TransientError: The database or the endpoint is away.
+        """
+        space = await self._indexer.find_coming()
+        if space is None:
+            return False
+
+        def report(done: int, total: int) -> None:
+            log = {"model": space.name, "done": done, "documents": total}
+            logger.info("embedded anew", extra=log)
+
+        return await self._indexer.reembed(space, batches=REEMBED_BATCHES, on_progress=report)
 
     async def delete_unused_vectors(self) -> int:
         """Delete the vectors of replaced models; returns how many models there were.

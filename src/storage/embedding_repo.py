@@ -97,7 +97,7 @@ FROM (
     (SELECT id FROM (
          SELECT id, row_number() OVER (PARTITION BY telegram_user_id ORDER BY id DESC) AS nth
          FROM search_documents d
-         WHERE model_id IS NULL AND NOT EXISTS (
+         WHERE model_id IS NULL AND NOT %(only_embedded)s AND NOT EXISTS (
              SELECT 1 FROM embedding_failures f
              WHERE f.document_id = d.id AND f.model_id = %(model)s AND f.retry_at > now())
            AND NOT EXISTS (SELECT 1 FROM job_deaths j WHERE j.document_id = d.id)
@@ -163,6 +163,37 @@ COUNT_EMBEDDED = """
 SELECT count(*) FILTER (WHERE model_id = %(model)s), count(*) FROM search_documents
 """
 
+# The model that serves: the wanted one when its vectors are all there, else the one with the most.
+# What is said meanwhile has a vector of the model before, so a hundredth may be missing, and 64
+# documents at most; those get theirs in a moment. What it does not take counts as done.
+SELECT_SERVING = """
+WITH missing AS (
+    SELECT d.id
+    FROM embedding_models old, LATERAL (
+        SELECT id FROM search_documents d
+        WHERE d.model_id = old.id AND NOT EXISTS (
+            SELECT 1 FROM embedding_failures f JOIN embedding_models w ON w.id = f.model_id
+            WHERE f.document_id = d.id AND w.name = %(wanted)s)
+          AND NOT EXISTS (SELECT 1 FROM job_deaths j WHERE j.document_id = d.id)
+        LIMIT 65
+    ) AS d
+    WHERE old.name <> %(wanted)s LIMIT 65
+), there AS (
+    SELECT 1 FROM embedding_models w JOIN document_embeddings e ON e.model_id = w.id
+    WHERE w.name = %(wanted)s LIMIT 6499
+)
+SELECT m.name FROM embedding_models m
+WHERE m.name <> %(wanted)s
+  AND 100 * (SELECT count(*) FROM missing) > (SELECT count(*) FROM there)
+ORDER BY (SELECT count(*) FROM document_embeddings e WHERE e.model_id = m.id) DESC, m.id
+LIMIT 1
+"""
+
+NOTE_PROGRESS = """
+UPDATE embedding_models SET embedded = %(done)s, documents = %(total)s WHERE id = %(model)s
+"""
+SELECT_PROGRESS = "SELECT embedded, documents FROM embedding_models WHERE name = %(name)s"
+
 # Vectors that nobody compares with any more. A model that was chosen just now has no documents
 # yet and is kept.
 DELETE_OTHER_MODELS = """
@@ -216,11 +247,15 @@ class EmbeddingRepository(Repository):
         """Documents of every other model shall be embedded with this one."""
         self._client.execute(CHOOSE_MODEL, {"model": model_id})
 
-    def list_unembedded(self, model_id: int, limit: int = 64) -> list[UnembeddedDocument]:
-        """Documents without a vector, or with one of a model chosen earlier; newest first."""
-        rows = self._client.fetch_all(
-            SELECT_UNEMBEDDED, {"model": model_id, "limit": limit}, limits=PATIENT
-        )
+    def list_unembedded(
+        self, model_id: int, limit: int = 64, *, only_embedded: bool = False
+    ) -> list[UnembeddedDocument]:
+        """Documents without a vector, or with one of a model chosen earlier; newest first.
+
+        With ``only_embedded``, those without any are left out.
+        """
+        parameters = {"model": model_id, "limit": limit, "only_embedded": only_embedded}
+        rows = self._client.fetch_all(SELECT_UNEMBEDDED, parameters, limits=PATIENT)
         return [UnembeddedDocument(*row) for row in rows]
 
     def add_vectors(self, model_id: int, vectors: dict[int, str]) -> None:
@@ -235,6 +270,20 @@ class EmbeddingRepository(Repository):
     def count_embedded(self, model_id: int) -> tuple[int, int]:
         """How many documents have a vector of the model, and how many there are."""
         row = self._client.fetch_one(COUNT_EMBEDDED, {"model": model_id}, limits=PATIENT)
+        return (int(row[0]), int(row[1])) if row else (0, 0)
+
+    def find_serving(self, wanted: str) -> str:
+        """The name of the model whose vectors are all there: the wanted one, or the one before."""
+        row = self._client.fetch_one(SELECT_SERVING, {"wanted": wanted}, limits=PATIENT)
+        return str(row[0]) if row else wanted
+
+    def note_progress(self, model_id: int, done: int, total: int) -> None:
+        """So many of all documents have a vector of the model now."""
+        self._client.execute(NOTE_PROGRESS, {"model": model_id, "done": done, "total": total})
+
+    def find_progress(self, name: str) -> tuple[int, int]:
+        """How many of how many documents had a vector of a model when that was noted last."""
+        row = self._client.fetch_one(SELECT_PROGRESS, {"name": name})
         return (int(row[0]), int(row[1])) if row else (0, 0)
 
     def delete_other_models(self, model_id: int) -> int:

@@ -25,13 +25,20 @@ PERSON = 2**41 + 7
 MESSAGES = 150  # more than two batches
 DOG = "А ещё у меня есть собака Рекс"
 DONE = (
-    "Done. Restart the bot with EMBEDDING_MODEL=openai:new; it deletes the vectors of other "
-    "models within an hour."
+    "Done. A bot with EMBEDDING_MODEL=openai:new searches with it from now on, and deletes the "
+    "vectors of other models within an hour."
 )
 # What the hour's clock does.
 DEFER_CLEANING = """
 SELECT procrastinate_defer_jobs_v1(ARRAY[ROW('memory', 'delete_unused_vectors', 0, NULL,
     'delete_unused_vectors', '{"timestamp": 0}', NULL)::procrastinate_job_to_defer_v1])
+"""
+
+
+# What the minute's clock does.
+DEFER_MISSED = """
+SELECT procrastinate_defer_jobs_v1(ARRAY[ROW('memory', 'remember_missed', 0, NULL,
+    'remember_missed', '{"timestamp": 0}', NULL)::procrastinate_job_to_defer_v1])
 """
 
 
@@ -125,6 +132,16 @@ def memories(request: ChatRequest) -> str:
     return "".join(texts)
 
 
+async def searched_with_new(world: World, model: TwoModels) -> int:
+    """Ask until the new model embeds a question; returns how often it took."""
+    for number in range(1, 100):
+        question = f"Погода хорошая, раз {number}?"
+        await ask(world, question)
+        if question in model.embedded["new"]:
+            return number
+    raise AssertionError("the model before serves for ever")
+
+
 @contextlib.asynccontextmanager
 async def reembedding(world: World, folder: Path, name: str) -> AsyncIterator[Process]:
     """The command at work; a test that fails leaves nothing behind."""
@@ -186,6 +203,9 @@ async def test_everything_gets_a_vector_of_the_new_model_while_the_bot_works(
     await world.start(EMBEDDING_MODEL="openai:new")
     assert DOG in memories(await ask(world, "И всё-таки, как зовут собаку?"))
     await eventually(lambda: by_model(world) == {"openai:new": total + 6}, "the rest", 30)
+    asked = await searched_with_new(world, model)
+    total += 2 * asked
+    await eventually(lambda: by_model(world) == {"openai:new": total + 6}, "the rest", 30)
     world.query("UPDATE embedding_models SET created_at = created_at - interval '2 hours'")
     world.query(DEFER_CLEANING)
     await eventually(lambda: vectors(world) == {"openai:new": total + 6}, "the tidying", 30)
@@ -209,7 +229,7 @@ async def test_from_an_endpoint_to_the_local_model_and_back(
         assert (done.status, done.stderr) == (0, "")
         first, *progress, last = done.replies
         assert first == f"{name}: 0 of {total} documents have a vector."
-        assert progress == [f"{total} of {total}"] and f"EMBEDDING_MODEL={name};" in last
+        assert progress == [f"{total} of {total}"] and f"EMBEDDING_MODEL={name} " in last
         assert by_model(world) == {name: total}
         found = await machine.run_beside("console", stdin="Как меня зовут?\n")
         assert "Анна" in found.stdout
@@ -224,3 +244,27 @@ def test_without_its_endpoint_it_says_so_and_changes_nothing(dsn: str, tmp_path:
     assert (done.status, done.stdout) == (1, "")
     assert done.stderr.startswith("Pomni stopped: ") and "Traceback" not in done.stderr
     assert query(dsn, "SELECT name FROM embedding_models") == [("local",)]
+
+
+async def test_a_setting_changes_the_model_while_two_processes_work(
+    world: World, model: TwoModels
+) -> None:
+    """Nobody restarts anything; the old vectors serve until the new ones are all there."""
+    tell(world.dsn)
+    await world.start(EMBEDDING_MODEL="openai:old")
+    await world.start("worker", EMBEDDING_MODEL="openai:old")
+    await ask(world, "Привет")
+    total = MESSAGES + 2
+    await eventually(lambda: by_model(world) == {"openai:old": total}, "the index", 30)
+    world.query(
+        "UPDATE global_settings SET embedding_provider = 'openai', embedding_model = 'new'"
+    )
+    world.query(DEFER_MISSED)
+    await model.wait_for(lambda: model.is_held, 30)
+    assert by_model(world) == {"openai:new": 64, "openai:old": total - 64}
+    assert DOG in memories(await ask(world, "Как зовут мою собаку?"))
+    progress = "SELECT embedded, documents FROM embedding_models WHERE name = 'openai:new'"
+    assert world.query(progress) == [(64, total)]
+    model.gate.set()
+    await eventually(lambda: by_model(world) == {"openai:new": total + 2}, "the rest", 60)
+    await searched_with_new(world, model)

@@ -14,7 +14,7 @@ import pytest
 
 from src.errors import AppError, ModelError, ModelUnavailableError, PoisonTextError
 from src.language.terms import terms
-from src.memory.embedding_space import as_literal
+from src.memory.embedding_space import EmbeddingSpace, as_literal
 from src.memory.indexer import EMBED_BATCH, MAX_ANSWER, MAX_BEFORE, Indexer, continues_talk
 from src.memory.retriever import Hit, Query
 from src.storage import (
@@ -330,8 +330,10 @@ async def test_an_outage_in_the_middle_keeps_what_is_done(desk: Desk) -> None:
 class FussyEndpoint:
     """An embedder that refuses a whole request because of one text in it."""
 
-    def __init__(self, desk: Desk, bad: str, error: type[AppError] = ModelError) -> None:
-        self._embed = desk.core.memory.space.embed_documents
+    def __init__(
+        self, space: EmbeddingSpace, bad: str, error: type[AppError] = ModelError
+    ) -> None:
+        self._embed = space.embed_documents
         self._bad = bad
         self._error = error
 
@@ -346,7 +348,8 @@ async def test_a_text_the_endpoint_refuses_keeps_no_other_from_being_embedded(de
         desk.add(f"номер {number}", said_at=NOON + timedelta(days=number))
     desk.add("😀😀😀 ромашка", said_at=NOON + timedelta(days=10))
     await desk.index_words()
-    desk.core.memory.space.embed_documents = FussyEndpoint(desk, "😀")  # type: ignore[assignment]
+    space = await desk.core.memory.space.current()
+    space.embed_documents = FussyEndpoint(space, "😀")  # type: ignore[assignment,method-assign]
     assert await desk.indexer.embed_pending() == 5
     assert await desk.indexer.embed_pending() == 0, "it is not asked again for a minute"
     assert await desk.found("ромашка") == ["😀😀😀 ромашка"]
@@ -391,8 +394,9 @@ async def test_a_text_that_kills_the_model_is_tried_again_only_by_another(desk: 
     desk.moment += timedelta(days=1)
     desk.add("номер один")
     await desk.index_words()
-    space = desk.core.memory.space
-    space.embed_documents = FussyEndpoint(desk, "яд", PoisonTextError)  # type: ignore[assignment]
+    space = await desk.core.memory.space.current()
+    poison = FussyEndpoint(space, "яд", PoisonTextError)
+    space.embed_documents = poison  # type: ignore[assignment,method-assign]
     assert await desk.indexer.embed_pending() == 1
     assert desk.rows("SELECT retry_at::text FROM embedding_failures") == [("infinity",)]
     assert await desk.indexer.embed_pending() == 0
@@ -476,13 +480,14 @@ async def test_a_document_that_is_deleted_while_it_is_embedded_is_passed_over(de
     first = desk.add("номер один")
     desk.add("номер два")
     await desk.index_words()
-    embed = desk.core.memory.space.embed_documents
+    space = await desk.core.memory.space.current()
+    embed = space.embed_documents
 
     async def forget_meanwhile(texts: list[str]) -> list[str]:
         await desk.core.memory.memories.forget(Owner(USER), [f"msg-{first}"])
         return await embed(texts)
 
-    desk.core.memory.space.embed_documents = forget_meanwhile  # type: ignore[assignment]
+    space.embed_documents = forget_meanwhile  # type: ignore[assignment,method-assign]
     await desk.indexer.embed_pending()
     assert len(desk.rows("SELECT 1 FROM document_embeddings")) == 1
 
@@ -635,6 +640,7 @@ def parameters_of(connection: psycopg2.extensions.connection) -> dict[str, Any]:
         **Owner(25).columns(),
         "conversation_id": conversation_id,
         "message_id": message_id,
+        "only_embedded": False,
         "uid": f"msg-{message_id}",
         "uids": [f"msg-{message_id}"],
         "ids": [message_id],

@@ -185,15 +185,15 @@ async def test_a_conversation_is_digested_when_messages_leave_the_window(works: 
         await works.turn(f"реплика {number}")
         await works.work_off()
         expected = 0 if number < 9 else 1  # extraction, at 20 messages
-        expected += 2 * (number == 13)  # two summaries, at 28
+        expected += 3 * (number == 13)  # three summaries, at 28
         assert len(works.digests) == expected, f"after {2 * number + 2} messages"
     ranges = "SELECT first_position, last_position FROM conversation_summaries ORDER BY 1"
-    assert works.rig.rows(ranges) == [(1, 6), (7, 10)]
+    assert works.rig.rows(ranges) == [(1, 6), (7, 12), (13, 15)]
     assert works.rig.rows("SELECT extracted_position FROM conversations") == [(20,)]
     summaries = "search_documents d JOIN document_embeddings e ON e.document_id = d.id"
     await works.turn("ещё")
     await works.work_off()
-    assert works.count(f"{summaries} WHERE d.kind = 'summary'") == 2, "they are searched as well"
+    assert works.count(f"{summaries} WHERE d.kind = 'summary'") == 3, "they are searched as well"
 
 
 async def test_over_forty_turns_the_jobs_fold_and_merge_everything(works: Works) -> None:
@@ -225,9 +225,7 @@ async def test_messages_that_lost_their_job_are_picked_up(works: Works) -> None:
 async def test_a_silent_conversation_is_read_for_facts_after_an_hour(
     works: Works, minutes: int, enabled: bool, expected: int
 ) -> None:
-    works.rig.client.execute(
-        "UPDATE global_settings SET memory_extraction_enabled = %(enabled)s", {"enabled": enabled}
-    )
+    works.rig.set(memory_extraction_enabled=enabled)
     await works.turn("у меня есть дача")
     await works.work_off()
     works.rig.client.execute(
@@ -337,7 +335,7 @@ async def test_a_digest_whose_model_is_down_is_done_later(works: Works) -> None:
     assert works.jobs() == waiting, "one for the conversation"
     works.rig.model.reply = reply
     await works.work_off()
-    assert works.count("conversation_summaries") == 2
+    assert works.count("conversation_summaries") == 3
 
 
 async def test_jobs_of_a_killed_worker_are_given_back_also_when_others_wait(works: Works) -> None:

@@ -548,6 +548,9 @@ CASES: dict[str, Callable[[Stage], Any]] = {
 # Methods for the background, which work for all owners together and are tested elsewhere.
 FOR_EVERYBODY = {
     "EmbeddingRepository.list_unembedded": "see the test of the messages before a document",
+    "EmbeddingRepository.find_serving": "the model whose vectors all documents have",
+    "EmbeddingRepository.note_progress": "how many documents of all owners a model has embedded",
+    "EmbeddingRepository.find_progress": "the same",
     "EmbeddingRepository.choose_model": "changes which vectors are wanted, of all owners",
     "ExtractionRepository.list_parted": "conversations of whoever left something unread",
     "ErasureRepository.vacuum": "frees the places of deleted rows, and reads none",
