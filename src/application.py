@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool
@@ -347,10 +348,21 @@ def build_memory(
     indexer = Indexer(client, index, embeddings, space)
     summary_llm = build_caller(settings, settings.summary_model, metrics=metrics)
     compaction = CompactionService(repositories, summary_llm, ceilings)
+
+    @cache
+    def extraction_caller(name: str) -> ModelCaller:
+        provider = find_provider(name)
+        if name and (provider is None or not provider.is_configured(settings)):
+            logger.warning(
+                "memory_extraction_model has no provider or key: EXTRACTION_MODEL reads"
+            )
+            name = ""
+        return build_caller(settings, name or settings.extraction_model, metrics=metrics)
+
     extraction = ExtractionService(
         repositories,
         memories,
-        build_caller(settings, settings.extraction_model, metrics=metrics),
+        extraction_caller,
         ceilings,
         time_zone=settings.timezone,
     )

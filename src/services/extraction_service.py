@@ -74,16 +74,20 @@ class ExtractionService:
         self,
         repositories: Repositories,
         memories: Memories,
-        caller: ModelCaller,
+        callers: Callable[[str], ModelCaller],
         ceilings: DailyCeilings,
         *,
         time_zone: str,
     ) -> None:
-        """Ask ``caller``, below ``ceilings``; ``time_zone`` is that of users without their own."""
+        """Ask below ``ceilings``; ``time_zone`` is that of users without their own.
+
+        ``callers`` returns the caller of a model, by ``provider:model``; of the environment's
+        without a name.
+        """
         self._client = repositories.client
         self._repos = repositories
         self._memories = memories
-        self._caller = caller
+        self._callers = callers
         self._time_zone = time_zone
         self._model = BackgroundModel(repositories, ceilings, "a window was not understood")
 
@@ -264,7 +268,7 @@ class ExtractionService:
         async def question(on_usage: Callable[[ModelUsage], None]) -> ExtractedFacts:
             prompt, shown = await self.build_prompt(window)
             known.update(shown)
-            return await self._caller.structured(
+            return await self._caller().structured(
                 prompt, ExtractedFacts, purpose="extract", on_usage=on_usage
             )
 
@@ -274,6 +278,11 @@ class ExtractionService:
             return
         left = await self._client.run(reread)  # without what was forgotten meanwhile
         await self.store_facts(replace(window, messages=left), extracted, known.keys())
+
+    def _caller(self) -> ModelCaller:
+        """That of the operator's model; a batch's model alone names no provider of its own."""
+        name = self._repos.settings.last_known.memory_extraction_model
+        return self._callers(name if ":" in name else "")
 
     async def _store(
         self,

@@ -58,7 +58,8 @@ class SettingsService:
         """What the bot could not work with, among the settings that are changed."""
         problems = {
             "memory_extraction_provider": self._extraction_problem(wanted),
-            "memory_extraction_model": _model_problem(wanted),
+            "memory_extraction_model": _model_problem(wanted)
+            or self._key_problem(find_provider(wanted.memory_extraction_model)),
             "embedding_provider": self._key_problem(find_provider(wanted.embedding_name)),
         }
         return {name: text for name, text in problems.items() if text and name in changed}

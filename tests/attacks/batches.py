@@ -228,8 +228,8 @@ class Scene:
             Repositories.on(self.rig.client), client=client, settings=core.memory.settings
         )
         self.extraction = ExtractionService(
-            repositories, core.memory.memories, build_caller(core.settings), core.ceilings,
-            time_zone="Europe/Moscow",
+            repositories, core.memory.memories, lambda _name: build_caller(core.settings),
+            core.ceilings, time_zone="Europe/Moscow",
         )  # fmt: skip
         return BatchExtractionService(
             repositories, self.extraction, core.ceilings, core.metrics, core.settings,

@@ -71,7 +71,7 @@ class Talk(Person):
         return ExtractionService(
             Repositories.on(client),
             memories,
-            build_caller(core.settings),
+            lambda _name: build_caller(core.settings),
             core.ceilings,
             time_zone="Europe/Moscow",
         )

@@ -474,3 +474,18 @@ def test_the_clock_of_a_real_worker_knows_both_periodic_tasks(works: Works) -> N
         "read_batches": "* * * * *",
         "delete_unused_vectors": "43 * * * *",
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "model"), [("openai:reader", "reader"), ("nobody:reader", None), ("reader", None)]
+)
+async def test_the_operator_says_which_model_reads_what_was_said(
+    works: Works, name: str, model: str | None
+) -> None:
+    works.rig.set(memory_extraction_model=name)  # as by SQL: the page would refuse the odd ones
+    for number in range(10):
+        await works.turn(f"реплика {number}")
+    await works.work_off()
+    [asked] = [request.model for request in works.digests if is_extraction(request)]
+    usual = works.rig.model.requests[0].model
+    assert asked == (model or usual)
