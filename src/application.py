@@ -39,6 +39,7 @@ from src.services.agent_service import AgentService
 from src.services.batch_extraction_service import BatchExtractionService
 from src.services.command_service import CommandService
 from src.services.compaction_service import CompactionService
+from src.services.consolidation_service import ConsolidationService
 from src.services.daily_ceilings import DailyCeilings
 from src.services.digest_service import DigestService
 from src.services.extraction_service import ExtractionService
@@ -94,6 +95,7 @@ class MemoryCore:
     memories: Memories
     digest: DigestService
     batches: BatchExtractionService
+    consolidation: ConsolidationService
     summary_llm: ModelCaller
     retriever: Retriever
     index: SearchIndexRepository
@@ -335,6 +337,7 @@ def build_memory(
         reranker=build_reranker(settings),
     )
     facts = MemoryRepository(client)
+    writer = MemoryWriter(client, facts, space, stored)
     memories = Memories(
         client,
         facts,
@@ -342,7 +345,7 @@ def build_memory(
             Forgetter(client, ForgettingRepository(terms)), UndoRepository(terms, fact_terms)
         ),
         retriever,
-        MemoryWriter(client, facts, space, stored),
+        writer,
         stored,
     )
     indexer = Indexer(client, index, embeddings, space)
@@ -370,6 +373,7 @@ def build_memory(
         memories=memories,
         digest=DigestService(repositories, index, indexer, compaction, extraction),
         batches=BatchExtractionService(repositories, extraction, ceilings, metrics, settings),
+        consolidation=ConsolidationService(client, writer, facts, space, stored, metrics),
         summary_llm=summary_llm,
         retriever=retriever,
         index=index,

@@ -59,6 +59,14 @@ class Metrics:
             "Windows that a batch API was to read for facts, by what became of them",
             ["provider", "outcome"],
         )
+        self.consolidated = counter(
+            "pomni_consolidated_total",
+            "What the nightly job put together or retired, by kind",
+            ["kind"],
+        )
+        self.expired = counter(
+            "pomni_messages_expired_total", "Messages deleted by message_retention_days"
+        )
         self.batches = gauge("pomni_batches_open", "Batches that are not over yet")
         self.last_poll = gauge(
             "pomni_last_receive_timestamp_seconds",

@@ -22,6 +22,7 @@ ROWS_OF_OWNER = {
     "memory_entities": _MEMORIES,
     "entities": _OWN,
     "rejected_facts": _OWN,
+    "consolidations": _MEMORIES,
     "forgettings": _OWN,
     "parting_messages": _OWN,
     "search_owners": _OWN,
@@ -79,6 +80,12 @@ INSERT INTO daily_messages (day, telegram_user_id, messages) VALUES (current_dat
 ON CONFLICT DO NOTHING RETURNING day
 """
 
+NIGHT = """
+INSERT INTO consolidations (kind, memory_id, kept_memory_id)
+SELECT 'duplicate', max(id), min(id) FROM memories
+WHERE telegram_user_id = %s AND thread_id = %s HAVING max(id) IS NOT NULL RETURNING id
+"""
+
 FAILURE = """
 INSERT INTO embedding_failures (document_id, model_id, failures, retry_at)
 SELECT max(d.id), max(m.id), 1, 'infinity' FROM search_documents d, embedding_models m
@@ -111,8 +118,9 @@ def count_death(dsn: str, owner: Owner) -> None:
 
 
 def send_batch(dsn: str, owner: Owner) -> None:
-    """A batch waits for what the owner said; he wrote once today."""
+    """A batch waits for what the owner said; he wrote once today, and was looked through."""
     query(dsn, BATCH, owner.telegram_user_id, owner.thread_id)
+    query(dsn, NIGHT, owner.telegram_user_id, owner.thread_id)
     query(dsn, DAY, owner.telegram_user_id)
 
 

@@ -31,6 +31,7 @@ from src.memory.ranking import LEXICAL_WEIGHT, LINK_BONUS
 from src.memory.retriever import Query
 from src.services.turn import IncomingMessage
 from src.storage.admin_repo import AdminRepository, Price
+from src.storage.consolidation_repo import ConsolidationRepository
 from src.storage.global_settings_repo import GlobalSettings
 from src.storage.owner import Owner
 from src.texts import choose_language
@@ -68,6 +69,7 @@ class AdminPages:
         self._access = access
         self._client = core.client
         self._repo = AdminRepository(core.client)
+        self._consolidations = ConsolidationRepository(core.client)
         self._templates = Environment(
             loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined
         )
@@ -85,6 +87,7 @@ class AdminPages:
         )  # fmt: skip
         done: tuple[tuple[str, Action], ...] = (
             (owner + "/facts/{fact:int}/{action:str}", self.change_fact),
+            (owner + "/consolidations/{number:int}/undo", self.undo_consolidation),
             ("/settings", self.change_settings), ("/prices", self.change_price),
             ("/queue/{job:int}/retry", self.retry_job),
             ("/queue/put-aside/{number:int}/retry", self.retry_put_aside),
@@ -177,6 +180,7 @@ class AdminPages:
         facts = await self._client.run(self._repo.list_facts, owner, before=before, limit=PAGE)
         return self._render(
             request, "facts.html", owner=owner, facts=facts,
+            consolidations=await self._client.run(self._consolidations.list_done, owner),
             more=facts[-1].id if len(facts) == PAGE else None,
         )  # fmt: skip
 
@@ -287,6 +291,13 @@ class AdminPages:
             await self._core.live_settings.change(f"admin page, {_address(request)}", changed)
             await self._note(request, "change settings", ", ".join(changed))
         return "/settings"
+
+    async def undo_consolidation(self, request: Request, _form: Form) -> str:
+        """What the nightly job put together is apart again, for good."""
+        owner, number = _owner(request), int(request.path_params["number"])
+        if await self._client.run(self._consolidations.undo, owner, number):
+            await self._note(request, "undo consolidation", str(number))
+        return f"/users/{owner.telegram_user_id}/{owner.thread_id}/facts"
 
     async def batches(self, request: Request) -> Response:
         """What was sent to batch APIs."""

@@ -7,10 +7,14 @@ import logging
 from procrastinate import App, JobContext
 
 from src.jobs.dead_jobs import DeadJobs
+from src.metrics import Metrics
+from src.storage.cached_content_repo import CachedContentRepository
 from src.storage.daily_usage_repo import DailyUsageRepository
+from src.storage.global_settings_repo import GlobalSettingsRepository
 from src.storage.pg_client import PgClient
 from src.storage.purge_repo import PurgeRepository
 from src.storage.queue_names import HOUSEKEEPING_QUEUE
+from src.storage.records_repo import RecordsRepository
 from src.storage.update_repo import UpdateRepository
 
 logger = logging.getLogger(__name__)
@@ -18,15 +22,27 @@ logger = logging.getLogger(__name__)
 FORGOTTEN_AFTER = 30.0  # seconds; an update's job is stored together with it
 KEEP_UPDATES_HOURS = 72  # Telegram may deliver an update again for 24
 KEEP_DAYS = 60  # of the counts of messages by day
+KEEP_RECORDS_DAYS = 400  # of usage, and of what operators did
 KEEP_JOBS_HOURS = 24 * 7  # of failed and aborted jobs; finished ones go at once
 
 
 class Housekeeping:
     """What has to be done every minute or hour, by whichever worker comes first."""
 
-    def __init__(self, client: PgClient, updates: UpdateRepository, dead_jobs: DeadJobs) -> None:
-        """Prune through ``updates``; recover through ``dead_jobs``."""
+    def __init__(
+        self,
+        client: PgClient,
+        updates: UpdateRepository,
+        dead_jobs: DeadJobs,
+        settings: GlobalSettingsRepository,
+        metrics: Metrics,
+    ) -> None:
+        """Prune through ``updates``, as ``settings`` say; recover through ``dead_jobs``."""
         self._client = client
+        self._settings = settings
+        self._metrics = metrics
+        self._contents = CachedContentRepository(client)
+        self._records = RecordsRepository(client)
         self._updates = updates
         self._dead_jobs = dead_jobs
         self._forgotten = PurgeRepository(client)
@@ -38,6 +54,7 @@ class Housekeeping:
             ("recover_jobs", "* * * * *", self.recover_jobs),
             ("prune", "17 * * * *", self.prune),
             ("purge_forgotten", "* * * * *", self.purge_forgotten),
+            ("delete_aged", "37 * * * *", self.delete_aged),
         ):
             task = app.task(
                 name=name, queue=HOUSEKEEPING_QUEUE, queueing_lock=name, pass_context=True
@@ -68,4 +85,20 @@ class Housekeeping:
             include_aborted=True,
         )
         await self._client.run(self._daily.delete_old, days=KEEP_DAYS)
+        await self._client.run(self._contents.prune)
+        await self._client.run(self._records.prune, days=KEEP_RECORDS_DAYS)
         logger.info("pruned", extra={"updates": gone})
+
+    async def delete_aged(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
+        """Delete messages that are older than the operator keeps them."""
+        settings = await self._client.run(self._settings.get)
+        if not settings.message_retention_days:
+            return
+        deleted = await self._client.run(
+            self._forgotten.delete_aged,
+            days=settings.message_retention_days,
+            reads=settings.memory_extraction_enabled,
+        )
+        self._metrics.expired.inc(deleted)
+        if deleted:
+            logger.info("deleted old messages", extra={"messages": deleted})

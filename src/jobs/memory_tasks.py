@@ -15,6 +15,7 @@ from src.errors import PostponedError, TransientError
 from src.jobs.retry import BackOff, pause
 from src.memory.indexer import OnStep
 from src.services.batch_extraction_service import BatchExtractionService
+from src.services.consolidation_service import ConsolidationService
 from src.services.digest_service import DigestService
 from src.storage.memory_job_repo import INDEX_MESSAGES
 from src.storage.queue_names import DIGEST_QUEUE, MEMORY_QUEUE
@@ -24,6 +25,8 @@ logger = logging.getLogger(__name__)
 EMBED_DOCUMENTS = "embed_documents"
 DIGEST_CONVERSATION = "digest_conversation"
 REEMBED = "reembed"
+CONSOLIDATE = "consolidate"
+OF_DIGESTS = frozenset({DIGEST_CONVERSATION, REEMBED, CONSOLIDATE})  # long ones, in their queue
 ON_STEP = "on_step"  # of a worker's additional context: an ``OnStep``
 KEEP_DAYS = 90  # of batches that are over
 MAX_WAITS = 12  # times five seconds that a conversation waits for a flood to end
@@ -32,10 +35,16 @@ MAX_WAITS = 12  # times five seconds that a conversation waits for a flood to en
 class MemoryTasks:
     """Works off what turns leave behind, of all users together."""
 
-    def __init__(self, memory: DigestService, batches: BatchExtractionService) -> None:
+    def __init__(
+        self,
+        memory: DigestService,
+        batches: BatchExtractionService,
+        consolidation: ConsolidationService,
+    ) -> None:
         """Do the work with ``memory``; read in ``batches`` where the operator wants it."""
         self._memory = memory
         self._batches = batches
+        self._consolidation = consolidation
 
     def register(self, app: App) -> None:
         """Tell the queue about the tasks and their times, under the names of the stored jobs."""
@@ -44,12 +53,14 @@ class MemoryTasks:
             (EMBED_DOCUMENTS, MEMORY_QUEUE, self.embed_documents),
             (DIGEST_CONVERSATION, DIGEST_QUEUE, self.digest_conversation),
             (REEMBED, DIGEST_QUEUE, self.reembed),
+            (CONSOLIDATE, DIGEST_QUEUE, self.consolidate),
         ):
             app.task(name=name, queue=queue, pass_context=True, retry=BackOff())(work)
         for name, cron, queue, periodic in (
             ("remember_missed", "* * * * *", MEMORY_QUEUE, self.remember_missed),
             ("read_batches", "* * * * *", DIGEST_QUEUE, self.read_batches),
             ("delete_unused_vectors", "43 * * * *", MEMORY_QUEUE, self.delete_unused_vectors),
+            ("begin_consolidation", "11 3 * * *", MEMORY_QUEUE, self.begin_consolidation),
         ):
             task = app.task(
                 name=name, queue=queue, lock=name, queueing_lock=name, pass_context=True
@@ -106,6 +117,16 @@ class MemoryTasks:
         if sent := await self._batches.gather():
             logger.info("sent a batch", extra={"windows": sent})
         await self._batches.delete_old(days=KEEP_DAYS)
+
+    async def begin_consolidation(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
+        """Every night."""
+        await _defer(context.app, CONSOLIDATE)
+
+    async def consolidate(self, context: JobContext, attempts: int = 0) -> None:
+        """Look through facts that changed, of some owners at a time."""
+        async with _again_if_away(context, attempts):
+            if await self._consolidation.run():
+                await _defer(context.app, CONSOLIDATE)
 
     async def delete_unused_vectors(
         self,
@@ -178,7 +199,7 @@ async def _defer(
         arguments["attempts"] = attempts
     job = app.configure_task(
         task,
-        queue=queue or (DIGEST_QUEUE if task == DIGEST_CONVERSATION else MEMORY_QUEUE),
+        queue=queue or (DIGEST_QUEUE if task in OF_DIGESTS else MEMORY_QUEUE),
         lock=lock,
         queueing_lock=lock,
         schedule_in={"milliseconds": round(1000 * after)} if after else None,

@@ -15,6 +15,7 @@ from src.language.terms import stem_english
 
 WORD = re.compile(r"[^\W_]+(?:['-][^\W\d_]+)*")
 MAX_WORDS = 400  # of a text that are looked at
+NAMES = frozenset({"Name", "Surn", "Patr", "Geox"})  # as OpenCorpora tags them
 CYRILLIC = re.compile(r"[а-яёіїєґ]")
 # What a name that no dictionary knows may end with: "Кеша", "Кешу", "Кешей".
 ENDING = re.compile(r"(?:ами|ями|ові|еві|ого|его|ому|ему|ой|ей|ою|ею|ом|ем|єм|ам|ям|ах|ях|ів|ов|"
@@ -71,6 +72,17 @@ def noun_forms(word: str) -> frozenset[str]:
         return lemmas(word)
     nouns = (parse for parse in _parses(lower) if "NOUN" in parse.tag or "ADJF" in parse.tag)
     return frozenset(parse.normal_form.replace("ё", "е") for parse in nouns)
+
+
+@lru_cache(maxsize=20_000)
+def nominatives(lower: str) -> frozenset[str]:
+    """The names of people and places of which a word may be a form, each in the nominative."""
+    found = set()
+    for parse in _parses(lower):
+        if NAMES & parse.tag.grammemes and "Fixd" not in parse.tag:
+            form = parse.inflect({"nomn"})
+            found.add((form or parse).word.replace("ё", "е"))
+    return frozenset(found)
 
 
 @lru_cache(maxsize=20_000)

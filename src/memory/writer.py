@@ -137,6 +137,18 @@ class MemoryWriter:
             return await self._refuse(owner, fact, said, origin, OTHERS_WORDS)
         return outcome
 
+    def compare(
+        self, memory: NewMemory, similar: Sequence[Similar]
+    ) -> tuple[list[Similar], list[Similar]]:
+        """Which living facts say the same, and which cannot hold beside it, by rule."""
+        same = [entry for entry in similar if self._is_same(memory, entry)]
+        rivals = [k for k in similar if k not in same and _is_rival(memory, k, ())]
+        return same, rivals
+
+    def with_terms(self, memory: NewMemory) -> NewMemory:
+        """A stored fact with its search terms, as it was when it was new."""
+        return replace(memory, terms=fact_terms(memory.fact.text, memory.fact.relation))
+
     def _store(
         self,
         transaction: Transaction,

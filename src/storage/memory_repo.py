@@ -322,6 +322,13 @@ class MemoryRepository(Repository):
             TOUCH_MEMORY, {**owner.columns(), **vars(fact), "memory_id": memory_id}
         )
 
+    def strengthen(
+        self, transaction: Transaction, owner: Owner, memory_id: int, other: Memory
+    ) -> None:
+        """A fact becomes as important as another one that says the same, and pinned if it is."""
+        transaction.execute(TOUCH_MEMORY, {**owner.columns(), **vars(other),
+                                           "memory_id": memory_id})  # fmt: skip
+
     def retire(
         self,
         transaction: Transaction,

@@ -215,7 +215,8 @@ LEFT JOIN conversation_summaries s ON s.id = d.summary_id
 LEFT JOIN LATERAL (
     SELECT max(old.retired_at) AS retired_at
     FROM memory_sources ms JOIN memories old ON old.id = ms.memory_id
-    WHERE ms.message_id = d.message_id AND old.retired_reason IN ('replaced', 'outdated', 'undone')
+    WHERE ms.message_id = d.message_id
+      AND old.retired_reason IN ('replaced', 'outdated', 'contradicted', 'undone')
 ) AS outdated ON true
 WHERE (%(with_assistant)s OR d.speaker <> 'assistant')
   AND (%(with_retired)s OR f.retired_at IS NULL)

@@ -151,8 +151,11 @@ def _register_tasks(core: Core, bot: Bot, identity: BotIdentity, queue: App) -> 
     """Tell the queue about every task; returns what one of them recovers with."""
     dead_jobs = DeadJobs(core.client, core.deaths, core.put_aside, core.metrics)
     _build_tasks(core, bot, identity).register(queue)
-    Housekeeping(core.client, core.updates, dead_jobs).register(queue)
-    MemoryTasks(core.memory.digest, core.memory.batches).register(queue)
+    Housekeeping(
+        core.client, core.updates, dead_jobs, core.memory.settings, core.metrics
+    ).register(queue)
+    memory = core.memory
+    MemoryTasks(memory.digest, memory.batches, memory.consolidation).register(queue)
     return dead_jobs
 
 

@@ -175,6 +175,26 @@ async def test_a_fact_is_pinned_forgotten_and_taken_back(
     assert all(f"{action} fact" in audit for action in ("pin", "unpin", "forget", "undo"))
 
 
+async def test_what_the_night_put_together_is_taken_apart(
+    rig: Rig, inside: httpx.AsyncClient
+) -> None:
+    somebody = Person(rig, user=USER)
+    await somebody.tell("Мою сестру зовут Аня", subject="сестра", relation="name", object="Аня")
+    await somebody.tell("Я подарил Ане велосипед", relation="gave_to", object="Ане")
+    await rig.core.memory.consolidation.run()
+    base, form = f"/users/{USER}/0", {"token": await token(inside)}
+    assert "Put together at night (1)" in (await inside.get(f"{base}/facts")).text
+    [(number,)] = rig.rows("SELECT id FROM consolidations")
+    stranger = f"/users/{USER + 1}/0/consolidations/{number}/undo"
+    await inside.post(stranger, data=form)
+    undone = "SELECT count(undone_at) FROM consolidations"
+    assert rig.rows(undone) == [(0,)]
+    await inside.post(f"{base}/consolidations/{number}/undo", data=form)
+    assert rig.rows(undone) == [(1,)]
+    assert "taken apart" in (await inside.get(f"{base}/facts")).text
+    assert "undo consolidation" in (await inside.get("/audit")).text
+
+
 async def test_a_conversation_is_paged_and_what_would_be_recalled_is_told(
     rig: Rig, inside: httpx.AsyncClient
 ) -> None:

@@ -104,7 +104,8 @@ async def open_works(rig: Rig) -> AsyncIterator[Works]:
     """Tests are the clock: nothing is periodic."""
     app = build_queue(rig.core.dsn)
     async with app.open_async():
-        MemoryTasks(rig.core.memory.digest, rig.core.memory.batches).register(app)
+        memory = rig.core.memory
+        MemoryTasks(memory.digest, memory.batches, memory.consolidation).register(app)
         app.periodic_registry.periodic_tasks.clear()
         rig.model.reply = reply
         yield Works(rig, app)
@@ -467,12 +468,14 @@ async def test_vectors_of_a_replaced_model_are_deleted_an_hour_later(works: Work
 
 def test_the_clock_of_a_real_worker_knows_both_periodic_tasks(works: Works) -> None:
     app = build_queue(works.rig.client.dsn)
-    MemoryTasks(works.rig.core.memory.digest, works.rig.core.memory.batches).register(app)
+    memory = works.rig.core.memory
+    MemoryTasks(memory.digest, memory.batches, memory.consolidation).register(app)
     times = {task.task.name: task.cron for task in app.periodic_registry.periodic_tasks.values()}
     assert times == {
         "remember_missed": "* * * * *",
         "read_batches": "* * * * *",
         "delete_unused_vectors": "43 * * * *",
+        "begin_consolidation": "11 3 * * *",
     }
 
 
