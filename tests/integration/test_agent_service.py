@@ -48,9 +48,9 @@ async def test_the_model_sees_the_prompt_then_the_history_in_order(rig: Rig) -> 
 
 
 @pytest.mark.parametrize(
-    ("before", "shown"), [(0, 1), (29, 30), (30, 21), (31, 22), (39, 30), (40, 21), (140, 21)]
+    ("before", "shown"), [(0, 1), (29, 30), (30, 16), (31, 17), (44, 30), (45, 16), (140, 21)]
 )
-async def test_the_model_sees_the_last_21_to_30_messages_of_a_long_conversation(
+async def test_the_model_sees_the_last_16_to_30_messages_of_a_long_conversation(
     rig: Rig, before: int, shown: int
 ) -> None:
     conversation = rig.conversation()
@@ -70,12 +70,12 @@ async def test_between_two_steps_of_the_window_the_prompt_only_grows_at_its_end(
     conversation = rig.conversation()
     roles = itertools.cycle(["user", "assistant"])
     rig.fill(conversation, *[(next(roles), f"сообщение {number}") for number in range(30)])
-    for number in range(6):  # two messages each: the window moves at the last one
+    for number in range(9):  # two messages each: the window moves at the last one
         await rig.ask(f"вопрос {number}")
-    prompts = [rig.prompt(number) for number in range(6)]
-    for earlier, later in itertools.pairwise(prompts[:5]):
+    prompts = [rig.prompt(number) for number in range(9)]
+    for earlier, later in itertools.pairwise(prompts[:8]):
         assert later[: len(earlier)] == earlier and len(later) == len(earlier) + 2
-    assert [len(prompt) - 1 for prompt in prompts] == [21, 23, 25, 27, 29, 21]
+    assert [len(prompt) - 1 for prompt in prompts] == [16, 18, 20, 22, 24, 26, 28, 30, 17]
 
 
 async def test_what_is_remembered_stands_around_the_history_in_blocks_of_its_own(rig: Rig) -> None:

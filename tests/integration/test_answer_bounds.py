@@ -12,7 +12,7 @@ from tests.integration.person import Rig
 
 def limit(rig: Rig, column: str, value: int) -> None:
     """What an operator sets, in force before the first turn."""
-    rig.client.execute(f"UPDATE global_settings SET {column} = %(value)s", {"value": value})
+    rig.set(**{column: value})
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -216,17 +216,12 @@ async def test_a_window_that_failed_is_read_again_and_no_other(person: Person) -
 async def test_turned_off_extraction_takes_no_call(person: Person) -> None:
     person.model.reply = background
     talk(person, 60)
-    set_settings(person, "memory_extraction_enabled = false")
+    person.rig.set(memory_extraction_enabled=False)
     try:
         await digest(person)
     finally:
-        set_settings(person, "memory_extraction_enabled = true")
+        person.rig.set(memory_extraction_enabled=True)
     assert calls(person)["extraction"] == 0 and calls(person)["summaries"] > 0
-
-
-def set_settings(person: Person, change: str) -> None:
-    """What an operator does, in force for the person's core, which has not read them yet."""
-    person.client.execute(f"UPDATE global_settings SET {change}")
 
 
 # 30 messages are the window and a turn adds up to 3, so from the 28th on the first 15 leave it.

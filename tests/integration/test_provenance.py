@@ -111,7 +111,7 @@ async def test_words_of_others_become_no_fact_by_tool_teaching_or_extraction(
     [refusal] = results(person.requests[-1])
     assert json.loads(refusal)["reason"] == "others_words"
     await person.say(MARS, taught(fact(MARS)), voice=voice, mode="strict")
-    person.client.execute("UPDATE global_settings SET memory_extraction_window = 1")
+    person.rig.set(memory_extraction_window=1)
     numbers = person.rows(
         "SELECT m.id FROM messages m JOIN conversations c ON c.id = m.conversation_id"
         " WHERE c.telegram_user_id = %(user)s AND m.role = 'user'"
@@ -121,7 +121,7 @@ async def test_words_of_others_become_no_fact_by_tool_teaching_or_extraction(
         tool_calls=[("ExtractedFacts", {"facts": proposed})], text="кратко"
     )
     await person.core.memory.digest.digest(person.conversation())
-    person.client.execute("UPDATE global_settings SET memory_extraction_window = 20")
+    person.rig.set(memory_extraction_window=20)
     assert person.facts() == []
     reasons = person.rows(
         "SELECT DISTINCT reason FROM rejected_facts WHERE telegram_user_id = %(user)s"
@@ -359,11 +359,11 @@ async def test_a_burst_with_new_behind_is_learnt_afterwards(shared: PgClient, mo
 
 
 async def test_without_extraction_new_leaves_nothing(person: Person) -> None:
-    person.client.execute("UPDATE global_settings SET memory_extraction_enabled = false")
+    person.rig.set(memory_extraction_enabled=False)
     person.core.memory.settings._read_at = float("-inf")
     await _left(person, "Меня зовут Анна")
     await person.core.agent.start_new_conversation(Owner(person.user))
-    person.client.execute("UPDATE global_settings SET memory_extraction_enabled = true")
+    person.rig.set(memory_extraction_enabled=True)
     assert person.rows("SELECT 1 FROM parting_messages") == []
 
 

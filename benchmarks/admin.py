@@ -1,0 +1,107 @@
+"""The admin page with a million messages: how long the server takes for each page.
+
+    python -m benchmarks.admin           1,000,000 messages of 10,000 users
+    python -m benchmarks.admin --quick   a tenth
+
+Every answer of the 400 days has its row in ``model_usage``, one user has a conversation of
+100,000 messages, another 1,000 facts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import httpx
+import psycopg2
+
+from benchmarks.world import FIRST_USER, LONG_USER, fill_database
+from src.admin.pages import build_admin_app
+from src.application import open_core
+from src.config import Settings
+from src.storage.embedded_pg import EmbeddedPostgres
+
+PASSWORD = "correct horse battery"
+LIMIT = 300.0  # milliseconds of the slowest of ROUNDS
+ROUNDS = 7
+# Half a million calls in the last ninety days: more than a bot of a million messages makes.
+FILL = """
+INSERT INTO model_usage (telegram_user_id, purpose, model, prompt_tokens, cached_tokens,
+                         completion_tokens, duration_ms, created_at)
+SELECT c.telegram_user_id, CASE WHEN m.id % 5 = 0 THEN 'summary' ELSE 'answer' END,
+       CASE WHEN m.id % 5 = 0 THEN 'openai:gpt-5-nano' ELSE 'openai:gpt-5-mini' END,
+       4000 + m.id % 900, 3000, 120, 900 + m.id % 700,
+       now() - (m.id % 129600) * interval '1 minute'
+FROM messages m JOIN conversations c ON c.id = m.conversation_id WHERE m.role = 'assistant';
+
+INSERT INTO memories (telegram_user_id, memory_type, text, subject, relation, object, origin,
+                      content_hash)
+SELECT {first}, 'user_fact', 'Факт ' || n, 'user', 'other', 'x', 'tool', 'bench ' || n
+FROM generate_series(1, 1000) n;
+
+VACUUM ANALYZE model_usage; VACUUM ANALYZE memories;
+"""
+
+
+def pages() -> list[str]:
+    """What an operator looks at; of the long conversation also its middle."""
+    long, facts = f"/users/{LONG_USER}/0", f"/users/{FIRST_USER}/0"
+    return [
+        "/", "/users", f"/users?after={FIRST_USER + 5000}", long, f"{long}?before=50000",
+        f"{facts}/facts", f"{facts}/rejected", f"{long}/recall?q=слово17",
+        "/usage", "/usage?days=30", "/usage?days=90", "/settings", "/batches", "/queue", "/audit",
+    ]  # fmt: skip
+
+
+async def measure(dsn: str) -> dict[str, list[float]]:
+    """Milliseconds of each page, ROUNDS times, after one that does not count."""
+    settings = Settings(database_url=dsn, llm_model="offline")  # type: ignore[arg-type]
+    times: dict[str, list[float]] = {}
+    async with open_core(settings) as core:
+        await core.warm_up()
+        transport = httpx.ASGITransport(build_admin_app(core, PASSWORD))
+        async with httpx.AsyncClient(transport=transport, base_url="http://bot") as browser:
+            await browser.post("/login", data={"password": PASSWORD})
+            for page in pages():
+                taken = []
+                for _ in range(ROUNDS + 1):
+                    start = time.perf_counter()
+                    response = await browser.get(page)
+                    taken.append((time.perf_counter() - start) * 1000)
+                    response.raise_for_status()
+                times[page] = taken[1:]
+    return times
+
+
+def main() -> None:
+    """Fill, measure, print."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.admin")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the messages")
+    users = 1_000 if parser.parse_args().quick else 10_000
+    with tempfile.TemporaryDirectory(prefix="pomni-bench-") as folder:
+        server = EmbeddedPostgres(Path(folder))
+        dsn = server.start()
+        try:
+            count = fill_database(dsn, users=users, each=90, long=100_000)
+            connection = psycopg2.connect(dsn)
+            connection.autocommit = True
+            with connection.cursor() as cursor:
+                for statement in FILL.format(first=FIRST_USER).split(";\n"):
+                    for part in statement.split("; "):
+                        if part.strip():
+                            cursor.execute(part)
+            connection.close()
+            print(f"{count:,} messages; milliseconds, median and longest of {ROUNDS}")
+            for page, times in asyncio.run(measure(dsn)).items():
+                verdict = "" if max(times) <= LIMIT else f"  OVER {LIMIT:.0f}"
+                print(f"{page:40}{statistics.median(times):8.0f}{max(times):8.0f}{verdict}")
+        finally:
+            server.stop()
+
+
+if __name__ == "__main__":
+    main()
