@@ -24,6 +24,7 @@ from src.admin.pages import build_admin_app
 from src.application import open_core
 from src.config import Settings
 from src.storage.embedded_pg import EmbeddedPostgres
+from src.storage.records_repo import RecordsRepository
 
 PASSWORD = "correct horse battery"
 LIMIT = 300.0  # milliseconds of the slowest of ROUNDS
@@ -38,9 +39,9 @@ SELECT c.telegram_user_id, CASE WHEN m.id % 5 = 0 THEN 'summary' ELSE 'answer' E
        now() - (m.id % 129600) * interval '1 minute'
 FROM messages m JOIN conversations c ON c.id = m.conversation_id WHERE m.role = 'assistant';
 
-INSERT INTO memories (telegram_user_id, memory_type, text, subject, relation, object, origin,
-                      content_hash)
-SELECT {first}, 'user_fact', 'Факт ' || n, 'user', 'other', 'x', 'tool', 'bench ' || n
+INSERT INTO memories (telegram_user_id, memory_type, text, subject, relation, object, importance,
+                      origin, content_hash)
+SELECT {first}, 'user_fact', 'Факт ' || n, 'user', 'other', 'x', 5, 'tool', 'bench ' || n
 FROM generate_series(1, 1000) n;
 
 VACUUM ANALYZE model_usage; VACUUM ANALYZE memories;
@@ -65,6 +66,8 @@ async def measure(dsn: str) -> dict[str, list[float]]:
         await core.warm_up()
         transport = httpx.ASGITransport(build_admin_app(core, PASSWORD))
         async with httpx.AsyncClient(transport=transport, base_url="http://bot") as browser:
+            records = RecordsRepository(core.client)
+            records.sum_up(zone=settings.timezone, days=400)  # as the bot does every hour
             await browser.post("/login", data={"password": PASSWORD})
             for page in pages():
                 taken = []

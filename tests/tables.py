@@ -56,6 +56,7 @@ NOBODYS = frozenset(
         "admin_actions",
         "model_prices",
         "cached_contents",
+        "model_usage_days",
     }
 )
 

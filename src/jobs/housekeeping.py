@@ -36,8 +36,13 @@ class Housekeeping:
         dead_jobs: DeadJobs,
         settings: GlobalSettingsRepository,
         metrics: Metrics,
+        zone: str,
     ) -> None:
-        """Prune through ``updates``, as ``settings`` say; recover through ``dead_jobs``."""
+        """Prune through ``updates``, as ``settings`` say; recover through ``dead_jobs``.
+
+        The days of usage are those of ``zone``.
+        """
+        self._zone = zone
         self._client = client
         self._settings = settings
         self._metrics = metrics
@@ -87,6 +92,7 @@ class Housekeeping:
         await self._client.run(self._daily.delete_old, days=KEEP_DAYS)
         await self._client.run(self._contents.prune)
         await self._client.run(self._records.prune, days=KEEP_RECORDS_DAYS)
+        await self._client.run(self._records.sum_up, zone=self._zone, days=KEEP_RECORDS_DAYS)
         logger.info("pruned", extra={"updates": gone})
 
     async def delete_aged(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002

@@ -152,7 +152,12 @@ def _register_tasks(core: Core, bot: Bot, identity: BotIdentity, queue: App) -> 
     dead_jobs = DeadJobs(core.client, core.deaths, core.put_aside, core.metrics)
     _build_tasks(core, bot, identity).register(queue)
     Housekeeping(
-        core.client, core.updates, dead_jobs, core.memory.settings, core.metrics
+        core.client,
+        core.updates,
+        dead_jobs,
+        core.memory.settings,
+        core.metrics,
+        core.settings.timezone,
     ).register(queue)
     memory = core.memory
     MemoryTasks(memory.digest, memory.batches, memory.consolidation).register(queue)

@@ -6,6 +6,7 @@ import html
 import re
 from collections.abc import AsyncIterator
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import httpx
@@ -16,6 +17,7 @@ from src.admin.access import Access
 from src.admin.pages import HEADERS, AdminPages, build_admin_app
 from src.storage.admin_repo import AdminRepository, Price
 from src.storage.owner import Owner
+from src.storage.records_repo import RecordsRepository
 from tests.fakes.openai_server import Reply
 from tests.integration.person import Person, Rig
 
@@ -300,6 +302,28 @@ async def test_usage_is_priced_by_the_table(rig: Rig, inside: httpx.AsyncClient)
         assert "problem" in response.headers["location"]
     await inside.post("/prices", data={**form, "model": "openai:a", "delete": "1"})
     assert AdminRepository(rig.client).list_prices() == []
+
+
+def test_days_that_are_summed_up_say_the_same_as_their_calls(rig: Rig) -> None:
+    rig.client.execute(
+        "INSERT INTO model_usage (telegram_user_id, purpose, model, prompt_tokens, cached_tokens,"
+        " completion_tokens, duration_ms, created_at)"
+        " SELECT n % 7, CASE n % 4 WHEN 0 THEN 'extract_batch' ELSE 'answer' END, 'm' || n % 3,"
+        "        nullif(n, 11), n / 2, n % 50, 100 + n, now() - n * interval '1 hour'"
+        " FROM generate_series(1, 300) n"
+    )
+    AdminRepository(rig.client).set_price(Price("m1", Decimal(3), Decimal(1), Decimal(7)))
+    records = RecordsRepository(rig.client)
+    lines = partial(AdminRepository(rig.client).list_usage, days=90, zone="Asia/Tokyo")
+    before = lines()
+    assert sum(line.calls for line in before) == 300 and len(before) > 30
+    for _ in range(2):
+        records.sum_up(zone="Asia/Tokyo", days=400)
+        assert lines() == before
+    rig.client.execute("DELETE FROM model_usage WHERE created_at < now() - interval '2 days'")
+    assert lines() == before, "the calls themselves may go"
+    assert len(lines(days=7)) < len(before)
+    assert records.prune(days=1) > 30
 
 
 async def test_a_failed_job_is_given_back(rig: Rig, inside: httpx.AsyncClient) -> None:

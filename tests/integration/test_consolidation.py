@@ -256,7 +256,8 @@ async def test_by_default_messages_stay_for_ever(teller: Person) -> None:
         core.updates,
         None,
         core.memory.settings,
-        core.metrics,  # type: ignore[arg-type]
+        core.metrics,
+        "UTC",
     )
     await keeping.delete_aged(None, 0)  # type: ignore[arg-type]
     assert texts(teller) == ["давно"]
