@@ -20,6 +20,7 @@ from src.metrics import Metrics
 from src.storage.migrations import find_version, newest_version
 from src.storage.pg_client import PgClient, wrapped_errors
 from src.storage.pg_connection import connect
+from src.storage.pooling import check_sessions
 from src.storage.put_aside_repo import PutAside, PutAsideRepository
 from src.storage.update_repo import UpdateRepository
 from src.storage.worker_repo import WorkerRepository
@@ -70,6 +71,8 @@ async def _check_database(settings: Settings) -> list[Finding]:
     try:
         async with open_database(settings) as dsn:
             return await asyncio.to_thread(_examine_database, settings, dsn)
+    except ConfigError as error:
+        return [Finding("database", error.problems[0], "see PgBouncer in the README")]
     except AppError as error:
         mend = (
             "look at the message; is there room under DATA_DIR?"
@@ -80,6 +83,8 @@ async def _check_database(settings: Settings) -> list[Finding]:
 
 
 def _examine_database(settings: Settings, dsn: str) -> list[Finding]:
+    if not settings.uses_embedded_database:
+        check_sessions(dsn)
     connection = connect(dsn)
     try:
         with wrapped_errors(), connection.cursor() as cursor:

@@ -177,6 +177,8 @@ class DigestService:
         """
         progress = await self._indexer.index_conversation(conversation_id)
         await self.embed()
+        if await self.changes_model():
+            await self.reembed()
         settings = await self._client.run(self._settings.get)
         if progress is not None and needs_digest(progress, settings):
             with suppress(PostponedError):  # a later turn does it

@@ -40,6 +40,25 @@ async def test_a_key_is_enough_for_doctor_and_console(machine: Machine, provider
     assert len(model.requests) == 3 and "Меня зовут Анна" in str(model.requests[-1])
 
 
+@pytest.mark.parametrize(
+    ("provider", "name", "kept"),
+    [("ANTHROPIC", "anthropic:claude-sonnet-4-6", "cache_control"),
+     ("GOOGLE", "google_genai:gemini-2.5-flash", "cachedContent")],
+)  # fmt: skip
+async def test_the_provider_is_told_to_keep_the_beginning_of_a_chat(
+    machine: Machine, provider: str, name: str, kept: str
+) -> None:
+    async with FakeOtherModels("Здравствуйте, Анна") as model:
+        there = machine.with_variables(
+            **{f"{provider}_API_KEY": "key", f"{provider}_BASE_URL": model.url, "LLM_MODEL": name}
+        )
+        lines = "".join(f"Это сообщение номер {number}\n" for number in range(9))
+        talked = await there.run_beside("console", stdin=lines)
+    assert (talked.status, talked.stderr) == (0, "")
+    assert talked.replies == ["Здравствуйте, Анна"] * 9
+    assert kept in str(model.requests[-1]) and model.billed[-1].read > 1024
+
+
 def test_no_provider_is_imported_before_it_is_chosen() -> None:
     done = subprocess.run(
         [sys.executable, "-c", LOAD],

@@ -16,6 +16,7 @@ import pytest
 
 from src.errors import ConfigError
 from src.storage.pooling import check_sessions
+from tests.e2e.bot_command import Machine
 
 PGBOUNCER = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
 
@@ -65,13 +66,20 @@ def test_the_server_itself_keeps_sessions(dsn: str) -> None:
 
 @pytest.mark.skipif(PGBOUNCER is None, reason="there is no pgbouncer")
 @pytest.mark.parametrize("mode", ["session", "transaction"])
-def test_a_pooler_of_transactions_is_told_from_one_of_sessions(dsn: str, mode: str) -> None:
+async def test_a_pooler_of_transactions_is_told_from_one_of_sessions(
+    dsn: str, tmp_path: Path, mode: str
+) -> None:
     with pooler(dsn, mode) as address:
         if mode == "session":
             check_sessions(address)
             return
         with pytest.raises(ConfigError, match="session pooling"):
             check_sessions(address)
+        there = Machine(tmp_path, {"DATABASE_URL": address})
+        refused = await there.run_beside("console", stdin="привет\n")
+        assert refused.status == 2 and "session pooling" in refused.stderr
+        found = await there.run_beside("doctor")
+        assert "session pooling" in found.stdout and found.status != 0
 
 
 def _as_the_server(options: dict[str, str]) -> list[str]:
