@@ -11,28 +11,49 @@ from src.application import build_core
 from src.config import Settings
 from src.services.turn import IncomingMessage
 from src.storage.conversation_repo import ConversationRepository, TelegramOrigin
+from src.storage.memory_repo import MemoryRepository
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
+from src.storage.summary_repo import SummaryRepository
 from src.storage.update_repo import NewUpdate
 
 REPEATS = 2000
+INSERT_FACTS = """
+INSERT INTO memories (telegram_user_id, memory_type, text, subject, relation, object, importance,
+                      origin, content_hash)
+SELECT %(first)s + n %% 1000, 'user_fact', 'Факт ' || n, 'user', 'other', 'x', 9, 'tool', 'b' || n
+FROM generate_series(1, 20000) n
+"""
 
 
 def measure_history(dsn: str) -> dict[str, float]:
-    """``load_last_messages`` for a conversation of 100 and of 100,000 messages."""
+    """``load_last_messages`` for a conversation of 100 and of 100,000 messages.
+
+    Beside it what a cache of key facts and summaries would save: 20 of each owner's facts are
+    among 20,000.
+    """
     client = PgClient(dsn)
     client.open()
-    conversations = ConversationRepository(client)
-    numbers = {}
-    for name, user in (("100", FIRST_USER), ("100000", LONG_USER)):
-        conversation = conversations.get_or_create_conversation(user)
+    client.execute(INSERT_FACTS, {"first": FIRST_USER})
+    client.execute("ANALYZE memories")
+    conversations, summaries = ConversationRepository(client), SummaryRepository(client)
+    first = conversations.get_or_create_conversation(FIRST_USER)
+    long = conversations.get_or_create_conversation(LONG_USER)
+    numbers: dict[str, float] = {}
+    for name, read in (
+        ("load_last_of_100", lambda: conversations.load_last_messages(first)),
+        ("load_last_of_100000", lambda: conversations.load_last_messages(long)),
+        ("key_facts", lambda: MemoryRepository(client).list_key_facts(Owner(FIRST_USER))),
+        ("summaries", lambda: summaries.list_shown(first, 71, limit=3)),
+    ):
         times = []
         for _ in range(REPEATS):
             start = time.perf_counter()
-            conversations.load_last_messages(conversation)
+            read()
             times.append(1000 * (time.perf_counter() - start))
-        numbers[f"load_last_of_{name}_p50_ms"] = percentile(times, 0.5)
-        numbers[f"load_last_of_{name}_p99_ms"] = percentile(times, 0.99)
+        numbers[f"{name}_p50_ms"] = percentile(times, 0.5)
+        numbers[f"{name}_p99_ms"] = percentile(times, 0.99)
+    client.execute("DELETE FROM memories")
     client.close()
     return numbers
 

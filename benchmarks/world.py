@@ -88,7 +88,7 @@ FROM generate_series(0, {vectors} - 1) n, generate_series(1, {dimensions}) GROUP
 def fill_database(dsn: str, *, users: int, each: int, long: int) -> int:
     """Fill an empty database with history; returns how many messages it has."""
     migrate(dsn)
-    model = asyncio.run(_measure_embeddings(dsn))
+    model = asyncio.run(measure_embeddings(dsn))
     connection = psycopg2.connect(dsn)
     connection.autocommit = True
     with connection.cursor() as cursor:
@@ -107,7 +107,7 @@ def fill_database(dsn: str, *, users: int, each: int, long: int) -> int:
     return count
 
 
-async def _measure_embeddings(dsn: str) -> EmbeddingModel:
+async def measure_embeddings(dsn: str) -> EmbeddingModel:
     """The local embedding model, as the bot would measure it at its first start."""
     client = PgClient(dsn)
     client.open()

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import psycopg2
 
-from benchmarks.world import percentile
+from benchmarks.world import measure_embeddings, percentile
 from src.application import build_core
 from src.config import Settings
 from src.memory.embedding_space import as_literal
@@ -87,11 +87,7 @@ def fill(dsn: str, *, users: int, each: int, of_big: int) -> None:
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     with connection.cursor() as cursor:
         cursor.execute("SET synchronous_commit = off; SET work_mem = '256MB'")
-        cursor.execute(
-            "INSERT INTO embedding_models (name, dimensions, unrelated_median, unrelated_high)"
-            " VALUES ('bench', 384, 0, 0.13) RETURNING id"
-        )
-        [model] = cursor.fetchone() or (0,)
+        model = asyncio.run(measure_embeddings(dsn)).id
         cursor.execute("CREATE TABLE sample_vectors (id int PRIMARY KEY, embedding halfvec)")
         for number, vector in enumerate(vectors):
             cursor.execute(

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from src.errors import BadVectorsError, ModelError
+from src.errors import AppError, BadVectorsError, ModelError
 from src.llm.embeddings import Embedder
 from src.llm.vectors import Vectors, unit
 from src.memory.generic_texts import GENERIC_TEXTS
@@ -27,7 +27,11 @@ RELATED = 0.6  # similarity from which texts have to do with each other
 
 
 class EmbeddingSpace:
-    """Embeds texts and centres them; asks the database once what it knows of the model."""
+    """Embeds texts and centres them; asks the database once what it knows of the model.
+
+    Attributes:
+        failures: How many queries in a row it could not embed, or not in time.
+    """
 
     def __init__(
         self, embedder: Embedder, client: PgClient, repository: EmbeddingRepository
@@ -39,6 +43,7 @@ class EmbeddingSpace:
         self._model: EmbeddingModel | None = None
         self._means: dict[tuple[str, Form], Vectors] = {}
         self._opening = asyncio.Lock()
+        self.failures = 0
 
     @property
     def name(self) -> str:
@@ -79,8 +84,13 @@ class EmbeddingSpace:
             ModelError: The endpoint is away.
             StorageError: The database is away.
         """
-        await self.model()
-        vectors = (await self._embedder.embed_query(text))[np.newaxis]
+        try:
+            await self.model()
+            vectors = (await self._embedder.embed_query(text))[np.newaxis]
+        except (AppError, asyncio.CancelledError):
+            self.failures += 1
+            raise
+        self.failures = 0
         form: Form = "question" if text.rstrip().endswith("?") else "statement"
         return as_literal(self._centre(vectors, [text], form)[0])
 

@@ -13,6 +13,7 @@ from src.storage.global_settings_repo import GlobalSettingsRepository
 from src.storage.pg_client import PgClient
 
 LOOK_EVERY = 3.0  # seconds between two looks whether the wanted model can serve
+GIVEN_UP_AFTER = 5  # queries in a row that the model before does not embed
 LINGER = 30.0  # seconds for which one that serves no more stays open: searches may be under way
 
 
@@ -20,7 +21,8 @@ class ServingSpace:
     """Serves with the model that the operator wants as soon as every document has its vector.
 
     Until then the one before serves: its vectors are all there. Every process finds out for
-    itself, by the documents; the job ``reembed`` (or the command) gives them their vectors.
+    itself, by the documents; the job ``reembed`` (or the command) gives them their vectors. When
+    the one before answers no more, the wanted one serves at once, with the vectors that there are.
     """
 
     def __init__(
@@ -58,6 +60,8 @@ class ServingSpace:
             return serving
         self._looked_at = time.monotonic()
         name = await self._client.run(self._repository.find_serving, wanted)
+        if serving is not None and serving.failures >= GIVEN_UP_AFTER:
+            name = wanted
         if serving is None or name == wanted:
             self._serving = self._space(name)
         if serving is not None and self._serving is not serving:

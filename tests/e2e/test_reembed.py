@@ -53,6 +53,7 @@ class TwoModels(FakeOpenAI):
     Attributes:
         embedded: The texts that each model embedded.
         gate: Until it is set, the new model's second batch waits.
+        gone: Models that the server has no more.
     """
 
     def __init__(self) -> None:
@@ -60,11 +61,14 @@ class TwoModels(FakeOpenAI):
         self.embedded: dict[str, list[str]] = defaultdict(list)
         self.gate = asyncio.Event()
         self.is_held = False
+        self.gone: set[str] = set()
         self._batches = 0
 
     async def _embeddings(self, request: web.Request) -> web.Response:
         body = await request.json()
         name, texts = body["model"], body["input"]
+        if name in self.gone:
+            return web.json_response({"error": {"message": "no such model"}}, status=404)
         self._batches += name == "new" and len(texts) == 64
         if name == "new" and self._batches == 2:
             self.is_held = True
@@ -267,4 +271,18 @@ async def test_a_setting_changes_the_model_while_two_processes_work(
     assert world.query(progress) == [(64, total)]
     model.gate.set()
     await eventually(lambda: by_model(world) == {"openai:new": total + 2}, "the rest", 60)
+    await searched_with_new(world, model)
+
+
+async def test_a_model_that_answers_no_more_is_left_at_once(
+    world: World, model: TwoModels
+) -> None:
+    """The operator changes it because it is gone: what has a new vector is found by meaning."""
+    tell(world.dsn)
+    bot = await world.start(EMBEDDING_MODEL="openai:old")
+    await ask(world, "Привет")
+    await eventually(lambda: by_model(world) == {"openai:old": MESSAGES + 2}, "the index", 30)
+    assert await bot.terminate() == 0
+    model.gone.add("old")
+    await world.start(EMBEDDING_MODEL="openai:new")  # its second batch is held back
     await searched_with_new(world, model)
