@@ -137,12 +137,6 @@ async def measure_with_embedding(dsn: str) -> dict[str, float]:
     client.open()
     core = build_core(Settings(), dsn, client)
     await core.warm_up()
-    model = await core.memory.space.model()
-    client.execute(
-        "UPDATE document_embeddings SET model_id = %(model)s WHERE telegram_user_id = %(big)s",
-        {"model": model.id, "big": BIG_USER},
-    )
-    client.execute("VACUUM ANALYZE document_embeddings")
     questions = [f"Что я говорил о встрече номер {n}?" for n in range(100)]
     times = []
     for question in questions:
