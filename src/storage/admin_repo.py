@@ -137,7 +137,8 @@ ORDER BY m.position DESC, m.id DESC LIMIT %(limit)s
 SELECT_FACTS = """
 SELECT f.id, f.text, f.memory_type, f.subject, f.relation, f.object, f.importance, f.pinned,
        f.origin, f.created_at, f.retired_at, f.retired_reason, f.superseded_by,
-       ARRAY(SELECT o.id FROM memories o WHERE o.superseded_by = f.id ORDER BY o.id),
+       ARRAY(SELECT o.id FROM memories o WHERE o.superseded_by = f.id
+                AND o.retired_reason NOT IN ('duplicate', 'contradicted') ORDER BY o.id),
        s.uid, s.said_at, s.quote
 FROM memories f
 LEFT JOIN LATERAL (SELECT uid, said_at, quote FROM memory_sources
