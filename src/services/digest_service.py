@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from contextlib import suppress
 from functools import partial
 from uuid import UUID
@@ -19,6 +20,7 @@ from src.storage.search_index_repo import Progress, SearchIndexRepository
 
 logger = logging.getLogger(__name__)
 
+REFUSED_SECONDS = 600.0  # for which an embedding model that refuses everything is left alone
 REEMBED_BATCHES = 20  # of 64 documents, in one job: others take their turns
 QUIET_SECONDS = 5.0  # without a new message, after which a flood counts as over
 
@@ -43,6 +45,7 @@ class DigestService:
         self._indexer = indexer
         self._compaction = compaction
         self._extraction = extraction
+        self._refused_until = float("-inf")
 
     async def index_pending(self, on_step: OnStep | None = None) -> list[UUID]:
         """Index the new messages of every conversation.
@@ -138,11 +141,13 @@ class DigestService:
         return await self._indexer.embed_pending(on_step=on_step)
 
     async def changes_model(self) -> bool:
-        """Whether the operator wants another embedding model than the one that serves.
+        """Whether another embedding model than the one that serves is to get its vectors.
 
         Raises:
             StorageError: The database is away.
         """
+        if time.monotonic() < self._refused_until:
+            return False
         return await self._indexer.find_coming() is not None
 
     async def reembed(self) -> bool:
@@ -159,7 +164,13 @@ class DigestService:
             log = {"model": space.name, "done": done, "documents": total}
             logger.info("embedded anew", extra=log)
 
-        return await self._indexer.reembed(space, batches=REEMBED_BATCHES, on_progress=report)
+        try:
+            return await self._indexer.reembed(space, batches=REEMBED_BATCHES, on_progress=report)
+        except ModelError as error:
+            self._refused_until = time.monotonic() + REFUSED_SECONDS
+            log = {"model": space.name}
+            logger.warning("it embeds nothing: the model before serves", extra=log, exc_info=error)
+            return False
 
     async def delete_unused_vectors(self) -> int:
         """Delete the vectors of replaced models; returns how many models there were.

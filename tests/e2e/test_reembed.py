@@ -274,6 +274,27 @@ async def test_a_setting_changes_the_model_while_two_processes_work(
     await searched_with_new(world, model)
 
 
+async def test_a_wanted_model_that_refuses_everything_is_told_once(
+    world: World, model: TwoModels
+) -> None:
+    tell(world.dsn)
+    bot = await world.start(EMBEDDING_MODEL="openai:old")
+    await ask(world, "Привет")
+    await eventually(lambda: by_model(world) == {"openai:old": MESSAGES + 2}, "the index", 30)
+    model.gone.add("new")
+    world.query(
+        "UPDATE global_settings SET embedding_provider = 'openai', embedding_model = 'new'"
+    )
+    for number in range(3):
+        assert DOG in memories(await ask(world, f"Как зовут мою собаку? {number}"))
+    refused = "it embeds nothing: the model before serves"
+    await bot.wait_event(refused)
+    assert DOG in memories(await ask(world, "Как зовут мою собаку?"))
+    assert sum(line.get("event") == refused for line in bot.lines) == 1
+    failed = "SELECT count(*) FROM procrastinate_jobs WHERE status = 'failed'"
+    assert world.query(failed) == [(0,)]
+
+
 async def test_a_model_that_answers_no_more_is_left_at_once(
     world: World, model: TwoModels
 ) -> None:
