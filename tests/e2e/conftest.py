@@ -8,10 +8,11 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 import pytest_asyncio
 
+from src.llm.prompts.summary import MERGE_PROMPT, SUMMARY_PROMPT
 from src.storage.embedding_repo import EmbeddingModel
 from tests.conftest import TEMPLATE, add_embeddings, new_database
 from tests.e2e.bot_process import World
-from tests.fakes.openai_server import FakeOpenAI
+from tests.fakes.openai_server import ChatRequest, FakeOpenAI
 from tests.fakes.telegram_server import FakeTelegram
 
 
@@ -46,9 +47,17 @@ def shared_dsn(postgres_server: str, measured_embeddings: EmbeddingModel) -> Ite
         yield address
 
 
+def is_of_a_turn(request: ChatRequest) -> bool:
+    """Not of the background, which may be at work for the person of the test before."""
+    tools = {tool["function"]["name"] for tool in request.tools}
+    is_summary = request.system_text in (SUMMARY_PROMPT, MERGE_PROMPT)
+    return not is_summary and "ExtractedFacts" not in tools
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def shared_world(shared_dsn: str) -> AsyncIterator[World]:
     """A world for a whole file, with one bot in it; each test is another person."""
     async with open_world(shared_dsn) as opened:
+        opened.model.takes_queued = is_of_a_turn
         await opened.start()
         yield opened

@@ -165,6 +165,7 @@ class FakeOpenAI(LoopbackServer):
         embeddings_error: When set, what every embeddings request is answered.
         spoil_embeddings: When set, makes what is sent of a right reply to these texts; a string
             is sent as it is, anything else as JSON.
+        takes_queued: Which requests are answered with what is queued; all are by default.
         kills: When it accepts a request's body, the process that sent it is killed.
     """
 
@@ -192,6 +193,7 @@ class FakeOpenAI(LoopbackServer):
         self.embeddings_error: Reply | None = None
         self.spoil_embeddings: Callable[[Json, list[str]], Any] | None = None
         self.kills: Callable[[Json], bool] | None = None
+        self.takes_queued: Callable[[ChatRequest], bool] = lambda _request: True
         self._queued: deque[Reply] = deque()
 
     @property
@@ -233,7 +235,8 @@ class FakeOpenAI(LoopbackServer):
         if self.keep_requests:
             self.requests.append(chat)
         async with self._activity():
-            reply = self._queued.popleft() if self._queued else as_reply(self.reply(chat))
+            is_next = bool(self._queued) and self.takes_queued(chat)
+            reply = self._queued.popleft() if is_next else as_reply(self.reply(chat))
             await self._before_answer(reply)
             if reply.raw is not None:
                 await send_raw(request, reply.raw)
