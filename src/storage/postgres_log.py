@@ -77,11 +77,14 @@ class ServerLog:
         size = self.size()
         with self._path.open("r+b") as file:
             file.seek(self._seen if self._seen < size else 0)
-            if b"STATEMENT:" in file.read():
-                self._take_out(file)
-        if self.size() > MAX_BYTES:
+            has_statements = b"STATEMENT:" in file.read()
+            seen = file.tell()  # what comes from now on is news
+            if has_statements:
+                seen = self._take_out(file)
+        if seen > MAX_BYTES:
             self._put_aside()
-        self._seen = self.size()
+            seen = 0
+        self._seen = seen
 
     def tail(self, since: int = 0) -> list[str]:
         """The lines after byte ``since``, without their times; at most the last 64 KiB."""
@@ -103,12 +106,14 @@ class ServerLog:
         told = "; ".join(" ".join(line.split()) for line in (grave or lines)[-SHOWN:])[:400]
         return f"{cause} ({told})" if cause and told else cause or told
 
-    def _take_out(self, file: IO[bytes]) -> None:
+    def _take_out(self, file: IO[bytes]) -> int:
+        """Write the file anew without them; returns how long it is then."""
         file.seek(0)
         clean = STATEMENTS.sub(b"", file.read())
         file.truncate(0)  # the server's descriptor appends, so it goes on at the new end
         with self._path.open("ab") as again:
             again.write(clean)
+        return len(clean)
 
     def _put_aside(self) -> None:
         aside = self._path.with_name(f"{self._path.name}.1")
