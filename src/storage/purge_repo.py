@@ -5,9 +5,12 @@ So is what /new left behind.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from src.storage.locks import lock_conversations
 from src.storage.pg_client import Transaction
-from src.storage.pg_connection import PATIENT
+from src.storage.pg_connection import PATIENT, Limits
 from src.storage.repository import Repository
 
 UNDO_SECONDS = 600  # for so long a forgetting can be taken back; then it is deleted
@@ -82,14 +85,8 @@ class PurgeRepository(Repository):
         """Delete what was forgotten ``older_than`` seconds ago; returns how many rows."""
         purged = self._client.execute(DELETE_FORGETTINGS, {"seconds": older_than})
         purged += self._client.execute(DELETE_PARTING, {"seconds": PARTING_SECONDS})
-        while True:
-            rows = self._client.fetch_all(
-                SELECT_FORGOTTEN, {"seconds": older_than, "limit": PURGE_BATCH}
-            )
-            if rows:
-                purged += self._purge([row[0] for row in rows], {row[1] for row in rows})
-            if len(rows) < PURGE_BATCH:
-                return purged
+        work = (KEEP_POSITIONS, CUT_QUOTES, DELETE_FORGOTTEN)
+        return purged + self._purge(SELECT_FORGOTTEN, {"seconds": older_than}, work)
 
     def delete_aged(self, *, days: int, reads: bool) -> int:
         """Delete messages older than ``days``; facts stay, with the words that they quote.
@@ -101,34 +98,40 @@ class PurgeRepository(Repository):
         Returns:
             How many messages.
         """
-        deleted = 0
+        return self._purge(
+            SELECT_AGED, {"days": days, "reads": reads}, (KEEP_POSITIONS, DELETE_AGED), PATIENT
+        )
+
+    def _purge(
+        self,
+        select: str,
+        parameters: dict[str, Any],
+        statements: Sequence[str],
+        limits: Limits | None = None,
+    ) -> int:
+        """Run the statements on the messages that one selects, in batches.
+
+        Returns:
+            How many rows the last statement of each batch touched, together.
+        """
+        purged = 0
         while True:
             rows = self._client.fetch_all(
-                SELECT_AGED, {"days": days, "reads": reads, "limit": PURGE_BATCH}, limits=PATIENT
+                select, {**parameters, "limit": PURGE_BATCH}, limits=limits
             )
             if rows:
-                ids, conversations = [row[0] for row in rows], {row[1] for row in rows}
-                deleted += self._delete_aged(ids, conversations)
+                purged += self._purge_batch([row[0] for row in rows], {row[1] for row in rows},
+                                            statements)  # fmt: skip
             if len(rows) < PURGE_BATCH:
-                return deleted
+                return purged
 
-    def _delete_aged(self, ids: list[int], conversations: set[str]) -> int:
+    def _purge_batch(
+        self, ids: list[int], conversations: set[str], statements: Sequence[str]
+    ) -> int:
         parameters = {"ids": ids, "rooms": sorted(conversations)}
 
         def work(transaction: Transaction) -> int:
             lock_conversations(transaction, conversations)
-            transaction.execute(KEEP_POSITIONS, parameters)
-            return transaction.execute(DELETE_AGED, parameters)
-
-        return self._client.in_transaction(work)
-
-    def _purge(self, ids: list[int], conversations: set[str]) -> int:
-        parameters = {"ids": ids, "rooms": sorted(conversations)}
-
-        def work(transaction: Transaction) -> int:
-            lock_conversations(transaction, conversations)
-            for statement in (KEEP_POSITIONS, CUT_QUOTES):
-                transaction.execute(statement, parameters)
-            return transaction.execute(DELETE_FORGOTTEN, parameters)
+            return [transaction.execute(sql, parameters) for sql in statements][-1]
 
         return self._client.in_transaction(work)
