@@ -122,7 +122,7 @@ class ConsolidationService:
             return
         before = {"importance": kept.importance, "pinned": kept.pinned}
         sources = self._repo.copy_sources(transaction, gone.id, kept.id)
-        self._memories.strengthen(transaction, owner, kept.id, gone)
+        self._memories.touch(transaction, owner, kept.id, gone)
         details = {**before, "sources": sources}
         self._repo.add(transaction, "duplicate", gone.id, kept.id, details)
         self._metrics.consolidated.labels("duplicate").inc()

@@ -316,18 +316,13 @@ class MemoryRepository(Repository):
         }  # fmt: skip
         return transaction.execute(INSERT_SOURCE, columns) > 0
 
-    def touch(self, transaction: Transaction, owner: Owner, memory_id: int, fact: Fact) -> None:
-        """A fact was said again; it may have become more important, or be pinned now."""
+    def touch(
+        self, transaction: Transaction, owner: Owner, memory_id: int, fact: Fact | Memory
+    ) -> None:
+        """A fact was said again, as ``fact``; it may be more important, or pinned, now."""
         transaction.execute(
             TOUCH_MEMORY, {**owner.columns(), **vars(fact), "memory_id": memory_id}
         )
-
-    def strengthen(
-        self, transaction: Transaction, owner: Owner, memory_id: int, other: Memory
-    ) -> None:
-        """A fact becomes as important as another one that says the same, and pinned if it is."""
-        transaction.execute(TOUCH_MEMORY, {**owner.columns(), **vars(other),
-                                           "memory_id": memory_id})  # fmt: skip
 
     def retire(
         self,

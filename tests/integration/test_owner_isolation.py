@@ -346,13 +346,6 @@ CASES: dict[str, Callable[[Stage], Any]] = {
             until=SAID,
         )
     ),
-    "MemoryRepository.strengthen": lambda s: s.write(
-        lambda t: s.both(
-            lambda who: s.do.memories.strengthen(
-                t, s.me.owner, who.facts[0], s.do.memories.list_memories(s.me.owner)[0]
-            )
-        )
-    ),
     "MemoryRepository.retire_surplus": lambda s: s.write(
         lambda t: s.do.memories.retire_surplus(t, s.me.owner, 0)
     ),
