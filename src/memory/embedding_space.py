@@ -50,14 +50,6 @@ class EmbeddingSpace:
         """The model's, as in ``EMBEDDING_MODEL``."""
         return self._embedder.name
 
-    async def current(self) -> EmbeddingSpace:
-        """Itself: the one model serves always."""
-        return self
-
-    def coming(self) -> EmbeddingSpace | None:
-        """None: no other one is to serve."""
-        return None
-
     async def model(self) -> EmbeddingModel:
         """The model, measured now if this database has not met it.
 

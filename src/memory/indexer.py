@@ -45,7 +45,7 @@ class Indexer:
         client: PgClient,
         index: SearchIndexRepository,
         embeddings: EmbeddingRepository,
-        space: EmbeddingSpace | ServingSpace,
+        space: ServingSpace,
     ) -> None:
         """Index through ``index``; embed in ``space``."""
         self._client = client

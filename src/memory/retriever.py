@@ -16,7 +16,7 @@ from src.facts.relations import canonical_subject
 from src.language.relation_questions import asked_relations
 from src.language.terms import WORD, terms
 from src.llm.rerank import Reranker
-from src.memory.embedding_space import RELATED, EmbeddingSpace
+from src.memory.embedding_space import RELATED
 from src.memory.overviews import Overview, read_overview
 from src.memory.ranking import RankedDocument, RankedQuery, rank
 from src.memory.serving_space import ServingSpace
@@ -117,7 +117,7 @@ class Retriever:
         self,
         client: PgClient,
         repository: RetrievalRepository,
-        space: EmbeddingSpace | ServingSpace,
+        space: ServingSpace,
         overviews: OverviewRepository,
         *,
         reranker: Reranker | None = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from src.llm.embeddings import Embedder
 from src.memory.embedding_space import EmbeddingSpace
@@ -51,22 +51,22 @@ class ServingSpace:
         Raises:
             StorageError: The database is away, and nothing serves yet.
         """
-        if self._serving is None:
+        serving = self._serving
+        if serving is None:
             await self._client.run(self._settings.get)
-        wanted, serving = self._wanted, self._serving
-        if serving is not None and serving.name == wanted:
-            return serving
-        if serving is not None and time.monotonic() - self._looked_at < LOOK_EVERY:
+            self._looked_at = time.monotonic()
+            self._serving = self._space(await self._find_serving(self._wanted))
+            return self._serving
+        wanted = self._wanted
+        just_looked = time.monotonic() - self._looked_at < LOOK_EVERY
+        if serving.name == wanted or just_looked:
             return serving
         self._looked_at = time.monotonic()
-        name = await self._client.run(self._repository.find_serving, wanted)
-        if serving is not None and serving.failures >= GIVEN_UP_AFTER:
-            name = wanted
-        if serving is None or name == wanted:
-            self._serving = self._space(name)
-        if serving is not None and self._serving is not serving:
-            self._leave(serving)
-        assert self._serving is not None
+        given_up = serving.failures >= GIVEN_UP_AFTER
+        if not given_up and await self._find_serving(wanted) != wanted:
+            return serving
+        self._leave(serving)
+        self._serving = self._space(wanted)
         return self._serving
 
     def coming(self) -> EmbeddingSpace | None:
@@ -84,10 +84,6 @@ class ServingSpace:
         """See ``EmbeddingSpace``."""
         return await (await self.current()).embed_query(text)
 
-    async def embed_documents(self, texts: Sequence[str]) -> list[str]:
-        """See ``EmbeddingSpace``."""
-        return await (await self.current()).embed_documents(texts)
-
     def similarity(self, cosine: float) -> float:
         """See ``EmbeddingSpace``."""
         return self._serving.similarity(cosine) if self._serving is not None else 0.0
@@ -98,6 +94,9 @@ class ServingSpace:
             task.cancel()
         for space in self._spaces.values():
             await space.close()
+
+    async def _find_serving(self, wanted: str) -> str:
+        return await self._client.run(self._repository.find_serving, wanted)
 
     @property
     def _wanted(self) -> str:

@@ -22,7 +22,6 @@ from src.language.relation_questions import relation_term
 from src.language.relation_table import BY_NAME
 from src.language.terms import terms
 from src.memory.cutting import spans
-from src.memory.embedding_space import EmbeddingSpace
 from src.memory.serving_space import ServingSpace
 from src.storage.global_settings_repo import GlobalSettingsRepository
 from src.storage.locks import lock_facts
@@ -87,7 +86,7 @@ class MemoryWriter:
         self,
         client: PgClient,
         memories: MemoryRepository,
-        space: EmbeddingSpace | ServingSpace,
+        space: ServingSpace,
         settings: GlobalSettingsRepository,
     ) -> None:
         """Write through ``memories``; compare in ``space``."""

@@ -17,7 +17,7 @@ from src.storage.conversation_repo import ConversationRepository
 from src.storage.pg_client import PgClient
 from tests.conftest import query
 from tests.e2e.bot_command import Machine
-from tests.e2e.bot_process import World, eventually
+from tests.e2e.bot_process import BotProcess, World, eventually
 from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply, text_of
 from tests.fakes.telegram_server import FakeTelegram
 
@@ -28,6 +28,7 @@ DONE = (
     "Done. A bot with EMBEDDING_MODEL=openai:new searches with it from now on, and deletes the "
     "vectors of other models within an hour."
 )
+WANT_NEW = "UPDATE global_settings SET embedding_provider = 'openai', embedding_model = 'new'"
 # What the hour's clock does.
 DEFER_CLEANING = """
 SELECT procrastinate_defer_jobs_v1(ARRAY[ROW('memory', 'delete_unused_vectors', 0, NULL,
@@ -122,6 +123,15 @@ def tell(dsn: str) -> None:
     client.close()
 
 
+async def start_with_old(world: World) -> BotProcess:
+    """A bot with a long talk behind it, which the old model has embedded."""
+    tell(world.dsn)
+    bot = await world.start(EMBEDDING_MODEL="openai:old")
+    await ask(world, "Привет")
+    await eventually(lambda: by_model(world) == {"openai:old": MESSAGES + 2}, "the index", 30)
+    return bot
+
+
 async def ask(world: World, question: str) -> ChatRequest:
     """A turn; the request that reached the chat model."""
     before = len(world.answers(PERSON))
@@ -168,11 +178,8 @@ async def next_line(process: Process) -> str:
 async def test_everything_gets_a_vector_of_the_new_model_while_the_bot_works(
     world: World, model: TwoModels, tmp_path: Path
 ) -> None:
-    tell(world.dsn)
-    bot = await world.start(EMBEDDING_MODEL="openai:old")
-    await ask(world, "Привет")
+    bot = await start_with_old(world)
     total = MESSAGES + 2
-    await eventually(lambda: by_model(world) == {"openai:old": total}, "the index", 30)
 
     async with reembedding(world, tmp_path, "openai:new") as reembed:
         assert await next_line(reembed) == f"openai:new: 0 of {total} documents have a vector."
@@ -254,15 +261,10 @@ async def test_a_setting_changes_the_model_while_two_processes_work(
     world: World, model: TwoModels
 ) -> None:
     """Nobody restarts anything; the old vectors serve until the new ones are all there."""
-    tell(world.dsn)
-    await world.start(EMBEDDING_MODEL="openai:old")
+    await start_with_old(world)
     await world.start("worker", EMBEDDING_MODEL="openai:old")
-    await ask(world, "Привет")
     total = MESSAGES + 2
-    await eventually(lambda: by_model(world) == {"openai:old": total}, "the index", 30)
-    world.query(
-        "UPDATE global_settings SET embedding_provider = 'openai', embedding_model = 'new'"
-    )
+    world.query(WANT_NEW)
     world.query(DEFER_MISSED)
     await model.wait_for(lambda: model.is_held, 30)
     assert by_model(world) == {"openai:new": 64, "openai:old": total - 64}
@@ -277,14 +279,9 @@ async def test_a_setting_changes_the_model_while_two_processes_work(
 async def test_a_wanted_model_that_refuses_everything_is_told_once(
     world: World, model: TwoModels
 ) -> None:
-    tell(world.dsn)
-    bot = await world.start(EMBEDDING_MODEL="openai:old")
-    await ask(world, "Привет")
-    await eventually(lambda: by_model(world) == {"openai:old": MESSAGES + 2}, "the index", 30)
+    bot = await start_with_old(world)
     model.gone.add("new")
-    world.query(
-        "UPDATE global_settings SET embedding_provider = 'openai', embedding_model = 'new'"
-    )
+    world.query(WANT_NEW)
     for number in range(3):
         assert DOG in memories(await ask(world, f"Как зовут мою собаку? {number}"))
     refused = "it embeds nothing: the model before serves"
@@ -299,10 +296,7 @@ async def test_a_model_that_answers_no_more_is_left_at_once(
     world: World, model: TwoModels
 ) -> None:
     """The operator changes it because it is gone: what has a new vector is found by meaning."""
-    tell(world.dsn)
-    bot = await world.start(EMBEDDING_MODEL="openai:old")
-    await ask(world, "Привет")
-    await eventually(lambda: by_model(world) == {"openai:old": MESSAGES + 2}, "the index", 30)
+    bot = await start_with_old(world)
     assert await bot.terminate() == 0
     model.gone.add("old")
     await world.start(EMBEDDING_MODEL="openai:new")  # its second batch is held back
