@@ -218,17 +218,12 @@ def build_core(
     tool_history = ToolHistoryService(client, ToolResultRepository(client))
     counter = TokenCounter(settings.chat_model_name)
     user_settings = UserSettingsRepository(client)
+    caller = build_caller(
+        settings, counter=counter, metrics=metrics, contents=CachedContentRepository(client)
+    )
     agent = AgentService(
         repositories,
-        _build_graph(
-            settings,
-            memory,
-            tool_history,
-            counter,
-            metrics,
-            CachedContentRepository(client),
-            extra_tools,
-        ),
+        _build_graph(settings, memory, tool_history, caller, counter, extra_tools),
         memory.memories,
         tool_history=tool_history,
         metrics=metrics,
@@ -261,28 +256,18 @@ def build_core(
     )
 
 
-def _build_graph(  # noqa: PLR0913  (what the graph is made of)
+def _build_graph(
     settings: Settings,
     memory: MemoryCore,
     tool_history: ToolHistoryService,
+    caller: ModelCaller,
     counter: TokenCounter,
-    metrics: Metrics,
-    contents: CachedContentRepository,
     extra_tools: Sequence[BaseTool],
 ) -> Graph:
     """The graph with its models and tools."""
     provider = find_provider(settings.chat_model_name)
-    name = settings.chat_model_name
-    model = build_chat_model(settings)
     models = Models(
-        caller=ModelCaller(
-            model,
-            name,
-            timeout=settings.llm_timeout,
-            counter=counter,
-            metrics=metrics,
-            cache=build_prompt_cache(settings, model, counter, contents),
-        ),
+        caller=caller,
         summary_llm=memory.summary_llm,
         counter=counter,
         context_size=settings.llm_context_size,
@@ -389,11 +374,18 @@ def build_caller(
     name: str | None = None,
     counter: TokenCounter | None = None,
     metrics: Metrics | None = None,
+    contents: CachedContentRepository | None = None,
 ) -> ModelCaller:
     """The caller of a chat model, by default of ``LLM_MODEL``.
 
-    ``counter`` learns from it, ``metrics`` counts its calls.
+    ``counter`` learns from it, ``metrics`` counts its calls; with ``contents`` its provider is to
+    keep the beginnings of the prompts, whose tokens ``counter`` counts.
     """
     name = name or settings.chat_model_name
     model = build_chat_model(settings, name)
-    return ModelCaller(model, name, timeout=settings.llm_timeout, counter=counter, metrics=metrics)
+    cache = None
+    if counter is not None and contents is not None:
+        cache = build_prompt_cache(settings, model, counter, contents)
+    return ModelCaller(
+        model, name, timeout=settings.llm_timeout, counter=counter, metrics=metrics, cache=cache
+    )

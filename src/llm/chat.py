@@ -147,16 +147,16 @@ class ModelCaller:
             ModelError: The request was refused, or makes no sense to the provider.
         """
         start = time.perf_counter()
-        call = Call(runnable, messages)
+        call = whole = Call(runnable, messages)
         if conversation_id is not None:
-            call = self._cache.prepare(call, conversation_id)
+            call = self._cache.prepare(whole, conversation_id)
         reply = Reply()
         try:
             await self._read(call, reply, on_text, start)
         except AppError as error:
             if reply.has_begun or not self._cache.lost(call, error):
                 raise
-            call, reply = Call(runnable, messages), Reply()
+            call, reply = whole, Reply()
             await self._read(call, reply, on_text, start)
         milliseconds = round((time.perf_counter() - start) * 1000)
         spent = usage_of(reply.usage, purpose, self.name, milliseconds)
@@ -166,8 +166,7 @@ class ModelCaller:
         if conversation_id is not None:
             self._cache.learn(call, spent.cached_tokens or 0)
         if self._counter is not None and reply.usage is not None:
-            tools = getattr(runnable, "kwargs", {}).get("tools", ())
-            self._counter.learn(messages, tools, reply.usage["input_tokens"])
+            self._counter.learn(messages, whole.tools, reply.usage["input_tokens"])
         return reply.message()
 
     async def _read(

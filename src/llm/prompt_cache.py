@@ -73,10 +73,10 @@ class KeyedPromptCache(PromptCache):
 class BreakpointPromptCache(PromptCache):
     """Anthropic's: kept is what stands before a ``cache_control`` mark, for five minutes of rest.
 
-    Two marks: at the end of the static system prompt, which all users share, and at the last
-    message of the history, before what belongs to the new message alone. The next turn's prompt
-    goes on from there; when the window has moved, the first mark still holds. A third one, at the
-    end of key facts and summaries, is for the turn at which it moves.
+    Three marks: at the end of the static system prompt, which all users share, at the end of key
+    facts and summaries, and at the last message of the history, before what belongs to the new
+    message alone. The next turn's prompt goes on from there; when the window has moved, or a fact
+    is new, the marks before still hold.
     To write costs a quarter more than to read anew, so nothing below the least length is marked.
     See https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching.
     """
@@ -88,7 +88,7 @@ class BreakpointPromptCache(PromptCache):
 
     def prepare(self, call: Call, conversation_id: UUID) -> Call:  # noqa: ARG002
         """The same, marked."""
-        tools = sum(self._counter.count(repr(tool)) for tool in call.tools)
+        tools = self._counter.count_tools(call.tools)
         messages = list(call.messages)
         for place in self._places(messages):
             length = tools + self._counter.count_messages(messages[: place + 1])

@@ -142,6 +142,10 @@ class TokenCounter:
         """
         return round(self._count_prompt(messages) * self._factor)
 
+    def count_tools(self, tools: Sequence[Any]) -> int:
+        """The tokens of the descriptions of tools, as far as one can know; see SHARE_OF_TOOLS."""
+        return sum(self.count(_json(tool)) for tool in tools)
+
     def learn(self, messages: Sequence[BaseMessage], tools: Sequence[Any], reported: int) -> None:
         """Correct the counts of prompts by what the provider reports of one.
 
@@ -150,7 +154,7 @@ class TokenCounter:
             tools: The schemas of the tools that it was told of.
             reported: The tokens of both.
         """
-        of_tools = sum(self.count(_json(tool)) for tool in tools)
+        of_tools = self.count_tools(tools)
         counted = self._count_prompt(messages) + of_tools
         ratio = reported / counted
         if LEAST <= ratio <= MOST and of_tools <= counted * SHARE_OF_TOOLS:

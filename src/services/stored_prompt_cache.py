@@ -128,7 +128,7 @@ class StoredPromptCache(PromptCache):
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
     def _length(self, beginning: Beginning) -> int:
-        tools = sum(self._counter.count(repr(tool)) for tool in beginning.tools)
+        tools = self._counter.count_tools(beginning.tools)
         return tools + self._counter.count_messages([beginning.system])
 
     def _start(self, key: str, work: Coroutine[Any, Any, None], *, urgent: bool = False) -> None:
@@ -215,13 +215,10 @@ def _as_contents(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
     What they said (key facts and summaries, marked as data) begins the first message.
     """
     said = "\n\n".join(m.text for m in messages if isinstance(m, SystemMessage))
-    rest = [message for message in messages if not isinstance(message, SystemMessage)]
-    first = rest[0] if rest and isinstance(rest[0], HumanMessage) else None
-    if not said:
-        return rest
-    if first is None:
-        return [HumanMessage(said), *rest]
-    return [first.model_copy(update={"content": f"{said}\n\n{first.text}"}), *rest[1:]]
+    first, *rest = (message for message in messages if not isinstance(message, SystemMessage))
+    if said:  # for Google the first one is a user's; see ``init_state``
+        first = first.model_copy(update={"content": f"{said}\n\n{first.text}"})
+    return [first, *rest]
 
 
 def _seconds(time: timedelta) -> str:
