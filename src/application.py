@@ -43,8 +43,11 @@ from src.services.consolidation_service import ConsolidationService
 from src.services.daily_ceilings import DailyCeilings
 from src.services.digest_service import DigestService
 from src.services.extraction_service import ExtractionService
+from src.services.memory_commands import MemoryCommands
+from src.services.memory_screens import MemoryScreens
 from src.services.settings_service import SettingsService
 from src.services.stored_prompt_cache import StoredPromptCache
+from src.services.teaching_service import TeachingService
 from src.services.tool_history_service import ToolHistoryService
 from src.shutdown import SHUTDOWN
 from src.storage.cached_content_repo import CachedContentRepository
@@ -57,6 +60,7 @@ from src.storage.embedding_repo import EmbeddingRepository
 from src.storage.forgetting_repo import ForgettingRepository
 from src.storage.global_settings_repo import GlobalSettingsRepository
 from src.storage.job_death_repo import JobDeathRepository
+from src.storage.memory_page_repo import MemoryPageRepository
 from src.storage.memory_repo import MemoryRepository
 from src.storage.migrations import migrate
 from src.storage.overview_repo import OverviewRepository
@@ -83,6 +87,7 @@ class MemoryCore:
         memories: What graph, tools and commands call.
         digest: What the background does after a turn.
         batches: What it lets a provider do for many users together.
+        compaction: Summarises what leaves the window.
         summary_llm: The model that summarises.
         retriever: Searches, under ``memories``.
         index: What the index holds.
@@ -96,6 +101,7 @@ class MemoryCore:
     digest: DigestService
     batches: BatchExtractionService
     consolidation: ConsolidationService
+    compaction: CompactionService
     summary_llm: ModelCaller
     retriever: Retriever
     index: SearchIndexRepository
@@ -138,6 +144,7 @@ class Core:
     memory: MemoryCore
     agent: AgentService
     commands: CommandService
+    pages: MemoryPageRepository
     counter: TokenCounter
     live_settings: SettingsService
     ceilings: DailyCeilings
@@ -221,10 +228,12 @@ def build_core(
     caller = build_caller(
         settings, counter=counter, metrics=metrics, contents=CachedContentRepository(client)
     )
+    pages = MemoryPageRepository(client)
     agent = AgentService(
         repositories,
         _build_graph(settings, memory, tool_history, caller, counter, extra_tools),
         memory.memories,
+        teaching=TeachingService(memory.memories, pages, client),
         tool_history=tool_history,
         metrics=metrics,
         ceilings=ceilings,
@@ -247,9 +256,11 @@ def build_core(
             agent,
             memory.memories,
             user_settings,
-            client,
+            MemoryScreens(memory.memories, pages, client),
+            MemoryCommands(agent, memory.memories, memory.compaction),
             has_model=settings.chat_model_name != OFFLINE_MODEL,
         ),
+        pages=pages,
         counter=counter,
         live_settings=SettingsService(repositories, settings),
         ceilings=ceilings,
@@ -359,6 +370,7 @@ def build_memory(
         digest=DigestService(repositories, index, indexer, compaction, extraction),
         batches=BatchExtractionService(repositories, extraction, ceilings, metrics, settings),
         consolidation=ConsolidationService(client, writer, facts, space, stored, metrics),
+        compaction=compaction,
         summary_llm=summary_llm,
         retriever=retriever,
         index=index,

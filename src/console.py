@@ -16,9 +16,10 @@ from uuid import UUID
 from src.dates.relative_dates import resolved_dates
 from src.errors import AppError
 from src.services.agent_service import AgentService
-from src.services.command_service import CommandService, parse_command
+from src.services.called import Called
+from src.services.command_service import COMMANDS, Command, CommandService, parse_command
 from src.services.digest_service import DigestService
-from src.services.turn import IncomingMessage, Turn
+from src.services.turn import IncomingMessage, Teaching, Turn
 from src.storage.owner import Owner
 from src.storage.pg_client import storable
 from src.storage.turn_repo import AnswerSource, StoredAnswer
@@ -110,11 +111,7 @@ class Console:
     async def _answer(self, text: str) -> None:
         command = parse_command(text)
         if command is not None:
-            reply = await self._commands.run(
-                command.name, self._user_id, language=self._language, argument=command.argument
-            )
-            self._reply(reply, mode=await self._commands.get_mode(self._user_id))
-            await self._in_background(self._memory.read_parting())
+            await self._run_command(command)
             return
         self._language = detect_language(text, self._language)
         try:
@@ -123,11 +120,25 @@ class Console:
             logger.error("no answer", exc_info=error)  # noqa: TRY400  (logged in our own way)
             self._reply(say(error.text_key, self._language))
 
-    async def _run_turn(self, text: str) -> None:
+    async def _run_command(self, command: Command) -> None:
+        entry = COMMANDS.get(command.name)
+        if entry is not None and entry.teaches and command.argument:
+            await self._run_turn(command.argument, Teaching())
+            return
+        called = Called(
+            Owner(self._user_id), self._language, datetime.now(UTC), self._time_zone,
+            command.argument,
+        )  # fmt: skip
+        reply = await self._commands.run(command.name, called)
+        self._reply(reply.text, mode=await self._commands.get_mode(self._user_id))
+        await self._in_background(self._memory.read_parting())
+
+    async def _run_turn(self, text: str, teaching: Teaching | None = None) -> None:
         mode = await self._commands.get_mode(self._user_id)
         incoming = IncomingMessage(
-            Owner(self._user_id), text, datetime.now(UTC), self._language, self._time_zone, mode
-        )
+            Owner(self._user_id), text, datetime.now(UTC), self._language, self._time_zone, mode,
+            teaching=teaching,
+        )  # fmt: skip
         view = _ConsoleView(self._reply)
         await self._agent.run_turn(incoming, view)
         if view.conversation_id is not None:

@@ -120,6 +120,7 @@ class TurnContext:
         is_private: Whether the user wants the message remembered nowhere.
         speaker_id: In a group, who asks: he is "I" there.
         replacements: Filled with the ids of the facts that replaced others.
+        saved: Filled with the ids of the other facts that are new.
         shown_facts: Ids of the facts that the model was shown; it may name no others.
         forgetting: What was forgotten in this turn, if anything, by its number.
         asks: What the bot asks with its answer, if a yes to it is to mean something.
@@ -142,6 +143,7 @@ class TurnContext:
     is_private: bool = False
     speaker_id: int | None = None
     replacements: list[int] = field(default_factory=list)
+    saved: list[int] = field(default_factory=list)
     shown_facts: set[int] = field(default_factory=set)
     forgetting: int | None = None
     asks: Asks | None = None
@@ -178,11 +180,13 @@ class TurnContext:
         return changed
 
     def note(self, outcome: Outcome) -> None:
-        """Keep in mind what replaced something, so that the user can take it back."""
-        if outcome.memory_id is not None:
-            self.shown_facts.add(outcome.memory_id)
-        if outcome.kind == "update" and outcome.memory_id is not None:
-            self.replacements.append(outcome.memory_id)
+        """Keep in mind what was stored or replaced, so that the user can take it back."""
+        if outcome.memory_id is None:
+            return
+        self.shown_facts.add(outcome.memory_id)
+        changed = {"update": self.replacements, "new": self.saved}.get(outcome.kind)
+        if changed is not None:
+            changed.append(outcome.memory_id)
 
 
 def new_turn() -> ConversationState:

@@ -153,7 +153,7 @@ class Memories:
     async def undo(
         self, owner: Owner, memory_id: int | None = None, *, asker: int | None = None
     ) -> Undone | None:
-        """Take back the last replacement or forgetting, or the replacement by ``memory_id``.
+        """Take back the last replacement or forgetting, or how ``memory_id`` came about.
 
         In a group only what ``asker`` told, or wanted forgotten, himself.
         """

@@ -30,6 +30,7 @@ from src.services.confirmation import asked_before, reads_as_yes
 from src.services.daily_ceilings import DailyCeilings
 from src.services.private_answers import repeats_private
 from src.services.sources import GrowingReferences, cited_sources
+from src.services.teaching_service import TeachingService
 from src.services.tool_history_service import ToolHistoryService
 from src.services.turn import AnswerView, IncomingMessage, Turn
 from src.services.turn_control import (
@@ -43,7 +44,7 @@ from src.storage.global_settings_repo import GlobalSettings
 from src.storage.owner import Owner
 from src.storage.pg_client import Transaction, storable
 from src.storage.repositories import Repositories
-from src.storage.turn_repo import NewAnswer, StoredAnswer
+from src.storage.turn_repo import Changes, NewAnswer, StoredAnswer
 from src.storage.update_repo import Behind, UpdateOutcome
 from src.texts import say
 from src.texts.visible import is_visible
@@ -66,6 +67,7 @@ class AgentService:
         graph: Graph,
         memories: Memories,
         *,
+        teaching: TeachingService,
         tool_history: ToolHistoryService,
         metrics: Metrics,
         ceilings: DailyCeilings,
@@ -76,6 +78,7 @@ class AgentService:
         self._repos = repositories
         self._graph = graph
         self._memories = memories
+        self._teaching = teaching
         self._tool_history = tool_history
         self._metrics = metrics
         self._ceilings = ceilings
@@ -141,8 +144,10 @@ class AgentService:
             StorageError: The database is away.
         """
         is_private = incoming.voice.is_own and asks_to_keep_private(incoming.text)
-        is_searched = not incoming.newer and incoming.mode == "assistant" and not is_private
-        if is_searched and incoming.text.strip():
+        is_taught = incoming.teaching is not None
+        is_private = is_private and not is_taught
+        is_left = incoming.newer is not None or is_private or is_taught
+        if incoming.mode == "assistant" and not is_left and incoming.text.strip():
             self._memories.prepare_search(incoming.text)  # it takes as long as all the rest
         with self._metrics.stage("store"):
             return await self._client.run(self._begin, incoming, is_private)
@@ -169,6 +174,7 @@ class AgentService:
         """
         ready = (
             turn.answer
+            or await self._teach(turn)
             or await self._answer_to_question(turn)
             or await self._refuse_over_ceiling(turn)
         )
@@ -249,11 +255,7 @@ class AgentService:
         """What a button under the question does; the key of the sentence that says so."""
         if not agreed:
             return "erase_kept"
-        conversation_id = await self._client.run(
-            self._repos.conversations.get_or_create_conversation,
-            owner.telegram_user_id,
-            thread_id=owner.thread_id,
-        )
+        conversation_id = await self.conversation_of(owner)
         newest = await self._client.run(
             self._repos.conversations.load_last_messages, conversation_id
         )
@@ -262,6 +264,18 @@ class AgentService:
             return "erase_late"
         await self.erase(owner.telegram_user_id)
         return "erase_done"
+
+    async def conversation_of(self, owner: Owner) -> UUID:
+        """The owner's conversation; it begins when there is none."""
+        return await self._client.run(
+            self._repos.conversations.get_or_create_conversation,
+            owner.telegram_user_id,
+            thread_id=owner.thread_id,
+        )
+
+    async def erase_facts(self, owner: Owner) -> None:
+        """Delete every fact of an owner; what was said stays."""
+        await self._client.run(self._repos.erasure.erase_facts, owner)
 
     async def was_stopped(self, owner: Owner) -> bool:
         """Whether the answer to the owner's newest message was stopped."""
@@ -285,6 +299,8 @@ class AgentService:
         behind = Behind(incoming.newer)
         if origin is not None and origin.update is not None:
             behind = repositories.updates.hold(transaction, origin.update, origin.revision)
+        if incoming.teaching is not None:
+            behind = Behind()  # what comes next answers none of it
         message = repositories.conversations.store_message(
             transaction,
             incoming.owner,
@@ -441,20 +457,23 @@ class AgentService:
         answer = NewAnswer(
             turn.conversation_id, turn.message_id, text, tools, tuple(context.usage), stopped,
             sources, context.asks if not stopped else None, is_private,
+            Changes(tuple(context.saved), tuple(context.replacements), context.forgetting),
         )  # fmt: skip
         with self._metrics.stage("save"):
             stored = await self._client.run(self._repos.turns.save_answer, answer)
         self._metrics.turns.labels("stopped" if stopped else "answered").inc()
-        return replace(
-            stored,
-            replaced_by=tuple(context.replacements),
-            forgetting=context.forgetting,
-            asks=answer.asks,
-        )
+        return stored
 
     async def erase(self, telegram_user_id: int) -> None:
         """Delete everything of an owner, as ``python bot.py erase`` does."""
         await self._client.run(self._repos.erasure.erase, telegram_user_id)
+
+    async def _teach(self, turn: Turn) -> StoredAnswer | None:
+        """What became of a message that is to be remembered as it stands; None for others."""
+        if turn.incoming.teaching is None:
+            return None
+        context = self._context(turn, lambda _text: None, [], [])
+        return await self._save(turn, await self._teaching.teach(turn, context), context)
 
     async def _answer_to_question(self, turn: Turn) -> StoredAnswer | None:
         """What follows a yes or a no to the question whether to erase; None for other messages.

@@ -1,4 +1,4 @@
-"""What the commands do and say; Telegram and the console share it."""
+"""What the commands and the buttons do and say; Telegram and the console share it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 from src.memory.memories import Memories
 from src.services.agent_service import AgentService
-from src.storage.owner import Owner
-from src.storage.pg_client import PgClient
+from src.services.called import Called
+from src.services.memory_commands import MemoryCommands
+from src.services.memory_screens import MemoryScreens
+from src.services.reply import Action, Button, Reply
 from src.storage.undo_repo import Undone
 from src.storage.update_repo import UpdateKind
 from src.storage.user_settings_repo import Mode, UserSettingsRepository
@@ -45,23 +47,6 @@ class Command:
 
 
 @dataclass(frozen=True)
-class Called:
-    """A command with who called it.
-
-    Attributes:
-        owner: Whose memory it is about: the person, or the group.
-        language: The language of the reply.
-        argument: What stands after the name.
-        member: In a group, who called it.
-    """
-
-    owner: Owner
-    language: Language
-    argument: str = ""
-    member: int | None = None
-
-
-@dataclass(frozen=True)
 class CommandEntry:
     """A command of the bot: all that the rest of the program knows of it.
 
@@ -74,14 +59,18 @@ class CommandEntry:
         is_at_once: Whether its reply may come in the middle of an answer: it changes nothing.
         is_in_help: Whether /help names it.
         deletes_messages: Whether a job reads, for facts, what it deleted.
+        teaches: Whether what stands after it is a message, to be remembered as it stands.
+        is_for_admins: Whether in a group only its admins may use it.
     """
 
     name: str
-    run: Callable[[CommandService, Called], Awaitable[str]]
+    run: Callable[[CommandService, Called], Awaitable[Reply]]
     kind: UpdateKind = "command"
     is_at_once: bool = False
     is_in_help: bool = True
     deletes_messages: bool = False
+    teaches: bool = False
+    is_for_admins: bool = False
 
 
 def undone_text(undone: Undone, language: Language) -> str:
@@ -89,6 +78,8 @@ def undone_text(undone: Undone, language: Language) -> str:
     restored = "; ".join(undone.restored)
     if undone.text is None:
         return say("undo_forgot_done", language, restored=restored)
+    if not undone.restored:
+        return say("undo_saved_done", language, text=undone.text)
     return say("undo_done", language, text=undone.text, restored=restored)
 
 
@@ -107,14 +98,15 @@ def help_page(language: Language) -> str:
 
 
 class CommandService:
-    """Runs the commands of a user."""
+    """Runs the commands of a user, and what his buttons do."""
 
     def __init__(
         self,
         agent: AgentService,
         memories: Memories,
         user_settings: UserSettingsRepository,
-        client: PgClient,
+        screens: MemoryScreens,
+        memory_commands: MemoryCommands,
         *,
         has_model: bool = True,
     ) -> None:
@@ -123,83 +115,124 @@ class CommandService:
         Without a language model /start says so.
         """
         self.has_model = has_model
+        self.screens = screens
+        self.memory = memory_commands
         self._agent = agent
         self._memories = memories
         self._user_settings = user_settings
-        self._client = client
+        self._client = screens.client
 
-    async def run(
-        self,
-        command: str,
-        telegram_user_id: int,
-        *,
-        language: Language,
-        thread_id: int = 0,
-        argument: str = "",
-        member: int | None = None,
-    ) -> str:
-        """Run a command and return the reply.
-
-        Args:
-            command: Its name, without the slash.
-            telegram_user_id: The owner: the person, or the group's negative chat id.
-            language: The language of the reply.
-            thread_id: The topic of a forum group, else 0.
-            argument: What stands after the name.
-            member: In a group, who called it.
-        """
+    async def run(self, command: str, called: Called) -> Reply:
+        """Run a command, named without its slash, and return the reply."""
         entry = COMMANDS.get(command)
         if entry is None:
-            return say("unknown_command", language)
-        owner = Owner(telegram_user_id, thread_id)
-        return await entry.run(self, Called(owner, language, argument, member))
+            return Reply(say("unknown_command", called.language))
+        if entry.is_for_admins and not called.is_admin:
+            return Reply(say("only_admins", called.language))
+        return await entry.run(self, called)
+
+    async def press(self, action: Action, called: Called) -> Reply | None:
+        """Do what a button stands for; None for one that nobody knows (any more)."""
+        do = ACTIONS.get(action.name)
+        return None if do is None else await do(self, called, action)
 
     async def get_mode(self, telegram_user_id: int) -> Mode:
         """The mode that the user chose."""
         settings = await self._client.run(self._user_settings.get, telegram_user_id)
         return settings.mode
 
-    async def say_start(self, called: Called) -> str:
+    async def say_start(self, called: Called) -> Reply:
         """Greet, and say when there is no language model."""
+        start = say("start", called.language)
         if self.has_model:
-            return say("start", called.language)
-        return f"{say('start', called.language)}\n\n{say('offline_note', called.language)}"
+            return Reply(start)
+        return Reply(f"{start}\n\n{say('offline_note', called.language)}")
 
-    async def say_help(self, called: Called) -> str:
+    async def say_help(self, called: Called) -> Reply:
         """Show what the bot can do."""
-        return help_page(called.language)
+        return Reply(help_page(called.language))
 
-    async def mode(self, called: Called) -> str:
+    async def say_privacy(self, called: Called) -> Reply:
+        """Tell what is kept, who sees it, and how it is erased."""
+        settings = await self._memories.settings()
+        days = settings.message_retention_days
+        kept = say("privacy_days", called.language, days=days) if days else ""
+        model = say("privacy_model" if self.has_model else "privacy_offline", called.language)
+        return Reply(say("privacy", called.language, model=model, kept=kept).strip())
+
+    async def say_how_to_remember(self, called: Called) -> Reply:
+        """``/remember`` alone; with a text it is a message (``CommandEntry.teaches``)."""
+        return Reply(say("remember_usage", called.language))
+
+    async def mode(self, called: Called) -> Reply:
         """``/mode strict`` and ``/mode assistant`` set it; ``/mode`` alone says which it is."""
         mode = MODES.get(called.argument.lower())
         if mode is None:
             current = await self.get_mode(called.owner.telegram_user_id)
             it_is = say(f"mode_is_{current}", called.language)
-            return f"{say('mode_unknown', called.language)}\n{it_is}" if called.argument else it_is
+            unknown = say("mode_unknown", called.language)
+            return Reply(f"{unknown}\n{it_is}" if called.argument else it_is)
         await self._client.run(self._user_settings.set_mode, called.owner.telegram_user_id, mode)
-        return say(f"mode_set_{mode}", called.language)
+        return Reply(say(f"mode_set_{mode}", called.language))
 
-    async def undo(self, called: Called) -> str:
-        """Take back the last replacement, or the last forgetting."""
-        undone = await self._memories.undo(called.owner, asker=called.member)
-        if undone is None:
-            return say("undo_nothing", called.language)
-        return undone_text(undone, called.language)
+    async def undo(self, called: Called, memory_id: int | None = None) -> Reply:
+        """Take back the last replacement or forgetting, or how a certain fact came about."""
+        undone = await self._memories.undo(called.owner, memory_id, asker=called.member)
+        return _undone_reply(undone, called.language)
 
-    async def new(self, called: Called) -> str:
+    async def recall(self, called: Called, number: int) -> Reply:
+        """Remember again what was forgotten under a number, while that is possible."""
+        undone = await self._memories.undo_forgetting(called.owner, number, asker=called.member)
+        return _undone_reply(undone, called.language)
+
+    async def erase(self, called: Called, *, agreed: bool) -> Reply:
+        """Erase everything, or nothing; in a group only the group's memory is asked about."""
+        key = await self._agent.confirm_erasure(called.owner, agreed=agreed)
+        return Reply(say(key, called.language))
+
+    async def new(self, called: Called) -> Reply:
         """Wipe the conversation; facts survive it, and the reply says how many."""
         await self._agent.start_new_conversation(called.owner)
+        language = called.language
         facts = await self._memories.count(called.owner)
         if not facts:
-            return say("new_done", called.language)
-        return (
-            f"{say('new_done', called.language)} {say('new_facts', called.language, count=facts)}"
+            return Reply(say("new_done", language))
+        text = f"{say('new_done', language)} {say('new_facts', language, count=facts)}"
+        buttons = (
+            (Button(say("see_button", language), Action("facts")),),
+            (Button(say("forget_facts_button", language), Action("wipe")),),
         )
+        return Reply(text, buttons)
 
-    async def stop(self, called: Called) -> str:
+    async def wipe(self, called: Called, step: int) -> Reply:
+        """Forget every fact: ask first (step 0), then (1) do it, or (2) leave all as it is."""
+        language = called.language
+        if not called.is_admin:
+            return Reply(say("only_admins", language))
+        facts = await self._memories.count(called.owner)
+        if not facts:
+            return Reply(say("memory_empty", language), is_screen=True)
+        if step == 1:
+            await self._agent.erase_facts(called.owner)
+            return Reply(say("wipe_done", language), is_screen=True)
+        if step == 2:
+            return Reply(say("erase_kept", language), is_screen=True)
+        buttons = (
+            (Button(say("wipe_yes", language), Action("wipe", (1,))),),
+            (Button(say("erase_no", language), Action("wipe", (2,))),),
+        )
+        return Reply(say("wipe_ask", language, count=facts), buttons, is_screen=True)
+
+    async def stop(self, called: Called) -> Reply:
         """Say whether an answer was stopped: the command did it on its arrival."""
         stopped = await self._agent.was_stopped(called.owner)
-        return say("stop_done" if stopped else "stop_nothing", called.language)
+        return Reply(say("stop_done" if stopped else "stop_nothing", called.language))
+
+
+def _undone_reply(undone: Undone | None, language: Language) -> Reply:
+    return Reply(
+        say("undo_nothing", language) if undone is None else undone_text(undone, language)
+    )
 
 
 # In the order of Telegram's menu.
@@ -208,9 +241,42 @@ COMMANDS: Mapping[str, CommandEntry] = {
     for entry in (
         CommandEntry("start", CommandService.say_start, is_at_once=True, is_in_help=False),
         CommandEntry("help", CommandService.say_help, is_at_once=True),
+        CommandEntry("memory", lambda service, called: service.screens.page(called)),
+        CommandEntry("remember", CommandService.say_how_to_remember, teaches=True),
+        CommandEntry("forget", lambda service, called: service.memory.forget(called)),
+        CommandEntry("search", lambda service, called: service.memory.search(called)),
+        CommandEntry("summary", lambda service, called: service.memory.summary(called)),
         CommandEntry("mode", CommandService.mode),
         CommandEntry("undo", CommandService.undo),
-        CommandEntry("new", CommandService.new, kind="new", deletes_messages=True),
+        CommandEntry(
+            "new", CommandService.new, kind="new", deletes_messages=True, is_for_admins=True
+        ),
         CommandEntry("stop", CommandService.stop, kind="stop"),
+        CommandEntry("privacy", CommandService.say_privacy, is_at_once=True),
+        CommandEntry("delete_me", lambda service, called: service.memory.delete_me(called)),
     )
+}
+
+# What buttons do, by the name of their action; the numbers are whatever somebody sent.
+ACTIONS: Mapping[str, Callable[[CommandService, Called, Action], Awaitable[Reply]]] = {
+    "facts": lambda service, called, a: service.screens.page(called, a.number(0, 1), a.number(1)),
+    "fact": lambda service, called, a: service.screens.card(called, a.number(0), *a.numbers[1:3]),
+    "pin": lambda service, called, a: service.screens.pin(called, a.number(0), *a.numbers[1:3]),
+    "unpin": lambda service, called, a: service.screens.pin(
+        called, a.number(0), *a.numbers[1:3], pinned=False
+    ),
+    "correct": lambda service, called, a: service.screens.correct(
+        called, a.number(0), *a.numbers[1:3]
+    ),
+    "forget": lambda service, called, a: service.screens.forget(
+        called, a.number(0), *a.numbers[1:3]
+    ),
+    "drop": lambda service, called, a: service.memory.drop(called, a.number(0), a.number(1)),
+    "undo": lambda service, called, a: service.undo(called, a.number(0)),
+    "recall": lambda service, called, a: service.recall(called, a.number(0)),
+    "erase": lambda service, called, a: service.erase(called, agreed=a.number(0) == 1),
+    "delete": lambda service, called, a: service.memory.confirm_deletion(
+        called, a.number(0), a.number(1)
+    ),
+    "wipe": lambda service, called, a: service.wipe(called, a.number(0)),
 }

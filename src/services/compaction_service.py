@@ -21,6 +21,7 @@ from src.storage.conversation_repo import PastMessage
 from src.storage.global_settings_repo import GlobalSettings
 from src.storage.repositories import Repositories
 from src.storage.summary_repo import Summary
+from src.texts.visible import shortened
 
 MAX_FOLDS = 20  # of one job; the rest waits for the next one
 FAR_BEHIND = 30  # messages; three steps of the window
@@ -63,6 +64,29 @@ class CompactionService:
             if not await self._fold_next(conversation_id, settings):
                 return done
         return MAX_FOLDS
+
+    async def describe(self, conversation_id: UUID) -> list[str]:
+        """What a conversation has been about so far: its summaries, and one of what follows them.
+
+        The last one is made for the one who asks, and not stored.
+
+        Raises:
+            PostponedError: The owner has no call left in this hour.
+            ModelError: The model is away or refuses.
+            StorageError: The database is away.
+        """
+        last = await self._client.run(self._repos.conversations.get_last_position, conversation_id)
+        summaries = await self._client.run(self._repos.summaries.list_summaries, conversation_id)
+        first = max((summary.last_position for summary in summaries), default=0) + 1
+        first = max(first, last - MAX_FOLD + 1)
+        found = await self._client.run(
+            self._repos.conversations.list_messages, conversation_id, first, last
+        )
+        newest = fitting(found, least=1, longest=MAX_TEXT)
+        texts = [summary.content for summary in summaries]
+        if any(message.role == "user" for message in newest):
+            texts.append(await self._summarise(conversation_id, newest, (first, last)))
+        return [text for text in texts if text]
 
     async def _fold_next(self, conversation_id: UUID, settings: GlobalSettings) -> bool:
         last = await self._client.run(self._repos.conversations.get_last_position, conversation_id)
@@ -173,16 +197,6 @@ def first_gap(summaries: Sequence[Summary], last: int, *, size: int) -> tuple[in
     after = [s.first_position for s in summaries if s.first_position > start]
     end = min([last, start + size - 1, *(position - 1 for position in after)])
     return (start, end) if start <= end else None
-
-
-def shortened(text: str, limit: int) -> str:
-    """At most ``limit`` characters, cut at the end of a sentence or a word."""
-    text = " ".join(text.split())
-    if len(text) <= limit:
-        return text
-    cut = text[:limit]
-    end = max(cut.rfind(mark) for mark in (". ", "! ", "? ", "… "))
-    return cut[: end + 1] if end > limit // 2 else f"{cut.rpartition(' ')[0] or cut}…"
 
 
 def _start(last_position: int, settings: GlobalSettings) -> int:

@@ -21,6 +21,17 @@ CHAT_VOICES = frozenset({0, 777000, 1087968824})
 
 
 @dataclass(frozen=True)
+class Teaching:
+    """That a message is to be remembered as it stands, without a model.
+
+    Attributes:
+        corrects: The fact that it takes the place of.
+    """
+
+    corrects: int | None = None
+
+
+@dataclass(frozen=True)
 class IncomingMessage:
     """A message to answer.
 
@@ -34,6 +45,7 @@ class IncomingMessage:
         origin: Where in Telegram it stands; None in the console.
         voice: Whose words it holds.
         newer: What was known to wait behind it, and will be answered instead of it.
+        teaching: Where it is to be remembered as it stands; then it is answered for itself.
     """
 
     owner: Owner
@@ -45,6 +57,7 @@ class IncomingMessage:
     origin: TelegramOrigin | None = None
     voice: Voice = TYPED
     newer: UpdateKind | None = None
+    teaching: Teaching | None = None
 
     @property
     def speaker_id(self) -> int | None:

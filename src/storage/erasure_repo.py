@@ -10,7 +10,8 @@ from typing import Any
 
 from src.errors import StorageError
 from src.storage.begun_turns import begin_anew
-from src.storage.locks import lock_traces
+from src.storage.locks import lock_history, lock_traces
+from src.storage.owner import Owner
 from src.storage.payload_words import names_in, without_person
 from src.storage.pg_client import Transaction
 from src.storage.pg_connection import PATIENT
@@ -240,6 +241,12 @@ DELETE_OWN = (
     "DELETE FROM chat_moves WHERE new_chat_id = %(owner)s",
 )
 
+# All that is remembered of an owner, and what was left to be read for it; messages stay.
+DELETE_FACTS = tuple(
+    f"DELETE FROM {table} WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s"  # noqa: S608
+    for table in ("memories", "entities", "rejected_facts", "forgettings", "parting_messages")
+)
+
 # The server gives the places of the deleted rows out again.
 VACUUM = """
 VACUUM messages, telegram_updates, memories, memory_sources, entities, rejected_facts,
@@ -263,6 +270,18 @@ class ErasureRepository(Repository):
         return self._client.in_transaction(
             lambda t: _Erasure(t, telegram_user_id).run(), limits=PATIENT
         )
+
+    def erase_facts(self, owner: Owner) -> int:
+        """Delete every fact of an owner, living or not; returns how many rows.
+
+        What was said stays in the conversation; what it told is not taken from it again.
+        """
+
+        def work(transaction: Transaction) -> int:
+            lock_history(transaction, *owner)
+            return sum(transaction.execute(sql, owner.columns()) for sql in DELETE_FACTS)
+
+        return self._client.in_transaction(work)
 
     def vacuum(self) -> bool:
         """Free the places of deleted rows; False when the server cannot do it now."""

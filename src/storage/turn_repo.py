@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 from uuid import UUID
 
 from src.errors import AppError, ConversationGoneError, QuestionMovedError, StorageRejectedError
@@ -41,6 +43,36 @@ class AnswerSource:
 
 
 @dataclass(frozen=True)
+class Changes:
+    """What a turn changed in the memory, by numbers: what it says may be forgotten meanwhile.
+
+    Attributes:
+        saved: Facts that are new.
+        replaced_by: New facts that replaced others.
+        forgetting: Under which number something was forgotten.
+    """
+
+    saved: tuple[int, ...] = ()
+    replaced_by: tuple[int, ...] = ()
+    forgetting: int | None = None
+
+    @classmethod
+    def from_row(cls, stored: dict[str, Any] | None) -> Changes:
+        """As it is stored; None is nothing."""
+        row = stored or {}
+        return cls(
+            tuple(row.get("saved", ())), tuple(row.get("replaced_by", ())), row.get("forgetting")
+        )
+
+    def as_row(self) -> str | None:
+        """How it is stored, as JSON."""
+        return None if self == NO_CHANGES else json.dumps(vars(self))
+
+
+NO_CHANGES = Changes()
+
+
+@dataclass(frozen=True)
 class StoredAnswer:
     """An answer in the database.
 
@@ -52,11 +84,8 @@ class StoredAnswer:
         tools: Names of the tools it used; only known right after it was made.
         sources: What its references stand for.
         intent: What strict mode took the message for; only known right after it was made.
-        replaced_by: Ids of facts that replaced others in this turn; only known right after it
-            was made too, so an answer that is delivered after a crash goes without the buttons
-            that bring those back (``/undo`` still does).
-        forgetting: The number of what was forgotten in this turn, likewise.
-        asks: What a yes to it means, if it asks for one; likewise.
+        asks: What a yes to it means, if it asks for one.
+        changes: What its turn changed in the memory.
     """
 
     id: int
@@ -66,9 +95,8 @@ class StoredAnswer:
     tools: tuple[str, ...] = ()
     sources: tuple[AnswerSource, ...] = ()
     intent: str | None = None
-    replaced_by: tuple[int, ...] = ()
-    forgetting: int | None = None
     asks: Asks | None = None
+    changes: Changes = NO_CHANGES
 
 
 @dataclass(frozen=True)
@@ -85,6 +113,7 @@ class NewAnswer:
         sources: What its references stand for.
         asks: What a yes to it shall mean, if it asks for one.
         is_private: Whether it answers a private message beside the one that it replies to.
+        changes: What its turn changed in the memory.
     """
 
     conversation_id: UUID
@@ -96,11 +125,12 @@ class NewAnswer:
     sources: tuple[AnswerSource, ...] = ()
     asks: Asks | None = None
     is_private: bool = False
+    changes: Changes = NO_CHANGES
 
 
 # The answer to a message, if it has one.
 SELECT_ANSWER = """
-SELECT a.id, a.content, a.delivered_at IS NOT NULL, a.delivered_parts
+SELECT a.id, a.content, a.delivered_at IS NOT NULL, a.delivered_parts, a.asks, a.changes
 FROM messages a
 WHERE a.conversation_id = %(conversation_id)s AND a.reply_to_id = %(message_id)s
   AND a.role = 'assistant'
@@ -124,9 +154,9 @@ WHERE c.id = %(conversation_id)s
 INSERT_ANSWER = f"""
 WITH answer AS (
     INSERT INTO messages (conversation_id, role, content, reply_to_id, is_forgotten, forgotten_at,
-                          is_private, asks, position)
+                          is_private, asks, changes, position)
     SELECT m.conversation_id, 'assistant', %(content)s, m.id, m.is_forgotten, m.forgotten_at,
-           m.is_private OR %(is_private)s, %(asks)s,
+           m.is_private OR %(is_private)s, %(asks)s, %(changes)s,
            1 + greatest(c.last_position, (SELECT max(position) FROM messages
                                           WHERE conversation_id = %(conversation_id)s))
     FROM messages m JOIN conversations c ON c.id = m.conversation_id
@@ -277,7 +307,7 @@ class TurnRepository(Repository):
             return None
         answer = {"answer_id": row[0], "conversation_id": str(conversation_id)}
         sources = on.fetch_all(SELECT_SOURCES, answer)
-        return replace(StoredAnswer(*row), sources=tuple(AnswerSource(*s) for s in sources))
+        return replace(_answer_from(row), sources=tuple(AnswerSource(*s) for s in sources))
 
     def save_answer(self, answer: NewAnswer) -> StoredAnswer:
         """Store the answer, the tools it used and what it cost, in one transaction.
@@ -381,12 +411,15 @@ def _save_answer(transaction: Transaction, answer: NewAnswer) -> StoredAnswer | 
     """See ``TurnRepository.save_answer``; None when the message is not there any more."""
     ids = _ids(answer.conversation_id, answer.message_id)
     text = storable(answer.text)
-    values = {"content": text, "asks": answer.asks, "is_private": answer.is_private}
+    values = {
+        "content": text, "asks": answer.asks, "is_private": answer.is_private,
+        "changes": answer.changes.as_row(),
+    }  # fmt: skip
     usage = _usage_columns(answer.conversation_id, answer.usage)
     row = transaction.fetch_one(INSERT_ANSWER, ids | values | usage)
     if row is None:
         earlier = transaction.fetch_one(SELECT_ANSWER, ids)
-        return StoredAnswer(*earlier) if earlier else None
+        return _answer_from(earlier) if earlier else None
     if answer.tools:
         tools = f"Tools used: {', '.join(answer.tools)}"
         transaction.execute(INSERT_TOOLS_USED, {**ids, "content": storable(tools)})
@@ -402,7 +435,15 @@ def _save_answer(transaction: Transaction, answer: NewAnswer) -> StoredAnswer | 
         }
         transaction.execute(INSERT_SOURCES, columns)
         transaction.execute(COUNT_RECALLS, columns)
-    return StoredAnswer(int(row[0]), text, False, 0, tools=answer.tools, sources=answer.sources)
+    return StoredAnswer(
+        int(row[0]), text, False, 0, tools=answer.tools, sources=answer.sources, asks=answer.asks,
+        changes=answer.changes,
+    )  # fmt: skip
+
+
+def _answer_from(row: Sequence[Any]) -> StoredAnswer:
+    id_, text, delivered, parts, asks, changes = row
+    return StoredAnswer(id_, text, delivered, parts, asks=asks, changes=Changes.from_row(changes))
 
 
 def _ids(conversation_id: UUID, message_id: int) -> dict[str, object]:

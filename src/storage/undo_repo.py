@@ -26,16 +26,16 @@ class Undone(NamedTuple):
     restored: list[str]
 
 
-# The last change that can be taken back: of facts that replaced others, or one certain of them,
-# and of forgettings; in a group of what the one who asks told, or wanted forgotten, himself.
+# The last change that can be taken back: of facts that replaced others, or how a certain one came
+# about, and of forgettings; in a group of what the one who asks told, or wanted forgotten.
 SELECT_LAST = """
 SELECT 'replacement' AS kind, f.id, f.text, max(old.retired_at) AS at
-FROM memories f JOIN memories old ON old.superseded_by = f.id
+FROM memories f LEFT JOIN memories old ON old.superseded_by = f.id
+     AND old.retired_reason = 'replaced'
+     AND old.telegram_user_id = %(owner)s AND old.thread_id = %(thread_id)s
 WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s AND f.retired_at IS NULL
-  AND (%(memory_id)s::bigint IS NULL OR f.id = %(memory_id)s)
+  AND (f.id = %(memory_id)s OR %(memory_id)s::bigint IS NULL AND old.id IS NOT NULL)
   AND (f.speaker_id IS NULL OR f.speaker_id = %(asker)s)
-  AND old.retired_reason = 'replaced'
-  AND old.telegram_user_id = %(owner)s AND old.thread_id = %(thread_id)s
 GROUP BY f.id, f.text
 UNION ALL
 SELECT 'forgetting', id, NULL, created_at FROM forgettings
@@ -151,7 +151,7 @@ class UndoRepository:
         memory_id: int | None = None,
         asker: int | None = None,
     ) -> Undone | None:
-        """Take the last change back, or the replacement by ``memory_id``; None: there is none.
+        """Take the last change back, or how ``memory_id`` came about; None: there is none.
 
         In a group only what ``asker`` told, or wanted forgotten, himself.
         """

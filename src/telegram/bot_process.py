@@ -29,6 +29,7 @@ from src.storage.advisory_lock import POLLER_LOCK, WORKER_LOCK, AdvisoryLock
 from src.storage.global_settings_repo import CHANNEL
 from src.storage.notifications import Notifications
 from src.storage.worker_repo import WorkerRepository
+from src.telegram.chat_admins import ChatAdmins
 from src.telegram.delivery import Delivery
 from src.telegram.group_moves import move_group
 from src.telegram.handlers.messages import TurnHandler
@@ -170,7 +171,7 @@ def _build_tasks(core: Core, bot: Bot, identity: BotIdentity) -> UpdateTasks:
         core=core,
         identity=identity,
         delivery=delivery,
-        commands=core.commands,
+        admins=ChatAdmins(bot),
         turn_handler=TurnHandler(core, bot, delivery),
     )
     return UpdateTasks(core, bot, dispatcher, delivery)

@@ -10,17 +10,18 @@ from typing import TypeVar
 
 from aiogram import Bot
 from aiogram.exceptions import AiogramError, TelegramMigrateToChat
-from aiogram.types import InlineKeyboardMarkup, ReplyParameters
+from aiogram.types import ForceReply, InlineKeyboardMarkup, ReplyParameters
 
 from src.errors import DeliveryError, DeliveryRefusedError, DeliveryUnknownError
 from src.services.turn_control import check_stopped, wait_unless_stopped
 from src.telegram.errors import delivery_error, is_not_modified, is_unparsable
-from src.telegram.rendering import MAX_PARTS, MAX_UTF16, Part, Renderer, split_text
+from src.telegram.rendering import MAX_PARTS, MAX_UTF16, Part, Renderer, split_text, with_note
 from src.texts.visible import is_visible
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+Keyboard = InlineKeyboardMarkup | ForceReply
 
 SEND_TIMEOUT = 30  # seconds
 QUICK_RETRIES = 3  # at once, for what certainly did not arrive
@@ -51,11 +52,13 @@ class Form:
         keyboard: Buttons for the last of its messages.
         max_parts: The most messages that it may take.
         ending: Says at the end of the last one that there would be more.
+        note: Stands in small under all of it, as it is.
     """
 
     keyboard: InlineKeyboardMarkup | None = None
     max_parts: int = MAX_PARTS
     ending: str = "…"
+    note: str = ""
 
 
 class Delivery:
@@ -100,6 +103,8 @@ class Delivery:
         parts = await self.renderer.render(
             markdown, max_parts=form.max_parts, ending=form.ending
         ) or [_unformatted(markdown)]
+        if form.note:
+            parts = with_note(parts, form.note)
         parts[-1] = replace(parts[-1], keyboard=form.keyboard)
         for number, part in enumerate(parts[skip:], start=skip):
             check_stopped()
@@ -111,9 +116,32 @@ class Delivery:
                 await on_part(number + 1)
         return len(parts)
 
-    async def send_text(self, address: Address, text: str) -> None:
-        """Send a sentence of our own as it stands; raises what ``send_answer`` raises."""
-        for part in split_text(text):
+    async def send_text(
+        self, address: Address, text: str, *, keyboard: Keyboard | None = None
+    ) -> None:
+        """Send a text of our own as it stands, the last part with its buttons.
+
+        Raises what ``send_answer`` raises.
+        """
+        *first, last = split_text(text)
+        for part in (*first, replace(last, keyboard=keyboard)):
+            await self._send_part(address, part)
+
+    async def show_screen(
+        self,
+        address: Address,
+        message_id: int,
+        text: str,
+        *,
+        keyboard: InlineKeyboardMarkup | None = None,
+    ) -> None:
+        """Let a message of ours show something else; where Telegram does not let us, send it.
+
+        Raises what ``send_answer`` raises.
+        """
+        first, *rest = split_text(text)
+        await self._edit(address, message_id, replace(first, keyboard=keyboard))
+        for part in rest:
             await self._send_part(address, part)
 
     async def send_reply(self, address: Address, text: str) -> bool:
@@ -135,13 +163,15 @@ class Delivery:
     async def _edit(self, address: Address, message_id: int, part: Part) -> None:
         """Make the message show the part; when Telegram does not let us, send it."""
 
+        keyboard = part.keyboard if isinstance(part.keyboard, InlineKeyboardMarkup) else None
+
         async def edit() -> None:
             await self._bot.edit_message_text(
                 text=part.text,
                 chat_id=address.chat_id,
                 message_id=message_id,
                 entities=part.entities or None,
-                reply_markup=part.keyboard,
+                reply_markup=keyboard,
                 request_timeout=SEND_TIMEOUT,
             )
 

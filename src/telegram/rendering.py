@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from aiogram.types import InlineKeyboardMarkup, MessageEntity
+from aiogram.types import ForceReply, InlineKeyboardMarkup, MessageEntity
 from telegramify_markdown import convert, split_entities, utf16_len
 
 from src.telegram.markup_shield import shield, unshield
@@ -48,7 +48,7 @@ class Part:
 
     text: str
     entities: list[MessageEntity]
-    keyboard: InlineKeyboardMarkup | None = None
+    keyboard: InlineKeyboardMarkup | ForceReply | None = None
 
 
 class RenderThreads:
@@ -197,3 +197,18 @@ def _clipped(entities: list[Any], start: int, length: int) -> list[Any]:
         if last > first:
             clipped.append(entity.copy_with(offset=first, length=last - first))
     return clipped
+
+
+def with_note(parts: Sequence[Part], note: str) -> list[Part]:
+    """The messages with a line in small under the last; where it has no room, as one more."""
+    *before, last = parts
+    start = utf16_len(last.text) + 2
+    if start + utf16_len(note) > MAX_UTF16:
+        return [*parts, Part(note, [_small(0, note)])]
+    entities = [*last.entities, _small(start, note)]
+    return [*before, Part(f"{last.text}\n\n{note}", entities, last.keyboard)]
+
+
+def _small(start: int, note: str) -> MessageEntity:
+    """Telegram has no small print; a quotation is set apart, and its text is smaller."""
+    return MessageEntity(type="blockquote", offset=start, length=utf16_len(note))

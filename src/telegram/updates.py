@@ -152,7 +152,8 @@ def _command_kind(message: Json, command: Command, bot: BotIdentity) -> UpdateKi
         return None
     entry = COMMANDS.get(command.name)
     if entry is not None:
-        return entry.kind
+        # In a group not everybody may wipe it: that is seen before an answer is given up for it.
+        return "command" if entry.is_for_admins and not _is_private(message) else entry.kind
     addressed = _is_private(message) or command.addressee or _answers(message, bot)
     return "command" if addressed else None
 

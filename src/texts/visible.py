@@ -36,3 +36,13 @@ def _is_seen(character: str) -> bool:
     if code in BLANKS or code & 0xFFFE == 0xFFFE:  # the last two of every plane are noncharacters
         return False
     return unicodedata.category(character) not in UNSEEN_CATEGORIES
+
+
+def shortened(text: str, limit: int) -> str:
+    """At most ``limit`` characters, cut at the end of a sentence or a word."""
+    text = " ".join(text.split())
+    if len(text) <= limit:
+        return text
+    cut = text[:limit]
+    end = max(cut.rfind(mark) for mark in (". ", "! ", "? ", "… "))
+    return cut[: end + 1] if end > limit // 2 else f"{cut.rpartition(' ')[0] or cut}…"

@@ -34,6 +34,7 @@ from src.storage.forgetting_repo import ForgettingRepository
 from src.storage.migrations import migrate
 from src.storage.owner import Owner
 from src.storage.purge_repo import PurgeRepository
+from src.telegram.chat_admins import ChatAdmins
 from src.telegram.delivery import Delivery
 from src.telegram.handlers.messages import TurnHandler
 from src.telegram.setup import build_dispatcher
@@ -335,7 +336,7 @@ async def open_world(server: str, seed: int) -> AsyncIterator[World]:
                     core=rig.core,
                     identity=BotIdentity(BOT, NAME.removeprefix("@")),
                     delivery=delivery,
-                    commands=rig.core.commands,
+                    admins=ChatAdmins(bot),
                     turn_handler=TurnHandler(rig.core, bot, delivery),
                 )
                 yield World(rig, bot, dispatcher, random.Random(seed))

@@ -55,7 +55,6 @@ from src.memory.forget_matching import read_request
 from src.memory.overviews import read_overview
 from src.memory.retriever import entity_terms
 from src.services.command_service import parse_command
-from src.services.compaction_service import shortened
 from src.services.confirmation import reads_as_yes
 from src.services.private_answers import repeats_private
 from src.storage.conversation_repo import HistoryMessage
@@ -63,6 +62,7 @@ from src.storage.pg_client import storable
 from src.telegram.handlers.messages import without_mention
 from src.telegram.updates import Access, BotIdentity, classify
 from src.texts import detect_language
+from src.texts.visible import shortened
 from tests.attacks.hostile_texts import kinds
 
 NOW = datetime(2026, 11, 21, 9, 5, tzinfo=UTC)

@@ -77,6 +77,7 @@ async def test_topics_have_histories_of_their_own(shared_world: World, place: Se
     await shared_world.settled()
     assert [sent.thread_id for sent in telegram.sent_to(group)] == [3, 4, 3]
     assert len(shared_world.history(group, 3)) == 4 and len(shared_world.history(group, 4)) == 2
+    telegram.state.admins[group] = {ANNA}
     await telegram.send_text(ANNA, f"/new{NAME}", **(place | Sender(thread_id=3)))
     await telegram.wait_sent(group, 4)
     await shared_world.settled()

@@ -54,6 +54,7 @@ class BotMethods:
             "deleteMyCommands": self._delete_commands,
             "answerCallbackQuery": self._answer_callback,
             "getFile": self._get_file,
+            "getChatMember": self._get_member,
         }
 
     def call(self, method: str, params: Params) -> Any:
@@ -117,6 +118,14 @@ class BotMethods:
                 rich_message=params.get("rich_message"),
             )
         )
+
+    def _get_member(self, params: Params) -> Json:
+        """Who is an admin says ``TelegramState.admins``; everybody else is a member."""
+        user_id = params["user_id"]
+        person = {"id": user_id, "is_bot": False, "first_name": "Анна"}
+        if user_id not in self.state.admins.get(params["chat_id"], ()):
+            return {"status": "member", "user": person}
+        return {"status": "creator", "user": person, "is_anonymous": False}
 
     def _required_chat(self, params: Params) -> int:
         if "chat_id" not in params:

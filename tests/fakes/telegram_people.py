@@ -43,6 +43,7 @@ class People:
 
     def __init__(self) -> None:
         self._update_ids: dict[int, int] = {}
+        self._languages: dict[int, str] = {}  # of the last message of each person
 
     async def send_text(
         self,
@@ -107,7 +108,7 @@ class People:
         self.state.callback_ids.add(callback_id)
         payload = {
             "id": callback_id,
-            "from": user(user_id),
+            "from": user(user_id, language_code=self._languages.get(user_id, "ru")),
             "message": message,
             "chat_instance": str(message["chat"]["id"]),
             "data": data,
@@ -150,6 +151,7 @@ class People:
 
     def _write(self, user_id: int, sender: Sender, fields: Json) -> int:
         message_id = self.state.new_message_id()
+        self._languages[user_id] = sender.get("language_code", "ru")
         author = user(user_id, sender.get("first_name"), sender.get("language_code", "ru"))
         message: Json = {
             "message_id": message_id,

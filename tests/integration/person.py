@@ -23,6 +23,9 @@ from src.facts.fact import Fact, Origin
 from src.gate.voices import TYPED, Voice
 from src.memory.retriever import Hit, Query
 from src.memory.writer import Outcome, Said
+from src.services import reply as replies
+from src.services.called import Called
+from src.services.reply import Action, Button
 from src.services.turn import IncomingMessage, Turn
 from src.services.turn_control import TurnControl
 from src.storage.conversation_repo import TelegramOrigin, set_conversation_repo_factory
@@ -79,6 +82,34 @@ class Rig:
         answer = await self.ask(text, user, **changes)
         await self.core.memory.digest.remember_turn(self.conversation(user))
         return answer
+
+    async def run_command(
+        self, name: str, user: int = USER, *, language: Language = "ru", **called: Any
+    ) -> replies.Reply:
+        """Give a command, named without its slash."""
+        return await self.core.commands.run(name, self.called(user, language, **called))
+
+    async def command(
+        self, name: str, user: int = USER, *, language: Language = "ru", argument: str = ""
+    ) -> str:
+        """Give a command, and read the text of the reply."""
+        reply = await self.run_command(name, user, language=language, argument=argument)
+        return reply.text
+
+    async def press(
+        self, button: Button, user: int = USER, *, language: Language = "ru", **called: Any
+    ) -> replies.Reply:
+        """Press a button, whose data goes to Telegram and back."""
+        action = Action.unpack(button.action.pack())
+        assert action == button.action
+        reply = await self.core.commands.press(action, self.called(user, language, **called))
+        assert reply is not None
+        return reply
+
+    def called(self, user: int, language: Language, **called: Any) -> Called:
+        """Who calls, now."""
+        usual: Json = {"moment": NOON, "time_zone": "Europe/Moscow", "member": user}
+        return Called(Owner(user), language, **(usual | called))
 
     def conversation(self, user: int = USER, thread: int = 0) -> UUID:
         """The conversation of somebody."""

@@ -86,9 +86,7 @@ async def test_a_stop_in_mid_answer_keeps_what_was_written(rig: Rig, language: L
     ]
     assert await rig.core.agent.was_stopped(Owner(USER))
     await rig.model.wait_for(lambda: rig.model.abandoned == 1, what="the connection's end")
-    assert await rig.core.commands.run("stop", USER, language=language) == say(
-        "stop_done", language
-    )
+    assert await rig.command("stop", USER, language=language) == say("stop_done", language)
     await rig.ask("дальше", language=language)
     assert ("assistant", answer.text) in rig.prompt()
     assert not await rig.core.agent.was_stopped(Owner(USER))
@@ -157,7 +155,7 @@ async def test_new_while_the_model_writes_leaves_no_old_turn(rig: Rig, status: i
 async def test_new_forgets_one_owner_s_words_and_nobody_else_s(rig: Rig) -> None:
     await rig.ask("тайна")
     await rig.ask("другое", USER + 1)
-    await rig.core.commands.run("new", USER, language="ru")
+    await rig.command("new", USER, language="ru")
     await rig.ask("что я говорил?")
     assert "тайна" not in str(rig.model.requests[-1].raw)
     assert len(rig.stored(USER + 1)) == 2
@@ -171,8 +169,8 @@ async def test_new_forgets_one_owner_s_words_and_nobody_else_s(rig: Rig) -> None
 async def test_commands_answer_in_the_user_s_language(
     rig: Rig, command: str, key: str, language: Language
 ) -> None:
-    assert await rig.core.commands.run(command, USER, language=language) == say(key, language)
-    page = await rig.core.commands.run("help", USER, language=language)
+    assert await rig.command(command, USER, language=language) == say(key, language)
+    page = await rig.command("help", USER, language=language)
     assert page == help_page(language)
     assert rig.model.request_count == 0
 
@@ -180,7 +178,7 @@ async def test_commands_answer_in_the_user_s_language(
 @pytest.mark.parametrize("language", LANGUAGES)
 async def test_the_mode_is_set_said_and_kept_for_each_user(rig: Rig, language: Language) -> None:
     async def mode(argument: str = "", user: int = USER) -> str:
-        return await rig.core.commands.run("mode", user, language=language, argument=argument)
+        return await rig.command("mode", user, language=language, argument=argument)
 
     assert await rig.core.commands.get_mode(USER) == "assistant"
     assert await mode("STRICT") == say("mode_set_strict", language)
@@ -199,8 +197,8 @@ async def test_the_mode_is_set_said_and_kept_for_each_user(rig: Rig, language: L
 ])  # fmt: skip
 async def test_the_mode_has_names_in_every_language(rig: Rig, word: str, mode: Mode) -> None:
     other = "assistant" if mode == "strict" else "strict"
-    await rig.core.commands.run("mode", USER, language="ru", argument=other)
-    await rig.core.commands.run("mode", USER, language="ru", argument=word)
+    await rig.command("mode", USER, language="ru", argument=other)
+    await rig.command("mode", USER, language="ru", argument=word)
     assert await rig.core.commands.get_mode(USER) == mode
 
 
@@ -219,29 +217,23 @@ async def test_undo_brings_back_what_was_replaced_once(rig: Rig, language: Langu
     await save(rig, "Я живу в Омске")
     await save(rig, "Я живу в Томске")
     assert living() == [("Я живу в Томске",)]
-    assert await rig.core.commands.run("undo", USER + 1, language=language) == say(
-        "undo_nothing", language
-    )
-    assert await rig.core.commands.run("undo", USER, language=language) == say(
+    assert await rig.command("undo", USER + 1, language=language) == say("undo_nothing", language)
+    assert await rig.command("undo", USER, language=language) == say(
         "undo_done", language, text="Я живу в Томске", restored="Я живу в Омске"
     )
     assert living() == [("Я живу в Омске",)]
-    assert await rig.core.commands.run("undo", USER, language=language) == say(
-        "undo_nothing", language
-    )
+    assert await rig.command("undo", USER, language=language) == say("undo_nothing", language)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 async def test_new_says_how_many_facts_survive_it(rig: Rig, language: Language) -> None:
     await save(rig, "Я живу в Омске")
     expected = f"{say('new_done', language)} {say('new_facts', language, count=1)}"
-    assert await rig.core.commands.run("new", USER, language=language) == expected
+    assert await rig.command("new", USER, language=language) == expected
     assert rig.stored() == []
     await rig.ask("где я живу?")
     assert "Омске" in rig.block("memories") and "Омске" not in str(rig.prompt()[-1])
-    assert await rig.core.commands.run("new", USER + 1, language=language) == say(
-        "new_done", language
-    )
+    assert await rig.command("new", USER + 1, language=language) == say("new_done", language)
 
 
 @pytest.mark.parametrize(("text", "expected"), [

@@ -16,12 +16,13 @@ from src.errors import AppError, ModelSetupError, ModelUnavailableError, Storage
 from src.llm.chat import ModelCaller
 from src.llm.prompts.summary import MAX_SUMMARY, MERGE_PROMPT, SUMMARY_PROMPT
 from src.memory.window import window_start
-from src.services.compaction_service import CompactionService, first_gap, shortened
+from src.services.compaction_service import CompactionService, first_gap
 from src.storage.global_settings_repo import GlobalSettingsRepository
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
 from src.storage.repositories import Repositories
 from src.storage.summary_repo import Summary, SummaryRepository
+from src.texts.visible import shortened
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.person import FAKE_EMBEDDINGS, USER, Person, Rig, records
 

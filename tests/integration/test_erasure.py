@@ -118,7 +118,7 @@ async def live(rig: Rig, user: int, word: str) -> None:
     await write(rig, user, f"Видела кино {word}", saves(f"Видела кино {word}"), "И я")
     about = Reply(tool_calls=[("forget_fact", {"about": "про кино"})])
     await write(rig, user, "Забудь про кино", about, "Забыла")
-    await rig.core.commands.run("mode", user, language="ru", argument="assistant")
+    await rig.command("mode", user, language="ru", argument="assistant")
     await digest(rig, owner)
     search = Reply(tool_calls=[("search_memory", {"query": f"город {word}"})])
     await write(rig, user, f"Где город {word}?", search, f"Вы жили там: {word} [1]")

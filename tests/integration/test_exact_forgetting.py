@@ -134,7 +134,7 @@ async def test_earlier_questions_are_hidden_with_it_and_are_never_what_is_forgot
 async def test_undo_brings_back_the_fact_the_words_and_the_answers(person: Person) -> None:
     await told(person)
     await person.say("Забудь про джаз", called("forget_fact", about="про джаз"), "Забыла.")
-    reply = await person.core.commands.run("undo", person.user, language="ru")
+    reply = await person.rig.command("undo", person.user, language="ru")
     assert reply == say("undo_forgot_done", "ru", restored=JAZZ["text"])
     assert JAZZ["text"] in person.facts()
     await person.say("Что я люблю?")
@@ -151,7 +151,7 @@ async def test_undo_takes_back_the_last_thing_first(person: Person) -> None:
         await person.say(text, saved(fact(text, relation="lives_in", object=city)))
     await person.say("Люблю чай", saved(fact("Люблю чай")))
     await person.say("Забудь про чай", called("forget_fact", about="про чай"))
-    run = person.core.commands.run
+    run = person.rig.command
     assert "Люблю чай" in await run("undo", person.user, language="ru")
     assert "Живу в городе Омск" in await run("undo", person.user, language="ru")
     assert await run("undo", person.user, language="ru") == say("undo_nothing", "ru")
@@ -165,7 +165,7 @@ async def test_after_ten_minutes_nothing_of_it_is_left_anywhere(person: Person) 
         " WHERE telegram_user_id = %(user)s RETURNING id"
     )
     assert PurgeRepository(person.client).purge_forgotten() == 1
-    assert await person.core.commands.run("undo", person.user, language="ru") == say(
+    assert await person.rig.command("undo", person.user, language="ru") == say(
         "undo_nothing", "ru"
     )
     left = person.rows(
@@ -288,7 +288,7 @@ async def test_forgetting_where_one_lives_forgets_what_was_taken_back_too(person
     for city in ("Омске", "Томске"):
         text = f"Я живу в {city}"
         await person.say(text, saved(fact(text, relation="lives_in", object=city)))
-    await person.core.commands.run("undo", person.user, language="ru")
+    await person.rig.command("undo", person.user, language="ru")
     assert person.facts() == ["Я живу в Омске"]
     await person.say("Забудь, где я живу", called("forget_fact", about="где я живу"))
     assert outcome(person)["forgotten"] == ["Я живу в Омске"]
@@ -296,7 +296,7 @@ async def test_forgetting_where_one_lives_forgets_what_was_taken_back_too(person
     assert left == []
     await person.say("Привет")
     assert "живу" not in whole(person.requests[-1])
-    assert "Омске" in await person.core.commands.run("undo", person.user, language="ru")
+    assert "Омске" in await person.rig.command("undo", person.user, language="ru")
     assert person.facts() == ["Я живу в Омске"]
 
 

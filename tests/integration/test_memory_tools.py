@@ -124,7 +124,7 @@ async def test_what_a_fact_replaced_is_told_to_the_model(person: Person) -> None
         "saved": True, "outcome": "update", "id": outcome(person)["id"], "text": KYIV["text"],
         "replaced": [OMSK["text"]], "reason": None,
     }  # fmt: skip
-    assert person.facts() == [KYIV["text"]] and len(answer.replaced_by) == 1
+    assert person.facts() == [KYIV["text"]] and len(answer.changes.replaced_by) == 1
     facts = dict(named(person.requests[-1]))["user_facts"]
     assert KYIV["text"] in facts and OMSK["text"] not in facts
 

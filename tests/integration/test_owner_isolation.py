@@ -32,6 +32,7 @@ from src.storage.embedding_repo import EmbeddingRepository
 from src.storage.erasure_repo import ErasureRepository
 from src.storage.extraction_repo import ExtractionRepository
 from src.storage.forgetting_repo import ForgettingRepository
+from src.storage.memory_page_repo import MemoryPageRepository
 from src.storage.memory_repo import MemoryRepository
 from src.storage.memory_rows import NewMemory, Source
 from src.storage.owner import Owner
@@ -119,6 +120,7 @@ class Repositories:
         self.conversations = ConversationRepository(client)
         self.turns = TurnRepository(client)
         self.memories = MemoryRepository(client)
+        self.pages = MemoryPageRepository(client)
         self.forgetting = ForgettingRepository(terms)
         self.forgetter = Forgetter(client, self.forgetting)
         self.undoing = UndoRepository(terms, fact_terms)
@@ -471,6 +473,23 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     "ExtractionRepository.list_known": lambda s: s.do.extraction.list_known(
         s.me.owner, limit=1000
     ),
+    "ErasureRepository.erase_facts": lambda s: s.do.erasure.erase_facts(s.me.owner),
+    "MemoryPageRepository.list_page": lambda s: s.do.pages.list_page(s.me.owner, limit=1000),
+    "MemoryPageRepository.count_kinds": lambda s: s.do.pages.count_kinds(s.me.owner),
+    "MemoryPageRepository.list_replaced": lambda s: s.both(
+        lambda who: s.do.pages.list_replaced(s.me.owner, who.facts)
+    ),
+    "MemoryPageRepository.find_card": lambda s: s.both(
+        lambda who: [s.do.pages.find_card(s.me.owner, number) for number in who.facts]
+    ),
+    "MemoryPageRepository.set_pinned": lambda s: s.both(
+        lambda who: [
+            s.do.pages.set_pinned(s.me.owner, number, pinned=True) for number in who.facts
+        ]
+    ),
+    "MemoryPageRepository.list_texts": lambda s: s.both(
+        lambda who: s.do.pages.list_texts(s.me.owner, who.facts)
+    ),
     "ErasureRepository.erase": lambda s: s.do.erasure.erase(s.me.owner.telegram_user_id),
     "TurnRepository.find_answer": lambda s: s.both(
         lambda who: s.do.turns.find_answer(s.me.conversation, who.asked[0])
@@ -569,6 +588,7 @@ CHAT_WIDE = frozenset(
 SAY_LITTLE = frozenset(
     {
         "TurnRepository.find_budget_pause", "MemoryRepository.count",
+        "MemoryPageRepository.count_kinds",
         "MemoryRepository.get_message_uid_by_episode", "SearchIndexRepository.find_progress",
         "SearchIndexRepository.find_last_said", "EmbeddingRepository.find_model",
         "EmbeddingRepository.add_model", "EmbeddingRepository.count_embedded",
@@ -581,7 +601,7 @@ REPOSITORIES = (
     MemoryRepository, UndoRepository, ForgettingRepository, SearchIndexRepository,
     RetrievalRepository,
     EmbeddingRepository, SummaryRepository, ExtractionRepository, ErasureRepository,
-    TurnRepository, ConversationRepository,
+    TurnRepository, ConversationRepository, MemoryPageRepository,
 )  # fmt: skip
 
 

@@ -3,147 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from aiogram import Bot, Dispatcher
-from aiogram.types import Update
+from aiogram import Bot
+from aiogram.types import InlineKeyboardMarkup
 
 from src.errors import DeliveryError, StorageError
-from src.facts.fact import Fact
-from src.memory.writer import Outcome, Said
-from src.services.turn_control import TurnControl
-from src.storage.conversation_repo import TelegramOrigin
-from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
-from src.storage.turn_repo import AnswerSource, NewAnswer, StoredAnswer
+from src.storage.turn_repo import AnswerSource, Changes, NewAnswer, StoredAnswer
 from src.telegram.delivery import QUICK_RETRIES, Address, Delivery, Form
-from src.telegram.handlers.messages import TurnHandler
-from src.telegram.keyboards import MAX_UNDO, UndoButton, build_keyboard
-from src.telegram.receiver import GetRawUpdates
-from src.telegram.setup import build_dispatcher
-from src.telegram.updates import ALLOWED_UPDATES, BotIdentity
+from src.telegram.keyboards import MAX_UNDO, answer_rows, build_keyboard
 from src.texts import LANGUAGES, Language, say
 from tests.fakes.openai_server import Reply
 from tests.fakes.telegram_people import Sender
 from tests.fakes.telegram_server import FakeTelegram
 from tests.fakes.telegram_types import SentMessage
-from tests.integration.person import Rig, open_rig
-from tests.integration.polling import build_intake
+from tests.integration.phone import (
+    LATE,
+    NOW,
+    PRIVATE,
+    STRANGER,
+    USER,
+    Phone,
+    buttons,
+    never,
+    open_phone,
+)
 
-USER, STRANGER = 2**41 + 7, 2**41 + 8
 GROUP, TOPIC = -1_001_234_567_890, 5
-PRIVATE = Sender(chat_id=USER)
 IN_TOPIC = Sender(chat_id=GROUP, chat_type="supergroup", thread_id=TOPIC)
-NOW = datetime(2026, 11, 21, 9, 5, tzinfo=UTC)
-LATE = datetime(2026, 3, 2, 22, 30, tzinfo=UTC)  # already the third of March in Moscow
 LONG_AGO = datetime(2001, 3, 2, 22, 30, tzinfo=UTC)
 LONG = "\n\n".join(f"абзац {number} " + "слово " * 100 for number in range(20)) + "\n\nвсё [1]"
-
-
-@dataclass
-class Phone:
-    """Telegram in a person's hand, and behind it the whole bot except the queue."""
-
-    fake: FakeTelegram
-    bot: Bot
-    rig: Rig
-    dispatcher: Dispatcher
-    place: Sender = field(default_factory=lambda: PRIVATE)
-    offset: int = 0
-
-    @property
-    def owner(self) -> Owner:
-        return Owner(self.place["chat_id"] or USER, self.place.get("thread_id") or 0)
-
-    @property
-    def last(self) -> SentMessage:
-        """The bot's newest message in this chat."""
-        return self.fake.sent_to(self.owner.telegram_user_id)[-1]
-
-    async def work(self) -> list[str]:
-        """Receive and handle what waits, in order; how each update ended."""
-        method = GetRawUpdates(offset=self.offset, timeout=0, allowed_updates=ALLOWED_UPDATES)
-        raw = await self.bot(method)
-        self.offset = max([self.offset, *(update["update_id"] + 1 for update in raw)])
-        await build_intake(self.rig.client).store(raw)
-        waiting = self.rig.rows("SELECT id FROM telegram_updates WHERE handled_at IS NULL")
-        return [await self._handle(row_id) for (row_id,) in sorted(waiting)]
-
-    async def _handle(self, row_id: int) -> str:
-        stored = self.rig.core.updates.find_waiting(row_id)
-        assert stored is not None
-        update = Update.model_validate(stored.payload, context={"bot": self.bot})
-        outcome: str = await self.dispatcher.feed_update(
-            self.bot, update, stored=stored, control=TurnControl()
-        )
-        self.rig.core.updates.mark_handled(row_id, outcome)
-        return outcome
-
-    async def write(self, text: str) -> int:
-        """Write to the bot and let it answer; the message's id in Telegram."""
-        message_id = await self.fake.send_text(USER, text, **self.place)
-        await self.work()
-        return message_id
-
-    async def press(self, data: str, *, under: SentMessage | None = None) -> list[str]:
-        """Press a button, whether there is such a one or not."""
-        message = under or self.last
-        await self.fake.press_button(USER, message.message_id, data, chat_id=message.chat_id)
-        return await self.work()
-
-    async def said(self, text: str, said_at: datetime = LATE) -> tuple[int, int]:
-        """Something that the owner wrote: its id in Telegram, and in the database."""
-        message_id = await self.fake.send_text(USER, text, **self.place)
-        chat, thread = self.owner
-        conversations = self.rig.core.conversations
-        stored = conversations.append_message(
-            conversations.get_or_create_conversation(chat, thread_id=thread),
-            "user",
-            text,
-            origin=TelegramOrigin(42, chat, message_id, USER),
-            said_at=said_at,
-        )
-        return message_id, stored
-
-    async def remember(self, city: str) -> Outcome:
-        """What comes of ``Я живу …`` in the owner's memory."""
-        _, message = await self.said(f"Я живу в городе {city}", NOW)
-        text = f"Я живу в городе {city}"
-        fact = Fact(text=text, importance=7, relation="lives_in", object=city)
-        said = Said(message, text, NOW)
-        memories = self.rig.core.memory.memories
-        return await memories.remember(self.owner, fact, said, origin="teach")
-
-    def facts(self) -> list[str]:
-        """What is believed of the owner."""
-        return [
-            text
-            for (text,) in self.rig.rows(
-                "SELECT text FROM memories WHERE telegram_user_id = %(owner)s"
-                " AND retired_at IS NULL ORDER BY id",
-                owner=self.owner.telegram_user_id,
-            )
-        ]
-
-
-@asynccontextmanager
-async def open_phone(
-    client: PgClient, fake: FakeTelegram, bot: Bot, **settings: Any
-) -> AsyncIterator[Phone]:
-    async with open_rig(client, timezone="Europe/Moscow", **settings) as rig:
-        delivery = Delivery(bot, never)
-        dispatcher = build_dispatcher(
-            core=rig.core,
-            identity=BotIdentity(42, "pomni_test_bot"),
-            delivery=delivery,
-            commands=rig.core.commands,
-            turn_handler=TurnHandler(rig.core, bot, delivery),
-        )
-        yield Phone(fake, bot, rig, dispatcher)
 
 
 @pytest.fixture
@@ -157,21 +49,20 @@ async def delivery(bot: Bot) -> Delivery:
     return Delivery(bot, never)
 
 
-async def never(_old: int, _new: int) -> None:
-    raise AssertionError("nothing moved")
-
-
-def buttons(message: SentMessage) -> list[list[tuple[str, str]]]:
-    """Label and data of the buttons under a message, row by row."""
-    markup = message.reply_markup or {"inline_keyboard": []}
-    return [
-        [(button["text"], button["callback_data"]) for button in row]
-        for row in markup["inline_keyboard"]
-    ]
-
-
 def answer_with(*sources: AnswerSource, replaced_by: tuple[int, ...] = ()) -> StoredAnswer:
-    return StoredAnswer(1, "да", False, 0, sources=sources, replaced_by=replaced_by)
+    changes = Changes(replaced_by=replaced_by)
+    return StoredAnswer(1, "да", False, 0, sources=sources, changes=changes)
+
+
+def keyboard_under(
+    answer: StoredAnswer,
+    language: Language = "ru",
+    time_zone: str = "Europe/Moscow",
+    now: datetime = NOW,
+) -> InlineKeyboardMarkup | None:
+    """The buttons of an answer as Telegram gets them."""
+    rows = answer_rows(answer, now=now, language=language, time_zone=time_zone)
+    return build_keyboard(rows)
 
 
 def source(number: int, uid: str | None = None, said_at: datetime = LATE) -> AnswerSource:
@@ -182,7 +73,7 @@ def labels(
     answer: StoredAnswer, language: Language = "ru", time_zone: str = "Europe/Moscow"
 ) -> list[list[str]]:
     """The labels of an answer's buttons, row by row."""
-    keyboard = build_keyboard(answer, now=NOW, language=language, time_zone=time_zone)
+    keyboard = keyboard_under(answer, language, time_zone)
     rows = keyboard.inline_keyboard if keyboard else []
     return [[button.text for button in row] for row in rows]
 
@@ -210,7 +101,7 @@ def test_this_year_is_the_one_of_the_user_s_own_calendar() -> None:
     new_year = datetime(2026, 12, 31, 23, 30, tzinfo=UTC)
     answer = answer_with(source(1, said_at=datetime(2026, 12, 31, 8, tzinfo=UTC)))
     for time_zone, text in (("Europe/London", "December 31"), ("Asia/Tokyo", "December 31, 2026")):
-        keyboard = build_keyboard(answer, now=new_year, language="en", time_zone=time_zone)
+        keyboard = keyboard_under(answer, "en", time_zone, new_year)
         assert keyboard and keyboard.inline_keyboard[0][0].text == f"[1] {text}"
 
 
@@ -243,10 +134,10 @@ def test_what_was_replaced_can_be_brought_back_below_the_sources(language: Langu
 
 def test_the_data_of_every_button_fits() -> None:
     answer = answer_with(source(1, f"msg-{10**18 - 1}"), replaced_by=(2**63 - 1,))
-    keyboard = build_keyboard(answer, now=NOW, language="ru", time_zone="Europe/Moscow")
+    keyboard = keyboard_under(answer)
     assert keyboard is not None
     data = [button.callback_data or "" for row in keyboard.inline_keyboard for button in row]
-    assert data == [f"source:msg-{10**18 - 1}", f"undo:{2**63 - 1}"]
+    assert data == [f"source:{10**18 - 1}", f"undo:{2**63 - 1}"]
     assert all(1 <= len(entry.encode()) <= 64 for entry in data)
 
 
@@ -254,9 +145,7 @@ def test_the_data_of_every_button_fits() -> None:
 
 
 def keyboard_of_one() -> Any:
-    return build_keyboard(
-        answer_with(source(1)), now=NOW, language="ru", time_zone="Europe/Moscow"
-    )
+    return keyboard_under(answer_with(source(1)))
 
 
 @pytest.mark.parametrize("shown", [False, True])
@@ -269,7 +158,7 @@ async def test_only_the_last_part_of_a_long_answer_has_the_buttons(
     )
     found = [buttons(message) for message in fake.sent_to(GROUP)]
     assert count == len(found) >= 3
-    assert found == [[]] * (count - 1) + [[[("[1] 3 марта", "source:msg-1")]]]
+    assert found == [[]] * (count - 1) + [[[("[1] 3 марта", "source:1")]]]
 
 
 @pytest.mark.parametrize("text", ["ответ [1]", "от"])
@@ -280,7 +169,7 @@ async def test_an_answer_that_was_shown_by_edits_gets_its_buttons_with_the_last_
     for _ in range(2):  # the second time nothing is modified
         await delivery.send_answer(Address(GROUP), text, form=Form(keyboard_of_one()), edit=edit)
     [message] = fake.sent_to(GROUP)
-    assert message.text == text and buttons(message) == [[("[1] 3 марта", "source:msg-1")]]
+    assert message.text == text and buttons(message) == [[("[1] 3 марта", "source:1")]]
 
 
 async def test_buttons_stay_when_the_formatting_is_refused(
@@ -327,7 +216,7 @@ async def test_an_interrupted_delivery_goes_on_with_buttons(phone: Phone, place:
     )
     assert await phone.work() == ["done"]
     assert [len(buttons(message)) for message in phone.fake.sent_to(chat)][-2:] == [0, 1]
-    assert buttons(phone.last)[0][0][1] == f"source:msg-{cited}"
+    assert buttons(phone.last)[0][0][1] == f"source:{cited}"
     assert phone.rig.model.requests == []
 
 
@@ -338,7 +227,7 @@ async def test_an_answer_that_cites_a_memory_leads_to_its_message(phone: Phone) 
     await phone.write("В каком городе я живу?")
     assert phone.last.text == "В Кракове [1], а не в Москве."
     [[(label, data)]] = buttons(phone.last)
-    assert label.startswith("[1] 21 ноября") and data == f"source:{said}"
+    assert label.startswith("[1] 21 ноября") and data == f"source:{said.removeprefix('msg-')}"
     await phone.press(data)
     assert "Я живу в городе Краков" in phone.last.text and phone.last.reply_to is None
 
@@ -351,7 +240,7 @@ async def test_a_source_is_shown_by_a_reply_to_it(phone: Phone, place: Sender) -
     phone.place = place
     message_id, stored = await phone.said("Собаку зовут Рекс")
     await phone.write("/help")
-    assert await phone.press(f"source:msg-{stored}") == ["done"]
+    assert await phone.press(f"source:{stored}") == ["done"]
     chat, thread = phone.owner
     assert (phone.last.text, phone.last.reply_to) == (say("source_here", "ru"), message_id)
     assert phone.last.thread_id == (thread or None)
@@ -375,7 +264,7 @@ async def test_a_message_that_telegram_does_not_have_any_more_is_quoted(
     _, stored = await phone.said("Собаку зовут Рекс", LONG_AGO)
     await phone.write("/help")
     phone.fake.fail_next("sendMessage", status=400, description=f"Bad Request: {reason}")
-    assert await phone.press(f"source:msg-{stored}") == ["done"]
+    assert await phone.press(f"source:{stored}") == ["done"]
     day = phone.last.text.splitlines()[0]
     assert day.replace("\N{NARROW NO-BREAK SPACE}", " ") == (
         "3 марта 2001 г. вы сказали: «Собаку зовут Рекс»"
@@ -387,7 +276,7 @@ async def test_a_message_that_its_writer_deleted_is_quoted(phone: Phone) -> None
     message_id, stored = await phone.said("Собаку зовут Рекс")
     await phone.write("/help")
     phone.fake.state.delete(USER, message_id)
-    await phone.press(f"source:msg-{stored}")
+    await phone.press(f"source:{stored}")
     assert "«Собаку зовут Рекс»" in phone.last.text and phone.last.reply_to is None
 
 
@@ -395,7 +284,7 @@ async def test_a_message_of_the_group_before_it_moved_is_quoted(phone: Phone) ->
     _, stored = await phone.said("Собаку зовут Рекс")
     phone.rig.client.execute("UPDATE messages SET chat_id = -17")
     await phone.write("/help")
-    await phone.press(f"source:msg-{stored}")
+    await phone.press(f"source:{stored}")
     assert "«Собаку зовут Рекс»" in phone.last.text and phone.last.reply_to is None
 
 
@@ -408,14 +297,14 @@ async def test_the_quote_names_the_day_in_the_user_s_own_zone(phone: Phone) -> N
         {"user": USER},
     )
     phone.rig.client.execute("UPDATE messages SET telegram_message_id = NULL")
-    await phone.press(f"source:msg-{stored}")
+    await phone.press(f"source:{stored}")
     assert phone.last.text.startswith("On March 2, 2001 you said: “Собаку зовут Рекс”")
 
 
 async def test_when_nothing_is_left_that_is_said(phone: Phone) -> None:
     _, stored = await phone.said("Собаку зовут Рекс")
     await phone.write("/new")
-    await phone.press(f"source:msg-{stored}")
+    await phone.press(f"source:{stored}")
     assert phone.last.text == say("source_gone", "ru")
 
 
@@ -426,23 +315,34 @@ async def test_a_forged_button_shows_nobody_what_others_said(phone: Phone) -> No
     in_topic = Phone(phone.fake, phone.bot, phone.rig, phone.dispatcher, IN_TOPIC)
     _, private = await phone.said("тайна")
     await phone.write("/help")
-    for data in (f"source:msg-{stored}", f"source:{uid}"):
+    for data in (f"source:{stored}", f"source:{uid}"):
         assert await phone.press(data) == ["done"]
         assert phone.last.text == say("source_gone", "ru")
     await in_topic.write("/help")
-    await in_topic.press(f"source:msg-{private}")
+    await in_topic.press(f"source:{private}")
     assert in_topic.last.text == say("source_gone", "ru"), "a group is not its member"
     other_topic = Sender(chat_id=GROUP, chat_type="supergroup", thread_id=TOPIC + 1)
     neighbour = Phone(phone.fake, phone.bot, phone.rig, phone.dispatcher, other_topic)
     _, elsewhere = await neighbour.said("в другой теме")
-    await in_topic.press(f"source:msg-{elsewhere}")
+    await in_topic.press(f"source:{elsewhere}")
     assert in_topic.last.text == say("source_gone", "ru")
     assert all(call.ok for call in phone.fake.calls_of("answerCallbackQuery"))
 
 
 @pytest.mark.parametrize(
     "data",
-    ["source", "source:msg-1:2", "undo:", "undo:x", "undo:0", f"undo:{2**63}", "Undo:1", "?"],
+    [
+        "source",
+        "source:1:2:3:4:5",
+        "undo:",
+        "undo:x",
+        "source",
+        "source:",
+        "source:٣",
+        f"undo:{2**63}",
+        "Undo:1",
+        "?",
+    ],
 )
 async def test_an_unknown_button_only_stops_waiting(phone: Phone, data: str) -> None:
     await phone.write("/help")
@@ -451,7 +351,7 @@ async def test_an_unknown_button_only_stops_waiting(phone: Phone, data: str) -> 
     assert len(phone.fake.sent_to(USER)) == 1
 
 
-@pytest.mark.parametrize("data", ["source:", "source:12", "source:msg-٣", f"source:{'я' * 28}"])
+@pytest.mark.parametrize("data", ["source:0", "source:12", "source:msg-12", "source:9:9"])
 async def test_a_source_that_cannot_be_is_gone(phone: Phone, data: str) -> None:
     await phone.write("/help")
     await phone.press(data)
@@ -461,7 +361,7 @@ async def test_a_source_that_cannot_be_is_gone(phone: Phone, data: str) -> None:
 # Whatever fails
 
 
-@pytest.mark.parametrize("data", ["source:msg-{id}", "?"])
+@pytest.mark.parametrize("data", ["source:{id}", "?"])
 async def test_a_press_that_telegram_has_forgotten_is_served_all_the_same(
     phone: Phone, data: str
 ) -> None:
@@ -479,13 +379,13 @@ async def test_the_press_is_answered_if_the_reply_fails_and_that_comes_later(pho
     await phone.write("/help")
     phone.fake.fail_next("sendMessage", times=QUICK_RETRIES + 1)
     with pytest.raises(DeliveryError):
-        await phone.press(f"source:msg-{stored}")
+        await phone.press(f"source:{stored}")
     assert [call.ok for call in phone.fake.calls_of("answerCallbackQuery")] == [True]
     assert await phone.work() == ["done"]
     assert phone.last.reply_to == message_id
 
 
-@pytest.mark.parametrize("data", ["source:msg-1", "undo:1"])
+@pytest.mark.parametrize("data", ["source:1", "undo:1"])
 async def test_the_press_is_answered_even_if_the_memory_is_away(phone: Phone, data: str) -> None:
     await phone.write("/help")
     phone.rig.client.execute("ALTER TABLE memories RENAME TO memories_away")
@@ -520,7 +420,7 @@ async def move_twice(phone: Phone) -> SentMessage:
     for city in ("Краков", "Киев"):
         phone.rig.model.queue(saving(city), f"Запомнил: {city}")
         await phone.write(f"@pomni_test_bot Я живу в городе {city}")
-        assert phone.last.text == f"Запомнил: {city}"
+        assert phone.last.text.startswith(f"Запомнил: {city}\n\n")
     return phone.last
 
 
@@ -531,7 +431,9 @@ async def test_a_fact_that_a_tool_replaced_is_brought_back_with_one_tap(
     phone.place = place
     answer = await move_twice(phone)
     first = phone.fake.sent_to(phone.owner.telegram_user_id)[0]
-    assert buttons(first) == [] and phone.facts() == ["Я живу в городе Киев"]
+    assert buttons(first)[0][0][0] == say("undo_saved_button", "ru")
+    note = say("note_replaced", "ru", text="Я живу в городе Киев", old="Я живу в городе Краков")
+    assert answer.text.endswith(note) and phone.facts() == ["Я живу в городе Киев"]
     assert await phone.press(undo_data(answer)) == ["done"]
     assert phone.facts() == ["Я живу в городе Краков"]
     assert phone.last.text == say(
@@ -547,15 +449,12 @@ async def test_a_spent_button_goes_and_the_sources_stay(phone: Phone) -> None:
     await phone.bot.edit_message_reply_markup(
         chat_id=USER,
         message_id=answer.message_id,
-        reply_markup=build_keyboard(
-            answer_with(source(1), replaced_by=(UndoButton.unpack(data).memory_id,)),
-            now=NOW,
-            language="ru",
-            time_zone="Europe/Moscow",
+        reply_markup=keyboard_under(
+            answer_with(source(1), replaced_by=(int(data.removeprefix("undo:")),))
         ),
     )
     await phone.press(data, under=answer)
-    assert buttons(answer) == [[("[1] 3 марта", "source:msg-1")]]
+    assert buttons(answer) == [[("[1] 3 марта", "source:1")]]
     await phone.press(data, under=answer)
     assert phone.last.text == say("undo_nothing", "ru")
     assert phone.facts() == ["Я живу в городе Краков"]
@@ -611,7 +510,13 @@ async def test_what_strict_mode_was_taught_is_taken_back_with_one_tap(
     async with open_phone(client, fake, bot, llm_model="offline") as phone:
         await phone.write("/mode strict")
         await phone.write("Я живу в Кракове")
-        assert buttons(phone.last) == []
+        assert phone.last.text == say("taught_new", "ru", text="Я живу в Кракове")
+        [[(label, data)]] = buttons(phone.last)
+        assert label == say("undo_saved_button", "ru")
+        await phone.press(data)
+        assert phone.facts() == []
+        await phone.write("Я живу во Львове")
+        await phone.write("Я живу в Кракове")
         await phone.write("Я живу в Киеве")
         answer = phone.last
         assert phone.facts() == ["Я живу в Киеве"]
@@ -619,7 +524,7 @@ async def test_what_strict_mode_was_taught_is_taken_back_with_one_tap(
         assert phone.facts() == ["Я живу в Кракове"] and buttons(answer) == []
         await phone.write("Где я живу?")
         [[(label, data)]] = buttons(phone.last)
-        assert data.startswith("source:msg-") and label.startswith("[1] ")
+        assert data.startswith("source:") and label.startswith("[1] ")
         assert phone.last.text == "Я живу в Кракове [1]"
 
 

@@ -212,7 +212,7 @@ async def test_only_what_holds_now_is_known_afterwards(person: Person) -> None:
 async def test_undo_restores_the_fact_that_was_replaced(person: Person) -> None:
     await teach_both_cities(person)
     await person.index()
-    reply = await person.core.commands.run("undo", person.user, language="uk")
+    reply = await person.rig.command("undo", person.user, language="uk")
     assert reply == say("undo_done", "uk", restored=KHARKIV["text"], text=LVIV["text"])
     assert lives(person) == {
         KHARKIV["text"]: (True, None, None),
@@ -224,7 +224,7 @@ async def test_undo_restores_the_fact_that_was_replaced(person: Person) -> None:
     )
     assert answer.text == "Харків [1]"
     assert [record["text"] for record in context_of(person.requests[-1])] == [KHARKIV["text"]]
-    again = await person.core.commands.run("undo", person.user, language="uk")
+    again = await person.rig.command("undo", person.user, language="uk")
     assert again == say("undo_nothing", "uk")
 
 
@@ -609,31 +609,31 @@ async def test_the_command_switches_the_mode_in_every_language(person: Person) -
         ("звичайний", "assistant"), ("суворий", "strict"), ("ASSISTANT", "assistant"),
         ("STRICT", "strict"),
     ):  # fmt: skip
-        reply = await commands.run("mode", person.user, language="uk", argument=argument)
+        reply = await person.rig.command("mode", person.user, language="uk", argument=argument)
         assert reply == say(f"mode_set_{mode}", "uk")
         assert await commands.get_mode(person.user) == mode
-        now = await commands.run("mode", person.user, language="uk")
+        now = await person.rig.command("mode", person.user, language="uk")
         assert now == say(f"mode_is_{mode}", "uk")
 
 
 async def test_the_mode_is_assistant_until_one_chooses_each_has_his_own(person: Person) -> None:
     commands, other = person.core.commands, person.user - 10**6
     assert await commands.get_mode(person.user) == "assistant"
-    await commands.run("mode", person.user, language="uk", argument="strict")
+    await person.rig.command("mode", person.user, language="uk", argument="strict")
     assert await commands.get_mode(person.user) == "strict"
     assert await commands.get_mode(other) == "assistant"
 
 
 async def test_a_mode_that_does_not_exist_changes_nothing(person: Person) -> None:
     commands = person.core.commands
-    await commands.run("mode", person.user, language="uk", argument="strict")
-    reply = await commands.run("mode", person.user, language="uk", argument="вільний")
+    await person.rig.command("mode", person.user, language="uk", argument="strict")
+    reply = await person.rig.command("mode", person.user, language="uk", argument="вільний")
     assert reply == f"{say('mode_unknown', 'uk')}\n{say('mode_is_strict', 'uk')}"
     assert await commands.get_mode(person.user) == "strict"
 
 
 async def test_mode_and_what_was_taught_survive_restarts(person: Person, shared: PgClient) -> None:
-    await person.core.commands.run("mode", person.user, language="uk", argument="strict")
+    await person.rig.command("mode", person.user, language="uk", argument="strict")
     await person.say(CAPITAL["text"], taught(CAPITAL))
     settings = Settings(llm_model="offline")
     core = build_core(settings, shared.dsn, shared)
@@ -674,7 +674,7 @@ async def test_the_offline_model_replaces_what_is_denied_undo_restores_it(offlin
     assert lives(offline)[KHARKIV["text"]] == (False, "replaced", LVIV["text"])
     question = "Яке моє улюблене місто?"
     assert (await offline.say(question)).text == f"{LVIV['text']} [1]"
-    await offline.core.commands.run("undo", offline.user, language="uk")
+    await offline.rig.command("undo", offline.user, language="uk")
     assert (await offline.say(question)).text == f"{KHARKIV['text']} [1]"
     assert offline.facts() == [KHARKIV["text"]]
 

@@ -11,7 +11,8 @@ from typing import get_args, get_type_hints
 import pytest
 
 import src.texts
-from src.graph.nodes.generate_confirmation import REFUSALS
+from src.facts.fact import MEMORY_TYPES
+from src.graph.confirmation_text import REFUSALS
 from src.memory.overviews import OverviewKind
 from src.memory.writer import Outcome
 from src.services.command_service import COMMANDS, help_page
@@ -41,18 +42,23 @@ BUILT = {
     "f'mode_is_{current}'": {f"mode_is_{mode}" for mode in get_args(Mode)},
     "f'mode_set_{mode}'": {f"mode_set_{mode}" for mode in get_args(Mode)},
     "f'erase_{word}'": {"erase_yes", "erase_no"},
+    "f'delete_yes_{step}'": {"delete_yes_1", "delete_yes_2"},
+    "f'kind_{kind}'": {f"kind_{kind}" for kind in MEMORY_TYPES},
+    "f'{pin}_button'": {"pin_button", "unpin_button"},
     "f'taught_{outcome.kind}'": {f"taught_{kind}" for kind in OUTCOMES if kind != "refused"},
     "error.text_key": TEXT_KEYS,
 }
 # What say(key, ...) can hold, by file.
 KEYS_OF_FILE = {
     "update_tasks.py": TEXT_KEYS,
-    "generate_confirmation.py": set(REFUSALS),
+    "confirmation_text.py": set(REFUSALS),
     "replies.py": {
         "refused_secret", "refused_unclear_date",
         *(f"offline_overview_{kind}" for kind in get_args(OverviewKind)),
     },
-    "sources.py": {"erase_kept", "erase_late", "erase_done"},
+    "command_service.py": {"erase_kept", "erase_late", "erase_done"},
+    "memory_commands.py": {"delete_ask", "delete_ask_again"},
+    "keyboards.py": {"undo_button", "undo_saved_button"},
 }  # fmt: skip
 
 

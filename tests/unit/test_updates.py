@@ -88,7 +88,7 @@ def test_a_command_in_a_private_chat(text: str, expected: str | None) -> None:
 @pytest.mark.parametrize(("text", "expected"), [
     ("болтовня", None), (f"@{BOT_NAME} что скажешь?", "message"),
     (f"что скажешь, @{BOT_NAME.upper()}?", "message"), (f"@{BOT_NAME}2 что скажешь?", None),
-    ("@another_bot что скажешь?", None), ("/new", "new"), ("/help", "command"),
+    ("@another_bot что скажешь?", None), ("/new", "command"), ("/help", "command"),
     (f"/help@{BOT_NAME}", "command"), ("/help@another_bot", None), ("/weather", None),
     (f"/weather@{BOT_NAME}", "command"), ("/weather@another_bot", None),
 ])  # fmt: skip

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from aiogram import F, Router
 from aiogram.enums import ChatMemberStatus
-from aiogram.types import CallbackQuery, ChatMemberUpdated, Message, MessageGenerationStopped
+from aiogram.types import ChatMemberUpdated, Message, MessageGenerationStopped
 
 from src.application import Core
 from src.storage.update_repo import UpdateOutcome, WaitingUpdate
 from src.telegram.delivery import Address, Delivery
 from src.telegram.group_moves import move_group
-from src.telegram.keyboards import stop_waiting
 from src.texts import Language, say
 
 
@@ -26,7 +25,6 @@ def build_router() -> Router:
     router = Router(name="chats")
     router.message.register(follow_migration, F.migrate_to_chat_id | F.migrate_from_chat_id)
     router.my_chat_member.register(note_membership)
-    router.callback_query.register(answer_button)
     router.stopped_message_generation.register(note_stop_button)
     return router
 
@@ -61,12 +59,6 @@ async def note_membership(event: ChatMemberUpdated, core: Core) -> UpdateOutcome
     gone = event.new_chat_member.status in (ChatMemberStatus.KICKED, ChatMemberStatus.LEFT)
     mark = core.user_settings.mark_inactive if gone else core.user_settings.mark_active
     await core.client.run(mark, event.chat.id)
-    return "done"
-
-
-async def answer_button(query: CallbackQuery) -> UpdateOutcome:
-    """A button that nobody knows (any more): take the waiting sign off it."""
-    await stop_waiting(query)
     return "done"
 
 

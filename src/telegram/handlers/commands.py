@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
+
 from aiogram import F, Router
 from aiogram.filters import BaseFilter
 from aiogram.types import Message
 
 from src.application import Core
+from src.services.called import Called
 from src.services.command_service import COMMANDS, Command, parse_command
+from src.services.turn import Teaching
+from src.services.turn_control import TurnControl
 from src.storage.memory_job_repo import MemoryJobRepository
 from src.storage.update_repo import UpdateOutcome, WaitingUpdate
-from src.telegram.delivery import Address, Delivery
+from src.telegram.chat_admins import ChatAdmins
+from src.telegram.delivery import Address
+from src.telegram.handlers.messages import TurnHandler
+from src.telegram.replies import show_reply
 from src.telegram.updates import BotIdentity
 from src.texts import Language
 
@@ -26,11 +35,48 @@ class IsCommand(BaseFilter):
         return {"command": command}
 
 
+class IsTeaching(BaseFilter):
+    """A command that is a message to remember; its text is handed on as ``taught``."""
+
+    async def __call__(self, message: Message, command: Command) -> bool | dict[str, str]:
+        """Take what stands after it, or one's own message to which it replies."""
+        entry = COMMANDS.get(command.name)
+        if entry is None or not entry.teaches:
+            return False
+        text = command.argument or _own_text(message)
+        return {"taught": text} if text else False
+
+
 def build_router() -> Router:
     """The router of the commands."""
     router = Router(name="commands")
+    router.message.register(teach, F.text, IsCommand(), IsTeaching())
     router.message.register(run_command, F.text, IsCommand())
     return router
+
+
+def called_by(stored: WaitingUpdate, language: Language, core: Core) -> Called:
+    """Who calls, as the services take it."""
+    return Called(
+        stored.owner,
+        language,
+        datetime.now(UTC),
+        stored.time_zone or core.settings.timezone,
+        member=stored.user_id,
+    )
+
+
+async def teach(
+    message: Message,
+    stored: WaitingUpdate,
+    language: Language,
+    taught: str,
+    control: TurnControl,
+    turn_handler: TurnHandler,
+) -> UpdateOutcome:
+    """Remember a text as it stands; a turn without a model."""
+    incoming = turn_handler.incoming(message, taught, stored, language)
+    return await turn_handler.run(replace(incoming, teaching=Teaching()), stored, control)
 
 
 async def run_command(
@@ -38,21 +84,30 @@ async def run_command(
     stored: WaitingUpdate,
     language: Language,
     command: Command,
-    delivery: Delivery,
+    turn_handler: TurnHandler,
     core: Core,
+    admins: ChatAdmins,
 ) -> UpdateOutcome:
     """Run a command and say what came of it."""
-    owner = stored.owner
-    reply = await core.commands.run(
-        command.name,
-        owner.telegram_user_id,
-        thread_id=owner.thread_id,
-        language=language,
-        argument=command.argument,
-        member=stored.user_id,
-    )
     entry = COMMANDS.get(command.name)
+    called = replace(called_by(stored, language, core), argument=command.argument)
+    if entry is not None and entry.is_for_admins:
+        called = replace(called, is_admin=await admins.is_admin(stored))
+    reply = await core.commands.run(command.name, called)
     if entry is not None and entry.deletes_messages:  # which a job reads for facts
         await core.client.run(MemoryJobRepository(core.client).defer_indexing)
-    await delivery.send_text(Address(*owner), reply)
+    await show_reply(turn_handler.delivery, Address(*stored.owner), reply)
     return "done"
+
+
+def _own_text(message: Message) -> str:
+    """The text of the message to which one replies, if it is one's own words."""
+    answered = message.reply_to_message
+    is_own = (
+        answered is not None
+        and answered.from_user is not None
+        and message.from_user is not None
+        and answered.from_user.id == message.from_user.id
+        and answered.forward_origin is None
+    )
+    return ((answered.text or "") if answered and is_own else "").strip()

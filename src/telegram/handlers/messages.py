@@ -13,14 +13,16 @@ from aiogram.types import Message
 
 from src.application import Core
 from src.language.requests import asks_to_keep_private
-from src.services.turn import IncomingMessage, Turn
+from src.services.change_notes import ChangeNotes
+from src.services.memory_screens import corrected_by
+from src.services.turn import IncomingMessage, Teaching, Turn
 from src.services.turn_control import TurnControl
 from src.storage.conversation_repo import TelegramOrigin
 from src.storage.turn_repo import StoredAnswer
 from src.storage.update_repo import UpdateOutcome, WaitingUpdate
 from src.telegram.answer_stream import AnswerStream, DraftSupport
 from src.telegram.delivery import Address, Delivery, Form
-from src.telegram.keyboards import build_keyboard
+from src.telegram.keyboards import answer_rows, build_keyboard
 from src.telegram.own_words import keep_words
 from src.telegram.updates import BotIdentity
 from src.telegram.voices import author_of, read_voice
@@ -51,6 +53,7 @@ class TurnHandler:
         self.delivery = delivery
         self.drafts = DraftSupport(delivery.renderer)
         self.settings = core.memory.settings
+        self.notes = ChangeNotes(core.pages, core.client)
         self._agent = core.agent
         self._time_zone = core.settings.timezone
 
@@ -68,6 +71,7 @@ class TurnHandler:
             origin=_origin(message, stored),
             voice=read_voice(message),
             newer=stored.newer,
+            teaching=_correction(message, stored),
         )
 
     async def run(
@@ -124,13 +128,14 @@ class TelegramView:
     ) -> int:
         """Send what has not arrived yet; see ``AnswerView.deliver``."""
         incoming = turn.incoming
-        keyboard = build_keyboard(
+        rows = answer_rows(
             answer, now=incoming.moment, language=incoming.language, time_zone=incoming.time_zone
         )
         form = Form(
-            keyboard,
+            build_keyboard(rows),
             max_parts=self._turns.settings.last_known.answer_max_parts,
             ending=say("cut_long", incoming.language),
+            note=await self._turns.notes.describe(turn, answer),
         )
         return await self._turns.delivery.send_answer(
             self._address,
@@ -208,6 +213,15 @@ def _origin(message: Message, stored: WaitingUpdate) -> TelegramOrigin:
         update=stored.id,
         revision=stored.revision,
     )
+
+
+def _correction(message: Message, stored: WaitingUpdate) -> Teaching | None:
+    """Of what fact a message says what is right, as the answer to our question."""
+    asked = message.reply_to_message
+    if asked is None or asked.from_user is None or asked.from_user.id != stored.bot_id:
+        return None
+    corrects = corrected_by(asked.text or "")
+    return None if corrects is None else Teaching(corrects)
 
 
 def without_mention(text: str, username: str) -> str:

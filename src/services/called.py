@@ -1,0 +1,42 @@
+"""Who gave a command or pressed a button, and how to answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from src.storage.owner import Owner
+from src.texts import Language
+from src.texts.days import day_text
+
+
+@dataclass(frozen=True)
+class Called:
+    """A command, or a pressed button, with who it comes from.
+
+    Attributes:
+        owner: Whose memory it is about: the person, or the group and topic.
+        language: The language of the reply.
+        moment: When it came (aware).
+        time_zone: The owner's, a tz database name.
+        argument: What stands after a command's name.
+        member: In a group, who called it.
+        is_admin: Whether he may do what concerns all of a group; in a private chat he may.
+    """
+
+    owner: Owner
+    language: Language
+    moment: datetime
+    time_zone: str
+    argument: str = ""
+    member: int | None = None
+    is_admin: bool = True
+
+    @property
+    def asker(self) -> int | None:
+        """Who wants something of a group's memory; None in a private chat: all of it is his."""
+        return self.member if self.owner.is_group else None
+
+    def day(self, moment: datetime) -> str:
+        """The day of a moment, as people say it."""
+        return day_text(moment, self.moment, self.language, self.time_zone)

@@ -1,0 +1,92 @@
+"""What a command or a button says: a text, and buttons under it, wherever it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+MAX_DATA = 64  # bytes of a button's data; a limit of Telegram's
+MAX_NUMBER = 2**63  # of what a button names: PostgreSQL's bigint
+MAX_NUMBERS = 4
+
+
+@dataclass(frozen=True)
+class Action:
+    """What a button does: a name, and what it does it to.
+
+    Anybody can send any data, so the numbers mean nothing before the owner is compared.
+
+    Attributes:
+        name: One of ``command_service.ACTIONS``, or of the messenger's own.
+        numbers: Pages, ids of facts, and so on; 0 to 2^63.
+    """
+
+    name: str
+    numbers: tuple[int, ...] = ()
+
+    def pack(self) -> str:
+        """``fact:12:3``, at most MAX_DATA bytes for what ``unpack`` takes."""
+        return ":".join((self.name, *map(str, self.numbers)))
+
+    @classmethod
+    def unpack(cls, data: str) -> Action | None:
+        """The action of a button's data; None for what ``pack`` did not write."""
+        name, *numbers = data.split(":")
+        is_ours = len(data) <= MAX_DATA and name.isascii() and name.isalpha()
+        if not is_ours or len(numbers) > MAX_NUMBERS:
+            return None
+        if not all(number.isascii() and number.isdigit() for number in numbers):
+            return None
+        values = tuple(map(int, numbers))
+        return cls(name, values) if all(value < MAX_NUMBER for value in values) else None
+
+    def number(self, place: int, default: int = 0) -> int:
+        """The number at a place, or the default where there is none."""
+        return self.numbers[place] if place < len(self.numbers) else default
+
+
+@dataclass(frozen=True)
+class Button:
+    """A button and what it does."""
+
+    label: str
+    action: Action
+
+
+Rows = tuple[tuple[Button, ...], ...]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What is said, as it stands: no markup.
+
+    Attributes:
+        text: The text.
+        rows: Buttons under it.
+        hint: Tells what the buttons are for; only where there are buttons.
+        is_screen: Whether it takes the place of what stood above the pressed button.
+        corrects: The fact that the answer to it will correct; the messenger asks for one.
+        files: What is sent with it; whoever sends them deletes their folder.
+    """
+
+    text: str
+    rows: Rows = ()
+    hint: str = ""
+    is_screen: bool = False
+    corrects: int | None = None
+    files: tuple[Path, ...] = ()
+
+    @property
+    def hinted(self) -> str:
+        """The text with its hint."""
+        return f"{self.text}\n\n{self.hint}" if self.hint else self.text
+
+    def in_place(self) -> Reply:
+        """The same, as a screen."""
+        return replace(self, is_screen=True)
+
+
+def in_rows(buttons: Sequence[Button], width: int) -> Rows:
+    """The buttons in rows of ``width``."""
+    return tuple(tuple(buttons[i : i + width]) for i in range(0, len(buttons), width))

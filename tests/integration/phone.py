@@ -1,0 +1,158 @@
+"""Telegram in a person's hand, and behind it the whole bot except the queue."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from aiogram import Bot, Dispatcher
+from aiogram.types import Update
+
+from src.facts.fact import Fact
+from src.memory.writer import Outcome, Said
+from src.services.turn_control import TurnControl
+from src.storage.conversation_repo import TelegramOrigin
+from src.storage.owner import Owner
+from src.storage.pg_client import PgClient
+from src.telegram.chat_admins import ChatAdmins
+from src.telegram.delivery import Delivery
+from src.telegram.handlers.messages import TurnHandler
+from src.telegram.receiver import GetRawUpdates
+from src.telegram.setup import build_dispatcher
+from src.telegram.updates import ALLOWED_UPDATES, BotIdentity
+from tests.fakes.telegram_people import Sender
+from tests.fakes.telegram_server import FakeTelegram
+from tests.fakes.telegram_types import SentMessage
+from tests.integration.person import Rig, open_rig
+from tests.integration.polling import build_intake
+
+USER, STRANGER = 2**41 + 7, 2**41 + 8
+PRIVATE = Sender(chat_id=USER)
+NOW = datetime(2026, 11, 21, 9, 5, tzinfo=UTC)
+LATE = datetime(2026, 3, 2, 22, 30, tzinfo=UTC)  # already the third of March in Moscow
+
+
+@dataclass
+class Phone:
+    """Telegram in a person's hand, and behind it the whole bot except the queue."""
+
+    fake: FakeTelegram
+    bot: Bot
+    rig: Rig
+    dispatcher: Dispatcher
+    place: Sender = field(default_factory=lambda: PRIVATE)
+    offset: int = 0
+
+    @property
+    def owner(self) -> Owner:
+        return Owner(self.place["chat_id"] or USER, self.place.get("thread_id") or 0)
+
+    @property
+    def last(self) -> SentMessage:
+        """The bot's newest message in this chat."""
+        return self.fake.sent_to(self.owner.telegram_user_id)[-1]
+
+    async def work(self) -> list[str]:
+        """Receive and handle what waits, in order; how each update ended."""
+        method = GetRawUpdates(offset=self.offset, timeout=0, allowed_updates=ALLOWED_UPDATES)
+        raw = await self.bot(method)
+        self.offset = max([self.offset, *(update["update_id"] + 1 for update in raw)])
+        await build_intake(self.rig.client).store(raw)
+        waiting = self.rig.rows("SELECT id FROM telegram_updates WHERE handled_at IS NULL")
+        return [await self._handle(row_id) for (row_id,) in sorted(waiting)]
+
+    async def _handle(self, row_id: int) -> str:
+        stored = self.rig.core.updates.find_waiting(row_id)
+        assert stored is not None
+        update = Update.model_validate(stored.payload, context={"bot": self.bot})
+        outcome: str = await self.dispatcher.feed_update(
+            self.bot, update, stored=stored, control=TurnControl()
+        )
+        self.rig.core.updates.mark_handled(row_id, outcome)
+        return outcome
+
+    async def write(self, text: str) -> int:
+        """Write to the bot and let it answer; the message's id in Telegram."""
+        message_id = await self.fake.send_text(USER, text, **self.place)
+        await self.work()
+        return message_id
+
+    async def press(self, data: str, *, under: SentMessage | None = None) -> list[str]:
+        """Press a button, whether there is such a one or not."""
+        message = under or self.last
+        await self.fake.press_button(USER, message.message_id, data, chat_id=message.chat_id)
+        return await self.work()
+
+    async def tap(self, label: str, *, under: SentMessage | None = None) -> SentMessage:
+        """Press the button whose label has this in it; the bot's newest message afterwards."""
+        message = under or self.last
+        rows = buttons(message)
+        [data] = [data for row in rows for text, data in row if label in text]
+        await self.press(data, under=message)
+        return self.last
+
+    async def said(self, text: str, said_at: datetime = LATE) -> tuple[int, int]:
+        """Something that the owner wrote: its id in Telegram, and in the database."""
+        message_id = await self.fake.send_text(USER, text, **self.place)
+        chat, thread = self.owner
+        conversations = self.rig.core.conversations
+        stored = conversations.append_message(
+            conversations.get_or_create_conversation(chat, thread_id=thread),
+            "user",
+            text,
+            origin=TelegramOrigin(42, chat, message_id, USER),
+            said_at=said_at,
+        )
+        return message_id, stored
+
+    async def remember(self, city: str) -> Outcome:
+        """What comes of ``Я живу …`` in the owner's memory."""
+        _, message = await self.said(f"Я живу в городе {city}", NOW)
+        text = f"Я живу в городе {city}"
+        fact = Fact(text=text, importance=7, relation="lives_in", object=city)
+        said = Said(message, text, NOW)
+        memories = self.rig.core.memory.memories
+        return await memories.remember(self.owner, fact, said, origin="teach")
+
+    def facts(self) -> list[str]:
+        """What is believed of the owner."""
+        return [
+            text
+            for (text,) in self.rig.rows(
+                "SELECT text FROM memories WHERE telegram_user_id = %(owner)s"
+                " AND retired_at IS NULL ORDER BY id",
+                owner=self.owner.telegram_user_id,
+            )
+        ]
+
+
+@asynccontextmanager
+async def open_phone(
+    client: PgClient, fake: FakeTelegram, bot: Bot, **settings: Any
+) -> AsyncIterator[Phone]:
+    async with open_rig(client, timezone="Europe/Moscow", **settings) as rig:
+        delivery = Delivery(bot, never)
+        dispatcher = build_dispatcher(
+            core=rig.core,
+            identity=BotIdentity(42, "pomni_test_bot"),
+            delivery=delivery,
+            admins=ChatAdmins(bot),
+            turn_handler=TurnHandler(rig.core, bot, delivery),
+        )
+        yield Phone(fake, bot, rig, dispatcher)
+
+
+async def never(_old: int, _new: int) -> None:
+    raise AssertionError("nothing moved")
+
+
+def buttons(message: SentMessage) -> list[list[tuple[str, str]]]:
+    """Label and data of the buttons under a message, row by row."""
+    markup = message.reply_markup or {"inline_keyboard": []}
+    return [
+        [(button["text"], button["callback_data"]) for button in row]
+        for row in markup["inline_keyboard"]
+    ]
