@@ -135,6 +135,29 @@ async def reembed(settings: Settings, _arguments: argparse.Namespace) -> int:
     return 0
 
 
+async def export(settings: Settings, arguments: argparse.Namespace) -> int:
+    """Write everything of a user, or of a group, to stdout: JSON, or Markdown to read."""
+    from datetime import UTC, datetime
+
+    from src.application import open_core
+    from src.storage.owner import Owner
+    from src.texts import choose_language
+
+    sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
+    async with open_core(settings) as core:
+        now, user = datetime.now(UTC), arguments.user_id
+        if not arguments.markdown:
+            await core.client.run(core.exports.write_json, sys.stdout, user, now)
+            return 0
+        known = await core.client.run(core.user_settings.get, user)
+        await core.client.run(
+            core.exports.write_markdown, sys.stdout, Owner(user), now,
+            language=choose_language(known.language),
+            time_zone=known.time_zone or settings.timezone,
+        )  # fmt: skip
+    return 0
+
+
 async def erase(settings: Settings, arguments: argparse.Namespace) -> int:
     """Delete everything of a user, or of a group, from every table; say how much it was."""
     from src.application import open_core
@@ -245,6 +268,7 @@ COMMANDS: dict[str, Command] = {
     "doctor": doctor,
     "eval": evaluate,
     "reembed": reembed,
+    "export": export,
     "erase": erase,
     "jobs": jobs,
     "backup": backup,
@@ -273,12 +297,45 @@ def _put_aside(text: str) -> int | str:
     return ALL if text == ALL else int(text)
 
 
+# What each command takes, as argparse has it.
+BACKUP_FILE = {"type": Path, "help": "the file of the backup"}
+ARGUMENTS: dict[str, dict[str, dict[str, Any]]] = {
+    "console": {
+        "--user-id": {"type": _user_id, "default": 1, "help": "whose messages these are"},
+        "--json": {"action": "store_true", "help": "one JSON object a reply"},
+    },
+    "export": {
+        "--user-id": {
+            "type": _owner_id,
+            "required": True,
+            "help": "whose data to write; the negative id of a group: all of its topics",
+        },
+        "--markdown": {"action": "store_true", "help": "to read, not JSON"},
+    },
+    "erase": {
+        "--user-id": {
+            "type": _owner_id,
+            "required": True,
+            "help": "whose data to delete; the negative id of a group: all of its topics",
+        },
+    },
+    "eval": {"file": {"type": Path, "help": "a JSON file in LoCoMo's format"}},
+    "backup": {"file": BACKUP_FILE},
+    "restore": {"file": BACKUP_FILE},
+    "doctor": {"--json": {"action": "store_true", "help": "one JSON object"}},
+    "jobs": {
+        "--retry": {"type": _put_aside, "metavar": "ID", "help": "an id of the list, or all"}
+    },
+}
+
+
 def _log_level(settings: Settings, arguments: argparse.Namespace) -> str:
     """In the console, only what needs attention: the person there reads the answers."""
     is_console = arguments.command in (
         "console",
         "eval",
         "reembed",
+        "export",
         "erase",
         "jobs",
         "backup",
@@ -296,28 +353,8 @@ def parse_arguments(
     for name, function in COMMANDS.items():
         summary = (function.__doc__ or "").partition("\n")[0]
         command = commands.add_parser(name, help=summary, description=summary)
-        if name == "console":
-            command.add_argument(
-                "--user-id", type=_user_id, default=1, help="whose messages these are"
-            )
-            command.add_argument("--json", action="store_true", help="one JSON object a reply")
-        elif name == "erase":
-            command.add_argument(
-                "--user-id",
-                type=_owner_id,
-                required=True,
-                help="whose data to delete; the negative id of a group: all of its topics",
-            )
-        elif name == "eval":
-            command.add_argument("file", type=Path, help="a JSON file in LoCoMo's format")
-        elif name in ("backup", "restore"):
-            command.add_argument("file", type=Path, help="the file of the backup")
-        elif name == "doctor":
-            command.add_argument("--json", action="store_true", help="one JSON object")
-        elif name == "jobs":
-            command.add_argument(
-                "--retry", type=_put_aside, metavar="ID", help="an id of the list, or all"
-            )
+        for flag, options in ARGUMENTS.get(name, {}).items():
+            command.add_argument(flag, **options)
     return parser.parse_args(argv, argparse.Namespace(extra_tools=tuple(extra_tools)))
 
 

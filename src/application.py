@@ -42,6 +42,7 @@ from src.services.compaction_service import CompactionService
 from src.services.consolidation_service import ConsolidationService
 from src.services.daily_ceilings import DailyCeilings
 from src.services.digest_service import DigestService
+from src.services.export_service import ExportService
 from src.services.extraction_service import ExtractionService
 from src.services.memory_commands import MemoryCommands
 from src.services.memory_screens import MemoryScreens
@@ -57,6 +58,7 @@ from src.storage.conversation_repo import (
 )
 from src.storage.embedded_pg import EmbeddedPostgres
 from src.storage.embedding_repo import EmbeddingRepository
+from src.storage.export_repo import ExportRepository
 from src.storage.forgetting_repo import ForgettingRepository
 from src.storage.global_settings_repo import GlobalSettingsRepository
 from src.storage.job_death_repo import JobDeathRepository
@@ -145,6 +147,7 @@ class Core:
     agent: AgentService
     commands: CommandService
     pages: MemoryPageRepository
+    exports: ExportService
     counter: TokenCounter
     live_settings: SettingsService
     ceilings: DailyCeilings
@@ -239,6 +242,7 @@ def build_core(
         ceilings=ceilings,
         quiet=quiet,
     )
+    exports = ExportService(ExportRepository(client))
     return Core(
         settings=settings,
         dsn=dsn,
@@ -257,10 +261,11 @@ def build_core(
             memory.memories,
             user_settings,
             MemoryScreens(memory.memories, pages, client),
-            MemoryCommands(agent, memory.memories, memory.compaction),
+            MemoryCommands(agent, memory.memories, memory.compaction, exports, client),
             has_model=settings.chat_model_name != OFFLINE_MODEL,
         ),
         pages=pages,
+        exports=exports,
         counter=counter,
         live_settings=SettingsService(repositories, settings),
         ceilings=ceilings,

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import shutil
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from io import TextIOWrapper
+from pathlib import Path
 from typing import TextIO
 from uuid import UUID
 
@@ -19,6 +21,7 @@ from src.services.agent_service import AgentService
 from src.services.called import Called
 from src.services.command_service import COMMANDS, Command, CommandService, parse_command
 from src.services.digest_service import DigestService
+from src.services.reply import ReplyFile
 from src.services.turn import IncomingMessage, Teaching, Turn
 from src.storage.owner import Owner
 from src.storage.pg_client import storable
@@ -130,6 +133,8 @@ class Console:
             command.argument,
         )  # fmt: skip
         reply = await self._commands.run(command.name, called)
+        for file in reply.files:
+            await asyncio.to_thread(_keep_file, file)
         self._reply(reply.text, mode=await self._commands.get_mode(self._user_id))
         await self._in_background(self._memory.read_parting())
 
@@ -225,6 +230,13 @@ class _ConsoleView:
         self.conversation_id = turn.conversation_id
         self._reply(answer.text, answer, mode=turn.incoming.mode)
         return 1
+
+
+def _keep_file(file: ReplyFile) -> None:
+    """Put a file of a reply where the console was started; an older one of that name goes."""
+    with file.content, Path(file.name).open("wb") as target:
+        file.content.seek(0)
+        shutil.copyfileobj(file.content, target)
 
 
 def _standard_streams() -> ConsoleStreams:

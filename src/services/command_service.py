@@ -252,6 +252,9 @@ COMMANDS: Mapping[str, CommandEntry] = {
             "new", CommandService.new, kind="new", deletes_messages=True, is_for_admins=True
         ),
         CommandEntry("stop", CommandService.stop, kind="stop"),
+        CommandEntry(
+            "export", lambda service, called: service.memory.export(called), is_for_admins=True
+        ),
         CommandEntry("privacy", CommandService.say_privacy, is_at_once=True),
         CommandEntry("delete_me", lambda service, called: service.memory.delete_me(called)),
     )

@@ -11,8 +11,10 @@ from src.memory.retriever import Hit, Query
 from src.services.agent_service import AgentService
 from src.services.called import Called
 from src.services.compaction_service import CompactionService
+from src.services.export_service import ExportService
 from src.services.reply import Action, Button, Reply, in_rows
 from src.storage.memory_rows import message_number
+from src.storage.pg_client import PgClient
 from src.texts import Language, say
 from src.texts.visible import shortened
 from src.time_zones import local_time
@@ -29,12 +31,19 @@ class MemoryCommands:
     """What users type to look into their memory, and to empty it."""
 
     def __init__(
-        self, agent: AgentService, memories: Memories, compaction: CompactionService
+        self,
+        agent: AgentService,
+        memories: Memories,
+        compaction: CompactionService,
+        exports: ExportService,
+        client: PgClient,
     ) -> None:
-        """Search and forget in ``memories``; erase and summarise conversations."""
+        """Search and forget in ``memories``; erase, summarise and export the rest."""
         self._agent = agent
         self._memories = memories
         self._compaction = compaction
+        self._exports = exports
+        self._client = client
 
     async def forget(self, called: Called) -> Reply:
         """``/forget the cat``: forget what is surely meant, else ask which of several."""
@@ -92,6 +101,14 @@ class MemoryCommands:
         if not texts:
             return Reply(say("summary_nothing", called.language))
         return Reply("\n\n".join([say("summary_title", called.language), *texts]))
+
+    async def export(self, called: Called) -> Reply:
+        """``/export``: everything in two files, one to read and one for programs."""
+        files = await self._client.run(
+            self._exports.write_files, called.owner, called.moment,
+            language=called.language, time_zone=called.time_zone,
+        )  # fmt: skip
+        return Reply(say("export_done", called.language), files=files)
 
     async def delete_me(self, called: Called) -> Reply:
         """``/delete_me`` asks twice; this is the first time."""

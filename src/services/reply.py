@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from typing import BinaryIO
 
 MAX_DATA = 64  # bytes of a button's data; a limit of Telegram's
 MAX_NUMBER = 2**63  # of what a button names: PostgreSQL's bigint
@@ -54,6 +54,19 @@ class Button:
     action: Action
 
 
+@dataclass(frozen=True)
+class ReplyFile:
+    """A file to send.
+
+    Attributes:
+        name: What it is called there.
+        content: An open one; where it stands in it does not matter.
+    """
+
+    name: str
+    content: BinaryIO
+
+
 Rows = tuple[tuple[Button, ...], ...]
 
 
@@ -67,7 +80,7 @@ class Reply:
         hint: Tells what the buttons are for; only where there are buttons.
         is_screen: Whether it takes the place of what stood above the pressed button.
         corrects: The fact that the answer to it will correct; the messenger asks for one.
-        files: What is sent with it; whoever sends them deletes their folder.
+        files: What is sent with it; whoever sends them closes them.
     """
 
     text: str
@@ -75,7 +88,7 @@ class Reply:
     hint: str = ""
     is_screen: bool = False
     corrects: int | None = None
-    files: tuple[Path, ...] = ()
+    files: tuple[ReplyFile, ...] = ()
 
     @property
     def hinted(self) -> str:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from aiogram import Bot
 from aiogram.exceptions import AiogramError, TelegramMigrateToChat
-from aiogram.types import ForceReply, InlineKeyboardMarkup, ReplyParameters
+from aiogram.types import ForceReply, InlineKeyboardMarkup, InputFile, ReplyParameters
 
 from src.errors import DeliveryError, DeliveryRefusedError, DeliveryUnknownError
+from src.services.reply import ReplyFile
 from src.services.turn_control import check_stopped, wait_unless_stopped
 from src.telegram.errors import delivery_error, is_not_modified, is_unparsable
 from src.telegram.rendering import MAX_PARTS, MAX_UTF16, Part, Renderer, split_text, with_note
@@ -24,6 +25,8 @@ T = TypeVar("T")
 Keyboard = InlineKeyboardMarkup | ForceReply
 
 SEND_TIMEOUT = 30  # seconds
+FILE_TIMEOUT = 300  # seconds, for 50 MB on a slow line
+CHUNK = 2**16  # bytes
 QUICK_RETRIES = 3  # at once, for what certainly did not arrive
 SHORT_WAIT = 5.0  # seconds of retry_after that are waited for on the spot
 LONG_WAIT = 300.0  # seconds; who may not edit for longer gets a new message
@@ -59,6 +62,21 @@ class Form:
     max_parts: int = MAX_PARTS
     ending: str = "…"
     note: str = ""
+
+
+class OpenFile(InputFile):
+    """A file as aiogram sends it: read while it goes out, from its beginning each time."""
+
+    def __init__(self, file: ReplyFile) -> None:
+        """Send this one."""
+        super().__init__(filename=file.name)
+        self._content = file.content
+
+    async def read(self, bot: Bot) -> AsyncGenerator[bytes, None]:  # noqa: ARG002
+        """The bytes, piece by piece."""
+        self._content.seek(0)
+        while piece := await asyncio.to_thread(self._content.read, CHUNK):
+            yield piece
 
 
 class Delivery:
@@ -126,6 +144,22 @@ class Delivery:
         *first, last = split_text(text)
         for part in (*first, replace(last, keyboard=keyboard)):
             await self._send_part(address, part)
+
+    async def send_file(self, address: Address, file: ReplyFile) -> None:
+        """Send a file; raises what ``send_answer`` raises."""
+
+        async def send() -> None:
+            await self._bot.send_document(
+                chat_id=address.chat_id,
+                document=OpenFile(file),
+                message_thread_id=address.thread_id or None,
+                request_timeout=FILE_TIMEOUT,
+            )
+
+        try:
+            await _with_quick_retries(send)
+        except AiogramError as error:
+            raise delivery_error(error) from error
 
     async def show_screen(
         self,

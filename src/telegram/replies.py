@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 from aiogram.types import ForceReply
 
 from src.services.reply import Reply
@@ -18,6 +20,17 @@ async def show_reply(
         DeliveryError: It did not arrive; worth another try.
         ChatUnavailableError: Nothing can be sent to this chat.
     """
+    with ExitStack() as files:
+        for file in reply.files:
+            files.enter_context(file.content)
+        await _show_text(delivery, address, reply, replacing)
+        for file in reply.files:
+            await delivery.send_file(address, file)
+
+
+async def _show_text(
+    delivery: Delivery, address: Address, reply: Reply, replacing: int | None
+) -> None:
     if reply.corrects is not None:
         await delivery.send_text(address, reply.text, keyboard=ForceReply(selective=True))
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 
 from babel.dates import format_date, format_skeleton
 
@@ -15,4 +15,9 @@ def day_text(moment: datetime, now: datetime, language: Language, time_zone: str
     day = local_time(moment, time_zone)
     if day.year == local_time(now, time_zone).year:
         return str(format_skeleton("MMMMd", day, locale=language))
+    return long_day(day, language)
+
+
+def long_day(day: date, language: Language) -> str:
+    """A day with its year: ``3 марта 2026 г.``."""
     return str(format_date(day, "long", locale=language))

@@ -30,6 +30,8 @@ from src.memory.writer import fact_terms
 from src.storage.conversation_repo import ConversationRepository, TelegramOrigin
 from src.storage.embedding_repo import EmbeddingRepository
 from src.storage.erasure_repo import ErasureRepository
+from src.storage.export_repo import PARTS as EXPORTED
+from src.storage.export_repo import ExportRepository
 from src.storage.extraction_repo import ExtractionRepository
 from src.storage.forgetting_repo import ForgettingRepository
 from src.storage.memory_page_repo import MemoryPageRepository
@@ -120,6 +122,7 @@ class Repositories:
         self.conversations = ConversationRepository(client)
         self.turns = TurnRepository(client)
         self.memories = MemoryRepository(client)
+        self.exports = ExportRepository(client)
         self.pages = MemoryPageRepository(client)
         self.forgetting = ForgettingRepository(terms)
         self.forgetter = Forgetter(client, self.forgetting)
@@ -473,6 +476,10 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     "ExtractionRepository.list_known": lambda s: s.do.extraction.list_known(
         s.me.owner, limit=1000
     ),
+    "ExportRepository.get_settings": lambda s: s.do.exports.get_settings(s.me.owner),
+    "ExportRepository.read": lambda s: [
+        list(s.do.exports.read(part, *s.me.owner)) for part in EXPORTED
+    ],
     "ErasureRepository.erase_facts": lambda s: s.do.erasure.erase_facts(s.me.owner),
     "MemoryPageRepository.list_page": lambda s: s.do.pages.list_page(s.me.owner, limit=1000),
     "MemoryPageRepository.count_kinds": lambda s: s.do.pages.count_kinds(s.me.owner),
@@ -588,7 +595,7 @@ CHAT_WIDE = frozenset(
 SAY_LITTLE = frozenset(
     {
         "TurnRepository.find_budget_pause", "MemoryRepository.count",
-        "MemoryPageRepository.count_kinds",
+        "MemoryPageRepository.count_kinds", "ExportRepository.get_settings",
         "MemoryRepository.get_message_uid_by_episode", "SearchIndexRepository.find_progress",
         "SearchIndexRepository.find_last_said", "EmbeddingRepository.find_model",
         "EmbeddingRepository.add_model", "EmbeddingRepository.count_embedded",
@@ -602,6 +609,7 @@ REPOSITORIES = (
     RetrievalRepository,
     EmbeddingRepository, SummaryRepository, ExtractionRepository, ErasureRepository,
     TurnRepository, ConversationRepository, MemoryPageRepository,
+    ExportRepository,
 )  # fmt: skip
 
 
