@@ -42,6 +42,7 @@ from src.services.compaction_service import CompactionService
 from src.services.consolidation_service import ConsolidationService
 from src.services.daily_ceilings import DailyCeilings
 from src.services.digest_service import DigestService
+from src.services.edit_service import EditService
 from src.services.export_service import ExportService
 from src.services.extraction_service import ExtractionService
 from src.services.memory_commands import MemoryCommands
@@ -56,6 +57,7 @@ from src.storage.conversation_repo import (
     ConversationRepository,
     set_conversation_repo_factory,
 )
+from src.storage.edit_repo import EditRepository
 from src.storage.embedded_pg import EmbeddedPostgres
 from src.storage.embedding_repo import EmbeddingRepository
 from src.storage.export_repo import ExportRepository
@@ -148,6 +150,7 @@ class Core:
     commands: CommandService
     pages: MemoryPageRepository
     exports: ExportService
+    edits: EditService
     counter: TokenCounter
     live_settings: SettingsService
     ceilings: DailyCeilings
@@ -266,6 +269,7 @@ def build_core(
         ),
         pages=pages,
         exports=exports,
+        edits=EditService(client, EditRepository(), UndoRepository(terms, fact_terms)),
         counter=counter,
         live_settings=SettingsService(repositories, settings),
         ceilings=ceilings,

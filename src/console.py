@@ -210,6 +210,7 @@ class _ConsoleView:
     def __init__(self, reply: Callable[..., None]) -> None:
         self._reply = reply
         self.conversation_id: UUID | None = None
+        self.sent_ids: list[int] = []  # nothing here has a number
 
     async def open(self, turn: Turn, on_message: Callable[[int], Awaitable[None]]) -> None:
         """There is nothing to show yet."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import cast
@@ -121,15 +121,16 @@ class AgentService:
             nonlocal parts
             parts = arrived
             mark = self._repos.turns.mark_delivered_parts
-            await self._client.run(mark, turn.conversation_id, answer.id, arrived)
+            sent = list(view.sent_ids)
+            await self._client.run(mark, turn.conversation_id, answer.id, arrived, sent=sent)
 
         try:
             with stoppable_delivery(control), self._metrics.stage("deliver"):
                 if not answer.delivered:
                     parts = await view.deliver(turn, answer, remember_parts)
         except TurnStoppedError:
-            return await self._end_delivery(turn, answer, parts)
-        await self.mark_delivered(turn, answer, parts=parts)
+            return await self._end_delivery(turn, answer, parts, view.sent_ids)
+        await self.mark_delivered(turn, answer, parts=parts, sent=view.sent_ids)
         return "done"
 
     async def begin_turn(self, incoming: IncomingMessage) -> Turn:
@@ -223,11 +224,18 @@ class AgentService:
         return list(state.get("messages", ()))
 
     async def mark_delivered(
-        self, turn: Turn, answer: StoredAnswer, *, parts: int = 1, update: int | None = None
+        self,
+        turn: Turn,
+        answer: StoredAnswer,
+        *,
+        parts: int = 1,
+        update: int | None = None,
+        sent: Sequence[int] = (),
     ) -> None:
         """The user has the answer, and the update that asked for it (its row id) is done.
 
-        Then the memory's jobs are asked to take the turn in, where there are jobs.
+        ``sent`` are the ids of the Telegram messages that show it, as far as they are known. The
+        memory's jobs are asked to take the turn in, where there are jobs.
         """
         await self._client.run(
             self._repos.turns.mark_delivered,
@@ -235,6 +243,7 @@ class AgentService:
             answer.id,
             parts=parts,
             update=update if update is not None else turn.incoming.update,
+            sent=list(sent),
         )
 
     async def start_new_conversation(self, owner: Owner) -> UUID:
@@ -391,12 +400,14 @@ class AgentService:
         find = partial(self._repos.updates.find_newer, turn.incoming.update, kinds=("new",))
         return await self._client.run(find) is not None
 
-    async def _end_delivery(self, turn: Turn, answer: StoredAnswer, parts: int) -> UpdateOutcome:
+    async def _end_delivery(
+        self, turn: Turn, answer: StoredAnswer, parts: int, sent: Sequence[int] = ()
+    ) -> UpdateOutcome:
         """The user stopped it: what has arrived of the answer is all that he gets."""
         await self._client.run(
             self._repos.turns.mark_stopped, turn.conversation_id, turn.message_id
         )
-        await self.mark_delivered(turn, answer, parts=parts)
+        await self.mark_delivered(turn, answer, parts=parts, sent=sent)
         return "done"
 
     def _context(

@@ -112,6 +112,8 @@ class Turn:
 class AnswerView(Protocol):
     """Where one answer appears: a chat in Telegram, or the console."""
 
+    sent_ids: list[int]  # of the Telegram messages that show the answer, as they arrive
+
     async def open(self, turn: Turn, on_message: Callable[[int], Awaitable[None]]) -> None:
         """The model begins.
 

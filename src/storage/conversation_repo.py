@@ -12,9 +12,7 @@ from uuid import UUID
 
 from src.errors import AppError, ConversationGoneError
 from src.gate.voices import TYPED, Voice
-from src.storage.forgetting_repo import keep_private
 from src.storage.group_moves import move_owner
-from src.storage.locks import lock_history
 from src.storage.owner import Owner
 from src.storage.pg_client import Row, Transaction, storable
 from src.storage.pg_connection import PATIENT
@@ -162,19 +160,6 @@ WHERE m.bot_id = %(bot_id)s AND m.chat_id = %(chat_id)s
   AND m.telegram_message_id = %(message_id)s AND m.conversation_id = %(conversation_id)s
 """
 
-# The user edited a message in Telegram; its time label stays, and the search reads it again.
-UPDATE_EDITED = """
-UPDATE messages m
-SET content = left(m.content, length(m.content) - length(message_text(m.content))) || %(content)s,
-    mentions = %(mentions)s, indexed_at = NULL, edited_at = now(),
-    is_private = m.is_private OR %(is_private)s
-FROM conversations c
-WHERE c.id = m.conversation_id AND c.telegram_user_id = %(owner)s AND m.role = 'user'
-  AND m.bot_id = %(bot_id)s AND m.chat_id = %(chat_id)s
-  AND m.telegram_message_id = %(message_id)s
-RETURNING m.id, c.thread_id
-"""
-
 # The newest messages of a conversation that the user did not ask to forget, oldest of them first.
 SELECT_LAST_MESSAGES = """
 SELECT id, role, content, position,
@@ -308,33 +293,6 @@ class ConversationRepository(Repository):
             return StoredMessage(int(row[0]), True, UUID(row[1]))
         conversation_id = self.hold_conversation(transaction, owner)
         return _store(transaction, parameters | {"conversation_id": str(conversation_id)})
-
-    def edit_message(
-        self,
-        telegram_user_id: int,
-        origin: TelegramOrigin,
-        content: str,
-        *,
-        is_private: bool = False,
-    ) -> bool:
-        """Replace what the user wrote by the edited text; whether the message was there.
-
-        What was remembered of a message that is private now is forgotten.
-        """
-        parameters = {
-            **origin.columns(), "owner": telegram_user_id, "content": storable(content),
-            "is_private": is_private,
-        }  # fmt: skip
-
-        def edit(transaction: Transaction) -> bool:
-            if is_private:
-                lock_history(transaction, telegram_user_id)
-            row = transaction.fetch_one(UPDATE_EDITED, parameters)
-            if row is not None and is_private:
-                keep_private(transaction, Owner(telegram_user_id, int(row[1])), int(row[0]))
-            return row is not None
-
-        return self._client.in_transaction(edit)
 
     def load_last_messages(
         self, conversation_id: UUID | str, limit: int = 30, *, within: Transaction | None = None

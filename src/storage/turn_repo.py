@@ -226,18 +226,24 @@ UPDATE messages SET failed_at = now()
 WHERE bot_id = %(bot_id)s AND chat_id = %(chat_id)s AND telegram_message_id = %(message_id)s
 """
 
+# The Telegram messages of an answer, with those that arrived now.
+SENT_IDS = """coalesce(sent_message_ids, '{}') || array(
+        SELECT id FROM unnest(%(sent)s::bigint[]) WITH ORDINALITY AS new (id, place)
+        WHERE id <> ALL(coalesce(sent_message_ids, '{}')) ORDER BY place)"""
+
 # The user has the answer, and the update behind it is done: one statement, right after sending.
 # Until it commits, a killed process would send the answer again, so the commit does not wait for
 # the disk: PostgreSQL has it, and only a crash of PostgreSQL within a moment could forget it.
-UPDATE_DELIVERED = """
+UPDATE_DELIVERED = f"""
 WITH delivered AS (
-    UPDATE messages SET delivered_at = now(), delivered_parts = %(parts)s
+    UPDATE messages SET delivered_at = now(), delivered_parts = %(parts)s,
+                        sent_message_ids = {SENT_IDS}
     WHERE id = %(answer_id)s AND conversation_id = %(conversation_id)s
 )
-UPDATE telegram_updates SET handled_at = now(), outcome = %(outcome)s, payload = '{}'
+UPDATE telegram_updates SET handled_at = now(), outcome = %(outcome)s, payload = '{{}}'
 FROM (SELECT set_config('synchronous_commit', 'off', true)) AS without_waiting
 WHERE id = %(update)s
-"""
+"""  # noqa: S608  (it holds a constant of ours)
 
 # The same, and the memory is asked to take the turn in.
 UPDATE_DELIVERED_AND_INDEX = UPDATE_DELIVERED + "RETURNING (" + DEFER_INDEXING + ")"
@@ -259,10 +265,10 @@ WHERE a.conversation_id = q.conversation_id AND a.reply_to_id = q.id AND a.role 
 """
 
 # One more Telegram message of a long answer has arrived.
-UPDATE_DELIVERED_PARTS = """
-UPDATE messages SET delivered_parts = %(parts)s
+UPDATE_DELIVERED_PARTS = f"""
+UPDATE messages SET delivered_parts = %(parts)s, sent_message_ids = {SENT_IDS}
 WHERE id = %(answer_id)s AND conversation_id = %(conversation_id)s
-"""
+"""  # noqa: S608  (it holds a constant of ours)
 
 # The Telegram message in a group that shows the growing answer, kept on the question's row.
 UPDATE_STREAM_MESSAGE = """
@@ -348,16 +354,23 @@ class TurnRepository(Repository):
         return float(row[0]) if row else None
 
     def mark_delivered(
-        self, conversation_id: UUID, answer_id: int, *, parts: int = 1, update: int | None = None
+        self,
+        conversation_id: UUID,
+        answer_id: int,
+        *,
+        parts: int = 1,
+        update: int | None = None,
+        sent: Sequence[int] = (),
     ) -> None:
         """The user has the answer; the stored update ``update`` (its row id) is done.
 
-        With an update the memory's job is deferred too, if none waits.
+        ``sent`` are the Telegram messages that show it, as far as they arrived just now. With an
+        update the memory's job is deferred too, if none waits.
         """
         outcome: UpdateOutcome = "done"
         delivered = {
             "conversation_id": str(conversation_id), "answer_id": answer_id, "parts": parts,
-            "update": update, "outcome": outcome,
+            "update": update, "outcome": outcome, "sent": list(sent),
         }  # fmt: skip
         try:
             self._client.execute(UPDATE_DELIVERED_AND_INDEX, delivered | INDEXING)
@@ -366,9 +379,14 @@ class TurnRepository(Repository):
                 raise
             self._client.execute(UPDATE_DELIVERED, delivered)  # another turn was faster
 
-    def mark_delivered_parts(self, conversation_id: UUID, answer_id: int, parts: int) -> None:
-        """The first ``parts`` Telegram messages of the answer have arrived."""
-        arrived = {"conversation_id": str(conversation_id), "answer_id": answer_id, "parts": parts}
+    def mark_delivered_parts(
+        self, conversation_id: UUID, answer_id: int, parts: int, *, sent: Sequence[int] = ()
+    ) -> None:
+        """The first ``parts`` Telegram messages of the answer have arrived, under these ids."""
+        arrived = {
+            "conversation_id": str(conversation_id), "answer_id": answer_id, "parts": parts,
+            "sent": list(sent),
+        }  # fmt: skip
         self._client.execute(UPDATE_DELIVERED_PARTS, arrived)
 
     def mark_stopped(

@@ -162,10 +162,15 @@ class UndoRepository:
         kind, number, text, _ = row
         if kind == "forgetting":
             return self.undo_forgetting(transaction, owner, number, asker)
-        change["memory_id"] = number
-        transaction.execute(RETIRE_UNDONE, change)
-        restored = transaction.fetch_all(RESTORE_REPLACED, change)
-        return Undone(text, [str(text) for (text,) in restored])
+        transaction.execute(RETIRE_UNDONE, {**change, "memory_id": number})
+        return Undone(text, self.restore_replaced(transaction, owner, number))
+
+    def restore_replaced(
+        self, transaction: Transaction, owner: Owner, memory_id: int
+    ) -> list[str]:
+        """Let what a fact replaced hold again; returns the texts."""
+        change = {**owner.columns(), "memory_id": memory_id}
+        return [str(text) for (text,) in transaction.fetch_all(RESTORE_REPLACED, change)]
 
     def undo_forgetting(
         self, transaction: Transaction, owner: Owner, number: int, asker: int | None = None

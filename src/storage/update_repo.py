@@ -151,7 +151,7 @@ WITH incoming AS (
            media_group_id, payload
     FROM incoming ORDER BY position
     ON CONFLICT ON CONSTRAINT telegram_updates_once DO NOTHING
-    RETURNING id, update_id, kind = 'message' AS is_turn, served_as, chat_id, thread_id,
+    RETURNING id, update_id, kind IN ('message', 'edit') AS is_turn, served_as, chat_id, thread_id,
               ARRAY[chat_id, thread_id] AS place, message_id
 ), wanted AS (
     SELECT s.*, i.at_once, i.interrupts, i.draft_id,
@@ -166,7 +166,7 @@ WITH incoming AS (
                max(ARRAY[u.chat_id, u.thread_id]) AS last_place
         FROM telegram_updates u
         WHERE u.bot_id = %(bot_id)s AND u.served_as = p.served_as
-          AND (u.kind = 'message') = p.is_turn AND u.handled_at IS NULL
+          AND (u.kind IN ('message', 'edit')) = p.is_turn AND u.handled_at IS NULL
           AND u.received_at > now() - interval '1 day') AS w
 ), queued AS (
     SELECT w.*, p.waiting + row_number() OVER person - 1 AS before,

@@ -88,7 +88,7 @@ class Delivery:
         self._on_migration = on_migration
         self.renderer = Renderer()
 
-    async def send_answer(
+    async def send_answer(  # noqa: PLR0913  (how far an earlier attempt got)
         self,
         address: Address,
         markdown: str,
@@ -97,6 +97,7 @@ class Delivery:
         skip: int = 0,
         edit: int | None = None,
         on_part: Callable[[int], Awaitable[None]] | None = None,
+        sent_ids: list[int] | None = None,
     ) -> int:
         """Send a whole answer, in as many messages as it needs.
 
@@ -107,6 +108,7 @@ class Delivery:
             skip: How many of its messages have arrived already.
             edit: A message that shows the beginning of the answer and becomes its first part.
             on_part: Called with the number of messages that have arrived, while more follow.
+            sent_ids: Filled with the ids of those that arrive.
 
         Returns:
             How many messages it took.
@@ -126,10 +128,14 @@ class Delivery:
         parts[-1] = replace(parts[-1], keyboard=form.keyboard)
         for number, part in enumerate(parts[skip:], start=skip):
             check_stopped()
-            if number == 0 and edit is not None:
-                await self._edit(address, edit, part)
-            else:
-                await self._send_part(address, part)
+            is_edit = number == 0 and edit is not None
+            arrived = await (
+                self._edit(address, edit, part)
+                if edit is not None and is_edit
+                else self._send_part(address, part)
+            )
+            if sent_ids is not None:
+                sent_ids.append(arrived)
             if on_part is not None and number + 1 < len(parts):
                 await on_part(number + 1)
         return len(parts)
@@ -194,8 +200,11 @@ class Delivery:
             raise ours from error
         return True
 
-    async def _edit(self, address: Address, message_id: int, part: Part) -> None:
-        """Make the message show the part; when Telegram does not let us, send it."""
+    async def _edit(self, address: Address, message_id: int, part: Part) -> int:
+        """Make the message show the part; when Telegram does not let us, send it.
+
+        Returns the id of the message that shows it.
+        """
 
         keyboard = part.keyboard if isinstance(part.keyboard, InlineKeyboardMarkup) else None
 
@@ -213,29 +222,30 @@ class Delivery:
             await _with_quick_retries(edit)
         except AiogramError as error:
             if is_not_modified(error):
-                return
+                return message_id
             ours = delivery_error(error)
             is_refused = isinstance(ours, DeliveryRefusedError)
             if not is_refused and (ours.retry_after or 0.0) <= LONG_WAIT:
                 raise ours from error
-            await self._send_part(address, part)  # which follows a group that moved
+            return await self._send_part(address, part)  # which follows a group that moved
+        return message_id
 
-    async def _send_part(self, address: Address, part: Part, *, may_move: bool = True) -> None:
+    async def _send_part(self, address: Address, part: Part, *, may_move: bool = True) -> int:
         try:
-            await self._formatted_or_plain(address, part)
+            return await self._formatted_or_plain(address, part)
         except TelegramMigrateToChat as error:
             if not may_move or address.chat_id > 0:
                 raise delivery_error(error) from error
             await self._on_migration(address.chat_id, error.migrate_to_chat_id)
             moved = Address(error.migrate_to_chat_id, address.thread_id)
-            await self._send_part(moved, part, may_move=False)
+            return await self._send_part(moved, part, may_move=False)
         except AiogramError as error:
             raise delivery_error(error) from error
 
-    async def _formatted_or_plain(self, address: Address, part: Part) -> None:
+    async def _formatted_or_plain(self, address: Address, part: Part) -> int:
         """Send the part; if Telegram refuses it for any odd reason, its bare text."""
         try:
-            await _with_quick_retries(lambda: self._send(address, part))
+            return await _with_quick_retries(lambda: self._send(address, part))
         except TelegramMigrateToChat:
             raise
         except AiogramError as error:
@@ -246,10 +256,10 @@ class Delivery:
                 raise
             logger.warning("Telegram refused a message; sending plain text", exc_info=error)
             place = address if known else replace(address, reply_to=None)
-            await _with_quick_retries(lambda: self._send(place, bare))
+            return await _with_quick_retries(lambda: self._send(place, bare))
 
-    async def _send(self, address: Address, part: Part, *, must_reply: bool = False) -> None:
-        await self._bot.send_message(
+    async def _send(self, address: Address, part: Part, *, must_reply: bool = False) -> int:
+        message = await self._bot.send_message(
             chat_id=address.chat_id,
             text=part.text,
             message_thread_id=address.thread_id or None,
@@ -258,6 +268,7 @@ class Delivery:
             reply_parameters=reply_parameters(address, must_reply=must_reply),
             request_timeout=SEND_TIMEOUT,
         )
+        return message.message_id
 
 
 async def _with_quick_retries(send: Callable[[], Awaitable[T]]) -> T:

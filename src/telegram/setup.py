@@ -46,6 +46,7 @@ def build_dispatcher(**dependencies: Any) -> Dispatcher:
         messages.build_router(),
     ):
         router.message.middleware(LanguageMiddleware())
+        router.edited_message.middleware(LanguageMiddleware())
         router.callback_query.middleware(LanguageMiddleware())
         dispatcher.include_router(router)
     return dispatcher

@@ -182,7 +182,7 @@ async def test_messages_around_new_in_one_batch(shared_world: World, person: int
     assert "до" not in str(model.requests[-1].messages).split()
 
 
-async def test_an_edited_message_is_stored_and_not_answered_again(
+async def test_the_last_message_is_answered_again_in_place_when_it_is_edited(
     shared_world: World, person: int
 ) -> None:
     telegram = shared_world.telegram
@@ -190,8 +190,9 @@ async def test_an_edited_message_is_stored_and_not_answered_again(
     await telegram.wait_sent(person)
     await telegram.wait_confirmed(await telegram.edit_text(person, asked, "опечатка"))
     await shared_world.settled()
-    assert shared_world.history(person) == [("user", "опечатка"), ("assistant", "эхо: апечатка")]
-    assert len(shared_world.answers(person)) == 1
+    assert shared_world.history(person) == [("user", "опечатка"), ("assistant", "эхо: опечатка")]
+    [answer] = telegram.sent_to(person)
+    assert answer.text == "эхо: опечатка" and answer.edits
 
 
 async def test_a_redelivered_message_is_answered_once(shared_world: World, person: int) -> None:

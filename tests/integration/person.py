@@ -21,19 +21,23 @@ from src.application import Core, build_core
 from src.config import Settings
 from src.facts.fact import Fact, Origin
 from src.gate.voices import TYPED, Voice
+from src.language.terms import terms
 from src.memory.retriever import Hit, Query
-from src.memory.writer import Outcome, Said
+from src.memory.writer import Outcome, Said, fact_terms
 from src.services import reply as replies
 from src.services.called import Called
+from src.services.edit_service import EditService, What
 from src.services.reply import Action, Button
 from src.services.turn import IncomingMessage, Turn
 from src.services.turn_control import TurnControl
 from src.storage.conversation_repo import TelegramOrigin, set_conversation_repo_factory
+from src.storage.edit_repo import EditRepository
 from src.storage.embedding_repo import EmbeddingModel
 from src.storage.memory_rows import Memory
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
 from src.storage.turn_repo import StoredAnswer
+from src.storage.undo_repo import UndoRepository
 from src.storage.user_settings_repo import Mode
 from src.texts import Language
 from src.time_zones import local_time
@@ -56,6 +60,12 @@ WRITTEN = (
     "search_documents", "search_postings", "document_embeddings", "search_owners",
 )  # fmt: skip
 new_user = itertools.count(2**41).__next__
+
+
+def edit(client: PgClient, owner: int, origin: TelegramOrigin, text: str) -> What:
+    """Let a message say something else; what that was about."""
+    service = EditService(client, EditRepository(), UndoRepository(terms, fact_terms))
+    return service.take(Owner(owner), origin, text, is_own=True).what
 
 
 @dataclass

@@ -21,7 +21,7 @@ from src.storage.memory_rows import NewMemory, Source
 from src.storage.owner import Owner
 from src.storage.update_repo import NewUpdate, UpdateKind
 from tests.fakes.openai_server import Reply
-from tests.integration.person import FAKE_EMBEDDINGS, NOON, Rig
+from tests.integration.person import FAKE_EMBEDDINGS, NOON, Rig, edit
 from tests.integration.polling import eventually
 from tests.tables import ROWS_OF_OWNER, columns_that_hold, count_death, dump, rows_of, send_batch
 
@@ -537,7 +537,7 @@ async def test_an_answer_to_others_in_words_that_the_person_edited_away_goes_too
         "SELECT telegram_message_id FROM messages WHERE sender_id = %(anna)s", anna=ANNA
     )
     origin = TelegramOrigin(BOT, GROUP.telegram_user_id, number, ANNA)
-    assert rig.core.conversations.edit_message(GROUP.telegram_user_id, origin, "ничего")
+    assert edit(rig.client, GROUP.telegram_user_id, origin, "ничего") == "older"
     erase(rig)
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
     answers = rig.rows("SELECT reply_to_id FROM messages WHERE role = 'assistant'")

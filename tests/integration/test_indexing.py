@@ -32,6 +32,7 @@ from src.storage.owner import Owner
 from tests.conftest import TEMPLATE, new_database
 from tests.fakes.openai_server import Reply
 from tests.integration.person import FAKE_EMBEDDINGS, USER, Person, Rig
+from tests.integration.person import edit as edit_message
 
 pytestmark = pytest.mark.core(embedding_model=FAKE_EMBEDDINGS)
 
@@ -198,7 +199,7 @@ ORIGIN = TelegramOrigin(bot_id=1, chat_id=USER, message_id=7, sender_id=USER)
 
 
 def edit(desk: Desk, text: str) -> None:
-    assert desk.core.conversations.edit_message(USER, ORIGIN, text)
+    assert edit_message(desk.core.client, USER, ORIGIN, text) != "unknown"
 
 
 async def test_an_edited_message_is_indexed_again_and_its_old_words_are_gone(desk: Desk) -> None:

@@ -13,6 +13,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -28,6 +29,7 @@ from src.memory.forgetter import Forgetter
 from src.memory.retriever import Query
 from src.memory.writer import fact_terms
 from src.storage.conversation_repo import ConversationRepository, TelegramOrigin
+from src.storage.edit_repo import Edited, EditRepository
 from src.storage.embedding_repo import EmbeddingRepository
 from src.storage.erasure_repo import ErasureRepository
 from src.storage.export_repo import PARTS as EXPORTED
@@ -318,6 +320,32 @@ def similar(s: Stage) -> Any:
     )
 
 
+def edited_by(s: Stage, name: str) -> Any:
+    """One step of an edit: of one's own message, and of another's as if it were one's own."""
+    edits, owner = EditRepository(), s.me.owner
+    more: dict[str, tuple[Any, ...]] = {"set_text": (origin_of(s, s.me), "changed")}
+
+    def work(transaction: Transaction) -> list[Any]:
+        if name == "find":
+            return [
+                edits.find(transaction, owner.telegram_user_id, origin_of(s, who))
+                for who in (s.them, s.me)
+                if who.owner.telegram_user_id == owner.telegram_user_id or who is s.me
+            ]
+        step = getattr(edits, name)
+        found: list[Any] = []
+        for who in (s.them, s.me):
+            edited = Edited(who.asked[0], owner.thread_id, "x", True, True, True, ())
+            if name == "untell":
+                for number, others in ((who.facts[0], False), (who.facts[1], True)):
+                    step(transaction, owner, edited, number, has_others=others)
+                continue
+            found.append(step(transaction, owner, edited, *more.get(name, ())))
+        return found
+
+    return s.write(work)
+
+
 CASES: dict[str, Callable[[Stage], Any]] = {
     "MemoryRepository.find_message": lambda s: s.write(
         lambda t: s.both(lambda who: s.do.memories.find_message(t, s.me.owner, who.asked[0]))
@@ -400,6 +428,11 @@ CASES: dict[str, Callable[[Stage], Any]] = {
         lambda t: [
             s.do.undoing.undo(t, s.me.owner, number)
             for number in (s.them.facts[1], s.me.facts[1], None)
+        ]
+    ),
+    "UndoRepository.restore_replaced": lambda s: s.write(
+        lambda t: [
+            s.do.undoing.restore_replaced(t, s.me.owner, who.facts[1]) for who in (s.them, s.me)
         ]
     ),
     "UndoRepository.undo_forgetting": lambda s: s.write(
@@ -548,11 +581,13 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     "ConversationRepository.append_message": lambda s: s.do.conversations.append_message(
         s.me.conversation, "user", "more"
     ),
-    "ConversationRepository.edit_message": lambda s: s.both(
-        lambda who: s.do.conversations.edit_message(
-            s.me.owner.telegram_user_id, origin_of(s, who), "changed"
+    **{
+        f"EditRepository.{name}": partial(edited_by, name=name)
+        for name in (
+            "find", "set_text", "keep_private", "list_told", "untell", "read_again",
+            "delete_answer",
         )
-    ),
+    },
     "ConversationRepository.load_last_messages": lambda s: s.do.conversations.load_last_messages(
         s.me.conversation, 1000
     ),
@@ -586,8 +621,8 @@ FOR_EVERYBODY = {
 CHAT_WIDE = frozenset(
     {
         "ErasureRepository.erase",
+        "EditRepository.find",
         "ConversationRepository.migrate_owner",
-        "ConversationRepository.edit_message",
         "TurnRepository.mark_failed",
     }
 )
@@ -609,7 +644,7 @@ REPOSITORIES = (
     RetrievalRepository,
     EmbeddingRepository, SummaryRepository, ExtractionRepository, ErasureRepository,
     TurnRepository, ConversationRepository, MemoryPageRepository,
-    ExportRepository,
+    ExportRepository, EditRepository,
 )  # fmt: skip
 
 

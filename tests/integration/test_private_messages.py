@@ -13,7 +13,7 @@ from src.services.private_answers import repeats_private
 from src.storage.conversation_repo import HistoryMessage, TelegramOrigin
 from src.storage.pg_client import PgClient
 from tests.fakes.openai_server import ChatRequest, Reply
-from tests.integration.person import MORNING, Person, called, fact, named, open_person, saved
+from tests.integration.person import MORNING, Person, called, edit, fact, named, open_person, saved
 
 BOT = 555
 SECRET = "Я влюблена в начальника"
@@ -90,8 +90,7 @@ async def test_a_message_that_becomes_private_by_an_edit_is_forgotten(person: Pe
     await person.say("А ещё я люблю чай", origin=origin(person, 2))
     await fill_the_window(person)
     assert person.facts() == [SECRET] and "начальник" in await remembered(person)
-    edited = person.core.conversations.edit_message
-    assert edited(person.user, origin(person, 1), ASKED, is_private=True)
+    assert edit(person.client, person.user, origin(person, 1), ASKED) == "older"
     assert person.facts() == []
     assert "начальник" not in await remembered(person)
     await person.index()

@@ -19,6 +19,7 @@ from src.storage.conversation_repo import (
 )
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
+from tests.integration.person import edit
 
 OWNER, BOT = 2**41, 555
 LABEL = f"{LABEL_START} 2025-06-01 10:30] "
@@ -108,36 +109,40 @@ def test_a_message_stored_for_one_conversation_does_not_answer_for_another(
     (f"not first: {LABEL}x", "hello 😀"),
 ])  # fmt: skip
 def test_an_edit_replaces_the_text_and_keeps_the_time_label(
-    repo: ConversationRepository, conversation: UUID, stored: str, edited: str
+    client: PgClient,
+    repo: ConversationRepository,
+    conversation: UUID,
+    stored: str,
+    edited: str,
 ) -> None:
     origin = TelegramOrigin(BOT, OWNER, 1, OWNER)
     repo.append_message(conversation, "user", stored, origin=origin)
     neighbour = TelegramOrigin(BOT, OWNER, 2, OWNER)
     repo.append_message(conversation, "user", LABEL + "next", origin=neighbour)
-    assert repo.edit_message(OWNER, origin, "hello 😀") is True
+    assert edit(client, OWNER, origin, "hello 😀") in ("older", "last")
     assert texts(repo, conversation) == [edited, LABEL + "next"]
 
 
 def test_an_edit_can_hold_anything_and_stay_in_its_place(
-    repo: ConversationRepository, conversation: UUID
+    client: PgClient, repo: ConversationRepository, conversation: UUID
 ) -> None:
     origin = TelegramOrigin(BOT, OWNER, 1, OWNER)
     repo.append_message(conversation, "user", LABEL + "a", origin=origin)
     repo.append_message(conversation, "assistant", "b")
     for text, kept in ((r"\1 \0 %s", r"\1 \0 %s"), ("a\x00b", "a\ufffdb"), ("", "")):
-        assert repo.edit_message(OWNER, origin, text) is True
+        assert edit(client, OWNER, origin, text) in ("older", "last")
         assert texts(repo, conversation) == [LABEL + kept, "b"]
 
 
 def test_an_edit_touches_only_a_message_of_its_owner_bot_and_chat(
-    repo: ConversationRepository, conversation: UUID
+    client: PgClient, repo: ConversationRepository, conversation: UUID
 ) -> None:
     origin = TelegramOrigin(BOT, OWNER, 1, OWNER)
     repo.append_message(conversation, "user", "mine", origin=origin)
-    assert repo.edit_message(OWNER + 1, origin, "hacked") is False
-    assert repo.edit_message(OWNER, TelegramOrigin(BOT + 1, OWNER, 1, OWNER), "x") is False
-    assert repo.edit_message(OWNER, TelegramOrigin(BOT, OWNER + 1, 1, OWNER), "x") is False
-    assert repo.edit_message(OWNER, TelegramOrigin(BOT, OWNER, 2, OWNER), "x") is False
+    assert edit(client, OWNER + 1, origin, "hacked") == "unknown"
+    assert edit(client, OWNER, TelegramOrigin(BOT + 1, OWNER, 1, OWNER), "x") == "unknown"
+    assert edit(client, OWNER, TelegramOrigin(BOT, OWNER + 1, 1, OWNER), "x") == "unknown"
+    assert edit(client, OWNER, TelegramOrigin(BOT, OWNER, 2, OWNER), "x") == "unknown"
     assert texts(repo, conversation) == ["mine"]
 
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import UTC
 from functools import partial
 
 from aiogram import Bot, F, Router
+from aiogram.exceptions import AiogramError
 from aiogram.types import Message
 
 from src.application import Core
-from src.language.requests import asks_to_keep_private
 from src.services.change_notes import ChangeNotes
+from src.services.command_service import COMMANDS, parse_command
 from src.services.memory_screens import corrected_by
 from src.services.turn import IncomingMessage, Teaching, Turn
 from src.services.turn_control import TurnControl
@@ -33,6 +36,7 @@ from src.texts import Language, say
 SETTLE_SECONDS = 0.7
 LONG_PASTE = 3900  # characters from which a message may be a piece of something longer
 MAX_DRAFT_ID = 2**31 - 1
+DELETE_SECONDS = 10  # for what nobody waits for
 
 
 def build_router() -> Router:
@@ -55,6 +59,8 @@ class TurnHandler:
         self.settings = core.memory.settings
         self.notes = ChangeNotes(core.pages, core.client)
         self._agent = core.agent
+        self._edits = core.edits
+        self._client = core.client
         self._time_zone = core.settings.timezone
 
     def incoming(
@@ -90,6 +96,28 @@ class TurnHandler:
         view = TelegramView(self, address, (stored.message_id or 1) % MAX_DRAFT_ID or 1)
         return await self._agent.run_turn(incoming, view, control)
 
+    async def edit(
+        self, incoming: IncomingMessage, stored: WaitingUpdate, control: TurnControl
+    ) -> UpdateOutcome:
+        """Take what a message says now; raises what ``run`` raises."""
+        assert incoming.origin is not None
+        outcome = await self._client.run(
+            self._edits.take, incoming.owner, incoming.origin, incoming.text,
+            is_own=incoming.voice.is_own,
+        )  # fmt: skip
+        if outcome.what == "last":
+            await self._delete(incoming.owner.telegram_user_id, outcome.leftover)
+            return await self.run(incoming, stored, control)
+        return "done" if outcome.what == "older" else "ignored"
+
+    async def _delete(self, chat_id: int, messages: Sequence[int]) -> None:
+        """Take messages of ours away, as far as Telegram lets us."""
+        if messages:
+            with contextlib.suppress(AiogramError, TimeoutError):
+                await self.bot.delete_messages(
+                    chat_id, list(messages), request_timeout=DELETE_SECONDS
+                )
+
 
 class TelegramView:
     """Where one answer appears: drafts or a growing message, then the messages of the answer."""
@@ -100,6 +128,7 @@ class TelegramView:
         self._address = address
         self._draft_id = draft_id
         self._stream: AnswerStream | None = None
+        self.sent_ids: list[int] = []
 
     async def open(self, turn: Turn, on_message: Callable[[int], Awaitable[None]]) -> None:
         """Begin to show the answer."""
@@ -144,6 +173,7 @@ class TelegramView:
             skip=answer.delivered_parts,
             edit=self._stream.message_id if self._stream else turn.shown_in,
             on_part=on_part,
+            sent_ids=self.sent_ids,
         )
 
 
@@ -183,16 +213,26 @@ async def explain_text_only(
 
 
 async def take_edit(
-    message: Message, stored: WaitingUpdate, core: Core, identity: BotIdentity
+    message: Message,
+    stored: WaitingUpdate,
+    language: Language,
+    control: TurnControl,
+    identity: BotIdentity,
+    turn_handler: TurnHandler,
 ) -> UpdateOutcome:
-    """Keep what the user made of the message; it is not answered again."""
-    origin = _origin(message, stored)
+    """History and memory follow the new words; the last message is answered again, in place."""
     text = without_mention(message.text or "", identity.username)
-    found = await core.client.run(
-        core.conversations.edit_message, stored.owner.telegram_user_id, origin, text,
-        is_private=read_voice(message).is_own and asks_to_keep_private(text),
-    )  # fmt: skip
-    return "done" if found else "ignored"
+    command = parse_command(text)
+    teaching = None
+    if command is not None:
+        entry = COMMANDS.get(command.name)
+        if entry is None or not entry.teaches:
+            return "ignored"  # what a command did is done
+        text, teaching = command.argument, Teaching()
+    incoming = turn_handler.incoming(message, text, stored, language)
+    if teaching is not None:
+        incoming = replace(incoming, teaching=teaching)
+    return await turn_handler.edit(incoming, stored, control)
 
 
 def _origin(message: Message, stored: WaitingUpdate) -> TelegramOrigin:
