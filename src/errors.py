@@ -171,3 +171,49 @@ class DeliveryRefusedError(TransientError):
 
 class ChatUnavailableError(AppError):
     """The user blocked the bot, or the chat is gone: nothing can be sent there."""
+
+
+class DocumentError(AppError):
+    """The text of a file that a user sent cannot be had; the user is told what to do instead."""
+
+    text_key = "error_document_broken"
+
+
+class DocumentTooLargeError(DocumentError):
+    """The file has more bytes than Telegram lets a bot download."""
+
+    text_key = "error_document_too_large"
+
+
+class DocumentTooFullError(DocumentError):
+    """The file is small, but unpacks to more than there is room for, as a zip bomb does."""
+
+    text_key = "error_document_too_full"
+
+
+class DocumentProtectedError(DocumentError):
+    """The file opens only with a password."""
+
+    text_key = "error_document_protected"
+
+
+class DocumentBrokenError(DocumentError):
+    """The file is not whole, or not what it claims to be."""
+
+
+class DocumentKindError(DocumentError):
+    """The file is of a kind that is not read."""
+
+    text_key = "error_document_kind"
+
+
+class DocumentWithoutTextError(DocumentError):
+    """The file holds no text: it is empty, or its pages are pictures."""
+
+    text_key = "error_document_without_text"
+
+
+class DocumentTooSlowError(DocumentError):
+    """Reading the file took longer than it may."""
+
+    text_key = "error_document_too_slow"

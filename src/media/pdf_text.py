@@ -1,0 +1,51 @@
+"""The text of PDF files, page by page, in the order in which it was written."""
+
+from __future__ import annotations
+
+import re
+
+import pypdfium2
+from pypdfium2.raw import FPDF_ERR_PASSWORD
+
+from src.errors import DocumentBrokenError, DocumentProtectedError
+from src.media.document_text import TextCollector
+
+MAX_PAGES = 2_000  # that are looked at: scanned ones hold no text, and might go on for ever
+# That divides a word at the end of a line; the first two are PDFium's marks of one.
+HYPHEN = re.compile("(?<=\\w)(?:[\x02\ufffe](?:\r?\n)?|\u2010\r?\n)(?=\\w)")
+
+
+def read_pdf(data: bytes, collector: TextCollector) -> None:
+    """Hand the text of the pages to ``collector``. A page that is broken is left out.
+
+    Raises:
+        DocumentBrokenError: It is no PDF.
+        DocumentProtectedError: It needs a password.
+        EnoughTextError: The text is full.
+    """
+    try:
+        document = pypdfium2.PdfDocument(data)
+    except pypdfium2.PdfiumError as error:
+        if error.err_code == FPDF_ERR_PASSWORD:
+            raise DocumentProtectedError("a PDF with a password") from error
+        raise DocumentBrokenError("a broken PDF") from error
+    pages = min(len(document), MAX_PAGES)
+    if len(document) > pages:
+        collector.note_rest()
+    readable = sum(_read_page(document, index, collector) for index in range(pages))
+    if not readable:
+        raise DocumentBrokenError("a PDF without a page")
+
+
+def _read_page(document: pypdfium2.PdfDocument, index: int, collector: TextCollector) -> bool:
+    """Whether the page could be read."""
+    try:
+        page = document[index]
+        words = page.get_textpage()
+        text = words.get_text_bounded()
+    except pypdfium2.PdfiumError:
+        return False
+    words.close()
+    page.close()
+    collector.add(HYPHEN.sub("", text) + "\n\n")
+    return True

@@ -1,0 +1,425 @@
+"""The reader of files: what it reads of real ones, and how it and its child behave."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import gc
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable
+from dataclasses import replace
+
+import psutil
+import pytest
+
+from src.errors import (
+    AppError,
+    DocumentBrokenError,
+    DocumentKindError,
+    DocumentProtectedError,
+    DocumentTooFullError,
+    DocumentTooLargeError,
+    DocumentTooSlowError,
+    DocumentWithoutTextError,
+    TransientError,
+)
+from src.media.document_child import MAX_CPU_SECONDS, MAX_MEMORY
+from src.media.document_reader import MAX_BYTES, ROOT, DocumentReader, ReaderSettings
+from src.media.document_text import MAX_CHARACTERS, DocumentText
+from tests.e2e.bot_process import eventually
+from tests.fakes.documents import (
+    WORD,
+    archive,
+    cell,
+    excel_file,
+    locked_office_file,
+    locked_pdf,
+    office_file,
+    pdf_file,
+    raw_excel_file,
+    raw_word_file,
+    scanned_pdf,
+    slides_file,
+    word_file,
+    word_paragraph,
+    word_xml,
+)
+
+RUSSIAN = "Съешь ещё этих мягких французских булок, да выпей чаю: сорок рублей."
+UKRAINIAN = "Ґанок, їжак та об’єкт: орендар сплачує п’ятнадцять тисяч гривень."
+ENGLISH = "The quick brown fox jumps over the lazy dog, as it did yesterday."
+LINES = [RUSSIAN, UKRAINIAN, ENGLISH]
+RENT = [["Месяц", "Сума", "Note"], ["январь", "15 000", "paid"], ["лютий", "", "ні"]]
+RENT_LINES = "Месяц | Сума | Note\nянварь | 15 000 | paid\nлютий | | ні"
+
+
+@pytest.fixture
+def reader() -> DocumentReader:
+    return DocumentReader()
+
+
+async def text_of(data: bytes, name: str = "file") -> str:
+    return (await DocumentReader().read(data, file_name=name)).text
+
+
+def program(code: str, **changes: float) -> DocumentReader:
+    """A reader whose child runs this code."""
+    settings = ReaderSettings((sys.executable, "-I", "-S", "-c", f"import os, sys, time\n{code}"))
+    return DocumentReader(replace(settings, **changes))
+
+
+@pytest.mark.parametrize("encoding", [
+    "utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32",
+    "cp1251", "koi8-u", "cp866", "iso8859-5",
+])  # fmt: skip
+@pytest.mark.parametrize("line", [RUSSIAN, UKRAINIAN.replace("’", "'").replace("Ґ", "Г"), ENGLISH])
+async def test_a_text_is_read_in_whatever_encoding(
+    reader: DocumentReader, encoding: str, line: str
+) -> None:
+    if encoding == "cp866":
+        line = line.replace("і", "и")  # it has no such letter
+    read = await reader.read(f"{line}\r\n{line}".encode(encoding), file_name="a.txt")
+    assert read == DocumentText(f"{line}\n{line}", is_cut=False, kind="text")
+
+
+@pytest.mark.parametrize(
+    "name", ["a.md", "b.csv", "c.json", "d.log", "e.py", "f.pdf", "g.docx", ""]
+)
+async def test_a_text_is_a_text_whatever_its_name(name: str) -> None:
+    assert await text_of("# Список\n\n* їжак, 1\n".encode(), name) == "# Список\n\n* їжак, 1"
+
+
+async def test_a_few_bad_bytes_do_not_make_a_text_unreadable() -> None:
+    read = await text_of((RUSSIAN * 20).encode() + b"\xff" + UKRAINIAN.encode(), "a.log")
+    assert read == RUSSIAN * 20 + "�" + UKRAINIAN
+
+
+async def test_colours_of_a_terminal_are_left_out() -> None:
+    assert await text_of(b"\x1b[1;31merror\x1b[0m: \x07disk full\n", "a.log") == "error: disk full"
+
+
+async def test_a_pdf_is_read_page_by_page() -> None:
+    read = await DocumentReader().read(pdf_file([LINES, ["Second"], []]), file_name="a")
+    assert read == DocumentText("\n".join(LINES) + "\n\nSecond", is_cut=False, kind="pdf")
+
+
+async def test_a_word_that_is_divided_at_the_end_of_a_line_is_put_together() -> None:
+    read = await text_of(pdf_file([["переноситься сю\u2010", "ди, а тут \u2010", "ні"]]))
+    assert read == "переноситься сюди, а тут \u2010\nні"
+
+
+async def test_a_pdf_whose_password_only_forbids_changes_is_read() -> None:
+    locked = locked_pdf(pdf_file([LINES]), "RC4-128", is_open=True)
+    assert await text_of(locked) == "\n".join(LINES)
+
+
+async def test_a_word_file_is_read_with_its_tables() -> None:
+    read = await DocumentReader().read(word_file(LINES, RENT), file_name="a.docx")
+    assert read == DocumentText("\n".join(LINES) + "\n" + RENT_LINES, is_cut=False, kind="docx")
+
+
+async def test_of_a_word_file_is_read_what_a_reader_sees() -> None:
+    body = (
+        '<w:p><w:pPr><w:tabs><w:tab w:val="left"/></w:tabs><w:numPr/></w:pPr>'
+        "<w:r><w:t>пункт</w:t><w:tab/><w:t>один</w:t><w:br/><w:t>рядок</w:t></w:r></w:p>"
+        "<w:p><w:del><w:r><w:delText>стёрто</w:delText></w:r></w:del>"
+        "<w:moveFrom><w:r><w:t>було тут</w:t></w:r></w:moveFrom>"
+        "<w:r><w:instrText>PAGE</w:instrText></w:r>"
+        "<mc:AlternateContent><mc:Choice><w:r><w:t>раз</w:t></w:r></mc:Choice>"
+        "<mc:Fallback><w:r><w:t>раз</w:t></w:r></mc:Fallback></mc:AlternateContent></w:p>"
+    )
+    notes = f'<w:footnotes xmlns:w="{WORD}">{word_paragraph("сноска")}</w:footnotes>'
+    data = raw_word_file(word_xml(body), {"word/footnotes.xml": notes})
+    assert await text_of(data) == "- пункт один\nрядок\nраз\nсноска"
+
+
+async def test_word_on_the_web_calls_the_main_part_otherwise() -> None:
+    data = office_file({"word/document2.xml": word_xml(word_paragraph("текст"))})
+    assert await text_of(data, "a.bin") == "текст"
+
+
+async def test_an_excel_file_is_read_sheet_by_sheet() -> None:
+    data = excel_file({
+        "Аренда": RENT,
+        "Порожній": [],
+        "Числа": [
+            [1, 0.1 + 0.2, True, "=SUM(A1:A1)"], [datetime.date(2026, 11, 3), "a\nb"],
+            [], ["x", *[""] * 20, "y"],
+        ],
+    })  # fmt: skip
+    read = await DocumentReader().read(data, file_name="a.xlsx")
+    assert read.kind == "xlsx" and not read.is_cut
+    assert read.text == (
+        f"# Аренда\n{RENT_LINES}\n\n# Числа\n1 | 0.3 | TRUE | 42\n2026-11-03 | a b\nx | … | y"
+    )
+
+
+async def test_slides_are_read_in_their_order_with_what_the_speaker_says() -> None:
+    slides = [[f"Слайд {number}", "їжак"] for number in range(1, 12)]
+    read = await DocumentReader().read(slides_file(slides, {10: "сказати"}), file_name="a.pptx")
+    assert read.kind == "pptx"
+    assert read.text.split("\n\n") == [
+        part for number in range(1, 12)
+        for part in (f"Слайд {number}\nїжак", *(["сказати"] if number == 10 else []))
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "windows-1251", "koi8-u"])
+async def test_a_page_is_read_as_a_browser_shows_it(encoding: str) -> None:
+    page = f"""<!DOCTYPE html><html><head><meta charset="{encoding}"><title>Оренда</title>
+        <style>p {{}}</style><script>var нет = "<p>скрипт</p>";</script></head><body>
+        <p>Їжак &amp;
+           ёж<br>і другий рядок</p><ul><li>раз<li>два</ul>пере&shy;нос
+        <table><tr><th>Месяц<th>Сума<tr><td><p>янв</p><p>арь</p></td><td>15&nbsp;000</table>
+        """
+    read = await DocumentReader().read(page.encode(encoding), file_name="a")
+    assert read == DocumentText(
+        "Оренда\nЇжак & ёж\nі другий рядок\n- раз\n- два\nперенос\nМесяц | Сума\nянв арь | 15 000",
+        is_cut=False, kind="html",
+    )  # fmt: skip
+
+
+async def test_a_piece_of_a_page_is_one_when_it_is_named_so() -> None:
+    piece = "<div>їжак</div><div>ёж</div>".encode()
+    assert await text_of(piece, "a.HTM") == "їжак\nёж"
+    assert await text_of(piece, "a.txt") == piece.decode()
+
+
+@pytest.mark.parametrize("make", [
+    lambda line, count: "\n\n".join([line] * count).encode(),
+    lambda line, count: pdf_file([[line] * 40] * (count // 40)),
+    lambda line, count: raw_word_file(word_xml(word_paragraph(line) * count)),
+    lambda line, count: excel_file({"A": [[line]] * count}),
+    lambda line, count: slides_file([[line] * 40] * (count // 40)),
+    lambda line, count: f"<html>{f'<p>{line}</p>' * count}".encode(),
+])  # fmt: skip
+async def test_a_long_text_is_cut_at_the_end_of_a_line(
+    make: Callable[[str, int], bytes],
+) -> None:
+    read = await DocumentReader().read(make(RUSSIAN, 2000), file_name="a")
+    assert read.is_cut
+    assert MAX_CHARACTERS * 0.9 < len(read.text) <= MAX_CHARACTERS
+    assert read.text.endswith(RUSSIAN)
+
+
+@pytest.mark.parametrize(
+    ("length", "is_cut"), [(MAX_CHARACTERS, False), (MAX_CHARACTERS + 1, True)]
+)
+async def test_a_text_without_an_end_is_cut_anywhere(length: int, is_cut: bool) -> None:
+    read = await DocumentReader().read("я".encode() * length, file_name="a.txt")
+    assert read == DocumentText("я" * MAX_CHARACTERS, is_cut, "text")
+
+
+async def test_what_postgresql_refuses_is_left_out() -> None:
+    page = b"<html>a&#0;b&#xD800;c&#x1F600;\x01d</html>\xed\xa0\x80"
+    text = await text_of(page)
+    assert "\0" not in text and "😀" in text
+    assert text.encode().decode() == text  # no half of a pair
+
+
+UNREADABLE = {
+    "too large": (b"%PDF-" + bytes(MAX_BYTES - 4), DocumentTooLargeError),
+    "a scan": (scanned_pdf(), DocumentWithoutTextError),
+    "nothing": (b"", DocumentWithoutTextError),
+    "spaces": (b"  \n", DocumentWithoutTextError),
+    "a PDF with a password": (locked_pdf(pdf_file([LINES]), "RC4-128"), DocumentProtectedError),
+    "one of today": (locked_pdf(pdf_file([LINES]), "AES-256"), DocumentProtectedError),
+    "a Word file with a password": (locked_office_file(), DocumentProtectedError),
+    "half a Word file": (word_file(LINES)[:9000], DocumentBrokenError),
+    "a picture": (b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 9, DocumentKindError),
+    "an archive": (archive({"a.txt": "text"}), DocumentKindError),
+    "a sheet of all cells": (
+        raw_excel_file(cell("A1", 1) + cell("XFD1048576", 1, 1048576)), DocumentTooFullError,
+    ),
+    "a cell beyond the last": (raw_excel_file(cell("ZZZZZZ999999", 2)), DocumentBrokenError),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+async def test_what_cannot_be_read_says_why(reader: DocumentReader, name: str) -> None:
+    data, error = UNREADABLE[name]
+    with pytest.raises(AppError) as caught:
+        await reader.read(data, file_name="a.docx")
+    assert type(caught.value) is error
+
+
+async def test_an_honest_picture_that_packs_well_does_no_harm() -> None:
+    text = word_xml(word_paragraph("текст"))
+    assert await text_of(raw_word_file(text, {"word/media/white.bmp": bytes(9 << 20)})) == "текст"
+
+
+async def test_a_child_that_takes_too_long_is_ended_with_all_that_it_started(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    mark = uuid.uuid4().hex
+    reader = program(f"os.fork(); time.sleep(60)  # {mark}", deadline=0.3)
+    with pytest.raises(DocumentTooSlowError):
+        await reader.read(b"text", file_name="name.txt")
+    assert "took too long" in caplog.text and "name" not in caplog.text
+    await eventually(lambda: not is_running(mark), "none of them is left")
+
+
+async def test_a_child_whose_caller_is_gone_is_ended() -> None:
+    mark = uuid.uuid4().hex
+    reading = asyncio.create_task(program(f"time.sleep(60)  # {mark}").read(b"", file_name=""))
+    await eventually(lambda: is_running(mark), "the child starts")
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    assert not is_running(mark)
+
+
+def is_running(mark: str) -> bool:
+    """Whether there is a process, on the whole machine, with this in its command line."""
+    return any(
+        mark in str(process.info["cmdline"]) for process in psutil.process_iter(["cmdline"])
+    )
+
+
+@pytest.mark.parametrize(("code", "error"), [
+    ("os.kill(os.getpid(), 24)", DocumentTooSlowError),  # SIGXCPU
+    ("os.abort()", DocumentTooFullError),
+    ("os.kill(os.getpid(), 9)", DocumentTooFullError),
+    ("os.kill(os.getpid(), 11)", DocumentBrokenError),
+    ("sys.exit(1)", DocumentBrokenError),
+    ("pass", DocumentBrokenError),
+    ("print('[' * 100_000)", DocumentBrokenError),
+])  # fmt: skip
+async def test_a_child_that_dies_says_what_of(code: str, error: type[AppError]) -> None:
+    with pytest.raises(AppError) as caught:
+        await program(code).read(b"text" * 100_000, file_name="")
+    assert type(caught.value) is error
+
+
+@pytest.mark.parametrize("said", [
+    "nonsense", "[]", "{}", "null", "7", '"error"',
+    '{"error": "KeyboardInterrupt", "cause": "x"}',
+    '{"error": [], "cause": "x"}',
+    '{"text": 7, "is_cut": false, "kind": "pdf"}',
+    '{"text": "", "is_cut": false, "kind": "pdf"}',
+    '{"text": "a\\u0000", "is_cut": false, "kind": "pdf"}',
+    '{"text": "\\ud800", "is_cut": false, "kind": "pdf"}',
+    '{"text": "a", "is_cut": false, "kind": []}',
+    '{"text": "a", "is_cut": false, "kind": "doc"}',
+    pytest.param(
+        '{"text": "' + "a" * (MAX_CHARACTERS + 1) + '", "is_cut": 0, "kind": "pdf"}', id="long"
+    ),
+])  # fmt: skip
+async def test_a_child_is_believed_nothing(said: str) -> None:
+    with pytest.raises(DocumentBrokenError):
+        await program(f"print({said!r})").read(b"text", file_name="")
+
+
+async def test_a_library_that_is_missing_is_no_fault_of_the_file(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    said = '{"error": "AppError", "cause": "ModuleNotFoundError"}'
+    with pytest.raises(AppError) as caught:
+        await program(f"print({said!r})").read(b"text", file_name="")
+    assert type(caught.value) is AppError
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+
+
+async def test_a_child_that_does_not_stop_writing_is_ended() -> None:
+    with pytest.raises(DocumentTooFullError):
+        await program("while True: os.write(1, b'x' * 9999)").read(b"text", file_name="")
+
+
+async def test_a_child_s_cause_is_logged_as_a_name_only() -> None:
+    code = 'print(\'{"error": "DocumentBrokenError", "cause": "/home/someone said: x"}\')'
+    with pytest.raises(DocumentBrokenError) as caught:
+        await program(code).read(b"text", file_name="")
+    assert "someone" not in str(caught.value)
+
+
+async def test_no_room_for_a_process_passes() -> None:
+    reader = DocumentReader(ReaderSettings(("/nowhere/python",)))
+    with pytest.raises(TransientError):
+        await reader.read(b"text", file_name="a.txt")
+
+
+async def test_two_files_are_read_at_a_time() -> None:
+    say = 'print(\'{"text": "\' + str(%s) + \'", "is_cut": false, "kind": "text"}\')'
+    code = f"begin = time.time(); time.sleep(0.2); {say % '(begin, time.time())'}"
+    reader = program(code)
+    answers = await asyncio.gather(*(reader.read(b"", file_name="") for _ in range(5)))
+    spans = [tuple(map(float, answer.text.strip("()").split(","))) for answer in answers]
+    running = [sum(start <= moment < end for start, end in spans) for moment, _ in spans]
+    assert max(running) == 2
+
+
+async def test_the_bot_s_environment_stays_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TELEGRAM_BOT_TOKEN", "secret")
+    say = (
+        'print(\'{"text": "\' + repr(dict(os.environ)) + \'", "is_cut": false, "kind": "text"}\')'
+    )
+    read = await program(say).read(b"", file_name="")
+    assert "secret" not in read.text and "TOKEN" not in read.text
+
+
+@pytest.mark.parametrize("harm", [
+    "open('/etc/hostname')",
+    "open('harm', 'w')",
+    "os.write(kept, b'x')",
+    "socket.socket()",
+    "os.pipe()",
+    "os.fork()",
+    "resource.setrlimit(resource.RLIMIT_NOFILE, (9, 9))",
+    f"bytearray({MAX_MEMORY})",
+])  # fmt: skip
+def test_a_child_can_do_no_harm(harm: str) -> None:
+    code = (
+        "import os, resource, socket, tempfile\n"
+        "from src.media import document_child as child\n"
+        "file = tempfile.TemporaryFile()\n"
+        "kept = file.fileno()\n"
+        "child._bound(); child.shut_in()\n"
+        f"try: {harm}\n"
+        "except (OSError, ValueError, MemoryError): print('refused')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "refused\n"
+
+
+def test_a_child_ends_within_bounds_and_leaves_no_core() -> None:
+    code = (
+        "import resource, signal\n"
+        "from src.media import document_child as child\n"
+        "child._bound()\n"
+        "cpu, core = map(resource.getrlimit, (resource.RLIMIT_CPU, resource.RLIMIT_CORE))\n"
+        "is_deaf = signal.getsignal(signal.SIGTERM) == signal.SIG_IGN\n"
+        "print(cpu[0], core, signal.alarm(0) > 0, is_deaf)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"{MAX_CPU_SECONDS} (0, 0) True True\n"
+
+
+def test_the_bot_imports_no_library_for_it() -> None:
+    code = (
+        "import sys, src.media.document_reader\n"
+        "heavy = {'pypdfium2', 'python_calamine', 'charset_normalizer', 'zipfile'}\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
+
+
+async def test_the_bot_does_not_grow(reader: DocumentReader) -> None:
+    files = [word_file(LINES, RENT), pdf_file([LINES]), excel_file({"A": RENT}), b"x" * MAX_BYTES]
+
+    async def rounds(count: int) -> int:
+        for data in files * count:
+            await reader.read(data, file_name="a")
+        gc.collect()
+        return psutil.Process().memory_info().rss
+
+    before = await rounds(1)
+    assert await rounds(4) - before < MAX_BYTES // 4

@@ -1,0 +1,214 @@
+"""Files that are broken or mean harm: each ends in a text or in a sentence, in nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import psutil
+import pytest
+
+from src.errors import (
+    AppError,
+    DocumentBrokenError,
+    DocumentError,
+    DocumentKindError,
+    DocumentProtectedError,
+    DocumentTooFullError,
+    DocumentWithoutTextError,
+)
+from src.media.document_child import MAX_MEMORY
+from src.media.document_reader import PROGRAM, DocumentReader, ReaderSettings
+from src.media.document_text import KINDS, DocumentText, is_storable
+from src.texts import LANGUAGES, say
+from tests.fakes.hostile_documents import Files, hostile_files
+
+CANARY = "zolotaya-kanareyka"
+NAME = "tajnoe-imya-{}.{}"
+# Starts the child, and writes down how much memory it took at most, in KiB.
+METER = """
+import os, signal, sys
+child = os.spawnv(os.P_NOWAIT, sys.argv[2], sys.argv[2:])
+_, status, usage = os.wait4(child, 0)
+with open(sys.argv[1], "a") as peaks:
+    peaks.write(f"{usage.ru_maxrss}\\n")
+code = os.waitstatus_to_exitcode(status)
+if code < 0:
+    signal.signal(-code, signal.SIG_DFL)
+    os.kill(os.getpid(), -code)
+sys.exit(code)
+"""
+# What the file's harm is to be called; of the others either answer will do.
+MEANT: Mapping[str, type[AppError]] = {
+    "pdf: only pictures": DocumentWithoutTextError,
+    "pdf: a password": DocumentProtectedError,
+    "pdf: only a head": DocumentBrokenError,
+    "docx: billion laughs": DocumentBrokenError,
+    "docx: quadratic laughs": DocumentBrokenError,
+    "docx: laughs in slides": DocumentBrokenError,
+    "docx: a file as an entity": DocumentBrokenError,
+    "docx: a file as a parameter": DocumentBrokenError,
+    "docx: a bomb": DocumentTooFullError,
+    "docx: a bomb beside": DocumentTooFullError,
+    "docx: no text": DocumentWithoutTextError,
+    "docx: no XML": DocumentBrokenError,
+    "docx: a password": DocumentProtectedError,
+    "docx: old Word": DocumentKindError,
+    "xlsx: the last cell": DocumentTooFullError,
+    "xlsx: a tall sheet": DocumentTooFullError,
+    "xlsx: a bomb": DocumentTooFullError,
+    "xlsx: an empty table": DocumentWithoutTextError,
+    "xlsx: a password": DocumentProtectedError,
+    "text: empty": DocumentWithoutTextError,
+    "text: only spaces": DocumentWithoutTextError,
+    "text: only NUL": DocumentKindError,
+    "text: random": DocumentKindError,
+    "text: a picture": DocumentKindError,
+    "text: a photo": DocumentKindError,
+    "text: rich text": DocumentKindError,
+    "text: packed": DocumentKindError,
+    "zip: encrypted entries": DocumentProtectedError,
+    "zip: four gigabytes, by its word": DocumentTooFullError,
+    "zip: more inside than it says": DocumentTooFullError,
+    "zip: a bomb": DocumentTooFullError,
+    "zip: a bomb of Word": DocumentTooFullError,
+    "zip: overlapping": DocumentTooFullError,
+    "zip: overlapping, small": DocumentTooFullError,
+    "zip: twenty thousand entries": DocumentTooFullError,
+    "zip: paths that climb": DocumentKindError,
+    "zip: a plain archive": DocumentKindError,
+    "zip: Word in an archive": DocumentKindError,
+    "zip: open document": DocumentKindError,
+    "zip: gzip": DocumentKindError,
+    "zip: tar": DocumentKindError,
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of the files.
+
+    Attributes:
+        answers: By kind and name.
+        log: All that was logged, with every field.
+        peaks: The children's memory, in KiB.
+    """
+
+    answers: Mapping[str, DocumentText | BaseException]
+    log: str
+    peaks: list[int]
+
+
+class _Everything(logging.Handler):
+    """Keeps every record, with its extra fields and the text of its errors."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(f"{record.getMessage()} {record.__dict__}")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Files]:
+    secret = tmp_path_factory.mktemp("secret") / "secret.txt"
+    secret.write_text(CANARY)
+    return hostile_files(str(secret))
+
+
+@pytest.fixture(scope="module")
+def outcome(files: dict[str, Files], tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    """Every file is read once, each by a process of its own, as in the bot."""
+    peaks = tmp_path_factory.mktemp("peaks") / "peaks"
+    peaks.touch()
+    program = (sys.executable, "-I", "-S", "-c", METER, str(peaks), *PROGRAM)
+    log = _Everything()
+    logging.getLogger("src.media").addHandler(log)
+    try:
+        answers = asyncio.run(read_all(files, ReaderSettings(program)))
+    finally:
+        logging.getLogger("src.media").removeHandler(log)
+    return Outcome(
+        answers, "\n".join(log.lines), [int(peak) for peak in peaks.read_text().split()]
+    )
+
+
+async def read_all(
+    files: dict[str, Files], settings: ReaderSettings
+) -> dict[str, DocumentText | BaseException]:
+    reader = DocumentReader(settings)
+    tasks = {
+        f"{kind}: {name}": reader.read(data, file_name=NAME.format(number, kind))
+        for kind, named in files.items()
+        for number, (name, data) in enumerate(named.items())
+    }
+    return dict(
+        zip(tasks, await asyncio.gather(*tasks.values(), return_exceptions=True), strict=True)
+    )
+
+
+def test_there_are_fifty_files_of_each_kind(files: dict[str, Files]) -> None:
+    assert {kind: len(named) >= 50 for kind, named in files.items()} == dict.fromkeys(files, True)
+    assert set(files) == {"pdf", "docx", "xlsx", "text", "zip"}
+
+
+def test_every_file_ends_in_a_text_or_in_a_sentence(outcome: Outcome) -> None:
+    for name, answer in outcome.answers.items():
+        if isinstance(answer, DocumentText):
+            assert is_storable(answer.text) and answer.kind in KINDS, name
+        else:
+            assert isinstance(answer, DocumentError), (name, answer)
+            assert all(say(answer.text_key, language) for language in LANGUAGES), name
+
+
+@pytest.mark.parametrize("name", MEANT)
+def test_the_sentence_says_what_is_wrong(outcome: Outcome, name: str) -> None:
+    assert type(outcome.answers[name]) is MEANT[name]
+
+
+def test_what_only_looks_odd_is_read(outcome: Outcome) -> None:
+    for name, part in {
+        "pdf: JavaScript": "text",
+        "pdf: a thousand million pages": "text",
+        "pdf: without its last byte": "Їжак",
+        "docx: a link as a part": "text",
+        "text: half a letter": "Їжа",
+        "text: coloured": "red",
+        "text: a million columns": "1,1,1",
+        "zip: bombs in Word": "text",
+        "zip: paths from the root": "text",
+    }.items():
+        answer = outcome.answers[name]
+        assert isinstance(answer, DocumentText) and part in answer.text, name
+
+
+def test_no_file_shows_what_another_file_holds(outcome: Outcome) -> None:
+    texts = [
+        answer.text for answer in outcome.answers.values() if isinstance(answer, DocumentText)
+    ]
+    assert len(texts) > 50
+    assert not any(CANARY in text for text in texts)
+
+
+def test_no_child_takes_more_memory_than_it_may(outcome: Outcome) -> None:
+    assert len(outcome.peaks) == len(outcome.answers)
+    assert max(outcome.peaks) * 1024 <= MAX_MEMORY
+
+
+def test_the_log_holds_neither_names_nor_contents(outcome: Outcome) -> None:
+    assert "the process that read a file died" in outcome.log
+    for word in ("tajnoe", CANARY, "Договор", "Їжак", "haha", "secret"):
+        assert word not in outcome.log, word
+    errors = [repr(answer) for answer in outcome.answers.values() if isinstance(answer, Exception)]
+    assert not any("tajnoe" in error or "/" in error for error in errors)
+
+
+def test_no_process_is_left(outcome: Outcome) -> None:
+    assert outcome.answers
+    left = [child.cmdline() for child in psutil.Process().children()]
+    assert not any("src.media.document_child" in line for line in left)
+    assert not any(child.status() == psutil.STATUS_ZOMBIE for child in psutil.Process().children())
