@@ -92,8 +92,11 @@ EVERY_RULES: tuple[tuple[str, str], ...] = (
         rf"{EVERY} {MONTH_DAY}(?:st|nd|rd|th)(?=$|[,.!]| (?:at|to|about|remind|that)\b)",
     ),
     ("month day", rf"{EVERY} {MONTH_DAY}(?:-?(?:го|е))? (?:число|числа)"),
-    ("month day", rf"{MONTH_DAY}(?:-?го)? числа (?:каждого|кожного) (?:месяца|місяця)"),
-    ("month day", rf"(?:on )?(?:the )?{MONTH_DAY}(?:st|nd|rd|th) of (?:every|each|the) month"),
+    ("month day", rf"(?P<day>{p.DAY}) числа (?:каждого|кожного) (?:месяца|місяця)"),
+    (
+        "month day",
+        rf"(?:on |every |each )?(?:the )?(?P<day>{p.DAY}) of (?:every|each|the) month",
+    ),
     (
         "last day",
         "(?:в |on )?(?:the )?(?:последн(?:ий день|его числа)|останн(?:ій день|ього дня)|last day)"
@@ -116,6 +119,7 @@ EVERY_RULES: tuple[tuple[str, str], ...] = (
     ("unit", rf"{EVERY}(?: (?P<other>{OTHER}))?(?: (?P<n>{NUMBER}))? (?P<unit>{UNIT})"),
     ("part", rf"{EVERY} (?:(?P<days>{WEEKDAYS}) )?(?P<part>{EVERY_PART})"),
     ("weekdays", rf"що(?P<days>{EACH_UKRAINIAN}(?:{JOINT}(?:що)?{EACH_UKRAINIAN}){{0,6}})"),
+    ("weekdays", rf"(?:(?:с|со|з|із|from) )?(?P<days>{WEEKDAY} (?:по|to|through) {WEEKDAY})"),
     ("weekdays", rf"(?:по|on) (?P<days>{WEEKDAYS_MANY}(?:{JOINT}{WEEKDAYS_MANY}){{0,6}})"),
     ("weekdays", "(?P<days>(?:mon|tues|wednes|thurs|fri|satur|sun)days)"),
     ("part", PARTS_MANY),
@@ -139,7 +143,7 @@ DATE_RULES: tuple[tuple[str, str], ...] = (
     ("date", rf"{TO_DAY}(?:{w.WEEKDAY},? (?:the )?)?{p.DAY_OF_MONTH}{p.YEAR_TAIL}"),
     ("date", rf"{TO_DAY}(?:{w.WEEKDAY},? )?{p.MONTH_AND_DAY}{p.YEAR_TAIL}"),
     ("digits", rf"(?:(?:на|on|for|к) )?{DAY_MONTH_DIGITS}"),
-    ("month day", rf"(?:(?:на|к) )?(?P<day>{p.DAY_NUMBER}(?:-?(?:го|е))?) (?:числа|число)"),
+    ("month day", rf"(?:(?:на|к) )?(?P<day>{p.DAY}) (?:числа|число)"),
     ("month day", rf"(?:on )?the (?P<day>{p.DAY_NUMBER}(?:st|nd|rd|th))(?! (?:of|time|floor))"),
     ("day", rf"(?:{TO_DAY})(?P<word>{FUTURE_DAYS})(?: (?:день|дня|дню|дні))?(?!')"),
     ("named", rf"(?:(?:в|во|у|на|к|on|by|for) )?{p.WHICH_NOUN}"),

@@ -37,7 +37,8 @@ MAKE = (
     "(?:постав(?:ь|ьте|и)|созда(?:й|йте)|сдела(?:й|йте)|добав(?:ь|ьте)|заведи(?:те)?"
     "|установи(?:те)?|запиши(?:те)?|включи(?:те)?|постав(?:те)?|створи(?:ти)?|створіть"
     "|зроби|зробіть|дода(?:й|йте)|встанови|запланируй|заплануй"
-    "|set(?: up)?|create|add|make|schedule|put|give me|i need|i want|i'd like|i would like)"
+    "|set(?: up)?|create|add|make|schedule|put|give me|i need|i want|i'd like|i would like"
+    "|нужно|потрібно|потрібне)"
 )
 NOUN = "(?:напоминани[еяй]|напоминалк[уи]|нагадування|нагадувалку|reminders?)"
 ORDER = (
@@ -48,7 +49,7 @@ COMMAND = re.compile(
     rf"(?<![\w'-])(?:(?P<noun>{MAKE} {ME}(?:(?:a|an|another|one|новое|одно|еще|ще|нове|одне) )"
     rf"{{0,2}}(?:(?:daily|weekly|monthly|yearly) )?{NOUN})"
     rf"|(?P<label>^{NOUN})(?=[ ]?[:—-])"
-    rf"|(?P<asked>(?:чи )?(?:{YOU_MAY}){ME}(?:напомнить|нагадати|напомнила?|нагадав|нагадала"
+    rf"|(?P<asked>(?:чи |не )?(?:{YOU_MAY}){ME}(?:напомнить|нагадати|напомнила?|нагадав|нагадала"
     r"|напоминать|нагадувати|remind (?:me|us)))"
     r"|(?P<kept>(?:не забудь(?:те)?|don't forget to|прошу) (?:мне |мені |please )?"
     r"(?:напомнить|нагадати|remind me))"
@@ -82,6 +83,10 @@ ENDING = re.compile(
 )
 # What asks beside what ``QUESTION`` knows.
 ASKS_TOO = re.compile(r"(?:if|whether|чи|(?:(?:о|об|на|до|в|у) )?котр\w+)(?![\w'-])")
+# What makes a day the end or the exception of something, and no time to remind.
+LIMIT = re.compile(
+    r"\b(?:до|until|till|кроме|крім|except|after|после|після|before|перед) (?:the )?$"
+)
 QUOTES = "\"'«»“”„‘’`"
 # Where an English order may begin; behind anything else "remind me" is told of somebody.
 CLAUSE = re.compile(
@@ -114,7 +119,8 @@ FAR_DATES = frozenset({"month", "season", "year", "year_word"})  # words of a va
 NAMED_FOR = re.compile(r"(?:на|к|ко|до|for|by|from|с|со|з|за) ")
 # What joins the order and the thing and is no part of it.
 JOINING = re.compile(
-    r"[\s,:;—–-]*(?:(?:to|that|что|що|о том,? что|про те,? що)(?![\w'-])[\s,]*)?", re.IGNORECASE
+    r"[\s,:;—–-]*(?:(?:to|that|что|що|о том,? что|про то,? что|про те,? що)(?![\w'-])[\s,]*)?",
+    re.IGNORECASE,
 )
 POLITE_END = re.compile(
     r"(?<![\s,])[\s,]+(?:пожалуйста|плиз|будь ласка|please|thanks|thank you|спасибо|дякую)"
@@ -261,11 +267,20 @@ def _usable(found: Sequence[Element], order: _Order) -> list[Element]:
         is_inside = element.start < order.end and element.end > order.start
         if is_inside and element.slot != "every":
             continue
+        if element.slot == "date" and _is_limit(element, found, order):
+            continue
         bare = element.rule.startswith("bare ")
         if bare and not (usable and order.folded[usable[-1].end : element.start] == " "):
             continue
         usable.append(element)
     return usable
+
+
+def _is_limit(element: Element, found: Sequence[Element], order: _Order) -> bool:
+    """Whether a day only limits the thing ("до 5 декабря"); not so in "за день до | 5 декабря"."""
+    if any(other.slot == "before" and other.end + 1 == element.start for other in found):
+        return False
+    return LIMIT.search(order.folded[: element.start][-20:]) is not None
 
 
 def _runs(elements: Sequence[Element], order: _Order) -> list[_Run]:

@@ -348,7 +348,47 @@ remind me on Mon and Wed at 7 to run | Wed to run | 2026-11-30 07:00 |  |
 remind me every month to pay |\
     pay | 2026-12-23 09:00 | FREQ=MONTHLY;BYMONTHDAY=23;BYHOUR=9;BYMINUTE=0 |
 """
+REQUESTS_MIXED = """
+Добрый день! Не могли бы вы напомнить мне завтра в 12 о созвоне? |\
+    о созвоне | 2026-11-24 12:00 |  |
+Напомни мне про то, что в субботу в 12 день рождения у Пети |\
+    день рождения у Пети | 2026-11-28 12:00 |  |
+напоминай с понедельника по пятницу в 9 про зал |\
+    про зал | 2026-11-24 09:00 | FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR;BYHOUR=9;BYMINUTE=0 |
+напоминай каждый день до 5 декабря в 9 пить |\
+    до 5 декабря пить | 2026-11-24 09:00 | FREQ=DAILY;BYHOUR=9;BYMINUTE=0 |
+Could you remind me about the rent on the first of every month? |\
+    about the rent | 2026-12-01 09:00 | FREQ=MONTHLY;BYMONTHDAY=1;BYHOUR=9;BYMINUTE=0 |
+remind me every 1st of the month to pay |\
+    pay | 2026-12-01 09:00 | FREQ=MONTHLY;BYMONTHDAY=1;BYHOUR=9;BYMINUTE=0 |
+напоминай первого числа каждого месяца платить |\
+    платить | 2026-12-01 09:00 | FREQ=MONTHLY;BYMONTHDAY=1;BYHOUR=9;BYMINUTE=0 |
+напомни первого числа заплатить | заплатить | 2026-12-01 09:00 |  |
+нужно напоминание на 9 утра: врач | врач | 2026-11-24 09:00 |  |
+remind me Monday to Friday at 9 to train |\
+    train | 2026-11-24 09:00 | FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR;BYHOUR=9;BYMINUTE=0 |
+remind me from Monday to Friday at 9 to train |\
+    train | 2026-11-24 09:00 | FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR;BYHOUR=9;BYMINUTE=0 |
+напомни про дедлайн за день до 5 декабря | про дедлайн | 2026-12-04 09:00 |  |
+нагадуй з понеділка по п'ятницю о 9 про зал |\
+    про зал | 2026-11-24 09:00 | FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR;BYHOUR=9;BYMINUTE=0 |
+Завтра экзамен, напомни утром взять паспорт | экзамен, взять паспорт | 2026-11-24 09:00 |  |
+напомни через 15 минут, что суп на плите | суп на плите | 2026-11-23 10:15 |  |
+Напомни мне за 2 часа до вылета в пятницу в 17:40 | за 2 часа до вылета | 2026-11-27 15:40 |  |
+remind me 10 minutes before my 3 pm meeting | 10 minutes before my meeting | 2026-11-23 14:50 |  |
+нагадай мені за годину до вильоту о 17:40 | за годину до вильоту | 2026-11-23 16:40 |  |
+I need you to remind me tomorrow at 9 to call | call | 2026-11-24 09:00 |  |
+"""
 OTHER_RU = """
+Напомни, что завтра в 9 к врачу
+remind me of what Anna said at 9
+I told you to remind me tomorrow at 9
+Thanks for reminding me tomorrow at 9
+You should remind me tomorrow at 9
+помнишь, ты обещал напомнить мне завтра в 9?
+Ты забыл напомнить мне вчера в 9
+Завтра он мне напомнит в 9 позвонить
+Напомни ей завтра в 9 позвонить
 напомни в первый понедельник каждого месяца про отчёт
 напомни мне про завтрашнюю встречу
 напомни
@@ -497,7 +537,7 @@ If I forget, remind me
 Songs that remind me of you every night
 """
 
-ALL_REQUESTS = REQUESTS_RU + REQUESTS_UK + REQUESTS_EN
+ALL_REQUESTS = REQUESTS_RU + REQUESTS_UK + REQUESTS_EN + REQUESTS_MIXED
 ALL_OTHER = OTHER_RU + OTHER_UK + OTHER_EN
 
 
