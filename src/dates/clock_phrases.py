@@ -55,7 +55,7 @@ HALF_DAY_OF_NUMBER = HALF_DAY.replace("дня|", "").replace("днем|", "")
 PREPOSITION = (
     "(?:часов |часам |годині )?(?:в|во|к|ко|у|о|об|около|близько|at|by|around|about|for|@)"
 )
-AT = f"(?:(?:{PREPOSITION}|на|до|with) )?"
+AT = f"(?:(?:{PREPOSITION}|на|до) )?"
 MINUTE_NOUN = "(?:минут[уы]?|мин|хвилин[иау]?|хв|minutes?)"
 HOUR_NOUN = "(?:час(?:а|ов|ам)?|годин[аіиу]|o'?clock|ч)"
 # What is counted cannot be a time: "в 5 магазинах", "at 3 shops".

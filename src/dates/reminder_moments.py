@@ -16,7 +16,7 @@ The conventions, where people differ (those of hours are in ``clock_phrases``):
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Literal
@@ -150,16 +150,6 @@ def read_timing(elements: Sequence[Element], now: datetime, time_zone: str) -> T
         return Timing(problem=found.problem)
     except (OverflowError, ValueError):
         return Timing(problem="too_far")
-
-
-def length_of(element: Element) -> tuple[float, Unit]:
-    """How many of which unit a wait or a period takes; two parts as minutes.
-
-    Raises:
-        ValueError: There are far too many.
-    """
-    length = _length(element.words)
-    return length.number, length.unit
 
 
 def _once(request: _Request, now: datetime) -> Timing:
@@ -470,9 +460,8 @@ def _part_of_habit(words: str) -> Part | None:
     return part_of(adverb) if adverb else beginnings.get(words[:3])
 
 
-def _length(words: object) -> _Length:
+def _length(words: Mapping[str, str]) -> _Length:
     """The length that the words of a piece say."""
-    assert isinstance(words, dict)
     half = words.get("half", "")
     if half:
         if half.startswith(("четв", "чверть", "a quarter")):

@@ -69,7 +69,7 @@ AFTER_ORDER = re.compile(rf"(?:[ ,:—-]*{BESIDE}(?![\w'-]))*[ ,:—-]*")
 BEFORE_ORDER = re.compile(rf"(?:[ ,:—-]+{BESIDE})?[ ,:—-]*$|^{BESIDE}?[ ,:—-]*$")
 BETWEEN = re.compile(
     r"[ ,]*(?:(?:и|і|й|та|and|начиная|починаючи|starting|from|с|з|на|ровно|рівно|точно|exactly|"
-    r"примерно|about|around|прямо|где-то|десь|утром|a|от|so)[ ,]+){0,2}"
+    r"примерно|about|around|прямо|где-то|десь|а)[ ,]+){0,2}"
 )
 GREETING = (
     r"(?:привет\w*|здравствуй\w*|привіт|вітаю|hi|hello|hey|ok|okay|ок|окей|слушай|слухай|помни|"
