@@ -1,10 +1,18 @@
-"""Times in a user's own zone (pytz)."""
+"""Times in a user's own zone (pytz), and the zone of a place on the map."""
 
 from __future__ import annotations
 
-from datetime import datetime
+import math
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
 
 import pytz
+
+DAY = timedelta(days=1)
+SECOND = timedelta(seconds=1)
+LOOK_UP_TIME = 20  # seconds; it takes a tenth of one
+LOOK_UP = "import sys, tzfpy; print(tzfpy.get_tz(float(sys.argv[1]), float(sys.argv[2])))"
 
 
 def local_time(moment: datetime, time_zone: str) -> datetime:
@@ -15,3 +23,70 @@ def local_time(moment: datetime, time_zone: str) -> datetime:
 def in_zone(written: datetime, time_zone: str) -> datetime:
     """A wall-clock time as the aware moment that it was in a zone of the tz database."""
     return pytz.timezone(time_zone).localize(written)
+
+
+def first_moment(written: datetime, time_zone: str) -> datetime:
+    """The moment (in UTC) at which the clocks of a zone first show a time, or have passed it.
+
+    A time that clocks show twice, in autumn, is the first of the two; one that they skip, in
+    spring, is the moment right after the gap.
+
+    Raises:
+        OverflowError: It is at the very edge of the calendar.
+    """
+    as_utc = written.replace(tzinfo=UTC)
+    before, after = (_offset(as_utc + shift, time_zone) for shift in (-DAY, DAY))
+    for offset in (before, after):
+        moment = as_utc - offset
+        if _offset(moment, time_zone) == offset:
+            return moment
+    return _end_of_gap(as_utc - after, as_utc - before, time_zone)
+
+
+def is_shown_twice(moment: datetime, time_zone: str) -> bool:
+    """Whether the clocks of a zone show the time of an aware moment twice on that day."""
+    zone = pytz.timezone(time_zone)
+    written = moment.astimezone(zone).replace(tzinfo=None)
+    return zone.localize(written, is_dst=True) != zone.localize(written, is_dst=False)
+
+
+def zone_at(latitude: float, longitude: float) -> str | None:
+    """The zone of the tz database at a place on the map, also at sea; None: no such place.
+
+    The borders of the zones (tzfpy) take 35 MB of memory, so a child process looks at them and
+    ends: some 100 ms, in which the caller waits.
+
+    Args:
+        latitude: In degrees, north of the equator positive.
+        longitude: In degrees, east of Greenwich positive.
+    """
+    if not (math.isfinite(latitude) and math.isfinite(longitude)):
+        return None
+    if abs(latitude) > 90 or abs(longitude) > 180:
+        return None
+    place = [repr(float(longitude)), repr(float(latitude))]
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", LOOK_UP, *place],
+            capture_output=True, text=True, check=True, timeout=LOOK_UP_TIME,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return None
+    zone = done.stdout.strip()
+    return zone if zone in pytz.all_timezones_set else None
+
+
+def _offset(moment: datetime, time_zone: str) -> timedelta:
+    return local_time(moment, time_zone).utcoffset() or timedelta()
+
+
+def _end_of_gap(low: datetime, high: datetime, time_zone: str) -> datetime:
+    """The moment between two at which the offset of a zone changes."""
+    former = _offset(low, time_zone)
+    while high - low > SECOND:
+        middle = low + (high - low) // 2 // SECOND * SECOND
+        if _offset(middle, time_zone) == former:
+            low = middle
+        else:
+            high = middle
+    return high

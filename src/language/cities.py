@@ -27,7 +27,7 @@ def find_time_zone(place: str) -> str | None:
     by_name = {zone.lower(): zone for zone in pytz.all_timezones}
     if place.lower() in by_name:
         return by_name[place.lower()]
-    found = _plain(place).split()
+    found = plain_name(place).split()
     for length in range(min(NAME_WORDS, len(found)), 0, -1):
         for start in range(len(found) - length + 1):
             zone = _zone_of(found[start : start + length])
@@ -57,11 +57,11 @@ def _cities() -> dict[str, str]:
     for language in LANGUAGES:
         for zone, names in Locale.parse(language).time_zones.items():
             if "city" in names and zone in pytz.all_timezones_set:
-                cities.setdefault(_plain(str(names["city"])), _modern(zone))
+                cities.setdefault(plain_name(str(names["city"])), _modern(zone))
     for zone in [*pytz.common_timezones, *pytz.all_timezones]:
         continent, _, city = zone.rpartition("/")
         if continent.partition("/")[0] in CONTINENTS:
-            cities.setdefault(_plain(city.replace("_", " ")), _modern(zone))
+            cities.setdefault(plain_name(city.replace("_", " ")), _modern(zone))
     return cities
 
 
@@ -82,7 +82,7 @@ def _modern(zone: str) -> str:
     return name if name in pytz.all_timezones_set else zone
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
     """The words of a name, in lower case and without accents: "St. John’s", "São Paulo"."""
     flat = name.lower().replace("ё", "е")
     if not CYRILLIC.search(flat):

@@ -23,6 +23,7 @@ from functools import partial
 from langchain_core.messages import AIMessageChunk, HumanMessage
 
 from src.dates.relative_dates import resolve_dates, when_valid
+from src.dates.reminder_phrases import read_reminder
 from src.dates.time_expressions import read_time
 from src.facts import relations
 from src.facts.contradictions import stance
@@ -172,6 +173,9 @@ READERS: dict[str, Reader] = {
     "search_memory.ASKS_THE_BOT": ASKS_THE_BOT.search,
     "save_user_fact.find_said": said,
     "time_expressions.read_time": lambda text: read_time(text, NOW),
+    "reminder_phrases.read_reminder": lambda text: read_reminder(
+        f"напомни {text}"[:1000], NOW, "Europe/Kyiv"
+    ),
     "relative_dates.resolve_dates": lambda text: resolve_dates(text, NOW),
     "relative_dates.when_valid": lambda text: when_valid(text, NOW),
     "compaction.shortened": lambda text: shortened(text, 500),

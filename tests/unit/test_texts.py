@@ -11,6 +11,7 @@ from typing import get_args, get_type_hints
 import pytest
 
 import src.texts
+from src.dates.reminder_texts import PERIODS
 from src.facts.fact import MEMORY_TYPES
 from src.graph.confirmation_text import REFUSALS
 from src.memory.overviews import OverviewKind
@@ -49,6 +50,11 @@ BUILT = {
     "f'kind_{kind}'": {f"kind_{kind}" for kind in MEMORY_TYPES},
     "f'{pin}_button'": {"pin_button", "unpin_button"},
     "f'taught_{outcome.kind}'": {f"taught_{kind}" for kind in OUTCOMES if kind != "refused"},
+    "f'on_weekday_{number}'": {f"on_weekday_{number}" for number in range(7)},
+    "f'on_weekday_{n}'": {f"on_weekday_{number}" for number in range(7)},
+    "f'in_weekday_{number}'": {f"in_weekday_{number}" for number in range(7)},
+    "f'every_weekday_{weekdays[0]}'": {f"every_weekday_{number}" for number in range(7)},
+    "f'every_{unit}'": {f"every_{unit}" for unit in PERIODS.values()},
     "error.text_key": TEXT_KEYS,
 }
 # What say(key, ...) can hold, by file.

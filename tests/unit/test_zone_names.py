@@ -1,0 +1,80 @@
+"""Time zones by the names that people give them in the settings."""
+
+from __future__ import annotations
+
+import pytest
+import pytz
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from src.language.city_names import TABLE
+from src.language.zone_names import find_time_zones
+
+CITIES = {
+    "Europe/Moscow": "Сочи, Москва, в Москве, в Нижнем Новгороде, Ростове-на-Дону, "
+    "Ростов-на-Дону, Санкт-Петербурге, "
+    "питер, спб, Казань, из Казани, Краснодаре, Туле, я живу в Сочи, Sochi",
+    "Europe/Kyiv": "Київ, в Киеве, Kyiv, Kiev, Києві, Львів, во Львове, Lviv, Харків, в Харькове, "
+    "Харкові, Дніпро, у Дніпрі, в Днепре, Запоріжжі, Івано-Франківську, Одеса, в Одессе",
+    "Europe/Lisbon": "Lisbon, Лиссабон, из Лиссабона, в Лиссабоне, у Лісабоні",
+    "America/New_York": "Нью-Йорк, в Нью-Йорке, New York City",
+    "America/Los_Angeles": "San Francisco, Сан-Франциско, в Сан-Франциско",
+    "Asia/Almaty": "Алматы, в Алматы, Алма-Ата, Almaty",
+    "Asia/Yekaterinburg": "Пермь, в Перми, Уфа, в Уфе, Екатеринбург, Челябинске",
+    "Asia/Tbilisi": "Батуми, Batumi, Тбилиси, в Тбилиси",
+    "Asia/Shanghai": "Пекин, в Пекине, Beijing, Шанхае",
+    "Europe/Samara": "Самара, живу в городе Самара",
+    "Europe/Minsk": "Минск, в Гомеле",
+    "America/Sao_Paulo": "São Paulo, Sao Paulo, Сан-Паулу",
+    "Europe/Warsaw": "Варшаве, Краків, в Кракове",
+}
+NAMES = {
+    "+3": "Etc/GMT-3", "-4": "Etc/GMT+4", "+0": "Etc/UTC", "GMT-4": "Etc/GMT+4",
+    "UTC+3": "Etc/GMT-3", "utc +3": "Etc/GMT-3", "UTC+05:30": "Asia/Kolkata",
+    "+5:45": "Asia/Kathmandu", "+14": "Etc/GMT-14", "−5": "Etc/GMT+5", "мск": "Europe/Moscow",
+    "МСК+2": "Etc/GMT-5", "msk-1": "Etc/GMT-2", "московское время": "Europe/Moscow",
+    "по киевскому времени": "Europe/Kyiv", "Europe/Kyiv": "Europe/Kyiv", "UTC": "UTC",
+    "europe/kyiv": "Europe/Kyiv", "America/New York": "America/New_York", "+3 часа": "Etc/GMT-3",
+    "к\u200bи\u200bе\u200bв": "Europe/Kyiv",
+}  # fmt: skip
+UNKNOWN = [
+    "", " ", "+15", "-13", "+99", "+3:17", "мск+5:30", "Мордор", "Narnia", "не знаю", "привет",
+    "а" * 100_000, "+" * 100_000, "- " * 50_000, "🙂", "9", "Mars/Olympus", "\u202e", "٣+",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("zone", CITIES)
+def test_a_city_is_known_in_three_languages_and_in_any_case(zone: str) -> None:
+    names = CITIES[zone].split(", ")
+    found = {name: find_time_zones(name)[:1] for name in names}
+    assert found == {name: [zone] for name in names}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_offset_and_a_name_of_the_database_are_known(name: str) -> None:
+    assert find_time_zones(name) == [NAMES[name]]
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_what_names_no_zone_is_not_guessed(name: str) -> None:
+    assert find_time_zones(name) == []
+
+
+def test_of_cities_of_one_name_all_zones_are_offered() -> None:
+    assert set(find_time_zones("Springfield")) == {
+        "America/Chicago", "America/New_York", "America/Los_Angeles",
+    }  # fmt: skip
+    assert find_time_zones("London") == ["Europe/London"]  # the one in Ontario is much smaller
+
+
+def test_every_zone_of_the_table_is_one_of_the_database() -> None:
+    lines = TABLE.read_text(encoding="utf-8").splitlines()
+    zones = {zone for line in lines for zone in line.partition("\t")[0].split()}
+    assert len(zones) > 250 and zones <= pytz.all_timezones_set
+
+
+@given(st.text(max_size=120))
+@settings(max_examples=100, deadline=None)
+def test_no_text_breaks_it(text: str) -> None:
+    found = find_time_zones(text)
+    assert len(found) <= 5 and set(found) <= pytz.all_timezones_set
