@@ -263,7 +263,7 @@ def build_core(
             agent,
             memory.memories,
             user_settings,
-            MemoryScreens(memory.memories, pages, client),
+            MemoryScreens(memory.memories, pages, client, app_url=settings.app_url),
             MemoryCommands(agent, memory.memories, memory.compaction, exports, client),
             has_model=settings.chat_model_name != OFFLINE_MODEL,
         ),

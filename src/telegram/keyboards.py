@@ -7,7 +7,13 @@ import contextlib
 from datetime import datetime
 
 from aiogram.exceptions import AiogramError
-from aiogram.types import CallbackQuery, InlineKeyboardButton, InlineKeyboardMarkup, Message
+from aiogram.types import (
+    CallbackQuery,
+    InlineKeyboardButton,
+    InlineKeyboardMarkup,
+    Message,
+    WebAppInfo,
+)
 
 from src.services.reply import Action, Button, Rows, in_rows
 from src.storage.memory_rows import message_number
@@ -80,6 +86,8 @@ async def remove_button(query: CallbackQuery) -> None:
 
 
 def _button(button: Button) -> InlineKeyboardButton:
+    if button.url is not None:
+        return InlineKeyboardButton(text=button.label, web_app=WebAppInfo(url=button.url))
     return InlineKeyboardButton(text=button.label, callback_data=button.action.pack())
 
 

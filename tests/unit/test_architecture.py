@@ -20,7 +20,8 @@ FLOORS: tuple[tuple[str, ...], ...] = (
      "src.providers", "src.shutdown", "src.terminal_lines", "src.texts", "src.time_zones"),
     ("src.language", "src.dates"), ("src.facts",), ("src.gate", "src.llm", "src.media"),
     ("src.storage",), ("src.memory",), ("src.graph",), ("src.services",),
-    ("src.application", "src.jobs", "src.admin", "src.http_connections", "src.http_server"),
+    ("src.application", "src.jobs", "src.admin", "src.http_connections", "src.http_server",
+     "src.webapp"),
     ("src.telegram", "src.console", "src.doctor", "src.evaluation", "bot"),
 )  # fmt: skip
 

@@ -28,6 +28,7 @@ from src.texts import (
     keys,
     say,
 )
+from src.webapp.views import NAMES
 from tests.languages import WRITTEN
 
 SRC = Path(__file__).resolve().parents[2] / "src"
@@ -37,7 +38,7 @@ TEXT_KEYS = {
     "error_internal", "error_busy", "error_model", "error_model_setup", "error_put_aside",
     "error_document_broken", "error_document_kind", "error_document_protected",
     "error_document_too_full", "error_document_too_large", "error_document_too_slow",
-    "error_document_without_text",
+    "error_document_without_text", "app_unauthorized", "app_expired",
 }  # fmt: skip
 OUTCOMES = get_args(get_type_hints(Outcome)["kind"])
 BUILT = {
@@ -55,6 +56,7 @@ BUILT = {
     "f'in_weekday_{number}'": {f"in_weekday_{number}" for number in range(7)},
     "f'every_weekday_{weekdays[0]}'": {f"every_weekday_{number}" for number in range(7)},
     "f'every_{unit}'": {f"every_{unit}" for unit in PERIODS.values()},
+    "f'app_{name}'": {f"app_{name}" for name in NAMES},
     "error.text_key": TEXT_KEYS,
 }
 # What say(key, ...) can hold, by file.
@@ -67,6 +69,9 @@ KEYS_OF_FILE = {
     },
     "command_service.py": {"erase_kept", "erase_late", "erase_done"},
     "memory_commands.py": {"delete_ask", "delete_ask_again"},
+    "gate.py": {
+        "app_bad_request", "app_empty_text", "app_too_long", "memory_gone", "undo_nothing",
+    },
     "keyboards.py": {"undo_button", "undo_saved_button"},
 }  # fmt: skip
 
