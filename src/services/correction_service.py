@@ -64,9 +64,7 @@ class CorrectionService:
         )  # fmt: skip
         view = _KeptAnswer()
         await self._agent.run_turn(incoming, view)
-        await self._client.run(
-            self._jobs.defer_indexing
-        )  # no update is done with it, so nobody did
+        await self._client.run(self._jobs.defer_indexing)  # else an update brings that about
         return view.correction
 
 

@@ -6,7 +6,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
-BURST = 60.0  # requests at once; opening the page and all of its parts takes five
+BURST = 120.0  # at once; opening the page and all of its parts takes five
 PER_SECOND = 1.0  # that come back
 MAX_PEOPLE = 10_000  # that are remembered
 

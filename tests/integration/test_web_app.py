@@ -129,9 +129,9 @@ async def test_nothing_is_kept_in_caches_cookies_or_for_other_sites(page: WebPag
 
 async def test_one_person_s_flood_ends_with_429_and_slows_nobody_else(page: WebPage) -> None:
     answers = [
-        (await page.http.get("/api/facts", headers=page.headers)).status_code for _ in range(70)
+        (await page.http.get("/api/facts", headers=page.headers)).status_code for _ in range(130)
     ]
-    assert answers[:50] == [200] * 50 and answers[-1] == 429
+    assert answers[:110] == [200] * 110 and answers[-1] == 429
     sentence = await page.refused("facts", status=429)
     assert sentence == say("app_too_often", "ru")
     assert await page.of(new_user()).facts() == []
@@ -401,11 +401,7 @@ async def test_a_correction_that_is_refused_says_why_and_changes_no_fact(page: W
 
 
 async def test_a_correction_may_be_anything_that_one_can_type(page: WebPage) -> None:
-    for text in (
-        "Живу в {text} %(user)s '-- да",
-        "a\x00b Живу у моря 🌊",
-        "Живу в &lt;b&gt; \\' \"",
-    ):
+    for text in ("Живу в {text} %(user)s '-- да", "a\x00b Живу у моря 🌊", 'Живу в "<" у <моря'):
         await page.teach("Я живу в Одессе")
         fact = await page.fact("Я живу в Одессе")
         done = await page.ask(f"facts/{fact['id']}/correct", {"text": text})
@@ -559,9 +555,9 @@ def unmoving(content: bytes) -> str:
 async def test_exports_take_more_of_one_s_allowance(page: WebPage) -> None:
     statuses = [
         (await page.http.get("/api/export/json", headers=page.headers)).status_code
-        for _ in range(4)
+        for _ in range(8)
     ]
-    assert statuses == [200, 200, 200, 429]
+    assert statuses[:6] == [200] * 6 and statuses[-1] == 429
 
 
 async def test_the_privacy_text_is_that_of_the_command(page: WebPage) -> None:

@@ -8,6 +8,7 @@ const heard = document.getElementById("heard");
 const UNDO_MS = 10 * 60 * 1000; // as long as a forgetting can be taken back
 const ANSWER_MS = 60 * 1000;
 const KEPT_URL_MS = 60 * 1000;
+const HEARD_MS = 6000;
 
 let texts = {};
 let kinds = {};
@@ -122,7 +123,7 @@ function say(text, isWrong = false) {
   heard.textContent = text;
   heard.className = isWrong ? "wrong" : "";
   clearTimeout(fading);
-  fading = setTimeout(() => { heard.textContent = ""; }, 8000);
+  fading = setTimeout(() => { heard.textContent = ""; }, HEARD_MS);
 }
 
 // --- Pieces ------------------------------------------------------------------------------------
