@@ -1,5 +1,7 @@
 """A browser on the admin page: what the tests look at, and the pictures for the README.
 
+The page in Telegram is photographed in the same tour (``web_app_tour``).
+
     python -m tests.e2e.admin_tour docs
 
 starts a bot on a database of its own, lets somebody talk with it, and writes the pictures.
@@ -23,6 +25,7 @@ from src.storage.embedded_pg import EmbeddedPostgres
 from src.storage.migrations import migrate
 from tests.conftest import fast_folder, query
 from tests.e2e.bot_process import World
+from tests.e2e.web_app_tour import PUBLIC, photograph_page
 from tests.fakes.openai_server import FakeOpenAI, Reply
 from tests.fakes.telegram_server import FakeTelegram
 
@@ -106,7 +109,7 @@ def keep_facts(world: World) -> None:
 
 async def photograph(world: World, folder: Path) -> list[Path]:
     """The pages as pictures, on a desk and on a phone."""
-    bot = await world.start(ADMIN_PASSWORD=PASSWORD)
+    bot = await world.start(ADMIN_PASSWORD=PASSWORD, **PUBLIC)
     await talk(world)
     keep_facts(world)
     world.query(PRICES)
@@ -129,6 +132,7 @@ async def photograph(world: World, folder: Path) -> list[Path]:
             await page.screenshot(path=file)
             made.append(file)
             await context.close()
+        made += await photograph_page(world, bot, browser, folder)
     return made
 
 

@@ -238,7 +238,7 @@ function makeFacts() {
 
   function card(fact) {
     const made = el("article", { class: "card", "data-fact": String(fact.id) });
-    const mark = el("span", { class: "mark", hidden: !fact.pinned }, `📌 ${t("pinned")}`);
+    const mark = el("span", { class: "mark", hidden: !fact.pinned }, `★ ${t("pinned")}`);
     const before = fact.before.map((old) =>
       prose(old.until ? t("until", { day: old.until, text: old.text }) : t("before", old),
         "quiet"));
@@ -267,7 +267,7 @@ function makeFacts() {
       mark, prose(fact.text), ...before,
       el("figure", {},
         el("figcaption", { class: "quiet" }, t("said", { day: fact.day })),
-        el("blockquote", { dir: "auto" }, fact.quote)),
+        fact.quote === fact.text ? null : el("blockquote", { dir: "auto" }, fact.quote)),
       el("div", { class: "doings" }, pin, correct, forget),
     );
     return made;
@@ -392,7 +392,7 @@ function makeTimeline() {
 
   function bubble(message) {
     const said = [message.by === "bot" ? t("bot") : t("you"), message.time,
-      ...(message.private ? [`🔒 ${t("private")}`] : [])];
+      ...(message.private ? [t("private")] : [])];
     return el("article", { class: `bubble ${message.by}` },
       prose(said.join(" · "), "quiet"), prose(message.text));
   }
@@ -436,7 +436,7 @@ function makeMenu() {
 // --- The page ----------------------------------------------------------------------------------
 
 const MAKERS = { facts: makeFacts, search: makeSearch, timeline: makeTimeline, menu: makeMenu };
-const ICONS = { facts: "🧠", search: "🔎", timeline: "🗓", menu: "⋯" };
+const ICONS = { facts: "✦", search: "⌕", timeline: "▤", menu: "⋯" };
 
 function open(name) {
   shown = name;
