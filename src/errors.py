@@ -171,3 +171,10 @@ class DeliveryRefusedError(TransientError):
 
 class ChatUnavailableError(AppError):
     """The user blocked the bot, or the chat is gone: nothing can be sent there."""
+
+
+class ToolServerError(AppError):
+    """A server of others (MCP) cannot be used, or a call of its tool did not work.
+
+    Its message is ours and holds no word of the server: the model and the log are shown it.
+    """

@@ -6,8 +6,10 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
+from src.mcp_servers.servers import McpServers
 from src.memory.memories import Memories
 from src.services.agent_service import AgentService
+from src.services.tools_page import tools_page
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
 from src.storage.undo_repo import Undone
@@ -117,6 +119,7 @@ class CommandService:
         client: PgClient,
         *,
         has_model: bool = True,
+        servers: McpServers | None = None,
     ) -> None:
         """Use the agent's conversations, the memory, and the users' settings.
 
@@ -127,6 +130,7 @@ class CommandService:
         self._memories = memories
         self._user_settings = user_settings
         self._client = client
+        self._servers = servers
 
     async def run(
         self,
@@ -169,6 +173,11 @@ class CommandService:
         """Show what the bot can do."""
         return help_page(called.language)
 
+    async def tools(self, called: Called) -> str:
+        """Show what the bot can use: its own tools, and those of servers."""
+        states = [] if self._servers is None else self._servers.states()
+        return tools_page(states, called.language)
+
     async def mode(self, called: Called) -> str:
         """``/mode strict`` and ``/mode assistant`` set it; ``/mode`` alone says which it is."""
         mode = MODES.get(called.argument.lower())
@@ -209,6 +218,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
         CommandEntry("start", CommandService.say_start, is_at_once=True, is_in_help=False),
         CommandEntry("help", CommandService.say_help, is_at_once=True),
         CommandEntry("mode", CommandService.mode),
+        CommandEntry("tools", CommandService.tools, is_at_once=True),
         CommandEntry("undo", CommandService.undo),
         CommandEntry("new", CommandService.new, kind="new", deletes_messages=True),
         CommandEntry("stop", CommandService.stop, kind="stop"),

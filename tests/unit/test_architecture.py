@@ -20,7 +20,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
      "src.metrics", "src.providers", "src.shutdown", "src.terminal_lines", "src.texts",
      "src.time_zones"),
     ("src.language", "src.dates"), ("src.facts",), ("src.gate", "src.llm"),
-    ("src.storage",),
+    ("src.mcp_servers", "src.storage"),
     ("src.memory",), ("src.graph",), ("src.services",),
     ("src.application", "src.jobs", "src.admin", "src.http_connections", "src.http_server"),
     ("src.telegram", "src.console", "src.doctor", "src.evaluation", "bot"),

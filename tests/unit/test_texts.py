@@ -52,6 +52,7 @@ KEYS_OF_FILE = {
         "refused_secret", "refused_unclear_date",
         *(f"offline_overview_{kind}" for kind in get_args(OverviewKind)),
     },
+    "tools_page.py": {"tools_away", "tools_connecting"},
     "sources.py": {"erase_kept", "erase_late", "erase_done"},
 }  # fmt: skip
 
