@@ -40,10 +40,8 @@ class _AwayError(Exception):
     """There is no session."""
 
 
-FAILURES = (
-    TimeoutError, ValidationError, McpError, _AwayError,
-    anyio.BrokenResourceError, anyio.ClosedResourceError,
-)  # fmt: skip
+GONE = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream)
+FAILURES = (TimeoutError, ValidationError, McpError, _AwayError, *GONE)
 
 
 class _Page(BaseModel):
@@ -96,7 +94,7 @@ class Link:
             await self._stay()
             cause = ENDED
         except Exception as error:  # noqa: BLE001  (the edge of a link: another attempt follows)
-            cause = describe(error)
+            cause = ENDED if self._over.is_set() else describe(error)
         finally:
             self._leave(cause)
 
@@ -171,7 +169,7 @@ class Link:
         params = types.CancelledNotificationParams(requestId=number, reason="nobody waits")
         notification = types.CancelledNotification(params=params)
         with (
-            suppress(anyio.BrokenResourceError, anyio.ClosedResourceError),
+            suppress(*GONE),
             anyio.move_on_after(limits.ANSWER_SECONDS),
         ):
             await session.send_notification(types.ClientNotification(notification))
@@ -319,6 +317,8 @@ def describe(error: BaseException) -> str:
         return f"it answers with HTTP {error.response.status_code}"
     if isinstance(error, httpx.ConnectError):
         return "nobody listens at its address"
+    if isinstance(error, GONE):
+        return ENDED
     if isinstance(error, McpError):
         return ENDED if error.error.code in OVER_CODES else "it refuses the session"
     return f"it cannot be used ({type(error).__name__})"

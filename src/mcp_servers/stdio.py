@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from shutil import which
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -55,7 +56,14 @@ async def open_process(server: McpServer, over: asyncio.Event) -> AsyncIterator[
     Raises:
         ToolServerError: It cannot be started.
     """
-    process, pipe = await _start(server)
+    # Cancelled in the middle of it, asyncio would kill the guard and leave the server alone.
+    starting = asyncio.ensure_future(_start(server))
+    try:
+        process, pipe = await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        with suppress(ToolServerError):
+            await _end(*await starting)
+        raise
     try:
         incoming, read = anyio.create_memory_object_stream[Incoming](0)
         write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
@@ -75,6 +83,9 @@ async def open_process(server: McpServer, over: asyncio.Event) -> AsyncIterator[
 
 async def _start(server: McpServer) -> tuple[asyncio.subprocess.Process, int]:
     """The process, and our end of the pipe for whose end its guard waits."""
+    program = server.command[0]
+    if "/" not in program and not which(program, path=server.environment.get("PATH")):
+        raise ToolServerError("its command is not found")
     theirs, ours = os.pipe()
     try:
         process = await asyncio.create_subprocess_exec(
@@ -94,9 +105,6 @@ async def _start(server: McpServer) -> tuple[asyncio.subprocess.Process, int]:
     except (OSError, ValueError) as error:
         os.close(ours)
         raise ToolServerError(f"its process cannot be started ({type(error).__name__})") from None
-    except BaseException:
-        os.close(ours)
-        raise
     finally:
         os.close(theirs)
     return process, ours
@@ -149,9 +157,8 @@ async def _read(
                 await incoming.send(SessionMessage(message))
     except (OSError, anyio.BrokenResourceError):
         pass
-    finally:
-        over.set()
-        incoming.close()
+    over.set()
+    incoming.close()
 
 
 async def _write(

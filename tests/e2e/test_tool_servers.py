@@ -60,12 +60,16 @@ async def test_a_bot_that_is_told_to_stop_ends_its_servers(world: World, tmp_pat
 
 
 def test_doctor_names_each_server_and_what_is_wrong(dsn: str, tmp_path: Path) -> None:
-    file = file_of(tmp_path, time=TIME, gone={"url": f"http://127.0.0.1:1/{KEY}"})
+    file = file_of(
+        tmp_path, time=TIME, gone={"url": f"http://127.0.0.1:1/{KEY}"}, no={"command": KEY}
+    )
     machine = Machine(tmp_path, {"DATABASE_URL": dsn, "MCP_SERVERS": str(file)})
     done = machine.run("doctor", "--json")
     findings = [f for f in json.loads(done.stdout)["findings"] if f["subject"] == "mcp server"]
     assert findings == [
         {"subject": "mcp server", "state": "gone: nobody listens at its address",
+         "mend": "check its entry in MCP_SERVERS"},
+        {"subject": "mcp server", "state": "no: its command is not found",
          "mend": "check its entry in MCP_SERVERS"},
         {"subject": "mcp server", "state": "time, 2 tools", "mend": None},
     ]  # fmt: skip

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import re
 import socket
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,8 +18,10 @@ from typing import Any
 import psutil
 import pytest
 
-from src.mcp_servers import limits
+from src.mcp_file import read_servers
+from src.mcp_servers import limits, stdio
 from src.mcp_servers.limits import MAX_OUTPUT, MAX_TOOLS
+from src.mcp_servers.stdio import open_process
 from src.services.turn_control import TurnControl
 from src.storage.pg_client import PgClient
 from src.texts import LANGUAGES, Language
@@ -27,6 +31,7 @@ from tests.integration.person import Person, called, incoming, results, saved
 from tests.integration.tool_servers import (
     ROOT,
     fake,
+    file_of,
     good,
     is_ready,
     living,
@@ -35,6 +40,7 @@ from tests.integration.tool_servers import (
     until,
 )
 
+OTHER = fake("garbage")  # a simple server, which starts at once
 TIME = {"command": sys.executable, "args": ["-m", "mcp_server_time", "--local-timezone", "UTC"]}
 OWN = [
     "current_time", "save_user_fact", "search_memory", "forget_fact", "forget_everything",
@@ -126,7 +132,7 @@ async def test_a_result_that_is_too_long_over_http_ends_in_an_answer(
     shared: PgClient, tmp_path: Path, transport: str, path: str
 ) -> None:
     async with http_server(transport=transport) as port:
-        entry = {"type": transport, "url": f"http://127.0.0.1:{port}/{path}", "timeout": 5}
+        entry = {"type": transport, "url": f"http://127.0.0.1:{port}/{path}", "timeout": 2}
         async with open_with_servers(shared, tmp_path, good=entry) as person:
             await person.say("2+3?", called("good__add", a=2, b=3), "5")
             assert said(results(person.requests[-1])[0]) == "5"
@@ -220,7 +226,7 @@ async def test_a_call_that_does_not_work_ends_in_an_answer_and_others_go_on(
     pids.mkdir()
     seconds = 0.5 if kind == "silent" else 20
     entry = fake(kind, timeout=seconds, env={"PIDS": str(pids)})
-    async with open_with_servers(shared, tmp_path, **{kind: entry, "time": TIME}) as person:
+    async with open_with_servers(shared, tmp_path, **{kind: entry, "other": OTHER}) as person:
         before = psutil.Process().memory_info().rss
         answer = await person.say("сделай", called(name), "не вышло")
         assert answer.text == "не вышло"
@@ -229,8 +235,8 @@ async def test_a_call_that_does_not_work_ends_in_an_answer_and_others_go_on(
             f"The tool failed: the outside server {problem}. Answer without it, and say so."
         )
         assert psutil.Process().memory_info().rss - before < 40 * 2**20
-        await person.say("а время?", called("time__get_current_time", timezone="UTC"), "вот")
-        assert json.loads(said(results(person.requests[-1])[0]))["timezone"] == "UTC"
+        await person.say("а другой?", called("other__hello"), "вот")
+        assert said(results(person.requests[-1])[0]) == "hello"
         await until(is_ready(person, kind), "it to be there (again)")
     await until(lambda: not living(pids), "the processes to be gone")
 
@@ -245,8 +251,10 @@ async def test_an_answer_that_comes_too_late_is_nobody_s(shared: PgClient, tmp_p
 
 @pytest.mark.parametrize("kind", ["mute", "deaf", "missing", "nowhere"])
 async def test_a_server_that_does_not_begin_stops_no_turn_and_leaves_no_process(
-    shared: PgClient, tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture
-) -> None:
+    shared: PgClient, tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(stdio, "END_SECONDS", 0.2)
     pids = tmp_path / "pids"
     pids.mkdir()
     with caplog.at_level(logging.INFO, "src.mcp_servers"):
@@ -255,17 +263,18 @@ async def test_a_server_that_does_not_begin_stops_no_turn_and_leaves_no_process(
             "nowhere": {"url": "http://127.0.0.1:1/secret-path"},
         }.get(kind) or fake(kind, env={"PIDS": str(pids)})
         async with open_with_servers(
-            shared, tmp_path, settled=False, bad=entry, time=TIME
+            shared, tmp_path, settled=False, bad=entry, other=OTHER
         ) as person:
-            await until(is_ready(person, "time"), "the other one")
+            await until(is_ready(person, "other"), "the other one")
             assert (await person.say("привет", "и вам")).text == "и вам"
-            assert offered(person)[len(OWN) :] == ["time__convert_time", "time__get_current_time"]
+            assert offered(person)[len(OWN) :] == ["other__hello"]
             await until(lambda: kind == "mute" or state_of(person, "bad").cause, "the cause")
             state = state_of(person, "bad")
             assert not state.is_ready and state.tools == ()
     await until(lambda: not living(pids), "the processes to be gone")
     away = [record for record in caplog.records if getattr(record, "server", "") == "bad"]
-    assert len(away) == (kind != "mute"), "a cause is told once"
+    causes = [record.cause for record in away]  # type: ignore[attr-defined]
+    assert len(causes) == (kind != "mute"), f"a cause is told once: {causes}"
     assert "secret" not in caplog.text
 
 
@@ -328,7 +337,7 @@ async def test_thousands_of_tools_are_cut_to_a_few_with_short_descriptions(
 
 
 async def test_odd_tools_cost_nobody_else_a_place(shared: PgClient, tmp_path: Path) -> None:
-    async with open_with_servers(shared, tmp_path, odd=fake("odd"), time=TIME) as person:
+    async with open_with_servers(shared, tmp_path, odd=fake("odd"), other=OTHER) as person:
         arguments = {"config_": "a", "self_": "b", "runtime_": 1}
         await person.say("?", called("odd__config", **arguments), "да")
         names = offered(person)
@@ -378,30 +387,56 @@ async def test_a_long_result_is_cut_and_says_so(shared: PgClient, tmp_path: Path
 
 
 async def test_a_group_has_them_too(shared: PgClient, tmp_path: Path) -> None:
-    async with open_with_servers(shared, tmp_path, time=TIME) as person:
+    async with open_with_servers(shared, tmp_path, other=OTHER) as person:
         group = -person.user
-        person.model.queue(called("time__get_current_time", timezone="UTC"), "вот")
-        turn = await person.core.agent.begin_turn(incoming("время?", group))
-        assert (await person.core.agent.answer(turn)).tools == ("time__get_current_time",)
+        person.model.queue(called("other__hello"), "вот")
+        turn = await person.core.agent.begin_turn(incoming("привет?", group))
+        assert (await person.core.agent.answer(turn)).tools == ("other__hello",)
 
 
 async def test_a_provider_that_refuses_the_tools_is_asked_again_without_them(
     shared: PgClient, tmp_path: Path
 ) -> None:
-    async with open_with_servers(shared, tmp_path, time=TIME) as person:
+    async with open_with_servers(shared, tmp_path, other=OTHER) as person:
         answer = await person.say("привет", Reply(status=400, error="Invalid schema"), "и вам")
         assert answer.text == "и вам"
-        assert (len(offered(person, -2)), offered(person)) == (len(OWN) + 2, OWN)
+        assert (len(offered(person, -2)), offered(person)) == (len(OWN) + 1, OWN)
 
 
 async def test_a_server_and_its_children_are_ended_though_they_do_not_want_to(
-    shared: PgClient, tmp_path: Path
+    shared: PgClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(stdio, "END_SECONDS", 0.2)
     pids = tmp_path / "pids"
     pids.mkdir()
     entry = fake("parent", env={"PIDS": str(pids)})
     async with open_with_servers(shared, tmp_path, parent=entry):
         assert len(living(pids)) == 2
+    await until(lambda: not living(pids), "the processes to be gone")
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 5])
+async def test_a_start_that_is_given_up_in_its_middle_leaves_no_process(
+    tmp_path: Path, steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stdio, "END_SECONDS", 0.2)
+    pids = tmp_path / "pids"
+    pids.mkdir()
+    file = file_of(tmp_path, mute=fake("mute", env={"PIDS": str(pids)}))
+    [server], _ = read_servers(file, os.environ)
+
+    async def stay() -> None:
+        async with open_process(server, asyncio.Event()):
+            await asyncio.Event().wait()
+
+    opening = asyncio.create_task(stay())
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    deadline = time.monotonic() + 0.3
+    while not living(pids) and time.monotonic() < deadline:
+        time.sleep(0.01)  # noqa: ASYNC251  (the loop stands still, the process does not)
+    opening.cancel()
+    await asyncio.wait((opening,))
     await until(lambda: not living(pids), "the processes to be gone")
 
 
