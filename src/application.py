@@ -16,7 +16,7 @@ from langchain_core.tools import BaseTool
 from src.config import OFFLINE_MODEL, Settings
 from src.dates.time_expressions import read_time
 from src.errors import AppError
-from src.graph.main_graph import Graph, Models, build_graph
+from src.graph.main_graph import Models, build_graph
 from src.graph.tools import build_tools
 from src.language.terms import terms
 from src.language.words import content_words
@@ -27,6 +27,7 @@ from src.llm.prompt_cache import BreakpointPromptCache, KeyedPromptCache, Prompt
 from src.llm.quiet_moments import QuietMoments
 from src.llm.rerank import build_reranker
 from src.llm.tokens import TokenCounter
+from src.mcp_servers.servers import McpServers
 from src.memory.forgetter import Forgetter
 from src.memory.indexer import Indexer
 from src.memory.memories import Forgetting, Memories
@@ -37,7 +38,7 @@ from src.metrics import Metrics
 from src.providers import find_provider
 from src.services.agent_service import AgentService
 from src.services.batch_extraction_service import BatchExtractionService
-from src.services.command_service import CommandService
+from src.services.command_service import CommandFamilies, CommandService
 from src.services.compaction_service import CompactionService
 from src.services.consolidation_service import ConsolidationService
 from src.services.daily_ceilings import DailyCeilings
@@ -154,6 +155,7 @@ class Core:
     counter: TokenCounter
     live_settings: SettingsService
     ceilings: DailyCeilings
+    servers: McpServers
 
     async def warm_up(self) -> None:
         """Load what the first turn would wait for: patterns, the embedder.
@@ -213,6 +215,7 @@ async def open_core(
         stack.callback(set_conversation_repo_factory, None)
         core = build_core(settings, dsn, client, extra_tools=extra_tools)
         stack.push_async_callback(core.memory.close)
+        stack.push_async_callback(core.servers.close)
         yield core
 
 
@@ -235,9 +238,18 @@ def build_core(
         settings, counter=counter, metrics=metrics, contents=CachedContentRepository(client)
     )
     pages = MemoryPageRepository(client)
+    servers = McpServers(settings.servers, metrics)
+    models = _build_models(settings, memory, caller, counter)
+    graph = build_graph(
+        models,
+        [*build_tools(memory.memories), *extra_tools],
+        memory.memories,
+        lent_tools=servers.tools,
+        wrap_tool_call=tool_history.record,
+    )
     agent = AgentService(
         repositories,
-        _build_graph(settings, memory, tool_history, caller, counter, extra_tools),
+        graph,
         memory.memories,
         teaching=TeachingService(memory.memories, pages, client),
         tool_history=tool_history,
@@ -263,9 +275,12 @@ def build_core(
             agent,
             memory.memories,
             user_settings,
-            MemoryScreens(memory.memories, pages, client),
-            MemoryCommands(agent, memory.memories, memory.compaction, exports, client),
+            CommandFamilies(
+                screens=MemoryScreens(memory.memories, pages, client),
+                memory=MemoryCommands(agent, memory.memories, memory.compaction, exports, client),
+            ),
             has_model=settings.chat_model_name != OFFLINE_MODEL,
+            servers=servers,
         ),
         pages=pages,
         exports=exports,
@@ -273,29 +288,22 @@ def build_core(
         counter=counter,
         live_settings=SettingsService(repositories, settings),
         ceilings=ceilings,
+        servers=servers,
     )
 
 
-def _build_graph(
-    settings: Settings,
-    memory: MemoryCore,
-    tool_history: ToolHistoryService,
-    caller: ModelCaller,
-    counter: TokenCounter,
-    extra_tools: Sequence[BaseTool],
-) -> Graph:
-    """The graph with its models and tools."""
+def _build_models(
+    settings: Settings, memory: MemoryCore, caller: ModelCaller, counter: TokenCounter
+) -> Models:
+    """The models of the graph."""
     provider = find_provider(settings.chat_model_name)
-    models = Models(
+    return Models(
         caller=caller,
         summary_llm=memory.summary_llm,
         counter=counter,
         context_size=settings.llm_context_size,
         system_in_history=provider is None or provider.takes_system_in_history,
     )
-    memories = memory.memories
-    tools = [*build_tools(memories), *extra_tools]
-    return build_graph(models, tools, memories, wrap_tool_call=tool_history.record)
 
 
 def build_prompt_cache(

@@ -15,12 +15,21 @@ from typing import Annotated, Any, Literal
 from urllib.parse import quote, urlsplit
 
 import pytz
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
+from dotenv import dotenv_values
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PrivateAttr,
+    SecretStr,
+    ValidationError,
+)
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from src.database_url import find_url_problem
 from src.errors import ConfigError
 from src.http_url import HttpUrl, check_http_url
+from src.mcp_file import McpServer, read_servers
 from src.providers import PROVIDERS, Provider, ProviderSettings, find_provider
 
 OFFLINE_MODEL = "offline"
@@ -138,6 +147,7 @@ class Settings(ProviderSettings, BaseSettings):
     rerank_url: HttpUrl | None = None
     rerank_model: str | None = None
     rerank_api_key: SecretStr | None = None
+    mcp_servers: Path | None = None
 
     timezone: Annotated[str, AfterValidator(_check_time_zone)] = "Europe/Moscow"
     http_host: str = "127.0.0.1"
@@ -147,6 +157,19 @@ class Settings(ProviderSettings, BaseSettings):
     worker_concurrency: Annotated[int, Field(ge=1, le=1000)] = 32
     shutdown_timeout: Annotated[float, Field(ge=0, le=600)] = 20.0
     console_fallback: bool = True
+
+    _servers: tuple[McpServer, ...] = PrivateAttr(default=())
+
+    @property
+    def servers(self) -> tuple[McpServer, ...]:
+        """What the file ``mcp_servers`` says, read with the settings."""
+        return self._servers
+
+    def with_servers(self, servers: tuple[McpServer, ...]) -> Settings:
+        """The same settings with these servers."""
+        changed = self.model_copy()
+        changed._servers = servers
+        return changed
 
     @property
     def uses_embedded_database(self) -> bool:
@@ -189,11 +212,12 @@ class Settings(ProviderSettings, BaseSettings):
     def secrets(self) -> list[str]:
         """Every secret value that is set, for the log to blank out."""
         values = [getattr(self, name) for name in type(self).model_fields]
-        return [
+        own = [
             value.get_secret_value()
             for value in values
             if isinstance(value, SecretStr) and len(value.get_secret_value()) >= 6
         ]
+        return own + [secret for server in self.servers for secret in server.secrets]
 
 
 # What to write instead, per variable; a variable without a line here gets a general one.
@@ -240,9 +264,19 @@ def load_settings(env_file: str | None = ".env") -> Settings:
         mend = f"{env_file}: it cannot be read ({type(error).__name__}). Save it as UTF-8 text"
         raise ConfigError([mend]) from error
     problems += [problem for check in _CROSS_CHECKS for problem in check(settings)]
+    if settings.mcp_servers is not None:
+        servers, its = read_servers(settings.mcp_servers, _variables(env_file))
+        settings = settings.with_servers(servers)
+        problems += its
     if problems:
         raise ConfigError(_first_of_each(problems))
     return settings
+
+
+def _variables(env_file: str | None) -> dict[str, str]:
+    """The environment and ``env_file``, for what a file of ours may name."""
+    named = dotenv_values(env_file) if env_file else {}
+    return {**{name: value for name, value in named.items() if value}, **os.environ}
 
 
 def quarantine_environment() -> dict[str, str]:

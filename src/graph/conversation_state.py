@@ -9,6 +9,7 @@ from typing import Annotated, Any, TypedDict
 from uuid import UUID
 
 from langchain_core.messages import AnyMessage, RemoveMessage
+from langchain_core.tools import BaseTool
 from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 
 from src.facts.fact import Fact
@@ -126,6 +127,8 @@ class TurnContext:
         asks: What the bot asks with its answer, if a yes to it is to mean something.
         facts_changed: Whether a tool of this round changed what is known; the tool notes it, and
             ``update_state_after_tool`` takes it.
+        lent_tools: Tools of servers that the model may call in this turn; None before it is
+            asked for the first time.
     """
 
     owner: Owner
@@ -148,6 +151,7 @@ class TurnContext:
     forgetting: int | None = None
     asks: Asks | None = None
     facts_changed: bool = False
+    lent_tools: tuple[BaseTool, ...] | None = None
 
     @property
     def now(self) -> datetime:
@@ -163,6 +167,10 @@ class TurnContext:
                 return number
         self.sources.append(hit)
         return len(self.sources)
+
+    def find_lent_tool(self, name: str) -> BaseTool | None:
+        """The tool of a server that the model was offered under this name."""
+        return next((tool for tool in self.lent_tools or () if tool.name == name), None)
 
     def ask_to_erase(self) -> bool:
         """Ask with the answer whether all is to be erased; in a group nobody may, so False."""

@@ -25,6 +25,7 @@ from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.prebuilt.tool_node import AsyncToolCallWrapper, ToolInvocationError
 from langgraph.runtime import Runtime
 
+from src.errors import ToolServerError
 from src.facts.fact import Fact
 from src.gate.voices import Voice
 from src.graph.conversation_state import ConversationState, TurnContext
@@ -46,6 +47,7 @@ from src.graph.nodes.store_knowledge import store_knowledge
 from src.graph.nodes.summarize import summarize
 from src.graph.nodes.update_state_after_tool import update_state_after_tool
 from src.graph.tool_calls import run_bounded
+from src.graph.tool_offer import LentTools, ToolOffer, no_lent_tools
 from src.llm.chat import ModelCaller
 from src.llm.prompts.assistant import SYSTEM_PROMPT
 from src.llm.prompts.teaching import Intent
@@ -86,6 +88,7 @@ def build_graph(
     tools: Sequence[BaseTool],
     memories: Memories,
     *,
+    lent_tools: LentTools = no_lent_tools,
     wrap_tool_call: AsyncToolCallWrapper | None = None,
     checkpointer: BaseCheckpointSaver[str] | None = None,
 ) -> Graph:
@@ -95,6 +98,8 @@ def build_graph(
         models: The chat model, the summary model, the token counter.
         tools: What the model may call in assistant mode.
         memories: The memory.
+        lent_tools: Returns what it may call besides when a turn begins: tools of servers, which
+            come and go.
         wrap_tool_call: Runs around every tool call; ``ToolHistoryService.record``.
         checkpointer: LangGraph's own persistence, for what interrupts a run to be continued; none
             by default, since the history is stored in ``messages``. Every turn begins anew, with
@@ -107,7 +112,7 @@ def build_graph(
     """
     builder: Builder = StateGraph(ConversationState, context_schema=TurnContext)
     _add_prompt(builder, models, memories)
-    _add_assistant(builder, models, tools, wrap_tool_call)
+    _add_assistant(builder, models, tools, lent_tools, wrap_tool_call)
     _add_strict(builder, models, memories)
     return builder.compile(checkpointer=checkpointer)
 
@@ -155,6 +160,7 @@ def _add_assistant(
     builder: Builder,
     models: Models,
     tools: Sequence[BaseTool],
+    lent_tools: LentTools,
     wrap_tool_call: AsyncToolCallWrapper | None,
 ) -> None:
     """Assistant mode: the model and its tools."""
@@ -163,8 +169,7 @@ def _add_assistant(
         partial(
             assistant,
             caller=models.caller,
-            with_tools=models.caller.with_tools(tools),
-            without_tools=models.caller.with_tools(tools, may_call=False),
+            offer=ToolOffer(models.caller, tools, lent_tools),
             counter=models.counter,
         ),
     )
@@ -264,6 +269,8 @@ def describe_tool_error(error: Exception) -> str:
     if isinstance(error, ToolInvocationError):  # the arguments do not fit the tool's schema
         fields = error.filtered_errors or []
         problem = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in fields)
+    if isinstance(error, ToolServerError):
+        return f"The tool failed: {error}. Answer without it, and say so."
     if problem:
         return f"The tool refused its arguments: {problem[:500]}. Correct them and try again."
     return f"The tool failed ({type(error).__name__}). Answer without it, and say so."

@@ -6,12 +6,14 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
+from src.mcp_servers.servers import McpServers
 from src.memory.memories import Memories
 from src.services.agent_service import AgentService
 from src.services.called import Called
 from src.services.memory_commands import MemoryCommands
 from src.services.memory_screens import MemoryScreens
 from src.services.reply import Action, Button, Reply
+from src.services.tools_page import tools_page
 from src.storage.undo_repo import Undone
 from src.storage.update_repo import UpdateKind
 from src.storage.user_settings_repo import Mode, UserSettingsRepository
@@ -97,6 +99,19 @@ def help_page(language: Language) -> str:
     return say("help", language, commands="\n".join(lines))
 
 
+@dataclass(frozen=True)
+class CommandFamilies:
+    """The commands and buttons that have a file of their own.
+
+    Attributes:
+        screens: Pages of facts, and what is done to each.
+        memory: The other commands about what is remembered.
+    """
+
+    screens: MemoryScreens
+    memory: MemoryCommands
+
+
 class CommandService:
     """Runs the commands of a user, and what his buttons do."""
 
@@ -105,22 +120,23 @@ class CommandService:
         agent: AgentService,
         memories: Memories,
         user_settings: UserSettingsRepository,
-        screens: MemoryScreens,
-        memory_commands: MemoryCommands,
+        families: CommandFamilies,
         *,
         has_model: bool = True,
+        servers: McpServers | None = None,
     ) -> None:
         """Use the agent's conversations, the memory, and the users' settings.
 
         Without a language model /start says so.
         """
         self.has_model = has_model
-        self.screens = screens
-        self.memory = memory_commands
+        self.screens = families.screens
+        self.memory = families.memory
         self._agent = agent
         self._memories = memories
         self._user_settings = user_settings
-        self._client = screens.client
+        self._client = families.screens.client
+        self._servers = servers
 
     async def run(self, command: str, called: Called) -> Reply:
         """Run a command, named without its slash, and return the reply."""
@@ -151,6 +167,11 @@ class CommandService:
     async def say_help(self, called: Called) -> Reply:
         """Show what the bot can do."""
         return Reply(help_page(called.language))
+
+    async def tools(self, called: Called) -> Reply:
+        """Show what the bot can use: its own tools, and those of servers."""
+        states = [] if self._servers is None else self._servers.states()
+        return Reply(tools_page(states, called.language))
 
     async def say_privacy(self, called: Called) -> Reply:
         """Tell what is kept, who sees it, and how it is erased."""
@@ -247,6 +268,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
         CommandEntry("search", lambda service, called: service.memory.search(called)),
         CommandEntry("summary", lambda service, called: service.memory.summary(called)),
         CommandEntry("mode", CommandService.mode),
+        CommandEntry("tools", CommandService.tools, is_at_once=True),
         CommandEntry("undo", CommandService.undo),
         CommandEntry(
             "new", CommandService.new, kind="new", deletes_messages=True, is_for_admins=True

@@ -68,6 +68,7 @@ KEYS_OF_FILE = {
     "command_service.py": {"erase_kept", "erase_late", "erase_done"},
     "memory_commands.py": {"delete_ask", "delete_ask_again"},
     "keyboards.py": {"undo_button", "undo_saved_button"},
+    "tools_page.py": {"tools_away", "tools_connecting"},
 }  # fmt: skip
 
 
