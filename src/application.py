@@ -27,6 +27,7 @@ from src.llm.prompt_cache import BreakpointPromptCache, KeyedPromptCache, Prompt
 from src.llm.quiet_moments import QuietMoments
 from src.llm.rerank import build_reranker
 from src.llm.tokens import TokenCounter
+from src.llm.transcription import build_transcriber
 from src.mcp_servers.servers import McpServers
 from src.memory.forgetter import Forgetter
 from src.memory.indexer import Indexer
@@ -37,6 +38,7 @@ from src.memory.writer import MemoryWriter, fact_terms
 from src.metrics import Metrics
 from src.providers import find_provider
 from src.services.agent_service import AgentService
+from src.services.attachment_service import AttachmentService
 from src.services.batch_extraction_service import BatchExtractionService
 from src.services.command_service import CommandFamilies, CommandService
 from src.services.compaction_service import CompactionService
@@ -151,6 +153,7 @@ class Core:
     commands: CommandService
     pages: MemoryPageRepository
     exports: ExportService
+    attachments: AttachmentService
     edits: EditService
     counter: TokenCounter
     live_settings: SettingsService
@@ -284,6 +287,12 @@ def build_core(
         ),
         pages=pages,
         exports=exports,
+        attachments=AttachmentService(
+            repositories,
+            ceilings,
+            transcriber=build_transcriber(settings),
+            vision=build_vision(settings, metrics),
+        ),
         edits=EditService(client, EditRepository(), UndoRepository(terms, fact_terms)),
         counter=counter,
         live_settings=SettingsService(repositories, settings),
@@ -304,6 +313,12 @@ def _build_models(
         context_size=settings.llm_context_size,
         system_in_history=provider is None or provider.takes_system_in_history,
     )
+
+
+def build_vision(settings: Settings, metrics: Metrics) -> ModelCaller | None:
+    """Who looks at pictures: ``VISION_MODEL``, else the chat model, if it is a real one."""
+    name = settings.vision_model or settings.chat_model_name
+    return None if name == OFFLINE_MODEL else build_caller(settings, name, metrics=metrics)
 
 
 def build_prompt_cache(

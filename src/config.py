@@ -144,6 +144,10 @@ class Settings(ProviderSettings, BaseSettings):
     llm_context_size: Annotated[int, Field(ge=1024)] = 128_000
     llm_timeout: Annotated[float, Field(gt=0, le=3600)] = 60.0
     embedding_model: Annotated[str, AfterValidator(_check_embedding_model)] = LOCAL_EMBEDDINGS
+    vision_model: ModelName | None = None
+    transcription_model: str | None = None
+    transcription_base_url: HttpUrl | None = None
+    transcription_api_key: SecretStr | None = None
     rerank_url: HttpUrl | None = None
     rerank_model: str | None = None
     rerank_api_key: SecretStr | None = None
@@ -239,6 +243,9 @@ MENDS: Mapping[str, str] = {
     "SUMMARY_MODEL": "Write provider:model, such as openai:gpt-5-mini, or leave it empty",
     "EXTRACTION_MODEL": "Write provider:model, such as openai:gpt-5-mini, or leave it empty",
     "EMBEDDING_MODEL": "Write local, or openai:model such as openai:text-embedding-3-small",
+    "VISION_MODEL": "Write provider:model, such as openai:gpt-5-mini, or leave it empty",
+    "TRANSCRIPTION_BASE_URL": "Write the address of a server that speaks OpenAI's protocol, "
+    "such as http://localhost:8000/v1, or leave it empty",
     "RERANK_URL": "Write the address of a /rerank endpoint, or leave it empty",
     "TIMEZONE": "Write a name from the tz database, such as Europe/Moscow",
     "HTTP_PORT": "Write a port from 1 to 65535, or 0 for any free one",
@@ -328,7 +335,7 @@ def _check_pool(settings: Settings) -> list[str]:
 
 def _check_providers(settings: Settings) -> list[str]:
     problems = []
-    for field in ("llm_model", "summary_model", "extraction_model"):
+    for field in ("llm_model", "summary_model", "extraction_model", "vision_model"):
         name: str | None = getattr(settings, field)
         provider = find_provider(name or "")
         if provider is not None:

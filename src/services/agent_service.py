@@ -13,6 +13,7 @@ from langchain_core.messages import AnyMessage
 from langgraph.errors import GraphRecursionError
 
 from src.errors import StorageError
+from src.gate.voices import clean_name
 from src.graph.conversation_state import ConversationState, TurnContext
 from src.graph.main_graph import Graph
 from src.graph.new_messages import asked_text, new_messages, voice_of
@@ -310,6 +311,7 @@ class AgentService:
             behind = repositories.updates.hold(transaction, origin.update, origin.revision)
         if incoming.teaching is not None:
             behind = Behind()  # what comes next answers none of it
+        self._store_enclosed(transaction, incoming)
         message = repositories.conversations.store_message(
             transaction,
             incoming.owner,
@@ -336,6 +338,25 @@ class AgentService:
             return turn
         with self._metrics.stage("load"):
             return self._with_history(transaction, turn, settings)
+
+    def _store_enclosed(self, transaction: Transaction, incoming: IncomingMessage) -> None:
+        """What was read out of an attachment, as a message of its own before the caption.
+
+        Its place in Telegram is the same; the negative number keeps the two apart.
+        """
+        enclosed, origin = incoming.enclosed, incoming.origin
+        if enclosed is None or origin is None:
+            return
+        self._repos.conversations.store_message(
+            transaction,
+            incoming.owner,
+            add_time_label(enclosed.text, incoming.moment, incoming.time_zone),
+            origin=replace(origin, message_id=-origin.message_id, mentions=()),
+            said_at=incoming.moment,
+            voice=replace(
+                incoming.voice, provenance="file", origin=clean_name(enclosed.name), quoted=None
+            ),
+        )
 
     def _pretend(self, incoming: IncomingMessage) -> Turn:
         """A turn as ``_begin`` would make it, of a message that is not stored; it blocks."""

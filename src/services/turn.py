@@ -9,6 +9,7 @@ from typing import Protocol
 from uuid import UUID
 
 from src.gate.voices import TYPED, Voice
+from src.media.attachments import Enclosed
 from src.storage.conversation_repo import HistoryMessage, TelegramOrigin
 from src.storage.owner import Owner
 from src.storage.turn_repo import StoredAnswer
@@ -46,6 +47,9 @@ class IncomingMessage:
         voice: Whose words it holds.
         newer: What was known to wait behind it, and will be answered instead of it.
         teaching: Where it is to be remembered as it stands; then it is answered for itself.
+        enclosed: What was read out of its attachment.
+        heard: What was heard in it, to be shown with the answer.
+        problem: A sentence about its attachment, to be shown under the answer.
     """
 
     owner: Owner
@@ -58,6 +62,9 @@ class IncomingMessage:
     voice: Voice = TYPED
     newer: UpdateKind | None = None
     teaching: Teaching | None = None
+    enclosed: Enclosed | None = None
+    heard: str = ""
+    problem: str = ""
 
     @property
     def speaker_id(self) -> int | None:

@@ -95,7 +95,7 @@ def _read_message(update_id: int, message: Json, bot: BotIdentity) -> NewUpdate 
         **place,
         media_group_id=album[:100] if isinstance(album, str) else None,
         interrupts=kind in ("new", "stop"),
-        at_once=kind == "media" or (kind == "command" and _is_at_once(message)),
+        at_once=kind == "command" and _is_at_once(message),
     )
 
 
@@ -110,9 +110,11 @@ def _message_kind(message: Json, bot: BotIdentity) -> UpdateKind | None:
     text = message.get("text")
     if isinstance(text, str) and text:
         return _text_kind(message, text, bot)
-    if any(message.get(field) for field in MEDIA):
-        return "media" if _is_private(message) or _answers(message, bot) else None
-    return None
+    if not any(message.get(field) for field in MEDIA):
+        return None
+    caption = message.get("caption")
+    is_named = isinstance(caption, str) and _mentions(caption, bot)
+    return "message" if _is_private(message) or is_named or _answers(message, bot) else None
 
 
 def _is_migration(message: Any) -> bool:
@@ -170,7 +172,7 @@ def _answers(message: Json, bot: BotIdentity) -> bool:
 
 def _read_edit(update_id: int, message: Json, _bot: BotIdentity) -> NewUpdate | None:
     place = _place(message)
-    text = message.get("text")
+    text = message.get("text") or message.get("caption")
     if place is None or _is_bot(message) or not isinstance(text, str) or not text:
         return None
     return NewUpdate(

@@ -588,6 +588,9 @@ CASES: dict[str, Callable[[Stage], Any]] = {
             "delete_answer",
         )
     },
+    "ConversationRepository.find_text": lambda s: [
+        s.do.conversations.find_text(s.me.owner, origin_of(s, who)) for who in (s.them, s.me)
+    ],
     "ConversationRepository.load_last_messages": lambda s: s.do.conversations.load_last_messages(
         s.me.conversation, 1000
     ),

@@ -56,6 +56,8 @@ BUILT = {
     "f'every_weekday_{weekdays[0]}'": {f"every_weekday_{number}" for number in range(7)},
     "f'every_{unit}'": {f"every_{unit}" for unit in PERIODS.values()},
     "error.text_key": TEXT_KEYS,
+    "DocumentTooLargeError.text_key": {"error_document_too_large"},
+    "content.problem": {"cannot_read"},
 }
 # What say(key, ...) can hold, by file.
 KEYS_OF_FILE = {
@@ -67,6 +69,8 @@ KEYS_OF_FILE = {
     },
     "command_service.py": {"erase_kept", "erase_late", "erase_done"},
     "memory_commands.py": {"delete_ask", "delete_ask_again"},
+    "buttons.py": {"source_quote", "source_quote_bot"},
+    "attachment_service.py": {"sound_unheard", "picture_unseen"},
     "keyboards.py": {"undo_button", "undo_saved_button"},
     "tools_page.py": {"tools_away", "tools_connecting"},
 }  # fmt: skip

@@ -74,8 +74,10 @@ async def show_source(
     address = Address(*stored.owner)
     uid = f"msg-{action.number(0)}"
     source = await core.memory.memories.find_source(stored.owner, uid)
+    is_bots = source is not None and source.is_bots
+    here = say("source_here_bot" if is_bots else "source_here", language)
     there = _there(address, source, stored.bot_id) if source is not None else None
-    if there is not None and await delivery.send_reply(there, say("source_here", language)):
+    if there is not None and await delivery.send_reply(there, here):
         return "done"
     await delivery.send_text(address, _quoted(source, called))
     return "done"
@@ -85,7 +87,8 @@ def _quoted(source: SourceMessage | None, called: Called) -> str:
     if source is None:
         return say("source_gone", called.language)
     day = called.day(source.said_at)
-    return say("source_quote", called.language, said_at=day, text=source.text)
+    key = "source_quote_bot" if source.is_bots else "source_quote"
+    return say(key, called.language, said_at=day, text=source.text)
 
 
 def _there(address: Address, source: SourceMessage, bot_id: int) -> Address | None:
