@@ -117,4 +117,4 @@ async def test_a_picture_survives_the_death_of_the_bot_and_is_looked_at_once(wor
     assert [text for role, text in world.history(USER) if role == "user"] == [
         seen, "Це мій новий дім",
     ]  # fmt: skip
-    assert "Будинок" not in bot.logs
+    assert "Будинок" not in bot.logs()
