@@ -50,6 +50,7 @@ from src.services.export_service import ExportService
 from src.services.extraction_service import ExtractionService
 from src.services.memory_commands import MemoryCommands
 from src.services.memory_screens import MemoryScreens
+from src.services.settings_screens import SettingsScreens
 from src.services.settings_service import SettingsService
 from src.services.stored_prompt_cache import StoredPromptCache
 from src.services.teaching_service import TeachingService
@@ -280,6 +281,7 @@ def build_core(
             user_settings,
             CommandFamilies(
                 screens=MemoryScreens(memory.memories, pages, client),
+                settings=SettingsScreens(user_settings, client, time_zone=settings.timezone),
                 memory=MemoryCommands(agent, memory.memories, memory.compaction, exports, client),
             ),
             has_model=settings.chat_model_name != OFFLINE_MODEL,

@@ -21,7 +21,7 @@ from src.storage.conversation_repo import HistoryMessage
 from src.storage.memory_rows import Memory
 from src.storage.owner import Owner
 from src.storage.turn_repo import Asks
-from src.storage.user_settings_repo import Mode
+from src.storage.user_settings_repo import AnswerLength, Mode
 from src.texts import Language
 from src.time_zones import local_time
 
@@ -119,6 +119,8 @@ class TurnContext:
         usage: Filled with one entry per model call.
         sources: What the model was shown, in the order of its numbers: [1] is the first.
         is_private: Whether the user wants the message remembered nowhere.
+        answer_length: How long the user wants the answer.
+        memory_on: Whether anything is remembered, and recalled.
         speaker_id: In a group, who asks: he is "I" there.
         replacements: Filled with the ids of the facts that replaced others.
         saved: Filled with the ids of the other facts that are new.
@@ -144,6 +146,8 @@ class TurnContext:
     usage: list[ModelUsage] = field(default_factory=list)
     sources: list[Hit] = field(default_factory=list)
     is_private: bool = False
+    answer_length: AnswerLength = "normal"
+    memory_on: bool = True
     speaker_id: int | None = None
     replacements: list[int] = field(default_factory=list)
     saved: list[int] = field(default_factory=list)

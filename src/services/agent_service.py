@@ -149,6 +149,7 @@ class AgentService:
         is_taught = incoming.teaching is not None
         is_private = is_private and not is_taught
         is_left = incoming.newer is not None or is_private or is_taught
+        is_left = is_left or not incoming.memory_on
         if incoming.mode == "assistant" and not is_left and incoming.text.strip():
             self._memories.prepare_search(incoming.text)  # it takes as long as all the rest
         with self._metrics.stage("store"):
@@ -448,6 +449,8 @@ class AgentService:
             time_zone=incoming.time_zone,
             language=incoming.language,
             mode=incoming.mode,
+            answer_length=incoming.answer_length,
+            memory_on=incoming.memory_on,
             window_start=turn.window_start,
             on_text=on_text,
             usage=usage,

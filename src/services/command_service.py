@@ -13,10 +13,11 @@ from src.services.called import Called
 from src.services.memory_commands import MemoryCommands
 from src.services.memory_screens import MemoryScreens
 from src.services.reply import Action, Button, Reply
+from src.services.settings_screens import SettingsScreens
 from src.services.tools_page import tools_page
 from src.storage.undo_repo import Undone
 from src.storage.update_repo import UpdateKind
-from src.storage.user_settings_repo import Mode, UserSettingsRepository
+from src.storage.user_settings_repo import Mode, UserSettings, UserSettingsRepository
 from src.texts import Language, say
 
 PATTERN = re.compile(r"/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{3,64}))?(?:\s+(.*))?$", re.DOTALL)
@@ -106,10 +107,12 @@ class CommandFamilies:
     Attributes:
         screens: Pages of facts, and what is done to each.
         memory: The other commands about what is remembered.
+        settings: What a user chooses.
     """
 
     screens: MemoryScreens
     memory: MemoryCommands
+    settings: SettingsScreens
 
 
 class CommandService:
@@ -132,6 +135,7 @@ class CommandService:
         self.has_model = has_model
         self.screens = families.screens
         self.memory = families.memory
+        self.settings = families.settings
         self._agent = agent
         self._memories = memories
         self._user_settings = user_settings
@@ -150,12 +154,19 @@ class CommandService:
     async def press(self, action: Action, called: Called) -> Reply | None:
         """Do what a button stands for; None for one that nobody knows (any more)."""
         do = ACTIONS.get(action.name)
-        return None if do is None else await do(self, called, action)
+        if do is None:
+            return None
+        if action.name in FOR_ADMINS and not called.is_admin:
+            return Reply(say("only_admins", called.language))
+        return await do(self, called, action)
+
+    async def get_settings(self, telegram_user_id: int) -> UserSettings:
+        """What the user chose."""
+        return await self._client.run(self._user_settings.get, telegram_user_id)
 
     async def get_mode(self, telegram_user_id: int) -> Mode:
         """The mode that the user chose."""
-        settings = await self._client.run(self._user_settings.get, telegram_user_id)
-        return settings.mode
+        return (await self.get_settings(telegram_user_id)).mode
 
     async def say_start(self, called: Called) -> Reply:
         """Greet, and say when there is no language model."""
@@ -228,8 +239,6 @@ class CommandService:
     async def wipe(self, called: Called, step: int) -> Reply:
         """Forget every fact: ask first (step 0), then (1) do it, or (2) leave all as it is."""
         language = called.language
-        if not called.is_admin:
-            return Reply(say("only_admins", language))
         facts = await self._memories.count(called.owner)
         if not facts:
             return Reply(say("memory_empty", language), is_screen=True)
@@ -267,6 +276,9 @@ COMMANDS: Mapping[str, CommandEntry] = {
         CommandEntry("forget", lambda service, called: service.memory.forget(called)),
         CommandEntry("search", lambda service, called: service.memory.search(called)),
         CommandEntry("summary", lambda service, called: service.memory.summary(called)),
+        CommandEntry(
+            "settings", lambda service, called: service.settings.page(called), is_for_admins=True
+        ),
         CommandEntry("mode", CommandService.mode),
         CommandEntry("tools", CommandService.tools, is_at_once=True),
         CommandEntry("undo", CommandService.undo),
@@ -281,6 +293,9 @@ COMMANDS: Mapping[str, CommandEntry] = {
         CommandEntry("delete_me", lambda service, called: service.memory.delete_me(called)),
     )
 }
+
+# Actions that concern all of a group.
+FOR_ADMINS = frozenset({"wipe", "choose", "mode", "language", "length", "remembering", "zone"})
 
 # What buttons do, by the name of their action; the numbers are whatever somebody sent.
 ACTIONS: Mapping[str, Callable[[CommandService, Called, Action], Awaitable[Reply]]] = {
@@ -303,5 +318,12 @@ ACTIONS: Mapping[str, Callable[[CommandService, Called, Action], Awaitable[Reply
     "delete": lambda service, called, a: service.memory.confirm_deletion(
         called, a.number(0), a.number(1)
     ),
+    "settings": lambda service, called, _: service.settings.page(called),
+    "choose": lambda service, called, a: service.settings.choose(called, a.number(0)),
+    "mode": lambda service, called, a: service.settings.set_mode(called, a.number(0)),
+    "language": lambda service, called, a: service.settings.set_language(called, a.number(0)),
+    "length": lambda service, called, a: service.settings.set_length(called, a.number(0)),
+    "remembering": lambda service, called, a: service.settings.set_memory(called, a.number(0)),
+    "zone": lambda service, called, a: service.settings.set_zone(called, a.number(0)),
     "wipe": lambda service, called, a: service.wipe(called, a.number(0)),
 }

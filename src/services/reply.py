@@ -80,6 +80,7 @@ class Reply:
         hint: Tells what the buttons are for; only where there are buttons.
         is_screen: Whether it takes the place of what stood above the pressed button.
         corrects: The fact that the answer to it will correct; the messenger asks for one.
+        asks: Whether it asks for an answer in words.
         files: What is sent with it; whoever sends them closes them.
     """
 
@@ -88,6 +89,7 @@ class Reply:
     hint: str = ""
     is_screen: bool = False
     corrects: int | None = None
+    asks: bool = False
     files: tuple[ReplyFile, ...] = ()
 
     @property

@@ -14,7 +14,7 @@ from src.storage.conversation_repo import HistoryMessage, TelegramOrigin
 from src.storage.owner import Owner
 from src.storage.turn_repo import StoredAnswer
 from src.storage.update_repo import UpdateKind
-from src.storage.user_settings_repo import Mode
+from src.storage.user_settings_repo import AnswerLength, Mode
 from src.texts import Language
 
 # No sender, a channel's post, an anonymous admin: Telegram's ids of those who are nobody.
@@ -49,6 +49,8 @@ class IncomingMessage:
         teaching: Where it is to be remembered as it stands; then it is answered for itself.
         enclosed: What was read out of its attachment.
         heard: What was heard in it, to be shown with the answer.
+        answer_length: How long the user wants answers.
+        memory_on: Whether anything is remembered, and recalled.
         problem: A sentence about its attachment, to be shown under the answer.
     """
 
@@ -65,6 +67,8 @@ class IncomingMessage:
     enclosed: Enclosed | None = None
     heard: str = ""
     problem: str = ""
+    answer_length: AnswerLength = "normal"
+    memory_on: bool = True
 
     @property
     def speaker_id(self) -> int | None:

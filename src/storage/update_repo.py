@@ -14,7 +14,7 @@ from src.storage.pg_client import Transaction
 from src.storage.pg_connection import PATIENT
 from src.storage.prepared import PreparedStatement
 from src.storage.repository import Repository
-from src.storage.user_settings_repo import Mode
+from src.storage.user_settings_repo import AnswerLength, Mode
 
 UpdateKind = Literal[
     "message", "command", "new", "stop", "edit", "callback", "member", "refused", "other"
@@ -93,6 +93,8 @@ class WaitingUpdate:
     owner_id: int | None = None
     revision: int = 0
     newer: UpdateKind | None = None
+    answer_length: AnswerLength = "normal"
+    memory_on: bool = True
 
     @property
     def owner(self) -> Owner:
@@ -232,7 +234,8 @@ SELECT u.id, u.bot_id, u.update_id, u.kind, u.chat_id, u.thread_id, u.user_id, u
        (SELECT n.kind FROM telegram_updates n
         WHERE n.bot_id = u.bot_id AND n.chat_id = u.chat_id AND n.thread_id = u.thread_id
           AND n.id > u.id AND n.handled_at IS NULL AND n.kind = ANY(%(kinds)s)
-        ORDER BY n.id LIMIT 1)
+        ORDER BY n.id LIMIT 1),
+       coalesce(s.answer_length, 'normal'), coalesce(s.memory_on, true)
 FROM telegram_updates u
 LEFT JOIN chat_moves v ON v.old_chat_id = u.chat_id
 LEFT JOIN user_settings s ON s.telegram_user_id = coalesce(v.new_chat_id, u.chat_id)

@@ -14,7 +14,7 @@ from src.config import Settings
 from src.errors import ConfigError, DeliveryError
 from src.metrics import Metrics
 from src.services.command_service import COMMANDS
-from src.telegram.handlers import buttons, chats, commands, messages
+from src.telegram.handlers import buttons, chats, commands, messages, zone
 from src.telegram.middlewares.language import LanguageMiddleware
 from src.telegram.middlewares.throttle import ThrottleMiddleware
 from src.telegram.session import TelegramSession
@@ -43,6 +43,7 @@ def build_dispatcher(**dependencies: Any) -> Dispatcher:
         commands.build_router(),
         buttons.build_router(),
         chats.build_router(),
+        zone.build_router(),
         messages.build_router(),
     ):
         router.message.middleware(LanguageMiddleware())

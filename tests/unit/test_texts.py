@@ -17,6 +17,7 @@ from src.graph.confirmation_text import REFUSALS
 from src.memory.overviews import OverviewKind
 from src.memory.writer import Outcome
 from src.services.command_service import COMMANDS, help_page
+from src.services.settings_screens import LENGTHS, WHAT
 from src.storage.user_settings_repo import Mode
 from src.texts import (
     LANGUAGES,
@@ -47,6 +48,11 @@ BUILT = {
     "f'mode_set_{mode}'": {f"mode_set_{mode}" for mode in get_args(Mode)},
     "f'erase_{word}'": {"erase_yes", "erase_no"},
     "f'delete_yes_{step}'": {"delete_yes_1", "delete_yes_2"},
+    "f'mode_name_{mode}'": {f"mode_name_{mode}" for mode in get_args(Mode)},
+    "f'mode_name_{known.mode}'": {f"mode_name_{mode}" for mode in get_args(Mode)},
+    "f'length_{length}'": {f"length_{length}" for length in LENGTHS},
+    "f'length_{known.answer_length}'": {f"length_{length}" for length in LENGTHS},
+    "f'settings_{kind}'": {f"settings_{kind}" for kind in WHAT},
     "f'kind_{kind}'": {f"kind_{kind}" for kind in MEMORY_TYPES},
     "f'{pin}_button'": {"pin_button", "unpin_button"},
     "f'taught_{outcome.kind}'": {f"taught_{kind}" for kind in OUTCOMES if kind != "refused"},
@@ -64,7 +70,7 @@ KEYS_OF_FILE = {
     "update_tasks.py": TEXT_KEYS,
     "confirmation_text.py": set(REFUSALS),
     "replies.py": {
-        "refused_secret", "refused_unclear_date",
+        "refused_secret", "refused_unclear_date", "refused_memory_off",
         *(f"offline_overview_{kind}" for kind in get_args(OverviewKind)),
     },
     "command_service.py": {"erase_kept", "erase_late", "erase_done"},

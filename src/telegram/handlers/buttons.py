@@ -9,6 +9,7 @@ from aiogram.types import CallbackQuery
 
 from src.application import Core
 from src.services.called import Called
+from src.services.command_service import FOR_ADMINS
 from src.services.reply import Action
 from src.storage.memory_rows import SourceMessage
 from src.storage.update_repo import UpdateOutcome, WaitingUpdate
@@ -18,8 +19,6 @@ from src.telegram.handlers.commands import called_by
 from src.telegram.keyboards import remove_button, stop_waiting
 from src.telegram.replies import show_reply
 from src.texts import Language, say
-
-FOR_ADMINS = frozenset({"wipe"})  # actions that concern all of a group
 
 
 def build_router() -> Router:
@@ -56,7 +55,7 @@ async def press_button(
     await show_reply(
         delivery, Address(*stored.owner), reply, replacing=message if reply.is_screen else None
     )
-    if not reply.is_screen and reply.corrects is None:
+    if not (reply.is_screen or reply.asks or reply.corrects is not None):
         await remove_button(query)
     return "done"
 

@@ -82,6 +82,8 @@ class TurnHandler:
             language=language,
             time_zone=stored.time_zone or self._time_zone,
             mode=stored.mode,
+            answer_length=stored.answer_length,
+            memory_on=stored.memory_on,
             origin=_origin(message, stored),
             voice=read_voice(message),
             newer=stored.newer,
