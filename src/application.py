@@ -55,6 +55,7 @@ from src.services.settings_service import SettingsService
 from src.services.stored_prompt_cache import StoredPromptCache
 from src.services.teaching_service import TeachingService
 from src.services.tool_history_service import ToolHistoryService
+from src.services.usage_page import UsagePage
 from src.shutdown import SHUTDOWN
 from src.storage.cached_content_repo import CachedContentRepository
 from src.storage.conversation_repo import (
@@ -281,8 +282,11 @@ def build_core(
             user_settings,
             CommandFamilies(
                 screens=MemoryScreens(memory.memories, pages, client),
+                usage=UsagePage(ceilings, repositories.settings, client),
                 settings=SettingsScreens(user_settings, client, time_zone=settings.timezone),
-                memory=MemoryCommands(agent, memory.memories, memory.compaction, exports, client),
+                memory=MemoryCommands(
+                    agent, memory.memories, memory.compaction, exports, repositories
+                ),
             ),
             has_model=settings.chat_model_name != OFFLINE_MODEL,
             servers=servers,

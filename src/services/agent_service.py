@@ -532,12 +532,11 @@ class AgentService:
             return None
         incoming = turn.incoming
         until = local_time(reached.until, incoming.time_zone)
-        text = say(
-            "limit_user" if reached.is_of_user else "limit_bot",
-            incoming.language,
-            day=f"{until:%d.%m.%Y}",
-            time=f"{until:%H:%M}",
-        )
+        key = "limit_user" if reached.is_of_user else "limit_bot"
+        time = f"{until:%H:%M}"
+        if reached.ceiling == "messages_per_minute_per_user":
+            key, time = "limit_minute", f"{until:%H:%M:%S}"
+        text = say(key, incoming.language, day=f"{until:%d.%m.%Y}", time=time)
         answer = NewAnswer(turn.conversation_id, turn.message_id, text, is_private=True)
         self._metrics.turns.labels("over ceiling").inc()
         return await self._client.run(self._repos.turns.save_answer, answer)

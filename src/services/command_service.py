@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from src.mcp_servers.servers import McpServers
 from src.memory.memories import Memories
@@ -15,6 +15,7 @@ from src.services.memory_screens import MemoryScreens
 from src.services.reply import Action, Button, Reply
 from src.services.settings_screens import SettingsScreens
 from src.services.tools_page import tools_page
+from src.services.usage_page import UsagePage
 from src.storage.undo_repo import Undone
 from src.storage.update_repo import UpdateKind
 from src.storage.user_settings_repo import Mode, UserSettings, UserSettingsRepository
@@ -64,6 +65,7 @@ class CommandEntry:
         deletes_messages: Whether a job reads, for facts, what it deleted.
         teaches: Whether what stands after it is a message, to be remembered as it stands.
         is_for_admins: Whether in a group only its admins may use it.
+        is_for_groups: Whether it makes sense there, so that their menu shows it.
     """
 
     name: str
@@ -74,6 +76,7 @@ class CommandEntry:
     deletes_messages: bool = False
     teaches: bool = False
     is_for_admins: bool = False
+    is_for_groups: bool = True
 
 
 def undone_text(undone: Undone, language: Language) -> str:
@@ -108,11 +111,13 @@ class CommandFamilies:
         screens: Pages of facts, and what is done to each.
         memory: The other commands about what is remembered.
         settings: What a user chooses.
+        usage: What he wrote and spent.
     """
 
     screens: MemoryScreens
     memory: MemoryCommands
     settings: SettingsScreens
+    usage: UsagePage
 
 
 class CommandService:
@@ -136,6 +141,7 @@ class CommandService:
         self.screens = families.screens
         self.memory = families.memory
         self.settings = families.settings
+        self.usage = families.usage
         self._agent = agent
         self._memories = memories
         self._user_settings = user_settings
@@ -168,12 +174,16 @@ class CommandService:
         """The mode that the user chose."""
         return (await self.get_settings(telegram_user_id)).mode
 
-    async def say_start(self, called: Called) -> Reply:
-        """Greet, and say when there is no language model."""
+    async def start(self, called: Called) -> Reply:
+        """Say what the bot does, keeps and forgets, and whether a language model is connected.
+
+        A deep link (``t.me/<bot>?start=settings``) opens one of LINKED at once.
+        """
+        if called.argument in LINKED:
+            return await self.run(called.argument, replace(called, argument=""))
         start = say("start", called.language)
-        if self.has_model:
-            return Reply(start)
-        return Reply(f"{start}\n\n{say('offline_note', called.language)}")
+        model = say("start_model" if self.has_model else "offline_note", called.language)
+        return Reply(f"{start}\n\n{model}")
 
     async def say_help(self, called: Called) -> Reply:
         """Show what the bot can do."""
@@ -269,7 +279,7 @@ def _undone_reply(undone: Undone | None, language: Language) -> Reply:
 COMMANDS: Mapping[str, CommandEntry] = {
     entry.name: entry
     for entry in (
-        CommandEntry("start", CommandService.say_start, is_at_once=True, is_in_help=False),
+        CommandEntry("start", CommandService.start, is_at_once=True, is_in_help=False),
         CommandEntry("help", CommandService.say_help, is_at_once=True),
         CommandEntry("memory", lambda service, called: service.screens.page(called)),
         CommandEntry("remember", CommandService.say_how_to_remember, teaches=True),
@@ -289,10 +299,18 @@ COMMANDS: Mapping[str, CommandEntry] = {
         CommandEntry(
             "export", lambda service, called: service.memory.export(called), is_for_admins=True
         ),
+        CommandEntry("usage", lambda service, called: service.usage.page(called), is_at_once=True),
         CommandEntry("privacy", CommandService.say_privacy, is_at_once=True),
-        CommandEntry("delete_me", lambda service, called: service.memory.delete_me(called)),
+        CommandEntry(
+            "delete_me",
+            lambda service, called: service.memory.delete_me(called),
+            is_for_groups=False,
+        ),
     )
 }
+
+# What a deep link may open.
+LINKED = frozenset({"help", "memory", "settings", "privacy", "usage", "export", "tools"})
 
 # Actions that concern all of a group.
 FOR_ADMINS = frozenset({"wipe", "choose", "mode", "language", "length", "remembering", "zone"})

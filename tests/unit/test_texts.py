@@ -42,6 +42,7 @@ TEXT_KEYS = {
 }  # fmt: skip
 OUTCOMES = get_args(get_type_hints(Outcome)["kind"])
 BUILT = {
+    "f'command_{entry.name}'": {f"command_{name}" for name in COMMANDS},
     "f'command_{name}'": {f"command_{name}" for name in COMMANDS},
     "f'help_{name}'": {f"help_{name}" for name, it in COMMANDS.items() if it.is_in_help},
     "f'mode_is_{current}'": {f"mode_is_{mode}" for mode in get_args(Mode)},
@@ -75,6 +76,7 @@ KEYS_OF_FILE = {
     },
     "command_service.py": {"erase_kept", "erase_late", "erase_done"},
     "memory_commands.py": {"delete_ask", "delete_ask_again"},
+    "agent_service.py": {"limit_user", "limit_bot", "limit_minute"},
     "buttons.py": {"source_quote", "source_quote_bot"},
     "attachment_service.py": {"sound_unheard", "picture_unseen"},
     "keyboards.py": {"undo_button", "undo_saved_button"},
@@ -192,7 +194,7 @@ def test_descriptions_of_commands_fit_telegram_s_menu() -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_start_and_help_name_the_commands(language: Language) -> None:
-    for command in ("/new", "/stop", "/help"):
+    for command in ("/new", "/memory", "/privacy", "/delete_me"):
         assert command in say("start", language)
     for name in set(COMMANDS) - {"start"}:
         assert f"/{name} — " in help_page(language), name

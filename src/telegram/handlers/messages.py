@@ -252,7 +252,7 @@ async def answer_message(
     turn_handler: TurnHandler,
 ) -> UpdateOutcome:
     """Answer a text."""
-    text = without_mention(message.text or "", identity.username)
+    text = without_address(message.text or "", identity)
     if len(text) >= LONG_PASTE:
         await asyncio.sleep(SETTLE_SECONDS)
     incoming = turn_handler.incoming(message, text, stored, language)
@@ -269,7 +269,7 @@ async def answer_content(
 ) -> UpdateOutcome:
     """Answer a message that is no text: what is said, shown or written in it."""
     content = read_content(message, language)
-    content = replace(content, text=without_mention(content.text, identity.username))
+    content = replace(content, text=without_address(content.text, identity))
     return await turn_handler.answer_content(message, content, stored, control)
 
 
@@ -282,7 +282,7 @@ async def take_edit(
     turn_handler: TurnHandler,
 ) -> UpdateOutcome:
     """History and memory follow the new words; the last message is answered again, in place."""
-    text = without_mention(message.text or message.caption or "", identity.username)
+    text = without_address(message.text or message.caption or "", identity)
     command = parse_command(text)
     teaching = None
     if command is not None:
@@ -325,12 +325,15 @@ def _correction(message: Message, stored: WaitingUpdate) -> Teaching | None:
     return None if corrects is None else Teaching(corrects)
 
 
-def without_mention(text: str, username: str) -> str:
-    """The text without ``@name_of_the_bot``, which is an address and not content.
+def without_address(text: str, identity: BotIdentity) -> str:
+    """The text without the name of the bot, which is an address and not content.
 
-    The spaces before it go with it. They are taken away afterwards: an expression that begins
-    with them looks at a run of spaces once for each of them.
+    The spaces before ``@name`` go with it. They are taken away afterwards: an expression that
+    begins with them looks at a run of spaces once for each of them.
     """
-    mention = rf"@{re.escape(username)}\b[,:]?"
+    mention = rf"@{re.escape(identity.username)}\b[,:]?"
     *before, last = re.split(mention, text, flags=re.IGNORECASE)
-    return "".join([*(part.rstrip() for part in before), last]).strip() or text
+    bare = "".join([*(part.rstrip() for part in before), last]).strip()
+    if identity.name:
+        bare = identity.address.sub("", bare, count=1) if identity.address.match(bare) else bare
+    return bare or text
