@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -17,7 +17,17 @@ from src.storage.repository import Repository
 from src.storage.user_settings_repo import AnswerLength, Mode
 
 UpdateKind = Literal[
-    "message", "command", "new", "stop", "edit", "callback", "member", "refused", "other"
+    "message",
+    "media",
+    "teach",
+    "command",
+    "new",
+    "stop",
+    "edit",
+    "callback",
+    "member",
+    "refused",
+    "other",
 ]
 # How an update ended, one word or two for the operator.
 UpdateOutcome = Literal[
@@ -34,8 +44,10 @@ UpdateOutcome = Literal[
     "put aside",
     "erased",
 ]
-# Kinds whose arrival ends the wait for an answer to what was said before them.
+# Kinds whose arrival ends the wait for an answer to what was said before them; and those that get
+# an answer of their own in between, so that nothing is left beyond them.
 ANSWERED_LATER: tuple[UpdateKind, ...] = ("message", "new", "stop")
+BETWEEN: tuple[UpdateKind, ...] = ("media", "teach")
 
 
 @dataclass(frozen=True)
@@ -153,7 +165,8 @@ WITH incoming AS (
            media_group_id, payload
     FROM incoming ORDER BY position
     ON CONFLICT ON CONSTRAINT telegram_updates_once DO NOTHING
-    RETURNING id, update_id, kind IN ('message', 'edit') AS is_turn, served_as, chat_id, thread_id,
+    RETURNING id, update_id, kind IN ('message', 'media', 'edit') AS is_turn, served_as,
+              chat_id, thread_id,
               ARRAY[chat_id, thread_id] AS place, message_id
 ), wanted AS (
     SELECT s.*, i.at_once, i.interrupts, i.draft_id,
@@ -168,7 +181,7 @@ WITH incoming AS (
                max(ARRAY[u.chat_id, u.thread_id]) AS last_place
         FROM telegram_updates u
         WHERE u.bot_id = %(bot_id)s AND u.served_as = p.served_as
-          AND (u.kind IN ('message', 'edit')) = p.is_turn AND u.handled_at IS NULL
+          AND (u.kind IN ('message', 'media', 'edit')) = p.is_turn AND u.handled_at IS NULL
           AND u.received_at > now() - interval '1 day') AS w
 ), queued AS (
     SELECT w.*, p.waiting + row_number() OVER person - 1 AS before,
@@ -298,6 +311,8 @@ SELECT id, status = 'doing', (args ->> 'update')::bigint FROM procrastinate_jobs
 WHERE lock = %(lock)s AND (status = 'doing' OR (status = 'todo' AND attempts > 0))
   AND (args ->> 'update')::bigint < %(before)s
   AND (%(draft_id)s::bigint IS NULL OR (args ->> 'message_id')::bigint = %(draft_id)s)
+  AND NOT EXISTS (SELECT 1 FROM telegram_updates u
+                  WHERE u.id = (args ->> 'update')::bigint AND u.kind = 'teach')
 ORDER BY id LIMIT 100
 """
 
@@ -374,8 +389,11 @@ class UpdateRepository(Repository):
         return self._find(SELECT_PUT_ASIDE, update)
 
     def _find(self, sql: str, update: int) -> WaitingUpdate | None:
-        row = self._client.fetch_one(sql, {"update": update, "kinds": list(ANSWERED_LATER)})
-        return WaitingUpdate(*row) if row else None
+        row = self._client.fetch_one(sql, {"update": update, "kinds": [*ANSWERED_LATER, *BETWEEN]})
+        if row is None:
+            return None
+        waiting = WaitingUpdate(*row)
+        return replace(waiting, newer=None) if waiting.newer in BETWEEN else waiting
 
     def find_newer(
         self,
@@ -395,13 +413,14 @@ class UpdateRepository(Repository):
             ConversationGoneError: It is handled, or was erased.
             QuestionMovedError: An erasure changed it since; it is to be read again.
         """
-        parameters = {"update": update, "kinds": list(ANSWERED_LATER)}
+        parameters = {"update": update, "kinds": [*ANSWERED_LATER, *BETWEEN]}
         row = transaction.fetch_one(HOLD_UPDATE, parameters)
         if row is None:
             raise ConversationGoneError("the update is gone")
         if row[0] != revision:
             raise QuestionMovedError("the update was changed while it was handled")
-        return Behind(row[1], bool(row[2]))
+        newer = None if row[1] in BETWEEN else row[1]
+        return Behind(newer, bool(row[2]))
 
     def list_interruptible(
         self, lock: str, *, before: int, draft_id: int | None = None

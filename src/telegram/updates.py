@@ -15,6 +15,8 @@ from aiogram.types import Update
 from pydantic import ValidationError
 
 from src.services.command_service import COMMANDS, Command, parse_command
+from src.services.memory_screens import corrected_by
+from src.services.settings_screens import asks_for_zone
 from src.storage.pg_client import storable
 from src.storage.update_repo import NewUpdate, UpdateKind
 
@@ -131,12 +133,28 @@ def _is_at_once(message: Json) -> bool:
 def _message_kind(message: Json, bot: BotIdentity) -> UpdateKind | None:
     text = message.get("text")
     if isinstance(text, str) and text:
-        return _text_kind(message, text, bot)
+        kind = _text_kind(message, text, bot)
+        return _answer_kind(message, bot) or kind if kind == "message" else kind
     if not any(message.get(field) for field in MEDIA):
         return None
     caption = message.get("caption")
-    is_named = isinstance(caption, str) and bot.is_called(caption)
-    return "message" if _is_private(message) or is_named or _answers(message, bot) else None
+    has_words = isinstance(caption, str) and bool(caption)
+    is_named = has_words and bot.is_called(str(caption))
+    if not (_is_private(message) or is_named or _answers(message, bot)):
+        return None
+    # Without words it may turn out to be nothing that is answered; the parts of an album are one.
+    return "message" if has_words or message.get("media_group_id") else "media"
+
+
+def _answer_kind(message: Json, bot: BotIdentity) -> UpdateKind | None:
+    """What a reply to one of our questions is, which gets an answer of its own."""
+    answered = message.get("reply_to_message")
+    asked = answered.get("text") if isinstance(answered, dict) else None
+    if not isinstance(asked, str) or not _answers(message, bot):
+        return None
+    if asks_for_zone(asked):
+        return "command"
+    return "teach" if corrected_by(asked) is not None else None
 
 
 def _is_migration(message: Any) -> bool:

@@ -58,7 +58,7 @@ def kind(**fields: Any) -> str | None:
 def test_every_valid_update_has_its_kind() -> None:
     kinds = [kept(raw).kind for raw in VALID]
     assert kinds == [
-        *("message", "new", "command", "message", "message", "stop", "message", "message"),
+        *("message", "new", "command", "message", "message", "stop", "message", "media"),
         *("member", "edit", "callback", "member", "other", "other"),
     ]
 
@@ -101,7 +101,8 @@ def test_a_reply_to_the_bot_in_a_group_is_addressed_to_it() -> None:
     stranger = message("чужое", chat=group(), **{"from": person(9, is_bot=True)})
     assert kind(text="да", chat=group(), reply_to_message=OURS) == "message"
     assert kind(text="да", chat=group(), reply_to_message=stranger) is None
-    assert kind(photo=PHOTO, chat=group(), reply_to_message=OURS) == "message"
+    assert kind(photo=PHOTO, chat=group(), reply_to_message=OURS) == "media"
+    assert kind(photo=PHOTO, caption="да", chat=group(), reply_to_message=OURS) == "message"
     assert kind(photo=PHOTO, chat=group()) is None
     assert kind(text="/weather", chat=group(), reply_to_message=OURS) == "command"
 
