@@ -93,14 +93,15 @@ ALTER TABLE checkpoint_writes ADD CONSTRAINT checkpoint_writes_question
     FOREIGN KEY (thread_id) REFERENCES open_questions ON DELETE CASCADE;
 
 ALTER TABLE messages DROP CONSTRAINT messages_asks_check;
-ALTER TABLE messages ADD CONSTRAINT messages_asks_check CHECK (asks IN ('erase_all', 'conflict'));
+ALTER TABLE messages ADD CONSTRAINT messages_asks_check
+    CHECK (asks IN ('erase_all', 'conflict', 'conflict_over'));
 ALTER TABLE messages ADD COLUMN is_disputed boolean NOT NULL DEFAULT false;
 COMMENT ON COLUMN messages.is_disputed IS
     'Its writer is, or was, asked whether it replaces what is known: the background leaves it.';
 """
 
 DOWNGRADE = """
-UPDATE messages SET asks = NULL WHERE asks = 'conflict';
+UPDATE messages SET asks = NULL WHERE asks IN ('conflict', 'conflict_over');
 ALTER TABLE messages DROP CONSTRAINT messages_asks_check;
 ALTER TABLE messages ADD CONSTRAINT messages_asks_check CHECK (asks IN ('erase_all'));
 ALTER TABLE messages DROP COLUMN is_disputed;
