@@ -16,7 +16,7 @@ from langchain_core.tools import BaseTool
 from src.config import OFFLINE_MODEL, Settings
 from src.dates.time_expressions import read_time
 from src.errors import AppError
-from src.graph.main_graph import Graph, Models, build_graph
+from src.graph.main_graph import Graph, Models, build_graph, checkpoint_serde
 from src.graph.tools import build_tools
 from src.language.terms import terms
 from src.language.words import content_words
@@ -47,12 +47,14 @@ from src.services.export_service import ExportService
 from src.services.extraction_service import ExtractionService
 from src.services.memory_commands import MemoryCommands
 from src.services.memory_screens import MemoryScreens
+from src.services.question_service import QuestionService
 from src.services.settings_service import SettingsService
 from src.services.stored_prompt_cache import StoredPromptCache
 from src.services.teaching_service import TeachingService
 from src.services.tool_history_service import ToolHistoryService
 from src.shutdown import SHUTDOWN
 from src.storage.cached_content_repo import CachedContentRepository
+from src.storage.checkpoint_store import CheckpointStore
 from src.storage.conversation_repo import (
     ConversationRepository,
     set_conversation_repo_factory,
@@ -147,6 +149,7 @@ class Core:
     user_settings: UserSettingsRepository
     memory: MemoryCore
     agent: AgentService
+    questions: QuestionService
     commands: CommandService
     pages: MemoryPageRepository
     exports: ExportService
@@ -154,6 +157,11 @@ class Core:
     counter: TokenCounter
     live_settings: SettingsService
     ceilings: DailyCeilings
+
+    async def close(self) -> None:
+        """Close the connections that were opened meanwhile."""
+        await self.questions.aclose()
+        await self.memory.close()
 
     async def warm_up(self) -> None:
         """Load what the first turn would wait for: patterns, the embedder.
@@ -212,7 +220,7 @@ async def open_core(
         stack.push_async_callback(asyncio.to_thread, client.close)
         stack.callback(set_conversation_repo_factory, None)
         core = build_core(settings, dsn, client, extra_tools=extra_tools)
-        stack.push_async_callback(core.memory.close)
+        stack.push_async_callback(core.close)
         yield core
 
 
@@ -235,11 +243,14 @@ def build_core(
         settings, counter=counter, metrics=metrics, contents=CachedContentRepository(client)
     )
     pages = MemoryPageRepository(client)
+    checkpoints = CheckpointStore(dsn, checkpoint_serde())
+    questions = QuestionService(client, memory.memories, checkpoints)
     agent = AgentService(
         repositories,
         _build_graph(settings, memory, tool_history, caller, counter, extra_tools),
         memory.memories,
         teaching=TeachingService(memory.memories, pages, client),
+        questions=questions,
         tool_history=tool_history,
         metrics=metrics,
         ceilings=ceilings,
@@ -259,12 +270,14 @@ def build_core(
         user_settings=user_settings,
         memory=memory,
         agent=agent,
+        questions=questions,
         commands=CommandService(
             agent,
             memory.memories,
             user_settings,
             MemoryScreens(memory.memories, pages, client),
             MemoryCommands(agent, memory.memories, memory.compaction, exports, client),
+            questions=questions,
             has_model=settings.chat_model_name != OFFLINE_MODEL,
         ),
         pages=pages,
