@@ -11,17 +11,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import psycopg
-from psycopg.rows import dict_row
-from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
-
 from src.errors import ConversationGoneError, StorageRejectedError, StorageUnavailableError
 from src.storage.pg_connection import LIBPQ_OPTIONS
-from src.storage.queue_connection import QueueConnection, limit, queue_pool
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
     from langgraph.checkpoint.serde.base import SerializerProtocol
+    from psycopg_pool import AsyncConnectionPool
 
 POOL_TIMEOUT = 8.0  # seconds to wait for the connection, as for a statement
 IDLE_SECONDS = 60.0  # after which it is closed: questions are rare
@@ -42,8 +38,11 @@ class CheckpointStore:
 
     async def open(self) -> BaseCheckpointSaver[str]:
         """A checkpointer; it connects when it is asked something."""
-        # Imported here: most processes never ask a question.
+        # Imported here: the console has no psycopg, and most processes never ask a question.
         from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+        from psycopg.rows import dict_row
+
+        from src.storage.queue_connection import QueueConnection, limit, queue_pool
 
         async with self._opening:
             if self._pool is None:
@@ -78,6 +77,9 @@ def checkpoint_errors() -> Iterator[None]:
         ConversationGoneError: The question was deleted while its run was paused or resumed.
         StorageError: The database is away, or refused a statement.
     """
+    import psycopg  # see ``CheckpointStore.open``
+    from psycopg_pool import PoolClosed, PoolTimeout
+
     try:
         yield
     except psycopg.errors.ForeignKeyViolation as error:

@@ -17,6 +17,7 @@ from src.facts.fact import Fact
 from src.graph.conversation_state import RESOLUTIONS, Resolution
 from src.graph.main_graph import checkpoint_serde
 from src.memory.writer import Outcome
+from src.memory.writer import Said as Source
 from src.services.answer_buttons import choice_rows
 from src.services.question_service import QuestionService
 from src.services.reply import Reply as Said
@@ -219,6 +220,33 @@ async def test_only_a_turn_that_asks_connects_to_the_checkpoints(person: Person)
     pin(person)
     await teach(person, PERM)
     assert person.rows(connected) == [(1,)]
+
+
+async def test_the_rules_without_a_model_ask_as_well(shared: PgClient) -> None:
+    async with open_person(shared, llm_model="offline") as offline:
+        offline.mode, offline.language = "strict", "en"
+        await offline.say("My wife's name is Olga")
+        await offline.say("I live in Paris")
+        pin(offline)
+        question = await offline.say("I live in Rome")
+        told = say("conflict_pinned", "en", old="I live in Paris", new="I live in Rome")
+        assert question.text.startswith(told)
+        answer = await offline.say("Replace it")
+        assert answer.text.startswith("I will remember: I live in Rome")
+        assert offline.facts() == ["My wife's name is Olga", "I live in Rome"]
+
+
+async def test_to_weigh_a_fact_costs_two_statements(
+    person: Person,
+) -> None:
+    """The other modes and intents cost what they did: ``test_agent_service`` counts them."""
+    await person.remember(OMSK)
+    memories = person.core.memory.memories
+    turn = await person.begin(TOMSK["text"])
+    said = Source(turn.message_id, TOMSK["text"], turn.incoming.moment)
+    statements = person.client.statements
+    rivals = await memories.find_important_rivals(person.owner, Fact(**TOMSK), said)
+    assert (rivals, person.client.statements - statements) == ([], 2)
 
 
 # --- what the answer does
