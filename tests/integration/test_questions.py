@@ -399,8 +399,12 @@ async def test_a_crash_around_the_storing_is_made_good_by_a_second_attempt(
     answer = await ask(person)
     memories = person.core.memory.memories
     remember = memories.remember
+    decided = []
 
     async def dies(owner: Owner, candidate: Fact, *rest: Any, **more: Any) -> Outcome:
+        # A process that is killed writes nothing more: the decision has to be there by now.
+        points = "SELECT checkpoint -> 'channel_values' ->> 'resolution' FROM checkpoints"
+        decided.extend(person.rows(f"{points} WHERE thread_id IN {OF_PERSON}"))
         if is_stored:
             await remember(owner, candidate, *rest, **more)
         raise Broken
@@ -409,7 +413,7 @@ async def test_a_crash_around_the_storing_is_made_good_by_a_second_attempt(
         broken.setattr(memories, "remember", dies)
         with pytest.raises(Broken):
             await press(person, answer, "replace")
-    assert held(person)["open_questions"] == 1
+    assert ("replace",) in decided and held(person)["open_questions"] == 1
     await press(person, answer, "old")
     assert person.facts() == [TOMSK["text"]], "the first decision stays"
     assert is_over(person)
@@ -641,7 +645,7 @@ async def test_a_message_that_is_gone_is_not_asked_about(person: Person) -> None
 # --- everything, in any order
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(5))
 async def test_in_any_order_a_pinned_fact_goes_only_when_the_user_says_so(
     person: Person, seed: int
 ) -> None:
@@ -651,7 +655,7 @@ async def test_in_any_order_a_pinned_fact_goes_only_when_the_user_says_so(
     pin(person)
     questions: list[StoredAnswer] = []
     pinned = OMSK["text"]
-    for _ in range(10):
+    for _ in range(8):
         move = chance.choice(["teach", "teach", "press", "press", "press", "new", "week", "chat"])
         if move == "teach":
             answer = await teach(person, chance.choice([TOMSK, PERM, OMSK]))
