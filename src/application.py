@@ -16,7 +16,7 @@ from langchain_core.tools import BaseTool
 from src.config import OFFLINE_MODEL, Settings
 from src.dates.time_expressions import read_time
 from src.errors import AppError
-from src.graph.main_graph import Models, build_graph
+from src.graph.main_graph import Models, build_graph, checkpoint_serde
 from src.graph.tools import build_tools
 from src.language.terms import terms
 from src.language.words import content_words
@@ -50,6 +50,7 @@ from src.services.export_service import ExportService
 from src.services.extraction_service import ExtractionService
 from src.services.memory_commands import MemoryCommands
 from src.services.memory_screens import MemoryScreens
+from src.services.question_service import QuestionService
 from src.services.settings_screens import SettingsScreens
 from src.services.settings_service import SettingsService
 from src.services.stored_prompt_cache import StoredPromptCache
@@ -58,6 +59,7 @@ from src.services.tool_history_service import ToolHistoryService
 from src.services.usage_page import UsagePage
 from src.shutdown import SHUTDOWN
 from src.storage.cached_content_repo import CachedContentRepository
+from src.storage.checkpoint_store import CheckpointStore
 from src.storage.conversation_repo import (
     ConversationRepository,
     set_conversation_repo_factory,
@@ -152,6 +154,7 @@ class Core:
     user_settings: UserSettingsRepository
     memory: MemoryCore
     agent: AgentService
+    questions: QuestionService
     commands: CommandService
     pages: MemoryPageRepository
     exports: ExportService
@@ -161,6 +164,11 @@ class Core:
     live_settings: SettingsService
     ceilings: DailyCeilings
     servers: McpServers
+
+    async def close(self) -> None:
+        """Close the connections that were opened meanwhile."""
+        await self.questions.aclose()
+        await self.memory.close()
 
     async def warm_up(self) -> None:
         """Load what the first turn would wait for: patterns, the embedder.
@@ -219,7 +227,7 @@ async def open_core(
         stack.push_async_callback(asyncio.to_thread, client.close)
         stack.callback(set_conversation_repo_factory, None)
         core = build_core(settings, dsn, client, extra_tools=extra_tools)
-        stack.push_async_callback(core.memory.close)
+        stack.push_async_callback(core.close)
         stack.push_async_callback(core.servers.close)
         yield core
 
@@ -252,11 +260,14 @@ def build_core(
         lent_tools=servers.tools,
         wrap_tool_call=tool_history.record,
     )
+    checkpoints = CheckpointStore(dsn, checkpoint_serde())
+    questions = QuestionService(client, memory.memories, checkpoints)
     agent = AgentService(
         repositories,
         graph,
         memory.memories,
         teaching=TeachingService(memory.memories, pages, client),
+        questions=questions,
         tool_history=tool_history,
         metrics=metrics,
         ceilings=ceilings,
@@ -276,6 +287,7 @@ def build_core(
         user_settings=user_settings,
         memory=memory,
         agent=agent,
+        questions=questions,
         commands=CommandService(
             agent,
             memory.memories,
@@ -288,6 +300,7 @@ def build_core(
                     agent, memory.memories, memory.compaction, exports, repositories
                 ),
             ),
+            questions=questions,
             has_model=settings.chat_model_name != OFFLINE_MODEL,
             servers=servers,
         ),

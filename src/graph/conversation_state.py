@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 from uuid import UUID
 
 from langchain_core.messages import AnyMessage, RemoveMessage
@@ -25,13 +25,29 @@ from src.storage.user_settings_repo import AnswerLength, Mode
 from src.texts import Language
 from src.time_zones import local_time
 
+Resolution = Literal["replace", "both", "old"]
+RESOLUTIONS: tuple[Resolution, ...] = ("replace", "both", "old")  # in the order of the buttons
+
 
 class Conflict(TypedDict):
-    """A new fact, by its number among ``extracted_facts``, and a known one that it denies."""
+    """A new fact, by its number among ``extracted_facts``, and a known one that it denies.
+
+    Where the user is to be asked: whether he pinned that, and the message that tells the new one.
+    """
 
     new: int
     memory_id: int
     text: str
+    pinned: NotRequired[bool]
+    said_in: NotRequired[int]
+
+
+class Doubt(TypedDict):
+    """What the user is asked: the text that he told before, whether he pinned it, the new one."""
+
+    old: str
+    new: str
+    pinned: bool
 
 
 class ConversationState(TypedDict, total=False):
@@ -73,6 +89,11 @@ class ConversationState(TypedDict, total=False):
             ``retrieve_context`` and ``react_loop``.
         references: Strict mode: uids that the answer cites, verified. Owned by
             ``generate_answer``.
+        disputed_facts: Strict mode: new facts that would replace important ones, so that the user
+            is asked first. Owned by ``weigh_conflicts``, read by the service.
+        disputes: Strict mode: what they deny, by their numbers among ``disputed_facts``. Owned by
+            ``weigh_conflicts``, read by the service.
+        resolution: Strict mode: what the user decided. Owned by ``confirm_conflicts``.
         answer: The final text. Owned by ``assistant``, ``generate_confirmation``,
             ``generate_answer`` and ``forget_knowledge``, read by the service.
     """
@@ -94,6 +115,9 @@ class ConversationState(TypedDict, total=False):
     extracted_facts: list[Fact]
     conflicts: list[Conflict]
     accepted_conflicts: list[Conflict]
+    disputed_facts: list[Fact]
+    disputes: list[Conflict]
+    resolution: Resolution | None
     outcomes: list[Outcome]
     retrieved_context: list[Hit]
     references: list[str]
@@ -126,7 +150,7 @@ class TurnContext:
         saved: Filled with the ids of the other facts that are new.
         shown_facts: Ids of the facts that the model was shown; it may name no others.
         forgetting: What was forgotten in this turn, if anything, by its number.
-        asks: What the bot asks with its answer, if a yes to it is to mean something.
+        asks: What the bot asks with its answer, if an answer to it is to mean something.
         facts_changed: Whether a tool of this round changed what is known; the tool notes it, and
             ``update_state_after_tool`` takes it.
         lent_tools: Tools of servers that the model may call in this turn; None before it is
@@ -216,6 +240,9 @@ def new_turn() -> ConversationState:
         "extracted_facts": [],
         "conflicts": [],
         "accepted_conflicts": [],
+        "disputed_facts": [],
+        "disputes": [],
+        "resolution": None,
         "outcomes": [],
         "retrieved_context": [],
         "references": [],

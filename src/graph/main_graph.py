@@ -3,10 +3,15 @@
 START → init_state → check_facts → load_facts → retrieve_memories → [summarize] → by mode:
 
 assistant: assistant ⇄ tools → update_state_after_tool → (fact saved: check_facts) … → END
-strict: classify_intent → teach: extract_facts → check_conflicts → [auto_resolve]
-                                 → store_knowledge → generate_confirmation → END
+strict: classify_intent → teach: extract_facts → check_conflicts → weigh_conflicts
+                                 → [auto_resolve] → store_knowledge → generate_confirmation → END
                         → solve: retrieve_context → react_loop → generate_answer → END
                         → forget: forget_knowledge → END
+
+What ``weigh_conflicts`` sets aside, because it denies something important, takes a graph of its
+own, the only one with a checkpointer: a turn that asks nothing writes no checkpoint.
+
+question: confirm_conflicts ‖ → [auto_resolve] → store_knowledge → generate_confirmation → END
 """
 
 from __future__ import annotations
@@ -34,6 +39,7 @@ from src.graph.nodes.auto_resolve import auto_resolve
 from src.graph.nodes.check_conflicts import check_conflicts
 from src.graph.nodes.check_facts import check_facts
 from src.graph.nodes.classify_intent import classify_intent
+from src.graph.nodes.confirm_conflicts import confirm_conflicts
 from src.graph.nodes.extract_facts import extract_facts
 from src.graph.nodes.forget_knowledge import forget_knowledge
 from src.graph.nodes.generate_answer import generate_answer
@@ -46,6 +52,7 @@ from src.graph.nodes.retrieve_memories import retrieve_memories
 from src.graph.nodes.store_knowledge import store_knowledge
 from src.graph.nodes.summarize import summarize
 from src.graph.nodes.update_state_after_tool import update_state_after_tool
+from src.graph.nodes.weigh_conflicts import weigh_conflicts
 from src.graph.tool_calls import run_bounded
 from src.graph.tool_offer import LentTools, ToolOffer, no_lent_tools
 from src.llm.chat import ModelCaller
@@ -101,10 +108,10 @@ def build_graph(
         lent_tools: Returns what it may call besides when a turn begins: tools of servers, which
             come and go.
         wrap_tool_call: Runs around every tool call; ``ToolHistoryService.record``.
-        checkpointer: LangGraph's own persistence, for what interrupts a run to be continued; none
-            by default, since the history is stored in ``messages``. Every turn begins anew, with
-            one checkpointer thread for a conversation or for a turn. It is made with
-            ``serde=checkpoint_serde()``.
+        checkpointer: LangGraph's own persistence, for tools that interrupt a run to be continued;
+            none by default, since the history is stored in ``messages`` and questions have
+            ``build_question_graph``. Every turn begins anew, with one checkpointer thread for a
+            conversation or for a turn. It is made with ``serde=checkpoint_serde()``.
 
     Returns:
         A graph to ``ainvoke`` with ``{"history": [...], "summaries": [...]}``
@@ -114,6 +121,29 @@ def build_graph(
     _add_prompt(builder, models, memories)
     _add_assistant(builder, models, tools, lent_tools, wrap_tool_call)
     _add_strict(builder, models, memories)
+    return builder.compile(checkpointer=checkpointer)
+
+
+def build_question_graph(memories: Memories, checkpointer: BaseCheckpointSaver[str]) -> Graph:
+    """The end of a teaching that waits for the user's decision, for days if need be.
+
+    Args:
+        memories: The memory.
+        checkpointer: Keeps the paused run; made with ``serde=checkpoint_serde()``.
+
+    Returns:
+        A graph to ``ainvoke`` with ``{"extracted_facts": [...], "conflicts": [...]}``. It pauses
+        at once with a list of ``Doubt``, and to resume with one of ``RESOLUTIONS`` and with the
+        messages that told the facts as ``history``. They stay out of the pause, so that it holds
+        no words but those in question.
+    """
+    builder: Builder = StateGraph(ConversationState, context_schema=TurnContext)
+    builder.add_node("confirm_conflicts", confirm_conflicts)
+    _add_storing(builder, memories)
+    builder.add_edge(START, "confirm_conflicts")
+    builder.add_conditional_edges(
+        "confirm_conflicts", route_resolution, ["auto_resolve", "store_knowledge"]
+    )
     return builder.compile(checkpointer=checkpointer)
 
 
@@ -197,9 +227,8 @@ def _add_strict(builder: Builder, models: Models, memories: Memories) -> None:
     builder.add_node("classify_intent", partial(classify_intent, caller=caller))
     builder.add_node("extract_facts", partial(extract_facts, caller=caller))
     builder.add_node("check_conflicts", partial(check_conflicts, memories=memories, caller=caller))
-    builder.add_node("auto_resolve", auto_resolve)
-    builder.add_node("store_knowledge", partial(store_knowledge, memories=memories))
-    builder.add_node("generate_confirmation", generate_confirmation)
+    builder.add_node("weigh_conflicts", partial(weigh_conflicts, memories=memories))
+    _add_storing(builder, memories)
     builder.add_node("retrieve_context", partial(retrieve_context, memories=memories))
     builder.add_node("react_loop", partial(react_loop, memories=memories, caller=caller))
     builder.add_node("generate_answer", partial(generate_answer, caller=caller))
@@ -213,16 +242,24 @@ def _add_strict(builder: Builder, models: Models, memories: Memories) -> None:
         {"teach": "extract_facts", "solve": "retrieve_context", "forget": "forget_knowledge"},
     )
     builder.add_edge("extract_facts", "check_conflicts")
+    builder.add_edge("check_conflicts", "weigh_conflicts")
     builder.add_conditional_edges(
-        "check_conflicts", route_conflicts, ["auto_resolve", "store_knowledge"]
+        "weigh_conflicts", route_conflicts, ["auto_resolve", "store_knowledge", END]
     )
-    builder.add_edge("auto_resolve", "store_knowledge")
-    builder.add_edge("store_knowledge", "generate_confirmation")
-    builder.add_edge("generate_confirmation", END)
     builder.add_edge("retrieve_context", "react_loop")
     builder.add_edge("react_loop", "generate_answer")
     builder.add_edge("generate_answer", END)
     builder.add_edge("forget_knowledge", END)
+
+
+def _add_storing(builder: Builder, memories: Memories) -> None:
+    """What every teaching ends with."""
+    builder.add_node("auto_resolve", auto_resolve)
+    builder.add_node("store_knowledge", partial(store_knowledge, memories=memories))
+    builder.add_node("generate_confirmation", generate_confirmation)
+    builder.add_edge("auto_resolve", "store_knowledge")
+    builder.add_edge("store_knowledge", "generate_confirmation")
+    builder.add_edge("generate_confirmation", END)
 
 
 # Like the nodes that only compute, the routes are coroutines: LangGraph sends plain functions to
@@ -258,9 +295,20 @@ async def route_intent(state: ConversationState) -> Intent:
     return state["intent"] or "solve"
 
 
-async def route_conflicts(state: ConversationState) -> Literal["auto_resolve", "store_knowledge"]:
-    """Conflicts are resolved before anything is stored."""
+async def route_conflicts(
+    state: ConversationState,
+) -> Literal["auto_resolve", "store_knowledge", "__end__"]:
+    """Conflicts are resolved before anything is stored; what is in question is not stored here."""
+    if state["disputed_facts"] and not state["extracted_facts"]:
+        return "__end__"
     return "auto_resolve" if state["conflicts"] else "store_knowledge"
+
+
+async def route_resolution(
+    state: ConversationState,
+) -> Literal["auto_resolve", "store_knowledge"]:
+    """Only who says so replaces something important."""
+    return "auto_resolve" if state["resolution"] == "replace" else "store_knowledge"
 
 
 def describe_tool_error(error: Exception) -> str:

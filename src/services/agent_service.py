@@ -27,9 +27,15 @@ from src.memory.retriever import Hit
 from src.memory.window import window_start
 from src.metrics import Metrics
 from src.services.answer_bounds import Writing, bounded
-from src.services.confirmation import asked_before, reads_as_yes
+from src.services.confirmation import (
+    asked_before,
+    question_before,
+    reads_as_choice,
+    reads_as_yes,
+)
 from src.services.daily_ceilings import DailyCeilings
 from src.services.private_answers import repeats_private
+from src.services.question_service import QuestionService
 from src.services.sources import GrowingReferences, cited_sources
 from src.services.teaching_service import TeachingService
 from src.services.tool_history_service import ToolHistoryService
@@ -69,6 +75,7 @@ class AgentService:
         memories: Memories,
         *,
         teaching: TeachingService,
+        questions: QuestionService,
         tool_history: ToolHistoryService,
         metrics: Metrics,
         ceilings: DailyCeilings,
@@ -80,6 +87,7 @@ class AgentService:
         self._graph = graph
         self._memories = memories
         self._teaching = teaching
+        self._questions = questions
         self._tool_history = tool_history
         self._metrics = metrics
         self._ceilings = ceilings
@@ -179,6 +187,7 @@ class AgentService:
             turn.answer
             or await self._teach(turn)
             or await self._answer_to_question(turn)
+            or await self._settle(turn)
             or await self._refuse_over_ceiling(turn)
         )
         if ready is not None:
@@ -208,6 +217,8 @@ class AgentService:
         text = bounded(state.get("answer") or "", limits.answer_max_characters, language)
         if context.asks == "erase_all":  # the question is ours to word: much depends on it
             text = say("erase_ask", language)
+        if state.get("disputed_facts"):
+            text = await self._ask_which(context, state, text)
         answer = await self._save(turn, text, context, tools=tuple(state.get("tools_used", ())))
         return replace(answer, intent=state.get("intent"))
 
@@ -524,6 +535,36 @@ class AgentService:
             return StoredAnswer(0, say("erase_done", language), False, 0)
         context = self._context(turn, lambda _text: None, [], [])
         return await self._save(turn, say("erase_kept", language), context)
+
+    async def _ask_which(self, context: TurnContext, state: ConversationState, text: str) -> str:
+        """What was stored without a question, and the question about the rest."""
+        question = await self._questions.ask(context, state)
+        context.asks = "conflict"
+        return f"{text}\n\n{question}".strip()
+
+    async def _settle(self, turn: Turn) -> StoredAnswer | None:
+        """What follows a decision in words, right after the question; None for other messages.
+
+        The answer is stored before the question is closed: an attempt that dies in between finds
+        the one, and nothing is lost but the note below the other.
+        """
+        incoming = turn.incoming
+        resolution = reads_as_choice(incoming.text) if incoming.voice.is_own else None
+        question = question_before(turn.history) if resolution is not None else None
+        if resolution is None or question is None or question.get("asks") != "conflict":
+            return None
+        settlement = await self._questions.settle(
+            incoming.owner, question["id"], resolution, asker=incoming.speaker_id,
+            language=incoming.language, time_zone=incoming.time_zone,
+        )  # fmt: skip
+        if settlement.kind in ("over", "gone"):
+            return None
+        context = self._context(turn, lambda _text: None, [], [])
+        context.saved += settlement.changes.saved
+        context.replacements += settlement.changes.replaced_by
+        answer = await self._save(turn, settlement.said, context)
+        await self._questions.close(incoming.owner, settlement)
+        return answer
 
     async def _refuse_over_ceiling(self, turn: Turn) -> StoredAnswer | None:
         """What is said instead of an answer when a ceiling of the day is reached."""

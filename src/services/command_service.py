@@ -6,13 +6,16 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 
+from src.graph.conversation_state import RESOLUTIONS
 from src.mcp_servers.servers import McpServers
 from src.memory.memories import Memories
 from src.services.agent_service import AgentService
+from src.services.answer_buttons import choice_rows, undo_buttons
 from src.services.called import Called
 from src.services.memory_commands import MemoryCommands
 from src.services.memory_screens import MemoryScreens
-from src.services.reply import Action, Button, Reply
+from src.services.question_service import QuestionService
+from src.services.reply import Action, Button, Reply, in_rows
 from src.services.settings_screens import SettingsScreens
 from src.services.tools_page import tools_page
 from src.services.usage_page import UsagePage
@@ -123,13 +126,14 @@ class CommandFamilies:
 class CommandService:
     """Runs the commands of a user, and what his buttons do."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  (each has its commands)
         self,
         agent: AgentService,
         memories: Memories,
         user_settings: UserSettingsRepository,
         families: CommandFamilies,
         *,
+        questions: QuestionService,
         has_model: bool = True,
         servers: McpServers | None = None,
     ) -> None:
@@ -147,6 +151,7 @@ class CommandService:
         self._user_settings = user_settings
         self._client = families.screens.client
         self._servers = servers
+        self._questions = questions
 
     async def run(self, command: str, called: Called) -> Reply:
         """Run a command, named without its slash, and return the reply."""
@@ -226,6 +231,25 @@ class CommandService:
         """Remember again what was forgotten under a number, while that is possible."""
         undone = await self._memories.undo_forgetting(called.owner, number, asker=called.member)
         return _undone_reply(undone, called.language)
+
+    async def settle(self, called: Called, answer_id: int, choice: int) -> Reply:
+        """Decide which of two facts holds; what came of it stands below the question.
+
+        Args:
+            called: Who pressed the button.
+            answer_id: The answer that asks.
+            choice: The place of the decision among ``RESOLUTIONS``.
+        """
+        resolution = RESOLUTIONS[choice] if choice < len(RESOLUTIONS) else "old"
+        settlement = await self._questions.settle(
+            called.owner, answer_id, resolution, asker=called.asker,
+            language=called.language, time_zone=called.time_zone,
+        )  # fmt: skip
+        await self._questions.close(called.owner, settlement)
+        rows = in_rows(undo_buttons(settlement.changes, called.language), 1)
+        if settlement.kind == "not_his":  # the question stays, for him who may answer
+            rows = choice_rows(answer_id, called.language)
+        return Reply(settlement.shown, rows, is_screen=True)
 
     async def erase(self, called: Called, *, agreed: bool) -> Reply:
         """Erase everything, or nothing; in a group only the group's memory is asked about."""
@@ -332,6 +356,7 @@ ACTIONS: Mapping[str, Callable[[CommandService, Called, Action], Awaitable[Reply
     "drop": lambda service, called, a: service.memory.drop(called, a.number(0), a.number(1)),
     "undo": lambda service, called, a: service.undo(called, a.number(0)),
     "recall": lambda service, called, a: service.recall(called, a.number(0)),
+    "settle": lambda service, called, a: service.settle(called, a.number(0), a.number(1, 2)),
     "erase": lambda service, called, a: service.erase(called, agreed=a.number(0) == 1),
     "delete": lambda service, called, a: service.memory.confirm_deletion(
         called, a.number(0), a.number(1)

@@ -172,7 +172,8 @@ WHERE m.bot_id = %(bot_id)s AND m.chat_id = %(chat_id)s
 # The newest messages of a conversation that the user did not ask to forget, oldest of them first.
 SELECT_LAST_MESSAGES = """
 SELECT id, role, content, position,
-       CASE WHEN created_at > now() - make_interval(mins => %(asked_minutes)s) THEN asks END,
+       CASE WHEN asks = 'conflict'  -- which waits for days
+              OR created_at > now() - make_interval(mins => %(asked_minutes)s) THEN asks END,
        sender_id, stopped_at IS NULL AND failed_at IS NULL,
        provenance, speaker, origin, quoted, quoted_author_id, is_private
 FROM (
@@ -206,7 +207,8 @@ WHERE conversation_id = %(conversation_id)s AND position BETWEEN %(first)s AND %
 ORDER BY position, id LIMIT 1000
 """
 
-# What the owner typed and nobody has read for facts yet, before it is deleted.
+# What the owner typed and nobody has read for facts yet, before it is deleted; not what he was
+# asked about, since the background would decide it without him.
 KEEP_UNREAD = """
 INSERT INTO parting_messages (message_id, telegram_user_id, thread_id, position, content, said_at,
                               sender_id, speaker, mentions)
@@ -215,7 +217,7 @@ SELECT m.id, c.telegram_user_id, c.thread_id, m.position, m.content, m.said_at, 
 FROM conversations c JOIN messages m ON m.conversation_id = c.id
 WHERE c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
   AND m.position > c.extracted_position AND m.role = 'user' AND m.provenance = 'typed'
-  AND NOT m.is_forgotten AND NOT m.is_private
+  AND NOT m.is_forgotten AND NOT m.is_private AND NOT m.is_disputed
 ORDER BY m.position DESC LIMIT %(limit)s
 ON CONFLICT DO NOTHING
 """

@@ -9,6 +9,7 @@ from src.storage.conversation_repo import TelegramOrigin
 from src.storage.forgetting_repo import DELETE_REJECTED, DELETE_SUMMARIES, keep_private
 from src.storage.owner import Owner
 from src.storage.pg_client import Transaction, storable
+from src.storage.question_repo import DELETE_QUESTIONS
 from src.storage.tool_result_repo import DELETE_RESULTS
 
 # The edited message, until the transaction ends; whether nothing came after it but its answer, and
@@ -35,7 +36,7 @@ UPDATE_TEXT = """
 UPDATE messages m
 SET content = left(m.content, length(m.content) - length(message_text(m.content))) || %(content)s,
     mentions = %(mentions)s, indexed_at = NULL, edited_at = now(),
-    is_private = m.is_private OR %(is_private)s
+    is_private = m.is_private OR %(is_private)s, is_disputed = false
 FROM conversations c
 WHERE m.id = %(id)s AND c.id = m.conversation_id AND c.telegram_user_id = %(owner)s
   AND c.thread_id = %(thread_id)s
@@ -141,11 +142,16 @@ class EditRepository:
         origin: TelegramOrigin,
         text: str,
     ) -> None:
-        """Let it say ``text``; what was summarised or refused of it is made anew."""
+        """Let it say ``text``; what was summarised, refused or asked of it is made anew."""
         its = _columns(owner, edited)
         values = {**origin.columns(), **its, "content": storable(text), "is_private": False}
         transaction.execute(UPDATE_TEXT, values)
-        for statement in (DELETE_SUMMARIES, DELETE_REJECTED, DELETE_RESULTS):
+        for statement in (
+            DELETE_SUMMARIES,
+            DELETE_REJECTED,
+            DELETE_RESULTS,
+            DELETE_QUESTIONS,
+        ):
             transaction.execute(statement, {**its, "ids": [edited.id]})
 
     def keep_private(self, transaction: Transaction, owner: Owner, edited: Edited) -> None:

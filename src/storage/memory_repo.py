@@ -75,13 +75,13 @@ LIMIT 1
 # and who says "I" in it, where the owner is a group.
 SELECT_TELLING = """
 SELECT message_text(m.content), m.provenance = 'typed',
-       CASE WHEN c.telegram_user_id < 0 THEN m.sender_id END, m.speaker
+       CASE WHEN c.telegram_user_id < 0 THEN m.sender_id END, m.speaker, m.is_disputed
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE m.id = %(message_id)s AND m.role = 'user' AND NOT m.is_forgotten AND NOT m.is_private
   AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
 UNION ALL
 SELECT message_text(p.content), true,
-       CASE WHEN p.telegram_user_id < 0 THEN p.sender_id END, p.speaker
+       CASE WHEN p.telegram_user_id < 0 THEN p.sender_id END, p.speaker, false
 FROM parting_messages p
 WHERE p.message_id = %(message_id)s
   AND p.telegram_user_id = %(owner)s AND p.thread_id = %(thread_id)s

@@ -69,12 +69,14 @@ class Telling:
         is_own: Whether the sender typed it himself.
         speaker_id: Who he is, in a group.
         speaker: What he is called there.
+        is_disputed: Whether he is, or was, asked what it is to replace.
     """
 
     text: str
     is_own: bool
     speaker_id: int | None = None
     speaker: str | None = None
+    is_disputed: bool = False
 
 
 @dataclass(frozen=True)

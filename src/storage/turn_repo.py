@@ -18,7 +18,8 @@ from src.storage.pg_client import Transaction, storable
 from src.storage.repository import Repository
 from src.storage.update_repo import UpdateOutcome
 
-Asks = Literal["erase_all"]
+# Whether to erase everything; which of two facts holds, and that this is decided, or too late.
+Asks = Literal["erase_all", "conflict", "conflict_over"]
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class StoredAnswer:
         tools: Names of the tools it used; only known right after it was made.
         sources: What its references stand for.
         intent: What strict mode took the message for; only known right after it was made.
-        asks: What a yes to it means, if it asks for one.
+        asks: What it asks, if it asks something.
         changes: What its turn changed in the memory.
     """
 
@@ -111,7 +112,7 @@ class NewAnswer:
         usage: The model calls.
         stopped: Whether the user stopped it, so that the text is a beginning only.
         sources: What its references stand for.
-        asks: What a yes to it shall mean, if it asks for one.
+        asks: What it asks, if it asks something.
         is_private: Whether it answers a private message beside the one that it replies to.
         changes: What its turn changed in the memory.
     """

@@ -23,6 +23,7 @@ from src.jobs.dead_jobs import DeadJobs
 from src.jobs.housekeeping import Housekeeping
 from src.jobs.memory_tasks import MemoryTasks
 from src.jobs.quarantine import Parent, Quarantine, QuarantineWorker
+from src.jobs.question_tasks import QuestionTasks
 from src.jobs.workers import Workers, build_queue
 from src.shutdown import Shutdown
 from src.storage.advisory_lock import POLLER_LOCK, WORKER_LOCK, AdvisoryLock
@@ -161,6 +162,7 @@ def _register_tasks(core: Core, bot: Bot, identity: BotIdentity, queue: App) -> 
         core.metrics,
         core.settings.timezone,
     ).register(queue)
+    QuestionTasks(core.questions, core.settings.timezone).register(queue)
     memory = core.memory
     MemoryTasks(memory.digest, memory.batches, memory.consolidation).register(queue)
     return dead_jobs

@@ -30,7 +30,7 @@ from src.storage.turn_repo import AnswerSource, NewAnswer, TurnRepository
 from src.storage.undo_repo import UndoRepository
 from src.storage.update_repo import NewUpdate, UpdateRepository
 from src.storage.user_settings_repo import UserSettings, UserSettingsRepository
-from tests.tables import ROWS_OF_OWNER, rows_of
+from tests.tables import OF_QUESTIONS, ROWS_OF_OWNER, rows_of
 
 OLD, NEW, BOT = -17, -1_000_000_000_017, 555
 NOON = datetime(2026, 11, 21, 9, 5, tzinfo=UTC)
@@ -181,7 +181,7 @@ def test_what_both_chats_remember_is_one_memory_afterwards(
     filled = {table for table, _ in rows_of(client.dsn, Owner(NEW))}
     assert filled == ROWS_OF_OWNER.keys() - {
         "telegram_updates", "user_settings", "document_embeddings", "embedding_failures",
-        "job_deaths", "batch_requests", "daily_messages", "consolidations",
+        "job_deaths", "batch_requests", "daily_messages", "consolidations", *OF_QUESTIONS,
     }  # fmt: skip
     assert new.texts() == [(1, "cats of old"), (2, "Purr old"), (3, "cats of new"),
                            (4, "Purr new")]  # fmt: skip

@@ -11,7 +11,7 @@ import inspect
 import itertools
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -41,6 +41,7 @@ from src.storage.memory_repo import MemoryRepository
 from src.storage.memory_rows import NewMemory, Source
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, Transaction
+from src.storage.question_repo import NewQuestion, QuestionRepository
 from src.storage.retrieval_repo import RetrievalRepository, SearchRequest
 from src.storage.search_index_repo import NewDocument, SearchIndexRepository
 from src.storage.summary_repo import SummaryRepository
@@ -56,6 +57,7 @@ from tests.tables import (
     OF_ALL_TOPICS,
     ROWS_OF_OWNER,
     count_death,
+    open_question,
     rows_of,
     send_batch,
     tables,
@@ -135,6 +137,7 @@ class Repositories:
         self.summaries = SummaryRepository(client)
         self.extraction = ExtractionRepository(client)
         self.erasure = ErasureRepository(client)
+        self.questions = QuestionRepository(client)
 
     @property
     def model(self) -> int:
@@ -190,9 +193,10 @@ def fill(client: PgClient, owner: Owner) -> Filled:
     answer = do.turns.save_answer(
         NewAnswer(
             conversation, asked[0], f"You hid {word}", ("search_memory",), (USAGE,),
-            sources=(source,),
+            sources=(source,), asks="conflict",
         )
     )  # fmt: skip
+    open_question(client.dsn, owner, asked[0])
     said = (f"Somebody hid {word}", terms(f"hid {word}"), SAID)
     assert do.summaries.replace(conversation, said, first=1, last=2)
     tool = ToolResult("search_memory", {"query": word}, f"found {word}", 5)
@@ -318,6 +322,21 @@ def similar(s: Stage) -> Any:
             ended=["lives_in"],
         )
     )
+
+
+def thread_of(who: Filled) -> str:
+    """The name of the run that waits for somebody's answer."""
+    return f"{who.conversation}:{who.asked[0]}"
+
+
+def open_questions(s: Stage) -> list[Any]:
+    """About my message and theirs; then of theirs."""
+    pairs = [(who.asked[1], who.facts[1]) for who in (s.me, s.them)]
+    new = NewQuestion(f"new {s.me.word}", s.me.asked[1], "ru", pairs)
+    s.do.questions.open(s.me.owner, new)
+    refused(lambda: s.do.questions.open(s.me.owner, replace(new, message_id=s.them.asked[1])))
+    held = "SELECT memory_id FROM question_facts WHERE thread_id = %(thread)s"
+    return s.do.ids(held, thread=new.thread)
 
 
 def edited_by(s: Stage, name: str) -> Any:
@@ -592,6 +611,16 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     "ConversationRepository.find_text": lambda s: [
         s.do.conversations.find_text(s.me.owner, origin_of(s, who)) for who in (s.them, s.me)
     ],
+    "QuestionRepository.open": open_questions,
+    "QuestionRepository.find": lambda s: s.both(
+        lambda who: s.do.questions.find(s.me.owner, who.answer)
+    ),
+    "QuestionRepository.list_told": lambda s: s.both(
+        lambda who: s.do.questions.list_told(s.me.owner, thread_of(who))
+    ),
+    "QuestionRepository.close": lambda s: s.both(
+        lambda who: s.do.questions.close(s.me.owner, thread_of(who), "So", keeps_both=True)
+    ),
     "ConversationRepository.load_last_messages": lambda s: s.do.conversations.load_last_messages(
         s.me.conversation, 1000
     ),
@@ -618,6 +647,7 @@ FOR_EVERYBODY = {
     "EmbeddingRepository.find_progress": "the same",
     "EmbeddingRepository.choose_model": "changes which vectors are wanted, of all owners",
     "ExtractionRepository.list_parted": "conversations of whoever left something unread",
+    "QuestionRepository.list_expired": "questions of whoever has not answered for a week",
     "ErasureRepository.vacuum": "frees the places of deleted rows, and reads none",
     "EmbeddingRepository.delete_other_models": "deletes models that no document refers to",
 }
@@ -649,7 +679,7 @@ REPOSITORIES = (
     RetrievalRepository,
     EmbeddingRepository, SummaryRepository, ExtractionRepository, ErasureRepository,
     TurnRepository, ConversationRepository, MemoryPageRepository,
-    ExportRepository, EditRepository,
+    ExportRepository, EditRepository, QuestionRepository,
 )  # fmt: skip
 
 

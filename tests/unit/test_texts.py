@@ -14,6 +14,7 @@ import src.texts
 from src.dates.reminder_texts import PERIODS
 from src.facts.fact import MEMORY_TYPES
 from src.graph.confirmation_text import REFUSALS
+from src.graph.conversation_state import RESOLUTIONS
 from src.memory.overviews import OverviewKind
 from src.memory.writer import Outcome
 from src.services.command_service import COMMANDS, help_page
@@ -47,6 +48,7 @@ BUILT = {
     "f'help_{name}'": {f"help_{name}" for name, it in COMMANDS.items() if it.is_in_help},
     "f'mode_is_{current}'": {f"mode_is_{mode}" for mode in get_args(Mode)},
     "f'mode_set_{mode}'": {f"mode_set_{mode}" for mode in get_args(Mode)},
+    "f'conflict_{name}'": {f"conflict_{name}" for name in RESOLUTIONS},
     "f'erase_{word}'": {"erase_yes", "erase_no"},
     "f'delete_yes_{step}'": {"delete_yes_1", "delete_yes_2"},
     "f'mode_name_{mode}'": {f"mode_name_{mode}" for mode in get_args(Mode)},
@@ -79,8 +81,8 @@ KEYS_OF_FILE = {
     "agent_service.py": {"limit_user", "limit_bot", "limit_minute"},
     "buttons.py": {"source_quote", "source_quote_bot"},
     "attachment_service.py": {"sound_unheard", "picture_unseen"},
-    "keyboards.py": {"undo_button", "undo_saved_button"},
     "tools_page.py": {"tools_away", "tools_connecting"},
+    "answer_buttons.py": {"undo_button", "undo_saved_button"},
 }  # fmt: skip
 
 
