@@ -19,7 +19,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("src.config", "src.database_url", "src.errors", "src.http_url", "src.logs", "src.metrics",
      "src.providers", "src.shutdown", "src.terminal_lines", "src.texts", "src.time_zones"),
     ("src.language", "src.dates"), ("src.facts",), ("src.gate", "src.llm", "src.media"),
-    ("src.storage",), ("src.memory",), ("src.graph",), ("src.services",),
+    ("src.storage",), ("src.memory", "src.reminders"), ("src.graph",), ("src.services",),
     ("src.application", "src.jobs", "src.admin", "src.http_connections", "src.http_server"),
     ("src.telegram", "src.console", "src.doctor", "src.evaluation", "bot"),
 )  # fmt: skip
