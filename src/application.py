@@ -14,9 +14,10 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool
 
 from src.config import OFFLINE_MODEL, Settings
+from src.dates.reminder_phrases import read_reminder
 from src.dates.time_expressions import read_time
 from src.errors import AppError
-from src.graph.main_graph import Graph, Models, build_graph
+from src.graph.main_graph import Models, build_graph
 from src.graph.tools import build_tools
 from src.language.terms import terms
 from src.language.words import content_words
@@ -35,6 +36,7 @@ from src.memory.serving_space import ServingSpace
 from src.memory.writer import MemoryWriter, fact_terms
 from src.metrics import Metrics
 from src.providers import find_provider
+from src.reminders.reminder_service import ReminderService
 from src.services.agent_service import AgentService
 from src.services.batch_extraction_service import BatchExtractionService
 from src.services.command_service import CommandService
@@ -71,6 +73,7 @@ from src.storage.overview_repo import OverviewRepository
 from src.storage.pg_client import PgClient
 from src.storage.pooling import check_sessions
 from src.storage.put_aside_repo import PutAsideRepository
+from src.storage.reminder_repo import ReminderRepository
 from src.storage.repositories import Repositories
 from src.storage.retrieval_repo import RetrievalRepository
 from src.storage.search_index_repo import SearchIndexRepository
@@ -154,12 +157,15 @@ class Core:
     counter: TokenCounter
     live_settings: SettingsService
     ceilings: DailyCeilings
+    reminders: ReminderService
 
     async def warm_up(self) -> None:
-        """Load what the first turn would wait for: patterns, the embedder.
+        """Load what the first turn would wait for: patterns, dictionaries, the embedder.
 
         A failure is no reason not to start: it is met again, and told, when a turn needs it.
         """
+        zone = self.settings.timezone
+        await asyncio.to_thread(read_reminder, "напомни завтра", datetime.now(UTC), zone)
         try:
             await self.memory.warm_up()
         except AppError as error:
@@ -235,9 +241,16 @@ def build_core(
         settings, counter=counter, metrics=metrics, contents=CachedContentRepository(client)
     )
     pages = MemoryPageRepository(client)
+    reminders = ReminderService(client, ReminderRepository(client))
     agent = AgentService(
         repositories,
-        _build_graph(settings, memory, tool_history, caller, counter, extra_tools),
+        build_graph(
+            _build_models(settings, memory, caller, counter),
+            [*build_tools(memory.memories, reminders), *extra_tools],
+            memory.memories,
+            reminders=reminders,
+            wrap_tool_call=tool_history.record,
+        ),
         memory.memories,
         teaching=TeachingService(memory.memories, pages, client),
         tool_history=tool_history,
@@ -273,29 +286,22 @@ def build_core(
         counter=counter,
         live_settings=SettingsService(repositories, settings),
         ceilings=ceilings,
+        reminders=reminders,
     )
 
 
-def _build_graph(
-    settings: Settings,
-    memory: MemoryCore,
-    tool_history: ToolHistoryService,
-    caller: ModelCaller,
-    counter: TokenCounter,
-    extra_tools: Sequence[BaseTool],
-) -> Graph:
-    """The graph with its models and tools."""
+def _build_models(
+    settings: Settings, memory: MemoryCore, caller: ModelCaller, counter: TokenCounter
+) -> Models:
+    """The models of the graph."""
     provider = find_provider(settings.chat_model_name)
-    models = Models(
+    return Models(
         caller=caller,
         summary_llm=memory.summary_llm,
         counter=counter,
         context_size=settings.llm_context_size,
         system_in_history=provider is None or provider.takes_system_in_history,
     )
-    memories = memory.memories
-    tools = [*build_tools(memories), *extra_tools]
-    return build_graph(models, tools, memories, wrap_tool_call=tool_history.record)
 
 
 def build_prompt_cache(

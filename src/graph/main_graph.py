@@ -7,6 +7,7 @@ strict: classify_intent → teach: extract_facts → check_conflicts → [auto_r
                                  → store_knowledge → generate_confirmation → END
                         → solve: retrieve_context → react_loop → generate_answer → END
                         → forget: forget_knowledge → END
+                        → remind: set_reminder → END
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from src.graph.nodes.load_facts import load_facts
 from src.graph.nodes.react_loop import react_loop
 from src.graph.nodes.retrieve_context import retrieve_context
 from src.graph.nodes.retrieve_memories import retrieve_memories
+from src.graph.nodes.set_reminder import set_reminder
 from src.graph.nodes.store_knowledge import store_knowledge
 from src.graph.nodes.summarize import summarize
 from src.graph.nodes.update_state_after_tool import update_state_after_tool
@@ -53,6 +55,7 @@ from src.llm.tokens import TokenCounter
 from src.memory.memories import Memories
 from src.memory.retriever import Hit
 from src.memory.writer import Outcome
+from src.reminders.reminder_service import ReminderService
 from src.storage.memory_rows import Memory
 
 Graph = CompiledStateGraph[ConversationState, TurnContext, ConversationState, ConversationState]
@@ -86,6 +89,7 @@ def build_graph(
     tools: Sequence[BaseTool],
     memories: Memories,
     *,
+    reminders: ReminderService,
     wrap_tool_call: AsyncToolCallWrapper | None = None,
     checkpointer: BaseCheckpointSaver[str] | None = None,
 ) -> Graph:
@@ -95,6 +99,7 @@ def build_graph(
         models: The chat model, the summary model, the token counter.
         tools: What the model may call in assistant mode.
         memories: The memory.
+        reminders: The reminders.
         wrap_tool_call: Runs around every tool call; ``ToolHistoryService.record``.
         checkpointer: LangGraph's own persistence, for what interrupts a run to be continued; none
             by default, since the history is stored in ``messages``. Every turn begins anew, with
@@ -108,7 +113,7 @@ def build_graph(
     builder: Builder = StateGraph(ConversationState, context_schema=TurnContext)
     _add_prompt(builder, models, memories)
     _add_assistant(builder, models, tools, wrap_tool_call)
-    _add_strict(builder, models, memories)
+    _add_strict(builder, models, memories, reminders)
     return builder.compile(checkpointer=checkpointer)
 
 
@@ -186,7 +191,9 @@ def _add_assistant(
     )
 
 
-def _add_strict(builder: Builder, models: Models, memories: Memories) -> None:
+def _add_strict(
+    builder: Builder, models: Models, memories: Memories, reminders: ReminderService
+) -> None:
     """Strict mode: only what was taught."""
     caller = models.caller
     builder.add_node("classify_intent", partial(classify_intent, caller=caller))
@@ -205,8 +212,9 @@ def _add_strict(builder: Builder, models: Models, memories: Memories) -> None:
     builder.add_conditional_edges(
         "classify_intent",
         route_intent,
-        {"teach": "extract_facts", "solve": "retrieve_context", "forget": "forget_knowledge"},
-    )
+        {"teach": "extract_facts", "solve": "retrieve_context", "forget": "forget_knowledge",
+         "remind": "set_reminder"},
+    )  # fmt: skip
     builder.add_edge("extract_facts", "check_conflicts")
     builder.add_conditional_edges(
         "check_conflicts", route_conflicts, ["auto_resolve", "store_knowledge"]
@@ -217,7 +225,9 @@ def _add_strict(builder: Builder, models: Models, memories: Memories) -> None:
     builder.add_edge("retrieve_context", "react_loop")
     builder.add_edge("react_loop", "generate_answer")
     builder.add_edge("generate_answer", END)
+    builder.add_node("set_reminder", partial(set_reminder, reminders=reminders))
     builder.add_edge("forget_knowledge", END)
+    builder.add_edge("set_reminder", END)
 
 
 # Like the nodes that only compute, the routes are coroutines: LangGraph sends plain functions to
