@@ -49,6 +49,7 @@ from src.services.export_service import ExportService
 from src.services.extraction_service import ExtractionService
 from src.services.memory_commands import MemoryCommands
 from src.services.memory_screens import MemoryScreens
+from src.services.reminder_screens import ReminderScreens
 from src.services.settings_service import SettingsService
 from src.services.stored_prompt_cache import StoredPromptCache
 from src.services.teaching_service import TeachingService
@@ -278,6 +279,7 @@ def build_core(
             user_settings,
             MemoryScreens(memory.memories, pages, client),
             MemoryCommands(agent, memory.memories, memory.compaction, exports, client),
+            ReminderScreens(reminders),
             has_model=settings.chat_model_name != OFFLINE_MODEL,
         ),
         pages=pages,

@@ -11,6 +11,7 @@ from src.services.agent_service import AgentService
 from src.services.called import Called
 from src.services.memory_commands import MemoryCommands
 from src.services.memory_screens import MemoryScreens
+from src.services.reminder_screens import ReminderScreens
 from src.services.reply import Action, Button, Reply
 from src.storage.undo_repo import Undone
 from src.storage.update_repo import UpdateKind
@@ -100,13 +101,14 @@ def help_page(language: Language) -> str:
 class CommandService:
     """Runs the commands of a user, and what his buttons do."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  (what users can do, one each)
         self,
         agent: AgentService,
         memories: Memories,
         user_settings: UserSettingsRepository,
         screens: MemoryScreens,
         memory_commands: MemoryCommands,
+        reminders: ReminderScreens,
         *,
         has_model: bool = True,
     ) -> None:
@@ -117,6 +119,7 @@ class CommandService:
         self.has_model = has_model
         self.screens = screens
         self.memory = memory_commands
+        self.reminders = reminders
         self._agent = agent
         self._memories = memories
         self._user_settings = user_settings
@@ -246,6 +249,8 @@ COMMANDS: Mapping[str, CommandEntry] = {
         CommandEntry("forget", lambda service, called: service.memory.forget(called)),
         CommandEntry("search", lambda service, called: service.memory.search(called)),
         CommandEntry("summary", lambda service, called: service.memory.summary(called)),
+        CommandEntry("remind", lambda service, called: service.reminders.remind(called)),
+        CommandEntry("reminders", lambda service, called: service.reminders.page(called)),
         CommandEntry("mode", CommandService.mode),
         CommandEntry("undo", CommandService.undo),
         CommandEntry(
@@ -281,5 +286,14 @@ ACTIONS: Mapping[str, Callable[[CommandService, Called, Action], Awaitable[Reply
     "delete": lambda service, called, a: service.memory.confirm_deletion(
         called, a.number(0), a.number(1)
     ),
+    "reminders": lambda service, called, a: service.reminders.page(called, a.number(0, 1)),
+    "unremind": lambda service, called, a: service.reminders.cancel(
+        called, a.number(0), a.number(1)
+    ),
+    "later": lambda service, called, a: service.reminders.snooze(
+        called, a.number(0), a.number(1), a.number(2)
+    ),
+    "done": lambda service, called, a: service.reminders.finish(called, a.number(0)),
+    "norepeat": lambda service, called, a: service.reminders.stop(called, a.number(0)),
     "wipe": lambda service, called, a: service.wipe(called, a.number(0)),
 }

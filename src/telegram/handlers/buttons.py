@@ -56,7 +56,7 @@ async def press_button(
     await show_reply(
         delivery, Address(*stored.owner), reply, replacing=message if reply.is_screen else None
     )
-    if not reply.is_screen and reply.corrects is None:
+    if not (reply.is_screen or reply.keeps_button) and reply.corrects is None:
         await remove_button(query)
     return "done"
 
