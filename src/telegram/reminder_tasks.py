@@ -52,7 +52,9 @@ class ReminderTasks:
         """Tell the queue about the tasks and their times, under the names of the stored jobs."""
         queue = REMINDERS_QUEUE
         app.task(name=REMIND, queue=queue, pass_context=True, retry=BackOff())(self.remind)
-        task = app.task(name=PLAN, queue=queue, queueing_lock=PLAN, pass_context=True)
+        task = app.task(  # before all that is due: it is late only for what is planned late
+            name=PLAN, queue=queue, queueing_lock=PLAN, priority=1, pass_context=True
+        )
         app.periodic(cron="* * * * *")(task(self.plan))
 
     async def plan(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
