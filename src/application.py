@@ -28,6 +28,8 @@ from src.llm.prompt_cache import BreakpointPromptCache, KeyedPromptCache, Prompt
 from src.llm.quiet_moments import QuietMoments
 from src.llm.rerank import build_reranker
 from src.llm.tokens import TokenCounter
+from src.llm.transcription import build_transcriber
+from src.mcp_servers.servers import McpServers
 from src.memory.forgetter import Forgetter
 from src.memory.indexer import Indexer
 from src.memory.memories import Forgetting, Memories
@@ -38,8 +40,9 @@ from src.metrics import Metrics
 from src.providers import find_provider
 from src.reminders.reminder_service import ReminderService
 from src.services.agent_service import AgentService
+from src.services.attachment_service import AttachmentService
 from src.services.batch_extraction_service import BatchExtractionService
-from src.services.command_service import CommandService
+from src.services.command_service import CommandFamilies, CommandService
 from src.services.compaction_service import CompactionService
 from src.services.consolidation_service import ConsolidationService
 from src.services.daily_ceilings import DailyCeilings
@@ -50,10 +53,12 @@ from src.services.extraction_service import ExtractionService
 from src.services.memory_commands import MemoryCommands
 from src.services.memory_screens import MemoryScreens
 from src.services.reminder_screens import ReminderScreens
+from src.services.settings_screens import SettingsScreens
 from src.services.settings_service import SettingsService
 from src.services.stored_prompt_cache import StoredPromptCache
 from src.services.teaching_service import TeachingService
 from src.services.tool_history_service import ToolHistoryService
+from src.services.usage_page import UsagePage
 from src.shutdown import SHUTDOWN
 from src.storage.cached_content_repo import CachedContentRepository
 from src.storage.conversation_repo import (
@@ -154,11 +159,13 @@ class Core:
     commands: CommandService
     pages: MemoryPageRepository
     exports: ExportService
+    attachments: AttachmentService
     edits: EditService
     counter: TokenCounter
     live_settings: SettingsService
     ceilings: DailyCeilings
     reminders: ReminderService
+    servers: McpServers
 
     async def warm_up(self) -> None:
         """Load what the first turn would wait for: patterns, dictionaries, the embedder.
@@ -220,6 +227,7 @@ async def open_core(
         stack.callback(set_conversation_repo_factory, None)
         core = build_core(settings, dsn, client, extra_tools=extra_tools)
         stack.push_async_callback(core.memory.close)
+        stack.push_async_callback(core.servers.close)
         yield core
 
 
@@ -242,16 +250,20 @@ def build_core(
         settings, counter=counter, metrics=metrics, contents=CachedContentRepository(client)
     )
     pages = MemoryPageRepository(client)
+    servers = McpServers(settings.servers, metrics)
+    models = _build_models(settings, memory, caller, counter)
     reminders = ReminderService(client, ReminderRepository(client))
+    graph = build_graph(
+        models,
+        [*build_tools(memory.memories, reminders), *extra_tools],
+        memory.memories,
+        reminders=reminders,
+        lent_tools=servers.tools,
+        wrap_tool_call=tool_history.record,
+    )
     agent = AgentService(
         repositories,
-        build_graph(
-            _build_models(settings, memory, caller, counter),
-            [*build_tools(memory.memories, reminders), *extra_tools],
-            memory.memories,
-            reminders=reminders,
-            wrap_tool_call=tool_history.record,
-        ),
+        graph,
         memory.memories,
         teaching=TeachingService(memory.memories, pages, client),
         tool_history=tool_history,
@@ -277,18 +289,34 @@ def build_core(
             agent,
             memory.memories,
             user_settings,
-            MemoryScreens(memory.memories, pages, client),
-            MemoryCommands(agent, memory.memories, memory.compaction, exports, client),
-            ReminderScreens(reminders),
+            CommandFamilies(
+                screens=MemoryScreens(memory.memories, pages, client),
+                usage=UsagePage(ceilings, repositories.settings, client),
+                settings=SettingsScreens(
+                    user_settings, reminders, client, time_zone=settings.timezone
+                ),
+                memory=MemoryCommands(
+                    agent, memory.memories, memory.compaction, exports, repositories
+                ),
+                reminders=ReminderScreens(reminders),
+            ),
             has_model=settings.chat_model_name != OFFLINE_MODEL,
+            servers=servers,
         ),
         pages=pages,
         exports=exports,
+        attachments=AttachmentService(
+            repositories,
+            ceilings,
+            transcriber=build_transcriber(settings),
+            vision=build_vision(settings, metrics),
+        ),
         edits=EditService(client, EditRepository(), UndoRepository(terms, fact_terms)),
         counter=counter,
         live_settings=SettingsService(repositories, settings),
         ceilings=ceilings,
         reminders=reminders,
+        servers=servers,
     )
 
 
@@ -304,6 +332,12 @@ def _build_models(
         context_size=settings.llm_context_size,
         system_in_history=provider is None or provider.takes_system_in_history,
     )
+
+
+def build_vision(settings: Settings, metrics: Metrics) -> ModelCaller | None:
+    """Who looks at pictures: ``VISION_MODEL``, else the chat model, if it is a real one."""
+    name = settings.vision_model or settings.chat_model_name
+    return None if name == OFFLINE_MODEL else build_caller(settings, name, metrics=metrics)
 
 
 def build_prompt_cache(

@@ -58,6 +58,11 @@ class Metrics:
             "Messages that were not answered since a ceiling of the day was reached",
             ["ceiling"],
         )
+        self.tool_calls = counter(
+            "pomni_server_tool_calls_total",
+            "Calls of tools of MCP servers, by server and result",
+            ["server", "result"],
+        )
         self.batch_requests = counter(
             "pomni_batch_requests_total",
             "Windows that a batch API was to read for facts, by what became of them",

@@ -28,6 +28,6 @@ def _line(outcome: Outcome, language: Language) -> str:
 REFUSALS = frozenset(
     {
         "refused_secret", "refused_others_words", "refused_unclear_date", "refused_too_long",
-        "refused_question",
+        "refused_question", "refused_memory_off",
     }
 )  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Annotated, Any, TypedDict
 from uuid import UUID
 
 from langchain_core.messages import AnyMessage, RemoveMessage
+from langchain_core.tools import BaseTool
 from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 
 from src.facts.fact import Fact
@@ -20,7 +21,7 @@ from src.storage.conversation_repo import HistoryMessage
 from src.storage.memory_rows import Memory
 from src.storage.owner import Owner
 from src.storage.turn_repo import Asks
-from src.storage.user_settings_repo import Mode
+from src.storage.user_settings_repo import AnswerLength, Mode
 from src.texts import Language
 from src.time_zones import local_time
 
@@ -118,6 +119,8 @@ class TurnContext:
         usage: Filled with one entry per model call.
         sources: What the model was shown, in the order of its numbers: [1] is the first.
         is_private: Whether the user wants the message remembered nowhere.
+        answer_length: How long the user wants the answer.
+        memory_on: Whether anything is remembered, and recalled.
         speaker_id: In a group, who asks: he is "I" there.
         replacements: Filled with the ids of the facts that replaced others.
         saved: Filled with the ids of the other facts that are new.
@@ -127,6 +130,8 @@ class TurnContext:
         asks: What the bot asks with its answer, if a yes to it is to mean something.
         facts_changed: Whether a tool of this round changed what is known; the tool notes it, and
             ``update_state_after_tool`` takes it.
+        lent_tools: Tools of servers that the model may call in this turn; None before it is
+            asked for the first time.
     """
 
     owner: Owner
@@ -142,6 +147,8 @@ class TurnContext:
     usage: list[ModelUsage] = field(default_factory=list)
     sources: list[Hit] = field(default_factory=list)
     is_private: bool = False
+    answer_length: AnswerLength = "normal"
+    memory_on: bool = True
     speaker_id: int | None = None
     replacements: list[int] = field(default_factory=list)
     saved: list[int] = field(default_factory=list)
@@ -150,6 +157,7 @@ class TurnContext:
     forgetting: int | None = None
     asks: Asks | None = None
     facts_changed: bool = False
+    lent_tools: tuple[BaseTool, ...] | None = None
 
     @property
     def now(self) -> datetime:
@@ -165,6 +173,10 @@ class TurnContext:
                 return number
         self.sources.append(hit)
         return len(self.sources)
+
+    def find_lent_tool(self, name: str) -> BaseTool | None:
+        """The tool of a server that the model was offered under this name."""
+        return next((tool for tool in self.lent_tools or () if tool.name == name), None)
 
     def ask_to_erase(self) -> bool:
         """Ask with the answer whether all is to be erased; in a group nobody may, so False."""

@@ -26,6 +26,7 @@ from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.prebuilt.tool_node import AsyncToolCallWrapper, ToolInvocationError
 from langgraph.runtime import Runtime
 
+from src.errors import ToolServerError
 from src.facts.fact import Fact
 from src.gate.voices import Voice
 from src.graph.conversation_state import ConversationState, TurnContext
@@ -48,6 +49,7 @@ from src.graph.nodes.store_knowledge import store_knowledge
 from src.graph.nodes.summarize import summarize
 from src.graph.nodes.update_state_after_tool import update_state_after_tool
 from src.graph.tool_calls import run_bounded
+from src.graph.tool_offer import LentTools, ToolOffer, no_lent_tools
 from src.llm.chat import ModelCaller
 from src.llm.prompts.assistant import SYSTEM_PROMPT
 from src.llm.prompts.teaching import Intent
@@ -84,12 +86,13 @@ class Models:
     system_in_history: bool = True
 
 
-def build_graph(
+def build_graph(  # noqa: PLR0913  (what the nodes stand on)
     models: Models,
     tools: Sequence[BaseTool],
     memories: Memories,
     *,
     reminders: ReminderService,
+    lent_tools: LentTools = no_lent_tools,
     wrap_tool_call: AsyncToolCallWrapper | None = None,
     checkpointer: BaseCheckpointSaver[str] | None = None,
 ) -> Graph:
@@ -100,6 +103,8 @@ def build_graph(
         tools: What the model may call in assistant mode.
         memories: The memory.
         reminders: The reminders.
+        lent_tools: Returns what it may call besides when a turn begins: tools of servers, which
+            come and go.
         wrap_tool_call: Runs around every tool call; ``ToolHistoryService.record``.
         checkpointer: LangGraph's own persistence, for what interrupts a run to be continued; none
             by default, since the history is stored in ``messages``. Every turn begins anew, with
@@ -112,7 +117,7 @@ def build_graph(
     """
     builder: Builder = StateGraph(ConversationState, context_schema=TurnContext)
     _add_prompt(builder, models, memories)
-    _add_assistant(builder, models, tools, wrap_tool_call)
+    _add_assistant(builder, models, tools, lent_tools, wrap_tool_call)
     _add_strict(builder, models, memories, reminders)
     return builder.compile(checkpointer=checkpointer)
 
@@ -160,6 +165,7 @@ def _add_assistant(
     builder: Builder,
     models: Models,
     tools: Sequence[BaseTool],
+    lent_tools: LentTools,
     wrap_tool_call: AsyncToolCallWrapper | None,
 ) -> None:
     """Assistant mode: the model and its tools."""
@@ -168,8 +174,7 @@ def _add_assistant(
         partial(
             assistant,
             caller=models.caller,
-            with_tools=models.caller.with_tools(tools),
-            without_tools=models.caller.with_tools(tools, may_call=False),
+            offer=ToolOffer(models.caller, tools, lent_tools),
             counter=models.counter,
         ),
     )
@@ -274,6 +279,8 @@ def describe_tool_error(error: Exception) -> str:
     if isinstance(error, ToolInvocationError):  # the arguments do not fit the tool's schema
         fields = error.filtered_errors or []
         problem = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in fields)
+    if isinstance(error, ToolServerError):
+        return f"The tool failed: {error}. Answer without it, and say so."
     if problem:
         return f"The tool refused its arguments: {problem[:500]}. Correct them and try again."
     return f"The tool failed ({type(error).__name__}). Answer without it, and say so."

@@ -13,6 +13,7 @@ from langchain_core.messages import AnyMessage
 from langgraph.errors import GraphRecursionError
 
 from src.errors import StorageError
+from src.gate.voices import clean_name
 from src.graph.conversation_state import ConversationState, TurnContext
 from src.graph.main_graph import Graph
 from src.graph.new_messages import asked_text, new_messages, voice_of
@@ -148,6 +149,7 @@ class AgentService:
         is_taught = incoming.teaching is not None
         is_private = is_private and not is_taught
         is_left = incoming.newer is not None or is_private or is_taught
+        is_left = is_left or not incoming.memory_on
         if incoming.mode == "assistant" and not is_left and incoming.text.strip():
             self._memories.prepare_search(incoming.text)  # it takes as long as all the rest
         with self._metrics.stage("store"):
@@ -310,6 +312,7 @@ class AgentService:
             behind = repositories.updates.hold(transaction, origin.update, origin.revision)
         if incoming.teaching is not None:
             behind = Behind()  # what comes next answers none of it
+        self._store_enclosed(transaction, incoming)
         message = repositories.conversations.store_message(
             transaction,
             incoming.owner,
@@ -336,6 +339,25 @@ class AgentService:
             return turn
         with self._metrics.stage("load"):
             return self._with_history(transaction, turn, settings)
+
+    def _store_enclosed(self, transaction: Transaction, incoming: IncomingMessage) -> None:
+        """What was read out of an attachment, as a message of its own before the caption.
+
+        Its place in Telegram is the same; the negative number keeps the two apart.
+        """
+        enclosed, origin = incoming.enclosed, incoming.origin
+        if enclosed is None or origin is None:
+            return
+        self._repos.conversations.store_message(
+            transaction,
+            incoming.owner,
+            add_time_label(enclosed.text, incoming.moment, incoming.time_zone),
+            origin=replace(origin, message_id=-origin.message_id, mentions=()),
+            said_at=incoming.moment,
+            voice=replace(
+                incoming.voice, provenance="file", origin=clean_name(enclosed.name), quoted=None
+            ),
+        )
 
     def _pretend(self, incoming: IncomingMessage) -> Turn:
         """A turn as ``_begin`` would make it, of a message that is not stored; it blocks."""
@@ -427,6 +449,8 @@ class AgentService:
             time_zone=incoming.time_zone,
             language=incoming.language,
             mode=incoming.mode,
+            answer_length=incoming.answer_length,
+            memory_on=incoming.memory_on,
             window_start=turn.window_start,
             on_text=on_text,
             usage=usage,
@@ -511,12 +535,11 @@ class AgentService:
             return None
         incoming = turn.incoming
         until = local_time(reached.until, incoming.time_zone)
-        text = say(
-            "limit_user" if reached.is_of_user else "limit_bot",
-            incoming.language,
-            day=f"{until:%d.%m.%Y}",
-            time=f"{until:%H:%M}",
-        )
+        key = "limit_user" if reached.is_of_user else "limit_bot"
+        time = f"{until:%H:%M}"
+        if reached.ceiling == "messages_per_minute_per_user":
+            key, time = "limit_minute", f"{until:%H:%M:%S}"
+        text = say(key, incoming.language, day=f"{until:%d.%m.%Y}", time=time)
         answer = NewAnswer(turn.conversation_id, turn.message_id, text, is_private=True)
         self._metrics.turns.labels("over ceiling").inc()
         return await self._client.run(self._repos.turns.save_answer, answer)

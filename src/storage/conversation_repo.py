@@ -160,6 +160,15 @@ WHERE m.bot_id = %(bot_id)s AND m.chat_id = %(chat_id)s
   AND m.telegram_message_id = %(message_id)s AND m.conversation_id = %(conversation_id)s
 """
 
+# What was stored for a Telegram message.
+SELECT_TEXT = """
+SELECT message_text(m.content)
+FROM messages m JOIN conversations c ON c.id = m.conversation_id
+WHERE m.bot_id = %(bot_id)s AND m.chat_id = %(chat_id)s
+  AND m.telegram_message_id = %(message_id)s AND c.telegram_user_id = %(owner)s
+  AND c.thread_id = %(thread_id)s
+"""
+
 # The newest messages of a conversation that the user did not ask to forget, oldest of them first.
 SELECT_LAST_MESSAGES = """
 SELECT id, role, content, position,
@@ -293,6 +302,11 @@ class ConversationRepository(Repository):
             return StoredMessage(int(row[0]), True, UUID(row[1]))
         conversation_id = self.hold_conversation(transaction, owner)
         return _store(transaction, parameters | {"conversation_id": str(conversation_id)})
+
+    def find_text(self, owner: Owner, origin: TelegramOrigin) -> str | None:
+        """What an earlier attempt stored for a Telegram message; None when nothing."""
+        row = self._client.fetch_one(SELECT_TEXT, {**origin.columns(), **owner.columns()})
+        return str(row[0]) if row else None
 
     def load_last_messages(
         self, conversation_id: UUID | str, limit: int = 30, *, within: Transaction | None = None

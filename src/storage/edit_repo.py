@@ -25,6 +25,7 @@ SELECT m.id, c.thread_id, message_text(m.content), m.position <= c.extracted_pos
        EXISTS (SELECT 1 FROM messages a WHERE a.reply_to_id = m.id AND a.role = 'assistant')
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE c.telegram_user_id = %(owner)s AND m.role = 'user' AND NOT m.is_forgotten
+  AND m.provenance <> 'file'
   AND m.bot_id = %(bot_id)s AND m.chat_id = %(chat_id)s
   AND m.telegram_message_id = %(message_id)s
 FOR UPDATE OF m

@@ -13,7 +13,8 @@ PAGE = 1000  # rows that are in memory at once
 
 # What the owner chose.
 SELECT_SETTINGS = """
-SELECT jsonb_build_object('language', language, 'time_zone', time_zone, 'mode', mode)
+SELECT jsonb_build_object('language', language, 'time_zone', time_zone, 'mode', mode,
+                          'answer_length', answer_length, 'memory_on', memory_on)
 FROM user_settings WHERE telegram_user_id = %(owner)s
 """
 

@@ -116,6 +116,7 @@ class SourceMessage:
             still known.
         telegram_message_id: See ``chat_id``.
         bot_id: The bot that numbered it so.
+        is_bots: Whether the bot said it.
     """
 
     text: str
@@ -123,6 +124,7 @@ class SourceMessage:
     chat_id: int | None = None
     telegram_message_id: int | None = None
     bot_id: int | None = None
+    is_bots: bool = False
 
 
 @dataclass(frozen=True)

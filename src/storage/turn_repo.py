@@ -293,6 +293,29 @@ WHERE c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s AND m.role 
 ORDER BY m.created_at DESC, m.id DESC LIMIT 1
 """
 
+# What the answer in a Telegram message cited and is still there: facts, or else messages. It is
+# looked for among the newest answers only.
+SELECT_CITED = """
+WITH answer AS (
+    SELECT id FROM (
+        SELECT a.id, a.sent_message_ids
+        FROM messages a JOIN conversations c ON c.id = a.conversation_id
+        WHERE c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+          AND a.role = 'assistant'
+        ORDER BY a.created_at DESC, a.id DESC LIMIT 300) AS newest
+    WHERE %(sent)s = ANY(sent_message_ids) LIMIT 1
+)
+SELECT DISTINCT ON (uid) uid, text FROM (
+    SELECT coalesce('fact-' || f.id, 'msg-' || m.id) AS uid,
+           coalesce(f.text, message_text(m.content)) AS text
+    FROM answer JOIN answer_sources s ON s.answer_id = answer.id
+    LEFT JOIN memories f ON f.id = s.memory_id AND f.retired_at IS NULL
+         AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+    LEFT JOIN messages m ON m.id = s.message_id AND m.role = 'user' AND NOT m.is_forgotten
+) AS cited
+WHERE uid IS NOT NULL ORDER BY uid LIMIT 20
+"""
+
 # Seconds until the owner has one of so many background calls an hour left; no row when he has.
 SELECT_BUDGET_PAUSE = """
 SELECT extract(epoch FROM u.created_at + interval '1 hour' - now())::float
@@ -421,6 +444,16 @@ class TurnRepository(Repository):
         ids = _ids(conversation_id, message_id)
         row = (within or self._client).fetch_one(SELECT_STREAM_MESSAGE, ids)
         return row[0] if row else None
+
+    def list_cited(self, owner: Owner, sent_message: int) -> list[tuple[str, str]]:
+        """``fact-<id>`` or ``msg-<id>``, and the text, of what an answer cited.
+
+        Args:
+            owner: Whose conversation it is in.
+            sent_message: A Telegram message that shows the answer.
+        """
+        rows = self._client.fetch_all(SELECT_CITED, {**owner.columns(), "sent": sent_message})
+        return [(str(uid), str(text)) for uid, text in rows]
 
     def was_newest_stopped(self, owner: Owner) -> bool:
         """Whether the answer to the owner's newest message was stopped."""

@@ -14,16 +14,16 @@ from src.storage.pg_client import Transaction
 from src.storage.pg_connection import PATIENT
 from src.storage.prepared import PreparedStatement
 from src.storage.repository import Repository
-from src.storage.user_settings_repo import Mode
+from src.storage.user_settings_repo import AnswerLength, Mode
 
 UpdateKind = Literal[
-    "message", "media", "command", "new", "stop", "edit", "callback", "member", "refused", "other"
+    "message", "command", "new", "stop", "edit", "callback", "member", "refused", "other"
 ]
 # How an update ended, one word or two for the operator.
 UpdateOutcome = Literal[
     "done",
+    "explained",
     "left to a later message",
-    "left to another of the album",
     "stopped",
     "wiped",
     "failed",
@@ -93,6 +93,8 @@ class WaitingUpdate:
     owner_id: int | None = None
     revision: int = 0
     newer: UpdateKind | None = None
+    answer_length: AnswerLength = "normal"
+    memory_on: bool = True
 
     @property
     def owner(self) -> Owner:
@@ -232,7 +234,8 @@ SELECT u.id, u.bot_id, u.update_id, u.kind, u.chat_id, u.thread_id, u.user_id, u
        (SELECT n.kind FROM telegram_updates n
         WHERE n.bot_id = u.bot_id AND n.chat_id = u.chat_id AND n.thread_id = u.thread_id
           AND n.id > u.id AND n.handled_at IS NULL AND n.kind = ANY(%(kinds)s)
-        ORDER BY n.id LIMIT 1)
+        ORDER BY n.id LIMIT 1),
+       coalesce(s.answer_length, 'normal'), coalesce(s.memory_on, true)
 FROM telegram_updates u
 LEFT JOIN chat_moves v ON v.old_chat_id = u.chat_id
 LEFT JOIN user_settings s ON s.telegram_user_id = coalesce(v.new_chat_id, u.chat_id)
@@ -247,7 +250,6 @@ SELECT_NEWER = """
 SELECT n.kind FROM telegram_updates u JOIN telegram_updates n
     ON n.bot_id = u.bot_id AND n.chat_id = u.chat_id AND n.thread_id = u.thread_id AND n.id > u.id
 WHERE u.id = %(update)s AND n.handled_at IS NULL AND n.kind = ANY(%(kinds)s)
-  AND (NOT %(same_album)s OR n.media_group_id = u.media_group_id)
 ORDER BY n.id LIMIT 1
 """
 
@@ -286,14 +288,6 @@ SELECT_REFUSED = """
 SELECT 1 FROM telegram_updates
 WHERE bot_id = %(bot_id)s AND user_id = %(user_id)s AND kind = 'refused'
   AND id < %(update)s AND outcome = 'refused' AND handled_at > now() - interval '1 day'
-LIMIT 1
-"""
-
-# Whether another picture of the same album was answered already.
-SELECT_ALBUM_ANSWERED = """
-SELECT 1 FROM telegram_updates
-WHERE bot_id = %(bot_id)s AND chat_id = %(chat_id)s AND media_group_id = %(media_group_id)s
-  AND outcome = 'done' AND handled_at > now() - interval '1 day'
 LIMIT 1
 """
 
@@ -388,10 +382,9 @@ class UpdateRepository(Repository):
         update: int,
         *,
         kinds: Sequence[UpdateKind] = ANSWERED_LATER,
-        same_album: bool = False,
     ) -> UpdateKind | None:
         """The kind of the next waiting update of the chat, of the given kinds, or None."""
-        parameters = {"update": update, "kinds": list(kinds), "same_album": same_album}
+        parameters = {"update": update, "kinds": list(kinds)}
         row = self._client.fetch_one(SELECT_NEWER, parameters)
         return row[0] if row else None
 
@@ -448,10 +441,6 @@ class UpdateRepository(Repository):
         """Whether this stranger was told within a day that the bot is private."""
         stranger = {"bot_id": update.bot_id, "user_id": update.user_id, "update": update.id}
         return self._client.fetch_one(SELECT_REFUSED, stranger) is not None
-
-    def was_album_answered(self, update: WaitingUpdate) -> bool:
-        """Whether an earlier part of the same album got its answer."""
-        return self._client.fetch_one(SELECT_ALBUM_ANSWERED, vars(update)) is not None
 
     def defer_forgotten(self, *, older_than: float) -> int:
         """Give a new job to every waiting update that has none; returns how many there were.

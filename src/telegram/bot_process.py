@@ -114,6 +114,7 @@ async def run_quarantine(core: Core, shutdown: Shutdown, parent: Parent) -> None
 async def _open_bot(core: Core) -> AsyncIterator[tuple[Bot, BotIdentity, App]]:
     """The bot, as soon as Telegram knows it, and the queue."""
     build_models(Message, Message | bool, bool, User, list[Any])
+    core.servers.start()
     bot = build_bot(core.settings, core.metrics)
     try:
         identity = await _until_reached(bot)

@@ -66,7 +66,7 @@ async def test_an_album_gets_one_sentence(shared_world: World, person: int) -> N
         await shared_world.telegram.send_message(person, photo=photo, media_group_id="13")
     await shared_world.telegram.wait_sent(person)
     await shared_world.settled()
-    assert shared_world.answers(person) == [say("only_text", "ru")]
+    assert shared_world.answers(person) == [say("error_document_broken", "ru")]
 
 
 @pytest.mark.parametrize(

@@ -558,6 +558,7 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     ),
     "TurnRepository.save_answer": save_answer,
     "TurnRepository.add_usage": lambda s: s.do.turns.add_usage(s.me.conversation, (USAGE,)),
+    "TurnRepository.list_cited": lambda s: s.do.turns.list_cited(s.me.owner, 1),
     "TurnRepository.mark_delivered": lambda s: s.both(
         lambda who: s.do.turns.mark_delivered(s.me.conversation, who.answer, parts=9)
     ),
@@ -635,6 +636,9 @@ CASES: dict[str, Callable[[Stage], Any]] = {
             "delete_answer",
         )
     },
+    "ConversationRepository.find_text": lambda s: [
+        s.do.conversations.find_text(s.me.owner, origin_of(s, who)) for who in (s.them, s.me)
+    ],
     "ConversationRepository.load_last_messages": lambda s: s.do.conversations.load_last_messages(
         s.me.conversation, 1000
     ),
@@ -689,7 +693,8 @@ SAY_LITTLE = frozenset(
         "SearchIndexRepository.find_last_said", "EmbeddingRepository.find_model",
         "EmbeddingRepository.add_model", "EmbeddingRepository.count_embedded",
         "ConversationRepository.get_last_position", "ExtractionRepository.find_state",
-        "TurnRepository.find_stream_message", "TurnRepository.was_newest_stopped",
+        "TurnRepository.find_stream_message", "TurnRepository.list_cited",
+        "TurnRepository.was_newest_stopped",
         "ConversationRepository.store_message",
     }
 )  # fmt: skip

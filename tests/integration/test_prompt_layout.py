@@ -19,6 +19,7 @@ from src.llm.prompts.assistant import SYSTEM_PROMPT
 from src.memory.window import window_start
 from src.memory.writer import Said
 from src.services.agent_service import AgentService
+from src.services.teaching_service import TeachingService
 from src.services.tool_history_service import ToolHistoryService
 from src.storage.owner import Owner
 from src.storage.repositories import Repositories
@@ -122,6 +123,7 @@ def build_agent(core: Core, *, system_in_history: bool) -> AgentService:
         Repositories.on(core.client),
         graph,
         core.memory.memories,
+        teaching=TeachingService(core.memory.memories, core.pages, core.client),
         tool_history=tool_history,
         metrics=core.metrics,
         ceilings=core.ceilings,

@@ -469,3 +469,16 @@ async def test_a_group_that_moved_is_followed(phone: Phone) -> None:
     assert await tasks.deliver(reminder.id, int(NINE.timestamp()), NINE) == "on time"
     assert moves == [(GROUP, new)] and len(phone.fake.sent_to(new)) == 1
     assert waiting(phone) == []
+
+
+@pytest.mark.parametrize("city", ["Токио", "Токіо", "Tokyo"])
+async def test_a_new_time_zone_moves_what_recurs_and_nothing_else(phone: Phone, city: str) -> None:
+    await set_reminder(phone)
+    await set_reminder(phone, "таблетки", repeats=DAILY)
+    await phone.write(f"/settings {city}")
+    [(first, moved), (second, stayed)] = sorted(waiting(phone), reverse=True)
+    assert (first, second) == ("таблетки", "позвонить маме") and stayed == NINE
+    assert (moved.hour, moved.minute) == (0, 0)  # 9:00 in Tokyo
+    await phone.write("/reminders")
+    assert "1. таблетки\nкаждый день в 09:00" in phone.last.text
+    assert "2. позвонить маме\nв понедельник, 1 марта 2027 года, в 15:00" in phone.last.text

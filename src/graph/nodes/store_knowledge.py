@@ -6,7 +6,7 @@ from langgraph.runtime import Runtime
 
 from src.graph.conversation_state import ConversationState, TurnContext
 from src.graph.new_messages import new_messages
-from src.graph.tools.save_user_fact import find_said
+from src.graph.tools.save_user_fact import MEMORY_OFF, find_said
 from src.memory.memories import Memories
 from src.memory.writer import Outcome
 
@@ -25,6 +25,10 @@ async def store_knowledge(
     new = new_messages(state["history"])
     for number, fact in enumerate(state["extracted_facts"]):
         said = find_said(new, fact, context)
+        if not context.memory_on:
+            uid = f"msg-{said.message_id}"
+            outcomes.append(Outcome("refused", fact.text, uid, reason=MEMORY_OFF))
+            continue
         contradicts = {
             conflict["memory_id"]
             for conflict in state.get("accepted_conflicts", ())
