@@ -14,6 +14,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool
 
 from src.config import OFFLINE_MODEL, Settings
+from src.dates.reminder_phrases import read_reminder
 from src.dates.time_expressions import read_time
 from src.errors import AppError
 from src.graph.main_graph import Models, build_graph, checkpoint_serde
@@ -37,6 +38,7 @@ from src.memory.serving_space import ServingSpace
 from src.memory.writer import MemoryWriter, fact_terms
 from src.metrics import Metrics
 from src.providers import find_provider
+from src.reminders.reminder_service import ReminderService
 from src.services.agent_service import AgentService
 from src.services.attachment_service import AttachmentService
 from src.services.batch_extraction_service import BatchExtractionService
@@ -51,6 +53,7 @@ from src.services.extraction_service import ExtractionService
 from src.services.memory_commands import MemoryCommands
 from src.services.memory_screens import MemoryScreens
 from src.services.question_service import QuestionService
+from src.services.reminder_screens import ReminderScreens
 from src.services.settings_screens import SettingsScreens
 from src.services.settings_service import SettingsService
 from src.services.stored_prompt_cache import StoredPromptCache
@@ -78,6 +81,7 @@ from src.storage.overview_repo import OverviewRepository
 from src.storage.pg_client import PgClient
 from src.storage.pooling import check_sessions
 from src.storage.put_aside_repo import PutAsideRepository
+from src.storage.reminder_repo import ReminderRepository
 from src.storage.repositories import Repositories
 from src.storage.retrieval_repo import RetrievalRepository
 from src.storage.search_index_repo import SearchIndexRepository
@@ -163,6 +167,7 @@ class Core:
     counter: TokenCounter
     live_settings: SettingsService
     ceilings: DailyCeilings
+    reminders: ReminderService
     servers: McpServers
 
     async def close(self) -> None:
@@ -171,10 +176,12 @@ class Core:
         await self.memory.close()
 
     async def warm_up(self) -> None:
-        """Load what the first turn would wait for: patterns, the embedder.
+        """Load what the first turn would wait for: patterns, dictionaries, the embedder.
 
         A failure is no reason not to start: it is met again, and told, when a turn needs it.
         """
+        zone = self.settings.timezone
+        await asyncio.to_thread(read_reminder, "напомни завтра", datetime.now(UTC), zone)
         try:
             await self.memory.warm_up()
         except AppError as error:
@@ -253,10 +260,12 @@ def build_core(
     pages = MemoryPageRepository(client)
     servers = McpServers(settings.servers, metrics)
     models = _build_models(settings, memory, caller, counter)
+    reminders = ReminderService(client, ReminderRepository(client))
     graph = build_graph(
         models,
-        [*build_tools(memory.memories), *extra_tools],
+        [*build_tools(memory.memories, reminders), *extra_tools],
         memory.memories,
+        reminders=reminders,
         lent_tools=servers.tools,
         wrap_tool_call=tool_history.record,
     )
@@ -295,10 +304,13 @@ def build_core(
             CommandFamilies(
                 screens=MemoryScreens(memory.memories, pages, client),
                 usage=UsagePage(ceilings, repositories.settings, client),
-                settings=SettingsScreens(user_settings, client, time_zone=settings.timezone),
+                settings=SettingsScreens(
+                    user_settings, reminders, client, time_zone=settings.timezone
+                ),
                 memory=MemoryCommands(
                     agent, memory.memories, memory.compaction, exports, repositories
                 ),
+                reminders=ReminderScreens(reminders),
             ),
             questions=questions,
             has_model=settings.chat_model_name != OFFLINE_MODEL,
@@ -316,6 +328,7 @@ def build_core(
         counter=counter,
         live_settings=SettingsService(repositories, settings),
         ceilings=ceilings,
+        reminders=reminders,
         servers=servers,
     )
 

@@ -136,7 +136,10 @@ class Console:
         reply = await self._commands.run(command.name, called)
         for file in reply.files:
             await asyncio.to_thread(_keep_file, file)
-        self._reply(reply.text, mode=await self._commands.get_mode(self._user_id))
+        text = reply.text
+        if command.name == "remind" and reply.rows:
+            text = f"{text}\n{say('console_reminder', self._language)}"
+        self._reply(text, mode=await self._commands.get_mode(self._user_id))
         await self._in_background(self._memory.read_parting())
 
     async def _run_turn(self, text: str, teaching: Teaching | None = None) -> None:
@@ -232,7 +235,10 @@ class _ConsoleView:
     ) -> int:
         """Write it, in one part."""
         self.conversation_id = turn.conversation_id
-        self._reply(answer.text, answer, mode=turn.incoming.mode)
+        text = answer.text
+        if answer.changes.reminders:
+            text = f"{text}\n{say('console_reminder', turn.incoming.language)}"
+        self._reply(text, answer, mode=turn.incoming.mode)
         return 1
 
 

@@ -42,6 +42,10 @@ class Metrics:
             "Requests to Telegram, by method and result",
             ["method", "result"],
         )
+        self.reminders = counter(
+            "pomni_reminders_total", "Reminders whose time came, by what became of them",
+            ["outcome"],
+        )  # fmt: skip
         self.waiting = gauge("pomni_queue_waiting", "Updates not handled yet")
         self.oldest = gauge("pomni_queue_oldest_seconds", "Age of the oldest of them")
         self.deaths = counter("pomni_job_deaths_total", "Jobs whose process died while they ran")

@@ -24,6 +24,7 @@ ROWS_OF_OWNER = {
     "memory_entities": _MEMORIES,
     "entities": _OWN,
     "rejected_facts": _OWN,
+    "reminders": _OWN,
     "consolidations": _MEMORIES,
     "forgettings": _OWN,
     "parting_messages": _OWN,

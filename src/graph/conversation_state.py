@@ -149,6 +149,7 @@ class TurnContext:
         replacements: Filled with the ids of the facts that replaced others.
         saved: Filled with the ids of the other facts that are new.
         shown_facts: Ids of the facts that the model was shown; it may name no others.
+        reminders: Filled with the ids of the reminders that are set.
         forgetting: What was forgotten in this turn, if anything, by its number.
         asks: What the bot asks with its answer, if an answer to it is to mean something.
         facts_changed: Whether a tool of this round changed what is known; the tool notes it, and
@@ -176,6 +177,7 @@ class TurnContext:
     replacements: list[int] = field(default_factory=list)
     saved: list[int] = field(default_factory=list)
     shown_facts: set[int] = field(default_factory=set)
+    reminders: list[int] = field(default_factory=list)
     forgetting: int | None = None
     asks: Asks | None = None
     facts_changed: bool = False

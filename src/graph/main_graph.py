@@ -7,6 +7,7 @@ strict: classify_intent → teach: extract_facts → check_conflicts → weigh_c
                                  → [auto_resolve] → store_knowledge → generate_confirmation → END
                         → solve: retrieve_context → react_loop → generate_answer → END
                         → forget: forget_knowledge → END
+                        → remind: set_reminder → END
 
 What ``weigh_conflicts`` sets aside, because it denies something important, takes a graph of its
 own, the only one with a checkpointer: a turn that asks nothing writes no checkpoint.
@@ -49,6 +50,7 @@ from src.graph.nodes.load_facts import load_facts
 from src.graph.nodes.react_loop import react_loop
 from src.graph.nodes.retrieve_context import retrieve_context
 from src.graph.nodes.retrieve_memories import retrieve_memories
+from src.graph.nodes.set_reminder import set_reminder
 from src.graph.nodes.store_knowledge import store_knowledge
 from src.graph.nodes.summarize import summarize
 from src.graph.nodes.update_state_after_tool import update_state_after_tool
@@ -62,6 +64,7 @@ from src.llm.tokens import TokenCounter
 from src.memory.memories import Memories
 from src.memory.retriever import Hit
 from src.memory.writer import Outcome
+from src.reminders.reminder_service import ReminderService
 from src.storage.memory_rows import Memory
 
 Graph = CompiledStateGraph[ConversationState, TurnContext, ConversationState, ConversationState]
@@ -90,11 +93,12 @@ class Models:
     system_in_history: bool = True
 
 
-def build_graph(
+def build_graph(  # noqa: PLR0913  (what the nodes stand on)
     models: Models,
     tools: Sequence[BaseTool],
     memories: Memories,
     *,
+    reminders: ReminderService,
     lent_tools: LentTools = no_lent_tools,
     wrap_tool_call: AsyncToolCallWrapper | None = None,
     checkpointer: BaseCheckpointSaver[str] | None = None,
@@ -105,6 +109,7 @@ def build_graph(
         models: The chat model, the summary model, the token counter.
         tools: What the model may call in assistant mode.
         memories: The memory.
+        reminders: The reminders.
         lent_tools: Returns what it may call besides when a turn begins: tools of servers, which
             come and go.
         wrap_tool_call: Runs around every tool call; ``ToolHistoryService.record``.
@@ -120,7 +125,7 @@ def build_graph(
     builder: Builder = StateGraph(ConversationState, context_schema=TurnContext)
     _add_prompt(builder, models, memories)
     _add_assistant(builder, models, tools, lent_tools, wrap_tool_call)
-    _add_strict(builder, models, memories)
+    _add_strict(builder, models, memories, reminders)
     return builder.compile(checkpointer=checkpointer)
 
 
@@ -221,7 +226,9 @@ def _add_assistant(
     )
 
 
-def _add_strict(builder: Builder, models: Models, memories: Memories) -> None:
+def _add_strict(
+    builder: Builder, models: Models, memories: Memories, reminders: ReminderService
+) -> None:
     """Strict mode: only what was taught."""
     caller = models.caller
     builder.add_node("classify_intent", partial(classify_intent, caller=caller))
@@ -239,8 +246,9 @@ def _add_strict(builder: Builder, models: Models, memories: Memories) -> None:
     builder.add_conditional_edges(
         "classify_intent",
         route_intent,
-        {"teach": "extract_facts", "solve": "retrieve_context", "forget": "forget_knowledge"},
-    )
+        {"teach": "extract_facts", "solve": "retrieve_context", "forget": "forget_knowledge",
+         "remind": "set_reminder"},
+    )  # fmt: skip
     builder.add_edge("extract_facts", "check_conflicts")
     builder.add_edge("check_conflicts", "weigh_conflicts")
     builder.add_conditional_edges(
@@ -249,7 +257,9 @@ def _add_strict(builder: Builder, models: Models, memories: Memories) -> None:
     builder.add_edge("retrieve_context", "react_loop")
     builder.add_edge("react_loop", "generate_answer")
     builder.add_edge("generate_answer", END)
+    builder.add_node("set_reminder", partial(set_reminder, reminders=reminders))
     builder.add_edge("forget_knowledge", END)
+    builder.add_edge("set_reminder", END)
 
 
 def _add_storing(builder: Builder, memories: Memories) -> None:

@@ -503,7 +503,10 @@ class AgentService:
         answer = NewAnswer(
             turn.conversation_id, turn.message_id, text, tools, tuple(context.usage), stopped,
             sources, context.asks if not stopped else None, is_private,
-            Changes(tuple(context.saved), tuple(context.replacements), context.forgetting),
+            Changes(
+                tuple(context.saved), tuple(context.replacements), context.forgetting,
+                tuple(dict.fromkeys(context.reminders)),
+            ),
         )  # fmt: skip
         with self._metrics.stage("save"):
             stored = await self._client.run(self._repos.turns.save_answer, answer)

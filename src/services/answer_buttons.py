@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from src.graph.conversation_state import RESOLUTIONS
+from src.services.reminder_screens import cancel_button
 from src.services.reply import Action, Button, Rows
 from src.storage.turn_repo import Changes
 from src.texts import Language, say
@@ -30,4 +33,12 @@ def undo_buttons(changes: Changes, language: Language) -> list[Button]:
             Button(f"{label} ({number})" if len(ids) > 1 else label, Action("undo", (memory_id,)))
             for number, memory_id in enumerate(ids, start=1)
         ]
-    return buttons[:MAX_UNDO]
+    reminders = [cancel_button(number, language) for number in changes.reminders]
+    return [*_numbered(reminders), *buttons][:MAX_UNDO]
+
+
+def _numbered(buttons: list[Button]) -> list[Button]:
+    """The same, told apart by numbers where there are several."""
+    if len(buttons) == 1:
+        return buttons
+    return [replace(one, label=f"{one.label} ({n})") for n, one in enumerate(buttons, start=1)]

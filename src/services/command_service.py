@@ -15,6 +15,7 @@ from src.services.called import Called
 from src.services.memory_commands import MemoryCommands
 from src.services.memory_screens import MemoryScreens
 from src.services.question_service import QuestionService
+from src.services.reminder_screens import ReminderScreens
 from src.services.reply import Action, Button, Reply, in_rows
 from src.services.settings_screens import SettingsScreens
 from src.services.tools_page import tools_page
@@ -115,12 +116,14 @@ class CommandFamilies:
         memory: The other commands about what is remembered.
         settings: What a user chooses.
         usage: What he wrote and spent.
+        reminders: What he is to be reminded of.
     """
 
     screens: MemoryScreens
     memory: MemoryCommands
     settings: SettingsScreens
     usage: UsagePage
+    reminders: ReminderScreens
 
 
 class CommandService:
@@ -146,6 +149,7 @@ class CommandService:
         self.memory = families.memory
         self.settings = families.settings
         self.usage = families.usage
+        self.reminders = families.reminders
         self._agent = agent
         self._memories = memories
         self._user_settings = user_settings
@@ -310,6 +314,8 @@ COMMANDS: Mapping[str, CommandEntry] = {
         CommandEntry("forget", lambda service, called: service.memory.forget(called)),
         CommandEntry("search", lambda service, called: service.memory.search(called)),
         CommandEntry("summary", lambda service, called: service.memory.summary(called)),
+        CommandEntry("remind", lambda service, called: service.reminders.remind(called)),
+        CommandEntry("reminders", lambda service, called: service.reminders.page(called)),
         CommandEntry(
             "settings", lambda service, called: service.settings.page(called), is_for_admins=True
         ),
@@ -361,6 +367,15 @@ ACTIONS: Mapping[str, Callable[[CommandService, Called, Action], Awaitable[Reply
     "delete": lambda service, called, a: service.memory.confirm_deletion(
         called, a.number(0), a.number(1)
     ),
+    "reminders": lambda service, called, a: service.reminders.page(called, a.number(0, 1)),
+    "unremind": lambda service, called, a: service.reminders.cancel(
+        called, a.number(0), a.number(1)
+    ),
+    "later": lambda service, called, a: service.reminders.snooze(
+        called, a.number(0), a.number(1), a.number(2)
+    ),
+    "done": lambda service, called, a: service.reminders.finish(called, a.number(0)),
+    "norepeat": lambda service, called, a: service.reminders.stop(called, a.number(0)),
     "settings": lambda service, called, _: service.settings.page(called),
     "choose": lambda service, called, a: service.settings.choose(called, a.number(0)),
     "mode": lambda service, called, a: service.settings.set_mode(called, a.number(0)),

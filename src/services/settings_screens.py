@@ -10,6 +10,7 @@ from zlib import crc32
 import pytz
 
 from src.language.zone_names import find_time_zones
+from src.reminders.reminder_service import ReminderService
 from src.services.called import Called
 from src.services.reply import Action, Button, Reply, Rows
 from src.storage.pg_client import PgClient
@@ -34,11 +35,20 @@ class SettingsScreens:
     """The page of settings, and what its buttons do; in a group they are the group's."""
 
     def __init__(
-        self, settings: UserSettingsRepository, client: PgClient, *, time_zone: str
+        self,
+        settings: UserSettingsRepository,
+        reminders: ReminderService,
+        client: PgClient,
+        *,
+        time_zone: str,
     ) -> None:
-        """Keep them in ``settings``; who chose no zone lives in ``time_zone``."""
+        """Keep them in ``settings``; who chose no zone lives in ``time_zone``.
+
+        ``reminders`` move with a new zone.
+        """
         self._settings = settings
         self._client = client
+        self._reminders = reminders
         self._time_zone = time_zone
 
     async def page(self, called: Called) -> Reply:
@@ -117,6 +127,7 @@ class SettingsScreens:
     async def _keep_zone(self, called: Called, zone: str) -> Reply:
         owner = called.owner.telegram_user_id
         await self._client.run(self._settings.set_time_zone, owner, zone)
+        await self._reminders.change_zone(called.owner, zone)
         text = say("zone_set", called.language, zone=_zone_label(zone, called))
         return Reply(text, ((Button(say("settings_back", called.language), Action("settings")),),))
 

@@ -10,6 +10,7 @@ from src.storage.forgetting_repo import DELETE_REJECTED, DELETE_SUMMARIES, keep_
 from src.storage.owner import Owner
 from src.storage.pg_client import Transaction, storable
 from src.storage.question_repo import DELETE_QUESTIONS
+from src.storage.reminder_repo import delete_of_message
 from src.storage.tool_result_repo import DELETE_RESULTS
 
 # The edited message, until the transaction ends; whether nothing came after it but its answer, and
@@ -187,7 +188,10 @@ class EditRepository:
         transaction.execute(READ_AGAIN, _columns(owner, edited))
 
     def delete_answer(self, transaction: Transaction, owner: Owner, edited: Edited) -> None:
-        """Delete its answer; the next one appears where the first message of it stands."""
+        """Delete its answer, with the reminders that it asked for; the next answer appears where
+        the first message of this one stands.
+        """
+        delete_of_message(transaction, owner, edited.id)
         its = {**_columns(owner, edited), "shown": next(iter(edited.shown_in), None)}
         for statement in (DELETE_ANSWER, UPDATE_SHOWN):
             transaction.execute(statement, its)

@@ -207,6 +207,7 @@ UPDATE_OWNERS = (
     "UPDATE search_postings SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s",
     "UPDATE document_embeddings SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s",
     "UPDATE model_usage SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s",
+    "UPDATE reminders SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s",
     "UPDATE user_settings SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s",
 )
 

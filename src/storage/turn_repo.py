@@ -51,19 +51,22 @@ class Changes:
         saved: Facts that are new.
         replaced_by: New facts that replaced others.
         forgetting: Under which number something was forgotten.
+        reminders: Those that were set.
     """
 
     saved: tuple[int, ...] = ()
     replaced_by: tuple[int, ...] = ()
     forgetting: int | None = None
+    reminders: tuple[int, ...] = ()
 
     @classmethod
     def from_row(cls, stored: dict[str, Any] | None) -> Changes:
         """As it is stored; None is nothing."""
         row = stored or {}
         return cls(
-            tuple(row.get("saved", ())), tuple(row.get("replaced_by", ())), row.get("forgetting")
-        )
+            tuple(row.get("saved", ())), tuple(row.get("replaced_by", ())), row.get("forgetting"),
+            tuple(row.get("reminders", ())),
+        )  # fmt: skip
 
     def as_row(self) -> str | None:
         """How it is stored, as JSON."""

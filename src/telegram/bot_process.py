@@ -36,6 +36,7 @@ from src.telegram.group_moves import move_group
 from src.telegram.handlers.messages import TurnHandler
 from src.telegram.lazy_models import build_models
 from src.telegram.receiver import UNAUTHORIZED, Poller, UpdateIntake, WebhookRoute
+from src.telegram.reminder_tasks import ReminderTasks
 from src.telegram.setup import announce, build_bot, build_dispatcher, get_identity
 from src.telegram.update_tasks import UpdateTasks
 from src.telegram.updates import Access, BotIdentity
@@ -63,7 +64,7 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
         ConfigError: The token is wrong, or the HTTP port is taken.
     """
     async with _open_bot(core) as (bot, identity, queue):
-        dead_jobs = _register_tasks(core, bot, identity, queue)
+        dead_jobs, reminders = _register_tasks(core, bot, identity, queue)
         workers = Workers(
             queue,
             AdvisoryLock(core.dsn, WORKER_LOCK),
@@ -84,7 +85,7 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
             core.dsn, {CHANNEL: partial(core.client.run, core.memory.settings.refresh)}
         )
         jobs: list[Coroutine[Any, Any, None]] = [
-            workers.run(), http.run(), core.warm_up(), notifications.run(),
+            workers.run(), http.run(), core.warm_up(), notifications.run(), reminders.plan_now(),
         ]  # fmt: skip
         if receive:
             jobs.append(_announce(bot, core))
@@ -150,10 +151,15 @@ class HttpRunner:
         self._server.should_exit = True
 
 
-def _register_tasks(core: Core, bot: Bot, identity: BotIdentity, queue: App) -> DeadJobs:
-    """Tell the queue about every task; returns what one of them recovers with."""
+def _register_tasks(
+    core: Core, bot: Bot, identity: BotIdentity, queue: App
+) -> tuple[DeadJobs, ReminderTasks]:
+    """Tell the queue about every task; returns what has to do with a start as well."""
     dead_jobs = DeadJobs(core.client, core.deaths, core.put_aside, core.metrics)
-    _build_tasks(core, bot, identity).register(queue)
+    delivery = Delivery(bot, partial(move_group, core))
+    _build_tasks(core, bot, identity, delivery).register(queue)
+    reminders = ReminderTasks(core, delivery)
+    reminders.register(queue)
     Housekeeping(
         core.client,
         core.updates,
@@ -165,11 +171,10 @@ def _register_tasks(core: Core, bot: Bot, identity: BotIdentity, queue: App) -> 
     QuestionTasks(core.questions, core.settings.timezone).register(queue)
     memory = core.memory
     MemoryTasks(memory.digest, memory.batches, memory.consolidation).register(queue)
-    return dead_jobs
+    return dead_jobs, reminders
 
 
-def _build_tasks(core: Core, bot: Bot, identity: BotIdentity) -> UpdateTasks:
-    delivery = Delivery(bot, partial(move_group, core))
+def _build_tasks(core: Core, bot: Bot, identity: BotIdentity, delivery: Delivery) -> UpdateTasks:
     dispatcher = build_dispatcher(
         core=core,
         identity=identity,

@@ -204,7 +204,13 @@ def agent_with(rig: Rig, *tools: BaseTool) -> AgentService:
     )
     return AgentService(
         Repositories.on(rig.client),
-        build_graph(models, tools, core.memory.memories, wrap_tool_call=history.record),
+        build_graph(
+            models,
+            tools,
+            core.memory.memories,
+            reminders=core.reminders,
+            wrap_tool_call=history.record,
+        ),
         core.memory.memories,
         teaching=TeachingService(core.memory.memories, core.pages, core.client),
         tool_history=history,

@@ -22,6 +22,7 @@ from src.storage.locks import lock_facts
 from src.storage.memory_repo import MemoryRepository, NewMemory, Source
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, Transaction
+from src.storage.reminder_repo import NewReminder, ReminderRepository
 from src.storage.retrieval_repo import RetrievalRepository, SearchRequest
 from src.storage.search_index_repo import NewDocument, SearchIndexRepository
 from src.storage.summary_repo import SummaryRepository
@@ -127,6 +128,8 @@ class Group:
         self.memories.add_rejected(self.owner, asked, reason="secret", text=None, origin="tool")
         tool = ToolResult("search", {"q": word}, "found", 12)
         ToolResultRepository(self.client).add(self.conversation, asked, tool)
+        reminder = NewReminder(word, NOON, None, "Europe/Moscow", "ru", message_id=asked)
+        ReminderRepository(self.client).add(self.owner, reminder, now=NOON)
         self.summarise(1, 1)
         self.index()
         self.client.execute(KEEP_UNREAD, {**self.owner.columns(), "limit": 10})

@@ -21,6 +21,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from src.dates.recurrences import Recurrence
 from src.errors import ConversationGoneError
 from src.facts.fact import Fact
 from src.language.terms import terms
@@ -42,6 +43,7 @@ from src.storage.memory_rows import NewMemory, Source
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, Transaction
 from src.storage.question_repo import NewQuestion, QuestionRepository
+from src.storage.reminder_repo import NewReminder, ReminderRepository
 from src.storage.retrieval_repo import RetrievalRepository, SearchRequest
 from src.storage.search_index_repo import NewDocument, SearchIndexRepository
 from src.storage.summary_repo import SummaryRepository
@@ -65,6 +67,8 @@ from tests.tables import (
 
 BOT = 555
 SAID = datetime(2026, 11, 21, 9, tzinfo=UTC)
+DUE = datetime(2032, 11, 21, 9, tzinfo=UTC)
+DAILY = Recurrence("daily", (9,))
 USAGE = ModelUsage("answer", "gpt", 10, 4, 3, 250)
 VECTOR = "[1,0,0]"
 KEPT = ("facts", "sources", "entities", "links", "quotes", "messages")  # of a forgetting
@@ -96,6 +100,7 @@ class Filled:
         facts: A plain one, one that replaced another, and that other one.
         documents: What the search holds of him.
         summary: Of his first two messages.
+        reminders: One that comes once, and one that comes every day.
     """
 
     owner: Owner
@@ -106,6 +111,7 @@ class Filled:
     facts: list[int]
     documents: list[int]
     summary: int
+    reminders: list[int]
 
     @property
     def uids(self) -> list[str]:
@@ -138,6 +144,7 @@ class Repositories:
         self.extraction = ExtractionRepository(client)
         self.erasure = ErasureRepository(client)
         self.questions = QuestionRepository(client)
+        self.reminders = ReminderRepository(client)
 
     @property
     def model(self) -> int:
@@ -227,7 +234,22 @@ def fill(client: PgClient, owner: Owner) -> Filled:
         " said_at) VALUES (%(id)s, %(owner)s, %(thread_id)s, 1, %(word)s, now())",
         {**owner.columns(), "id": asked[2], "word": f"I left {word}"},
     )
-    return Filled(owner, word, conversation, asked, answer.id, facts, documents, summary.id)
+    reminders = [set_reminder(do, owner, word, asked[0], again) for again in (None, DAILY)]
+    return Filled(
+        owner, word, conversation, asked, answer.id, facts, documents, summary.id, reminders
+    )
+
+
+def set_reminder(
+    do: Repositories, owner: Owner, word: str, message_id: int, repeats: Recurrence | None
+) -> int:
+    """Somebody asks to be reminded, in a message."""
+    new = NewReminder(
+        f"of {word}, {next(_numbers)}", DUE, repeats, "Europe/Moscow", "en", message_id=message_id
+    )
+    reminder = do.reminders.add(owner, new, now=SAID)
+    assert reminder is not None
+    return reminder.id
 
 
 def fill_memories(do: Repositories, owner: Owner, word: str, asked: list[int]) -> list[int]:
@@ -601,6 +623,31 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     "ConversationRepository.append_message": lambda s: s.do.conversations.append_message(
         s.me.conversation, "user", "more"
     ),
+    "ReminderRepository.add": lambda s: s.both(
+        lambda who: set_reminder(s.do, s.me.owner, s.me.word, who.asked[0], None)
+    ),
+    "ReminderRepository.count": lambda s: s.do.reminders.count(s.me.owner),
+    "ReminderRepository.list_waiting": lambda s: s.do.reminders.list_waiting(
+        s.me.owner, limit=1000
+    ),
+    "ReminderRepository.find": lambda s: s.both(
+        lambda who: [s.do.reminders.find(s.me.owner, number) for number in who.reminders]
+    ),
+    "ReminderRepository.cancel": lambda s: s.both(
+        lambda who: [s.do.reminders.cancel(s.me.owner, number) for number in who.reminders]
+    ),
+    "ReminderRepository.snooze": lambda s: s.both(
+        lambda who: [put_off(s, number) for number in who.reminders]
+    ),
+    "ReminderRepository.cancel_snoozed": lambda s: s.both(
+        lambda who: [
+            (put_off(s, number), s.do.reminders.cancel_snoozed(s.me.owner, number))
+            for number in who.reminders
+        ]
+    ),
+    "ReminderRepository.change_zone": lambda s: s.do.reminders.change_zone(
+        s.me.owner.telegram_user_id, "Asia/Tokyo", now=SAID
+    ),
     **{
         f"EditRepository.{name}": partial(edited_by, name=name)
         for name in (
@@ -648,6 +695,12 @@ FOR_EVERYBODY = {
     "EmbeddingRepository.choose_model": "changes which vectors are wanted, of all owners",
     "ExtractionRepository.list_parted": "conversations of whoever left something unread",
     "QuestionRepository.list_expired": "questions of whoever has not answered for a week",
+    "ReminderRepository.defer_soon": "jobs for what is due, of all owners",
+    "ReminderRepository.find_due": "for such a job, which names a reminder",
+    "ReminderRepository.mark_delivered": "the same",
+    "ReminderRepository.mark_unreachable": "the same",
+    "ReminderRepository.count_failure": "the same",
+    "ReminderRepository.prune": "deletes what came long ago, of all owners",
     "ErasureRepository.vacuum": "frees the places of deleted rows, and reads none",
     "EmbeddingRepository.delete_other_models": "deletes models that no document refers to",
 }
@@ -658,12 +711,13 @@ CHAT_WIDE = frozenset(
         "EditRepository.find",
         "ConversationRepository.migrate_owner",
         "TurnRepository.mark_failed",
+        "ReminderRepository.change_zone",
     }
 )
 # All others return or change something of their own owner's: else they would prove nothing.
 SAY_LITTLE = frozenset(
     {
-        "TurnRepository.find_budget_pause", "MemoryRepository.count",
+        "TurnRepository.find_budget_pause", "MemoryRepository.count", "ReminderRepository.count",
         "MemoryPageRepository.count_kinds", "ExportRepository.get_settings",
         "MemoryRepository.get_message_uid_by_episode", "SearchIndexRepository.find_progress",
         "SearchIndexRepository.find_last_said", "EmbeddingRepository.find_model",
@@ -679,7 +733,7 @@ REPOSITORIES = (
     RetrievalRepository,
     EmbeddingRepository, SummaryRepository, ExtractionRepository, ErasureRepository,
     TurnRepository, ConversationRepository, MemoryPageRepository,
-    ExportRepository, EditRepository, QuestionRepository,
+    ExportRepository, EditRepository, QuestionRepository, ReminderRepository,
 )  # fmt: skip
 
 
@@ -687,6 +741,13 @@ def refused(work: Callable[[], Any]) -> None:
     """The message belongs to somebody else's conversation."""
     with pytest.raises(ConversationGoneError):
         work()
+
+
+def put_off(s: Stage, number: int) -> Any:
+    """I let a reminder come later."""
+    return s.do.reminders.snooze(
+        s.me.owner, number, DUE + timedelta(hours=1), time_zone="Europe/Moscow", now=SAID
+    )
 
 
 def telegram_number(s: Stage, who: Filled) -> int:

@@ -116,7 +116,9 @@ def build_agent(core: Core, *, system_in_history: bool) -> AgentService:
     )
     memories = core.memory.memories
     tools = [build_current_time(), build_save_user_fact(memories)]
-    graph = build_graph(models, tools, memories, wrap_tool_call=tool_history.record)
+    graph = build_graph(
+        models, tools, memories, reminders=core.reminders, wrap_tool_call=tool_history.record
+    )
     return AgentService(
         Repositories.on(core.client),
         graph,

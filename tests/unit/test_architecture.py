@@ -21,7 +21,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
      "src.time_zones"),
     ("src.language", "src.dates"), ("src.facts",), ("src.gate", "src.llm", "src.media"),
     ("src.mcp_servers", "src.storage"),
-    ("src.memory",), ("src.graph",), ("src.services",),
+    ("src.memory", "src.reminders"), ("src.graph",), ("src.services",),
     ("src.application", "src.jobs", "src.admin", "src.http_connections", "src.http_server"),
     ("src.telegram", "src.console", "src.doctor", "src.evaluation", "bot"),
 )  # fmt: skip

@@ -11,6 +11,7 @@ from typing import get_args, get_type_hints
 import pytest
 
 import src.texts
+from src.dates.reminder_moments import Problem
 from src.dates.reminder_texts import PERIODS
 from src.facts.fact import MEMORY_TYPES
 from src.graph.confirmation_text import REFUSALS
@@ -41,6 +42,7 @@ TEXT_KEYS = {
     "error_document_too_full", "error_document_too_large", "error_document_too_slow",
     "error_document_without_text",
 }  # fmt: skip
+REFUSALS_OF_REMINDERS = {*get_args(Problem), "too_many", "not_own"}
 OUTCOMES = get_args(get_type_hints(Outcome)["kind"])
 BUILT = {
     "f'command_{entry.name}'": {f"command_{name}" for name in COMMANDS},
@@ -64,6 +66,9 @@ BUILT = {
     "f'in_weekday_{number}'": {f"in_weekday_{number}" for number in range(7)},
     "f'every_weekday_{weekdays[0]}'": {f"every_weekday_{number}" for number in range(7)},
     "f'every_{unit}'": {f"every_{unit}" for unit in PERIODS.values()},
+    "f'reminder_{refusal}'": {f"reminder_{refusal}" for refusal in REFUSALS_OF_REMINDERS},
+    "f'reminder_{request.problem}'": {f"reminder_{problem}" for problem in get_args(Problem)},
+    "f\"reminder_{found.get('reason', 'no_time')}\"": set(),  # as the tool refuses
     "error.text_key": TEXT_KEYS,
     "DocumentTooLargeError.text_key": {"error_document_too_large"},
     "content.problem": {"cannot_read"},

@@ -55,7 +55,8 @@ async def press_button(
     await show_reply(
         delivery, Address(*stored.owner), reply, replacing=message if reply.is_screen else None
     )
-    if not (reply.is_screen or reply.asks or reply.corrects is not None):
+    stays = reply.is_screen or reply.keeps_button or reply.asks
+    if not (stays or reply.corrects is not None):
         await remove_button(query)
     return "done"
 
