@@ -59,7 +59,7 @@ def test_every_valid_update_has_its_kind() -> None:
     kinds = [kept(raw).kind for raw in VALID]
     assert kinds == [
         *("message", "new", "command", "message", "message", "stop", "message", "media"),
-        *("member", "edit", "callback", "member", "other", "other"),
+        *("member", "edit", "callback", "member", "other", "teach", "other"),
     ]
 
 
