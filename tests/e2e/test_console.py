@@ -204,7 +204,7 @@ async def test_with_a_model_start_says_nothing_of_it(machine: Machine) -> None:
     async with FakeOpenAI() as model:
         there = machine.with_variables(LLM_MODEL="openai:fake-model", OPENAI_BASE_URL=model.url)
         done = await there.run_beside("console", stdin="/start\n")
-    assert done.stdout == f"{say('start', 'ru')}\n"
+    assert done.stdout == f"{say('start', 'ru')}\n\n{say('start_model', 'ru')}\n"
 
 
 def test_an_unknown_mode_is_answered_with_those_that_there_are(machine: Machine) -> None:
