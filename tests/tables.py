@@ -223,3 +223,14 @@ def columns_that_hold(dsn: str, *words: str) -> set[str]:
         )
     sql = "WITH wanted AS (SELECT unnest(%s) AS word) " + " UNION ALL ".join(parts)
     return {name for (name,) in query(dsn, sql, [f"%{word}%" for word in words])}
+
+
+def remind(dsn: str, owner: Owner) -> None:
+    """Let the owner be reminded of something, in a year."""
+    query(
+        dsn,
+        "INSERT INTO reminders (telegram_user_id, thread_id, text, due_at, time_zone, language)"
+        " VALUES (%s, %s, 'x', date_trunc('second', now()) + interval '1 year', 'UTC', 'ru')",
+        owner.telegram_user_id,
+        owner.thread_id,
+    )

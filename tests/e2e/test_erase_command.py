@@ -20,6 +20,7 @@ from tests.tables import (
     fail_embedding,
     open_question,
     part,
+    remind,
     rows_of,
     send_batch,
 )
@@ -182,6 +183,7 @@ async def test_erase_leaves_nothing_of_a_person_and_all_of_the_others(
         part(world.dsn, Owner(person))
         send_batch(world.dsn, Owner(person))
         open_question(world.dsn, Owner(person))
+        remind(world.dsn, Owner(person))
     assert {table for table, _ in rows_of(world.dsn, Owner(ANNA))} == ROWS_OF_OWNER.keys()
     others = [rows_of(world.dsn, Owner(BORIS)), of_boris_in_group(world)]
     assert {table for table, _ in others[0]} == ROWS_OF_OWNER.keys() and len(others[1]) == 7

@@ -213,6 +213,7 @@ def agent_with(rig: Rig, *tools: BaseTool) -> AgentService:
         ),
         core.memory.memories,
         teaching=TeachingService(core.memory.memories, core.pages, core.client),
+        questions=core.questions,
         tool_history=history,
         metrics=Metrics(),
         ceilings=core.ceilings,

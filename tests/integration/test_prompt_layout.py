@@ -124,6 +124,7 @@ def build_agent(core: Core, *, system_in_history: bool) -> AgentService:
         graph,
         core.memory.memories,
         teaching=TeachingService(core.memory.memories, core.pages, core.client),
+        questions=core.questions,
         tool_history=tool_history,
         metrics=core.metrics,
         ceilings=core.ceilings,
