@@ -302,7 +302,7 @@ def build_core(
             memory.memories,
             user_settings,
             CommandFamilies(
-                screens=MemoryScreens(memory.memories, pages, client),
+                screens=MemoryScreens(memory.memories, pages, client, app_url=settings.app_url),
                 usage=UsagePage(ceilings, repositories.settings, client),
                 settings=SettingsScreens(
                     user_settings, reminders, client, time_zone=settings.timezone

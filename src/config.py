@@ -156,6 +156,7 @@ class Settings(ProviderSettings, BaseSettings):
     timezone: Annotated[str, AfterValidator(_check_time_zone)] = "Europe/Moscow"
     http_host: str = "127.0.0.1"
     http_port: Port = 8080
+    public_url: Annotated[str, AfterValidator(_check_https_url)] | None = None
     admin_password: Annotated[SecretStr, AfterValidator(_check_admin_password)] | None = None
     log_level: Annotated[LogLevel, BeforeValidator(str.upper)] = "INFO"
     worker_concurrency: Annotated[int, Field(ge=1, le=1000)] = 32
@@ -213,6 +214,18 @@ class Settings(ProviderSettings, BaseSettings):
             return None
         return int(self.telegram_bot_token.get_secret_value().partition(":")[0])
 
+    @property
+    def app_url(self) -> str | None:
+        """The address of the page in Telegram; None where nobody can reach it.
+
+        It is under ``PUBLIC_URL``, or where Telegram reaches the webhook.
+        """
+        base = self.public_url
+        if base is None and self.telegram_webhook_url is not None:
+            scheme, host, *_ = urlsplit(self.telegram_webhook_url)
+            base = f"{scheme}://{host}"
+        return f"{base}/app/" if base is not None else None
+
     def secrets(self) -> list[str]:
         """Every secret value that is set, for the log to blank out."""
         values = [getattr(self, name) for name in type(self).model_fields]
@@ -249,6 +262,8 @@ MENDS: Mapping[str, str] = {
     "RERANK_URL": "Write the address of a /rerank endpoint, or leave it empty",
     "TIMEZONE": "Write a name from the tz database, such as Europe/Moscow",
     "HTTP_PORT": "Write a port from 1 to 65535, or 0 for any free one",
+    "PUBLIC_URL": "Write the https address at which the bot's HTTP port is reached, "
+    "such as https://bot.example.org, or leave it empty",
     "ADMIN_PASSWORD": "Make one with: openssl rand -base64 18, or leave it empty",
     "LOG_LEVEL": "Write DEBUG, INFO, WARNING or ERROR",
     "CONSOLE_FALLBACK": "Write true or false",

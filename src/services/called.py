@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from src.storage.owner import Owner
@@ -36,6 +36,10 @@ class Called:
     def asker(self) -> int | None:
         """Who wants something of a group's memory; None in a private chat: all of it is his."""
         return self.member if self.owner.is_group else None
+
+    def asking(self, text: str) -> Called:
+        """The same, about another text."""
+        return replace(self, argument=text)
 
     def day(self, moment: datetime) -> str:
         """The day of a moment, as people say it."""

@@ -310,6 +310,9 @@ COMMANDS: Mapping[str, CommandEntry] = {
         CommandEntry("start", CommandService.start, is_at_once=True, is_in_help=False),
         CommandEntry("help", CommandService.say_help, is_at_once=True),
         CommandEntry("memory", lambda service, called: service.screens.page(called)),
+        CommandEntry(
+            "app", lambda service, called: service.screens.open_app(called), is_at_once=True
+        ),
         CommandEntry("remember", CommandService.say_how_to_remember, kind="teach", teaches=True),
         CommandEntry("forget", lambda service, called: service.memory.forget(called)),
         CommandEntry("search", lambda service, called: service.memory.search(called)),

@@ -13,9 +13,10 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from io import TextIOWrapper
 from itertools import groupby
-from typing import Any, BinaryIO, TextIO, cast
+from typing import Any, BinaryIO, Literal, TextIO, cast
 
 from src.facts.fact import MEMORY_TYPES
 from src.services.reply import ReplyFile
@@ -49,12 +50,26 @@ class ExportService:
             language: Of the headings in the file to read.
             time_zone: In which it tells the time.
         """
-        name = f"pomni-{local_time(moment, time_zone):%Y-%m-%d}"
-        thread = owner.thread_id if owner.is_group else None
-        for_programs, to_read = _new_file(), _new_file()
-        self.write_json(for_programs, owner.telegram_user_id, moment, thread_id=thread)
-        self.write_markdown(to_read, owner, moment, language=language, time_zone=time_zone)
-        return _packed(f"{name}.json", for_programs), _packed(f"{name}.md", to_read)
+        write = partial(self.write_file, language=language, time_zone=time_zone)
+        return write("json", owner, moment), write("md", owner, moment)
+
+    def write_file(
+        self,
+        form: Literal["json", "md"],
+        owner: Owner,
+        moment: datetime,
+        *,
+        language: Language,
+        time_zone: str,
+    ) -> ReplyFile:
+        """One of the two: for programs, or to read; see ``write_files``."""
+        target = _new_file()
+        if form == "json":
+            thread = owner.thread_id if owner.is_group else None
+            self.write_json(target, owner.telegram_user_id, moment, thread_id=thread)
+        else:
+            self.write_markdown(target, owner, moment, language=language, time_zone=time_zone)
+        return _packed(f"pomni-{local_time(moment, time_zone):%Y-%m-%d}.{form}", target)
 
     def write_json(
         self,

@@ -87,14 +87,7 @@ class MemoryCommands:
         language = called.language
         if not called.argument:
             return Reply(say("search_usage", language))
-        now = local_time(called.moment, called.time_zone)
-        hits = await self._memories.search(
-            Query(
-                called.owner, called.argument, now, limit=MAX_FOUND, with_assistant=True,
-                kinds=("message", "memory"), speaker_id=called.asker, threshold=NEAR,
-            )
-        )  # fmt: skip
-        hits = _each_message_once(hits)
+        hits = await self.find(called, limit=MAX_FOUND)
         if not hits:
             return Reply(say("search_nothing", language))
         lines = [say("search_found", language, count=len(hits))]
@@ -105,6 +98,17 @@ class MemoryCommands:
             if (number := message_number(hit.uid)) is not None
         ]
         return Reply("\n\n".join(lines), in_rows(buttons, 2), say("search_hint", language))
+
+    async def find(self, called: Called, *, limit: int) -> list[Hit]:
+        """What was said that fits the argument, best first; each message once."""
+        now = local_time(called.moment, called.time_zone)
+        hits = await self._memories.search(
+            Query(
+                called.owner, called.argument, now, limit=limit, with_assistant=True,
+                kinds=("message", "memory"), speaker_id=called.asker, threshold=NEAR,
+            )
+        )  # fmt: skip
+        return _each_message_once(hits)
 
     async def summary(self, called: Called) -> Reply:
         """``/summary``: what this conversation has been about, the newest messages included."""

@@ -28,8 +28,19 @@ PENCIL, PIN = "✏️", "📌"
 class MemoryScreens:
     """Pages and cards; what the buttons on them do."""
 
-    def __init__(self, memories: Memories, pages: MemoryPageRepository, client: PgClient) -> None:
-        """Read through ``pages``, forget and take back through ``memories``."""
+    def __init__(
+        self,
+        memories: Memories,
+        pages: MemoryPageRepository,
+        client: PgClient,
+        *,
+        app_url: str | None = None,
+    ) -> None:
+        """Read through ``pages``, forget and take back through ``memories``.
+
+        At ``app_url`` all of it is one page (``src/webapp``); None where nobody can reach that.
+        """
+        self._app_url = app_url
         self._memories = memories
         self._pages = pages
         self.client = client
@@ -68,6 +79,16 @@ class MemoryScreens:
         rows += _turning(number, last, kind)
         rows += _kinds(counts, chosen, language)
         return Reply("\n".join(lines), rows, say("memory_hint", language), is_screen=True)
+
+    async def open_app(self, called: Called) -> Reply:
+        """``/app``: a button that opens the page; Telegram has those in private chats only."""
+        language = called.language
+        if called.owner.is_group:
+            return Reply(say("app_in_private", language))
+        if self._app_url is None:
+            return Reply(say("app_disabled", language))
+        button = Button(say("app_button", language), Action("app"), self._app_url)
+        return Reply(say("app_open", language), ((button,),))
 
     async def card(self, called: Called, memory_id: int, *back: int) -> Reply:
         """A fact: kind, source, past, and buttons for what can be done to it.

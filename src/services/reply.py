@@ -48,10 +48,17 @@ class Action:
 
 @dataclass(frozen=True)
 class Button:
-    """A button and what it does."""
+    """A button and what it does.
+
+    Attributes:
+        label: What stands on it.
+        action: What it does.
+        url: The page that it opens instead; the console has none, and shows only the text.
+    """
 
     label: str
     action: Action
+    url: str | None = None
 
 
 @dataclass(frozen=True)

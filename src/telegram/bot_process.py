@@ -17,6 +17,7 @@ from aiogram.types import Message, User
 from procrastinate import App
 
 from src.application import Core
+from src.config import Settings
 from src.errors import AppError, ConfigError, DeliveryError
 from src.http_server import HttpServer, ReadinessChecks, build_http_app
 from src.jobs.dead_jobs import DeadJobs
@@ -187,12 +188,11 @@ def _build_tasks(core: Core, bot: Bot, identity: BotIdentity, delivery: Delivery
 
 def _build_receiving(core: Core, bot: Bot, identity: BotIdentity) -> Receiving:
     settings = core.settings
-    allowed = settings.allowed_user_ids
     intake = UpdateIntake(
         client=core.client,
         updates=core.updates,
         bot=identity,
-        access=Access(allowed | settings.admin_user_ids if allowed else allowed),
+        access=_access(settings),
         metrics=core.metrics,
     )
     if settings.telegram_webhook_url and settings.telegram_webhook_secret:
@@ -200,6 +200,12 @@ def _build_receiving(core: Core, bot: Bot, identity: BotIdentity) -> Receiving:
         return Receiving(intake, webhook=WebhookRoute(intake, secret))
     lock = AdvisoryLock(core.dsn, POLLER_LOCK, identity.id)
     return Receiving(intake, poller=Poller(bot, intake, lock))
+
+
+def _access(settings: Settings) -> Access:
+    """Who may use the bot; operators always may."""
+    allowed = settings.allowed_user_ids
+    return Access(allowed | settings.admin_user_ids if allowed else allowed)
 
 
 def _build_http(core: Core, receiving: Receiving, *, required: bool) -> HttpRunner:
@@ -224,6 +230,12 @@ def _build_http(core: Core, receiving: Receiving, *, required: bool) -> HttpRunn
         from src.admin.pages import build_admin_app  # 5 MB and 60 ms, for those who want it
 
         app.mount("/admin", build_admin_app(core, password.get_secret_value()))
+    if core.settings.app_url and (token := core.settings.telegram_bot_token):
+        from src.webapp.page import build_web_app
+
+        access = _access(core.settings)
+        permits = partial(access.permits, chat_id=None)
+        app.mount("/app", build_web_app(core, token.get_secret_value(), permits))
     server = HttpServer(app, core.settings.http_host, core.settings.http_port)
     return HttpRunner(server, required=required)
 

@@ -7,7 +7,13 @@ import contextlib
 from datetime import datetime
 
 from aiogram.exceptions import AiogramError
-from aiogram.types import CallbackQuery, InlineKeyboardButton, InlineKeyboardMarkup, Message
+from aiogram.types import (
+    CallbackQuery,
+    InlineKeyboardButton,
+    InlineKeyboardMarkup,
+    Message,
+    WebAppInfo,
+)
 
 from src.services.answer_buttons import choice_rows, undo_buttons
 from src.services.reply import Action, Button, Rows, in_rows
@@ -82,6 +88,8 @@ async def remove_button(query: CallbackQuery) -> None:
 
 
 def _button(button: Button) -> InlineKeyboardButton:
+    if button.url is not None:
+        return InlineKeyboardButton(text=button.label, web_app=WebAppInfo(url=button.url))
     return InlineKeyboardButton(text=button.label, callback_data=button.action.pack())
 
 

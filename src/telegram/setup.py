@@ -8,7 +8,13 @@ from typing import Any
 from aiogram import Bot, Dispatcher
 from aiogram.client.telegram import TelegramAPIServer
 from aiogram.exceptions import AiogramError, TelegramUnauthorizedError
-from aiogram.types import BotCommand, BotCommandScopeAllGroupChats
+from aiogram.types import (
+    BotCommand,
+    BotCommandScopeAllGroupChats,
+    MenuButtonDefault,
+    MenuButtonWebApp,
+    WebAppInfo,
+)
 
 from src.config import Settings
 from src.errors import ConfigError, DeliveryError
@@ -24,6 +30,7 @@ from src.texts import LANGUAGES, say
 logger = logging.getLogger(__name__)
 
 STARTUP_TIMEOUT = 15  # seconds for each request at start
+MENU_LABEL = "Pomni"  # Telegram has one for everybody, so it is in no language
 
 
 def build_bot(settings: Settings, metrics: Metrics) -> Bot:
@@ -75,7 +82,7 @@ async def get_identity(bot: Bot) -> BotIdentity:
 
 
 async def announce(bot: Bot, settings: Settings) -> None:
-    """Tell Telegram how to reach us, and show the commands in each language.
+    """Tell Telegram how to reach us, show the commands in each language, and the menu button.
 
     Raises:
         AiogramError: Telegram refused, or cannot be reached.
@@ -100,3 +107,16 @@ async def announce(bot: Bot, settings: Settings) -> None:
             await bot.set_my_commands(
                 menu, scope=scope, language_code=code, request_timeout=STARTUP_TIMEOUT
             )
+    await _show_menu_button(bot, settings.app_url)
+
+
+async def _show_menu_button(bot: Bot, app_url: str | None) -> None:
+    """Let the button beside the text field open the page; without one take away ours alone."""
+    if app_url is not None:
+        button = MenuButtonWebApp(text=MENU_LABEL, web_app=WebAppInfo(url=app_url))
+        await bot.set_chat_menu_button(menu_button=button, request_timeout=STARTUP_TIMEOUT)
+        return
+    shown = await bot.get_chat_menu_button(request_timeout=STARTUP_TIMEOUT)
+    if isinstance(shown, MenuButtonWebApp) and shown.text == MENU_LABEL:
+        usual = MenuButtonDefault()
+        await bot.set_chat_menu_button(menu_button=usual, request_timeout=STARTUP_TIMEOUT)

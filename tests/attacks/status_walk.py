@@ -305,6 +305,8 @@ async def walk_start(fake: FakeTelegram, share: float, seed: int) -> Result:
         "deleteWebhook": lambda: announce_or_tell(bot, polling),
         "setWebhook": lambda: announce_or_tell(bot, webhook),
         "setMyCommands": lambda: announce_or_tell(bot, polling),
+        "getChatMenuButton": lambda: announce_or_tell(bot, polling),
+        "setChatMenuButton": lambda: announce_or_tell(bot, webhook),
     }
     table = [(*case, form) for case in product(starts, STATUSES) for form in (*FORMS, *ENDLESS)]
     for method, status, form in table:

@@ -106,6 +106,15 @@ def _check_button(button: Json) -> None:
     data = button.get("callback_data")
     if data is not None and not 1 <= len(str(data).encode()) <= MAX_BUTTON_BYTES:
         raise bad_request("BUTTON_DATA_INVALID")
+    if "web_app" in button:
+        check_web_app(button)
+
+
+def check_web_app(button: Json) -> None:
+    """Refuse a button that opens no page of the web; on this machine any will do."""
+    url = str((button.get("web_app") or {}).get("url", ""))
+    if not button.get("text") or not url.startswith(("https://", "http://127.0.0.1")):
+        raise bad_request("BUTTON_URL_INVALID")
 
 
 def check_commands(commands: Any) -> list[Json]:

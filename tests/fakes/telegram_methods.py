@@ -11,6 +11,7 @@ from tests.fakes.telegram_checks import (
     check_commands,
     check_markup,
     check_text,
+    check_web_app,
     rich_text,
 )
 from tests.fakes.telegram_state import TelegramState
@@ -53,6 +54,8 @@ class BotMethods:
             "setMyCommands": self._set_commands,
             "getMyCommands": self._get_commands,
             "deleteMyCommands": self._delete_commands,
+            "setChatMenuButton": self._set_menu_button,
+            "getChatMenuButton": self._get_menu_button,
             "answerCallbackQuery": self._answer_callback,
             "getFile": self._get_file,
             "getChatMember": self._get_member,
@@ -225,6 +228,16 @@ class BotMethods:
     def _delete_commands(self, params: Params) -> bool:
         self.state.commands.pop(_commands_key(params), None)
         return True
+
+    def _set_menu_button(self, params: Params) -> bool:
+        button = params.get("menu_button") or {"type": "default"}
+        if button["type"] == "web_app":
+            check_web_app(button)
+        self.state.menu_button = button
+        return True
+
+    def _get_menu_button(self, _params: Params) -> Json:
+        return self.state.menu_button
 
     def _answer_callback(self, params: Params) -> bool:
         if params.get("callback_query_id") not in self.state.callback_ids:

@@ -120,6 +120,11 @@ class FakeTelegram(LoopbackServer, People):
         return self.state.commands
 
     @property
+    def menu_button(self) -> Json:
+        """The button beside the text field, as everybody sees it."""
+        return self.state.menu_button
+
+    @property
     def pending_updates(self) -> list[Json]:
         """Updates that the bot has not confirmed."""
         return self.queue.pending

@@ -35,6 +35,7 @@ class TelegramState:
     shown_drafts: dict[tuple[int, int | None], Draft] = field(default_factory=dict)
     callback_ids: set[str] = field(default_factory=set)
     commands: dict[tuple[str, str], list[Json]] = field(default_factory=dict)
+    menu_button: Json = field(default_factory=lambda: {"type": "default"})
     profile: dict[tuple[str, str], str] = field(default_factory=dict)
     on_sent: Callable[[SentMessage], None] = lambda _message: None
 

@@ -47,6 +47,7 @@ from src.storage.reminder_repo import NewReminder, ReminderRepository
 from src.storage.retrieval_repo import RetrievalRepository, SearchRequest
 from src.storage.search_index_repo import NewDocument, SearchIndexRepository
 from src.storage.summary_repo import SummaryRepository
+from src.storage.timeline_repo import TimelineRepository
 from src.storage.tool_result_repo import ToolResult, ToolResultRepository
 from src.storage.turn_repo import AnswerSource, NewAnswer, TurnRepository
 from src.storage.undo_repo import UndoRepository
@@ -134,6 +135,7 @@ class Repositories:
         self.memories = MemoryRepository(client)
         self.exports = ExportRepository(client)
         self.pages = MemoryPageRepository(client)
+        self.timeline = TimelineRepository(client)
         self.forgetting = ForgettingRepository(terms)
         self.forgetter = Forgetter(client, self.forgetting)
         self.undoing = UndoRepository(terms, fact_terms)
@@ -571,6 +573,9 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     "MemoryPageRepository.list_texts": lambda s: s.both(
         lambda who: s.do.pages.list_texts(s.me.owner, who.facts)
     ),
+    "TimelineRepository.list_messages": lambda s: s.do.timeline.list_messages(
+        s.me.owner, limit=1000
+    ),
     "ErasureRepository.erase": lambda s: s.do.erasure.erase(s.me.owner.telegram_user_id),
     "TurnRepository.find_answer": lambda s: s.both(
         lambda who: s.do.turns.find_answer(s.me.conversation, who.asked[0])
@@ -733,7 +738,7 @@ REPOSITORIES = (
     RetrievalRepository,
     EmbeddingRepository, SummaryRepository, ExtractionRepository, ErasureRepository,
     TurnRepository, ConversationRepository, MemoryPageRepository,
-    ExportRepository, EditRepository, QuestionRepository, ReminderRepository,
+    ExportRepository, EditRepository, QuestionRepository, ReminderRepository, TimelineRepository,
 )  # fmt: skip
 
 

@@ -22,7 +22,8 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("src.language", "src.dates"), ("src.facts",), ("src.gate", "src.llm", "src.media"),
     ("src.mcp_servers", "src.storage"),
     ("src.memory", "src.reminders"), ("src.graph",), ("src.services",),
-    ("src.application", "src.jobs", "src.admin", "src.http_connections", "src.http_server"),
+    ("src.application", "src.jobs", "src.admin", "src.http_connections", "src.http_server",
+     "src.webapp"),
     ("src.telegram", "src.console", "src.doctor", "src.evaluation", "bot"),
 )  # fmt: skip
 

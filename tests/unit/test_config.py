@@ -27,7 +27,7 @@ BAD = [
     ("GOOGLE_BASE_URL", "http://"), ("EMBEDDING_MODEL", "text-embedding-3-small"),
     ("RERANK_URL", "rerank"), ("TIMEZONE", "Mars/Olympus"), ("HTTP_PORT", "-1"),
     ("LOG_LEVEL", "LOUD"), ("WORKER_CONCURRENCY", "0"), ("SHUTDOWN_TIMEOUT", "-1"),
-    ("CONSOLE_FALLBACK", "maybe"),
+    ("CONSOLE_FALLBACK", "maybe"), ("PUBLIC_URL", "http://bot.example.org"),
 ]  # fmt: skip
 
 

@@ -31,6 +31,7 @@ from src.texts import (
     keys,
     say,
 )
+from src.webapp.views import NAMES
 from tests.languages import WRITTEN
 
 SRC = Path(__file__).resolve().parents[2] / "src"
@@ -40,7 +41,7 @@ TEXT_KEYS = {
     "error_internal", "error_busy", "error_model", "error_model_setup", "error_put_aside",
     "error_document_broken", "error_document_kind", "error_document_protected",
     "error_document_too_full", "error_document_too_large", "error_document_too_slow",
-    "error_document_without_text",
+    "error_document_without_text", "app_unauthorized", "app_expired",
 }  # fmt: skip
 REFUSALS_OF_REMINDERS = {*get_args(Problem), "too_many", "not_own"}
 OUTCOMES = get_args(get_type_hints(Outcome)["kind"])
@@ -69,6 +70,7 @@ BUILT = {
     "f'reminder_{refusal}'": {f"reminder_{refusal}" for refusal in REFUSALS_OF_REMINDERS},
     "f'reminder_{request.problem}'": {f"reminder_{problem}" for problem in get_args(Problem)},
     "f\"reminder_{found.get('reason', 'no_time')}\"": set(),  # as the tool refuses
+    "f'app_{name}'": {f"app_{name}" for name in NAMES},
     "error.text_key": TEXT_KEYS,
     "DocumentTooLargeError.text_key": {"error_document_too_large"},
     "content.problem": {"cannot_read"},
@@ -88,6 +90,9 @@ KEYS_OF_FILE = {
     "attachment_service.py": {"sound_unheard", "picture_unseen"},
     "tools_page.py": {"tools_away", "tools_connecting"},
     "answer_buttons.py": {"undo_button", "undo_saved_button"},
+    "gate.py": {
+        "app_bad_request", "app_empty_text", "app_too_long", "memory_gone", "undo_nothing",
+    },
 }  # fmt: skip
 
 

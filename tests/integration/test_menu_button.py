@@ -1,0 +1,83 @@
+"""The ways to the page: the button beside the text field, and /app."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from aiogram import Bot
+
+from src.config import Settings
+from src.storage.pg_client import PgClient
+from src.telegram.setup import announce
+from src.texts import LANGUAGES, Language, say
+from tests.fakes.telegram_people import Sender
+from tests.fakes.telegram_server import FakeTelegram
+from tests.integration.phone import USER, Phone, open_phone
+
+PAGE = "https://bot.example.org"
+HOOK = {"telegram_webhook_secret": "s3cret_-of-32", "telegram_webhook_url": f"{PAGE}:8443/t/hook"}
+SHOP = {"type": "web_app", "text": "Shop", "web_app": {"url": "https://shop.example/"}}
+
+
+def settings(fake: FakeTelegram, **values: Any) -> Settings:
+    return Settings(telegram_bot_token=fake.token, telegram_api_base=fake.url, **values)
+
+
+@pytest.mark.parametrize(("values", "url"), [
+    ({"public_url": PAGE}, f"{PAGE}/app/"), (HOOK, f"{PAGE}:8443/app/"),
+    ({"public_url": f"{PAGE}/pomni/"}, f"{PAGE}/pomni/app/"),
+    ({"public_url": PAGE, **HOOK}, f"{PAGE}/app/"), ({}, None),
+])  # fmt: skip
+async def test_the_button_opens_the_page_where_it_can_be_reached(
+    fake: FakeTelegram, bot: Bot, values: dict[str, str], url: str | None
+) -> None:
+    wanted = settings(fake, **values)
+    assert wanted.app_url == url
+    await announce(bot, wanted)
+    shown = fake.menu_button
+    assert shown.get("web_app", {}).get("url") == url
+    assert shown["type"] == ("web_app" if url else "default")
+
+
+@pytest.mark.parametrize("is_ours", [True, False])
+async def test_without_a_page_our_button_goes_and_another_s_stays(
+    fake: FakeTelegram, bot: Bot, is_ours: bool
+) -> None:
+    if is_ours:
+        await announce(bot, settings(fake, public_url=PAGE))
+    else:
+        fake.state.menu_button = dict(SHOP)
+    await announce(bot, settings(fake))
+    assert fake.menu_button == ({"type": "default"} if is_ours else SHOP)
+
+
+@pytest.fixture
+async def phone(client: PgClient, fake: FakeTelegram, bot: Bot) -> AsyncIterator[Phone]:
+    async with open_phone(client, fake, bot, llm_model="offline", public_url=PAGE) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_the_command_brings_a_button(phone: Phone, language: Language) -> None:
+    await phone.fake.send_text(USER, "/app", language_code=language)
+    await phone.work()
+    assert phone.last.text == say("app_open", language)
+    button = {"text": say("app_button", language), "web_app": {"url": f"{PAGE}/app/"}}
+    assert phone.last.reply_markup == {"inline_keyboard": [[button]]}
+
+
+async def test_a_group_is_sent_to_the_private_chat(phone: Phone) -> None:
+    phone.place = Sender(chat_id=-1_001_234_567_892, chat_type="supergroup")
+    await phone.write("/app")
+    assert phone.last.text == say("app_in_private", "ru")
+    assert phone.last.reply_markup is None
+
+
+async def test_without_an_address_the_command_says_who_can_mend_that(
+    client: PgClient, fake: FakeTelegram, bot: Bot
+) -> None:
+    async with open_phone(client, fake, bot, llm_model="offline") as phone:
+        await phone.write("/app")
+        assert phone.last.text == say("app_disabled", "ru") and "PUBLIC_URL" in phone.last.text

@@ -1,0 +1,584 @@
+"""The page's API: only for whom Telegram vouches, only his own memory, and as the chat does it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.parse import quote
+
+import httpx
+import pytest
+from starlette.routing import Route
+
+from src.gate.voices import TYPED
+from src.services.turn import Teaching
+from src.storage.owner import Owner
+from src.storage.pg_client import PgClient
+from src.storage.timeline_repo import TimelineRepository
+from src.texts import LANGUAGES, say
+from src.webapp import api as web_api
+from src.webapp.allowance import BURST, MAX_PEOPLE, Allowance
+from src.webapp.api import FACTS, MAX_QUERY, MAX_TEXT, MESSAGES, Api
+from src.webapp.gate import MAX_BODY, Gate
+from src.webapp.page import HEADERS, HERE, STATIC_HEADERS
+from src.webapp.views import NAMES
+from tests.fakes.init_data import signed
+from tests.integration.person import NOON, Person, new_user, open_rig
+from tests.integration.web_page import STRANGER, TOKEN, WebPage, open_page
+from tests.tables import rows_of
+
+XSS = "<img src=x onerror=window.__xss=1>"
+LATER = "2099-01-01"
+
+
+@pytest.fixture
+async def page(person: Person) -> AsyncIterator[WebPage]:
+    async with open_page(person.rig, person.user) as opened:
+        yield opened
+
+
+def routes(page: WebPage) -> list[tuple[str, str]]:
+    """(method, path) of every address of the API."""
+    core = page.rig.core
+    found = Api(core, Gate(core, TOKEN, lambda _user: True)).routes()
+    return [
+        (method, re.sub(r"{\w+}", "1", route.path))
+        for route in found
+        if isinstance(route, Route)
+        for method in sorted((route.methods or set()) - {"HEAD"})
+    ]
+
+
+async def send(page: WebPage, method: str, path: str, **headers: str) -> httpx.Response:
+    body = {"json": {"text": "x", "pinned": True}} if method == "POST" else {}
+    return await page.http.request(method, f"/api{path}", headers=headers, **body)  # type: ignore[arg-type]
+
+
+# Who is let in
+
+
+async def test_every_address_refuses_whom_telegram_does_not_vouch_for(page: WebPage) -> None:
+    await page.teach("Я живу в Одессе")
+    before = rows_of(page.rig.client.dsn, page.owner)
+    now = datetime.now(UTC)
+    old = signed(TOKEN, page.user, now - timedelta(days=2))
+    refused = {
+        "": "app_unauthorized",
+        "tma ": "app_unauthorized",
+        "tma user=1&hash=2": "app_unauthorized",
+        f"tma {signed('1:another', page.user, now)}": "app_unauthorized",
+        f"tma {signed(TOKEN, page.user, now + timedelta(hours=1))}": "app_unauthorized",
+        f"Bearer {signed(TOKEN, page.user, now)}": "app_unauthorized",
+        signed(TOKEN, page.user, now): "app_unauthorized",
+        f"tma {old}": "app_expired",
+        f"tma {'x' * 20_000}": "app_unauthorized",
+    }
+    found = routes(page)
+    assert len(found) == 12
+    for method, path in found:
+        for value, key in refused.items():
+            headers = {"Authorization": value} if value else {}
+            response = await send(page, method, path, **headers, **{"Accept-Language": "uk-UA"})
+            assert response.status_code == 401, (path, value[:30])
+            assert response.json() == {"error": say(key, "uk")}
+    in_address = f"?initData={quote(signed(TOKEN, page.user, now))}"
+    assert (await page.http.get(f"/api/facts{in_address}")).status_code == 401
+    assert rows_of(page.rig.client.dsn, page.owner) == before
+
+
+async def test_two_headers_are_none(page: WebPage) -> None:
+    [(name, value)] = page.headers.items()
+    response = await page.http.get("/api/facts", headers=[(name, value), (name, value)])
+    assert response.status_code == 401
+
+
+async def test_strangers_and_bots_are_told_so(page: WebPage) -> None:
+    bot = signed(
+        TOKEN, page.user, datetime.now(UTC), user=f'{{"id": {page.user}, "is_bot": true}}'
+    )
+    stranger = page.of(STRANGER).headers["Authorization"]
+    for method, path in routes(page):
+        for value, user, language in ((f"tma {bot}", page.user, "en"), (stranger, STRANGER, "ru")):
+            response = await send(page, method, path, Authorization=value)
+            assert response.status_code == 403
+            assert response.json() == {"error": say("not_allowed", language, user_id=user)}  # type: ignore[arg-type]
+
+
+async def test_nothing_is_kept_in_caches_cookies_or_for_other_sites(page: WebPage) -> None:
+    other = {"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
+    responses = [
+        await page.http.get("/"), await page.http.get("/api/facts", headers=page.headers),
+        await page.http.get("/api/nowhere"), await page.http.get("/nowhere"),
+        await page.http.options("/api/facts", headers=other),
+        await page.http.get("/api/facts", headers=page.headers | other),
+        await page.http.get("/api/export/json", headers=page.headers),
+    ]  # fmt: skip
+    for response in responses:
+        assert "set-cookie" not in response.headers
+        assert not [name for name in response.headers if name.startswith("access-control")]
+        for name, value in HEADERS.items():
+            assert response.headers[name] == value
+    policy = HEADERS["Content-Security-Policy"]
+    assert "unsafe" not in policy and "default-src 'none'" in policy
+    static = await page.http.get("/static/app.js")
+    assert static.headers["cache-control"] == STATIC_HEADERS["Cache-Control"] == "no-cache"
+
+
+async def test_one_person_s_flood_ends_with_429_and_slows_nobody_else(page: WebPage) -> None:
+    answers = [
+        (await page.http.get("/api/facts", headers=page.headers)).status_code for _ in range(130)
+    ]
+    assert answers[:110] == [200] * 110 and answers[-1] == 429
+    sentence = await page.refused("facts", status=429)
+    assert sentence == say("app_too_often", "ru")
+    assert await page.of(new_user()).facts() == []
+
+
+def test_an_allowance_fills_again_and_forgets_whom_it_saw_long_ago() -> None:
+    now = [0.0]
+    allowance = Allowance(lambda: now[0])
+    assert allowance.take(1, BURST) and not allowance.take(1, 1)
+    now[0] += 2
+    assert allowance.take(1, 2) and not allowance.take(1, 1)
+    now[0] += 1e6
+    assert not allowance.take(1, BURST + 1) and allowance.take(1, BURST)
+    for user in range(2, MAX_PEOPLE + 5):
+        allowance.take(user, BURST)
+    assert len(allowance._left) == MAX_PEOPLE
+    assert allowance.take(1, BURST) and not allowance.take(MAX_PEOPLE, 1)
+
+
+async def test_without_a_database_it_says_so_and_ends(client: PgClient) -> None:
+    async with open_rig(client) as rig, open_page(rig, new_user()) as page:
+        assert await page.facts() == []
+        client.close()
+        for path, body in (("facts", None), ("search", {"text": "кот"}), ("timeline", None)):
+            assert await page.refused(path, body, status=503) == say("app_unavailable", "ru")
+        assert (await page.http.get("/api/facts")).status_code == 401, "that needs none"
+        client.open()
+
+
+async def test_a_defect_of_ours_is_a_sentence_too(
+    page: WebPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(web_api, "FACTS", None)
+    response = await page.http.get("/api/facts", headers={**page.headers, "Accept-Language": "en"})
+    assert response.status_code == 500
+    assert response.json() == {"error": say("app_unavailable", "en")}
+
+
+# What is asked
+
+
+@pytest.mark.parametrize(("content", "kind", "status"), [
+    (b"", "application/json", 400), (b"{", "application/json", 400),
+    (b"[]", "application/json", 400), (b"7", "application/json", 400),
+    (b'{"text": 7}', "application/json", 400), (b'{"text": null}', "application/json", 400),
+    (b'{"text": "   "}', "application/json", 400), (b"{}", "application/json", 400),
+    (b"\xff\xfe", "application/json", 400), (b"[" * 60_000, "application/json", 400),
+    (b'{"text": "' + b"x" * MAX_BODY + b'"}', "application/json", 413),
+    (b'{"text": "' + b"x" * (MAX_TEXT + 1) + b'"}', "application/json", 413),
+    (b'{"text": "x"}', "text/plain", 415), (b'{"text": "x"}', "", 415),
+    (b"text=x", "application/x-www-form-urlencoded", 415),
+])  # fmt: skip
+async def test_what_is_no_request_is_refused(
+    page: WebPage, content: bytes, kind: str, status: int
+) -> None:
+    await page.teach("Я живу в Одессе")
+    fact = (await page.fact("Я живу в Одессе"))["id"]
+    before = rows_of(page.rig.client.dsn, page.owner)
+    for path in ("search", f"facts/{fact}/correct"):
+        headers = page.headers | ({"Content-Type": kind} if kind else {})
+        response = await page.http.post(f"/api/{path}", headers=headers, content=content)
+        assert response.status_code == status, path
+        assert list(response.json()) == ["error"]
+    assert rows_of(page.rig.client.dsn, page.owner) == before
+
+
+@pytest.mark.parametrize("number", [
+    "0", "999999999999999999", "9" * 19, "9" * 5000, "-1", "1.5", "abc", "١٢", "1%00", "%F0",
+    "null", "1;DROP TABLE memories", "..", "%2e%2e",
+])  # fmt: skip
+async def test_a_number_that_is_nobody_s_does_nothing(page: WebPage, number: str) -> None:
+    await page.teach("Я живу в Одессе")
+    before = rows_of(page.rig.client.dsn, page.owner)
+    for path in ("pin", "correct", "forget", "undo"):
+        body = {"text": "Я живу во Львове", "pinned": True}
+        headers = page.headers
+        response = await page.http.post(f"/api/facts/{number}/{path}", headers=headers, json=body)
+        assert response.status_code in (404, 405)
+        assert list(response.json()) == ["error"]
+    recalled = await page.http.post(
+        f"/api/forgettings/{number}/undo", headers=page.headers, json={}
+    )
+    assert recalled.status_code in (404, 405)
+    assert rows_of(page.rig.client.dsn, page.owner) == before
+
+
+async def test_addresses_and_methods_that_there_are_not_are_sentences(page: WebPage) -> None:
+    for method, path, status in (
+        ("GET", "nowhere", 404), ("GET", "search", 405), ("POST", "facts", 405),
+        ("DELETE", "facts", 405), ("GET", "facts/1/forget", 405), ("GET", "export/pdf", 404),
+        ("PUT", "start", 405),
+    ):  # fmt: skip
+        response = await page.http.request(method, f"/api/{path}", headers=page.headers)
+        assert (response.status_code, list(response.json())) == (status, ["error"])
+
+
+async def test_another_s_memory_can_neither_be_read_nor_changed(page: WebPage) -> None:
+    them = page.of(new_user())
+    await them.teach("Я живу в Одессе, секретоград")
+    await them.teach("Я живу во Львове, секретоград")
+    [theirs] = await them.facts()
+    forgotten = (await them.ask(f"facts/{theirs['id']}/forget", {}))["undo"]
+    await them.teach("Моя собака живёт в городе секретоград")
+    [held] = await them.facts()
+    before = rows_of(page.rig.client.dsn, them.owner)
+    for fact in (theirs["id"], held["id"]):
+        for path, body in (
+            ("pin", {"pinned": True}), ("correct", {"text": "Я живу в Киеве"}), ("forget", {}),
+            ("undo", {}),
+        ):  # fmt: skip
+            await page.refused(f"facts/{fact}/{path}", body)
+    await page.refused(f"forgettings/{forgotten}/undo", {})
+    seen = [
+        await page.ask("facts"), await page.ask("timeline"),
+        await page.ask("search", {"text": "секретоград"}),
+        await page.ask("search", {"text": "Что ты обо мне знаешь?"}),
+        await page.ask("export/json"),
+    ]  # fmt: skip
+    assert "секретоград" not in json.dumps(seen[:4], ensure_ascii=False)
+    assert seen[4]["facts"] == seen[4]["messages"] == []
+    assert rows_of(page.rig.client.dsn, them.owner) == before
+    assert (await them.ask(f"forgettings/{forgotten}/undo", {}))["text"]
+
+
+# What is shown
+
+
+@pytest.mark.parametrize("code", ["ru", "uk", "en", "de"])
+async def test_it_speaks_the_language_of_one_s_telegram(page: WebPage, code: str) -> None:
+    told = await page.of(page.user, code).ask("start")
+    language = code if code in LANGUAGES else "en"
+    assert told["language"] == language
+    assert told["texts"]["facts"] == say("app_facts", language)  # type: ignore[arg-type]
+    assert told["kinds"]["preference"] == say("kind_preference", language)  # type: ignore[arg-type]
+    assert set(told["texts"]) == set(NAMES)
+
+
+async def test_the_language_that_one_chose_comes_first(page: WebPage) -> None:
+    page.rig.client.execute(
+        "INSERT INTO user_settings (telegram_user_id, language) VALUES (%(user)s, 'uk')",
+        {"user": page.user},
+    )
+    assert (await page.ask("start"))["language"] == "uk"
+    assert await page.refused("facts/5/forget", {}) == say("memory_gone", "uk")
+
+
+def test_the_script_says_each_sentence_and_no_other() -> None:
+    script = (HERE / "static" / "app.js").read_text(encoding="utf-8")
+    said = set(re.findall(r'\bt\("(\w+)"', script)) | set(re.findall(r'\bfile\("(\w+)"', script))
+    said |= set(re.findall(r't\(\w+\.\w+ \? "(\w+)"', script))
+    said |= set(re.findall(r'\? "(pin|unpin)" : "(?:pin|unpin)"', script)) | {"pin"}
+    said |= {"facts", "search", "timeline", "menu"}  # the names of the sections
+    assert said == set(NAMES)
+
+
+async def test_the_page_is_three_files_without_a_script_or_style_inside(page: WebPage) -> None:
+    response = await page.http.get("/")
+    source = response.text
+    assert response.headers["content-type"] == "text/html; charset=utf-8"
+    assert "{" not in source and "style=" not in source and "<style" not in source
+    scripts = re.findall(r"<script([^>]*)>(.*?)</script>", source, re.S)
+    assert [inside for _, inside in scripts] == ["", ""]
+    for language in LANGUAGES:
+        assert say("app_unreachable", language) in source
+    for name, kind in (("app.js", "text/javascript"), ("app.css", "text/css")):
+        found = await page.http.get(f"/static/{name}")
+        assert found.headers["content-type"].startswith(kind) and found.status_code == 200
+    for path in ("/static/../page.py", "/static/%2e%2e/page.py", "/static/", "/static/page.html"):
+        assert (await page.http.get(path)).status_code in (404, 405)
+    script = (HERE / "static" / "app.js").read_text(encoding="utf-8")
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(", script)
+
+
+async def test_facts_are_listed_with_kind_source_day_and_past(page: WebPage) -> None:
+    await page.teach("Я люблю зелёный чай")
+    await page.teach("Я живу в Одессе", moment=NOON - timedelta(days=2))
+    await page.teach("Я живу во Львове", moment=NOON)
+    told = await page.ask("facts")
+    lviv, tea = told["facts"]
+    assert (lviv["kind"], tea["kind"]) == ("user_fact", "preference")
+    assert lviv["text"] == lviv["quote"] == "Я живу во Львове"
+    assert [old["text"] for old in lviv["before"]] == ["Я живу в Одессе"]
+    assert tea["before"] == [] and tea["pinned"] is False and lviv["day"]
+    assert told["counts"] == {"user_fact": 1, "preference": 1} and told["next"] is None
+    only = await page.facts("?kind=preference")
+    assert [fact["text"] for fact in only] == ["Я люблю зелёный чай"]
+    for query in ("?kind=nonsense", "?kind=%00&offset=-1", "?offset=9e9", "?offset=%D9%A3"):
+        assert len(await page.facts(query)) == 2
+    assert await page.facts("?offset=9999999") == []
+
+
+async def test_facts_come_in_pages_each_once(page: WebPage) -> None:
+    for number in range(FACTS + 3):
+        await page.teach(f"Дома у меня лежит предмет номер {number}")
+    first = await page.ask("facts")
+    second = await page.ask(f"facts?offset={first['next']}")
+    assert (len(first["facts"]), len(second["facts"]), second["next"]) == (FACTS, 3, None)
+    assert len({fact["id"] for fact in first["facts"] + second["facts"]}) == FACTS + 3
+
+
+async def test_a_fact_is_pinned_comes_first_and_is_let_go(page: WebPage) -> None:
+    await page.teach("У меня аллергия на орехи")
+    await page.teach("У меня есть собака Рекс")
+    nuts = await page.fact("У меня аллергия на орехи")
+    assert (await page.facts())[0]["id"] != nuts["id"]
+    assert await page.ask(f"facts/{nuts['id']}/pin", {"pinned": True}) == {"pinned": True}
+    assert (await page.facts())[0] == {**nuts, "pinned": True}
+    for wrong in ({}, {"pinned": "yes"}, {"pinned": 1}):
+        await page.refused(f"facts/{nuts['id']}/pin", wrong, status=400)
+    await page.ask(f"facts/{nuts['id']}/pin", {"pinned": False})
+    assert (await page.facts())[0]["id"] != nuts["id"]
+
+
+TRACES = (
+    "SELECT m.role, message_text(m.content), m.provenance, m.is_private, m.delivered_at IS NULL,"
+    " m.reply_to_id IS NULL, m.changes IS NULL, m.indexed_at IS NULL FROM messages m"
+    " JOIN conversations c ON c.id = m.conversation_id WHERE c.telegram_user_id = %(user)s"
+    " ORDER BY m.position",
+    "SELECT text, memory_type, subject, relation, importance, pinned, origin, retired_reason,"
+    " retired_at IS NULL, valid_until IS NULL, superseded_by IS NULL FROM memories"
+    " WHERE telegram_user_id = %(user)s ORDER BY id",
+    "SELECT f.text, s.quote, message_text(m.content), s.uid = 'msg-' || m.id FROM memories f"
+    " JOIN memory_sources s ON s.memory_id = f.id JOIN messages m ON m.id = s.message_id"
+    " WHERE f.telegram_user_id = %(user)s ORDER BY f.id",
+)
+
+
+async def test_a_correction_leaves_the_traces_of_one_in_the_chat(page: WebPage) -> None:
+    there = page.of(new_user())
+    for one in (page, there):
+        await one.teach("Мой брат живёт в Одессе")
+        await one.ask(f"facts/{(await one.facts())[0]['id']}/pin", {"pinned": True})
+    page.rig.client.execute("DELETE FROM procrastinate_jobs")
+    done = await page.ask(
+        f"facts/{(await page.facts())[0]['id']}/correct", {"text": " Брат живёт во Львове \n"}
+    )
+    assert page.rows("SELECT task_name FROM procrastinate_jobs") == [("index_messages",)]
+    answer = await there.rig.ask(
+        "Брат живёт во Львове", there.user, moment=datetime.now(UTC),
+        teaching=Teaching(corrects=(await there.facts())[0]["id"]),
+    )  # fmt: skip
+    assert done["text"] == answer.text and "Львове" in answer.text
+    for sql in TRACES:
+        assert page.rows(sql) == there.rows(sql)
+    [fact] = await page.facts()
+    assert fact["id"] == done["fact"] and fact["text"] == "Брат живёт во Львове"
+    assert fact["before"][0]["text"] == "Мой брат живёт в Одессе" and fact["pinned"]
+    undone = await page.ask(f"facts/{done['fact']}/undo", {})
+    assert "Мой брат живёт в Одессе" in undone["text"]
+    assert [one["text"] for one in await page.facts()] == ["Мой брат живёт в Одессе"]
+
+
+async def test_a_correction_that_is_refused_says_why_and_changes_no_fact(page: WebPage) -> None:
+    await page.teach("Я живу в Одессе")
+    [fact] = await page.facts()
+    told = await page.ask(
+        f"facts/{fact['id']}/correct", {"text": "Мой пароль от почты: hunter2-Zx9"}
+    )
+    assert told == {"text": say("refused_secret", "ru"), "fact": None}
+    assert await page.facts() == [fact]
+    await page.ask(f"facts/{fact['id']}/forget", {})
+    before = page.rows(TRACES[0])
+    assert await page.refused(f"facts/{fact['id']}/correct", {"text": "Я живу в Киеве"}) == say(
+        "memory_gone", "ru"
+    )
+    assert page.rows(TRACES[0]) == before, "what corrects nothing is not stored"
+
+
+async def test_a_correction_may_be_anything_that_one_can_type(page: WebPage) -> None:
+    for text in ("Живу в {text} %(user)s '-- да", "a\x00b Живу у моря 🌊", 'Живу в "<" у <моря'):
+        await page.teach("Я живу в Одессе")
+        fact = await page.fact("Я живу в Одессе")
+        done = await page.ask(f"facts/{fact['id']}/correct", {"text": text})
+        assert done["fact"] is not None, text
+        shown = await page.facts()
+        assert [one["text"] for one in shown] == [text.replace("\x00", "\ufffd")]
+        await page.ask(f"facts/{done['fact']}/forget", {})
+
+
+async def test_a_fact_is_forgotten_and_taken_back_once(page: WebPage) -> None:
+    await page.teach("У меня есть собака Рекс")
+    [fact] = await page.facts()
+    done = await page.ask(f"facts/{fact['id']}/forget", {})
+    assert done["texts"] == ["У меня есть собака Рекс"]
+    assert await page.facts() == []
+    assert (await page.ask("timeline"))["messages"][-1:] != [fact["text"]]
+    undone = await page.ask(f"forgettings/{done['undo']}/undo", {})
+    assert "Рекс" in undone["text"]
+    assert [one["text"] for one in await page.facts()] == [fact["text"]]
+    late = await page.refused(f"forgettings/{done['undo']}/undo", {})
+    assert late == say("undo_nothing", "ru")
+
+
+async def test_a_forgetting_cannot_be_taken_back_after_ten_minutes(page: WebPage) -> None:
+    await page.teach("У меня есть собака Рекс")
+    [fact] = await page.facts()
+    done = await page.ask(f"facts/{fact['id']}/forget", {})
+    page.rig.client.execute(
+        "UPDATE forgettings SET created_at = now() - interval '11 minutes' WHERE id = %(id)s",
+        {"id": done["undo"]},
+    )
+    await page.refused(f"forgettings/{done['undo']}/undo", {})
+    assert await page.facts() == []
+
+
+async def test_a_search_finds_facts_and_messages_with_their_days(
+    page: WebPage, person: Person
+) -> None:
+    at = datetime(2026, 3, 2, 22, 30, tzinfo=UTC)  # already the third of March in Moscow
+    person.write("Ключи от дачи лежат в синей коробке", at=at)
+    await page.teach("Мой кот Барсик спит в синей коробке")
+    await person.index()
+    found = await page.ask("search", {"text": "синяя коробка"})
+    hits = {hit["text"]: hit for hit in found["hits"]}
+    keys = hits["Ключи от дачи лежат в синей коробке"]
+    assert (keys["date"], keys["time"], keys["day"]) == ("2026-03-03", "01:30", "3 марта")
+    assert (keys["by"], keys["kind"], keys["retired"]) == ("you", "message", False)
+    assert len(hits) >= 2
+    nothing = await page.of(new_user()).ask("search", {"text": "синяя коробка"})
+    assert nothing == {"hits": [], "nothing": say("search_nothing", "ru")}
+    await page.refused("search", {"text": "x" * (MAX_QUERY + 1)}, status=413)
+
+
+async def test_what_is_looked_for_stands_in_no_address(page: WebPage) -> None:
+    assert {method for method, path in routes(page) if path == "/search"} == {"POST"}
+
+
+async def test_the_timeline_is_newest_first_in_pages_that_new_messages_do_not_shift(
+    page: WebPage, person: Person
+) -> None:
+    for number in range(MESSAGES + 5):
+        person.write(f"сообщение {number}")
+    first = await page.ask("timeline")
+    person.write("пришло между страницами")
+    second = await page.ask(f"timeline?before={first['next']}")
+    texts = [message["text"] for message in first["messages"] + second["messages"]]
+    assert texts == [f"сообщение {number}" for number in reversed(range(MESSAGES + 5))]
+    assert second["next"] is None and len(first["messages"]) == MESSAGES
+    for before in ("", "1", "1.", ".1", "-1.5", "9999999999.1", "1.9999999999999999999", "a.b"):
+        await page.refused(f"timeline?before={before}", status=400)
+
+
+async def test_the_timeline_jumps_to_a_day_of_one_s_own_zone(
+    page: WebPage, person: Person
+) -> None:
+    for hour, text in ((20, "вечер второго"), (22, "ночь третьего")):  # in Moscow three more
+        person.write(text, at=datetime(2026, 3, 2, hour, 30, tzinfo=UTC))
+    person.write("потом", at=datetime(2026, 3, 9, 9, tzinfo=UTC))
+
+    async def on(day: str) -> list[str]:
+        return [one["text"] for one in (await page.ask(f"timeline?on={day}"))["messages"]]
+
+    assert await on("2026-03-02") == ["вечер второго"]
+    assert await on("2026-03-03") == ["ночь третьего", "вечер второго"]
+    assert await on("2026-03-01") == [] and len(await on(LATER)) == 3
+    third = (await page.ask("timeline?on=2026-03-03"))["messages"][0]
+    assert (third["date"], third["time"], third["by"]) == ("2026-03-03", "01:30", "you")
+    for wrong in ("", "yesterday", "9999-12-31", "2026-02-30", "2026-03-02T00:00", "%00"):
+        await page.refused(f"timeline?on={wrong}", status=400)
+
+
+async def test_the_timeline_shows_what_both_said_but_not_what_is_forgotten(
+    page: WebPage, person: Person
+) -> None:
+    person.write("это только между нами", voice=TYPED.__class__(is_private=True))
+    await page.teach("У меня есть собака Рекс")
+    person.rig.fill(person.conversation(), ("system", "Tools used: x"), ("tool", "y"))
+    shown = (await page.ask("timeline"))["messages"]
+    assert [one["by"] for one in shown] == ["bot", "you", "you"]
+    # The answer stands beside what is private, so it is, too.
+    assert [one["private"] for one in shown] == [True, False, True]
+    assert "Текущее время" not in json.dumps(shown, ensure_ascii=False)
+    await page.ask(f"facts/{(await page.facts())[0]['id']}/forget", {})
+    left = json.dumps((await page.ask("timeline"))["messages"], ensure_ascii=False)
+    assert "Рекс" not in left and "между нами" in left
+
+
+async def test_a_message_is_cut_where_a_page_would_become_too_long(
+    page: WebPage, person: Person
+) -> None:
+    person.write("ё" * 100_000)
+    [message] = (await page.ask("timeline"))["messages"]
+    assert message["text"] == "ё" * 20_000
+
+
+async def test_messages_of_a_topic_stay_there(page: WebPage, person: Person) -> None:
+    Person(person.rig, person.user, thread=7).write("в другой теме")
+    assert (await page.ask("timeline"))["messages"] == []
+    found = TimelineRepository(person.client).list_messages(Owner(person.user, 7))
+    assert [one.text for one in found] == ["в другой теме"]
+
+
+async def test_the_export_is_the_one_of_the_chat(page: WebPage) -> None:
+    await page.teach(f"Я живу в Одессе {XSS}")
+    for form, kind, ending in (
+        ("json", "application/json", "json"), ("markdown", "text/markdown; charset=utf-8", "md"),
+    ):  # fmt: skip
+        response = await page.http.get(f"/api/export/{form}", headers=page.headers)
+        assert response.headers["content-type"] == kind
+        named = re.fullmatch(
+            r'attachment; filename="pomni-\d{4}-\d\d-\d\d\.(\w+)"',
+            response.headers["content-disposition"],
+        )
+        assert named is not None and named[1] == ending
+        files = page.rig.core.exports.write_files(
+            page.owner, NOON, language="ru", time_zone="Europe/Moscow"
+        )
+        [same] = [file for file in files if file.name.endswith(ending)]
+        same.content.seek(0)
+        assert unmoving(response.content) == unmoving(same.content.read())
+        for file in files:
+            file.content.close()
+
+
+def unmoving(content: bytes) -> str:
+    """An export without the moment of its making."""
+    text = content.decode()
+    return re.sub(r'"exported_at": "[^"]+"|^# .*$', "", text, flags=re.M)
+
+
+async def test_exports_take_more_of_one_s_allowance(page: WebPage) -> None:
+    statuses = [
+        (await page.http.get("/api/export/json", headers=page.headers)).status_code
+        for _ in range(8)
+    ]
+    assert statuses[:6] == [200] * 6 and statuses[-1] == 429
+
+
+async def test_the_privacy_text_is_that_of_the_command(page: WebPage) -> None:
+    reply = await page.rig.run_command("privacy", page.user)
+    assert (await page.ask("privacy"))["text"] == reply.text
+
+
+async def test_logs_hold_neither_what_was_sent_nor_who_vouched(
+    page: WebPage, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level("DEBUG")
+    await page.teach("Я живу в городе секретоград")
+    await page.ask("search", {"text": "секретоград"})
+    monkeypatch.setattr(web_api, "FACTS", None)
+    await page.http.get("/api/facts", headers=page.headers)
+    ours = [record for record in caplog.records if record.name.startswith("src.webapp")]
+    said = " ".join(record.getMessage() for record in ours)
+    assert "секретоград" not in said and "hash" not in said
+
+
+def test_each_file_of_the_page_is_light() -> None:
+    sizes = {path.name: path.stat().st_size for path in Path(HERE).rglob("*.*")}
+    files = {name: sizes[name] for name in ("page.html", "app.css", "app.js")}
+    assert sum(files.values()) < 40_000, files

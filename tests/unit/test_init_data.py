@@ -1,0 +1,168 @@
+"""``initData``: only what Telegram signed for this bot, lately and for a person, says who asks."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from urllib.parse import quote
+
+import pytest
+from aiogram.utils.web_app import check_webapp_signature
+from hypothesis import given
+from hypothesis import strategies as st
+
+from src.webapp.init_data import (
+    MAX_AGE,
+    MAX_AHEAD,
+    MAX_CHARACTERS,
+    ExpiredError,
+    UnverifiedError,
+    Visitor,
+    read_init_data,
+)
+from tests.fakes.init_data import sign, signed
+
+TOKEN = "123456:ABC-def_token"
+NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
+ANNA = 2**41 + 9
+
+
+def read(text: str, token: str = TOKEN) -> Visitor:
+    return read_init_data(text, token, NOW)
+
+
+def opened(**changes: str) -> str:
+    """Somebody opens the page now."""
+    return signed(TOKEN, ANNA, NOW, **changes)
+
+
+def resigned(raw: str) -> str:
+    """Fields as they stand there, percent-encoded, with the sum that belongs to them."""
+    return f"{raw}&hash={sign(dict(part.split('=', 1) for part in raw.split('&')), TOKEN)}"
+
+
+def test_who_opened_the_page_is_read() -> None:
+    assert read(opened()) == Visitor(ANNA, False, "ru")
+    assert check_webapp_signature(TOKEN, opened()), "it is signed as aiogram, too, expects it"
+    assert read(opened(start_param="день & ночь=1+1 %41\n")) == Visitor(ANNA, False, "ru")
+    assert read(opened(chat_type="", signature="x_-" * 30)).user_id == ANNA
+
+
+@pytest.mark.parametrize("user", [
+    '{"id": 7, "language_code": 5}', '{"id": 7}', '{"id": 7, "language_code": null}',
+])  # fmt: skip
+def test_a_language_that_is_none_is_left_out(user: str) -> None:
+    assert read(opened(user=user)) == Visitor(7)
+
+
+@pytest.mark.parametrize("told", ["true", "1", '"yes"', "null", "{}"])
+def test_a_bot_is_known_as_one(told: str) -> None:
+    assert read(opened(user=f'{{"id": 7, "is_bot": {told}}}')).is_bot
+
+
+def test_every_change_of_a_character_is_noticed() -> None:
+    text = opened()
+    for place in range(len(text)):
+        changed = "x" if text[place] != "x" else "y"
+        with pytest.raises(UnverifiedError):
+            read(text[:place] + changed + text[place + 1 :])
+    for end in range(len(text)):
+        with pytest.raises(UnverifiedError):
+            read(text[:end])
+
+
+def test_another_bot_s_is_refused() -> None:
+    for token in ("123456:ABC-def_toke", "654321:ABC-def_token", ""):
+        with pytest.raises(UnverifiedError):
+            read(opened(), token)
+        with pytest.raises(UnverifiedError):
+            read(signed(token, ANNA, NOW))
+
+
+@pytest.mark.parametrize("spoil", [
+    lambda text: text + "&more=1",  # nobody signed it
+    lambda text: text + "&more=",  # an empty one is a field as well
+    lambda text: text + "&user=%7B%22id%22%3A7%7D",  # twice: which of them counts?
+    lambda text: "user=%7B%22id%22%3A7%7D&" + text,
+    lambda text: text + "&hash=" + "0" * 64,
+    lambda text: text.replace("&hash=", "&hash=0&hash="),
+    lambda text: text[: text.index("&hash=")],
+    lambda text: text[: text.index("&hash=")] + "&hash=",
+    lambda text: text[:-64] + text[-64:].upper().replace("0", "A"),
+    lambda text: text[:-64] + "%D0%B0" * 64,  # no ASCII: compare_digest() takes none as text
+    lambda text: text.replace("&hash=", "&hash=%00"),
+    lambda text: text + "&",
+    lambda text: text + "&%FF=%FF",
+    lambda text: text.replace("auth_date", "auth_date%FF"),
+    lambda text: text + "é",
+    lambda text: text + "\ud800",
+    lambda text: "tma " + text,
+    lambda _text: "",
+    lambda _text: "hash=",
+    lambda _text: "&&&===",
+    lambda _text: "a" * 1_000_000,
+    lambda _text: "&".join(f"f{number}=1" for number in range(500)),
+    lambda _text: "%" * 8000,
+])  # fmt: skip
+def test_what_telegram_did_not_sign_is_refused(spoil: object) -> None:
+    with pytest.raises(UnverifiedError):
+        read(spoil(opened()))  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("raw", [
+    "user=%7B%22id%22%3A7%7D",  # no moment
+    f"auth_date={int(NOW.timestamp())}",  # nobody
+    f"auth_date={int(NOW.timestamp())}&user=7",
+    f"auth_date={int(NOW.timestamp())}&user=",
+    f"auth_date={int(NOW.timestamp())}&user={quote('[' * 2000)}",
+])  # fmt: skip
+def test_what_is_signed_but_says_not_enough_is_refused(raw: str) -> None:
+    with pytest.raises(UnverifiedError):
+        read(resigned(raw))
+
+
+@pytest.mark.parametrize("user", [
+    '{"id": "7"}', '{"id": 7.0}', '{"id": true}', '{"id": null}', "{}", "[]", "null", '"7"',
+    '{"id": 0}', '{"id": -100123}', f'{{"id": {2**52}}}', f'{{"id": {"9" * 4000}}}', '{"id": NaN}',
+    '{"id": 7', "", '{"id": 1e400}',
+])  # fmt: skip
+def test_nobody_is_refused(user: str) -> None:
+    with pytest.raises(UnverifiedError):
+        read(opened(user=user))
+
+
+@pytest.mark.parametrize("moment", [
+    "", "now", "-5", "1e9", "１７００００００００", "9" * 13, "9" * 5000, " 1", "1.5",
+])  # fmt: skip
+def test_a_moment_that_is_none_is_refused(moment: str) -> None:
+    with pytest.raises(UnverifiedError):
+        read(opened(auth_date=moment))
+
+
+def test_a_page_is_good_for_a_day_and_for_a_clock_that_is_a_minute_late() -> None:
+    def at(seconds: int) -> str:
+        return signed(TOKEN, ANNA, NOW + timedelta(seconds=seconds))
+
+    assert read(at(-MAX_AGE)).user_id == read(at(MAX_AHEAD)).user_id == ANNA
+    with pytest.raises(ExpiredError):
+        read(at(-MAX_AGE - 1))
+    with pytest.raises(UnverifiedError) as early:
+        read(at(MAX_AHEAD + 1))
+    assert not isinstance(early.value, ExpiredError)
+    with pytest.raises(UnverifiedError) as forged:
+        read(signed("1:x", ANNA, NOW - timedelta(days=9)))
+    assert not isinstance(forged.value, ExpiredError), "of what is forged no age is told"
+
+
+def test_what_is_too_long_is_not_looked_at() -> None:
+    assert len(opened(start_param="x" * 6000)) < MAX_CHARACTERS
+    assert read(opened(start_param="x" * 6000)).user_id == ANNA
+    with pytest.raises(UnverifiedError, match="too long"):
+        read(opened(start_param="x" * MAX_CHARACTERS))
+
+
+@given(st.text(max_size=300))
+def test_no_text_is_anything_but_refused(text: str) -> None:
+    with pytest.raises(UnverifiedError):
+        read(text)
+    with pytest.raises(UnverifiedError):
+        read(f"user={text}&auth_date={text}&hash={text}")
