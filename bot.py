@@ -63,6 +63,7 @@ async def console(settings: Settings, arguments: argparse.Namespace) -> int:
     from src.console import CONSOLE_USER_ID, Console, ConsoleUser
 
     async with open_core(settings, extra_tools=arguments.extra_tools) as core:
+        core.servers.start()
         await core.warm_up()
         _keep_imports()
         user_id = getattr(arguments, "user_id", CONSOLE_USER_ID)

@@ -14,9 +14,10 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool
 
 from src.config import OFFLINE_MODEL, Settings
+from src.dates.reminder_phrases import read_reminder
 from src.dates.time_expressions import read_time
 from src.errors import AppError
-from src.graph.main_graph import Graph, Models, build_graph
+from src.graph.main_graph import Models, build_graph, checkpoint_serde
 from src.graph.tools import build_tools
 from src.language.terms import terms
 from src.language.words import content_words
@@ -27,6 +28,8 @@ from src.llm.prompt_cache import BreakpointPromptCache, KeyedPromptCache, Prompt
 from src.llm.quiet_moments import QuietMoments
 from src.llm.rerank import build_reranker
 from src.llm.tokens import TokenCounter
+from src.llm.transcription import build_transcriber
+from src.mcp_servers.servers import McpServers
 from src.memory.forgetter import Forgetter
 from src.memory.indexer import Indexer
 from src.memory.memories import Forgetting, Memories
@@ -35,9 +38,11 @@ from src.memory.serving_space import ServingSpace
 from src.memory.writer import MemoryWriter, fact_terms
 from src.metrics import Metrics
 from src.providers import find_provider
+from src.reminders.reminder_service import ReminderService
 from src.services.agent_service import AgentService
+from src.services.attachment_service import AttachmentService
 from src.services.batch_extraction_service import BatchExtractionService
-from src.services.command_service import CommandService
+from src.services.command_service import CommandFamilies, CommandService
 from src.services.compaction_service import CompactionService
 from src.services.consolidation_service import ConsolidationService
 from src.services.daily_ceilings import DailyCeilings
@@ -47,12 +52,17 @@ from src.services.export_service import ExportService
 from src.services.extraction_service import ExtractionService
 from src.services.memory_commands import MemoryCommands
 from src.services.memory_screens import MemoryScreens
+from src.services.question_service import QuestionService
+from src.services.reminder_screens import ReminderScreens
+from src.services.settings_screens import SettingsScreens
 from src.services.settings_service import SettingsService
 from src.services.stored_prompt_cache import StoredPromptCache
 from src.services.teaching_service import TeachingService
 from src.services.tool_history_service import ToolHistoryService
+from src.services.usage_page import UsagePage
 from src.shutdown import SHUTDOWN
 from src.storage.cached_content_repo import CachedContentRepository
+from src.storage.checkpoint_store import CheckpointStore
 from src.storage.conversation_repo import (
     ConversationRepository,
     set_conversation_repo_factory,
@@ -71,6 +81,7 @@ from src.storage.overview_repo import OverviewRepository
 from src.storage.pg_client import PgClient
 from src.storage.pooling import check_sessions
 from src.storage.put_aside_repo import PutAsideRepository
+from src.storage.reminder_repo import ReminderRepository
 from src.storage.repositories import Repositories
 from src.storage.retrieval_repo import RetrievalRepository
 from src.storage.search_index_repo import SearchIndexRepository
@@ -147,19 +158,30 @@ class Core:
     user_settings: UserSettingsRepository
     memory: MemoryCore
     agent: AgentService
+    questions: QuestionService
     commands: CommandService
     pages: MemoryPageRepository
     exports: ExportService
+    attachments: AttachmentService
     edits: EditService
     counter: TokenCounter
     live_settings: SettingsService
     ceilings: DailyCeilings
+    reminders: ReminderService
+    servers: McpServers
+
+    async def close(self) -> None:
+        """Close the connections that were opened meanwhile."""
+        await self.questions.aclose()
+        await self.memory.close()
 
     async def warm_up(self) -> None:
-        """Load what the first turn would wait for: patterns, the embedder.
+        """Load what the first turn would wait for: patterns, dictionaries, the embedder.
 
         A failure is no reason not to start: it is met again, and told, when a turn needs it.
         """
+        zone = self.settings.timezone
+        await asyncio.to_thread(read_reminder, "напомни завтра", datetime.now(UTC), zone)
         try:
             await self.memory.warm_up()
         except AppError as error:
@@ -212,7 +234,8 @@ async def open_core(
         stack.push_async_callback(asyncio.to_thread, client.close)
         stack.callback(set_conversation_repo_factory, None)
         core = build_core(settings, dsn, client, extra_tools=extra_tools)
-        stack.push_async_callback(core.memory.close)
+        stack.push_async_callback(core.close)
+        stack.push_async_callback(core.servers.close)
         yield core
 
 
@@ -235,11 +258,25 @@ def build_core(
         settings, counter=counter, metrics=metrics, contents=CachedContentRepository(client)
     )
     pages = MemoryPageRepository(client)
+    servers = McpServers(settings.servers, metrics)
+    models = _build_models(settings, memory, caller, counter)
+    reminders = ReminderService(client, ReminderRepository(client))
+    graph = build_graph(
+        models,
+        [*build_tools(memory.memories, reminders), *extra_tools],
+        memory.memories,
+        reminders=reminders,
+        lent_tools=servers.tools,
+        wrap_tool_call=tool_history.record,
+    )
+    checkpoints = CheckpointStore(dsn, checkpoint_serde())
+    questions = QuestionService(client, memory.memories, checkpoints)
     agent = AgentService(
         repositories,
-        _build_graph(settings, memory, tool_history, caller, counter, extra_tools),
+        graph,
         memory.memories,
         teaching=TeachingService(memory.memories, pages, client),
+        questions=questions,
         tool_history=tool_history,
         metrics=metrics,
         ceilings=ceilings,
@@ -259,43 +296,61 @@ def build_core(
         user_settings=user_settings,
         memory=memory,
         agent=agent,
+        questions=questions,
         commands=CommandService(
             agent,
             memory.memories,
             user_settings,
-            MemoryScreens(memory.memories, pages, client, app_url=settings.app_url),
-            MemoryCommands(agent, memory.memories, memory.compaction, exports, client),
+            CommandFamilies(
+                screens=MemoryScreens(memory.memories, pages, client, app_url=settings.app_url),
+                usage=UsagePage(ceilings, repositories.settings, client),
+                settings=SettingsScreens(
+                    user_settings, reminders, client, time_zone=settings.timezone
+                ),
+                memory=MemoryCommands(
+                    agent, memory.memories, memory.compaction, exports, repositories
+                ),
+                reminders=ReminderScreens(reminders),
+            ),
+            questions=questions,
             has_model=settings.chat_model_name != OFFLINE_MODEL,
+            servers=servers,
         ),
         pages=pages,
         exports=exports,
+        attachments=AttachmentService(
+            repositories,
+            ceilings,
+            transcriber=build_transcriber(settings),
+            vision=build_vision(settings, metrics),
+        ),
         edits=EditService(client, EditRepository(), UndoRepository(terms, fact_terms)),
         counter=counter,
         live_settings=SettingsService(repositories, settings),
         ceilings=ceilings,
+        reminders=reminders,
+        servers=servers,
     )
 
 
-def _build_graph(
-    settings: Settings,
-    memory: MemoryCore,
-    tool_history: ToolHistoryService,
-    caller: ModelCaller,
-    counter: TokenCounter,
-    extra_tools: Sequence[BaseTool],
-) -> Graph:
-    """The graph with its models and tools."""
+def _build_models(
+    settings: Settings, memory: MemoryCore, caller: ModelCaller, counter: TokenCounter
+) -> Models:
+    """The models of the graph."""
     provider = find_provider(settings.chat_model_name)
-    models = Models(
+    return Models(
         caller=caller,
         summary_llm=memory.summary_llm,
         counter=counter,
         context_size=settings.llm_context_size,
         system_in_history=provider is None or provider.takes_system_in_history,
     )
-    memories = memory.memories
-    tools = [*build_tools(memories), *extra_tools]
-    return build_graph(models, tools, memories, wrap_tool_call=tool_history.record)
+
+
+def build_vision(settings: Settings, metrics: Metrics) -> ModelCaller | None:
+    """Who looks at pictures: ``VISION_MODEL``, else the chat model, if it is a real one."""
+    name = settings.vision_model or settings.chat_model_name
+    return None if name == OFFLINE_MODEL else build_caller(settings, name, metrics=metrics)
 
 
 def build_prompt_cache(

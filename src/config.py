@@ -15,12 +15,21 @@ from typing import Annotated, Any, Literal
 from urllib.parse import quote, urlsplit
 
 import pytz
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
+from dotenv import dotenv_values
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PrivateAttr,
+    SecretStr,
+    ValidationError,
+)
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from src.database_url import find_url_problem
 from src.errors import ConfigError
 from src.http_url import HttpUrl, check_http_url
+from src.mcp_file import McpServer, read_servers
 from src.providers import PROVIDERS, Provider, ProviderSettings, find_provider
 
 OFFLINE_MODEL = "offline"
@@ -135,9 +144,14 @@ class Settings(ProviderSettings, BaseSettings):
     llm_context_size: Annotated[int, Field(ge=1024)] = 128_000
     llm_timeout: Annotated[float, Field(gt=0, le=3600)] = 60.0
     embedding_model: Annotated[str, AfterValidator(_check_embedding_model)] = LOCAL_EMBEDDINGS
+    vision_model: ModelName | None = None
+    transcription_model: str | None = None
+    transcription_base_url: HttpUrl | None = None
+    transcription_api_key: SecretStr | None = None
     rerank_url: HttpUrl | None = None
     rerank_model: str | None = None
     rerank_api_key: SecretStr | None = None
+    mcp_servers: Path | None = None
 
     timezone: Annotated[str, AfterValidator(_check_time_zone)] = "Europe/Moscow"
     http_host: str = "127.0.0.1"
@@ -148,6 +162,19 @@ class Settings(ProviderSettings, BaseSettings):
     worker_concurrency: Annotated[int, Field(ge=1, le=1000)] = 32
     shutdown_timeout: Annotated[float, Field(ge=0, le=600)] = 20.0
     console_fallback: bool = True
+
+    _servers: tuple[McpServer, ...] = PrivateAttr(default=())
+
+    @property
+    def servers(self) -> tuple[McpServer, ...]:
+        """What the file ``mcp_servers`` says, read with the settings."""
+        return self._servers
+
+    def with_servers(self, servers: tuple[McpServer, ...]) -> Settings:
+        """The same settings with these servers."""
+        changed = self.model_copy()
+        changed._servers = servers
+        return changed
 
     @property
     def uses_embedded_database(self) -> bool:
@@ -202,11 +229,12 @@ class Settings(ProviderSettings, BaseSettings):
     def secrets(self) -> list[str]:
         """Every secret value that is set, for the log to blank out."""
         values = [getattr(self, name) for name in type(self).model_fields]
-        return [
+        own = [
             value.get_secret_value()
             for value in values
             if isinstance(value, SecretStr) and len(value.get_secret_value()) >= 6
         ]
+        return own + [secret for server in self.servers for secret in server.secrets]
 
 
 # What to write instead, per variable; a variable without a line here gets a general one.
@@ -228,6 +256,9 @@ MENDS: Mapping[str, str] = {
     "SUMMARY_MODEL": "Write provider:model, such as openai:gpt-5-mini, or leave it empty",
     "EXTRACTION_MODEL": "Write provider:model, such as openai:gpt-5-mini, or leave it empty",
     "EMBEDDING_MODEL": "Write local, or openai:model such as openai:text-embedding-3-small",
+    "VISION_MODEL": "Write provider:model, such as openai:gpt-5-mini, or leave it empty",
+    "TRANSCRIPTION_BASE_URL": "Write the address of a server that speaks OpenAI's protocol, "
+    "such as http://localhost:8000/v1, or leave it empty",
     "RERANK_URL": "Write the address of a /rerank endpoint, or leave it empty",
     "TIMEZONE": "Write a name from the tz database, such as Europe/Moscow",
     "HTTP_PORT": "Write a port from 1 to 65535, or 0 for any free one",
@@ -255,9 +286,19 @@ def load_settings(env_file: str | None = ".env") -> Settings:
         mend = f"{env_file}: it cannot be read ({type(error).__name__}). Save it as UTF-8 text"
         raise ConfigError([mend]) from error
     problems += [problem for check in _CROSS_CHECKS for problem in check(settings)]
+    if settings.mcp_servers is not None:
+        servers, its = read_servers(settings.mcp_servers, _variables(env_file))
+        settings = settings.with_servers(servers)
+        problems += its
     if problems:
         raise ConfigError(_first_of_each(problems))
     return settings
+
+
+def _variables(env_file: str | None) -> dict[str, str]:
+    """The environment and ``env_file``, for what a file of ours may name."""
+    named = dotenv_values(env_file) if env_file else {}
+    return {**{name: value for name, value in named.items() if value}, **os.environ}
 
 
 def quarantine_environment() -> dict[str, str]:
@@ -309,7 +350,7 @@ def _check_pool(settings: Settings) -> list[str]:
 
 def _check_providers(settings: Settings) -> list[str]:
     problems = []
-    for field in ("llm_model", "summary_model", "extraction_model"):
+    for field in ("llm_model", "summary_model", "extraction_model", "vision_model"):
         name: str | None = getattr(settings, field)
         provider = find_provider(name or "")
         if provider is not None:

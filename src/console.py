@@ -28,7 +28,7 @@ from src.storage.pg_client import storable
 from src.storage.turn_repo import AnswerSource, StoredAnswer
 from src.storage.user_settings_repo import Mode
 from src.terminal_lines import kept_terminal, prompt_of, read_line
-from src.texts import Language, detect_language, say
+from src.texts import Language, choose_language, detect_language, say
 from src.time_zones import local_time
 
 logger = logging.getLogger(__name__)
@@ -128,21 +128,27 @@ class Console:
         if entry is not None and entry.teaches and command.argument:
             await self._run_turn(command.argument, Teaching())
             return
+        known = await self._commands.get_settings(self._user_id)
         called = Called(
-            Owner(self._user_id), self._language, datetime.now(UTC), self._time_zone,
-            command.argument,
+            Owner(self._user_id), choose_language(known.language, self._language),
+            datetime.now(UTC), known.time_zone or self._time_zone, command.argument,
         )  # fmt: skip
         reply = await self._commands.run(command.name, called)
         for file in reply.files:
             await asyncio.to_thread(_keep_file, file)
-        self._reply(reply.text, mode=await self._commands.get_mode(self._user_id))
+        text = reply.text
+        if command.name == "remind" and reply.rows:
+            text = f"{text}\n{say('console_reminder', self._language)}"
+        self._reply(text, mode=await self._commands.get_mode(self._user_id))
         await self._in_background(self._memory.read_parting())
 
     async def _run_turn(self, text: str, teaching: Teaching | None = None) -> None:
-        mode = await self._commands.get_mode(self._user_id)
+        known = await self._commands.get_settings(self._user_id)
         incoming = IncomingMessage(
-            Owner(self._user_id), text, datetime.now(UTC), self._language, self._time_zone, mode,
-            teaching=teaching,
+            Owner(self._user_id), text, datetime.now(UTC),
+            choose_language(known.language, self._language),
+            known.time_zone or self._time_zone, known.mode, teaching=teaching,
+            answer_length=known.answer_length, memory_on=known.memory_on,
         )  # fmt: skip
         view = _ConsoleView(self._reply)
         await self._agent.run_turn(incoming, view)
@@ -229,7 +235,10 @@ class _ConsoleView:
     ) -> int:
         """Write it, in one part."""
         self.conversation_id = turn.conversation_id
-        self._reply(answer.text, answer, mode=turn.incoming.mode)
+        text = answer.text
+        if answer.changes.reminders:
+            text = f"{text}\n{say('console_reminder', turn.incoming.language)}"
+        self._reply(text, answer, mode=turn.incoming.mode)
         return 1
 
 

@@ -16,6 +16,7 @@ from src.config import OFFLINE_MODEL, Settings
 from src.errors import AppError, ConfigError
 from src.llm.chat import ModelCaller, build_chat_model
 from src.llm.embeddings import build_embedder
+from src.mcp_servers.servers import McpServers, ServerState
 from src.metrics import Metrics
 from src.storage.migrations import find_version, newest_version
 from src.storage.pg_client import PgClient, wrapped_errors
@@ -56,6 +57,7 @@ async def run_doctor(settings: Settings, *, as_json: bool = False) -> int:
         _check_time_zone,
     ]
     findings += [await check(settings) for check in checks]
+    findings += await _check_servers(settings)
     is_well = not any(finding.mend for finding in findings)
     if as_json:
         report = {"ok": is_well, "findings": [asdict(finding) for finding in findings]}
@@ -221,3 +223,21 @@ async def _check_embeddings(settings: Settings) -> Finding:
 async def _check_time_zone(settings: Settings) -> Finding:
     now = local_time(datetime.now(UTC), settings.timezone)
     return Finding("time zone", f"{settings.timezone}, it is {now:%Y-%m-%d %H:%M}")
+
+
+async def _check_servers(settings: Settings) -> list[Finding]:
+    """A line for each server of MCP_SERVERS: whether it can be used, and how many tools it has."""
+    servers = McpServers(settings.servers, Metrics())
+    try:
+        await servers.settled()
+        return [_server_finding(state) for state in servers.states()]
+    finally:
+        await servers.close()
+
+
+def _server_finding(state: ServerState) -> Finding:
+    if not state.is_ready:
+        cause = state.cause or "it does not answer"
+        return Finding("mcp server", f"{state.name}: {cause}", "check its entry in MCP_SERVERS")
+    left_out = f", {state.left_out} more are not usable" if state.left_out else ""
+    return Finding("mcp server", f"{state.name}, {len(state.tools)} tools{left_out}")

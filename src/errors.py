@@ -217,3 +217,10 @@ class DocumentTooSlowError(DocumentError):
     """Reading the file took longer than it may."""
 
     text_key = "error_document_too_slow"
+
+
+class ToolServerError(AppError):
+    """A server of others (MCP) cannot be used, or a call of its tool did not work.
+
+    Its message is ours and holds no word of the server: the model and the log are shown it.
+    """

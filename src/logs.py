@@ -34,6 +34,8 @@ QUIET = {
     "uvicorn": logging.WARNING,
     "telegramify_markdown": logging.ERROR,
     "psycopg.pool": logging.ERROR,
+    "mcp": logging.CRITICAL,  # it quotes what servers send, under both names
+    "client": logging.CRITICAL,
 } | {
     logger: level
     for provider in PROVIDERS.values()
@@ -69,11 +71,17 @@ def configure_logging(level: str, secrets: Sequence[str] = ()) -> None:
     )
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter)
+    handler.addFilter(_is_named)
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level)
     for name, quiet_level in QUIET.items():
         logging.getLogger(name).setLevel(max(quiet_level, root.level))
+
+
+def _is_named(record: logging.LogRecord) -> bool:
+    """Whether a line has a logger: the MCP SDK says without one what it has received."""
+    return record.name != "root"
 
 
 def log_extra(**ids: int | str) -> AbstractContextManager[None]:

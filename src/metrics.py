@@ -42,6 +42,10 @@ class Metrics:
             "Requests to Telegram, by method and result",
             ["method", "result"],
         )
+        self.reminders = counter(
+            "pomni_reminders_total", "Reminders whose time came, by what became of them",
+            ["outcome"],
+        )  # fmt: skip
         self.waiting = gauge("pomni_queue_waiting", "Updates not handled yet")
         self.oldest = gauge("pomni_queue_oldest_seconds", "Age of the oldest of them")
         self.deaths = counter("pomni_job_deaths_total", "Jobs whose process died while they ran")
@@ -53,6 +57,11 @@ class Metrics:
             "pomni_ceiling_refusals_total",
             "Messages that were not answered since a ceiling of the day was reached",
             ["ceiling"],
+        )
+        self.tool_calls = counter(
+            "pomni_server_tool_calls_total",
+            "Calls of tools of MCP servers, by server and result",
+            ["server", "result"],
         )
         self.batch_requests = counter(
             "pomni_batch_requests_total",

@@ -70,6 +70,10 @@ VALID: tuple[Json, ...] = (
      "data": "x"}),
     update(my_chat_member={"chat": private(), "from": person(), "date": 1_700_000_000, **MEMBERS}),
     update(stopped_message_generation={"chat": private(), "draft_id": 5}),
+    update(message=message("/remember кот")),
+    update(message_reaction={"chat": private(), "message_id": 5, "user": person(),
+     "date": 1_700_000_000, "old_reaction": [],
+     "new_reaction": [{"type": "emoji", "emoji": "👎"}]}),
 )  # fmt: skip
 
 

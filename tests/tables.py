@@ -11,6 +11,8 @@ from tests.conftest import query
 _OWN = "telegram_user_id = %(owner)s AND thread_id = %(thread)s"
 _CONVERSATIONS = f"conversation_id IN (SELECT id FROM conversations WHERE {_OWN})"
 _MEMORIES = f"memory_id IN (SELECT id FROM memories WHERE {_OWN})"
+_MESSAGES = f"message_id IN (SELECT id FROM messages WHERE {_CONVERSATIONS})"
+_QUESTIONS = f"thread_id IN (SELECT q.thread_id FROM open_questions q WHERE {_MESSAGES})"
 ROWS_OF_OWNER = {
     "conversations": _OWN,
     "messages": _CONVERSATIONS,
@@ -22,6 +24,7 @@ ROWS_OF_OWNER = {
     "memory_entities": _MEMORIES,
     "entities": _OWN,
     "rejected_facts": _OWN,
+    "reminders": _OWN,
     "consolidations": _MEMORIES,
     "forgettings": _OWN,
     "parting_messages": _OWN,
@@ -30,6 +33,11 @@ ROWS_OF_OWNER = {
     "search_postings": _OWN,
     "document_embeddings": _OWN,
     "embedding_failures": f"document_id IN (SELECT id FROM search_documents WHERE {_OWN})",
+    "open_questions": _MESSAGES,
+    "question_facts": _MESSAGES,
+    "checkpoints": _QUESTIONS,
+    "checkpoint_blobs": _QUESTIONS,
+    "checkpoint_writes": _QUESTIONS,
     "telegram_updates": "chat_id = %(owner)s AND thread_id = %(thread)s",
     "job_deaths": (
         "update_id IN (SELECT id FROM telegram_updates"
@@ -41,6 +49,10 @@ ROWS_OF_OWNER = {
     "daily_messages": "telegram_user_id = %(owner)s",
     "user_settings": "telegram_user_id = %(owner)s",
 }
+# What only a turn that asks fills.
+OF_QUESTIONS = frozenset(
+    {"open_questions", "question_facts", "checkpoints", "checkpoint_blobs", "checkpoint_writes"}
+)
 # What the topics of a group have in common.
 OF_ALL_TOPICS = frozenset({"model_usage", "daily_messages", "user_settings"})
 # Tables that hold nothing of anybody's.
@@ -57,6 +69,7 @@ NOBODYS = frozenset(
         "model_prices",
         "cached_contents",
         "model_usage_days",
+        "checkpoint_migrations",
     }
 )
 
@@ -74,6 +87,35 @@ WITH job AS (
 INSERT INTO batch_requests (id, job_id, conversation_id, first_position, last_position)
 SELECT gen_random_uuid(), job.id, c.id, 1, 2 FROM job, conversations c
 WHERE c.telegram_user_id = %s AND c.thread_id = %s RETURNING id
+"""
+
+# A question that waits for an answer: of a message, else of the newest.
+QUESTION = """
+INSERT INTO open_questions (thread_id, message_id, language)
+SELECT c.id || ':' || max(m.id), max(m.id), 'ru'
+FROM messages m JOIN conversations c ON c.id = m.conversation_id
+WHERE c.telegram_user_id = %s AND c.thread_id = %s AND m.role = 'user'
+  AND m.id = coalesce(%s, m.id)
+GROUP BY c.id RETURNING thread_id
+"""
+PAUSE = """
+WITH asked AS (
+    INSERT INTO question_facts (thread_id, message_id, memory_id)
+    SELECT q.thread_id, q.message_id, f.id
+    FROM open_questions q, memories f WHERE q.thread_id = %s AND f.telegram_user_id = %s
+      AND f.thread_id = %s
+    ORDER BY f.id DESC LIMIT 1 RETURNING thread_id, memory_id
+), point AS (
+    INSERT INTO checkpoints (thread_id, checkpoint_id, checkpoint)
+    SELECT thread_id, '1', '{}' FROM asked
+), blob AS (
+    INSERT INTO checkpoint_blobs (thread_id, channel, version, type, blob)
+    SELECT asked.thread_id, 'conflicts', '1', 'msgpack', convert_to(f.text, 'UTF8')
+    FROM asked JOIN memories f ON f.id = asked.memory_id
+)
+INSERT INTO checkpoint_writes (thread_id, checkpoint_id, task_id, idx, channel, blob)
+SELECT asked.thread_id, '1', '1', 0, '__interrupt__', convert_to(f.text, 'UTF8')
+FROM asked JOIN memories f ON f.id = asked.memory_id RETURNING thread_id
 """
 
 DAY = """
@@ -123,6 +165,12 @@ def send_batch(dsn: str, owner: Owner) -> None:
     query(dsn, BATCH, owner.telegram_user_id, owner.thread_id)
     query(dsn, NIGHT, owner.telegram_user_id, owner.thread_id)
     query(dsn, DAY, owner.telegram_user_id)
+
+
+def open_question(dsn: str, owner: Owner, message: int | None = None) -> None:
+    """The bot asked about a message, else the owner's newest, and his newest fact; it waits."""
+    [(thread,)] = query(dsn, QUESTION, owner.telegram_user_id, owner.thread_id, message)
+    assert query(dsn, PAUSE, thread, owner.telegram_user_id, owner.thread_id)
 
 
 def fail_embedding(dsn: str, owner: Owner) -> None:
@@ -175,3 +223,14 @@ def columns_that_hold(dsn: str, *words: str) -> set[str]:
         )
     sql = "WITH wanted AS (SELECT unnest(%s) AS word) " + " UNION ALL ".join(parts)
     return {name for (name,) in query(dsn, sql, [f"%{word}%" for word in words])}
+
+
+def remind(dsn: str, owner: Owner) -> None:
+    """Let the owner be reminded of something, in a year."""
+    query(
+        dsn,
+        "INSERT INTO reminders (telegram_user_id, thread_id, text, due_at, time_zone, language)"
+        " VALUES (%s, %s, 'x', date_trunc('second', now()) + interval '1 year', 'UTC', 'ru')",
+        owner.telegram_user_id,
+        owner.thread_id,
+    )

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 from uuid import UUID
 
 from langchain_core.messages import AnyMessage, RemoveMessage
+from langchain_core.tools import BaseTool
 from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 
 from src.facts.fact import Fact
@@ -20,17 +21,33 @@ from src.storage.conversation_repo import HistoryMessage
 from src.storage.memory_rows import Memory
 from src.storage.owner import Owner
 from src.storage.turn_repo import Asks
-from src.storage.user_settings_repo import Mode
+from src.storage.user_settings_repo import AnswerLength, Mode
 from src.texts import Language
 from src.time_zones import local_time
 
+Resolution = Literal["replace", "both", "old"]
+RESOLUTIONS: tuple[Resolution, ...] = ("replace", "both", "old")  # in the order of the buttons
+
 
 class Conflict(TypedDict):
-    """A new fact, by its number among ``extracted_facts``, and a known one that it denies."""
+    """A new fact, by its number among ``extracted_facts``, and a known one that it denies.
+
+    Where the user is to be asked: whether he pinned that, and the message that tells the new one.
+    """
 
     new: int
     memory_id: int
     text: str
+    pinned: NotRequired[bool]
+    said_in: NotRequired[int]
+
+
+class Doubt(TypedDict):
+    """What the user is asked: the text that he told before, whether he pinned it, the new one."""
+
+    old: str
+    new: str
+    pinned: bool
 
 
 class ConversationState(TypedDict, total=False):
@@ -72,6 +89,11 @@ class ConversationState(TypedDict, total=False):
             ``retrieve_context`` and ``react_loop``.
         references: Strict mode: uids that the answer cites, verified. Owned by
             ``generate_answer``.
+        disputed_facts: Strict mode: new facts that would replace important ones, so that the user
+            is asked first. Owned by ``weigh_conflicts``, read by the service.
+        disputes: Strict mode: what they deny, by their numbers among ``disputed_facts``. Owned by
+            ``weigh_conflicts``, read by the service.
+        resolution: Strict mode: what the user decided. Owned by ``confirm_conflicts``.
         answer: The final text. Owned by ``assistant``, ``generate_confirmation``,
             ``generate_answer`` and ``forget_knowledge``, read by the service.
     """
@@ -93,6 +115,9 @@ class ConversationState(TypedDict, total=False):
     extracted_facts: list[Fact]
     conflicts: list[Conflict]
     accepted_conflicts: list[Conflict]
+    disputed_facts: list[Fact]
+    disputes: list[Conflict]
+    resolution: Resolution | None
     outcomes: list[Outcome]
     retrieved_context: list[Hit]
     references: list[str]
@@ -118,14 +143,19 @@ class TurnContext:
         usage: Filled with one entry per model call.
         sources: What the model was shown, in the order of its numbers: [1] is the first.
         is_private: Whether the user wants the message remembered nowhere.
+        answer_length: How long the user wants the answer.
+        memory_on: Whether anything is remembered, and recalled.
         speaker_id: In a group, who asks: he is "I" there.
         replacements: Filled with the ids of the facts that replaced others.
         saved: Filled with the ids of the other facts that are new.
         shown_facts: Ids of the facts that the model was shown; it may name no others.
+        reminders: Filled with the ids of the reminders that are set.
         forgetting: What was forgotten in this turn, if anything, by its number.
-        asks: What the bot asks with its answer, if a yes to it is to mean something.
+        asks: What the bot asks with its answer, if an answer to it is to mean something.
         facts_changed: Whether a tool of this round changed what is known; the tool notes it, and
             ``update_state_after_tool`` takes it.
+        lent_tools: Tools of servers that the model may call in this turn; None before it is
+            asked for the first time.
     """
 
     owner: Owner
@@ -141,13 +171,17 @@ class TurnContext:
     usage: list[ModelUsage] = field(default_factory=list)
     sources: list[Hit] = field(default_factory=list)
     is_private: bool = False
+    answer_length: AnswerLength = "normal"
+    memory_on: bool = True
     speaker_id: int | None = None
     replacements: list[int] = field(default_factory=list)
     saved: list[int] = field(default_factory=list)
     shown_facts: set[int] = field(default_factory=set)
+    reminders: list[int] = field(default_factory=list)
     forgetting: int | None = None
     asks: Asks | None = None
     facts_changed: bool = False
+    lent_tools: tuple[BaseTool, ...] | None = None
 
     @property
     def now(self) -> datetime:
@@ -163,6 +197,10 @@ class TurnContext:
                 return number
         self.sources.append(hit)
         return len(self.sources)
+
+    def find_lent_tool(self, name: str) -> BaseTool | None:
+        """The tool of a server that the model was offered under this name."""
+        return next((tool for tool in self.lent_tools or () if tool.name == name), None)
 
     def ask_to_erase(self) -> bool:
         """Ask with the answer whether all is to be erased; in a group nobody may, so False."""
@@ -204,6 +242,9 @@ def new_turn() -> ConversationState:
         "extracted_facts": [],
         "conflicts": [],
         "accepted_conflicts": [],
+        "disputed_facts": [],
+        "disputes": [],
+        "resolution": None,
         "outcomes": [],
         "retrieved_context": [],
         "references": [],

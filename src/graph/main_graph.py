@@ -3,10 +3,16 @@
 START → init_state → check_facts → load_facts → retrieve_memories → [summarize] → by mode:
 
 assistant: assistant ⇄ tools → update_state_after_tool → (fact saved: check_facts) … → END
-strict: classify_intent → teach: extract_facts → check_conflicts → [auto_resolve]
-                                 → store_knowledge → generate_confirmation → END
+strict: classify_intent → teach: extract_facts → check_conflicts → weigh_conflicts
+                                 → [auto_resolve] → store_knowledge → generate_confirmation → END
                         → solve: retrieve_context → react_loop → generate_answer → END
                         → forget: forget_knowledge → END
+                        → remind: set_reminder → END
+
+What ``weigh_conflicts`` sets aside, because it denies something important, takes a graph of its
+own, the only one with a checkpointer: a turn that asks nothing writes no checkpoint.
+
+question: confirm_conflicts ‖ → [auto_resolve] → store_knowledge → generate_confirmation → END
 """
 
 from __future__ import annotations
@@ -25,6 +31,7 @@ from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.prebuilt.tool_node import AsyncToolCallWrapper, ToolInvocationError
 from langgraph.runtime import Runtime
 
+from src.errors import ToolServerError
 from src.facts.fact import Fact
 from src.gate.voices import Voice
 from src.graph.conversation_state import ConversationState, TurnContext
@@ -33,6 +40,7 @@ from src.graph.nodes.auto_resolve import auto_resolve
 from src.graph.nodes.check_conflicts import check_conflicts
 from src.graph.nodes.check_facts import check_facts
 from src.graph.nodes.classify_intent import classify_intent
+from src.graph.nodes.confirm_conflicts import confirm_conflicts
 from src.graph.nodes.extract_facts import extract_facts
 from src.graph.nodes.forget_knowledge import forget_knowledge
 from src.graph.nodes.generate_answer import generate_answer
@@ -42,10 +50,13 @@ from src.graph.nodes.load_facts import load_facts
 from src.graph.nodes.react_loop import react_loop
 from src.graph.nodes.retrieve_context import retrieve_context
 from src.graph.nodes.retrieve_memories import retrieve_memories
+from src.graph.nodes.set_reminder import set_reminder
 from src.graph.nodes.store_knowledge import store_knowledge
 from src.graph.nodes.summarize import summarize
 from src.graph.nodes.update_state_after_tool import update_state_after_tool
+from src.graph.nodes.weigh_conflicts import weigh_conflicts
 from src.graph.tool_calls import run_bounded
+from src.graph.tool_offer import LentTools, ToolOffer, no_lent_tools
 from src.llm.chat import ModelCaller
 from src.llm.prompts.assistant import SYSTEM_PROMPT
 from src.llm.prompts.teaching import Intent
@@ -53,6 +64,7 @@ from src.llm.tokens import TokenCounter
 from src.memory.memories import Memories
 from src.memory.retriever import Hit
 from src.memory.writer import Outcome
+from src.reminders.reminder_service import ReminderService
 from src.storage.memory_rows import Memory
 
 Graph = CompiledStateGraph[ConversationState, TurnContext, ConversationState, ConversationState]
@@ -81,11 +93,13 @@ class Models:
     system_in_history: bool = True
 
 
-def build_graph(
+def build_graph(  # noqa: PLR0913  (what the nodes stand on)
     models: Models,
     tools: Sequence[BaseTool],
     memories: Memories,
     *,
+    reminders: ReminderService,
+    lent_tools: LentTools = no_lent_tools,
     wrap_tool_call: AsyncToolCallWrapper | None = None,
     checkpointer: BaseCheckpointSaver[str] | None = None,
 ) -> Graph:
@@ -95,11 +109,14 @@ def build_graph(
         models: The chat model, the summary model, the token counter.
         tools: What the model may call in assistant mode.
         memories: The memory.
+        reminders: The reminders.
+        lent_tools: Returns what it may call besides when a turn begins: tools of servers, which
+            come and go.
         wrap_tool_call: Runs around every tool call; ``ToolHistoryService.record``.
-        checkpointer: LangGraph's own persistence, for what interrupts a run to be continued; none
-            by default, since the history is stored in ``messages``. Every turn begins anew, with
-            one checkpointer thread for a conversation or for a turn. It is made with
-            ``serde=checkpoint_serde()``.
+        checkpointer: LangGraph's own persistence, for tools that interrupt a run to be continued;
+            none by default, since the history is stored in ``messages`` and questions have
+            ``build_question_graph``. Every turn begins anew, with one checkpointer thread for a
+            conversation or for a turn. It is made with ``serde=checkpoint_serde()``.
 
     Returns:
         A graph to ``ainvoke`` with ``{"history": [...], "summaries": [...]}``
@@ -107,8 +124,31 @@ def build_graph(
     """
     builder: Builder = StateGraph(ConversationState, context_schema=TurnContext)
     _add_prompt(builder, models, memories)
-    _add_assistant(builder, models, tools, wrap_tool_call)
-    _add_strict(builder, models, memories)
+    _add_assistant(builder, models, tools, lent_tools, wrap_tool_call)
+    _add_strict(builder, models, memories, reminders)
+    return builder.compile(checkpointer=checkpointer)
+
+
+def build_question_graph(memories: Memories, checkpointer: BaseCheckpointSaver[str]) -> Graph:
+    """The end of a teaching that waits for the user's decision, for days if need be.
+
+    Args:
+        memories: The memory.
+        checkpointer: Keeps the paused run; made with ``serde=checkpoint_serde()``.
+
+    Returns:
+        A graph to ``ainvoke`` with ``{"extracted_facts": [...], "conflicts": [...]}``. It pauses
+        at once with a list of ``Doubt``, and to resume with one of ``RESOLUTIONS`` and with the
+        messages that told the facts as ``history``. They stay out of the pause, so that it holds
+        no words but those in question.
+    """
+    builder: Builder = StateGraph(ConversationState, context_schema=TurnContext)
+    builder.add_node("confirm_conflicts", confirm_conflicts)
+    _add_storing(builder, memories)
+    builder.add_edge(START, "confirm_conflicts")
+    builder.add_conditional_edges(
+        "confirm_conflicts", route_resolution, ["auto_resolve", "store_knowledge"]
+    )
     return builder.compile(checkpointer=checkpointer)
 
 
@@ -155,6 +195,7 @@ def _add_assistant(
     builder: Builder,
     models: Models,
     tools: Sequence[BaseTool],
+    lent_tools: LentTools,
     wrap_tool_call: AsyncToolCallWrapper | None,
 ) -> None:
     """Assistant mode: the model and its tools."""
@@ -163,8 +204,7 @@ def _add_assistant(
         partial(
             assistant,
             caller=models.caller,
-            with_tools=models.caller.with_tools(tools),
-            without_tools=models.caller.with_tools(tools, may_call=False),
+            offer=ToolOffer(models.caller, tools, lent_tools),
             counter=models.counter,
         ),
     )
@@ -186,15 +226,16 @@ def _add_assistant(
     )
 
 
-def _add_strict(builder: Builder, models: Models, memories: Memories) -> None:
+def _add_strict(
+    builder: Builder, models: Models, memories: Memories, reminders: ReminderService
+) -> None:
     """Strict mode: only what was taught."""
     caller = models.caller
     builder.add_node("classify_intent", partial(classify_intent, caller=caller))
     builder.add_node("extract_facts", partial(extract_facts, caller=caller))
     builder.add_node("check_conflicts", partial(check_conflicts, memories=memories, caller=caller))
-    builder.add_node("auto_resolve", auto_resolve)
-    builder.add_node("store_knowledge", partial(store_knowledge, memories=memories))
-    builder.add_node("generate_confirmation", generate_confirmation)
+    builder.add_node("weigh_conflicts", partial(weigh_conflicts, memories=memories))
+    _add_storing(builder, memories)
     builder.add_node("retrieve_context", partial(retrieve_context, memories=memories))
     builder.add_node("react_loop", partial(react_loop, memories=memories, caller=caller))
     builder.add_node("generate_answer", partial(generate_answer, caller=caller))
@@ -205,19 +246,30 @@ def _add_strict(builder: Builder, models: Models, memories: Memories) -> None:
     builder.add_conditional_edges(
         "classify_intent",
         route_intent,
-        {"teach": "extract_facts", "solve": "retrieve_context", "forget": "forget_knowledge"},
-    )
+        {"teach": "extract_facts", "solve": "retrieve_context", "forget": "forget_knowledge",
+         "remind": "set_reminder"},
+    )  # fmt: skip
     builder.add_edge("extract_facts", "check_conflicts")
+    builder.add_edge("check_conflicts", "weigh_conflicts")
     builder.add_conditional_edges(
-        "check_conflicts", route_conflicts, ["auto_resolve", "store_knowledge"]
+        "weigh_conflicts", route_conflicts, ["auto_resolve", "store_knowledge", END]
     )
-    builder.add_edge("auto_resolve", "store_knowledge")
-    builder.add_edge("store_knowledge", "generate_confirmation")
-    builder.add_edge("generate_confirmation", END)
     builder.add_edge("retrieve_context", "react_loop")
     builder.add_edge("react_loop", "generate_answer")
     builder.add_edge("generate_answer", END)
+    builder.add_node("set_reminder", partial(set_reminder, reminders=reminders))
     builder.add_edge("forget_knowledge", END)
+    builder.add_edge("set_reminder", END)
+
+
+def _add_storing(builder: Builder, memories: Memories) -> None:
+    """What every teaching ends with."""
+    builder.add_node("auto_resolve", auto_resolve)
+    builder.add_node("store_knowledge", partial(store_knowledge, memories=memories))
+    builder.add_node("generate_confirmation", generate_confirmation)
+    builder.add_edge("auto_resolve", "store_knowledge")
+    builder.add_edge("store_knowledge", "generate_confirmation")
+    builder.add_edge("generate_confirmation", END)
 
 
 # Like the nodes that only compute, the routes are coroutines: LangGraph sends plain functions to
@@ -253,9 +305,20 @@ async def route_intent(state: ConversationState) -> Intent:
     return state["intent"] or "solve"
 
 
-async def route_conflicts(state: ConversationState) -> Literal["auto_resolve", "store_knowledge"]:
-    """Conflicts are resolved before anything is stored."""
+async def route_conflicts(
+    state: ConversationState,
+) -> Literal["auto_resolve", "store_knowledge", "__end__"]:
+    """Conflicts are resolved before anything is stored; what is in question is not stored here."""
+    if state["disputed_facts"] and not state["extracted_facts"]:
+        return "__end__"
     return "auto_resolve" if state["conflicts"] else "store_knowledge"
+
+
+async def route_resolution(
+    state: ConversationState,
+) -> Literal["auto_resolve", "store_knowledge"]:
+    """Only who says so replaces something important."""
+    return "auto_resolve" if state["resolution"] == "replace" else "store_knowledge"
 
 
 def describe_tool_error(error: Exception) -> str:
@@ -264,6 +327,8 @@ def describe_tool_error(error: Exception) -> str:
     if isinstance(error, ToolInvocationError):  # the arguments do not fit the tool's schema
         fields = error.filtered_errors or []
         problem = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in fields)
+    if isinstance(error, ToolServerError):
+        return f"The tool failed: {error}. Answer without it, and say so."
     if problem:
         return f"The tool refused its arguments: {problem[:500]}. Correct them and try again."
     return f"The tool failed ({type(error).__name__}). Answer without it, and say so."

@@ -33,6 +33,8 @@ async def search_taught(
         limit: How many at most.
         with_retired: Also what was replaced, if the text asks for what was before.
     """
+    if not context.memory_on:
+        return []
     settings = await memories.settings()
     hits = await memories.search(
         Query(

@@ -42,6 +42,9 @@ async def run_bounded(
         wrap: Runs around it.
     """
     call = request.tool_call
+    if request.tool is None:
+        context: Any = request.runtime.context  # LangGraph types it as None
+        request = request.override(tool=context.find_lent_tool(call["name"]))
     ids = [other["id"] for other in request.state["messages"][-1].tool_calls]
     if ids.index(call["id"]) >= MAX_AT_ONCE:
         return failed(request, WAIT, artifact=NOT_RUN)

@@ -15,6 +15,7 @@ from src.storage.pg_client import PgClient
 from src.storage.purge_repo import PurgeRepository
 from src.storage.queue_names import HOUSEKEEPING_QUEUE
 from src.storage.records_repo import RecordsRepository
+from src.storage.reminder_repo import ReminderRepository
 from src.storage.update_repo import UpdateRepository
 
 logger = logging.getLogger(__name__)
@@ -22,6 +23,7 @@ logger = logging.getLogger(__name__)
 FORGOTTEN_AFTER = 30.0  # seconds; an update's job is stored together with it
 KEEP_UPDATES_HOURS = 72  # Telegram may deliver an update again for 24
 KEEP_DAYS = 60  # of the counts of messages by day
+KEEP_REMINDERS_DAYS = 60  # of what came or was cancelled; until then a tap puts it off
 KEEP_RECORDS_DAYS = 400  # of usage, and of what operators did
 KEEP_JOBS_HOURS = 24 * 7  # of failed and aborted jobs; finished ones go at once
 
@@ -48,6 +50,7 @@ class Housekeeping:
         self._metrics = metrics
         self._contents = CachedContentRepository(client)
         self._records = RecordsRepository(client)
+        self._reminders = ReminderRepository(client)
         self._updates = updates
         self._dead_jobs = dead_jobs
         self._forgotten = PurgeRepository(client)
@@ -90,6 +93,7 @@ class Housekeeping:
             include_aborted=True,
         )
         await self._client.run(self._daily.delete_old, days=KEEP_DAYS)
+        await self._client.run(self._reminders.prune, days=KEEP_REMINDERS_DAYS)
         await self._client.run(self._contents.prune)
         await self._client.run(self._records.prune, days=KEEP_RECORDS_DAYS)
         await self._client.run(self._records.sum_up, zone=self._zone, days=KEEP_RECORDS_DAYS)

@@ -25,6 +25,7 @@ from src.storage.queue_names import (
     DIGEST_QUEUE,
     HOUSEKEEPING_QUEUE,
     MEMORY_QUEUE,
+    REMINDERS_QUEUE,
     TURNS_QUEUE,
 )
 
@@ -39,6 +40,7 @@ MEMORY_POLL_SECONDS = 0.5
 MEMORY_CONCURRENCY = 3  # jobs behind the turns: indexing, embedding
 DIGEST_CONCURRENCY = 3  # conversations that are digested side by side
 COMMAND_CONCURRENCY = 16  # commands and buttons, which wait for Telegram and never for a model
+REMINDER_CONCURRENCY = 8  # as many have to be sent at nine in the morning
 BESIDE_SHARE = 4  # one place to so many turns, for all who want something in several chats at once
 CONTROL_CONCURRENCY = 4  # jobs that cut in, and the housekeeping, have places of their own
 LOOK_SECONDS = 2.0  # between two looks for dead workers
@@ -114,6 +116,7 @@ class Workers:
             self._supervise([BESIDE_QUEUE], max(1, self._concurrency // BESIDE_SHARE)),
             self._supervise([COMMANDS_QUEUE], COMMAND_CONCURRENCY),
             self._supervise([CONTROL_QUEUE, HOUSEKEEPING_QUEUE], CONTROL_CONCURRENCY),
+            self._supervise([REMINDERS_QUEUE], REMINDER_CONCURRENCY),
             self._supervise([MEMORY_QUEUE], MEMORY_CONCURRENCY),
             self._supervise([DIGEST_QUEUE], DIGEST_CONCURRENCY),
             self._quarantine.run(self._stopping),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -11,7 +11,7 @@ from src.errors import StorageError
 from src.facts.fact import Fact, Origin, fact_uid
 from src.memory.forgetter import MAX_NEAREST, Forgetter, Forgotten, Named
 from src.memory.retriever import Hit, Query, Retriever
-from src.memory.writer import MemoryWriter, Outcome, Said
+from src.memory.writer import MemoryWriter, Outcome, Said, is_important
 from src.storage.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.storage.memory_repo import MemoryRepository
 from src.storage.memory_rows import Memory, SourceMessage
@@ -91,11 +91,19 @@ class Memories:
         *,
         origin: Origin,
         contradicts: Collection[int] = (),
+        spares: Callable[[Memory], bool] = lambda _memory: False,
     ) -> Outcome:
         """Store a fact; see ``MemoryWriter.remember``."""
         return await self._writer.remember(
-            owner, candidate, said, origin=origin, contradicts=contradicts
+            owner, candidate, said, origin=origin, contradicts=contradicts, spares=spares
         )
+
+    async def find_important_rivals(
+        self, owner: Owner, candidate: Fact, said: Said, *, contradicts: Collection[int] = ()
+    ) -> list[Memory]:
+        """Known facts that it would replace, and that are not replaced without a question."""
+        rivals = await self._writer.find_rivals(owner, candidate, said, contradicts=contradicts)
+        return [rival for rival in rivals if is_important(rival)]
 
     async def forget(
         self,

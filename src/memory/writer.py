@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -40,6 +40,8 @@ ALWAYS_KEY = frozenset({WISH, "name", "nickname", "native_language"})
 # Refusals whose text must not be kept anywhere.
 UNKEEPABLE = frozenset({"secret"})
 OTHERS_WORDS = "others_words"  # why a fact is refused that the user did not type himself
+DISPUTED = "disputed"  # or that its writer was asked about: the background does not decide it
+IMPORTANT = 8  # importance of name, family, health (see ``prompts/extraction.py``)
 
 
 @dataclass(frozen=True)
@@ -63,20 +65,50 @@ class Outcome:
 
     Attributes:
         kind: ``new``; ``same``: it was known; ``update``: it replaced others; ``outdated``: a
-            newer statement stands; ``refused``.
+            newer statement stands; ``refused``. Where the user was asked: ``beside``: it stands
+            beside what it denies; ``kept``: that stands, and this was not stored.
         text: The fact, with its dates resolved.
         memory_id: Its number; None when refused.
         uid: ``msg-<id>`` of the message.
-        replaced: Texts of the facts that it retired.
+        replaced: Texts of the facts that it retired, or denies.
         reason: Why it was refused.
     """
 
-    kind: Literal["new", "same", "update", "outdated", "refused"]
+    kind: Literal["new", "same", "update", "outdated", "refused", "beside", "kept"]
     text: str
     uid: str
     memory_id: int | None = None
     replaced: tuple[str, ...] = ()
     reason: str | None = None
+
+
+def is_important(memory: Memory) -> bool:
+    """Whether strict mode asks before a fact is replaced."""
+    return memory.pinned or memory.importance >= IMPORTANT
+
+
+def _spares_none(_memory: Memory) -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """A new fact among those that are like it.
+
+    Attributes:
+        memory: The new one.
+        known: One that says the same.
+        rivals: Those that cannot hold beside it.
+    """
+
+    memory: NewMemory
+    known: Similar | None
+    rivals: Sequence[Similar]
+
+    @property
+    def older(self) -> list[Similar]:
+        """The rivals that it takes the place of."""
+        return [rival for rival in self.rivals if not _said_later(rival, self.memory)]
 
 
 class MemoryWriter:
@@ -103,6 +135,7 @@ class MemoryWriter:
         *,
         origin: Origin,
         contradicts: Collection[int] = (),
+        spares: Callable[[Memory], bool] = _spares_none,
     ) -> Outcome:
         """Store a fact, unless the gate refuses it or it is known.
 
@@ -113,28 +146,50 @@ class MemoryWriter:
             origin: What kind of call this is.
             contradicts: Ids of facts that it takes the place of: those of ``fact.replaces`` that
                 the model was shown, or those that it found in another way.
+            spares: Which known facts stay, though this one denies them.
 
         Raises:
             StorageError: The database is away; nothing is stored.
         """
-        text = resolve_dates(fact.text, said.said_at)
-        if text is None:
-            return await self._refuse(owner, fact, said, origin, "unclear_date")
-        numbers = frozenset(_numbers(text)) - frozenset(_numbers(fact.text))
-        resolved = fact.model_copy(update={"text": text})
-        reason = refuse(resolved, said.text, allowed_numbers=numbers)
+        resolved, reason = _resolved(fact, said)
         if reason is not None:
             return await self._refuse(owner, fact, said, origin, reason)
-        vector, model_id = await self._embed(text)
+        vector, model_id = await self._embed(resolved.text)
         memory = _new_memory(resolved, said, origin, vector)
         await self._client.run(self._settings.get)  # within the transaction none is fetched
-        outcome: Outcome = await self._client.run(
-            self._client.in_transaction,
-            lambda t: self._store(t, owner, memory, model_id, contradicts),
-        )
+
+        def work(transaction: Transaction) -> Outcome:
+            lock_facts(transaction, owner)
+            found = self._compare(transaction, owner, memory, model_id, contradicts)
+            if isinstance(found, Outcome):
+                return found
+            rivals = [rival for rival in found.rivals if not spares(rival.memory)]
+            return self._store(transaction, owner, replace(found, rivals=rivals), model_id)
+
+        outcome: Outcome = await self._client.run(self._client.in_transaction, work)
         if outcome.reason == OTHERS_WORDS:
             return await self._refuse(owner, fact, said, origin, OTHERS_WORDS)
         return outcome
+
+    async def find_rivals(
+        self, owner: Owner, fact: Fact, said: Said, *, contradicts: Collection[int] = ()
+    ) -> list[Memory]:
+        """The known facts that ``remember`` would retire now; nothing is stored.
+
+        Raises:
+            StorageError: The database is away.
+        """
+        resolved, reason = _resolved(fact, said)
+        if reason is not None:
+            return []
+        vector, model_id = await self._embed(resolved.text)
+        memory = _new_memory(resolved, said, "teach", vector)
+        await self._client.run(self._settings.get)
+        found = await self._client.run(
+            self._client.in_transaction,
+            lambda t: self._compare(t, owner, memory, model_id, contradicts),
+        )
+        return [] if isinstance(found, Outcome) else [rival.memory for rival in found.older]
 
     def compare(
         self, memory: NewMemory, similar: Sequence[Similar]
@@ -148,21 +203,23 @@ class MemoryWriter:
         """A stored fact with its search terms, as it was when it was new."""
         return replace(memory, terms=fact_terms(memory.fact.text, memory.fact.relation))
 
-    def _store(
+    def _compare(
         self,
         transaction: Transaction,
         owner: Owner,
         memory: NewMemory,
         model_id: int | None,
         contradicts: Collection[int],
-    ) -> Outcome:
-        lock_facts(transaction, owner)
+    ) -> _Compared | Outcome:
+        """What is known like it; or why its message cannot tell it."""
         text, uid = memory.fact.text, memory.source.uid
         said = self._memories.find_message(transaction, owner, memory.source.message_id)
         if said is None or not spans(said.text, memory.source.quote):
             return Outcome("refused", text, uid, reason="message_gone")
         if not said.is_own:
             return Outcome("refused", text, uid, reason=OTHERS_WORDS)
+        if said.is_disputed and memory.origin == "extraction":
+            return Outcome("refused", text, uid, reason=DISPUTED)
         memory = _told_by(memory, said)
         similar = self._memories.list_similar(
             transaction, owner, memory, model_id,
@@ -170,10 +227,16 @@ class MemoryWriter:
         )  # fmt: skip
         known = next((entry for entry in similar if self._is_same(memory, entry)), None)
         rivals = [k for k in similar if k is not known and _is_rival(memory, k, contradicts)]
-        older = [k for k in rivals if not _said_later(k, memory)]
-        if known is not None:
-            return self._say_again(transaction, owner, memory, known, older)
-        newer = [k for k in rivals if _said_later(k, memory)]
+        return _Compared(memory, known, rivals)
+
+    def _store(
+        self, transaction: Transaction, owner: Owner, found: _Compared, model_id: int | None
+    ) -> Outcome:
+        memory, older = found.memory, found.older
+        text, uid = memory.fact.text, memory.source.uid
+        if found.known is not None:
+            return self._say_again(transaction, owner, memory, found.known, older)
+        newer = [rival for rival in found.rivals if _said_later(rival, memory)]
         added = self._memories.add(transaction, owner, _inheriting(memory, older), model_id)
         if newer:  # an old message is read late: what was said after it stands
             self._memories.retire(
@@ -250,6 +313,16 @@ class MemoryWriter:
         await self._client.run(add, owner, said.message_id)
         logger.info("a fact was refused", extra={"reason": reason, "origin": origin})
         return Outcome("refused", fact.text, f"msg-{said.message_id}", reason=reason)
+
+
+def _resolved(fact: Fact, said: Said) -> tuple[Fact, str | None]:
+    """A fact with its dates resolved, and why the gate refuses it."""
+    text = resolve_dates(fact.text, said.said_at)
+    if text is None:
+        return fact, "unclear_date"
+    numbers = frozenset(_numbers(text)) - frozenset(_numbers(fact.text))
+    resolved = fact.model_copy(update={"text": text})
+    return resolved, refuse(resolved, said.text, allowed_numbers=numbers)
 
 
 def _new_memory(fact: Fact, said: Said, origin: Origin, vector: str | None) -> NewMemory:

@@ -13,6 +13,7 @@ from langchain_core.messages import AnyMessage
 from langgraph.errors import GraphRecursionError
 
 from src.errors import StorageError
+from src.gate.voices import clean_name
 from src.graph.conversation_state import ConversationState, TurnContext
 from src.graph.main_graph import Graph
 from src.graph.new_messages import asked_text, new_messages, voice_of
@@ -26,9 +27,15 @@ from src.memory.retriever import Hit
 from src.memory.window import window_start
 from src.metrics import Metrics
 from src.services.answer_bounds import Writing, bounded
-from src.services.confirmation import asked_before, reads_as_yes
+from src.services.confirmation import (
+    asked_before,
+    question_before,
+    reads_as_choice,
+    reads_as_yes,
+)
 from src.services.daily_ceilings import DailyCeilings
 from src.services.private_answers import repeats_private
+from src.services.question_service import QuestionService
 from src.services.sources import GrowingReferences, cited_sources
 from src.services.teaching_service import TeachingService
 from src.services.tool_history_service import ToolHistoryService
@@ -68,6 +75,7 @@ class AgentService:
         memories: Memories,
         *,
         teaching: TeachingService,
+        questions: QuestionService,
         tool_history: ToolHistoryService,
         metrics: Metrics,
         ceilings: DailyCeilings,
@@ -79,6 +87,7 @@ class AgentService:
         self._graph = graph
         self._memories = memories
         self._teaching = teaching
+        self._questions = questions
         self._tool_history = tool_history
         self._metrics = metrics
         self._ceilings = ceilings
@@ -148,6 +157,7 @@ class AgentService:
         is_taught = incoming.teaching is not None
         is_private = is_private and not is_taught
         is_left = incoming.newer is not None or is_private or is_taught
+        is_left = is_left or not incoming.memory_on
         if incoming.mode == "assistant" and not is_left and incoming.text.strip():
             self._memories.prepare_search(incoming.text)  # it takes as long as all the rest
         with self._metrics.stage("store"):
@@ -177,6 +187,7 @@ class AgentService:
             turn.answer
             or await self._teach(turn)
             or await self._answer_to_question(turn)
+            or await self._settle(turn)
             or await self._refuse_over_ceiling(turn)
         )
         if ready is not None:
@@ -206,6 +217,8 @@ class AgentService:
         text = bounded(state.get("answer") or "", limits.answer_max_characters, language)
         if context.asks == "erase_all":  # the question is ours to word: much depends on it
             text = say("erase_ask", language)
+        if state.get("disputed_facts"):
+            text = await self._ask_which(context, state, text)
         answer = await self._save(turn, text, context, tools=tuple(state.get("tools_used", ())))
         return replace(answer, intent=state.get("intent"))
 
@@ -310,6 +323,7 @@ class AgentService:
             behind = repositories.updates.hold(transaction, origin.update, origin.revision)
         if incoming.teaching is not None:
             behind = Behind()  # what comes next answers none of it
+        self._store_enclosed(transaction, incoming)
         message = repositories.conversations.store_message(
             transaction,
             incoming.owner,
@@ -336,6 +350,25 @@ class AgentService:
             return turn
         with self._metrics.stage("load"):
             return self._with_history(transaction, turn, settings)
+
+    def _store_enclosed(self, transaction: Transaction, incoming: IncomingMessage) -> None:
+        """What was read out of an attachment, as a message of its own before the caption.
+
+        Its place in Telegram is the same; the negative number keeps the two apart.
+        """
+        enclosed, origin = incoming.enclosed, incoming.origin
+        if enclosed is None or origin is None:
+            return
+        self._repos.conversations.store_message(
+            transaction,
+            incoming.owner,
+            add_time_label(enclosed.text, incoming.moment, incoming.time_zone),
+            origin=replace(origin, message_id=-origin.message_id, mentions=()),
+            said_at=incoming.moment,
+            voice=replace(
+                incoming.voice, provenance="file", origin=clean_name(enclosed.name), quoted=None
+            ),
+        )
 
     def _pretend(self, incoming: IncomingMessage) -> Turn:
         """A turn as ``_begin`` would make it, of a message that is not stored; it blocks."""
@@ -427,6 +460,8 @@ class AgentService:
             time_zone=incoming.time_zone,
             language=incoming.language,
             mode=incoming.mode,
+            answer_length=incoming.answer_length,
+            memory_on=incoming.memory_on,
             window_start=turn.window_start,
             on_text=on_text,
             usage=usage,
@@ -468,7 +503,10 @@ class AgentService:
         answer = NewAnswer(
             turn.conversation_id, turn.message_id, text, tools, tuple(context.usage), stopped,
             sources, context.asks if not stopped else None, is_private,
-            Changes(tuple(context.saved), tuple(context.replacements), context.forgetting),
+            Changes(
+                tuple(context.saved), tuple(context.replacements), context.forgetting,
+                tuple(dict.fromkeys(context.reminders)),
+            ),
         )  # fmt: skip
         with self._metrics.stage("save"):
             stored = await self._client.run(self._repos.turns.save_answer, answer)
@@ -501,6 +539,36 @@ class AgentService:
         context = self._context(turn, lambda _text: None, [], [])
         return await self._save(turn, say("erase_kept", language), context)
 
+    async def _ask_which(self, context: TurnContext, state: ConversationState, text: str) -> str:
+        """What was stored without a question, and the question about the rest."""
+        question = await self._questions.ask(context, state)
+        context.asks = "conflict"
+        return f"{text}\n\n{question}".strip()
+
+    async def _settle(self, turn: Turn) -> StoredAnswer | None:
+        """What follows a decision in words, right after the question; None for other messages.
+
+        The answer is stored before the question is closed: an attempt that dies in between finds
+        the one, and nothing is lost but the note below the other.
+        """
+        incoming = turn.incoming
+        resolution = reads_as_choice(incoming.text) if incoming.voice.is_own else None
+        question = question_before(turn.history) if resolution is not None else None
+        if resolution is None or question is None or question.get("asks") != "conflict":
+            return None
+        settlement = await self._questions.settle(
+            incoming.owner, question["id"], resolution, asker=incoming.speaker_id,
+            language=incoming.language, time_zone=incoming.time_zone,
+        )  # fmt: skip
+        if settlement.kind in ("over", "gone"):
+            return None
+        context = self._context(turn, lambda _text: None, [], [])
+        context.saved += settlement.changes.saved
+        context.replacements += settlement.changes.replaced_by
+        answer = await self._save(turn, settlement.said, context)
+        await self._questions.close(incoming.owner, settlement)
+        return answer
+
     async def _refuse_over_ceiling(self, turn: Turn) -> StoredAnswer | None:
         """What is said instead of an answer when a ceiling of the day is reached."""
         reached = await self._ceilings.find_reached(turn)
@@ -508,12 +576,11 @@ class AgentService:
             return None
         incoming = turn.incoming
         until = local_time(reached.until, incoming.time_zone)
-        text = say(
-            "limit_user" if reached.is_of_user else "limit_bot",
-            incoming.language,
-            day=f"{until:%d.%m.%Y}",
-            time=f"{until:%H:%M}",
-        )
+        key = "limit_user" if reached.is_of_user else "limit_bot"
+        time = f"{until:%H:%M}"
+        if reached.ceiling == "messages_per_minute_per_user":
+            key, time = "limit_minute", f"{until:%H:%M:%S}"
+        text = say(key, incoming.language, day=f"{until:%d.%m.%Y}", time=time)
         answer = NewAnswer(turn.conversation_id, turn.message_id, text, is_private=True)
         self._metrics.turns.labels("over ceiling").inc()
         return await self._client.run(self._repos.turns.save_answer, answer)

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from src.graph.conversation_state import RESOLUTIONS
+from src.mcp_servers.servers import McpServers
 from src.memory.memories import Memories
 from src.services.agent_service import AgentService
+from src.services.answer_buttons import choice_rows, undo_buttons
 from src.services.called import Called
 from src.services.memory_commands import MemoryCommands
 from src.services.memory_screens import MemoryScreens
-from src.services.reply import Action, Button, Reply
+from src.services.question_service import QuestionService
+from src.services.reminder_screens import ReminderScreens
+from src.services.reply import Action, Button, Reply, in_rows
+from src.services.settings_screens import SettingsScreens
+from src.services.tools_page import tools_page
+from src.services.usage_page import UsagePage
 from src.storage.undo_repo import Undone
 from src.storage.update_repo import UpdateKind
-from src.storage.user_settings_repo import Mode, UserSettingsRepository
+from src.storage.user_settings_repo import Mode, UserSettings, UserSettingsRepository
 from src.texts import Language, say
 
 PATTERN = re.compile(r"/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{3,64}))?(?:\s+(.*))?$", re.DOTALL)
@@ -61,6 +69,7 @@ class CommandEntry:
         deletes_messages: Whether a job reads, for facts, what it deleted.
         teaches: Whether what stands after it is a message, to be remembered as it stands.
         is_for_admins: Whether in a group only its admins may use it.
+        is_for_groups: Whether it makes sense there, so that their menu shows it.
     """
 
     name: str
@@ -71,6 +80,7 @@ class CommandEntry:
     deletes_messages: bool = False
     teaches: bool = False
     is_for_admins: bool = False
+    is_for_groups: bool = True
 
 
 def undone_text(undone: Undone, language: Language) -> str:
@@ -97,30 +107,55 @@ def help_page(language: Language) -> str:
     return say("help", language, commands="\n".join(lines))
 
 
+@dataclass(frozen=True)
+class CommandFamilies:
+    """The commands and buttons that have a file of their own.
+
+    Attributes:
+        screens: Pages of facts, and what is done to each.
+        memory: The other commands about what is remembered.
+        settings: What a user chooses.
+        usage: What he wrote and spent.
+        reminders: What he is to be reminded of.
+    """
+
+    screens: MemoryScreens
+    memory: MemoryCommands
+    settings: SettingsScreens
+    usage: UsagePage
+    reminders: ReminderScreens
+
+
 class CommandService:
     """Runs the commands of a user, and what his buttons do."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  (each has its commands)
         self,
         agent: AgentService,
         memories: Memories,
         user_settings: UserSettingsRepository,
-        screens: MemoryScreens,
-        memory_commands: MemoryCommands,
+        families: CommandFamilies,
         *,
+        questions: QuestionService,
         has_model: bool = True,
+        servers: McpServers | None = None,
     ) -> None:
         """Use the agent's conversations, the memory, and the users' settings.
 
         Without a language model /start says so.
         """
         self.has_model = has_model
-        self.screens = screens
-        self.memory = memory_commands
+        self.screens = families.screens
+        self.memory = families.memory
+        self.settings = families.settings
+        self.usage = families.usage
+        self.reminders = families.reminders
         self._agent = agent
         self._memories = memories
         self._user_settings = user_settings
-        self._client = screens.client
+        self._client = families.screens.client
+        self._servers = servers
+        self._questions = questions
 
     async def run(self, command: str, called: Called) -> Reply:
         """Run a command, named without its slash, and return the reply."""
@@ -134,23 +169,39 @@ class CommandService:
     async def press(self, action: Action, called: Called) -> Reply | None:
         """Do what a button stands for; None for one that nobody knows (any more)."""
         do = ACTIONS.get(action.name)
-        return None if do is None else await do(self, called, action)
+        if do is None:
+            return None
+        if action.name in FOR_ADMINS and not called.is_admin:
+            return Reply(say("only_admins", called.language))
+        return await do(self, called, action)
+
+    async def get_settings(self, telegram_user_id: int) -> UserSettings:
+        """What the user chose."""
+        return await self._client.run(self._user_settings.get, telegram_user_id)
 
     async def get_mode(self, telegram_user_id: int) -> Mode:
         """The mode that the user chose."""
-        settings = await self._client.run(self._user_settings.get, telegram_user_id)
-        return settings.mode
+        return (await self.get_settings(telegram_user_id)).mode
 
-    async def say_start(self, called: Called) -> Reply:
-        """Greet, and say when there is no language model."""
+    async def start(self, called: Called) -> Reply:
+        """Say what the bot does, keeps and forgets, and whether a language model is connected.
+
+        A deep link (``t.me/<bot>?start=settings``) opens one of LINKED at once.
+        """
+        if called.argument in LINKED:
+            return await self.run(called.argument, replace(called, argument=""))
         start = say("start", called.language)
-        if self.has_model:
-            return Reply(start)
-        return Reply(f"{start}\n\n{say('offline_note', called.language)}")
+        model = say("start_model" if self.has_model else "offline_note", called.language)
+        return Reply(f"{start}\n\n{model}")
 
     async def say_help(self, called: Called) -> Reply:
         """Show what the bot can do."""
         return Reply(help_page(called.language))
+
+    async def tools(self, called: Called) -> Reply:
+        """Show what the bot can use: its own tools, and those of servers."""
+        states = [] if self._servers is None else self._servers.states()
+        return Reply(tools_page(states, called.language))
 
     async def say_privacy(self, called: Called) -> Reply:
         """Tell what is kept, who sees it, and how it is erased."""
@@ -185,6 +236,25 @@ class CommandService:
         undone = await self._memories.undo_forgetting(called.owner, number, asker=called.member)
         return _undone_reply(undone, called.language)
 
+    async def settle(self, called: Called, answer_id: int, choice: int) -> Reply:
+        """Decide which of two facts holds; what came of it stands below the question.
+
+        Args:
+            called: Who pressed the button.
+            answer_id: The answer that asks.
+            choice: The place of the decision among ``RESOLUTIONS``.
+        """
+        resolution = RESOLUTIONS[choice] if choice < len(RESOLUTIONS) else "old"
+        settlement = await self._questions.settle(
+            called.owner, answer_id, resolution, asker=called.asker,
+            language=called.language, time_zone=called.time_zone,
+        )  # fmt: skip
+        await self._questions.close(called.owner, settlement)
+        rows = in_rows(undo_buttons(settlement.changes, called.language), 1)
+        if settlement.kind == "not_his":  # the question stays, for him who may answer
+            rows = choice_rows(answer_id, called.language)
+        return Reply(settlement.shown, rows, is_screen=True)
+
     async def erase(self, called: Called, *, agreed: bool) -> Reply:
         """Erase everything, or nothing; in a group only the group's memory is asked about."""
         key = await self._agent.confirm_erasure(called.owner, agreed=agreed)
@@ -207,8 +277,6 @@ class CommandService:
     async def wipe(self, called: Called, step: int) -> Reply:
         """Forget every fact: ask first (step 0), then (1) do it, or (2) leave all as it is."""
         language = called.language
-        if not called.is_admin:
-            return Reply(say("only_admins", language))
         facts = await self._memories.count(called.owner)
         if not facts:
             return Reply(say("memory_empty", language), is_screen=True)
@@ -239,17 +307,23 @@ def _undone_reply(undone: Undone | None, language: Language) -> Reply:
 COMMANDS: Mapping[str, CommandEntry] = {
     entry.name: entry
     for entry in (
-        CommandEntry("start", CommandService.say_start, is_at_once=True, is_in_help=False),
+        CommandEntry("start", CommandService.start, is_at_once=True, is_in_help=False),
         CommandEntry("help", CommandService.say_help, is_at_once=True),
         CommandEntry("memory", lambda service, called: service.screens.page(called)),
         CommandEntry(
             "app", lambda service, called: service.screens.open_app(called), is_at_once=True
         ),
-        CommandEntry("remember", CommandService.say_how_to_remember, teaches=True),
+        CommandEntry("remember", CommandService.say_how_to_remember, kind="teach", teaches=True),
         CommandEntry("forget", lambda service, called: service.memory.forget(called)),
         CommandEntry("search", lambda service, called: service.memory.search(called)),
         CommandEntry("summary", lambda service, called: service.memory.summary(called)),
+        CommandEntry("remind", lambda service, called: service.reminders.remind(called)),
+        CommandEntry("reminders", lambda service, called: service.reminders.page(called)),
+        CommandEntry(
+            "settings", lambda service, called: service.settings.page(called), is_for_admins=True
+        ),
         CommandEntry("mode", CommandService.mode),
+        CommandEntry("tools", CommandService.tools, is_at_once=True),
         CommandEntry("undo", CommandService.undo),
         CommandEntry(
             "new", CommandService.new, kind="new", deletes_messages=True, is_for_admins=True
@@ -258,10 +332,21 @@ COMMANDS: Mapping[str, CommandEntry] = {
         CommandEntry(
             "export", lambda service, called: service.memory.export(called), is_for_admins=True
         ),
+        CommandEntry("usage", lambda service, called: service.usage.page(called), is_at_once=True),
         CommandEntry("privacy", CommandService.say_privacy, is_at_once=True),
-        CommandEntry("delete_me", lambda service, called: service.memory.delete_me(called)),
+        CommandEntry(
+            "delete_me",
+            lambda service, called: service.memory.delete_me(called),
+            is_for_groups=False,
+        ),
     )
 }
+
+# What a deep link may open.
+LINKED = frozenset({"help", "memory", "settings", "privacy", "usage", "export", "tools"})
+
+# Actions that concern all of a group.
+FOR_ADMINS = frozenset({"wipe", "choose", "mode", "language", "length", "remembering", "zone"})
 
 # What buttons do, by the name of their action; the numbers are whatever somebody sent.
 ACTIONS: Mapping[str, Callable[[CommandService, Called, Action], Awaitable[Reply]]] = {
@@ -280,9 +365,26 @@ ACTIONS: Mapping[str, Callable[[CommandService, Called, Action], Awaitable[Reply
     "drop": lambda service, called, a: service.memory.drop(called, a.number(0), a.number(1)),
     "undo": lambda service, called, a: service.undo(called, a.number(0)),
     "recall": lambda service, called, a: service.recall(called, a.number(0)),
+    "settle": lambda service, called, a: service.settle(called, a.number(0), a.number(1, 2)),
     "erase": lambda service, called, a: service.erase(called, agreed=a.number(0) == 1),
     "delete": lambda service, called, a: service.memory.confirm_deletion(
         called, a.number(0), a.number(1)
     ),
+    "reminders": lambda service, called, a: service.reminders.page(called, a.number(0, 1)),
+    "unremind": lambda service, called, a: service.reminders.cancel(
+        called, a.number(0), a.number(1)
+    ),
+    "later": lambda service, called, a: service.reminders.snooze(
+        called, a.number(0), a.number(1), a.number(2)
+    ),
+    "done": lambda service, called, a: service.reminders.finish(called, a.number(0)),
+    "norepeat": lambda service, called, a: service.reminders.stop(called, a.number(0)),
+    "settings": lambda service, called, _: service.settings.page(called),
+    "choose": lambda service, called, a: service.settings.choose(called, a.number(0)),
+    "mode": lambda service, called, a: service.settings.set_mode(called, a.number(0)),
+    "language": lambda service, called, a: service.settings.set_language(called, a.number(0)),
+    "length": lambda service, called, a: service.settings.set_length(called, a.number(0)),
+    "remembering": lambda service, called, a: service.settings.set_memory(called, a.number(0)),
+    "zone": lambda service, called, a: service.settings.set_zone(called, a.number(0)),
     "wipe": lambda service, called, a: service.wipe(called, a.number(0)),
 }

@@ -12,15 +12,16 @@ from uuid import UUID
 from src.errors import PostponedError
 from src.metrics import Metrics
 from src.services.turn import Turn
-from src.storage.daily_usage_repo import DailyUsageRepository
+from src.storage.daily_usage_repo import DailyUsageRepository, Spent
 from src.storage.global_settings_repo import GlobalSettings
 from src.storage.repositories import Repositories
 
 logger = logging.getLogger(__name__)
 
 Ceiling = Literal[
-    "daily_messages", "daily_tokens", "daily_messages_per_user", "daily_tokens_per_user"
-]
+    "daily_messages", "daily_tokens", "daily_messages_per_user", "daily_tokens_per_user",
+    "messages_per_minute_per_user",
+]  # fmt: skip
 TOTAL_SECONDS = 2.0  # for which a sum of everybody's tokens holds: it takes a while to add up
 
 
@@ -71,6 +72,8 @@ class DailyCeilings:
         sender, owner = turn.incoming.sender_id, turn.incoming.owner.telegram_user_id
         if sender in self._exempt or not has_ceilings(settings):
             return None
+        if (until := await self._minute_ends(turn, settings)) is not None:
+            return ReachedCeiling("messages_per_minute_per_user", until)
         today = await self._client.run(
             self._usage.count_message,
             sender,
@@ -90,6 +93,23 @@ class DailyCeilings:
                 self._note(ceiling, today.ends_at)
                 return ReachedCeiling(ceiling, today.ends_at)
         return None
+
+    async def sum_spent(self, sender: int, owner: int) -> Spent:
+        """What somebody wrote and spent lately, for himself to see."""
+        return await self._client.run(self._usage.sum_spent, sender, owner, zone=self._time_zone)
+
+    async def _minute_ends(self, turn: Turn, settings: GlobalSettings) -> datetime | None:
+        """When there is room for one more answer, where there were too many in a minute."""
+        limit = settings.messages_per_minute_per_user
+        if not limit:
+            return None
+        count, ends_at = await self._client.run(
+            self._usage.count_minute, turn.conversation_id, turn.incoming.sender_id
+        )
+        if count < limit or ends_at is None:
+            return None
+        self._metrics.ceilings.labels("messages_per_minute_per_user").inc()
+        return ends_at
 
     async def check_background(self, conversation_id: UUID) -> None:
         """Whether the background may ask a model about what was said there.
@@ -138,5 +158,6 @@ def has_ceilings(settings: GlobalSettings) -> bool:
             settings.daily_tokens,
             settings.daily_messages_per_user,
             settings.daily_tokens_per_user,
+            settings.messages_per_minute_per_user,
         )
     )

@@ -117,6 +117,12 @@ class ExportService:
             with _heading(target, say(f"kind_{kind}", language)) as write:
                 for fact in living:
                     write(f"- {_plain(fact['text'])} ({fact['saved_at'][:10]})")
+        reminders = self._repository.read("reminders", owner.telegram_user_id, thread)
+        with _heading(target, say("export_reminders", language)) as write:
+            for reminder in reminders:
+                if reminder["is_waiting"]:
+                    due = local_time(datetime.fromisoformat(reminder["due_at"]), time_zone)
+                    write(f"- {_plain(reminder['text'])} ({due:%Y-%m-%d %H:%M})")
         messages = self._repository.read("messages", owner.telegram_user_id, thread)
         for date, said in groupby(_timed(messages, time_zone), key=lambda entry: entry[0].date()):
             target.write(f"\n## {long_day(date, language)}\n\n")

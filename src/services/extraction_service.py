@@ -111,6 +111,9 @@ class ExtractionService:
             state = await self._client.run(self._repos.extraction.find_state, conversation_id)
             if state is None:
                 return done
+            if not state.memory_on:
+                await self._skip(conversation_id, state)
+                return done
             unread = state.last_position - state.extracted_position
             silence = 60 * settings.memory_extraction_silence_minutes
             is_closed = unread >= settings.memory_extraction_window
@@ -133,6 +136,9 @@ class ExtractionService:
         state = await self._client.run(self._repos.extraction.find_state, conversation_id)
         if state is None or state.last_position <= state.extracted_position:
             return None
+        if not state.memory_on:
+            await self._skip(conversation_id, state)
+            return None
         size = min(state.last_position - state.extracted_position, MAX_WINDOW)
         return await self._load(conversation_id, state, size, settings.memory_extraction_window)
 
@@ -145,7 +151,7 @@ class ExtractionService:
             StorageError: The database is away.
         """
         state = await self._client.run(self._repos.extraction.find_state, conversation_id)
-        if state is None:
+        if state is None or not state.memory_on:
             return None
         messages = await self._client.run(
             self._repos.conversations.list_messages, conversation_id, first, last
@@ -194,6 +200,13 @@ class ExtractionService:
             first=window.first,
             last=window.last,
         )
+
+    async def _skip(self, conversation_id: UUID, state: ExtractionState) -> None:
+        """What was said while the memory is off is never read for facts, also not later."""
+        first, last = state.extracted_position + 1, state.last_position
+        if last >= first:
+            advance = self._repos.extraction.advance
+            await self._client.run(advance, conversation_id, first=first, last=last)
 
     async def _load(
         self, conversation_id: UUID, state: ExtractionState, size: int, least: int
@@ -254,7 +267,7 @@ class ExtractionService:
             if not found:
                 return done
             messages = fitting(found, least=1, longest=MAX_TEXT)
-            if settings.memory_extraction_enabled:
+            if settings.memory_extraction_enabled and state.memory_on:
                 window = Window(conversation_id, state, 0, 0, messages)
                 await self._remember(window, list_parting)
             ids = [message.id for message in messages]

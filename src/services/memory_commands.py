@@ -14,7 +14,7 @@ from src.services.compaction_service import CompactionService
 from src.services.export_service import ExportService
 from src.services.reply import Action, Button, Reply, in_rows
 from src.storage.memory_rows import message_number
-from src.storage.pg_client import PgClient
+from src.storage.repositories import Repositories
 from src.texts import Language, say
 from src.texts.visible import shortened
 from src.time_zones import local_time
@@ -36,14 +36,15 @@ class MemoryCommands:
         memories: Memories,
         compaction: CompactionService,
         exports: ExportService,
-        client: PgClient,
+        repositories: Repositories,
     ) -> None:
         """Search and forget in ``memories``; erase, summarise and export the rest."""
         self._agent = agent
         self._memories = memories
         self._compaction = compaction
         self._exports = exports
-        self._client = client
+        self._client = repositories.client
+        self._turns = repositories.turns
 
     async def forget(self, called: Called) -> Reply:
         """``/forget the cat``: forget what is surely meant, else ask which of several."""
@@ -61,6 +62,17 @@ class MemoryCommands:
             text = f"{say('forgot_nothing', language)} {say('forget_nearest', language)}"
             return _listed(text, found.nearest)
         return Reply(say("forgot_nothing", language))
+
+    async def offer_to_forget(self, called: Called, sent_message: int) -> Reply | None:
+        """What the answer in a Telegram message cited, to be forgotten one by one.
+
+        None where it cited nothing, or is no answer of ours in this conversation.
+        """
+        cited = await self._client.run(self._turns.list_cited, called.owner, sent_message)
+        if not cited:
+            return None
+        named = [Named(uid, text) for uid, text in cited]
+        return _listed(say("disliked", called.language), named)
 
     async def drop(self, called: Called, kind: int, number: int) -> Reply:
         """Forget what was chosen: a fact (0) or a message (1)."""

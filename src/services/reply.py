@@ -86,7 +86,9 @@ class Reply:
         rows: Buttons under it.
         hint: Tells what the buttons are for; only where there are buttons.
         is_screen: Whether it takes the place of what stood above the pressed button.
+        keeps_button: Whether the pressed button stays where it is: it has not done its work.
         corrects: The fact that the answer to it will correct; the messenger asks for one.
+        asks: Whether it asks for an answer in words.
         files: What is sent with it; whoever sends them closes them.
     """
 
@@ -95,7 +97,9 @@ class Reply:
     hint: str = ""
     is_screen: bool = False
     corrects: int | None = None
+    asks: bool = False
     files: tuple[ReplyFile, ...] = ()
+    keeps_button: bool = False
 
     @property
     def hinted(self) -> str:

@@ -29,6 +29,12 @@ TOOL_TIMEOUT = 30.0  # seconds that a tool may take
 ToolReply = ToolMessage | Command[Any]
 
 
+def _seconds(request: ToolCallRequest) -> float:
+    """How long a tool may take: a server's as long as its operator lets it."""
+    metadata = request.tool.metadata if request.tool is not None else None
+    return float((metadata or {}).get("timeout", TOOL_TIMEOUT))
+
+
 class ToolHistoryService:
     """Keeps the newest tool calls of each conversation in ``tool_results``."""
 
@@ -48,7 +54,7 @@ class ToolHistoryService:
         start = time.perf_counter()
         failure: str | None = None
         try:
-            async with asyncio.timeout(TOOL_TIMEOUT):
+            async with asyncio.timeout(_seconds(request)):
                 reply = await execute(request)
         except GraphBubbleUp:  # no failure: the run is interrupted, to be continued
             raise

@@ -9,11 +9,12 @@ from typing import Protocol
 from uuid import UUID
 
 from src.gate.voices import TYPED, Voice
+from src.media.attachments import Enclosed
 from src.storage.conversation_repo import HistoryMessage, TelegramOrigin
 from src.storage.owner import Owner
 from src.storage.turn_repo import StoredAnswer
 from src.storage.update_repo import UpdateKind
-from src.storage.user_settings_repo import Mode
+from src.storage.user_settings_repo import AnswerLength, Mode
 from src.texts import Language
 
 # No sender, a channel's post, an anonymous admin: Telegram's ids of those who are nobody.
@@ -46,6 +47,11 @@ class IncomingMessage:
         voice: Whose words it holds.
         newer: What was known to wait behind it, and will be answered instead of it.
         teaching: Where it is to be remembered as it stands; then it is answered for itself.
+        enclosed: What was read out of its attachment.
+        heard: What was heard in it, to be shown with the answer.
+        answer_length: How long the user wants answers.
+        memory_on: Whether anything is remembered, and recalled.
+        problem: A sentence about its attachment, to be shown under the answer.
     """
 
     owner: Owner
@@ -58,6 +64,11 @@ class IncomingMessage:
     voice: Voice = TYPED
     newer: UpdateKind | None = None
     teaching: Teaching | None = None
+    enclosed: Enclosed | None = None
+    heard: str = ""
+    problem: str = ""
+    answer_length: AnswerLength = "normal"
+    memory_on: bool = True
 
     @property
     def speaker_id(self) -> int | None:

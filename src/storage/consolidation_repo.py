@@ -94,7 +94,7 @@ WHERE f.id = %(id)s AND f.telegram_user_id = %(owner)s AND f.thread_id = %(threa
   AND f.retired_at IS NULL
 """)
 
-# What an operator took apart again.
+# What an operator took apart again, or the user wants beside each other (``question_repo``).
 SELECT_APART = """
 SELECT CASE memory_id WHEN %(id)s THEN kept_memory_id ELSE memory_id END FROM consolidations
 WHERE (memory_id = %(id)s OR kept_memory_id = %(id)s) AND undone_at IS NOT NULL
@@ -148,6 +148,7 @@ LEFT JOIN memories f ON f.id = c.memory_id LEFT JOIN memories kf ON kf.id = c.ke
 LEFT JOIN entities e ON e.id = c.entity_id LEFT JOIN entities ke ON ke.id = c.kept_entity_id
 WHERE coalesce(f.telegram_user_id, e.telegram_user_id) = %(owner)s
   AND coalesce(f.thread_id, e.thread_id) = %(thread_id)s
+  AND NOT c.details ? 'by'  -- what the user himself keeps apart was never put together
 ORDER BY c.id DESC LIMIT %(limit)s
 """
 

@@ -160,10 +160,20 @@ WHERE m.bot_id = %(bot_id)s AND m.chat_id = %(chat_id)s
   AND m.telegram_message_id = %(message_id)s AND m.conversation_id = %(conversation_id)s
 """
 
+# What was stored for a Telegram message.
+SELECT_TEXT = """
+SELECT message_text(m.content)
+FROM messages m JOIN conversations c ON c.id = m.conversation_id
+WHERE m.bot_id = %(bot_id)s AND m.chat_id = %(chat_id)s
+  AND m.telegram_message_id = %(message_id)s AND c.telegram_user_id = %(owner)s
+  AND c.thread_id = %(thread_id)s
+"""
+
 # The newest messages of a conversation that the user did not ask to forget, oldest of them first.
 SELECT_LAST_MESSAGES = """
 SELECT id, role, content, position,
-       CASE WHEN created_at > now() - make_interval(mins => %(asked_minutes)s) THEN asks END,
+       CASE WHEN asks = 'conflict'  -- which waits for days
+              OR created_at > now() - make_interval(mins => %(asked_minutes)s) THEN asks END,
        sender_id, stopped_at IS NULL AND failed_at IS NULL,
        provenance, speaker, origin, quoted, quoted_author_id, is_private
 FROM (
@@ -197,7 +207,8 @@ WHERE conversation_id = %(conversation_id)s AND position BETWEEN %(first)s AND %
 ORDER BY position, id LIMIT 1000
 """
 
-# What the owner typed and nobody has read for facts yet, before it is deleted.
+# What the owner typed and nobody has read for facts yet, before it is deleted; not what he was
+# asked about, since the background would decide it without him.
 KEEP_UNREAD = """
 INSERT INTO parting_messages (message_id, telegram_user_id, thread_id, position, content, said_at,
                               sender_id, speaker, mentions)
@@ -206,7 +217,7 @@ SELECT m.id, c.telegram_user_id, c.thread_id, m.position, m.content, m.said_at, 
 FROM conversations c JOIN messages m ON m.conversation_id = c.id
 WHERE c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
   AND m.position > c.extracted_position AND m.role = 'user' AND m.provenance = 'typed'
-  AND NOT m.is_forgotten AND NOT m.is_private
+  AND NOT m.is_forgotten AND NOT m.is_private AND NOT m.is_disputed
 ORDER BY m.position DESC LIMIT %(limit)s
 ON CONFLICT DO NOTHING
 """
@@ -293,6 +304,11 @@ class ConversationRepository(Repository):
             return StoredMessage(int(row[0]), True, UUID(row[1]))
         conversation_id = self.hold_conversation(transaction, owner)
         return _store(transaction, parameters | {"conversation_id": str(conversation_id)})
+
+    def find_text(self, owner: Owner, origin: TelegramOrigin) -> str | None:
+        """What an earlier attempt stored for a Telegram message; None when nothing."""
+        row = self._client.fetch_one(SELECT_TEXT, {**origin.columns(), **owner.columns()})
+        return str(row[0]) if row else None
 
     def load_last_messages(
         self, conversation_id: UUID | str, limit: int = 30, *, within: Transaction | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 from src.storage.repository import Repository
 
@@ -32,6 +33,15 @@ class TokensToday:
     total: int
     own: int
     seconds_left: float
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Messages of today that were counted, model tokens of today and of thirty days."""
+
+    messages: int
+    tokens: int
+    tokens_in_month: int
 
 
 # Count a message (or none) of somebody; what there was today of him, and of all.
@@ -68,6 +78,33 @@ LEFT JOIN LATERAL (
     FROM model_usage WHERE created_at >= t.begins) AS u ON true
 """
 
+# Answers to somebody within a minute, refusals apart, and when the first of them is a minute old.
+COUNT_MINUTE = """
+SELECT count(*), min(a.created_at) + interval '1 minute'
+FROM messages a JOIN messages m ON m.id = a.reply_to_id
+WHERE a.conversation_id = %(conversation_id)s AND a.role = 'assistant'
+  AND a.created_at > now() - interval '1 minute' AND NOT a.is_private
+  AND (m.sender_id IS NULL OR m.sender_id = %(sender)s)
+"""
+
+# What somebody wrote and spent: today, and in the last thirty days with it.
+SELECT_SPENT = """
+WITH today AS (
+    SELECT day, day::timestamp AT TIME ZONE %(zone)s AS begins
+    FROM (SELECT (now() AT TIME ZONE %(zone)s)::date AS day) AS here
+)
+SELECT (SELECT coalesce(sum(m.messages), 0) FROM daily_messages m
+        WHERE m.day = t.day AND m.telegram_user_id = %(sender)s),
+       coalesce(sum(u.tokens) FILTER (WHERE u.created_at >= t.begins), 0),
+       coalesce(sum(u.tokens), 0)
+FROM today t
+LEFT JOIN LATERAL (
+    SELECT created_at, coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0) AS tokens
+    FROM model_usage
+    WHERE telegram_user_id = %(owner)s AND created_at > now() - interval '30 days') AS u ON true
+GROUP BY t.day, t.begins
+"""
+
 # Days that no ceiling asks about any more.
 DELETE_OLD = "DELETE FROM daily_messages WHERE day < current_date - %(days)s"
 
@@ -97,6 +134,19 @@ class DailyUsageRepository(Repository):
             SUM_TOKENS, {"owner": owner, "zone": zone}
         )
         return TokensToday(int(total), int(own), float(seconds))
+
+    def count_minute(self, conversation_id: UUID, sender: int) -> tuple[int, datetime | None]:
+        """Answers to somebody in the last minute, and when there is room for one more."""
+        parameters = {"conversation_id": str(conversation_id), "sender": sender}
+        [(count, ends_at)] = self._client.fetch_all(COUNT_MINUTE, parameters)
+        return int(count), ends_at
+
+    def sum_spent(self, sender: int, owner: int, *, zone: str) -> Spent:
+        """What somebody wrote and spent lately."""
+        [row] = self._client.fetch_all(
+            SELECT_SPENT, {"sender": sender, "owner": owner, "zone": zone}
+        )
+        return Spent(*map(int, row))
 
     def delete_old(self, *, days: int) -> int:
         """Delete the counts of days before the last ``days``."""

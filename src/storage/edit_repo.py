@@ -9,6 +9,8 @@ from src.storage.conversation_repo import TelegramOrigin
 from src.storage.forgetting_repo import DELETE_REJECTED, DELETE_SUMMARIES, keep_private
 from src.storage.owner import Owner
 from src.storage.pg_client import Transaction, storable
+from src.storage.question_repo import DELETE_QUESTIONS
+from src.storage.reminder_repo import delete_of_message
 from src.storage.tool_result_repo import DELETE_RESULTS
 
 # The edited message, until the transaction ends; whether nothing came after it but its answer, and
@@ -24,6 +26,7 @@ SELECT m.id, c.thread_id, message_text(m.content), m.position <= c.extracted_pos
        EXISTS (SELECT 1 FROM messages a WHERE a.reply_to_id = m.id AND a.role = 'assistant')
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE c.telegram_user_id = %(owner)s AND m.role = 'user' AND NOT m.is_forgotten
+  AND m.provenance <> 'file'
   AND m.bot_id = %(bot_id)s AND m.chat_id = %(chat_id)s
   AND m.telegram_message_id = %(message_id)s
 FOR UPDATE OF m
@@ -34,7 +37,7 @@ UPDATE_TEXT = """
 UPDATE messages m
 SET content = left(m.content, length(m.content) - length(message_text(m.content))) || %(content)s,
     mentions = %(mentions)s, indexed_at = NULL, edited_at = now(),
-    is_private = m.is_private OR %(is_private)s
+    is_private = m.is_private OR %(is_private)s, is_disputed = false
 FROM conversations c
 WHERE m.id = %(id)s AND c.id = m.conversation_id AND c.telegram_user_id = %(owner)s
   AND c.thread_id = %(thread_id)s
@@ -140,11 +143,16 @@ class EditRepository:
         origin: TelegramOrigin,
         text: str,
     ) -> None:
-        """Let it say ``text``; what was summarised or refused of it is made anew."""
+        """Let it say ``text``; what was summarised, refused or asked of it is made anew."""
         its = _columns(owner, edited)
         values = {**origin.columns(), **its, "content": storable(text), "is_private": False}
         transaction.execute(UPDATE_TEXT, values)
-        for statement in (DELETE_SUMMARIES, DELETE_REJECTED, DELETE_RESULTS):
+        for statement in (
+            DELETE_SUMMARIES,
+            DELETE_REJECTED,
+            DELETE_RESULTS,
+            DELETE_QUESTIONS,
+        ):
             transaction.execute(statement, {**its, "ids": [edited.id]})
 
     def keep_private(self, transaction: Transaction, owner: Owner, edited: Edited) -> None:
@@ -180,7 +188,10 @@ class EditRepository:
         transaction.execute(READ_AGAIN, _columns(owner, edited))
 
     def delete_answer(self, transaction: Transaction, owner: Owner, edited: Edited) -> None:
-        """Delete its answer; the next one appears where the first message of it stands."""
+        """Delete its answer, with the reminders that it asked for; the next answer appears where
+        the first message of this one stands.
+        """
+        delete_of_message(transaction, owner, edited.id)
         its = {**_columns(owner, edited), "shown": next(iter(edited.shown_in), None)}
         for statement in (DELETE_ANSWER, UPDATE_SHOWN):
             transaction.execute(statement, its)

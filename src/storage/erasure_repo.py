@@ -221,6 +221,16 @@ WHERE %(owner)s IN (telegram_user_id, sender_id)
    OR mentions @> jsonb_build_array(jsonb_build_object('id', %(owner)s))
 """
 
+# What the bot was to remind of there at his wish, or by a name by which he was mentioned.
+DELETE_REMINDERS_IN_GROUPS = """
+DELETE FROM reminders r
+WHERE r.asker_id = %(owner)s OR EXISTS (
+    SELECT 1 FROM conversations c
+    JOIN unnest(%(names)s::text[]) AS name ON position(lower(name) IN lower(r.text)) > 0
+    WHERE c.id = ANY(%(rooms)s::uuid[]) AND c.telegram_user_id = r.telegram_user_id
+      AND c.thread_id = r.thread_id)
+"""
+
 # What he wrote there, or others forwarded of him, with the answers to it.
 DELETE_MESSAGES_IN_GROUPS = """
 DELETE FROM messages WHERE %(owner)s IN (sender_id, author_id)
@@ -232,6 +242,7 @@ DELETE_OWN = (
     "DELETE FROM memories WHERE telegram_user_id = %(owner)s",
     "DELETE FROM entities WHERE telegram_user_id = %(owner)s",
     "DELETE FROM rejected_facts WHERE telegram_user_id = %(owner)s",
+    "DELETE FROM reminders WHERE telegram_user_id = %(owner)s",
     "DELETE FROM forgettings WHERE telegram_user_id = %(owner)s",
     "DELETE FROM search_documents WHERE telegram_user_id = %(owner)s",
     "DELETE FROM search_owners WHERE telegram_user_id = %(owner)s",
@@ -249,7 +260,7 @@ DELETE_FACTS = tuple(
 
 # The server gives the places of the deleted rows out again.
 VACUUM = """
-VACUUM messages, telegram_updates, memories, memory_sources, entities, rejected_facts,
+VACUUM messages, telegram_updates, reminders, memories, memory_sources, entities, rejected_facts,
        conversation_summaries, tool_results, search_documents, search_postings,
        document_embeddings
 """
@@ -327,6 +338,7 @@ class _Erasure:
             DELETE_FORGETTINGS_OF_GROUPS,
             UPDATE_QUOTING,
             DELETE_PARTING,
+            DELETE_REMINDERS_IN_GROUPS,
         )
         self._execute(DELETE_ORPHANED_ENTITIES, KEEP_POSITIONS, EMBED_NEIGHBOURS, DELETE_DOCUMENTS)
         rows += self._execute(DELETE_MESSAGES_IN_GROUPS)

@@ -13,7 +13,8 @@ PAGE = 1000  # rows that are in memory at once
 
 # What the owner chose.
 SELECT_SETTINGS = """
-SELECT jsonb_build_object('language', language, 'time_zone', time_zone, 'mode', mode)
+SELECT jsonb_build_object('language', language, 'time_zone', time_zone, 'mode', mode,
+                          'answer_length', answer_length, 'memory_on', memory_on)
 FROM user_settings WHERE telegram_user_id = %(owner)s
 """
 
@@ -69,6 +70,20 @@ WHERE c.telegram_user_id = %(owner)s AND s.content <> ''
 ORDER BY s.id LIMIT %(limit)s
 """
 
+# What the owner asked to be reminded of: to come, come, cancelled.
+SELECT_REMINDERS = """
+SELECT r.id, jsonb_strip_nulls(jsonb_build_object(
+    'id', 'reminder-' || r.id, 'thread_id', nullif(r.thread_id, 0), 'text', r.text,
+    'due_at', r.due_at, 'recurrence', r.recurrence, 'time_zone', r.time_zone,
+    'is_waiting', r.is_waiting, 'asker_id', r.asker_id, 'message', 'msg-' || r.message_id,
+    'snooze_of', 'reminder-' || r.snooze_of, 'created_at', r.created_at,
+    'delivered_at', r.delivered_at, 'cancelled_at', r.cancelled_at))
+FROM reminders r
+WHERE r.telegram_user_id = %(owner)s
+  AND (%(thread_id)s::bigint IS NULL OR r.thread_id = %(thread_id)s) AND r.id > %(after)s
+ORDER BY r.id LIMIT %(limit)s
+"""
+
 # What the model calls cost, by day.
 SELECT_USAGE = """
 SELECT row_number() OVER (ORDER BY day, model), jsonb_build_object(
@@ -85,6 +100,7 @@ PARTS = {
     "facts": SELECT_FACTS,
     "messages": SELECT_MESSAGES,
     "summaries": SELECT_SUMMARIES,
+    "reminders": SELECT_REMINDERS,
     "usage": SELECT_USAGE,
 }
 

@@ -22,6 +22,7 @@ class ExtractionState:
         last_position: Of the newest message.
         silent_seconds: Since when nothing was written.
         is_unanswered: Whether the newest message is one of the user's.
+        memory_on: Whether the owner wants anything remembered.
     """
 
     owner: Owner
@@ -30,13 +31,14 @@ class ExtractionState:
     last_position: int
     silent_seconds: float
     is_unanswered: bool = False
+    memory_on: bool = True
 
 
 # Where extraction stands.
 SELECT_STATE = """
 SELECT c.telegram_user_id, c.thread_id, s.time_zone, c.extracted_position,
        coalesce(m.position, 0), coalesce(extract(epoch FROM now() - m.created_at), 0)::float,
-       coalesce(m.role = 'user', false)
+       coalesce(m.role = 'user', false), coalesce(s.memory_on, true)
 FROM conversations c
 LEFT JOIN user_settings s ON s.telegram_user_id = c.telegram_user_id
 LEFT JOIN LATERAL (SELECT position, created_at, role FROM messages

@@ -12,6 +12,7 @@ from typing import Any
 
 from src.storage.owner import Owner
 from src.storage.pg_client import Transaction, storable
+from src.storage.question_repo import DELETE_QUESTIONS
 from src.storage.search_index_repo import reset_vectors, reword
 from src.storage.tool_result_repo import DELETE_RESULTS
 
@@ -353,7 +354,7 @@ class ForgettingRepository:
         gone = {**owner.columns(), "ids": hidden}
         transaction.execute(HIDE_MESSAGES, gone)
         transaction.execute(DELETE_DOCUMENTS, gone)
-        for statement in (DELETE_SUMMARIES, DELETE_REJECTED):
+        for statement in (DELETE_SUMMARIES, DELETE_REJECTED, DELETE_QUESTIONS):
             transaction.execute(statement, touched)
 
 
@@ -367,7 +368,8 @@ def keep_private(transaction: Transaction, owner: Owner, message_id: int) -> Non
     ids = [int(row[0]) for row in transaction.fetch_all(SELECT_PRIVATE, request)]
     touched = {**request, "ids": ids}
     reset_vectors(transaction, owner, ids)
-    for statement in (*KEEP_PRIVATE, DELETE_REJECTED, DELETE_DOCUMENTS, DELETE_SUMMARIES):
+    ending = (DELETE_REJECTED, DELETE_DOCUMENTS, DELETE_SUMMARIES, DELETE_QUESTIONS)
+    for statement in (*KEEP_PRIVATE, *ending):
         transaction.execute(statement, touched)
 
 

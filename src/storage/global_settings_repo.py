@@ -128,6 +128,11 @@ class GlobalSettings(BaseModel):
     daily_tokens_per_user: Tokens = Field(
         0, description="Model tokens of one user, or one group, a day; 0: no limit."
     )
+    messages_per_minute_per_user: Messages = Field(
+        0,
+        description="Answers to one user a minute; 0: no limit. (What comes faster than it is "
+        "answered is answered together, and counts once.)",
+    )
     message_retention_days: int = Field(
         0, ge=0, le=36_500, description="Older messages are deleted; 0 keeps them. Facts stay."
     )

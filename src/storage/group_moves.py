@@ -180,12 +180,15 @@ MERGE_SETTINGS = """
 WITH old AS (
     DELETE FROM user_settings o WHERE telegram_user_id = %(old)s
       AND EXISTS (SELECT 1 FROM user_settings WHERE telegram_user_id = %(new)s)
-    RETURNING language, time_zone, mode
+    RETURNING language, time_zone, mode, answer_length, memory_on
 )
 UPDATE user_settings n
 SET language = coalesce(n.language, old.language),
     time_zone = coalesce(n.time_zone, old.time_zone),
-    mode = CASE n.mode WHEN 'assistant' THEN old.mode ELSE n.mode END, updated_at = now()
+    mode = CASE n.mode WHEN 'assistant' THEN old.mode ELSE n.mode END,
+    answer_length = CASE n.answer_length WHEN 'normal' THEN old.answer_length
+                    ELSE n.answer_length END,
+    memory_on = n.memory_on AND old.memory_on, updated_at = now()
 FROM old WHERE n.telegram_user_id = %(new)s
 """
 
@@ -204,6 +207,7 @@ UPDATE_OWNERS = (
     "UPDATE search_postings SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s",
     "UPDATE document_embeddings SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s",
     "UPDATE model_usage SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s",
+    "UPDATE reminders SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s",
     "UPDATE user_settings SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s",
 )
 

@@ -11,6 +11,8 @@ no two of them ever wait for each other:
 5. messages that go into the index;
 6. the owner's row of ``search_owners``, which ``add_documents`` updates.
 
+Reminders are set by transactions that take no other lock: one at a time of an owner.
+
 Jobs, workers and documents that wait are locked by the statements that claim them; what one
 process holds alone for as long as it lives, such as the receiving of updates, is an
 ``AdvisoryLock``.
@@ -43,6 +45,12 @@ FROM (
     WHERE telegram_user_id IN (%(old)s, %(new)s)
     ORDER BY 1, 2
 ) AS owners
+"""
+
+# One setter of reminders per owner, so that they can be counted.
+LOCK_REMINDERS = """
+SELECT pg_advisory_xact_lock(
+    hashtextextended('reminders:' || %(owner)s || ':' || %(thread_id)s, 0))
 """
 
 # Nothing of the conversation is forgotten or erased meanwhile.
@@ -109,6 +117,11 @@ def lock_facts(transaction: Transaction, owner: Owner) -> None:
     """Let no one else write, forget or erase this owner's facts."""
     transaction.execute(LOCK_FACTS, owner.columns())
     transaction.execute(SHARE_CONVERSATION, owner.columns())
+
+
+def lock_reminders(transaction: Transaction, owner: Owner) -> None:
+    """Let no one else set reminders of this owner."""
+    transaction.execute(LOCK_REMINDERS, owner.columns())
 
 
 def lock_history(

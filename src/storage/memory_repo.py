@@ -45,12 +45,15 @@ SELECT count(*) FROM memories
 WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s AND retired_at IS NULL
 """
 
-# The message behind a reference; the owner's own, and nobody else's.
+# The message behind a reference, or an answer of the bot's; the owner's own, and nobody else's.
 SELECT_SOURCE = """
-SELECT message_text(m.content), m.said_at, m.chat_id, m.telegram_message_id, m.bot_id
+SELECT message_text(m.content), m.said_at, coalesce(m.chat_id, asked.chat_id),
+       coalesce(abs(m.telegram_message_id), m.sent_message_ids[1]),
+       coalesce(m.bot_id, asked.bot_id), m.role = 'assistant'
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
+LEFT JOIN messages asked ON asked.id = m.reply_to_id
 WHERE m.id = %(message_id)s AND c.telegram_user_id = %(owner)s
-  AND c.thread_id = %(thread_id)s AND m.role = 'user' AND NOT m.is_forgotten
+  AND c.thread_id = %(thread_id)s AND m.role IN ('user', 'assistant') AND NOT m.is_forgotten
 """
 
 # What is kept of a message that is gone: the words that a fact quotes.
@@ -72,13 +75,13 @@ LIMIT 1
 # and who says "I" in it, where the owner is a group.
 SELECT_TELLING = """
 SELECT message_text(m.content), m.provenance = 'typed',
-       CASE WHEN c.telegram_user_id < 0 THEN m.sender_id END, m.speaker
+       CASE WHEN c.telegram_user_id < 0 THEN m.sender_id END, m.speaker, m.is_disputed
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE m.id = %(message_id)s AND m.role = 'user' AND NOT m.is_forgotten AND NOT m.is_private
   AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
 UNION ALL
 SELECT message_text(p.content), true,
-       CASE WHEN p.telegram_user_id < 0 THEN p.sender_id END, p.speaker
+       CASE WHEN p.telegram_user_id < 0 THEN p.sender_id END, p.speaker, false
 FROM parting_messages p
 WHERE p.message_id = %(message_id)s
   AND p.telegram_user_id = %(owner)s AND p.thread_id = %(thread_id)s

@@ -69,12 +69,14 @@ class Telling:
         is_own: Whether the sender typed it himself.
         speaker_id: Who he is, in a group.
         speaker: What he is called there.
+        is_disputed: Whether he is, or was, asked what it is to replace.
     """
 
     text: str
     is_own: bool
     speaker_id: int | None = None
     speaker: str | None = None
+    is_disputed: bool = False
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,7 @@ class SourceMessage:
             still known.
         telegram_message_id: See ``chat_id``.
         bot_id: The bot that numbered it so.
+        is_bots: Whether the bot said it.
     """
 
     text: str
@@ -123,6 +126,7 @@ class SourceMessage:
     chat_id: int | None = None
     telegram_message_id: int | None = None
     bot_id: int | None = None
+    is_bots: bool = False
 
 
 @dataclass(frozen=True)

@@ -220,6 +220,8 @@ LEFT JOIN LATERAL (
 ) AS outdated ON true
 WHERE (%(with_assistant)s OR d.speaker <> 'assistant')
   AND (%(with_retired)s OR f.retired_at IS NULL)
+  AND NOT EXISTS (SELECT 1 FROM memories never  -- it never held: its user took it back
+                  WHERE never.id = d.memory_id AND never.retired_reason IN ('undone', 'edited'))
   AND NOT coalesce(m.conversation_id = %(conversation_id)s::uuid
                    AND m.position >= %(before_position)s, false)
   AND NOT EXISTS (SELECT 1 FROM messages seen

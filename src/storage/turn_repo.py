@@ -18,7 +18,8 @@ from src.storage.pg_client import Transaction, storable
 from src.storage.repository import Repository
 from src.storage.update_repo import UpdateOutcome
 
-Asks = Literal["erase_all"]
+# Whether to erase everything; which of two facts holds, and that this is decided, or too late.
+Asks = Literal["erase_all", "conflict", "conflict_over"]
 
 
 @dataclass(frozen=True)
@@ -50,19 +51,22 @@ class Changes:
         saved: Facts that are new.
         replaced_by: New facts that replaced others.
         forgetting: Under which number something was forgotten.
+        reminders: Those that were set.
     """
 
     saved: tuple[int, ...] = ()
     replaced_by: tuple[int, ...] = ()
     forgetting: int | None = None
+    reminders: tuple[int, ...] = ()
 
     @classmethod
     def from_row(cls, stored: dict[str, Any] | None) -> Changes:
         """As it is stored; None is nothing."""
         row = stored or {}
         return cls(
-            tuple(row.get("saved", ())), tuple(row.get("replaced_by", ())), row.get("forgetting")
-        )
+            tuple(row.get("saved", ())), tuple(row.get("replaced_by", ())), row.get("forgetting"),
+            tuple(row.get("reminders", ())),
+        )  # fmt: skip
 
     def as_row(self) -> str | None:
         """How it is stored, as JSON."""
@@ -84,7 +88,7 @@ class StoredAnswer:
         tools: Names of the tools it used; only known right after it was made.
         sources: What its references stand for.
         intent: What strict mode took the message for; only known right after it was made.
-        asks: What a yes to it means, if it asks for one.
+        asks: What it asks, if it asks something.
         changes: What its turn changed in the memory.
     """
 
@@ -111,7 +115,7 @@ class NewAnswer:
         usage: The model calls.
         stopped: Whether the user stopped it, so that the text is a beginning only.
         sources: What its references stand for.
-        asks: What a yes to it shall mean, if it asks for one.
+        asks: What it asks, if it asks something.
         is_private: Whether it answers a private message beside the one that it replies to.
         changes: What its turn changed in the memory.
     """
@@ -290,6 +294,29 @@ WHERE c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s AND m.role 
 ORDER BY m.created_at DESC, m.id DESC LIMIT 1
 """
 
+# What the answer in a Telegram message cited and is still there: facts, or else messages. It is
+# looked for among the newest answers only.
+SELECT_CITED = """
+WITH answer AS (
+    SELECT id FROM (
+        SELECT a.id, a.sent_message_ids
+        FROM messages a JOIN conversations c ON c.id = a.conversation_id
+        WHERE c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+          AND a.role = 'assistant'
+        ORDER BY a.created_at DESC, a.id DESC LIMIT 300) AS newest
+    WHERE %(sent)s = ANY(sent_message_ids) LIMIT 1
+)
+SELECT DISTINCT ON (uid) uid, text FROM (
+    SELECT coalesce('fact-' || f.id, 'msg-' || m.id) AS uid,
+           coalesce(f.text, message_text(m.content)) AS text
+    FROM answer JOIN answer_sources s ON s.answer_id = answer.id
+    LEFT JOIN memories f ON f.id = s.memory_id AND f.retired_at IS NULL
+         AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+    LEFT JOIN messages m ON m.id = s.message_id AND m.role = 'user' AND NOT m.is_forgotten
+) AS cited
+WHERE uid IS NOT NULL ORDER BY uid LIMIT 20
+"""
+
 # Seconds until the owner has one of so many background calls an hour left; no row when he has.
 SELECT_BUDGET_PAUSE = """
 SELECT extract(epoch FROM u.created_at + interval '1 hour' - now())::float
@@ -418,6 +445,16 @@ class TurnRepository(Repository):
         ids = _ids(conversation_id, message_id)
         row = (within or self._client).fetch_one(SELECT_STREAM_MESSAGE, ids)
         return row[0] if row else None
+
+    def list_cited(self, owner: Owner, sent_message: int) -> list[tuple[str, str]]:
+        """``fact-<id>`` or ``msg-<id>``, and the text, of what an answer cited.
+
+        Args:
+            owner: Whose conversation it is in.
+            sent_message: A Telegram message that shows the answer.
+        """
+        rows = self._client.fetch_all(SELECT_CITED, {**owner.columns(), "sent": sent_message})
+        return [(str(uid), str(text)) for uid, text in rows]
 
     def was_newest_stopped(self, owner: Owner) -> bool:
         """Whether the answer to the owner's newest message was stopped."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -14,16 +14,26 @@ from src.storage.pg_client import Transaction
 from src.storage.pg_connection import PATIENT
 from src.storage.prepared import PreparedStatement
 from src.storage.repository import Repository
-from src.storage.user_settings_repo import Mode
+from src.storage.user_settings_repo import AnswerLength, Mode
 
 UpdateKind = Literal[
-    "message", "media", "command", "new", "stop", "edit", "callback", "member", "refused", "other"
+    "message",
+    "media",
+    "teach",
+    "command",
+    "new",
+    "stop",
+    "edit",
+    "callback",
+    "member",
+    "refused",
+    "other",
 ]
 # How an update ended, one word or two for the operator.
 UpdateOutcome = Literal[
     "done",
+    "explained",
     "left to a later message",
-    "left to another of the album",
     "stopped",
     "wiped",
     "failed",
@@ -34,8 +44,10 @@ UpdateOutcome = Literal[
     "put aside",
     "erased",
 ]
-# Kinds whose arrival ends the wait for an answer to what was said before them.
+# Kinds whose arrival ends the wait for an answer to what was said before them; and those that get
+# an answer of their own in between, so that nothing is left beyond them.
 ANSWERED_LATER: tuple[UpdateKind, ...] = ("message", "new", "stop")
+BETWEEN: tuple[UpdateKind, ...] = ("media", "teach")
 
 
 @dataclass(frozen=True)
@@ -93,6 +105,8 @@ class WaitingUpdate:
     owner_id: int | None = None
     revision: int = 0
     newer: UpdateKind | None = None
+    answer_length: AnswerLength = "normal"
+    memory_on: bool = True
 
     @property
     def owner(self) -> Owner:
@@ -151,7 +165,8 @@ WITH incoming AS (
            media_group_id, payload
     FROM incoming ORDER BY position
     ON CONFLICT ON CONSTRAINT telegram_updates_once DO NOTHING
-    RETURNING id, update_id, kind IN ('message', 'edit') AS is_turn, served_as, chat_id, thread_id,
+    RETURNING id, update_id, kind IN ('message', 'media', 'edit') AS is_turn, served_as,
+              chat_id, thread_id,
               ARRAY[chat_id, thread_id] AS place, message_id
 ), wanted AS (
     SELECT s.*, i.at_once, i.interrupts, i.draft_id,
@@ -166,7 +181,7 @@ WITH incoming AS (
                max(ARRAY[u.chat_id, u.thread_id]) AS last_place
         FROM telegram_updates u
         WHERE u.bot_id = %(bot_id)s AND u.served_as = p.served_as
-          AND (u.kind IN ('message', 'edit')) = p.is_turn AND u.handled_at IS NULL
+          AND (u.kind IN ('message', 'media', 'edit')) = p.is_turn AND u.handled_at IS NULL
           AND u.received_at > now() - interval '1 day') AS w
 ), queued AS (
     SELECT w.*, p.waiting + row_number() OVER person - 1 AS before,
@@ -232,7 +247,8 @@ SELECT u.id, u.bot_id, u.update_id, u.kind, u.chat_id, u.thread_id, u.user_id, u
        (SELECT n.kind FROM telegram_updates n
         WHERE n.bot_id = u.bot_id AND n.chat_id = u.chat_id AND n.thread_id = u.thread_id
           AND n.id > u.id AND n.handled_at IS NULL AND n.kind = ANY(%(kinds)s)
-        ORDER BY n.id LIMIT 1)
+        ORDER BY n.id LIMIT 1),
+       coalesce(s.answer_length, 'normal'), coalesce(s.memory_on, true)
 FROM telegram_updates u
 LEFT JOIN chat_moves v ON v.old_chat_id = u.chat_id
 LEFT JOIN user_settings s ON s.telegram_user_id = coalesce(v.new_chat_id, u.chat_id)
@@ -247,7 +263,6 @@ SELECT_NEWER = """
 SELECT n.kind FROM telegram_updates u JOIN telegram_updates n
     ON n.bot_id = u.bot_id AND n.chat_id = u.chat_id AND n.thread_id = u.thread_id AND n.id > u.id
 WHERE u.id = %(update)s AND n.handled_at IS NULL AND n.kind = ANY(%(kinds)s)
-  AND (NOT %(same_album)s OR n.media_group_id = u.media_group_id)
 ORDER BY n.id LIMIT 1
 """
 
@@ -289,14 +304,6 @@ WHERE bot_id = %(bot_id)s AND user_id = %(user_id)s AND kind = 'refused'
 LIMIT 1
 """
 
-# Whether another picture of the same album was answered already.
-SELECT_ALBUM_ANSWERED = """
-SELECT 1 FROM telegram_updates
-WHERE bot_id = %(bot_id)s AND chat_id = %(chat_id)s AND media_group_id = %(media_group_id)s
-  AND outcome = 'done' AND handled_at > now() - interval '1 day'
-LIMIT 1
-"""
-
 # What an interruption ends in its chat: the job that runs, and one that waits for its next
 # attempt, if it is older, and answers in the draft whose Stop button was pressed.
 SELECT_INTERRUPTIBLE = """
@@ -304,6 +311,8 @@ SELECT id, status = 'doing', (args ->> 'update')::bigint FROM procrastinate_jobs
 WHERE lock = %(lock)s AND (status = 'doing' OR (status = 'todo' AND attempts > 0))
   AND (args ->> 'update')::bigint < %(before)s
   AND (%(draft_id)s::bigint IS NULL OR (args ->> 'message_id')::bigint = %(draft_id)s)
+  AND NOT EXISTS (SELECT 1 FROM telegram_updates u
+                  WHERE u.id = (args ->> 'update')::bigint AND u.kind = 'teach')
 ORDER BY id LIMIT 100
 """
 
@@ -380,18 +389,20 @@ class UpdateRepository(Repository):
         return self._find(SELECT_PUT_ASIDE, update)
 
     def _find(self, sql: str, update: int) -> WaitingUpdate | None:
-        row = self._client.fetch_one(sql, {"update": update, "kinds": list(ANSWERED_LATER)})
-        return WaitingUpdate(*row) if row else None
+        row = self._client.fetch_one(sql, {"update": update, "kinds": [*ANSWERED_LATER, *BETWEEN]})
+        if row is None:
+            return None
+        waiting = WaitingUpdate(*row)
+        return replace(waiting, newer=None) if waiting.newer in BETWEEN else waiting
 
     def find_newer(
         self,
         update: int,
         *,
         kinds: Sequence[UpdateKind] = ANSWERED_LATER,
-        same_album: bool = False,
     ) -> UpdateKind | None:
         """The kind of the next waiting update of the chat, of the given kinds, or None."""
-        parameters = {"update": update, "kinds": list(kinds), "same_album": same_album}
+        parameters = {"update": update, "kinds": list(kinds)}
         row = self._client.fetch_one(SELECT_NEWER, parameters)
         return row[0] if row else None
 
@@ -402,13 +413,14 @@ class UpdateRepository(Repository):
             ConversationGoneError: It is handled, or was erased.
             QuestionMovedError: An erasure changed it since; it is to be read again.
         """
-        parameters = {"update": update, "kinds": list(ANSWERED_LATER)}
+        parameters = {"update": update, "kinds": [*ANSWERED_LATER, *BETWEEN]}
         row = transaction.fetch_one(HOLD_UPDATE, parameters)
         if row is None:
             raise ConversationGoneError("the update is gone")
         if row[0] != revision:
             raise QuestionMovedError("the update was changed while it was handled")
-        return Behind(row[1], bool(row[2]))
+        newer = None if row[1] in BETWEEN else row[1]
+        return Behind(newer, bool(row[2]))
 
     def list_interruptible(
         self, lock: str, *, before: int, draft_id: int | None = None
@@ -448,10 +460,6 @@ class UpdateRepository(Repository):
         """Whether this stranger was told within a day that the bot is private."""
         stranger = {"bot_id": update.bot_id, "user_id": update.user_id, "update": update.id}
         return self._client.fetch_one(SELECT_REFUSED, stranger) is not None
-
-    def was_album_answered(self, update: WaitingUpdate) -> bool:
-        """Whether an earlier part of the same album got its answer."""
-        return self._client.fetch_one(SELECT_ALBUM_ANSWERED, vars(update)) is not None
 
     def defer_forgotten(self, *, older_than: float) -> int:
         """Give a new job to every waiting update that has none; returns how many there were.

@@ -8,6 +8,7 @@ from typing import Literal
 from src.storage.repository import Repository
 
 Mode = Literal["assistant", "strict"]
+AnswerLength = Literal["short", "normal", "long"]
 
 
 @dataclass(frozen=True)
@@ -17,11 +18,14 @@ class UserSettings:
     language: str | None = None
     time_zone: str | None = None
     mode: Mode = "assistant"
+    answer_length: AnswerLength = "normal"
+    memory_on: bool = True
 
 
 # The owner's settings.
 SELECT_SETTINGS = """
-SELECT language, time_zone, mode FROM user_settings WHERE telegram_user_id = %(owner)s
+SELECT language, time_zone, mode, answer_length, memory_on FROM user_settings
+WHERE telegram_user_id = %(owner)s
 """
 
 # The user blocked the bot, or the chat is gone.
@@ -44,6 +48,32 @@ ON CONFLICT (telegram_user_id) DO UPDATE SET mode = EXCLUDED.mode, updated_at = 
 """
 
 
+# In which language the bot speaks to this owner.
+UPSERT_LANGUAGE = """
+INSERT INTO user_settings (telegram_user_id, language) VALUES (%(owner)s, %(language)s)
+ON CONFLICT (telegram_user_id) DO UPDATE SET language = EXCLUDED.language, updated_at = now()
+"""
+
+# Where this owner lives.
+UPSERT_TIME_ZONE = """
+INSERT INTO user_settings (telegram_user_id, time_zone) VALUES (%(owner)s, %(time_zone)s)
+ON CONFLICT (telegram_user_id) DO UPDATE SET time_zone = EXCLUDED.time_zone, updated_at = now()
+"""
+
+# How long answers are.
+UPSERT_ANSWER_LENGTH = """
+INSERT INTO user_settings (telegram_user_id, answer_length) VALUES (%(owner)s, %(length)s)
+ON CONFLICT (telegram_user_id) DO UPDATE
+SET answer_length = EXCLUDED.answer_length, updated_at = now()
+"""
+
+# Whether anything is remembered.
+UPSERT_MEMORY_ON = """
+INSERT INTO user_settings (telegram_user_id, memory_on) VALUES (%(owner)s, %(memory_on)s)
+ON CONFLICT (telegram_user_id) DO UPDATE SET memory_on = EXCLUDED.memory_on, updated_at = now()
+"""
+
+
 class UserSettingsRepository(Repository):
     """Stores one row per owner who has settings; every method blocks."""
 
@@ -63,3 +93,20 @@ class UserSettingsRepository(Repository):
     def set_mode(self, telegram_user_id: int, mode: Mode) -> None:
         """Remember which way the graph takes for this owner."""
         self._client.execute(UPSERT_MODE, {"owner": telegram_user_id, "mode": mode})
+
+    def set_language(self, telegram_user_id: int, language: str) -> None:
+        """Speak this language with the owner, whatever his Telegram says."""
+        self._client.execute(UPSERT_LANGUAGE, {"owner": telegram_user_id, "language": language})
+
+    def set_time_zone(self, telegram_user_id: int, time_zone: str) -> None:
+        """Remember where the owner lives: a tz database name."""
+        self._client.execute(UPSERT_TIME_ZONE, {"owner": telegram_user_id, "time_zone": time_zone})
+
+    def set_answer_length(self, telegram_user_id: int, length: AnswerLength) -> None:
+        """Remember how long the owner wants answers."""
+        self._client.execute(UPSERT_ANSWER_LENGTH, {"owner": telegram_user_id, "length": length})
+
+    def set_memory_on(self, telegram_user_id: int, memory_on: bool) -> None:
+        """Remember whether anything of this owner is to be remembered."""
+        parameters = {"owner": telegram_user_id, "memory_on": memory_on}
+        self._client.execute(UPSERT_MEMORY_ON, parameters)

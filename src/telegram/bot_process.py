@@ -24,6 +24,7 @@ from src.jobs.dead_jobs import DeadJobs
 from src.jobs.housekeeping import Housekeeping
 from src.jobs.memory_tasks import MemoryTasks
 from src.jobs.quarantine import Parent, Quarantine, QuarantineWorker
+from src.jobs.question_tasks import QuestionTasks
 from src.jobs.workers import Workers, build_queue
 from src.shutdown import Shutdown
 from src.storage.advisory_lock import POLLER_LOCK, WORKER_LOCK, AdvisoryLock
@@ -36,6 +37,7 @@ from src.telegram.group_moves import move_group
 from src.telegram.handlers.messages import TurnHandler
 from src.telegram.lazy_models import build_models
 from src.telegram.receiver import UNAUTHORIZED, Poller, UpdateIntake, WebhookRoute
+from src.telegram.reminder_tasks import ReminderTasks
 from src.telegram.setup import announce, build_bot, build_dispatcher, get_identity
 from src.telegram.update_tasks import UpdateTasks
 from src.telegram.updates import Access, BotIdentity
@@ -63,7 +65,7 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
         ConfigError: The token is wrong, or the HTTP port is taken.
     """
     async with _open_bot(core) as (bot, identity, queue):
-        dead_jobs = _register_tasks(core, bot, identity, queue)
+        dead_jobs, reminders = _register_tasks(core, bot, identity, queue)
         workers = Workers(
             queue,
             AdvisoryLock(core.dsn, WORKER_LOCK),
@@ -84,7 +86,7 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
             core.dsn, {CHANNEL: partial(core.client.run, core.memory.settings.refresh)}
         )
         jobs: list[Coroutine[Any, Any, None]] = [
-            workers.run(), http.run(), core.warm_up(), notifications.run(),
+            workers.run(), http.run(), core.warm_up(), notifications.run(), reminders.plan_now(),
         ]  # fmt: skip
         if receive:
             jobs.append(_announce(bot, core))
@@ -114,6 +116,7 @@ async def run_quarantine(core: Core, shutdown: Shutdown, parent: Parent) -> None
 async def _open_bot(core: Core) -> AsyncIterator[tuple[Bot, BotIdentity, App]]:
     """The bot, as soon as Telegram knows it, and the queue."""
     build_models(Message, Message | bool, bool, User, list[Any])
+    core.servers.start()
     bot = build_bot(core.settings, core.metrics)
     try:
         identity = await _until_reached(bot)
@@ -149,10 +152,15 @@ class HttpRunner:
         self._server.should_exit = True
 
 
-def _register_tasks(core: Core, bot: Bot, identity: BotIdentity, queue: App) -> DeadJobs:
-    """Tell the queue about every task; returns what one of them recovers with."""
+def _register_tasks(
+    core: Core, bot: Bot, identity: BotIdentity, queue: App
+) -> tuple[DeadJobs, ReminderTasks]:
+    """Tell the queue about every task; returns what has to do with a start as well."""
     dead_jobs = DeadJobs(core.client, core.deaths, core.put_aside, core.metrics)
-    _build_tasks(core, bot, identity).register(queue)
+    delivery = Delivery(bot, partial(move_group, core))
+    _build_tasks(core, bot, identity, delivery).register(queue)
+    reminders = ReminderTasks(core, delivery)
+    reminders.register(queue)
     Housekeeping(
         core.client,
         core.updates,
@@ -161,13 +169,13 @@ def _register_tasks(core: Core, bot: Bot, identity: BotIdentity, queue: App) -> 
         core.metrics,
         core.settings.timezone,
     ).register(queue)
+    QuestionTasks(core.questions, core.settings.timezone).register(queue)
     memory = core.memory
     MemoryTasks(memory.digest, memory.batches, memory.consolidation).register(queue)
-    return dead_jobs
+    return dead_jobs, reminders
 
 
-def _build_tasks(core: Core, bot: Bot, identity: BotIdentity) -> UpdateTasks:
-    delivery = Delivery(bot, partial(move_group, core))
+def _build_tasks(core: Core, bot: Bot, identity: BotIdentity, delivery: Delivery) -> UpdateTasks:
     dispatcher = build_dispatcher(
         core=core,
         identity=identity,

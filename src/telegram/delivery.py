@@ -16,7 +16,15 @@ from src.errors import DeliveryError, DeliveryRefusedError, DeliveryUnknownError
 from src.services.reply import ReplyFile
 from src.services.turn_control import check_stopped, wait_unless_stopped
 from src.telegram.errors import delivery_error, is_not_modified, is_unparsable
-from src.telegram.rendering import MAX_PARTS, MAX_UTF16, Part, Renderer, split_text, with_note
+from src.telegram.rendering import (
+    MAX_PARTS,
+    MAX_UTF16,
+    Part,
+    Renderer,
+    split_text,
+    with_lead,
+    with_note,
+)
 from src.texts.visible import is_visible
 
 logger = logging.getLogger(__name__)
@@ -56,12 +64,14 @@ class Form:
         max_parts: The most messages that it may take.
         ending: Says at the end of the last one that there would be more.
         note: Stands in small under all of it, as it is.
+        lead: Stands in small above all of it.
     """
 
     keyboard: InlineKeyboardMarkup | None = None
     max_parts: int = MAX_PARTS
     ending: str = "…"
     note: str = ""
+    lead: str = ""
 
 
 class OpenFile(InputFile):
@@ -123,6 +133,8 @@ class Delivery:
         parts = await self.renderer.render(
             markdown, max_parts=form.max_parts, ending=form.ending
         ) or [_unformatted(markdown)]
+        if form.lead:
+            parts = with_lead(form.lead, parts)
         if form.note:
             parts = with_note(parts, form.note)
         parts[-1] = replace(parts[-1], keyboard=form.keyboard)

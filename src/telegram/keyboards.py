@@ -15,15 +15,15 @@ from aiogram.types import (
     WebAppInfo,
 )
 
+from src.services.answer_buttons import choice_rows, undo_buttons
 from src.services.reply import Action, Button, Rows, in_rows
 from src.storage.memory_rows import message_number
-from src.storage.turn_repo import AnswerSource, Changes, StoredAnswer
+from src.storage.turn_repo import AnswerSource, StoredAnswer
 from src.texts import Language, say
 from src.texts.days import day_text
 
 MAX_SOURCES = 8  # buttons; an answer that cites more is followed by the first ones
 PER_ROW = 4  # of them, still readable on a phone
-MAX_UNDO = 4  # buttons; /memory and /undo reach the rest
 BEST_EFFORT = 10  # seconds for what the user can do without
 
 
@@ -52,13 +52,15 @@ def answer_rows(
         )
         for numbers, source in _with_messages(answer)[:MAX_SOURCES]
     ]
-    rows = in_rows(sources, PER_ROW) + in_rows(_undo_buttons(answer.changes, language), 1)
+    rows = in_rows(sources, PER_ROW) + in_rows(undo_buttons(answer.changes, language), 1)
     if answer.asks == "erase_all":
         words = enumerate(("no", "yes"))
         asked = [
             Button(say(f"erase_{word}", language), Action("erase", (n,))) for n, word in words
         ]
         rows += (tuple(reversed(asked)),)
+    if answer.asks == "conflict":
+        rows += choice_rows(answer.id, language)
     return rows
 
 
@@ -101,18 +103,3 @@ def _with_messages(answer: StoredAnswer) -> list[tuple[str, AnswerSource]]:
         if message_number(source.uid) is not None:
             by_uid.setdefault(source.uid, []).append(source)
     return [("".join(f"[{s.number}]" for s in told), told[0]) for told in by_uid.values()]
-
-
-def _undo_buttons(changes: Changes, language: Language) -> list[Button]:
-    """A button for each change, those that cost something first."""
-    buttons = []
-    if changes.forgetting is not None:
-        action = Action("recall", (changes.forgetting,))
-        buttons.append(Button(say("undo_forgot_button", language), action))
-    for ids, key in ((changes.replaced_by, "undo_button"), (changes.saved, "undo_saved_button")):
-        label = say(key, language)
-        buttons += [
-            Button(f"{label} ({number})" if len(ids) > 1 else label, Action("undo", (memory_id,)))
-            for number, memory_id in enumerate(ids, start=1)
-        ]
-    return buttons[:MAX_UNDO]

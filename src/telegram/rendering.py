@@ -209,6 +209,20 @@ def with_note(parts: Sequence[Part], note: str) -> list[Part]:
     return [*before, Part(f"{last.text}\n\n{note}", entities, last.keyboard)]
 
 
+def with_lead(lead: str, parts: Sequence[Part]) -> list[Part]:
+    """The messages below a line in small; where it has no room, it comes before them."""
+    first, *rest = parts
+    shift = utf16_len(lead) + 2
+    if shift + utf16_len(first.text) > MAX_UTF16:
+        before = [Part(text, [_small(0, text)]) for text in (p.text for p in split_text(lead))]
+        return [*before, *parts]
+    moved = [
+        entity.model_copy(update={"offset": entity.offset + shift}) for entity in first.entities
+    ]
+    text = f"{lead}\n\n{first.text}"
+    return [Part(text, [_small(0, lead), *moved], first.keyboard), *rest]
+
+
 def _small(start: int, note: str) -> MessageEntity:
     """Telegram has no small print; a quotation is set apart, and its text is smaller."""
     return MessageEntity(type="blockquote", offset=start, length=utf16_len(note))

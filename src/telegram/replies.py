@@ -31,7 +31,7 @@ async def show_reply(
 async def _show_text(
     delivery: Delivery, address: Address, reply: Reply, replacing: int | None
 ) -> None:
-    if reply.corrects is not None:
+    if reply.asks or reply.corrects is not None:
         await delivery.send_text(address, reply.text, keyboard=ForceReply(selective=True))
         return
     keyboard = build_keyboard(reply.rows)

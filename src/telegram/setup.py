@@ -8,13 +8,19 @@ from typing import Any
 from aiogram import Bot, Dispatcher
 from aiogram.client.telegram import TelegramAPIServer
 from aiogram.exceptions import AiogramError, TelegramUnauthorizedError
-from aiogram.types import BotCommand, MenuButtonDefault, MenuButtonWebApp, WebAppInfo
+from aiogram.types import (
+    BotCommand,
+    BotCommandScopeAllGroupChats,
+    MenuButtonDefault,
+    MenuButtonWebApp,
+    WebAppInfo,
+)
 
 from src.config import Settings
 from src.errors import ConfigError, DeliveryError
 from src.metrics import Metrics
 from src.services.command_service import COMMANDS
-from src.telegram.handlers import buttons, chats, commands, messages
+from src.telegram.handlers import buttons, chats, commands, messages, reactions, zone
 from src.telegram.middlewares.language import LanguageMiddleware
 from src.telegram.middlewares.throttle import ThrottleMiddleware
 from src.telegram.session import TelegramSession
@@ -44,6 +50,8 @@ def build_dispatcher(**dependencies: Any) -> Dispatcher:
         commands.build_router(),
         buttons.build_router(),
         chats.build_router(),
+        reactions.build_router(),
+        zone.build_router(),
         messages.build_router(),
     ):
         router.message.middleware(LanguageMiddleware())
@@ -68,7 +76,9 @@ async def get_identity(bot: Bot) -> BotIdentity:
         ) from error
     except AiogramError as error:
         raise DeliveryError(f"Telegram did not answer getMe ({type(error).__name__})") from error
-    return BotIdentity(me.id, me.username or "")
+    return BotIdentity(
+        me.id, me.username or "", me.first_name, reads_all=bool(me.can_read_all_group_messages)
+    )
 
 
 async def announce(bot: Bot, settings: Settings) -> None:
@@ -87,12 +97,16 @@ async def announce(bot: Bot, settings: Settings) -> None:
     else:
         await bot.delete_webhook(drop_pending_updates=False, request_timeout=STARTUP_TIMEOUT)
     for language in LANGUAGES:
-        menu = [
-            BotCommand(command=name, description=say(f"command_{name}", language))
-            for name in COMMANDS
-        ]
         code = None if language == "en" else language  # English is everybody else's
-        await bot.set_my_commands(menu, language_code=code, request_timeout=STARTUP_TIMEOUT)
+        for scope in (None, BotCommandScopeAllGroupChats()):
+            menu = [
+                BotCommand(command=entry.name, description=say(f"command_{entry.name}", language))
+                for entry in COMMANDS.values()
+                if scope is None or entry.is_for_groups
+            ]
+            await bot.set_my_commands(
+                menu, scope=scope, language_code=code, request_timeout=STARTUP_TIMEOUT
+            )
     await _show_menu_button(bot, settings.app_url)
 
 

@@ -34,7 +34,7 @@ from src.texts import choose_language, say
 logger = logging.getLogger(__name__)
 
 MODEL_ATTEMPTS = 6  # then the bot apologises: 1 + 2 + 4 + 8 + 16 s of waiting in all
-APOLOGY_KINDS: tuple[UpdateKind, ...] = ("message", "command", "new", "stop")
+APOLOGY_KINDS: tuple[UpdateKind, ...] = ("message", "media", "teach", "command", "new", "stop")
 DELIVERY_DAYS = 1.0  # how long an answer is offered to a Telegram that does not take it
 MORE_CHANCES = 1  # for a reply that Telegram refuses without a reason that we know
 

@@ -15,6 +15,8 @@ from aiogram.types import Update
 from pydantic import ValidationError
 
 from src.services.command_service import COMMANDS, Command, parse_command
+from src.services.memory_screens import corrected_by
+from src.services.settings_screens import asks_for_zone
 from src.storage.pg_client import storable
 from src.storage.update_repo import NewUpdate, UpdateKind
 
@@ -23,6 +25,7 @@ Json = Mapping[str, Any]
 MAX_ID = 2**52  # Telegram: ids have at most 52 significant bits
 MAX_UPDATE_ID = 2**62
 GROUP_ANONYMOUS_BOT = 1087968824  # @GroupAnonymousBot
+DISLIKE = "👎"
 MAX_DEPTH = 60  # nesting of an update; a true one has a fraction of it
 # What Telegram is asked to send; the other kinds of updates have no handler.
 ALLOWED_UPDATES = [
@@ -31,6 +34,7 @@ ALLOWED_UPDATES = [
     "callback_query",
     "my_chat_member",
     "stopped_message_generation",
+    "message_reaction",
 ]
 MEDIA = (
     "photo", "voice", "audio", "video", "video_note", "document", "sticker", "animation",
@@ -42,10 +46,30 @@ ESSENTIAL = ("message_id", "date", "chat", "from", "text", "message_thread_id", 
 
 @dataclass(frozen=True)
 class BotIdentity:
-    """Who we are in Telegram."""
+    """Who we are in Telegram.
+
+    Attributes:
+        id: Our user id.
+        username: Without the ``@``.
+        name: What we are called.
+        reads_all: Whether we are shown every message of a group (privacy mode is off).
+    """
 
     id: int
     username: str
+    name: str = ""
+    reads_all: bool = False
+
+    def is_called(self, text: str) -> bool:
+        """Whether a text names us: ``@username`` anywhere, or our name as an address."""
+        if re.search(rf"@{re.escape(self.username)}\b", text, re.IGNORECASE):
+            return True
+        return bool(self.name) and self.address.match(text) is not None
+
+    @property
+    def address(self) -> re.Pattern[str]:
+        """Our name at the beginning of a text, as one addresses somebody: "Помни, ..."."""
+        return re.compile(rf"\s*{re.escape(self.name)}\s*[,:!?—–-]\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -95,7 +119,7 @@ def _read_message(update_id: int, message: Json, bot: BotIdentity) -> NewUpdate 
         **place,
         media_group_id=album[:100] if isinstance(album, str) else None,
         interrupts=kind in ("new", "stop"),
-        at_once=kind == "media" or (kind == "command" and _is_at_once(message)),
+        at_once=kind == "command" and _is_at_once(message),
     )
 
 
@@ -109,10 +133,28 @@ def _is_at_once(message: Json) -> bool:
 def _message_kind(message: Json, bot: BotIdentity) -> UpdateKind | None:
     text = message.get("text")
     if isinstance(text, str) and text:
-        return _text_kind(message, text, bot)
-    if any(message.get(field) for field in MEDIA):
-        return "media" if _is_private(message) or _answers(message, bot) else None
-    return None
+        kind = _text_kind(message, text, bot)
+        return _answer_kind(message, bot) or kind if kind == "message" else kind
+    if not any(message.get(field) for field in MEDIA):
+        return None
+    caption = message.get("caption")
+    has_words = isinstance(caption, str) and bool(caption)
+    is_named = has_words and bot.is_called(str(caption))
+    if not (_is_private(message) or is_named or _answers(message, bot)):
+        return None
+    # Without words it may turn out to be nothing that is answered; the parts of an album are one.
+    return "message" if has_words or message.get("media_group_id") else "media"
+
+
+def _answer_kind(message: Json, bot: BotIdentity) -> UpdateKind | None:
+    """What a reply to one of our questions is, which gets an answer of its own."""
+    answered = message.get("reply_to_message")
+    asked = answered.get("text") if isinstance(answered, dict) else None
+    if not isinstance(asked, str) or not _answers(message, bot):
+        return None
+    if asks_for_zone(asked):
+        return "command"
+    return "teach" if corrected_by(asked) is not None else None
 
 
 def _is_migration(message: Any) -> bool:
@@ -141,7 +183,7 @@ def _text_kind(message: Json, text: str, bot: BotIdentity) -> UpdateKind | None:
     command = parse_command(text)
     if command is not None:
         return _command_kind(message, command, bot)
-    if _is_private(message) or _answers(message, bot) or _mentions(text, bot):
+    if _is_private(message) or _answers(message, bot) or bot.is_called(text):
         return "message"
     return None
 
@@ -158,10 +200,6 @@ def _command_kind(message: Json, command: Command, bot: BotIdentity) -> UpdateKi
     return "command" if addressed else None
 
 
-def _mentions(text: str, bot: BotIdentity) -> bool:
-    return re.search(rf"@{re.escape(bot.username)}\b", text, re.IGNORECASE) is not None
-
-
 def _answers(message: Json, bot: BotIdentity) -> bool:
     answered = message.get("reply_to_message")
     sender = answered.get("from") if isinstance(answered, dict) else None
@@ -170,7 +208,7 @@ def _answers(message: Json, bot: BotIdentity) -> bool:
 
 def _read_edit(update_id: int, message: Json, _bot: BotIdentity) -> NewUpdate | None:
     place = _place(message)
-    text = message.get("text")
+    text = message.get("text") or message.get("caption")
     if place is None or _is_bot(message) or not isinstance(text, str) or not text:
         return None
     return NewUpdate(
@@ -214,12 +252,34 @@ def _read_stop(update_id: int, stopped: Json, _bot: BotIdentity) -> NewUpdate | 
     )
 
 
+def _read_reaction(update_id: int, reaction: Json, _bot: BotIdentity) -> NewUpdate | None:
+    """What somebody feels about a message; an anonymous reaction is nobody's."""
+    chat_id, user_id = _person(reaction.get("chat")), _person(reaction.get("user"))
+    message_id = _integer(reaction.get("message_id"), MAX_ID)
+    new = reaction.get("new_reaction")
+    if chat_id is None or user_id is None or not message_id or not isinstance(new, list):
+        return None
+    if not any(isinstance(one, dict) and one.get("emoji") == DISLIKE for one in new):
+        return None
+    payload = {"update_id": update_id, "message_reaction": reaction}
+    return NewUpdate(
+        update_id,
+        "other",
+        payload,
+        chat_id=chat_id,
+        user_id=user_id,
+        message_id=message_id,
+        at_once=True,
+    )
+
+
 _READERS = {
     "message": _read_message,
     "edited_message": _read_edit,
     "callback_query": _read_callback,
     "my_chat_member": _read_member,
     "stopped_message_generation": _read_stop,
+    "message_reaction": _read_reaction,
 }
 
 

@@ -60,14 +60,14 @@ from src.services.confirmation import reads_as_yes
 from src.services.private_answers import repeats_private
 from src.storage.conversation_repo import HistoryMessage
 from src.storage.pg_client import storable
-from src.telegram.handlers.messages import without_mention
+from src.telegram.handlers.messages import without_address
 from src.telegram.updates import Access, BotIdentity, classify
 from src.texts import detect_language
 from src.texts.visible import shortened
 from tests.attacks.hostile_texts import kinds
 
 NOW = datetime(2026, 11, 21, 9, 5, tzinfo=UTC)
-BOT = BotIdentity(42, "pomni_bot")
+BOT = BotIdentity(42, "pomni_bot", "Помни")
 MESSAGE = 4096  # characters, the longest of Telegram
 LONG = 100_000  # characters: a long paste, or a long answer
 BUDGET = 20.0  # milliseconds that a message may take in one reader
@@ -140,7 +140,7 @@ def said(text: str) -> object:
 READERS: dict[str, Reader] = {
     "updates.classify": received,
     "updates.classify private": partial(received, kind="private"),
-    "messages.without_mention": lambda text: without_mention(text, "pomni_bot"),
+    "messages.without_address": lambda text: without_address(text, BOT),
     "command_service.parse_command": parse_command,
     "texts.detect_language": detect_language,
     "pg_client.storable": storable,

@@ -66,7 +66,7 @@ async def test_an_album_gets_one_sentence(shared_world: World, person: int) -> N
         await shared_world.telegram.send_message(person, photo=photo, media_group_id="13")
     await shared_world.telegram.wait_sent(person)
     await shared_world.settled()
-    assert shared_world.answers(person) == [say("only_text", "ru")]
+    assert shared_world.answers(person) == [say("error_document_broken", "ru")]
 
 
 @pytest.mark.parametrize(
@@ -80,18 +80,21 @@ async def test_commands_answer_in_the_person_s_language(
         await shared_world.telegram.send_text(person, command, language_code=code)
         await shared_world.telegram.wait_sent(person, number)
     keys = ("mode_is_assistant", "undo_nothing", "new_done", "stop_nothing", "unknown_command")
-    expected = [say("start", language), help_page(language), *(say(key, language) for key in keys)]
+    start = f"{say('start', language)}\n\n{say('start_model', language)}"
+    expected = [start, help_page(language), *(say(key, language) for key in keys)]
     assert shared_world.answers(person) == expected
 
 
 async def test_the_menu_of_commands_is_set_in_each_language(shared_world: World) -> None:
     telegram = shared_world.telegram
     languages: dict[str, Language] = {"" if one == "en" else one: one for one in LANGUAGES}
-    await telegram.wait_for(lambda: len(telegram.commands) == len(languages))
-    assert set(telegram.commands) == {("default", code) for code in languages}
-    for (_, code), menu in telegram.commands.items():
-        assert [entry["command"] for entry in menu] == list(COMMANDS)
-        described = [say(f"command_{name}", languages[code]) for name in COMMANDS]
+    scopes = ("default", "all_group_chats")
+    await telegram.wait_for(lambda: len(telegram.commands) == len(scopes) * len(languages))
+    assert set(telegram.commands) == {(scope, code) for scope in scopes for code in languages}
+    for (scope, code), menu in telegram.commands.items():
+        names = [e.name for e in COMMANDS.values() if e.is_for_groups or scope == "default"]
+        assert [entry["command"] for entry in menu] == names
+        described = [say(f"command_{name}", languages[code]) for name in names]
         assert [entry["description"] for entry in menu] == described
 
 

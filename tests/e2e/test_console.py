@@ -204,7 +204,7 @@ async def test_with_a_model_start_says_nothing_of_it(machine: Machine) -> None:
     async with FakeOpenAI() as model:
         there = machine.with_variables(LLM_MODEL="openai:fake-model", OPENAI_BASE_URL=model.url)
         done = await there.run_beside("console", stdin="/start\n")
-    assert done.stdout == f"{say('start', 'ru')}\n"
+    assert done.stdout == f"{say('start', 'ru')}\n\n{say('start_model', 'ru')}\n"
 
 
 def test_an_unknown_mode_is_answered_with_those_that_there_are(machine: Machine) -> None:
@@ -344,3 +344,17 @@ def test_the_console_reads_the_env_file_of_its_folder(machine: Machine) -> None:
         "LLM_MODEL",
         "TIMEZONE",
     ]
+
+
+def test_reminders_are_set_and_listed_but_delivered_elsewhere(machine: Machine) -> None:
+    done = machine.run(
+        "console",
+        stdin="напомни завтра в 9 позвонить маме\n/remind послезавтра в 10 чай\n/reminders\n",
+    )
+    note = say("console_reminder", "ru")
+    first, said, second, also_said, *listed = done.replies
+    assert re.fullmatch(r"⏰ Напомню завтра, .+, в 09:00: позвонить маме", first)
+    assert re.fullmatch(r"⏰ Напомню .+, в 10:00: чай", second)
+    assert [said, also_said] == [note, note]
+    assert listed[0] == say("reminders_title", "ru", count=2)
+    assert ("1. позвонить маме" in listed, "2. чай" in listed) == (True, True)

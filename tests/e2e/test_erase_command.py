@@ -18,7 +18,9 @@ from tests.tables import (
     columns_that_hold,
     count_death,
     fail_embedding,
+    open_question,
     part,
+    remind,
     rows_of,
     send_batch,
 )
@@ -180,6 +182,8 @@ async def test_erase_leaves_nothing_of_a_person_and_all_of_the_others(
         fail_embedding(world.dsn, Owner(person))
         part(world.dsn, Owner(person))
         send_batch(world.dsn, Owner(person))
+        open_question(world.dsn, Owner(person))
+        remind(world.dsn, Owner(person))
     assert {table for table, _ in rows_of(world.dsn, Owner(ANNA))} == ROWS_OF_OWNER.keys()
     others = [rows_of(world.dsn, Owner(BORIS)), of_boris_in_group(world)]
     assert {table for table, _ in others[0]} == ROWS_OF_OWNER.keys() and len(others[1]) == 7

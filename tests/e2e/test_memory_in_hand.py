@@ -96,3 +96,25 @@ async def test_what_a_turn_saved_stands_under_its_answer_also_after_a_death(worl
     assert world.history(USER)[1] == ("assistant", "Гарне місто!"), "the model sees none of it"
     await press(world, answer, data_of(answer, "undo_saved_button"))
     assert facts(world) == []
+
+
+async def test_a_picture_survives_the_death_of_the_bot_and_is_looked_at_once(world: World) -> None:
+    bot = await world.start()
+    world.telegram.state.files["photo"] = b"\xff\xd8\xff\xe0 a house"
+    photo = [{"file_id": "photo", "file_unique_id": "p", "width": 9, "height": 9}]
+    seen = "Будинок із червоним дахом."
+    world.model.queue(seen, "Гарний дім!")
+    world.telegram.hang_next("sendMessage")
+    await world.telegram.send_message(
+        USER, photo=photo, caption="Це мій новий дім", language_code="uk"
+    )
+    await world.telegram.wait_for(lambda: world.telegram.calls_of("sendMessage"))
+    await bot.kill()
+    await world.start()
+    await world.telegram.wait_sent(USER)
+    await world.settled()
+    assert world.answers(USER) == ["Гарний дім!"] and len(world.model.requests) == 2
+    assert [text for role, text in world.history(USER) if role == "user"] == [
+        seen, "Це мій новий дім",
+    ]  # fmt: skip
+    assert "Будинок" not in bot.logs()

@@ -59,7 +59,7 @@ async def test_the_turn_of_a_killed_worker_is_taken_over(world: World) -> None:
     gate = asyncio.Event()
     model.reply = lambda request: Reply(text=f"эхо: {request.last_user_text}", gate=gate)
     worker = await world.start("worker")
-    await eventually(lambda: len(world.workers()) == 6, "a worker for each kind of work")
+    await eventually(lambda: len(world.workers()) == 7, "a worker for each kind of work")
     dead = world.workers()
     await world.start("run", WORKER_CONCURRENCY="1")  # it has room for one turn
     for person in people:

@@ -194,6 +194,8 @@ class FakeOpenAI(LoopbackServer):
         self.spoil_embeddings: Callable[[Json, list[str]], Any] | None = None
         self.kills: Callable[[Json], bool] | None = None
         self.takes_queued: Callable[[ChatRequest], bool] = lambda _request: True
+        self.transcribed: list[tuple[str, str]] = []
+        self.transcription_status = 200
         self._queued: deque[Reply] = deque()
 
     @property
@@ -202,10 +204,11 @@ class FakeOpenAI(LoopbackServer):
         return f"http://127.0.0.1:{self.port}/v1"
 
     def routes(self) -> list[web.RouteDef]:
-        """Serve the three endpoints."""
+        """Serve the endpoints."""
         return [
             web.post("/v1/chat/completions", self._chat),
             web.post("/v1/embeddings", self._embeddings),
+            web.post("/v1/audio/transcriptions", self._transcriptions),
             web.get("/v1/models", self._models),
         ]
 
@@ -347,6 +350,19 @@ class FakeOpenAI(LoopbackServer):
         response = web.Response(text=text, content_type="application/json")
         response.force_close()  # the embedder, which nobody closes, keeps no open socket
         return response
+
+    async def _transcriptions(self, request: web.Request) -> web.StreamResponse:
+        """What is said in a sound: the bytes of the file as text, so that a test can speak."""
+        form = await request.post()
+        sound = form["file"]
+        assert isinstance(sound, web.FileField)
+        self.transcribed.append((str(sound.filename), str(form.get("model"))))
+        self.changes.notify()
+        if self.transcription_status != 200:
+            return web.json_response(
+                {"error": {"message": "no"}}, status=self.transcription_status
+            )
+        return web.json_response({"text": sound.file.read().decode(errors="replace")})
 
     async def _models(self, request: web.Request) -> web.Response:
         if refusal := self._check_key(request):

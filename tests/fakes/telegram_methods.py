@@ -21,6 +21,7 @@ NOT_MODIFIED = (
     "message is not modified: specified new message content and reply markup are exactly the "
     "same as a current content and reply markup of the message"
 )
+MAX_FILE = 20 << 20  # bytes that a bot may fetch
 MEDIA_METHODS = frozenset(
     [
         "sendPhoto", "sendAudio", "sendDocument", "sendVideo", "sendAnimation", "sendVoice",
@@ -255,6 +256,10 @@ class BotMethods:
 
     def _get_file(self, params: Params) -> Json:
         file_id = str(params.get("file_id"))
+        if file_id not in self.state.files:
+            raise bad_request("wrong file_id or the file is temporarily unavailable")
+        if len(self.state.files[file_id]) > MAX_FILE:
+            raise bad_request("file is too big")
         return {"file_id": file_id, "file_unique_id": file_id, "file_path": f"files/{file_id}"}
 
 

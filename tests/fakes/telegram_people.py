@@ -115,6 +115,22 @@ class People:
         }
         return self.queue.add("callback_query", payload)
 
+    async def react(
+        self, user_id: int, message_id: int, emoji: str | None, *, chat_id: int | None = None
+    ) -> int:
+        """Put a reaction on a message, or take it away. Returns update_id."""
+        message = self._message(chat_id or user_id, message_id)
+        new = [{"type": "emoji", "emoji": emoji}] if emoji else []
+        payload = {
+            "chat": message["chat"],
+            "message_id": message_id,
+            "user": user(user_id, language_code=self._languages.get(user_id, "ru")),
+            "date": int(time.time()),
+            "old_reaction": [],
+            "new_reaction": new,
+        }
+        return self.queue.add("message_reaction", payload)
+
     async def change_bot_membership(
         self, user_id: int, status: str, *, chat_id: int | None = None
     ) -> int:

@@ -87,7 +87,10 @@ class FakeTelegram(LoopbackServer, People):
 
     def routes(self) -> list[web.RouteDef]:
         """Serve every method under the bot's token."""
-        return [web.route("*", "/bot{token:[^/]+}/{method}", self._handle)]
+        return [
+            web.route("*", "/bot{token:[^/]+}/{method}", self._handle),
+            web.get("/file/bot{token:[^/]+}/{path:.+}", self._send_file),
+        ]
 
     async def start(self) -> None:
         """Listen, and go on delivering to the webhook if one is set."""
@@ -253,6 +256,13 @@ class FakeTelegram(LoopbackServer, People):
         except ApiError as error:
             self._record(method, params, error.status, error.description)
             return error.response()
+
+    async def _send_file(self, request: web.Request) -> web.Response:
+        """The bytes that a test put there; see ``TelegramState.files``."""
+        file_id = request.match_info["path"].removeprefix("files/")
+        if request.match_info["token"] != self.token or file_id not in self.state.files:
+            return web.Response(status=404)
+        return web.Response(body=self.state.files[file_id])
 
     async def _answer(self, request: web.Request, method: str, params: Params) -> web.Response:
         fault = self.faults.take(method, params)

@@ -29,6 +29,7 @@ class TelegramState:
     messages: dict[tuple[int, int], Json] = field(default_factory=dict)
     chats: dict[int, Json] = field(default_factory=dict)
     blocked: set[int] = field(default_factory=set)
+    files: dict[str, bytes] = field(default_factory=dict)
     admins: dict[int, set[int]] = field(default_factory=dict)
     drafts: list[Draft] = field(default_factory=list)
     shown_drafts: dict[tuple[int, int | None], Draft] = field(default_factory=dict)

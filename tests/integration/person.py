@@ -344,7 +344,7 @@ async def open_rig(client: PgClient, **settings: Any) -> AsyncIterator[Rig]:
         await core.warm_up()
         _measured[core.settings.embedding_model] = await core.memory.space.model()
         yield Rig(core, model, client)
-        await core.memory.close()
+        await core.close()
         set_conversation_repo_factory(None)
 
 

@@ -137,7 +137,7 @@ async def open_phone(
         delivery = Delivery(bot, never)
         dispatcher = build_dispatcher(
             core=rig.core,
-            identity=BotIdentity(42, "pomni_test_bot"),
+            identity=BotIdentity(42, "pomni_test_bot", "Помни"),
             delivery=delivery,
             admins=ChatAdmins(bot),
             turn_handler=TurnHandler(rig.core, bot, delivery),

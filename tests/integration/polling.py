@@ -45,7 +45,7 @@ def build_intake(client: PgClient, access: Access | None = None) -> UpdateIntake
     return UpdateIntake(
         client=client,
         updates=UpdateRepository(client),
-        bot=BotIdentity(42, "pomni_test_bot"),
+        bot=BotIdentity(42, "pomni_test_bot", "Помни"),
         access=access or Access(),
         metrics=Metrics(),
     )

@@ -169,7 +169,8 @@ async def test_new_forgets_one_owner_s_words_and_nobody_else_s(rig: Rig) -> None
 async def test_commands_answer_in_the_user_s_language(
     rig: Rig, command: str, key: str, language: Language
 ) -> None:
-    assert await rig.command(command, USER, language=language) == say(key, language)
+    reply = await rig.command(command, USER, language=language)
+    assert reply.startswith(say(key, language))
     page = await rig.command("help", USER, language=language)
     assert page == help_page(language)
     assert rig.model.request_count == 0

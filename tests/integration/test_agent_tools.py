@@ -15,6 +15,7 @@ from src.graph.main_graph import Models, build_graph
 from src.llm.tokens import TokenCounter
 from src.metrics import Metrics
 from src.services.agent_service import MAX_STEPS, AgentService
+from src.services.teaching_service import TeachingService
 from src.services.tool_history_service import ToolHistoryService
 from src.storage.owner import Owner
 from src.storage.repositories import Repositories
@@ -203,8 +204,16 @@ def agent_with(rig: Rig, *tools: BaseTool) -> AgentService:
     )
     return AgentService(
         Repositories.on(rig.client),
-        build_graph(models, tools, core.memory.memories, wrap_tool_call=history.record),
+        build_graph(
+            models,
+            tools,
+            core.memory.memories,
+            reminders=core.reminders,
+            wrap_tool_call=history.record,
+        ),
         core.memory.memories,
+        teaching=TeachingService(core.memory.memories, core.pages, core.client),
+        questions=core.questions,
         tool_history=history,
         metrics=Metrics(),
         ceilings=core.ceilings,

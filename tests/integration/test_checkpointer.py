@@ -70,6 +70,7 @@ def graph(person: Person) -> Graph:
         models,
         [build_save_user_fact(memories), ask_user],
         memories,
+        reminders=person.core.reminders,
         wrap_tool_call=ToolHistoryService(client, ToolResultRepository(client)).record,
         checkpointer=InMemorySaver(serde=checkpoint_serde()),
     )

@@ -31,7 +31,7 @@ from src.storage.turn_repo import AnswerSource, NewAnswer, TurnRepository
 from src.storage.undo_repo import Undone, UndoRepository
 from src.storage.user_settings_repo import UserSettingsRepository
 from tests.integration.person import edit
-from tests.tables import ROWS_OF_OWNER, rows_of
+from tests.tables import OF_QUESTIONS, ROWS_OF_OWNER, rows_of
 
 ME, OTHER, BOT = 2**40 + 7, 2**40 + 8, 555
 NOON = datetime(2026, 11, 21, 9, 5, tzinfo=UTC)
@@ -188,7 +188,7 @@ def test_every_public_method_leaves_the_rows_of_another_owner_byte_identical(
     before = rows_of(client.dsn, Owner(OTHER))
     assert {table for table, _ in before} == set(ROWS_OF_OWNER) - {
         "telegram_updates", "job_deaths", "document_embeddings", "embedding_failures",
-        "batch_requests", "daily_messages", "consolidations",
+        "batch_requests", "daily_messages", "consolidations", "reminders", *OF_QUESTIONS,
     }  # fmt: skip
     origin = TelegramOrigin(BOT, ME, 2, ME)
     question = repo.append_message(mine, "user", "a cat again", origin=origin)

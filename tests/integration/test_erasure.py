@@ -23,7 +23,15 @@ from src.storage.update_repo import NewUpdate, UpdateKind
 from tests.fakes.openai_server import Reply
 from tests.integration.person import FAKE_EMBEDDINGS, NOON, Rig, edit
 from tests.integration.polling import eventually
-from tests.tables import ROWS_OF_OWNER, columns_that_hold, count_death, dump, rows_of, send_batch
+from tests.tables import (
+    ROWS_OF_OWNER,
+    columns_that_hold,
+    count_death,
+    dump,
+    open_question,
+    rows_of,
+    send_batch,
+)
 
 pytestmark = pytest.mark.core(embedding_model=FAKE_EMBEDDINGS)
 
@@ -119,6 +127,7 @@ async def live(rig: Rig, user: int, word: str) -> None:
     about = Reply(tool_calls=[("forget_fact", {"about": "про кино"})])
     await write(rig, user, "Забудь про кино", about, "Забыла")
     await rig.command("mode", user, language="ru", argument="assistant")
+    await rig.command("remind", user, language="ru", argument=f"завтра в 9 {word}")
     await digest(rig, owner)
     search = Reply(tool_calls=[("search_memory", {"query": f"город {word}"})])
     await write(rig, user, f"Где город {word}?", search, f"Вы жили там: {word} [1]")
@@ -133,6 +142,7 @@ async def live(rig: Rig, user: int, word: str) -> None:
     await digest(rig, owner)
     count_death(rig.core.dsn, owner)
     send_batch(rig.core.dsn, owner)
+    open_question(rig.core.dsn, owner)
     await write(rig, user, f"{word} и прощай", f"пока, {word}")
     left = rig.client.execute(KEEP_UNREAD, {**owner.columns(), "limit": 10})
     assert left > 0, "as if /new came now"
@@ -152,7 +162,10 @@ TEXTS = {
     "entities.name", "entities.normalised_name", "rejected_facts.text",
     "conversation_summaries.content", "tool_results.arguments", "tool_results.result",
     "search_postings.term", "forgettings.kept", "parting_messages.content",
+    "reminders.text",
 }  # fmt: skip
+OF_CHECKPOINTS = {"checkpoint_blobs.blob", "checkpoint_writes.blob"}
+TEXTS |= OF_CHECKPOINTS
 
 
 async def test_nothing_that_a_person_wrote_taught_or_was_told_stands_anywhere(rig: Rig) -> None:
@@ -226,7 +239,8 @@ def group_rows_of(rig: Rig, sender: int) -> list[Any]:
 async def test_in_a_group_only_what_the_person_wrote_and_was_told_goes(rig: Rig) -> None:
     await fill_group(rig)
     held = columns_that_hold(rig.core.dsn, "qzanna")
-    assert held >= TEXTS - {"rejected_facts.text", "parting_messages.content"}
+    unheld = {"rejected_facts.text", "parting_messages.content", "reminders.text"}
+    assert held >= TEXTS - unheld - OF_CHECKPOINTS
     others = group_rows_of(rig, BORIS)
     assert len(others) == 2 * 17 + 1
 

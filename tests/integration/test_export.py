@@ -121,7 +121,7 @@ async def test_the_file_to_read_has_facts_first_then_days(
 
 async def test_nothing_is_also_exported(phone: Phone) -> None:
     found = export(phone).json
-    assert [found[part] for part in PARTS] == [[], [], [], []]
+    assert [found[part] for part in PARTS] == [[] for _ in PARTS]
     assert export(phone).to_read.count("#") == 1
 
 

@@ -22,6 +22,7 @@ from src.storage.locks import lock_facts
 from src.storage.memory_repo import MemoryRepository, NewMemory, Source
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, Transaction
+from src.storage.reminder_repo import NewReminder, ReminderRepository
 from src.storage.retrieval_repo import RetrievalRepository, SearchRequest
 from src.storage.search_index_repo import NewDocument, SearchIndexRepository
 from src.storage.summary_repo import SummaryRepository
@@ -30,7 +31,7 @@ from src.storage.turn_repo import AnswerSource, NewAnswer, TurnRepository
 from src.storage.undo_repo import UndoRepository
 from src.storage.update_repo import NewUpdate, UpdateRepository
 from src.storage.user_settings_repo import UserSettings, UserSettingsRepository
-from tests.tables import ROWS_OF_OWNER, rows_of
+from tests.tables import OF_QUESTIONS, ROWS_OF_OWNER, rows_of
 
 OLD, NEW, BOT = -17, -1_000_000_000_017, 555
 NOON = datetime(2026, 11, 21, 9, 5, tzinfo=UTC)
@@ -127,6 +128,8 @@ class Group:
         self.memories.add_rejected(self.owner, asked, reason="secret", text=None, origin="tool")
         tool = ToolResult("search", {"q": word}, "found", 12)
         ToolResultRepository(self.client).add(self.conversation, asked, tool)
+        reminder = NewReminder(word, NOON, None, "Europe/Moscow", "ru", message_id=asked)
+        ReminderRepository(self.client).add(self.owner, reminder, now=NOON)
         self.summarise(1, 1)
         self.index()
         self.client.execute(KEEP_UNREAD, {**self.owner.columns(), "limit": 10})
@@ -181,7 +184,7 @@ def test_what_both_chats_remember_is_one_memory_afterwards(
     filled = {table for table, _ in rows_of(client.dsn, Owner(NEW))}
     assert filled == ROWS_OF_OWNER.keys() - {
         "telegram_updates", "user_settings", "document_embeddings", "embedding_failures",
-        "job_deaths", "batch_requests", "daily_messages", "consolidations",
+        "job_deaths", "batch_requests", "daily_messages", "consolidations", *OF_QUESTIONS,
     }  # fmt: skip
     assert new.texts() == [(1, "cats of old"), (2, "Purr old"), (3, "cats of new"),
                            (4, "Purr new")]  # fmt: skip

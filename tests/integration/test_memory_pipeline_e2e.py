@@ -137,7 +137,9 @@ async def run_turn(
         counter=person.core.counter,
         context_size=context_size,
     )
-    graph = build_graph(models, build_tools(memories), memories)
+    reminders = person.core.reminders
+    tools = build_tools(memories, reminders)
+    graph = build_graph(models, tools, memories, reminders=reminders)
     steps: list[Step] = []
     state: ConversationState = {}
     async for mode, data in graph.astream(

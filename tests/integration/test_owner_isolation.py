@@ -11,7 +11,7 @@ import inspect
 import itertools
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -21,6 +21,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from src.dates.recurrences import Recurrence
 from src.errors import ConversationGoneError
 from src.facts.fact import Fact
 from src.language.terms import terms
@@ -41,6 +42,8 @@ from src.storage.memory_repo import MemoryRepository
 from src.storage.memory_rows import NewMemory, Source
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, Transaction
+from src.storage.question_repo import NewQuestion, QuestionRepository
+from src.storage.reminder_repo import NewReminder, ReminderRepository
 from src.storage.retrieval_repo import RetrievalRepository, SearchRequest
 from src.storage.search_index_repo import NewDocument, SearchIndexRepository
 from src.storage.summary_repo import SummaryRepository
@@ -57,6 +60,7 @@ from tests.tables import (
     OF_ALL_TOPICS,
     ROWS_OF_OWNER,
     count_death,
+    open_question,
     rows_of,
     send_batch,
     tables,
@@ -64,6 +68,8 @@ from tests.tables import (
 
 BOT = 555
 SAID = datetime(2026, 11, 21, 9, tzinfo=UTC)
+DUE = datetime(2032, 11, 21, 9, tzinfo=UTC)
+DAILY = Recurrence("daily", (9,))
 USAGE = ModelUsage("answer", "gpt", 10, 4, 3, 250)
 VECTOR = "[1,0,0]"
 KEPT = ("facts", "sources", "entities", "links", "quotes", "messages")  # of a forgetting
@@ -95,6 +101,7 @@ class Filled:
         facts: A plain one, one that replaced another, and that other one.
         documents: What the search holds of him.
         summary: Of his first two messages.
+        reminders: One that comes once, and one that comes every day.
     """
 
     owner: Owner
@@ -105,6 +112,7 @@ class Filled:
     facts: list[int]
     documents: list[int]
     summary: int
+    reminders: list[int]
 
     @property
     def uids(self) -> list[str]:
@@ -137,6 +145,8 @@ class Repositories:
         self.summaries = SummaryRepository(client)
         self.extraction = ExtractionRepository(client)
         self.erasure = ErasureRepository(client)
+        self.questions = QuestionRepository(client)
+        self.reminders = ReminderRepository(client)
 
     @property
     def model(self) -> int:
@@ -192,9 +202,10 @@ def fill(client: PgClient, owner: Owner) -> Filled:
     answer = do.turns.save_answer(
         NewAnswer(
             conversation, asked[0], f"You hid {word}", ("search_memory",), (USAGE,),
-            sources=(source,),
+            sources=(source,), asks="conflict",
         )
     )  # fmt: skip
+    open_question(client.dsn, owner, asked[0])
     said = (f"Somebody hid {word}", terms(f"hid {word}"), SAID)
     assert do.summaries.replace(conversation, said, first=1, last=2)
     tool = ToolResult("search_memory", {"query": word}, f"found {word}", 5)
@@ -225,7 +236,22 @@ def fill(client: PgClient, owner: Owner) -> Filled:
         " said_at) VALUES (%(id)s, %(owner)s, %(thread_id)s, 1, %(word)s, now())",
         {**owner.columns(), "id": asked[2], "word": f"I left {word}"},
     )
-    return Filled(owner, word, conversation, asked, answer.id, facts, documents, summary.id)
+    reminders = [set_reminder(do, owner, word, asked[0], again) for again in (None, DAILY)]
+    return Filled(
+        owner, word, conversation, asked, answer.id, facts, documents, summary.id, reminders
+    )
+
+
+def set_reminder(
+    do: Repositories, owner: Owner, word: str, message_id: int, repeats: Recurrence | None
+) -> int:
+    """Somebody asks to be reminded, in a message."""
+    new = NewReminder(
+        f"of {word}, {next(_numbers)}", DUE, repeats, "Europe/Moscow", "en", message_id=message_id
+    )
+    reminder = do.reminders.add(owner, new, now=SAID)
+    assert reminder is not None
+    return reminder.id
 
 
 def fill_memories(do: Repositories, owner: Owner, word: str, asked: list[int]) -> list[int]:
@@ -320,6 +346,21 @@ def similar(s: Stage) -> Any:
             ended=["lives_in"],
         )
     )
+
+
+def thread_of(who: Filled) -> str:
+    """The name of the run that waits for somebody's answer."""
+    return f"{who.conversation}:{who.asked[0]}"
+
+
+def open_questions(s: Stage) -> list[Any]:
+    """About my message and theirs; then of theirs."""
+    pairs = [(who.asked[1], who.facts[1]) for who in (s.me, s.them)]
+    new = NewQuestion(f"new {s.me.word}", s.me.asked[1], "ru", pairs)
+    s.do.questions.open(s.me.owner, new)
+    refused(lambda: s.do.questions.open(s.me.owner, replace(new, message_id=s.them.asked[1])))
+    held = "SELECT memory_id FROM question_facts WHERE thread_id = %(thread)s"
+    return s.do.ids(held, thread=new.thread)
 
 
 def edited_by(s: Stage, name: str) -> Any:
@@ -541,6 +582,7 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     ),
     "TurnRepository.save_answer": save_answer,
     "TurnRepository.add_usage": lambda s: s.do.turns.add_usage(s.me.conversation, (USAGE,)),
+    "TurnRepository.list_cited": lambda s: s.do.turns.list_cited(s.me.owner, 1),
     "TurnRepository.mark_delivered": lambda s: s.both(
         lambda who: s.do.turns.mark_delivered(s.me.conversation, who.answer, parts=9)
     ),
@@ -586,6 +628,31 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     "ConversationRepository.append_message": lambda s: s.do.conversations.append_message(
         s.me.conversation, "user", "more"
     ),
+    "ReminderRepository.add": lambda s: s.both(
+        lambda who: set_reminder(s.do, s.me.owner, s.me.word, who.asked[0], None)
+    ),
+    "ReminderRepository.count": lambda s: s.do.reminders.count(s.me.owner),
+    "ReminderRepository.list_waiting": lambda s: s.do.reminders.list_waiting(
+        s.me.owner, limit=1000
+    ),
+    "ReminderRepository.find": lambda s: s.both(
+        lambda who: [s.do.reminders.find(s.me.owner, number) for number in who.reminders]
+    ),
+    "ReminderRepository.cancel": lambda s: s.both(
+        lambda who: [s.do.reminders.cancel(s.me.owner, number) for number in who.reminders]
+    ),
+    "ReminderRepository.snooze": lambda s: s.both(
+        lambda who: [put_off(s, number) for number in who.reminders]
+    ),
+    "ReminderRepository.cancel_snoozed": lambda s: s.both(
+        lambda who: [
+            (put_off(s, number), s.do.reminders.cancel_snoozed(s.me.owner, number))
+            for number in who.reminders
+        ]
+    ),
+    "ReminderRepository.change_zone": lambda s: s.do.reminders.change_zone(
+        s.me.owner.telegram_user_id, "Asia/Tokyo", now=SAID
+    ),
     **{
         f"EditRepository.{name}": partial(edited_by, name=name)
         for name in (
@@ -593,6 +660,19 @@ CASES: dict[str, Callable[[Stage], Any]] = {
             "delete_answer",
         )
     },
+    "ConversationRepository.find_text": lambda s: [
+        s.do.conversations.find_text(s.me.owner, origin_of(s, who)) for who in (s.them, s.me)
+    ],
+    "QuestionRepository.open": open_questions,
+    "QuestionRepository.find": lambda s: s.both(
+        lambda who: s.do.questions.find(s.me.owner, who.answer)
+    ),
+    "QuestionRepository.list_told": lambda s: s.both(
+        lambda who: s.do.questions.list_told(s.me.owner, thread_of(who))
+    ),
+    "QuestionRepository.close": lambda s: s.both(
+        lambda who: s.do.questions.close(s.me.owner, thread_of(who), "So", keeps_both=True)
+    ),
     "ConversationRepository.load_last_messages": lambda s: s.do.conversations.load_last_messages(
         s.me.conversation, 1000
     ),
@@ -619,6 +699,13 @@ FOR_EVERYBODY = {
     "EmbeddingRepository.find_progress": "the same",
     "EmbeddingRepository.choose_model": "changes which vectors are wanted, of all owners",
     "ExtractionRepository.list_parted": "conversations of whoever left something unread",
+    "QuestionRepository.list_expired": "questions of whoever has not answered for a week",
+    "ReminderRepository.defer_soon": "jobs for what is due, of all owners",
+    "ReminderRepository.find_due": "for such a job, which names a reminder",
+    "ReminderRepository.mark_delivered": "the same",
+    "ReminderRepository.mark_unreachable": "the same",
+    "ReminderRepository.count_failure": "the same",
+    "ReminderRepository.prune": "deletes what came long ago, of all owners",
     "ErasureRepository.vacuum": "frees the places of deleted rows, and reads none",
     "EmbeddingRepository.delete_other_models": "deletes models that no document refers to",
 }
@@ -629,18 +716,20 @@ CHAT_WIDE = frozenset(
         "EditRepository.find",
         "ConversationRepository.migrate_owner",
         "TurnRepository.mark_failed",
+        "ReminderRepository.change_zone",
     }
 )
 # All others return or change something of their own owner's: else they would prove nothing.
 SAY_LITTLE = frozenset(
     {
-        "TurnRepository.find_budget_pause", "MemoryRepository.count",
+        "TurnRepository.find_budget_pause", "MemoryRepository.count", "ReminderRepository.count",
         "MemoryPageRepository.count_kinds", "ExportRepository.get_settings",
         "MemoryRepository.get_message_uid_by_episode", "SearchIndexRepository.find_progress",
         "SearchIndexRepository.find_last_said", "EmbeddingRepository.find_model",
         "EmbeddingRepository.add_model", "EmbeddingRepository.count_embedded",
         "ConversationRepository.get_last_position", "ExtractionRepository.find_state",
-        "TurnRepository.find_stream_message", "TurnRepository.was_newest_stopped",
+        "TurnRepository.find_stream_message", "TurnRepository.list_cited",
+        "TurnRepository.was_newest_stopped",
         "ConversationRepository.store_message",
     }
 )  # fmt: skip
@@ -649,7 +738,7 @@ REPOSITORIES = (
     RetrievalRepository,
     EmbeddingRepository, SummaryRepository, ExtractionRepository, ErasureRepository,
     TurnRepository, ConversationRepository, MemoryPageRepository,
-    ExportRepository, EditRepository, TimelineRepository,
+    ExportRepository, EditRepository, QuestionRepository, ReminderRepository, TimelineRepository,
 )  # fmt: skip
 
 
@@ -657,6 +746,13 @@ def refused(work: Callable[[], Any]) -> None:
     """The message belongs to somebody else's conversation."""
     with pytest.raises(ConversationGoneError):
         work()
+
+
+def put_off(s: Stage, number: int) -> Any:
+    """I let a reminder come later."""
+    return s.do.reminders.snooze(
+        s.me.owner, number, DUE + timedelta(hours=1), time_zone="Europe/Moscow", now=SAID
+    )
 
 
 def telegram_number(s: Stage, who: Filled) -> int:

@@ -19,6 +19,7 @@ from src.llm.prompts.assistant import SYSTEM_PROMPT
 from src.memory.window import window_start
 from src.memory.writer import Said
 from src.services.agent_service import AgentService
+from src.services.teaching_service import TeachingService
 from src.services.tool_history_service import ToolHistoryService
 from src.storage.owner import Owner
 from src.storage.repositories import Repositories
@@ -115,11 +116,15 @@ def build_agent(core: Core, *, system_in_history: bool) -> AgentService:
     )
     memories = core.memory.memories
     tools = [build_current_time(), build_save_user_fact(memories)]
-    graph = build_graph(models, tools, memories, wrap_tool_call=tool_history.record)
+    graph = build_graph(
+        models, tools, memories, reminders=core.reminders, wrap_tool_call=tool_history.record
+    )
     return AgentService(
         Repositories.on(core.client),
         graph,
         core.memory.memories,
+        teaching=TeachingService(core.memory.memories, core.pages, core.client),
+        questions=core.questions,
         tool_history=tool_history,
         metrics=core.metrics,
         ceilings=core.ceilings,

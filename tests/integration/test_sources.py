@@ -11,10 +11,11 @@ from aiogram import Bot
 from aiogram.types import InlineKeyboardMarkup
 
 from src.errors import DeliveryError, StorageError
+from src.services.answer_buttons import MAX_UNDO
 from src.storage.pg_client import PgClient
 from src.storage.turn_repo import AnswerSource, Changes, NewAnswer, StoredAnswer
 from src.telegram.delivery import QUICK_RETRIES, Address, Delivery, Form
-from src.telegram.keyboards import MAX_UNDO, answer_rows, build_keyboard
+from src.telegram.keyboards import answer_rows, build_keyboard
 from src.texts import LANGUAGES, Language, say
 from tests.fakes.openai_server import Reply
 from tests.fakes.telegram_people import Sender

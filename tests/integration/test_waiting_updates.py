@@ -97,13 +97,17 @@ def test_a_newer_message_of_a_place_is_found(inbox: Inbox, updates: UpdateReposi
     assert updates.find_newer(inbox.put()) is None
 
 
-def test_parts_of_an_album_are_told_from_others(inbox: Inbox, updates: UpdateRepository) -> None:
-    first = inbox.get(inbox.put("media", media_group_id="a"))
-    inbox.put("media", media_group_id="b")
-    inbox.put("media")
-    assert updates.find_newer(first.id, kinds=["media"], same_album=True) is None
-    inbox.put("media", media_group_id="a")
-    assert updates.find_newer(first.id, kinds=["media"], same_album=True) == "media"
+def test_nothing_is_left_beyond_what_gets_an_answer_of_its_own(
+    inbox: Inbox, updates: UpdateRepository
+) -> None:
+    first = inbox.put("message")
+    for kind in ("media", "teach"):
+        between = inbox.put(kind)
+        last = inbox.put("message")
+        assert inbox.get(first).newer is None
+        updates.mark_handled(between, "done")
+        assert inbox.get(first).newer == "message"
+        updates.mark_handled(last, "done")
 
 
 def test_blocking_the_bot_closes_what_waits_in_that_chat_only(
@@ -142,25 +146,6 @@ def test_a_refusal_that_was_not_sent_is_none(inbox: Inbox, updates: UpdateReposi
     updates.mark_handled(inbox.put("refused", user_id=STRANGER), "silent")
     second = inbox.get(inbox.put("refused", user_id=STRANGER))
     assert updates.was_refused_lately(second) is False
-
-
-def test_an_album_is_answered_once(
-    inbox: Inbox, updates: UpdateRepository, client: PgClient
-) -> None:
-    first = inbox.put("media", media_group_id="a")
-    second = inbox.get(inbox.put("media", media_group_id="a"))
-    others = [
-        inbox.get(inbox.put("media", media_group_id="b")),
-        inbox.get(inbox.put("media", media_group_id="a", chat_id=CHAT + 1)),
-        inbox.get(inbox.put("media", media_group_id="a", bot=BOT + 1)),
-        inbox.get(inbox.put("media")),
-    ]
-    assert updates.was_album_answered(second) is False
-    updates.mark_handled(first, "done")
-    assert updates.was_album_answered(second) is True
-    assert [updates.was_album_answered(other) for other in others] == [False] * 4
-    client.execute("UPDATE telegram_updates SET handled_at = now() - interval '25 hours'")
-    assert updates.was_album_answered(second) is False
 
 
 def test_pruning_deletes_what_was_handled_long_ago_and_never_what_waits(

@@ -30,7 +30,14 @@ change = st.tuples(st.sampled_from(range(97)), st.sampled_from(range(len(ODD_VAL
 changes = st.lists(change, max_size=3)
 mutations = st.builds(mutate, st.sampled_from(VALID), changes)
 fields = st.sampled_from(
-    ("message", "edited_message", "callback_query", "my_chat_member", "stopped_message_generation")
+    (
+        "message",
+        "edited_message",
+        "callback_query",
+        "my_chat_member",
+        "stopped_message_generation",
+        "message_reaction",
+    )
 )
 around_json = st.builds(
     lambda number, field, value: {"update_id": number, field: value},

@@ -12,14 +12,17 @@ import pytest
 
 from src.language.requests import forget_request
 from src.llm.offline.statements import statements
-from src.telegram.handlers.messages import without_mention
+from src.telegram.handlers.messages import without_address
+from src.telegram.updates import BotIdentity
 from tests.attacks.hostile_texts import kinds
 from tests.attacks.linear_texts import BOUNDED, LIMIT, LONG, MESSAGE, READERS, measure
 from tests.unit.test_time_expressions import calls_in
 
+BOT = BotIdentity(42, "pomni_bot", "Помни")
+
 # Nothing but the calls of functions is counted here, so it is the same on every machine.
 CALLS = {
-    "without_mention": (lambda text: without_mention(text, "pomni_bot"), 3),
+    "without_address": (lambda text: without_address(text, BOT), 3),
     "statements": (statements, 60),
     "forget_request": (forget_request, 20),
 }
@@ -70,4 +73,4 @@ def test_a_hundred_thousand_characters_are_read(name: str, token: str) -> None:
     ("  без него  ", "без него"),
 ])  # fmt: skip
 def test_the_bot_s_name_is_an_address_and_no_content(text: str, plain: str) -> None:
-    assert without_mention(text, "pomni_bot") == plain
+    assert without_address(text, BOT) == plain

@@ -71,6 +71,13 @@ def test_a_line_is_one_json_object_with_its_ids(lines: Lines) -> None:
     }
 
 
+def test_what_the_mcp_sdk_says_of_messages_is_not_logged(lines: Lines) -> None:
+    logging.warning(f"Failed to validate notification: {PRIVATE}")  # noqa: G004, LOG015  (as it does)
+    logging.getLogger("mcp.client.stdio").error(PRIVATE)
+    logging.getLogger("client").error(PRIVATE)
+    assert lines() == []
+
+
 def test_a_newline_in_an_event_does_not_make_a_second_line(lines: Lines) -> None:
     logger.warning('first\n{"event": "forged"}')
     assert [line["level"] for line in lines()] == ["warning"]

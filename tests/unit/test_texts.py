@@ -11,12 +11,15 @@ from typing import get_args, get_type_hints
 import pytest
 
 import src.texts
+from src.dates.reminder_moments import Problem
 from src.dates.reminder_texts import PERIODS
 from src.facts.fact import MEMORY_TYPES
 from src.graph.confirmation_text import REFUSALS
+from src.graph.conversation_state import RESOLUTIONS
 from src.memory.overviews import OverviewKind
 from src.memory.writer import Outcome
 from src.services.command_service import COMMANDS, help_page
+from src.services.settings_screens import LENGTHS, WHAT
 from src.storage.user_settings_repo import Mode
 from src.texts import (
     LANGUAGES,
@@ -40,14 +43,22 @@ TEXT_KEYS = {
     "error_document_too_full", "error_document_too_large", "error_document_too_slow",
     "error_document_without_text", "app_unauthorized", "app_expired",
 }  # fmt: skip
+REFUSALS_OF_REMINDERS = {*get_args(Problem), "too_many", "not_own"}
 OUTCOMES = get_args(get_type_hints(Outcome)["kind"])
 BUILT = {
+    "f'command_{entry.name}'": {f"command_{name}" for name in COMMANDS},
     "f'command_{name}'": {f"command_{name}" for name in COMMANDS},
     "f'help_{name}'": {f"help_{name}" for name, it in COMMANDS.items() if it.is_in_help},
     "f'mode_is_{current}'": {f"mode_is_{mode}" for mode in get_args(Mode)},
     "f'mode_set_{mode}'": {f"mode_set_{mode}" for mode in get_args(Mode)},
+    "f'conflict_{name}'": {f"conflict_{name}" for name in RESOLUTIONS},
     "f'erase_{word}'": {"erase_yes", "erase_no"},
     "f'delete_yes_{step}'": {"delete_yes_1", "delete_yes_2"},
+    "f'mode_name_{mode}'": {f"mode_name_{mode}" for mode in get_args(Mode)},
+    "f'mode_name_{known.mode}'": {f"mode_name_{mode}" for mode in get_args(Mode)},
+    "f'length_{length}'": {f"length_{length}" for length in LENGTHS},
+    "f'length_{known.answer_length}'": {f"length_{length}" for length in LENGTHS},
+    "f'settings_{kind}'": {f"settings_{kind}" for kind in WHAT},
     "f'kind_{kind}'": {f"kind_{kind}" for kind in MEMORY_TYPES},
     "f'{pin}_button'": {"pin_button", "unpin_button"},
     "f'taught_{outcome.kind}'": {f"taught_{kind}" for kind in OUTCOMES if kind != "refused"},
@@ -56,23 +67,32 @@ BUILT = {
     "f'in_weekday_{number}'": {f"in_weekday_{number}" for number in range(7)},
     "f'every_weekday_{weekdays[0]}'": {f"every_weekday_{number}" for number in range(7)},
     "f'every_{unit}'": {f"every_{unit}" for unit in PERIODS.values()},
+    "f'reminder_{refusal}'": {f"reminder_{refusal}" for refusal in REFUSALS_OF_REMINDERS},
+    "f'reminder_{request.problem}'": {f"reminder_{problem}" for problem in get_args(Problem)},
+    "f\"reminder_{found.get('reason', 'no_time')}\"": set(),  # as the tool refuses
     "f'app_{name}'": {f"app_{name}" for name in NAMES},
     "error.text_key": TEXT_KEYS,
+    "DocumentTooLargeError.text_key": {"error_document_too_large"},
+    "content.problem": {"cannot_read"},
 }
 # What say(key, ...) can hold, by file.
 KEYS_OF_FILE = {
     "update_tasks.py": TEXT_KEYS,
     "confirmation_text.py": set(REFUSALS),
     "replies.py": {
-        "refused_secret", "refused_unclear_date",
+        "refused_secret", "refused_unclear_date", "refused_memory_off",
         *(f"offline_overview_{kind}" for kind in get_args(OverviewKind)),
     },
     "command_service.py": {"erase_kept", "erase_late", "erase_done"},
     "memory_commands.py": {"delete_ask", "delete_ask_again"},
+    "agent_service.py": {"limit_user", "limit_bot", "limit_minute"},
+    "buttons.py": {"source_quote", "source_quote_bot"},
+    "attachment_service.py": {"sound_unheard", "picture_unseen"},
+    "tools_page.py": {"tools_away", "tools_connecting"},
+    "answer_buttons.py": {"undo_button", "undo_saved_button"},
     "gate.py": {
         "app_bad_request", "app_empty_text", "app_too_long", "memory_gone", "undo_nothing",
     },
-    "keyboards.py": {"undo_button", "undo_saved_button"},
 }  # fmt: skip
 
 
@@ -186,7 +206,7 @@ def test_descriptions_of_commands_fit_telegram_s_menu() -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_start_and_help_name_the_commands(language: Language) -> None:
-    for command in ("/new", "/stop", "/help"):
+    for command in ("/new", "/memory", "/privacy", "/delete_me"):
         assert command in say("start", language)
     for name in set(COMMANDS) - {"start"}:
         assert f"/{name} — " in help_page(language), name

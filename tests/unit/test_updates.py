@@ -58,8 +58,8 @@ def kind(**fields: Any) -> str | None:
 def test_every_valid_update_has_its_kind() -> None:
     kinds = [kept(raw).kind for raw in VALID]
     assert kinds == [
-        *("message", "new", "command", "message", "message", "stop", "media", "media"),
-        *("member", "edit", "callback", "member", "other"),
+        *("message", "new", "command", "message", "message", "stop", "message", "media"),
+        *("member", "edit", "callback", "member", "other", "teach", "other"),
     ]
 
 
@@ -102,6 +102,7 @@ def test_a_reply_to_the_bot_in_a_group_is_addressed_to_it() -> None:
     assert kind(text="да", chat=group(), reply_to_message=OURS) == "message"
     assert kind(text="да", chat=group(), reply_to_message=stranger) is None
     assert kind(photo=PHOTO, chat=group(), reply_to_message=OURS) == "media"
+    assert kind(photo=PHOTO, caption="да", chat=group(), reply_to_message=OURS) == "message"
     assert kind(photo=PHOTO, chat=group()) is None
     assert kind(text="/weather", chat=group(), reply_to_message=OURS) == "command"
 
@@ -162,7 +163,7 @@ def test_what_is_no_move_of_a_group_moves_nothing() -> None:
 
 def test_an_album_is_known_by_its_id() -> None:
     found = kept(update(message=message(photo=PHOTO, media_group_id="1377")))
-    assert (found.kind, found.media_group_id) == ("media", "1377")
+    assert (found.kind, found.media_group_id) == ("message", "1377")
 
 
 def test_a_topic_is_a_place_of_its_own_and_a_reply_thread_is_not() -> None:

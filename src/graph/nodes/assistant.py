@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.runtime import Runtime
 
+from src.errors import ModelError, ModelSetupError
 from src.graph.conversation_state import ConversationState, TurnContext
+from src.graph.tool_offer import Bound, ToolOffer
 from src.llm.chat import ModelCaller
-from src.llm.prompt_cache import ChatRunnable
 from src.llm.prompts.time_label import LabelFilter, strip_time_label
 from src.llm.reply import ending_of
 from src.llm.tokens import TokenCounter
 from src.texts import Language, say
+
+logger = logging.getLogger(__name__)
 
 
 async def assistant(
@@ -21,8 +25,7 @@ async def assistant(
     runtime: Runtime[TurnContext],
     *,
     caller: ModelCaller,
-    with_tools: ChatRunnable,
-    without_tools: ChatRunnable,
+    offer: ToolOffer,
     counter: TokenCounter,
 ) -> ConversationState:
     """Ask the model once; it answers, or calls tools while it may.
@@ -30,19 +33,31 @@ async def assistant(
     Reads: ``messages``, ``tools_allowed``.
     Updates: ``messages``, ``current_token_count``, ``answer``.
     Side effects: one model call; its text streams to the turn's ``on_text``, its cost is added
-    to the turn's ``usage``.
+    to the turn's ``usage``. Where the provider refuses a call with tools of servers, a second one
+    without them; what is offered stands in the turn's ``lent_tools``.
     """
     context = runtime.context
     allowed = state["tools_allowed"]
     show = _Display(context.on_text, _separator(state))
-    message = await caller.stream(
-        with_tools if allowed else without_tools,
-        state["messages"],
-        purpose="answer",
-        on_text=show,
-        on_usage=context.usage.append,
-        conversation_id=context.conversation_id,
-    )
+
+    async def ask(bound: Bound) -> AIMessage:
+        return await caller.stream(
+            bound.with_tools if allowed else bound.without_tools,
+            state["messages"],
+            purpose="answer",
+            on_text=show,
+            on_usage=context.usage.append,
+            conversation_id=context.conversation_id,
+        )
+
+    bound = offer.begin(context)
+    try:
+        message = await ask(bound)
+    except ModelError as error:  # perhaps a schema that we let through
+        if not bound.lent or isinstance(error, ModelSetupError) or show.has_begun:
+            raise
+        logger.warning("refused, asked again without the tools of servers", exc_info=error)
+        message = await ask(offer.withdraw(context))
     show.flush()
     if not allowed:
         message.tool_calls = []
@@ -61,6 +76,7 @@ class _Display:
         self._on_text = on_text
         self._separator = separator
         self._filter = LabelFilter()
+        self.has_begun = False
 
     def __call__(self, text: str) -> None:
         self._show(self._filter.feed(text))
@@ -70,6 +86,7 @@ class _Display:
 
     def _show(self, text: str) -> None:
         if text:
+            self.has_begun = True
             self._on_text(self._separator + text)
             self._separator = ""
 

@@ -39,7 +39,7 @@ async def check_conflicts(
     """
     facts = state["extracted_facts"]
     context = runtime.context
-    known = await _list_similar(facts, context, memories)
+    known = await _list_similar(facts, context, memories) if context.memory_on else {}
     if not known:
         return {"conflicts": []}
     try:

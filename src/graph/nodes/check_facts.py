@@ -25,7 +25,7 @@ async def check_facts(
     Side effects: one query, when the facts may have changed.
     """
     is_current = state.get("facts_loaded", False) and not state.get("fact_added_in_last_run")
-    if is_current:
+    if is_current or not runtime.context.memory_on:
         return {"pending_facts": [], "fact_added_in_last_run": False}
     try:
         facts = await memories.get_user_facts(runtime.context.owner)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
 
@@ -44,7 +45,8 @@ async def init_state(
     messages: list[AnyMessage] = [SystemMessage(system_prompt)]
     if summaries := _packed(state.get("summaries", ()), counter):
         messages.append(SystemMessage(summary_text(summaries), name="history_summary"))
-    messages += _render_history(window, system_in_history=system_in_history)
+    now = runtime.context.now
+    messages += _render_history(window, now, system_in_history=system_in_history)
     return {
         **new_turn(),
         "messages": in_place_of_all(messages),
@@ -61,7 +63,7 @@ def _packed(summaries: Sequence[str], counter: TokenCounter) -> list[str]:
 
 
 def _render_history(
-    history: Sequence[HistoryMessage], *, system_in_history: bool
+    history: Sequence[HistoryMessage], now: datetime, *, system_in_history: bool
 ) -> list[AnyMessage]:
     """The stored messages as the model sees them.
 
@@ -76,7 +78,7 @@ def _render_history(
         entries = list(run)
         if role == "user":
             text = "\n".join(shown(entry) for entry in entries)
-            messages.append(with_own_words(f"{note}{text}", own_words(new_messages(entries))))
+            messages.append(with_own_words(f"{note}{text}", own_words(new_messages(entries)), now))
             note = ""
         elif role == "assistant":
             messages += [AIMessage(entry["content"]) for entry in entries]

@@ -11,7 +11,7 @@ from langgraph.runtime import Runtime
 from src.graph.conversation_state import ConversationState, TurnContext, in_place_of_all
 from src.graph.hit_rendering import memory_record
 from src.graph.prompt_budget import within_budget
-from src.llm.prompts.memory_context import memories_text
+from src.llm.prompts.memory_context import LENGTHS, memories_text
 from src.llm.tokens import TokenCounter
 from src.memory.memories import Memories
 from src.memory.retriever import Hit, Query
@@ -39,6 +39,24 @@ async def retrieve_memories(
     context = runtime.context
     if state.get("relevant_memories") is not None:
         return {}
+    hits = await _search(state, context, memories) if context.memory_on else []
+    records = _packed(hits, context, counter)
+    now = f"{context.now:%Y-%m-%d %H:%M, %A}"
+    parts = [memories_text(records, now)] if records else []
+    parts += [LENGTHS[context.answer_length]] if context.answer_length in LENGTHS else []
+    if not parts:
+        return {"relevant_memories": []}
+    text = "\n\n".join(parts)
+    messages = _insert(state["messages"], text, system_in_history=system_in_history)
+    return {
+        "messages": in_place_of_all(messages),
+        "current_token_count": counter.count_messages(messages),
+        "relevant_memories": hits if records else [],
+    }
+
+
+async def _search(state: ConversationState, context: TurnContext, memories: Memories) -> list[Hit]:
+    """What was said that fits the message, without summaries that the prompt shows already."""
     settings = await memories.settings()
     hits = await memories.search(
         Query(
@@ -54,17 +72,7 @@ async def retrieve_memories(
         )
     )
     shown = set(state.get("summaries", ()))
-    hits = [hit for hit in hits if hit.kind != "summary" or hit.text not in shown]
-    records = _packed(hits, context, counter)
-    if not records:
-        return {"relevant_memories": []}
-    text = memories_text(records, f"{context.now:%Y-%m-%d %H:%M, %A}")
-    messages = _insert(state["messages"], text, system_in_history=system_in_history)
-    return {
-        "messages": in_place_of_all(messages),
-        "current_token_count": counter.count_messages(messages),
-        "relevant_memories": hits,
-    }
+    return [hit for hit in hits if hit.kind != "summary" or hit.text not in shown]
 
 
 def _packed(

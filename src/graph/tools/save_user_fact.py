@@ -19,6 +19,8 @@ from src.memory.writer import Said
 from src.storage.conversation_repo import HistoryMessage
 from src.time_zones import local_time
 
+MEMORY_OFF = "memory_off"  # why a fact is not saved: the user switched the memory off
+
 DESCRIPTION = """\
 Remember one fact that the user told about himself, his people or his things, or a wish of his \
 about how you answer.
@@ -39,6 +41,8 @@ def build_save_user_fact(memories: Memories) -> BaseTool:
     async def save_user_fact(runtime: ToolRuntime[Any, Any], **values: Any) -> str:
         context: TurnContext = runtime.context
         fact = Fact.model_validate(values)
+        if not context.memory_on:
+            return json.dumps({"saved": False, "text": fact.text, "reason": MEMORY_OFF})
         said = find_said(runtime.state.get("history", ()), fact, context)
         outcome = await memories.remember(
             context.owner,

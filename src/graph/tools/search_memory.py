@@ -68,6 +68,8 @@ def build_search_memory(memories: Memories) -> BaseTool:
         kinds: list[str] | None = None,
     ) -> str:
         context: TurnContext = runtime.context
+        if not context.memory_on:
+            return json.dumps({"memories": [], "memory_is_off": True})
         history = runtime.state.get("history") or []
         wanted = Query(
             context.owner,

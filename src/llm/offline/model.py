@@ -28,6 +28,7 @@ from src.facts.fact import MEMORY_TYPES, Fact
 from src.language.requests import CORRECTION, ForgetRequest, asks_to_keep_private, forget_request
 from src.language.sentences import FOLD, is_question, sentences
 from src.language.time_questions import asked_place, describe_time
+from src.llm import reminders_by_rule as reminders
 from src.llm.offline.replies import corrected, describe_forgotten, describe_saved, quote_found
 from src.llm.offline.statements import TOLD, statements
 from src.llm.offline.tasks import do_task, fill_form
@@ -39,6 +40,7 @@ SEARCHED = 20  # results that are looked at
 CONTEXT = 5  # messages that tell the language of a short one
 MAX_CALLS = 8  # of one reply; more would not run
 Call = tuple[str, dict[str, Any]]
+Prompt = Sequence[BaseMessage]
 
 
 class OfflineChatModel(BaseChatModel):
@@ -88,7 +90,7 @@ def answer(
     text = human[-1].strip() if human else ""
     if form is not None:
         return _message([(form, fill_form(form, text))])
-    task = do_task(_system_text(messages), text)
+    task = do_task(_system_text(messages), text) or reminders.problem_text(messages, tool_names)
     if task is not None:
         return AIMessage(content=task)
     said = own_words_of(messages)
@@ -103,8 +105,8 @@ def answer(
         if not before or not wanted.is_last:
             return AIMessage(content=say("forget_what", language))
         wanted = ForgetRequest(before[-1])  # "forget it": what was spoken of
-    calls = [call for call in _calls(said, wanted) if call[0] in tool_names][len(results) :]
-    if calls:
+    calls = [call for call in _calls(said, wanted, messages) if call[0] in tool_names]
+    if calls := calls[len(results) :]:
         return _message(calls[:MAX_CALLS])
     if results:
         return AIMessage(content=_after_tools(results, text, language))
@@ -119,7 +121,7 @@ def _answer_to_which(text: str, messages: Sequence[BaseMessage]) -> ForgetReques
     return ForgetRequest(text) if asked and not is_question(text) else None
 
 
-def _calls(said: Sequence[NewWords], wanted: ForgetRequest | None) -> list[Call]:
+def _calls(said: Sequence[NewWords], wanted: ForgetRequest | None, prompt: Prompt) -> list[Call]:
     """What is to be done with the messages that came together, each by itself.
 
     What others of a group told is remembered as well; only the one who asks asks for something.
@@ -130,7 +132,7 @@ def _calls(said: Sequence[NewWords], wanted: ForgetRequest | None) -> list[Call]
         text = words["text"].strip()
         own = forget_request(text)
         meant = wanted if own is None or own.is_last else own
-        done = _asked_for(text, meant) if words["is_asked"] else []
+        done = _asked_for(text, meant, prompt) if words["is_asked"] else []
         if not done:
             calls += [("save_user_fact", _named(fact, words)) for fact in statements(text)]
         if not done and words["is_asked"]:
@@ -141,8 +143,8 @@ def _calls(said: Sequence[NewWords], wanted: ForgetRequest | None) -> list[Call]
     return calls
 
 
-def _asked_for(text: str, wanted: ForgetRequest | None) -> list[Call]:
-    """What a message asks to have done: forget, keep quiet, tell the time."""
+def _asked_for(text: str, wanted: ForgetRequest | None, prompt: Prompt) -> list[Call]:
+    """What a message asks to have done: forget, keep quiet, tell the time, remind of something."""
     if asks_to_keep_private(text):
         return [("keep_private", {})]
     if wanted is not None and not wanted.about:
@@ -152,7 +154,7 @@ def _asked_for(text: str, wanted: ForgetRequest | None) -> list[Call]:
     place = asked_place(text)
     if place is not None:
         return [("current_time", {"time_zone": place})]
-    return []
+    return reminders.reminder_calls(text, prompt)
 
 
 def _named(fact: Fact, words: NewWords) -> dict[str, Any]:
@@ -202,6 +204,8 @@ def _said_to(result: ToolMessage, text: str, language: Language) -> str:
         case "forget_everything":
             is_asked = found.get("confirm", False)
             return say("forget_everything_ask" if is_asked else "forget_group", language)
+        case "set_reminder" | "list_reminders":
+            return reminders.describe_reminder(found, language)
         case "keep_private":
             return say("kept_private", language)
         case "current_time" if result.status != "error":

@@ -252,7 +252,7 @@ def _saved(result: dict[str, Any], language: Language) -> Iterator[str]:
         yield say("offline_saved", language, text=text)
     else:
         key = f"refused_{result.get('reason')}"
-        known = ("refused_secret", "refused_unclear_date")
+        known = ("refused_secret", "refused_unclear_date", "refused_memory_off")
         yield say(key if key in known else "refused_other", language)
 
 

@@ -15,6 +15,7 @@ from src.llm.offline.replies import answering
 from src.llm.offline.statements import TOLD, statements, told_by
 from src.llm.prompts.reasoning import ANSWER_PROMPT, UNKNOWN
 from src.llm.prompts.summary import MERGE_PROMPT, SUMMARY_PROMPT
+from src.llm.reminders_by_rule import asks_for_reminder
 from src.texts import detect_language, say
 
 QUOTED = 3  # quotes of one answer
@@ -34,9 +35,12 @@ def do_task(system: str, prompt: str) -> str | None:
 
 
 def _understanding(prompt: str) -> dict[str, Any]:
-    wanted = forget_request(str(_last_record(prompt, "messages").get("text", "")))
+    text = str(_last_record(prompt, "messages").get("text", ""))
+    wanted = forget_request(text)
     if wanted is not None:
         return {"intent": "forget", "facts": [], "query": wanted.about}
+    if asks_for_reminder(text):
+        return {"intent": "remind", "facts": [], "query": ""}
     facts = _extracted_facts(prompt)["facts"]
     return {"intent": "teach" if facts else "solve", "facts": facts, "query": ""}
 

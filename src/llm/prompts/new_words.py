@@ -7,6 +7,7 @@ has no use for those: it takes the words from here. Providers are sent none of i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import TypedDict
 
 from langchain_core.messages import BaseMessage, HumanMessage
@@ -14,6 +15,7 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from src.llm.prompts.time_label import strip_time_label
 
 OWN_WORDS = "own_words"
+ASKED_AT = "asked_at"
 
 
 class NewWords(TypedDict):
@@ -24,9 +26,24 @@ class NewWords(TypedDict):
     is_asked: bool
 
 
-def with_own_words(text: str, words: Sequence[NewWords]) -> HumanMessage:
-    """The message that is answered, as it is shown, and the words in it."""
-    return HumanMessage(text, additional_kwargs={OWN_WORDS: list(words)})
+def with_own_words(text: str, words: Sequence[NewWords], asked_at: datetime) -> HumanMessage:
+    """The message that is answered, as it is shown, the words in it, and when it is asked.
+
+    Args:
+        text: As it is shown.
+        words: What was typed.
+        asked_at: In a zone of pytz; labels tell the minute only, and no zone.
+    """
+    zone = getattr(asked_at.tzinfo, "zone", None) or "UTC"
+    known = {OWN_WORDS: list(words), ASKED_AT: [asked_at.isoformat(), zone]}
+    return HumanMessage(text, additional_kwargs=known)
+
+
+def asked_at_of(messages: Sequence[BaseMessage]) -> tuple[datetime, str] | None:
+    """When the last user message of a prompt is asked, and in which zone, if that is known."""
+    asked = [message for message in messages if isinstance(message, HumanMessage)][-1:]
+    known = asked[0].additional_kwargs.get(ASKED_AT) if asked else None
+    return None if known is None else (datetime.fromisoformat(known[0]), str(known[1]))
 
 
 def own_words_of(messages: Sequence[BaseMessage]) -> list[NewWords]:

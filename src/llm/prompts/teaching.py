@@ -23,11 +23,12 @@ what to search the memory for: a few words in the user's language, with what the
 makes clear ("he" replaced by who it is).
 - intent "forget": it asks to forget what the user told. Then facts is empty, and query says what \
 in the same way; empty when it does not say what, or asks to forget everything.
+- intent "remind": it asks to be reminded of something at a time. Then facts and query are empty.
 
 {RULES}"""
 
 
-Intent = Literal["teach", "solve", "forget"]
+Intent = Literal["teach", "solve", "forget", "remind"]
 
 
 class Understanding(Form):

@@ -9,6 +9,7 @@ from aiogram.types import CallbackQuery
 
 from src.application import Core
 from src.services.called import Called
+from src.services.command_service import FOR_ADMINS
 from src.services.reply import Action
 from src.storage.memory_rows import SourceMessage
 from src.storage.update_repo import UpdateOutcome, WaitingUpdate
@@ -18,8 +19,6 @@ from src.telegram.handlers.commands import called_by
 from src.telegram.keyboards import remove_button, stop_waiting
 from src.telegram.replies import show_reply
 from src.texts import Language, say
-
-FOR_ADMINS = frozenset({"wipe"})  # actions that concern all of a group
 
 
 def build_router() -> Router:
@@ -56,7 +55,8 @@ async def press_button(
     await show_reply(
         delivery, Address(*stored.owner), reply, replacing=message if reply.is_screen else None
     )
-    if not reply.is_screen and reply.corrects is None:
+    stays = reply.is_screen or reply.keeps_button or reply.asks
+    if not (stays or reply.corrects is not None):
         await remove_button(query)
     return "done"
 
@@ -74,8 +74,10 @@ async def show_source(
     address = Address(*stored.owner)
     uid = f"msg-{action.number(0)}"
     source = await core.memory.memories.find_source(stored.owner, uid)
+    is_bots = source is not None and source.is_bots
+    here = say("source_here_bot" if is_bots else "source_here", language)
     there = _there(address, source, stored.bot_id) if source is not None else None
-    if there is not None and await delivery.send_reply(there, say("source_here", language)):
+    if there is not None and await delivery.send_reply(there, here):
         return "done"
     await delivery.send_text(address, _quoted(source, called))
     return "done"
@@ -85,7 +87,8 @@ def _quoted(source: SourceMessage | None, called: Called) -> str:
     if source is None:
         return say("source_gone", called.language)
     day = called.day(source.said_at)
-    return say("source_quote", called.language, said_at=day, text=source.text)
+    key = "source_quote_bot" if source.is_bots else "source_quote"
+    return say(key, called.language, said_at=day, text=source.text)
 
 
 def _there(address: Address, source: SourceMessage, bot_id: int) -> Address | None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from aiogram import F, Router
-from aiogram.enums import ChatMemberStatus
+from aiogram.enums import ChatMemberStatus, ChatType
 from aiogram.types import ChatMemberUpdated, Message, MessageGenerationStopped
 
 from src.application import Core
 from src.storage.update_repo import UpdateOutcome, WaitingUpdate
 from src.telegram.delivery import Address, Delivery
 from src.telegram.group_moves import move_group
-from src.texts import Language, say
+from src.telegram.updates import BotIdentity
+from src.texts import Language, choose_language, say
+
+GONE = (ChatMemberStatus.KICKED, ChatMemberStatus.LEFT)
 
 
 def build_refusal_router() -> Router:
@@ -54,11 +57,26 @@ async def follow_migration(message: Message, core: Core) -> UpdateOutcome:
     return "done"
 
 
-async def note_membership(event: ChatMemberUpdated, core: Core) -> UpdateOutcome:
-    """The user blocked the bot, or came back."""
-    gone = event.new_chat_member.status in (ChatMemberStatus.KICKED, ChatMemberStatus.LEFT)
-    mark = core.user_settings.mark_inactive if gone else core.user_settings.mark_active
+async def note_membership(
+    event: ChatMemberUpdated,
+    stored: WaitingUpdate,
+    core: Core,
+    delivery: Delivery,
+    identity: BotIdentity,
+) -> UpdateOutcome:
+    """The user blocked the bot, or came back; a group took it in, or put it out.
+
+    A group is told how to talk to it, and what it sees there. What was said before stays.
+    """
+    is_gone = event.new_chat_member.status in GONE
+    mark = core.user_settings.mark_inactive if is_gone else core.user_settings.mark_active
     await core.client.run(mark, event.chat.id)
+    is_new = event.old_chat_member.status in GONE and not is_gone
+    if is_new and event.chat.type in (ChatType.GROUP, ChatType.SUPERGROUP):
+        language = choose_language(stored.language, event.from_user.language_code)
+        seen = say("group_sees_all" if identity.reads_all else "group_sees_some", language)
+        hello = say("group_hello", language, name=identity.name, username=identity.username)
+        await delivery.send_text(Address(event.chat.id), f"{hello}\n\n{seen}")
     return "done"
 
 

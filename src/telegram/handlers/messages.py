@@ -15,6 +15,9 @@ from aiogram.exceptions import AiogramError
 from aiogram.types import Message
 
 from src.application import Core
+from src.gate.voices import clean_name
+from src.media.attachments import Attachment
+from src.services.attachment_service import Heard
 from src.services.change_notes import ChangeNotes
 from src.services.command_service import COMMANDS, parse_command
 from src.services.memory_screens import corrected_by
@@ -24,12 +27,14 @@ from src.storage.conversation_repo import TelegramOrigin
 from src.storage.turn_repo import StoredAnswer
 from src.storage.update_repo import UpdateOutcome, WaitingUpdate
 from src.telegram.answer_stream import AnswerStream, DraftSupport
+from src.telegram.contents import Content, read_content
 from src.telegram.delivery import Address, Delivery, Form
+from src.telegram.files import fetch_file
 from src.telegram.keyboards import answer_rows, build_keyboard
 from src.telegram.own_words import keep_words
 from src.telegram.updates import BotIdentity
 from src.telegram.voices import author_of, read_voice
-from src.texts import Language, say
+from src.texts import Language, choose_language, say
 
 # Telegram cuts a long paste into messages of 4096 units that arrive within moments, and sends an
 # album as separate updates: wait so many seconds for the rest before deciding who answers.
@@ -43,8 +48,8 @@ def build_router() -> Router:
     """The router of messages; it comes after the commands."""
     router = Router(name="messages")
     router.message.register(answer_message, F.text)
-    router.message.register(explain_text_only)
-    router.edited_message.register(take_edit, F.text)
+    router.message.register(answer_content)
+    router.edited_message.register(take_edit, F.text | F.caption)
     return router
 
 
@@ -61,6 +66,9 @@ class TurnHandler:
         self._agent = core.agent
         self._edits = core.edits
         self._client = core.client
+        self._attachments = core.attachments
+        self._find_text = core.conversations.find_text
+        self._find_newer = core.updates.find_newer
         self._time_zone = core.settings.timezone
 
     def incoming(
@@ -74,6 +82,8 @@ class TurnHandler:
             language=language,
             time_zone=stored.time_zone or self._time_zone,
             mode=stored.mode,
+            answer_length=stored.answer_length,
+            memory_on=stored.memory_on,
             origin=_origin(message, stored),
             voice=read_voice(message),
             newer=stored.newer,
@@ -95,6 +105,43 @@ class TurnHandler:
         address = Address(*owner, reply_to=stored.message_id if is_quoting else None)
         view = TelegramView(self, address, (stored.message_id or 1) % MAX_DRAFT_ID or 1)
         return await self._agent.run_turn(incoming, view, control)
+
+    async def answer_content(
+        self, message: Message, content: Content, stored: WaitingUpdate, control: TurnControl
+    ) -> UpdateOutcome:
+        """Answer what a message holds beside, or instead of, a text.
+
+        A part of an album leaves the answer to the last of them. A second attempt finds what the
+        first one stored, and does not read the attachment again.
+
+        Raises:
+            TransientError: Worth another try.
+        """
+        language = choose_language(stored.language, stored.sender_language)
+        incoming = self.incoming(message, content.text, stored, language)
+        assert incoming.origin is not None
+        known = await self._client.run(self._find_text, incoming.owner, incoming.origin)
+        heard = Heard(problem=say(content.problem, language) if content.problem else "")
+        if content.attachment is not None and known is None:
+            heard = await self._read(content.attachment, incoming)
+        if stored.media_group_id is not None and stored.newer is None:
+            await asyncio.sleep(SETTLE_SECONDS)
+        text = known or "\n".join(filter(None, (content.text, heard.spoken)))
+        if text or heard.enclosed is not None:
+            return await self.run(with_heard(incoming, text, heard), stored, control)
+        if await self._client.run(self._find_newer, stored.id):
+            return "left to a later message"
+        await self.delivery.send_text(Address(*stored.owner), heard.problem)
+        return "explained"
+
+    async def _read(self, attachment: Attachment, incoming: IncomingMessage) -> Heard:
+        return await self._attachments.read(
+            attachment,
+            partial(fetch_file, self.bot, attachment.file_id),
+            caption=incoming.text,
+            language=incoming.language,
+            conversation_id=await self._agent.conversation_of(incoming.owner),
+        )
 
     async def edit(
         self, incoming: IncomingMessage, stored: WaitingUpdate, control: TurnControl
@@ -152,6 +199,11 @@ class TelegramView:
         if self._stream is not None:
             await self._stream.close()
 
+    async def _note(self, turn: Turn, answer: StoredAnswer) -> str:
+        """What stands in small under an answer."""
+        changes = await self._turns.notes.describe(turn, answer)
+        return "\n".join(filter(None, (turn.incoming.problem, changes)))
+
     async def deliver(
         self, turn: Turn, answer: StoredAnswer, on_part: Callable[[int], Awaitable[None]]
     ) -> int:
@@ -164,7 +216,8 @@ class TelegramView:
             build_keyboard(rows),
             max_parts=self._turns.settings.last_known.answer_max_parts,
             ending=say("cut_long", incoming.language),
-            note=await self._turns.notes.describe(turn, answer),
+            note=await self._note(turn, answer),
+            lead=say("heard", incoming.language, text=incoming.heard) if incoming.heard else "",
         )
         return await self._turns.delivery.send_answer(
             self._address,
@@ -177,6 +230,19 @@ class TelegramView:
         )
 
 
+def with_heard(incoming: IncomingMessage, text: str, heard: Heard) -> IncomingMessage:
+    """The message with what was heard, seen or read in it.
+
+    Where the sender wrote nothing himself, the words of others are all that it says.
+    """
+    said = replace(incoming, text=text, heard=heard.spoken, problem=heard.problem)
+    if heard.enclosed is None or text:
+        return replace(said, enclosed=heard.enclosed)
+    name = clean_name(heard.enclosed.name)
+    voice = replace(incoming.voice, provenance="file", origin=name)
+    return replace(said, text=heard.enclosed.text, voice=voice)
+
+
 async def answer_message(
     message: Message,
     stored: WaitingUpdate,
@@ -186,30 +252,25 @@ async def answer_message(
     turn_handler: TurnHandler,
 ) -> UpdateOutcome:
     """Answer a text."""
-    text = without_mention(message.text or "", identity.username)
+    text = without_address(message.text or "", identity)
     if len(text) >= LONG_PASTE:
         await asyncio.sleep(SETTLE_SECONDS)
     incoming = turn_handler.incoming(message, text, stored, language)
     return await turn_handler.run(incoming, stored, control)
 
 
-async def explain_text_only(
-    _message: Message, stored: WaitingUpdate, language: Language, core: Core, delivery: Delivery
+async def answer_content(
+    message: Message,
+    stored: WaitingUpdate,
+    language: Language,
+    control: TurnControl,
+    identity: BotIdentity,
+    turn_handler: TurnHandler,
 ) -> UpdateOutcome:
-    """Say that only text is understood so far: once per album."""
-    if stored.kind != "media":
-        return "ignored"
-    if stored.media_group_id is not None:
-        find_rest = partial(core.updates.find_newer, stored.id, kinds=("media",), same_album=True)
-        rest = await core.client.run(find_rest)
-        if rest is None:
-            await asyncio.sleep(SETTLE_SECONDS)
-            rest = await core.client.run(find_rest)
-        if rest is not None or await core.client.run(core.updates.was_album_answered, stored):
-            return "left to another of the album"
-    sentence = say("only_text", language)
-    await delivery.send_text(Address(*stored.owner), sentence)
-    return "done"
+    """Answer a message that is no text: what is said, shown or written in it."""
+    content = read_content(message, language)
+    content = replace(content, text=without_address(content.text, identity))
+    return await turn_handler.answer_content(message, content, stored, control)
 
 
 async def take_edit(
@@ -221,7 +282,7 @@ async def take_edit(
     turn_handler: TurnHandler,
 ) -> UpdateOutcome:
     """History and memory follow the new words; the last message is answered again, in place."""
-    text = without_mention(message.text or "", identity.username)
+    text = without_address(message.text or message.caption or "", identity)
     command = parse_command(text)
     teaching = None
     if command is not None:
@@ -264,12 +325,15 @@ def _correction(message: Message, stored: WaitingUpdate) -> Teaching | None:
     return None if corrects is None else Teaching(corrects)
 
 
-def without_mention(text: str, username: str) -> str:
-    """The text without ``@name_of_the_bot``, which is an address and not content.
+def without_address(text: str, identity: BotIdentity) -> str:
+    """The text without the name of the bot, which is an address and not content.
 
-    The spaces before it go with it. They are taken away afterwards: an expression that begins
-    with them looks at a run of spaces once for each of them.
+    The spaces before ``@name`` go with it. They are taken away afterwards: an expression that
+    begins with them looks at a run of spaces once for each of them.
     """
-    mention = rf"@{re.escape(username)}\b[,:]?"
+    mention = rf"@{re.escape(identity.username)}\b[,:]?"
     *before, last = re.split(mention, text, flags=re.IGNORECASE)
-    return "".join([*(part.rstrip() for part in before), last]).strip() or text
+    bare = "".join([*(part.rstrip() for part in before), last]).strip()
+    if identity.name:
+        bare = identity.address.sub("", bare, count=1) if identity.address.match(bare) else bare
+    return bare or text

@@ -1,0 +1,99 @@
+"""Reminders without a language model: the request in a message, and what is said to the tool."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+
+from src.dates.reminder_phrases import ReminderRequest, read_reminder
+from src.llm.prompts.new_words import asked_at_of, own_words_of
+from src.llm.prompts.reminder_order import order_arguments
+from src.llm.prompts.time_label import strip_time_label
+from src.texts import LANGUAGES, Language, detect_language, say
+
+SET_REMINDER, LIST_REMINDERS = "set_reminder", "list_reminders"  # the tools
+MAX_LISTED = 20  # lines; /reminders has the rest
+MAX_QUESTION = 80  # characters of a question for them
+# Questions for what is set: "какие у меня напоминания?", "show my reminders".
+ASKS_FOR_LIST = re.compile(
+    r"\W*(?:(?:какие|каких|покажи(?:те)?|перечисли(?:те)?|список|мои|все|сколько|есть ли|"
+    r"які|яких|перелічи(?:ть)?|мої|усі|всі|скільки|чи є|"
+    r"what|which|show|list|tell|my|all|any|do i have)\b[\w ,']{0,30} )?"
+    r"(?:напоминани[яей]|напоминаний|нагадування|нагадувань|reminders)"
+    r"(?: (?:у меня|у мене|do i have|are there|i have|есть|є|стоят|set))*\W*",
+    re.IGNORECASE,
+)
+
+
+def reminder_request(text: str, messages: Sequence[BaseMessage]) -> ReminderRequest | None:
+    """What a new message asks to be reminded of; None: nothing.
+
+    It may be the answer to our question when, which completes the request before it.
+
+    Args:
+        text: What was typed.
+        messages: The prompt, with the time at which it was.
+    """
+    asked_at = asked_at_of(messages)
+    if asked_at is None:
+        return None
+    request = read_reminder(text, *asked_at)
+    begun = _without_time(messages)
+    if request is None and begun:
+        request = read_reminder(f"{begun} {text}", *asked_at)
+    return request
+
+
+def asks_for_reminder(text: str) -> bool:
+    """Whether a text asks for a reminder, at whatever time."""
+    return read_reminder(text, datetime.now(UTC), "UTC") is not None
+
+
+def problem_text(messages: Sequence[BaseMessage], tool_names: Sequence[str]) -> str | None:
+    """What is said to a request that cannot be fulfilled as it is; None to all else.
+
+    Args:
+        messages: The prompt.
+        tool_names: The tools that may be called.
+    """
+    said = [words["text"].strip() for words in own_words_of(messages) if words["is_asked"]]
+    text = "\n".join(said)
+    request = reminder_request(text, messages) if SET_REMINDER in tool_names else None
+    if request is None or request.problem is None:
+        return None
+    return say(f"reminder_{request.problem}", detect_language(text))
+
+
+def reminder_calls(text: str, messages: Sequence[BaseMessage]) -> list[tuple[str, dict[str, Any]]]:
+    """The call of the tool that fulfils a request, or lists them; nothing to other messages."""
+    if len(text) <= MAX_QUESTION and ASKS_FOR_LIST.fullmatch(text):
+        return [(LIST_REMINDERS, {})]
+    request, asked_at = reminder_request(text, messages), asked_at_of(messages)
+    if request is None or request.problem is not None or asked_at is None:
+        return []
+    return [(SET_REMINDER, order_arguments(request, asked_at[1]))]
+
+
+def describe_reminder(found: Mapping[str, Any], language: Language) -> str:
+    """What is said to the result of either tool."""
+    listed = found.get("reminders")
+    if listed is not None:
+        title = say("reminders_title", language, count=len(listed))
+        lines = [f"• {one['text']}: {one['time']}" for one in listed[:MAX_LISTED]]
+        return "\n".join([title, *lines]) if listed else say("reminders_empty", language)
+    if found.get("set"):
+        return say("reminder_set", language, text=found["text"], time=found["time"])
+    return say(f"reminder_{found.get('reason', 'no_time')}", language)
+
+
+def _without_time(messages: Sequence[BaseMessage]) -> str:
+    """The request of which the bot has just asked when."""
+    talk = [m for m in messages if isinstance(m, HumanMessage | AIMessage) and str(m.text)]
+    if len(talk) < 3 or not isinstance(talk[-2], AIMessage):  # request, question, answer
+        return ""
+    asked = any(str(talk[-2].text) == say("reminder_no_time", one) for one in LANGUAGES)
+    return strip_time_label(str(talk[-3].text)) if asked else ""

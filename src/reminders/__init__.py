@@ -1,0 +1,1 @@
+"""Reminders: set, listed, cancelled, snoozed, and when each comes next."""

@@ -1,0 +1,166 @@
+"""Sixty turns in each language, as they come from the bot over the fake Telegram server.
+
+    python -m tests.e2e.transcribe
+
+runs ``python bot.py`` without a language model against the fake, plays ``transcripts/<lang>.txt``
+line by line, and writes what both sides showed to ``docs/transcripts/<lang>.md``. A line is a
+message, or one of: ``tap KEY`` (a button of the newest message with buttons, by the key of its
+label, or the label), ``edit TEXT`` (of the last message), ``reply TEXT`` (to the newest message),
+``photo CAPTION``, ``file NAME|TEXT``, ``voice``, ``sticker EMOJI``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from src.storage.embedded_pg import EmbeddedPostgres
+from src.storage.migrations import migrate
+from src.texts import LANGUAGES, Language, keys, say
+from tests.conftest import execute
+from tests.e2e.bot_process import World
+from tests.fakes.openai_server import FakeOpenAI
+from tests.fakes.telegram_server import FakeTelegram
+from tests.fakes.telegram_types import SentMessage
+
+HERE = Path(__file__).parent
+DOCS = HERE.parents[1] / "docs" / "transcripts"
+PHOTO = [{"file_id": "photo", "file_unique_id": "p", "width": 1280, "height": 900}]
+STICKER = {"file_id": "s", "file_unique_id": "s", "type": "regular", "width": 512, "height": 512,
+           "is_animated": False, "is_video": False}  # fmt: skip
+
+
+@dataclass
+class Chat:
+    """A person's chat with the bot, and what it looks like."""
+
+    world: World
+    user: int
+    language: Language
+    last: int = 0
+    page: list[str] = field(default_factory=list)
+
+    @property
+    def sent(self) -> list[SentMessage]:
+        return self.world.telegram.sent_to(self.user)
+
+    async def play(self, line: str) -> None:
+        """One line of the script, and everything that the bot shows for it."""
+        before = {id(m): (m.text, str(m.reply_markup)) for m in self.sent}
+        verb, _, rest = line.partition(" ")
+        await getattr(self, f"do_{verb}", self.write)(
+            rest if hasattr(self, f"do_{verb}") else line
+        )
+        await self.world.telegram.wait_for(lambda: not self.world.telegram.pending_updates)
+        await self.world.settled(60)
+        for message in self.sent:
+            if before.get(id(message)) != (message.text, str(message.reply_markup)):
+                self.show_message(message, is_edit=id(message) in before)
+
+    async def write(self, text: str) -> None:
+        self.show(text)
+        self.last = await self.world.telegram.send_text(
+            self.user, text, language_code=self.language
+        )
+
+    async def do_reply(self, text: str) -> None:
+        self.show(text, "↪")
+        await self.world.telegram.send_text(
+            self.user, text, language_code=self.language, reply_to=self.sent[-1].message_id
+        )
+
+    async def do_edit(self, text: str) -> None:
+        self.show(text, "✎")
+        await self.world.telegram.edit_text(self.user, self.last, text)
+
+    async def do_tap(self, key: str) -> None:
+        label = say(key, self.language) if key in keys(self.language) else key
+        message, data = self.find_button(label)
+        self.show(label, "👆")
+        await self.world.telegram.press_button(self.user, message.message_id, data)
+
+    async def do_photo(self, caption: str) -> None:
+        self.show(f"🖼 {caption}")
+        await self.send(photo=PHOTO, caption=caption)
+
+    async def do_file(self, content: str) -> None:
+        name, _, text = content.partition("|")
+        self.world.telegram.state.files["file"] = text.encode()
+        self.show(f"📎 {name}")
+        await self.send(document={"file_id": "file", "file_unique_id": "f", "file_name": name})
+
+    async def do_voice(self, _rest: str) -> None:
+        self.show("🎙")
+        await self.send(voice={"file_id": "voice", "file_unique_id": "v", "duration": 3})
+
+    async def do_sticker(self, emoji: str) -> None:
+        self.show(emoji)
+        await self.send(sticker={**STICKER, "emoji": emoji})
+
+    async def send(self, **content: object) -> None:
+        await self.world.telegram.send_message(self.user, language_code=self.language, **content)
+
+    def find_button(self, label: str) -> tuple[SentMessage, str]:
+        """The newest button with this label."""
+        for message in reversed(self.sent):
+            for row in (message.reply_markup or {}).get("inline_keyboard", []):
+                for button in row:
+                    if button["text"] == label:
+                        return message, button["callback_data"]
+        raise AssertionError(f"no button {label!r}")
+
+    def show(self, text: str, sign: str = "") -> None:
+        self.page.append(f"\n**{f'{sign} ' if sign else ''}{text}**\n")
+
+    def show_message(self, message: SentMessage, *, is_edit: bool) -> None:
+        text = message.text or f"📄 {message.method}"
+        lines = [f"> {line}".rstrip() for line in text.splitlines()]
+        if is_edit:
+            lines[0] = lines[0].replace("> ", "> ✎ ", 1)
+        for row in (message.reply_markup or {}).get("inline_keyboard", []):
+            lines += [">", "> " + " ".join(f"`[{button['text']}]`" for button in row)]
+        self.page += ["\n".join(lines), ""]
+
+
+async def transcribe(world: World, language: Language, user: int) -> str:
+    """What a chat in this language looks like."""
+    chat = Chat(world, user, language)
+    script = (HERE / "transcripts" / f"{language}.txt").read_text(encoding="utf-8")
+    for line in script.splitlines():
+        await chat.play(line)
+    turns = len(script.splitlines())
+    head = (
+        f"# A chat in `{language}`: {turns} turns, without a language model\n\n"
+        "Written by `python -m tests.e2e.transcribe`. Bold is what the person does (👆 taps, "
+        "✎ edits, ↪ replies), quoted is what the bot shows; ✎ there: it edited its message.\n"
+    )
+    return head + "\n".join(chat.page) + "\n"
+
+
+async def main() -> None:
+    """Write all of them."""
+    with tempfile.TemporaryDirectory(prefix="pomni-transcripts-") as folder:
+        server = EmbeddedPostgres(Path(folder))
+        dsn = await asyncio.to_thread(server.start)
+        try:
+            execute(dsn, "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
+            await asyncio.to_thread(migrate, dsn)
+            async with FakeTelegram() as telegram, FakeOpenAI() as model:
+                telegram.state.files |= {"photo": b"\xff\xd8\xff\xe0", "voice": b"sound"}
+                world = World(dsn, telegram, model)
+                try:
+                    await world.start(LLM_MODEL="offline")
+                    DOCS.mkdir(parents=True, exist_ok=True)
+                    for number, language in enumerate(LANGUAGES):
+                        page = await transcribe(world, language, 2**41 + number)
+                        (DOCS / f"{language}.md").write_text(page, encoding="utf-8")
+                finally:
+                    await world.close()
+        finally:
+            await asyncio.to_thread(server.stop)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,484 @@
+"""Reminders as people talk of them: set, listed, cancelled, arriving, put off; in three languages.
+
+Everything goes through Telegram's wire, without the queue; see tests/e2e for the whole process.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from aiogram import Bot
+
+from src.config import OFFLINE_MODEL
+from src.dates.recurrences import Recurrence
+from src.dates.reminder_texts import describe_reminder_time
+from src.errors import DeliveryError
+from src.gate.voices import MAX_NAME
+from src.jobs.workers import build_queue
+from src.reminders.reminder_service import Asking
+from src.services.reminder_screens import PAGE
+from src.services.reply import MAX_DATA, Action
+from src.storage.owner import Owner
+from src.storage.pg_client import PgClient
+from src.storage.reminder_repo import Reminder
+from src.telegram.delivery import Delivery
+from src.telegram.reminder_tasks import ReminderTasks
+from src.texts import Language, say
+from tests.fakes.telegram_people import Sender
+from tests.fakes.telegram_server import FakeTelegram
+from tests.fakes.telegram_types import SentMessage
+from tests.integration.phone import STRANGER, USER, Phone, buttons, never, open_phone
+
+GROUP = -1_001_234_567_892
+IN_GROUP = Sender(chat_id=GROUP, chat_type="supergroup")
+ZONE = "Europe/Moscow"
+NINE = datetime(2027, 3, 1, 6, tzinfo=UTC)  # 9:00 in Moscow
+DAILY = Recurrence("daily", (9,))
+
+
+@pytest.fixture
+async def phone(client: PgClient, fake: FakeTelegram, bot: Bot) -> AsyncIterator[Phone]:
+    async with open_phone(client, fake, bot, llm_model=OFFLINE_MODEL) as opened:
+        yield opened
+
+
+def waiting(phone: Phone) -> list[tuple[str, datetime]]:
+    """Text and time of what is to come."""
+    sql = "SELECT text, due_at FROM reminders WHERE is_waiting ORDER BY due_at, id"
+    return [(text, due.astimezone(UTC)) for text, due in phone.rig.rows(sql)]
+
+
+def labels(message: SentMessage) -> list[str]:
+    return [label for row in buttons(message) for label, _ in row]
+
+
+async def set_reminder(
+    phone: Phone,
+    text: str = "позвонить маме",
+    when: datetime = NINE,
+    repeats: Recurrence | None = None,
+    asker: int | None = None,
+) -> Reminder:
+    """As a tool does it, some time before."""
+    asking = Asking(phone.owner, when - timedelta(hours=5), ZONE, "ru", asker_id=asker)
+    asked = await phone.rig.core.reminders.set(asking, text, when, repeats)
+    assert asked.reminder is not None
+    return asked.reminder
+
+
+async def arrive(
+    phone: Phone, reminder: Reminder, *, late: timedelta = timedelta()
+) -> SentMessage:
+    """Its time has come."""
+    tasks = ReminderTasks(phone.rig.core, Delivery(phone.bot, never))
+    due = int(reminder.due_at.timestamp())
+    assert await tasks.deliver(reminder.id, due, reminder.due_at + late) is not None
+    return phone.last
+
+
+# Asking
+
+
+@pytest.mark.parametrize(("language", "words", "what"), [
+    ("ru", "напомни завтра в 9 позвонить маме", "позвонить маме"),
+    ("uk", "нагадай завтра о 9 подзвонити мамі", "подзвонити мамі"),
+    ("en", "remind me tomorrow at 9 to call mum", "call mum"),
+])  # fmt: skip
+@pytest.mark.parametrize("prefix", ["", "/remind ", "/mode strict|"])
+async def test_a_plain_phrase_sets_a_reminder_and_a_button_cancels_it(
+    phone: Phone, language: Language, words: str, what: str, prefix: str
+) -> None:
+    mode, strict, command = prefix.rpartition("|")
+    for text in filter(None, (mode, f"{command}{words}" if not strict else words)):
+        await phone.fake.send_text(USER, text, language_code=language)
+        await phone.work()
+    [(text, due)] = waiting(phone)
+    time = describe_reminder_time(
+        due, None, language=language, time_zone=ZONE, now=datetime.now(UTC)
+    )
+    assert text == what and ("09:00" in time)
+    assert phone.last.text == say("reminder_set", language, text=what, time=time)
+    label = say("reminder_cancel_button", language)
+    assert labels(phone.last) == [label]
+    confirmed = phone.last
+    data = buttons(confirmed)[0][0][1]
+    await phone.tap(label, under=confirmed)
+    assert phone.last.text == say("reminder_cancelled", language, text=what)
+    assert waiting(phone) == [] and labels(confirmed) == []
+    await phone.press(data, under=confirmed)  # a double tap
+    assert phone.last.text == say("reminder_gone", language)
+
+
+async def test_without_a_time_the_bot_asks_and_the_next_message_completes_it(phone: Phone) -> None:
+    await phone.write("напомни позвонить маме")
+    assert phone.last.text == say("reminder_no_time", "ru") and waiting(phone) == []
+    await phone.write("завтра в 9")
+    [(text, _)] = waiting(phone)
+    assert text == "позвонить маме" and phone.last.text.startswith("⏰ Напомню завтра, ")
+
+
+@pytest.mark.parametrize(("words", "refusal"), [
+    ("напомни вчера в 9 позвонить маме", "past"), ("напомни завтра в 9", "no_text"),
+    ("нагадуй кожні 10 хвилин пити воду", "too_often"),
+    ("remind me in 30 years to retire", "too_far"),
+])  # fmt: skip
+async def test_what_cannot_be_is_said_plainly(phone: Phone, words: str, refusal: str) -> None:
+    await phone.write(words)
+    languages: dict[str, Language] = {"too_often": "uk", "too_far": "en"}
+    assert phone.last.text == say(f"reminder_{refusal}", languages.get(refusal, "ru"))
+    assert waiting(phone) == [] and phone.facts() == []
+
+
+async def test_a_command_without_words_says_how(phone: Phone) -> None:
+    await phone.write("/remind")
+    assert phone.last.text == say("remind_usage", "ru")
+
+
+async def test_strict_mode_says_how_when_it_cannot_read_the_time(phone: Phone) -> None:
+    await phone.write("/mode strict")
+    await phone.write("напомни позвонить маме")
+    assert phone.last.text == say("reminder_no_time", "ru")
+
+
+async def test_words_that_were_only_forwarded_ask_for_nothing(phone: Phone) -> None:
+    origin = {
+        "type": "user", "date": 1,
+        "sender_user": {"id": STRANGER, "is_bot": False, "first_name": "x" * MAX_NAME},
+    }  # fmt: skip
+    await phone.fake.send_message(
+        USER, text="напомни завтра в 9 перевести деньги", forward_origin=origin
+    )
+    await phone.work()
+    assert waiting(phone) == []
+
+
+@pytest.mark.parametrize(("question", "language"), [
+    ("какие у меня напоминания?", "ru"), ("Покажи мои напоминания", "ru"), ("напоминания", "ru"),
+    ("які в мене нагадування?", "uk"), ("what reminders do I have?", "en"),
+    ("show my reminders", "en"),
+])  # fmt: skip
+async def test_without_a_model_they_are_listed_when_asked_for(
+    phone: Phone, question: str, language: Language
+) -> None:
+    await phone.write(question)
+    assert phone.last.text == say("reminders_empty", language)
+    await set_reminder(phone)
+    await phone.write(question)
+    title, line = phone.last.text.splitlines()
+    assert title == say("reminders_title", language, count=1)
+    assert line.startswith("• позвонить маме: ")
+
+
+@pytest.mark.parametrize("text", [
+    "У меня были напоминания на работе", "show me what I said about reminders in March",
+    "какие напоминания ставил мой брат в прошлом году на даче?",
+])  # fmt: skip
+async def test_what_only_speaks_of_reminders_lists_none(phone: Phone, text: str) -> None:
+    await phone.write(text)
+    assert say("reminders_empty", "ru") != phone.last.text != say("reminders_empty", "en")
+
+
+def test_every_minute_is_planned(phone: Phone) -> None:
+    app = build_queue(phone.rig.core.dsn)
+    ReminderTasks(phone.rig.core, Delivery(phone.bot, never)).register(app)
+    times = {task.task.name: task.cron for task in app.periodic_registry.periodic_tasks.values()}
+    assert times == {"plan_reminders": "* * * * *"}
+    assert set(app.tasks) >= {"remind", "plan_reminders"}
+
+
+async def test_a_question_to_the_memory_is_none(phone: Phone) -> None:
+    await phone.write("Мою сестру зовут Оля")
+    await phone.write("напомни, как зовут мою сестру?")
+    assert "Оля" in phone.last.text and waiting(phone) == []
+
+
+async def test_an_edited_request_takes_the_place_of_the_first(phone: Phone) -> None:
+    message = await phone.write("напомни завтра в 9 позвонить маме")
+    await phone.fake.edit_text(USER, message, "напомни завтра в 10 позвонить маме")
+    await phone.work()
+    [(_, due)] = waiting(phone)
+    assert due.hour == 7
+
+
+# The list
+
+
+@pytest.mark.parametrize("language", ["ru", "uk", "en"])
+async def test_an_empty_list_says_how_to_begin(phone: Phone, language: Language) -> None:
+    await phone.fake.send_text(USER, "/reminders", language_code=language)
+    await phone.work()
+    assert phone.last.text == say("reminders_empty", language) and labels(phone.last) == []
+
+
+async def test_the_list_tells_each_time_and_cancels_in_place(phone: Phone) -> None:
+    await set_reminder(phone, "таблетки", NINE + timedelta(days=1), DAILY)
+    await set_reminder(phone, "позвонить маме")
+    await phone.write("/reminders")
+    page = phone.last
+    assert page.text == "\n\n".join(
+        (
+            say("reminders_title", "ru", count=2),
+            "1. позвонить маме\nв понедельник, 1 марта 2027 года, в 09:00",
+            "2. таблетки\nкаждый день в 09:00 (ближайшее: 2 марта 2027 года)",
+            say("reminders_hint", "ru"),
+        )
+    )
+    data = buttons(page)[0][0][1]
+    await phone.tap("✖ 1", under=page)
+    cancelled = say("reminder_cancelled", "ru", text="позвонить маме")
+    assert page.text.startswith(cancelled) and labels(page) == ["✖ 1"]
+    await phone.press(data, under=page)  # a double tap
+    assert page.text.startswith(say("reminder_gone", "ru")) and len(waiting(phone)) == 1
+    await phone.tap("✖ 1", under=page)
+    assert page.text.endswith(say("reminders_empty", "ru")) and waiting(phone) == []
+
+
+async def test_pages_are_turned_and_never_past_the_end(phone: Phone) -> None:
+    for number in range(PAGE + 2):
+        await set_reminder(phone, f"дело {number}", NINE + timedelta(days=number))
+    await phone.write("/reminders")
+    page = phone.last
+    assert labels(page)[-2:] == ["1/2", "›"] and page.text.count("дело") == PAGE
+    await phone.tap("›", under=page)
+    assert labels(page) == ["✖ 9", "✖ 10", "‹", "2/2"]
+    await phone.tap("✖ 9", under=page)
+    await phone.tap("✖ 9", under=page)
+    assert "✖ 8" in labels(page) and len(waiting(phone)) == PAGE
+    await phone.press("reminders:99", under=page)
+    assert page.text.count("дело") == PAGE
+
+
+# Arriving
+
+
+@pytest.mark.parametrize("language", ["ru", "uk", "en"])
+async def test_it_arrives_in_the_language_that_the_user_chose(
+    phone: Phone, language: Language
+) -> None:
+    reminder = await set_reminder(phone)
+    phone.rig.client.execute(
+        "INSERT INTO user_settings (telegram_user_id, language) VALUES (%(owner)s, %(language)s)",
+        {"owner": USER, "language": language},
+    )
+    message = await arrive(phone, reminder)
+    assert message.text == "⏰ позвонить маме"
+    assert labels(message) == [
+        say("later_minutes", language), say("later_hour", language),
+        say("later_tomorrow", language), say("reminder_done_button", language),
+    ]  # fmt: skip
+    assert waiting(phone) == []
+    data = [data for row in buttons(message) for _, data in row]
+    assert all(len(one) <= MAX_DATA and Action.unpack(one) for one in data)
+
+
+@pytest.mark.parametrize(("late", "time"), [
+    (timedelta(minutes=10), None), (timedelta(minutes=11), "09:00"),
+    (timedelta(hours=30), "09:00, 1 марта"),
+])  # fmt: skip
+async def test_what_is_late_comes_with_an_apology(
+    phone: Phone, late: timedelta, time: str | None
+) -> None:
+    message = await arrive(phone, await set_reminder(phone), late=late)
+    apology = f"\n\n{say('reminder_late', 'ru', time=time)}" if time else ""
+    assert message.text == f"⏰ позвонить маме{apology}"
+
+
+async def test_it_is_sent_once_for_each_of_its_times(phone: Phone) -> None:
+    reminder = await set_reminder(phone)
+    await arrive(phone, reminder)
+    tasks = ReminderTasks(phone.rig.core, Delivery(phone.bot, never))
+    due = int(reminder.due_at.timestamp())
+    assert await tasks.deliver(reminder.id, due, NINE) is None
+    assert await tasks.deliver(reminder.id, due + 60, NINE) is None
+    assert await tasks.deliver(2**40, due, NINE) is None
+    assert len(phone.fake.sent_to(USER)) == 1
+
+
+# Buttons of what has arrived
+
+
+@pytest.mark.parametrize(("choice", "expected"), [
+    (0, timedelta(minutes=10)), (1, timedelta(hours=1)), (2, None),
+])  # fmt: skip
+async def test_a_reminder_is_put_off(
+    phone: Phone, choice: int, expected: timedelta | None
+) -> None:
+    message = await arrive(phone, await set_reminder(phone))
+    before = datetime.now(UTC)
+    label, data = buttons(message)[0][choice]
+    await phone.tap(label, under=message)
+    [(text, due)] = waiting(phone)
+    if expected is None:  # tomorrow at its hour
+        assert due.hour == 6 and timedelta() < due - before < timedelta(days=2)
+    else:
+        assert abs(due - before - expected) < timedelta(minutes=1)
+    time = describe_reminder_time(due, None, language="ru", time_zone=ZONE, now=before)
+    assert message.text == f"⏰ {text}\n\n{say('reminder_snoozed', 'ru', time=time)}"
+    await phone.press(data, under=message)  # a double tap
+    assert len(waiting(phone)) == 1
+    await phone.tap(say("reminder_done_button", "ru"), under=message)
+    assert message.text == "✅ позвонить маме" and labels(message) == []
+    assert waiting(phone) == []
+
+
+async def test_a_tap_long_after_counts_from_the_tap(phone: Phone) -> None:
+    """What is put off in March, when it came in winter, comes at the same hour by the clock."""
+    reminder = await set_reminder(phone, when=datetime(2027, 1, 10, 8, tzinfo=UTC))
+    await arrive(phone, reminder)
+    due = int(reminder.due_at.timestamp())
+    reply = await phone.rig.core.commands.press(
+        Action("later", (reminder.id, 2, due)),
+        phone.rig.called(
+            USER, "ru", moment=datetime(2027, 3, 27, 20, tzinfo=UTC), time_zone="Europe/Kyiv"
+        ),
+    )
+    assert reply is not None and reply.is_screen
+    assert waiting(phone) == [("позвонить маме", datetime(2027, 3, 28, 7, tzinfo=UTC))]
+
+
+async def test_what_recurs_goes_on_when_it_is_done_or_put_off(phone: Phone) -> None:
+    message = await arrive(phone, await set_reminder(phone, "таблетки", repeats=DAILY))
+    stop = say("reminder_stop_button", "ru")
+    assert labels(message)[-2:] == [say("reminder_done_button", "ru"), stop]
+    await phone.tap(say("later_hour", "ru"), under=message)
+    assert [text for text, _ in waiting(phone)] == ["таблетки"] * 2
+    assert labels(message) == [say("reminder_done_button", "ru"), stop]
+    await phone.tap(say("reminder_done_button", "ru"), under=message)
+    assert waiting(phone) == [("таблетки", NINE + timedelta(days=1))]
+
+
+async def test_done_says_when_it_comes_next_and_it_can_be_stopped(phone: Phone) -> None:
+    message = await arrive(phone, await set_reminder(phone, "таблетки", repeats=DAILY))
+    await phone.tap(say("reminder_done_button", "ru"), under=message)
+    assert message.text.startswith("✅ таблетки\n\nДальше — каждый день в 09:00")
+    stop = say("reminder_stop_button", "ru")
+    data = buttons(message)[0][0][1]
+    await phone.tap(stop, under=message)
+    stopped = f"⏰ таблетки\n\n{say('reminder_stopped', 'ru')}"
+    assert message.text == stopped and waiting(phone) == []
+    await phone.press(data, under=message)
+    assert message.text == stopped
+
+
+@pytest.mark.parametrize("data", [
+    "later:1:0:1", "later:99999:0:1", "later", "later:1:77:99999999999999", "done:0", "done",
+    "norepeat:99999", "unremind:5:0", "unremind:5:3", "reminders:99999999",
+])  # fmt: skip
+async def test_buttons_that_nobody_made_do_no_harm(phone: Phone, data: str) -> None:
+    await phone.write("/reminders")
+    assert await phone.press(data) == ["done"]
+    assert waiting(phone) == []
+
+
+async def test_in_a_group_only_who_asked_changes_his_reminder(phone: Phone) -> None:
+    phone.place = IN_GROUP
+    await phone.write("@pomni_test_bot напомни завтра в 9 купить хлеб")
+    confirmed = phone.last
+    [[(label, data)]] = buttons(confirmed)
+    await phone.fake.press_button(STRANGER, confirmed.message_id, data, chat_id=GROUP)
+    await phone.work()
+    assert phone.last.text == say("reminder_not_yours", "ru")
+    assert len(waiting(phone)) == 1 and labels(confirmed) == [label], "his button stays"
+    [number] = [row[0] for row in phone.rig.rows("SELECT id FROM reminders")]
+    reminder = phone.rig.core.reminders
+    found = await reminder.find(Owner(GROUP), number)
+    assert found is not None and found.asker_id == USER
+    message = await arrive(phone, found)
+    assert message.text == "⏰ купить хлеб"
+    assert message.reply_to is not None, "so that he sees whom it is for"
+    for row in buttons(message):
+        for _, one in row:
+            await phone.fake.press_button(STRANGER, message.message_id, one, chat_id=GROUP)
+            await phone.work()
+            assert phone.last.text == say("reminder_not_yours", "ru")
+    assert waiting(phone) == []
+    await phone.tap(say("later_hour", "ru"), under=message)
+    assert len(waiting(phone)) == 1
+
+
+async def test_another_person_has_nothing_to_do_with_it(phone: Phone) -> None:
+    reminder = await set_reminder(phone)
+    for name in ("later", "done", "norepeat", "unremind"):
+        action = Action(name, (reminder.id, 0))
+        reply = await phone.rig.core.commands.press(action, phone.rig.called(STRANGER, "ru"))
+        assert reply is not None and reply.text == say("reminder_gone", "ru")
+    assert len(waiting(phone)) == 1
+
+
+# Telegram's moods
+
+
+async def test_a_user_who_blocked_the_bot_is_not_reminded_any_more(phone: Phone) -> None:
+    first, daily = await set_reminder(phone), await set_reminder(phone, repeats=DAILY)
+    phone.fake.block(USER)
+    tasks = ReminderTasks(phone.rig.core, Delivery(phone.bot, never))
+    due = int(NINE.timestamp())
+    assert await tasks.deliver(first.id, due, NINE) == "unreachable"
+    phone.fake.unblock(USER)
+    assert await tasks.deliver(daily.id, due, NINE) == "unreachable", "the chat is known as gone"
+    assert waiting(phone) == [] and phone.fake.sent_to(USER) == []
+
+
+async def test_a_telegram_that_is_down_is_asked_again_without_end(phone: Phone) -> None:
+    reminder = await set_reminder(phone)
+    tasks = ReminderTasks(phone.rig.core, Delivery(phone.bot, never))
+    due = int(NINE.timestamp())
+    for _ in range(3):
+        phone.fake.drop_next("sendMessage")
+        with pytest.raises(DeliveryError):
+            await tasks.deliver(reminder.id, due, NINE)
+    late = NINE + timedelta(hours=5)
+    assert await tasks.deliver(reminder.id, due, late) == "late"
+    assert re.search(r"опоздал: это было на 09:00\.$", phone.last.text)
+    exported = phone.rig.core.metrics.render().decode()
+    assert 'pomni_reminders_total{outcome="late"} 1.0' in exported
+
+
+async def test_what_telegram_refuses_twice_is_given_up_and_what_recurs_goes_on(
+    phone: Phone,
+) -> None:
+    daily = await set_reminder(phone, repeats=DAILY)
+    tasks = ReminderTasks(phone.rig.core, Delivery(phone.bot, never))
+    due = int(NINE.timestamp())
+    phone.fake.fail_next("sendMessage", times=9, status=400, description="Bad Request: odd")
+    with pytest.raises(Exception, match="refused"):
+        await tasks.deliver(daily.id, due, NINE)
+    assert await tasks.deliver(daily.id, due, NINE) == "failed"
+    assert [moment for _, moment in waiting(phone)] == [NINE + timedelta(days=1)]
+
+
+async def test_a_group_that_moved_is_followed(phone: Phone) -> None:
+    phone.place = IN_GROUP
+    reminder = await set_reminder(phone)
+    new = GROUP - 5
+    moves: list[tuple[int, int]] = []
+
+    async def follow(old: int, to: int) -> None:
+        moves.append((old, to))
+        conversations = phone.rig.core.conversations
+        await phone.rig.client.run(conversations.migrate_owner, old, to)
+
+    phone.fake.fail_next(
+        "sendMessage", status=400, description="Bad Request: group chat was upgraded",
+        parameters={"migrate_to_chat_id": new},
+    )  # fmt: skip
+    tasks = ReminderTasks(phone.rig.core, Delivery(phone.bot, follow))
+    assert await tasks.deliver(reminder.id, int(NINE.timestamp()), NINE) == "on time"
+    assert moves == [(GROUP, new)] and len(phone.fake.sent_to(new)) == 1
+    assert waiting(phone) == []
+
+
+@pytest.mark.parametrize("city", ["Токио", "Токіо", "Tokyo"])
+async def test_a_new_time_zone_moves_what_recurs_and_nothing_else(phone: Phone, city: str) -> None:
+    await set_reminder(phone)
+    await set_reminder(phone, "таблетки", repeats=DAILY)
+    await phone.write(f"/settings {city}")
+    [(first, moved), (second, stayed)] = sorted(waiting(phone), reverse=True)
+    assert (first, second) == ("таблетки", "позвонить маме") and stayed == NINE
+    assert (moved.hour, moved.minute) == (0, 0)  # 9:00 in Tokyo
+    await phone.write("/reminders")
+    assert "1. таблетки\nкаждый день в 09:00" in phone.last.text
+    assert "2. позвонить маме\nв понедельник, 1 марта 2027 года, в 15:00" in phone.last.text

@@ -1,0 +1,167 @@
+"""The tools of reminders in the hands of a language model: what it orders and what it is told."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from src.gate.voices import Voice
+from src.storage.conversation_repo import TelegramOrigin
+from src.texts import say
+from tests.fakes.openai_server import Reply
+from tests.integration.person import Person, called, results
+
+NINE = datetime(2026, 11, 24, 6, tzinfo=UTC)  # 9:00 in Moscow, four days after the first message
+
+
+def told(person: Person, number: int = -1) -> dict[str, Any]:
+    """What the last tool of a request said."""
+    found: dict[str, Any] = json.loads(results(person.requests[number])[-1])
+    return found
+
+
+def stored(person: Person) -> list[tuple[Any, ...]]:
+    return person.rows(
+        "SELECT id, text, due_at, recurrence, language, message_id IS NOT NULL FROM reminders"
+        " WHERE telegram_user_id = %(user)s AND is_waiting ORDER BY id"
+    )
+
+
+def order(**arguments: Any) -> Reply:
+    usual = {"text": "позвонить маме", "when": "2026-11-24T09:00"}
+    return called("set_reminder", **{**usual, **arguments})
+
+
+async def test_a_model_sets_a_reminder_and_learns_the_exact_time(person: Person) -> None:
+    answer = await person.say("напомни во вторник в 9 позвонить маме", order(), "Напомню!")
+    [(number, *rest)] = stored(person)
+    assert rest == ["позвонить маме", NINE, None, "ru", True]
+    assert told(person) == {
+        "set": True, "id": f"reminder-{number}", "text": "позвонить маме",
+        "time": "во вторник, 24 ноября, в 09:00",
+    }  # fmt: skip
+    assert answer.changes.reminders == (number,) and answer.tools == ("set_reminder",)
+    again = person.core.turns.find_answer(person.conversation(), message_of(person))
+    assert again is not None and again.changes.reminders == (number,), "after a crash too"
+
+
+def message_of(person: Person) -> int:
+    [(number,)] = person.rows(
+        "SELECT m.id FROM messages m JOIN conversations c ON c.id = m.conversation_id"
+        " WHERE c.telegram_user_id = %(user)s AND m.role = 'user'"
+    )
+    return int(number)
+
+
+async def test_it_is_told_in_the_language_of_the_request(person: Person) -> None:
+    again = order(text="water the plants", when="2026-11-30T08:00", repeats="weekly")
+    await person.say("remind me every Monday at 8 to water the plants", again, "Done")
+    assert told(person)["time"] == "every Monday at 08:00 (next: 30 November)"
+    assert stored(person)[0][3:5] == ("FREQ=WEEKLY;BYDAY=MO;BYHOUR=8;BYMINUTE=0", "en")
+
+
+async def test_minutes_count_from_the_message(person: Person) -> None:
+    await person.say("через 20 минут чай", order(when="", in_minutes=20), "Хорошо")
+    assert told(person)["time"] == "сегодня, 20 ноября, в 09:21"
+
+
+@pytest.mark.parametrize(("arguments", "reason"), [
+    ({"when": ""}, "no_time"), ({"when": "2026-11-19T09:00"}, "past"),
+    ({"when": "2040-01-01T09:00"}, "too_far"),
+])  # fmt: skip
+async def test_what_cannot_be_set_is_told_with_the_reason(
+    person: Person, arguments: dict[str, Any], reason: str
+) -> None:
+    await person.say("напомни позвонить маме", order(**arguments), "Когда?")
+    assert told(person) == {"set": False, "reason": reason} and stored(person) == []
+
+
+@pytest.mark.parametrize("arguments", [
+    {"when": "завтра"}, {"repeats": "often"}, {"text": ""}, {"every": -1},
+    {"repeats": "hourly", "every": 7},
+])  # fmt: skip
+async def test_arguments_that_nobody_understands_go_back_to_the_model(
+    person: Person, arguments: dict[str, Any]
+) -> None:
+    await person.say("напомни позвонить маме", order(**arguments), order(), "Готово")
+    first = results(person.requests[-2])[-1]
+    assert first.startswith("The tool refused its arguments: ") and told(person)["set"]
+    assert len(stored(person)) == 1
+
+
+async def test_words_of_others_set_nothing(person: Person) -> None:
+    forwarded = Voice(provenance="forwarded", origin="Кто-то")
+    await person.say("напомни завтра в 9 заплатить", order(), "Это не вы", voice=forwarded)
+    assert told(person) == {"set": False, "reason": "not_own"} and stored(person) == []
+
+
+async def test_two_reminders_of_one_message_have_a_button_each(person: Person) -> None:
+    both = Reply(tool_calls=[
+        ("set_reminder", {"text": "чай", "when": "2026-11-24T09:00"}),
+        ("set_reminder", {"text": "кофе", "when": "2026-11-24T10:00"}),
+        ("set_reminder", {"text": "чай", "when": "2026-11-24T09:00"}),
+    ])  # fmt: skip
+    answer = await person.say("напомни завтра в 9 чай и в 10 кофе", both, "Хорошо")
+    assert answer.changes.reminders == tuple(row[0] for row in stored(person))
+    assert len(answer.changes.reminders) == 2, "the third is the first"
+
+
+async def test_a_model_lists_and_cancels(person: Person) -> None:
+    await person.say("напомни во вторник в 9 позвонить маме", order(), "Хорошо")
+    [(number, *_)] = stored(person)
+    listing = called("list_reminders")
+    await person.say("что у меня запланировано?", listing, "Вот")
+    assert told(person) == {"reminders": [{
+        "id": f"reminder-{number}", "text": "позвонить маме",
+        "time": "во вторник, 24 ноября, в 09:00",
+    }]}  # fmt: skip
+    for id_, is_cancelled in (
+        ("reminder-999999", False), (f"reminder-{number}", True), (f"reminder-{number}", False),
+        ("мама", False),
+    ):  # fmt: skip
+        await person.say("отмени", called("cancel_reminder", id=id_), "Готово")
+        assert told(person) == {"cancelled": is_cancelled}
+    assert stored(person) == []
+
+
+async def test_in_a_group_nobody_cancels_for_another(person: Person) -> None:
+    person.user = -person.user
+
+    def by(member: int) -> dict[str, Any]:
+        self_origin = TelegramOrigin(42, person.user, next_number(person), member)
+        return {"origin": self_origin}
+
+    await person.say("напомни во вторник в 9 позвонить маме", order(), "Хорошо", **by(11))
+    [(number, *_)] = stored(person)
+    cancelling = called("cancel_reminder", id=f"reminder-{number}")
+    await person.say("отмени", cancelling, "Нет", **by(12))
+    assert told(person) == {"cancelled": False}
+    await person.say("отмени", cancelling, "Да", **by(11))
+    assert told(person) == {"cancelled": True}
+
+
+def next_number(person: Person) -> int:
+    [(number,)] = person.rows("SELECT count(*) + 1 FROM messages")
+    return int(number)
+
+
+async def test_strict_mode_reads_the_time_by_rule(person: Person) -> None:
+    person.mode, person.language = "strict", "en"
+    understood = called("Understanding", intent="remind")
+    answer = await person.say("remind me on Tuesday at 9 to call mum", understood)
+    time = "on Tuesday, 24 November, at 09:00"
+    assert answer.text == say("reminder_set", "en", text="call mum", time=time)
+    assert answer.changes.reminders == tuple(row[0] for row in stored(person))
+    answer = await person.say("make an alarm, you know when", understood)
+    assert answer.text == say("reminder_no_time", "en") and len(stored(person)) == 1
+
+
+async def test_strict_mode_takes_no_orders_from_others(person: Person) -> None:
+    person.mode = "strict"
+    forwarded = Voice(provenance="forwarded", origin="Кто-то")
+    understood = called("Understanding", intent="remind")
+    await person.say("напомни завтра в 9 заплатить", understood, voice=forwarded)
+    assert stored(person) == []

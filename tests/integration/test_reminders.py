@@ -1,0 +1,398 @@
+"""Reminders in the database: set, counted, put off, moved to another clock, planned, done."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from src.dates.recurrences import Recurrence
+from src.reminders.reminder_service import Asked, Asking, ReminderService, confirmation
+from src.storage.erasure_repo import ErasureRepository
+from src.storage.group_moves import move_owner
+from src.storage.job_death_repo import JobDeathRepository
+from src.storage.owner import Owner
+from src.storage.pg_client import PgClient
+from src.storage.reminder_repo import AHEAD, MAX_WAITING, Reminder, ReminderRepository
+from src.storage.user_settings_repo import UserSettingsRepository
+from tests.conftest import new_client
+from tests.integration.person import new_user
+
+NOW = datetime(2026, 11, 23, 12, 5, tzinfo=UTC)  # 14:05 in Kyiv, a Monday
+TOMORROW = datetime(2026, 11, 24, 7, 0, tzinfo=UTC)  # 9:00 in Kyiv
+DAILY = Recurrence("daily", (9,))
+JOBS = """
+SELECT args ->> 'reminder', (args ->> 'due')::bigint, extract(epoch FROM scheduled_at)::bigint
+FROM procrastinate_jobs WHERE task_name = 'remind' AND status = 'todo'
+  AND (args ->> 'reminder')::bigint = ANY(%(ids)s) ORDER BY id
+"""
+
+
+class Desk:
+    """Somebody's reminders, and the time, which stands still."""
+
+    def __init__(self, client: PgClient) -> None:
+        self.client = client
+        self.owner = Owner(new_user())
+        self.repository = ReminderRepository(client)
+        self.service = ReminderService(client, self.repository)
+
+    def asking(self, **changes: Any) -> Asking:
+        usual: dict[str, Any] = {"moment": NOW, "time_zone": "Europe/Kyiv", "language": "ru"}
+        return Asking(self.owner, **{**usual, **changes})
+
+    async def set(
+        self,
+        text: str = "позвонить маме",
+        when: datetime | None = TOMORROW,
+        repeats: Recurrence | None = None,
+        **asking: Any,
+    ) -> Reminder:
+        asked = await self.service.set(self.asking(**asking), text, when, repeats)
+        assert asked.reminder is not None, asked.refusal
+        return asked.reminder
+
+    async def say(self, words: str, **asking: Any) -> str:
+        """Ask in words; what is answered."""
+        request = self.asking(**asking)
+        return confirmation(await self.service.set_by_words(request, words), request)
+
+    def again(self, reminder: Reminder) -> Reminder:
+        """The reminder as it is now."""
+        found = self.repository.find(self.owner, reminder.id)
+        assert found is not None
+        return found
+
+    def deliver(self, reminder: Reminder, now: datetime) -> datetime | None:
+        """It was sent; when it comes next."""
+        return self.repository.mark_delivered(reminder.id, epoch(reminder.due_at), now=now)
+
+    def jobs(self, *reminders: Reminder) -> list[tuple[str, int, int]]:
+        ids = [reminder.id for reminder in reminders]
+        return [tuple(row) for row in self.client.fetch_all(JOBS, {"ids": ids})]  # type: ignore[misc]
+
+
+def epoch(moment: datetime) -> int:
+    return int(moment.timestamp())
+
+
+@pytest.fixture(scope="module")
+def of_file(postgres_server: str) -> Iterator[PgClient]:
+    yield from new_client(postgres_server)
+
+
+@pytest.fixture
+def desk(of_file: PgClient) -> Desk:
+    return Desk(of_file)
+
+
+@pytest.mark.parametrize(("words", "language", "answer"), [
+    ("завтра в 9 позвонить маме", "ru", "⏰ Напомню завтра, 24 ноября, в 09:00: позвонить маме"),
+    ("напомни завтра в 9 позвонить маме", "ru",
+     "⏰ Напомню завтра, 24 ноября, в 09:00: позвонить маме"),
+    ("через 20 минут чай", "ru", "⏰ Напомню сегодня, 23 ноября, в 14:25: чай"),
+    ("чай через 20 минут", "ru", "⏰ Напомню сегодня, 23 ноября, в 14:25: чай"),
+    ("завтра о 9 подзвонити мамі", "uk",
+     "⏰ Нагадаю завтра, 24 листопада, о 09:00: подзвонити мамі"),
+    ("щопонеділка о 8 полити квіти", "uk",
+     "⏰ Нагадаю щопонеділка о 08:00 (найближче: 30 листопада): полити квіти"),
+    ("call mum tomorrow at 9", "en",
+     "⏰ I’ll remind you tomorrow, 24 November, at 09:00: call mum"),
+    ("to call mum tomorrow at 9", "en",
+     "⏰ I’ll remind you tomorrow, 24 November, at 09:00: call mum"),
+    ("every Monday at 8 water the plants", "en",
+     "⏰ I’ll remind you every Monday at 08:00 (next: 30 November): water the plants"),
+])  # fmt: skip
+async def test_a_phrase_is_confirmed_with_the_exact_time(
+    desk: Desk, words: str, language: str, answer: str
+) -> None:
+    assert await desk.say(words, language=language) == answer
+    assert await desk.service.count(desk.owner) == 1
+
+
+@pytest.mark.parametrize(("words", "refusal"), [
+    ("позвонить маме", "no_time"), ("напомни позвонить маме", "no_time"), ("?", "no_text"),
+    ("вчера в 9 чай", "past"), ("напомни завтра в 9", "no_text"), ("x" * 5000, "no_time"),
+    ("каждые 10 минут пить воду", "too_often"), ("через 30 лет чай", "too_far"),
+])  # fmt: skip
+async def test_what_cannot_be_set_is_said_with_what_to_do(
+    desk: Desk, words: str, refusal: str
+) -> None:
+    asked = await desk.service.set_by_words(desk.asking(), words)
+    assert asked == Asked(refusal=refusal)  # type: ignore[arg-type]
+    assert await desk.service.count(desk.owner) == 0
+
+
+@pytest.mark.parametrize(("when", "text", "refusal"), [
+    (NOW, "чай", "past"), (NOW - timedelta(days=1), "чай", "past"), (None, "чай", "no_time"),
+    (NOW.replace(year=2037), "чай", "too_far"),
+    (datetime.max.replace(tzinfo=UTC), "чай", "too_far"),
+    (TOMORROW, " \n", "no_text"),
+])  # fmt: skip
+async def test_a_model_cannot_set_what_makes_no_sense(
+    desk: Desk, when: datetime | None, text: str, refusal: str
+) -> None:
+    asked = await desk.service.set(desk.asking(), text, when)
+    assert asked == Asked(refusal=refusal)  # type: ignore[arg-type]
+
+
+async def test_hostile_texts_are_kept_as_far_as_they_can(desk: Desk) -> None:
+    reminder = await desk.set("чай\x00\ud800 {time} %s" + "x" * 5000)
+    assert reminder.text.startswith("чай�� {time} %s") and len(reminder.text) == 1000
+
+
+async def test_the_first_time_of_what_recurs_is_not_before_it_is_said(desk: Desk) -> None:
+    monday = Recurrence("weekly", (8,), weekdays=(0,))
+    on_time = await desk.set("a", datetime(2026, 11, 30, 6, tzinfo=UTC), monday)
+    odd = await desk.set("b", datetime(2026, 11, 26, 10, tzinfo=UTC), monday)
+    past = await desk.set("c", datetime(2026, 11, 2, 6, tzinfo=UTC), monday)
+    assert {one.due_at for one in (on_time, odd, past)} == {datetime(2026, 11, 30, 6, tzinfo=UTC)}
+
+
+async def test_a_turn_that_runs_again_sets_nothing_twice(desk: Desk) -> None:
+    first = await desk.set()
+    assert (await desk.set()).id == first.id
+    assert (await desk.set("позвонить папе")).id != first.id
+    assert (await desk.set(repeats=DAILY)).id != first.id
+    assert desk.repository.cancel(desk.owner, first.id)
+    assert (await desk.set()).id != first.id, "after it was cancelled it may be wanted again"
+
+
+async def test_nobody_has_more_than_so_many_however_many_are_asked_for_at_once(desk: Desk) -> None:
+    await asyncio.gather(*(desk.set(str(number)) for number in range(MAX_WAITING - 3)))
+    asked = await asyncio.gather(
+        *(desk.service.set(desk.asking(), f"и {n}", TOMORROW) for n in range(8))
+    )
+    assert sorted(str(one.refusal) for one in asked) == ["None"] * 3 + ["too_many"] * 5
+    assert await desk.service.count(desk.owner) == MAX_WAITING
+    other = Desk(desk.client)
+    await other.set()
+
+
+# Jobs
+
+
+async def test_what_is_due_soon_has_a_job_from_the_start_the_rest_gets_one_in_time(
+    desk: Desk,
+) -> None:
+    present = datetime.now(UTC).replace(microsecond=0)
+    soon = await desk.set("a", present + timedelta(seconds=30), moment=present)
+    later = await desk.set("b", present + timedelta(hours=1), moment=present)
+    expected = (str(soon.id), epoch(soon.due_at), epoch(soon.due_at))
+    assert desk.jobs(soon, later) == [expected]
+    await desk.service.plan(later.due_at - AHEAD)
+    assert len(desk.jobs(later)) == 0
+    await desk.service.plan(later.due_at - AHEAD + timedelta(seconds=1))
+    await desk.service.plan(later.due_at - AHEAD + timedelta(seconds=2))
+    assert [job[0] for job in desk.jobs(soon, later)] == [str(soon.id), str(later.id)]
+
+
+async def test_a_lost_job_is_found_and_a_plan_has_room_for_all(desk: Desk) -> None:
+    due = NOW + timedelta(minutes=1)
+    desk.client.execute(
+        "INSERT INTO reminders (telegram_user_id, text, due_at, time_zone, language)"
+        " SELECT %(owner)s, 'чай', %(due)s, 'UTC', 'ru' FROM generate_series(1, 2100)",
+        {"owner": desk.owner.telegram_user_id, "due": due},
+    )
+    assert await desk.service.plan(NOW) >= 2100
+    assert await desk.service.plan(NOW) == 0
+    ids = [one.id for one in desk.repository.list_waiting(desk.owner, limit=3000)]
+    assert len(desk.client.fetch_all(JOBS, {"ids": ids})) == 2100
+    desk.client.execute("DELETE FROM procrastinate_jobs WHERE task_name = 'remind'")
+    assert await desk.service.plan(NOW) >= 2100
+    desk.client.execute("UPDATE reminders SET is_waiting = false")
+
+
+async def test_two_processes_that_plan_at_once_make_one_job_each(desk: Desk) -> None:
+    reminders = [await desk.set(str(number), TOMORROW) for number in range(20)]
+    await asyncio.gather(*(desk.service.plan(TOMORROW) for _ in range(4)))
+    await desk.service.plan(TOMORROW)
+    assert len(desk.jobs(*reminders)) == 20
+
+
+async def test_a_job_that_runs_keeps_others_away(desk: Desk) -> None:
+    reminder = await desk.set()
+    await desk.service.plan(TOMORROW)
+    desk.client.execute(
+        "UPDATE procrastinate_jobs SET status = 'doing' WHERE task_name = 'remind'"
+    )
+    await desk.service.plan(TOMORROW)
+    assert desk.jobs(reminder) == []
+    assert JobDeathRepository(desk.client).recover(dead_after=0).jobs >= 1
+    assert len(desk.jobs(reminder)) == 1, "that of a killed process comes back"
+
+
+# Delivery
+
+
+async def test_what_comes_once_is_over_and_what_recurs_has_its_next_time(desk: Desk) -> None:
+    once, daily = await desk.set(), await desk.set(repeats=DAILY)
+    assert desk.deliver(once, TOMORROW) is None
+    assert desk.deliver(daily, TOMORROW) == TOMORROW + timedelta(days=1)
+    assert not desk.again(once).is_waiting and desk.again(daily).is_waiting
+    assert desk.repository.find_due(once.id, epoch(TOMORROW)) is None
+    assert desk.repository.find_due(daily.id, epoch(TOMORROW)) is None, "that time is over"
+
+
+async def test_after_an_outage_only_the_next_regular_time_follows(desk: Desk) -> None:
+    daily = await desk.set(repeats=DAILY)
+    week_later = TOMORROW + timedelta(days=7, hours=3)
+    assert desk.deliver(daily, week_later) == TOMORROW + timedelta(days=8)
+
+
+async def test_a_clock_that_stands_still_does_not_bring_a_time_again(desk: Desk) -> None:
+    daily = await desk.set(repeats=DAILY)
+    assert desk.deliver(daily, TOMORROW - timedelta(days=3)) == TOMORROW + timedelta(days=1)
+
+
+async def test_it_stays_at_its_hour_when_the_clocks_change(desk: Desk) -> None:
+    saturday = datetime(2027, 3, 27, 7, tzinfo=UTC)  # 9:00; on Sunday the clocks go forward
+    daily = await desk.set("чай", saturday, DAILY)
+    assert desk.deliver(daily, saturday) == datetime(2027, 3, 28, 6, tzinfo=UTC)
+
+
+async def test_a_recurrence_that_nobody_can_read_comes_once(desk: Desk) -> None:
+    daily = await desk.set(repeats=DAILY)
+    desk.client.execute(
+        "UPDATE reminders SET recurrence = 'daily, please' WHERE id = %(id)s", {"id": daily.id}
+    )
+    assert desk.deliver(daily, TOMORROW) is None and not desk.again(daily).is_waiting
+
+
+# Putting off
+
+
+async def test_what_comes_once_comes_again_when_it_is_put_off(desk: Desk) -> None:
+    once = await desk.set()
+    desk.deliver(once, TOMORROW)
+    later = TOMORROW + timedelta(minutes=10)
+    found = await desk.service.snooze(
+        desk.again(once), later, time_zone="Europe/Kyiv", now=TOMORROW
+    )
+    assert found is not None and (found.id, found.due_at) == (once.id, later)
+    assert found.is_waiting and desk.deliver(found, later) is None
+
+
+async def test_it_may_be_put_off_before_its_delivery_is_noted(desk: Desk) -> None:
+    once = await desk.set()
+    later = TOMORROW + timedelta(hours=1)
+    await desk.service.snooze(once, later, time_zone="Europe/Kyiv", now=TOMORROW)
+    desk.deliver(once, TOMORROW)
+    assert desk.again(once).is_waiting and desk.again(once).due_at == later
+
+
+async def test_of_what_recurs_one_time_is_put_off_the_last_wish_counts(desk: Desk) -> None:
+    daily = await desk.set(repeats=DAILY)
+    desk.deliver(daily, TOMORROW)
+    for minutes in (10, 60, 60):
+        later = TOMORROW + timedelta(minutes=minutes)
+        put_off = await desk.service.snooze(daily, later, time_zone="Europe/Kyiv", now=TOMORROW)
+    waiting = desk.repository.list_waiting(desk.owner, limit=10)
+    assert put_off is not None and [one.id for one in waiting] == [put_off.id, daily.id]
+    assert waiting[0].due_at == later and waiting[0].repeats is None
+    await desk.service.finish(desk.again(daily))
+    assert [one.id for one in desk.repository.list_waiting(desk.owner, limit=10)] == [daily.id]
+
+
+async def test_what_was_cancelled_is_not_put_off(desk: Desk) -> None:
+    once = await desk.set()
+    assert await desk.service.cancel(desk.owner, once.id)
+    assert not await desk.service.cancel(desk.owner, once.id)
+    later = TOMORROW + timedelta(hours=1)
+    put_off = desk.service.snooze
+    assert await put_off(once, later, time_zone="Europe/Kyiv", now=TOMORROW) is None
+    assert not desk.again(once).is_waiting
+
+
+# Zones
+
+
+async def test_another_clock_moves_what_recurs_and_nothing_else(desk: Desk) -> None:
+    once, daily = await desk.set(), await desk.set(repeats=DAILY)
+    moved = await desk.service.change_zone(desk.owner, "America/New_York", now=NOW)
+    assert moved == 1
+    assert desk.again(once).due_at == TOMORROW
+    assert desk.again(daily).due_at == datetime(2026, 11, 23, 14, tzinfo=UTC)  # 9:00 there, today
+    assert {desk.again(one).time_zone for one in (once, daily)} == {"America/New_York"}
+    assert await desk.service.change_zone(desk.owner, "America/New_York", now=NOW) == 0
+
+
+async def test_another_clock_across_a_change_of_the_clocks(desk: Desk) -> None:
+    """In March the United States change their clocks two weeks before Europe does."""
+    now = datetime(2027, 3, 13, 12, tzinfo=UTC)
+    daily = await desk.set("чай", datetime(2027, 3, 14, 7, tzinfo=UTC), DAILY, moment=now)
+    await desk.service.change_zone(desk.owner, "America/New_York", now=now)
+    [first] = desk.repository.list_waiting(desk.owner, limit=2)
+    assert first.due_at == datetime(2027, 3, 13, 14, tzinfo=UTC)  # winter time
+    assert desk.deliver(first, first.due_at) == datetime(2027, 3, 14, 13, tzinfo=UTC)  # summer
+    await desk.service.change_zone(desk.owner, "Europe/Kyiv", now=first.due_at)
+    assert desk.again(daily).due_at == datetime(2027, 3, 14, 7, tzinfo=UTC)
+
+
+async def test_what_is_due_already_comes_although_the_clock_changes(desk: Desk) -> None:
+    daily = await desk.set(repeats=DAILY)
+    late = TOMORROW + timedelta(minutes=1)
+    await desk.service.change_zone(desk.owner, "Asia/Tokyo", now=late)
+    assert desk.again(daily).due_at == TOMORROW
+    assert desk.deliver(daily, late) == datetime(2026, 11, 25, 0, tzinfo=UTC)  # 9:00 in Tokyo
+
+
+async def test_a_reminder_that_moves_into_the_next_minutes_gets_its_job(desk: Desk) -> None:
+    now = datetime(2026, 11, 23, 13, 59, tzinfo=UTC)
+    daily = await desk.set(repeats=DAILY)
+    await desk.service.change_zone(desk.owner, "America/New_York", now=now)
+    due = datetime(2026, 11, 23, 14, tzinfo=UTC)
+    assert (str(daily.id), epoch(due), epoch(due)) in desk.jobs(daily)
+
+
+# Owners
+
+
+async def test_reminders_survive_new_and_go_with_an_erasure(desk: Desk) -> None:
+    await desk.set()
+    group = Owner(-desk.owner.telegram_user_id)
+    his = await desk.service.set(
+        Asking(group, NOW, "UTC", "ru", asker_id=desk.owner.telegram_user_id), "его", TOMORROW
+    )
+    other = await desk.service.set(Asking(group, NOW, "UTC", "ru", asker_id=5), "её", TOMORROW)
+    assert his.reminder is not None and other.reminder is not None
+    ErasureRepository(desk.client).erase(desk.owner.telegram_user_id)
+    assert desk.repository.list_waiting(desk.owner, limit=10) == []
+    left = desk.repository.list_waiting(group, limit=10)
+    assert [one.id for one in left] == [other.reminder.id]
+
+
+async def test_reminders_move_with_their_group(desk: Desk) -> None:
+    old, new = Owner(-desk.owner.telegram_user_id, 3), -desk.owner.telegram_user_id - 2**50
+    asked = await desk.service.set(Asking(old, NOW, "UTC", "ru"), "чай", TOMORROW)
+    desk.client.in_transaction(lambda t: move_owner(t, old.telegram_user_id, new))
+    [moved] = desk.repository.list_waiting(Owner(new, 3), limit=10)
+    assert asked.reminder is not None and moved.id == asked.reminder.id
+
+
+async def test_who_cannot_be_reached_is_known_when_it_is_due(desk: Desk) -> None:
+    reminder = await desk.set(language="uk")
+    found = desk.repository.find_due(reminder.id, epoch(TOMORROW))
+    assert found is not None and (found.language, found.is_inactive) == ("uk", False)
+    UserSettingsRepository(desk.client).mark_inactive(desk.owner.telegram_user_id)
+    found = desk.repository.find_due(reminder.id, epoch(TOMORROW))
+    assert found is not None and found.is_inactive
+
+
+async def test_what_is_long_over_is_deleted_what_waits_stays(desk: Desk) -> None:
+    over, cancelled, recent, waiting = [await desk.set(str(number)) for number in range(4)]
+    long_ago = datetime(2026, 1, 1, tzinfo=UTC)
+    desk.deliver(over, long_ago)
+    desk.deliver(recent, datetime.now(UTC))
+    desk.repository.cancel(desk.owner, cancelled.id)
+    desk.client.execute(
+        "UPDATE reminders SET cancelled_at = %(then)s WHERE id = %(id)s",
+        {"id": cancelled.id, "then": long_ago},
+    )
+    assert desk.repository.prune(days=60) >= 2
+    left = [desk.repository.find(desk.owner, one.id) for one in (over, cancelled)]
+    assert left == [None, None]
+    assert desk.again(recent) and desk.again(waiting)

@@ -1,0 +1,178 @@
+"""/settings: what a user chooses, and that it is so from then on."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+from aiogram import Bot
+
+from src.llm.prompts.memory_context import LENGTHS as LENGTH_WISHES
+from src.services.settings_screens import LANGUAGE_NAMES, LENGTHS
+from src.storage.pg_client import PgClient
+from src.texts import LANGUAGES, Language, say
+from tests.fakes.openai_server import Reply
+from tests.fakes.telegram_people import Sender
+from tests.fakes.telegram_server import FakeTelegram
+from tests.fakes.telegram_types import SentMessage
+from tests.integration.phone import STRANGER, USER, Phone, buttons, open_phone
+
+GROUP = -1_001_234_567_892
+
+
+@pytest.fixture
+async def phone(client: PgClient, fake: FakeTelegram, bot: Bot) -> AsyncIterator[Phone]:
+    async with open_phone(client, fake, bot) as opened:
+        yield opened
+
+
+async def open_choice(phone: Phone, key: str, language: Language = "ru") -> SentMessage:
+    await phone.fake.send_text(USER, "/settings", language_code=language)
+    await phone.work()
+    return await phone.tap(say(key, language))
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_the_page_names_every_choice_and_the_time(phone: Phone, language: Language) -> None:
+    await phone.fake.send_text(USER, "/settings", language_code=language)
+    await phone.work()
+    text = phone.last.text
+    assert text.startswith(say("settings_title", language)) and LANGUAGE_NAMES[language] in text
+    assert "Europe/Moscow" in text and len(buttons(phone.last)) == 5
+
+
+async def test_the_language_changes_at_once_and_stays(phone: Phone) -> None:
+    screen = await open_choice(phone, "settings_language")
+    await phone.tap("English", under=screen)
+    assert screen.text.startswith(say("settings_title", "en"))
+    await phone.write("/help")
+    assert phone.last.text.startswith(say("help", "en", commands="")[:20])
+
+
+async def test_the_mode_and_back(phone: Phone) -> None:
+    screen = await open_choice(phone, "settings_mode")
+    assert buttons(screen)[0][0][0].startswith("✓ ")
+    await phone.tap(say("mode_name_strict", "ru"), under=screen)
+    assert await phone.rig.core.commands.get_mode(USER) == "strict"
+    await phone.tap(say("settings_mode", "ru"), under=screen)
+    await phone.tap(say("settings_back", "ru"), under=screen)
+    assert say("mode_name_strict", "ru") in screen.text
+
+
+@pytest.mark.parametrize(("said", "zone"), [
+    ("Сочи", "Europe/Moscow"), ("Київ", "Europe/Kyiv"), ("Lisbon", "Europe/Lisbon"),
+    ("в Нью-Йорке", "America/New_York"), ("+3", "UTC+3"), ("Asia/Almaty", "Asia/Almaty"),
+])  # fmt: skip
+async def test_a_zone_is_set_by_a_city_an_offset_or_a_name(
+    phone: Phone, said: str, zone: str
+) -> None:
+    await open_choice(phone, "settings_zone")
+    question = phone.last
+    assert question.reply_markup and question.reply_markup["force_reply"]
+    await phone.fake.send_text(USER, said, reply_to=question.message_id)
+    assert await phone.work() == ["explained"]
+    assert zone in phone.last.text and phone.rig.model.requests == []
+
+
+async def test_a_zone_is_set_by_a_place_and_rules_from_then_on(phone: Phone) -> None:
+    await open_choice(phone, "settings_zone")
+    place = {"latitude": 38.72, "longitude": -9.14}
+    await phone.fake.send_message(USER, location=place, reply_to=phone.last.message_id)
+    await phone.work()
+    assert "Europe/Lisbon" in phone.last.text
+    await phone.write("Который час?")
+    [(content,)] = phone.rig.rows("SELECT content FROM messages WHERE role = 'user'")
+    [(local,)] = phone.rig.rows(
+        "SELECT to_char(said_at AT TIME ZONE 'Europe/Lisbon', 'YYYY-MM-DD HH24:MI')"
+        " FROM messages WHERE role = 'user'"
+    )
+    assert local in content
+
+
+@pytest.mark.parametrize("said", ["Нарния", "?", "x" * 4000, "+99"])
+async def test_an_unknown_place_is_asked_for_again(phone: Phone, said: str) -> None:
+    await open_choice(phone, "settings_zone")
+    await phone.fake.send_text(USER, said, reply_to=phone.last.message_id)
+    await phone.work()
+    assert say("zone_unknown", "ru") in phone.last.text
+    await phone.fake.send_text(USER, "Рига", reply_to=phone.last.message_id)
+    await phone.work()
+    assert "Europe/Riga" in phone.last.text
+
+
+async def test_of_several_places_one_is_chosen(phone: Phone) -> None:
+    await phone.write("/settings Portland")
+    if buttons(phone.last)[0][0][1].startswith("zone:"):
+        chosen = phone.last
+        await phone.press(buttons(chosen)[0][0][1], under=chosen)
+    assert phone.last.text.startswith(say("zone_set", "ru", zone="")[:6])
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+async def test_the_length_of_answers_is_told_to_the_model(phone: Phone, length: str) -> None:
+    screen = await open_choice(phone, "settings_length")
+    await phone.tap(say(f"length_{length}", "ru"), under=screen)
+    await phone.write("Привет")
+    told = str(phone.rig.model.requests[-1].messages)
+    assert [wish for name, wish in LENGTH_WISHES.items() if wish in told] == [
+        LENGTH_WISHES[name] for name in LENGTH_WISHES if name == length
+    ]
+
+
+async def test_without_memory_nothing_is_kept_nor_recalled(phone: Phone) -> None:
+    text = "Я живу в городе Киев"
+    fact = {"text": text, "quote": text, "subject": "user", "relation": "lives_in",
+            "object": "Киев", "importance": 9}  # fmt: skip
+    phone.rig.model.queue(Reply(tool_calls=[("save_user_fact", fact)]), "Понял.")
+    await phone.write(text)
+    screen = await open_choice(phone, "settings_memory")
+    await phone.tap(say("memory_off", "ru"), under=screen)
+    phone.rig.core.conversations.create_new_conversation(USER)
+    pet = {"text": "Мою собаку зовут Рекс", "quote": "Мою собаку зовут Рекс"}
+    phone.rig.model.queue(Reply(tool_calls=[("save_user_fact", pet)]), "Ага.")
+    await phone.write("Мою собаку зовут Рекс, а живу я где?")
+    assert phone.facts() == [text]
+    asked = [str(request.messages) for request in phone.rig.model.requests[-2:]]
+    assert not any("городе Киев" in messages for messages in asked)
+    assert '"reason": "memory_off"' in asked[-1].replace("\\", "")
+    conversation = phone.rig.conversation(USER)
+    phone.rig.client.execute("UPDATE messages SET created_at = now() - interval '1 day'")
+    calls = len(phone.rig.model.requests)
+    await phone.rig.core.memory.digest.remember_turn(conversation)
+    assert len(phone.rig.model.requests) == calls, "it is not read for facts"
+    await phone.tap(say("settings_memory", "ru"), under=screen)
+    await phone.tap(say("memory_on", "ru"), under=screen)
+    await phone.rig.core.memory.digest.remember_turn(conversation)
+    assert len(phone.rig.model.requests) == calls, "nor later, when it is on again"
+
+
+async def test_in_strict_mode_too(phone: Phone) -> None:
+    phone.rig.core.user_settings.set_memory_on(USER, False)
+    phone.rig.core.user_settings.set_mode(USER, "strict")
+    taught = {"intent": "teach", "facts": [{"text": "Я люблю чай", "quote": "Я люблю чай"}]}
+    phone.rig.model.queue(Reply(tool_calls=[("Understanding", taught)]))
+    await phone.write("Я люблю чай")
+    assert phone.last.text == say("refused_memory_off", "ru") and phone.facts() == []
+
+
+async def test_in_a_group_admins_choose_for_all(phone: Phone) -> None:
+    phone.place = Sender(chat_id=GROUP, chat_type="supergroup")
+    await phone.write("/settings")
+    assert phone.last.text == say("only_admins", "ru")
+    phone.fake.state.admins[GROUP] = {USER}
+    await phone.write("/settings")
+    screen = phone.last
+    await phone.fake.press_button(STRANGER, screen.message_id, "language:2", chat_id=GROUP)
+    await phone.work()
+    assert phone.last.text == say("only_admins", "ru")
+    await phone.press("language:2", under=screen)
+    assert screen.text.startswith(say("settings_title", "en"))
+
+
+@pytest.mark.parametrize("data", ["choose:99", "mode:99", "language:77", "length:9", "zone:1",
+                                  "remembering:5"])  # fmt: skip
+async def test_a_forged_choice_changes_nothing(phone: Phone, data: str) -> None:
+    await phone.write("/settings")
+    before = await phone.rig.core.commands.get_settings(USER)
+    assert await phone.press(data) == ["done"]
+    assert await phone.rig.core.commands.get_settings(USER) == before

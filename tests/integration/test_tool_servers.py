@@ -1,0 +1,469 @@
+"""Tools of MCP servers: real ones, and such as nobody would wish for."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import re
+import socket
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from src.mcp_file import read_servers
+from src.mcp_servers import limits, stdio
+from src.mcp_servers.limits import MAX_OUTPUT, MAX_TOOLS
+from src.mcp_servers.stdio import open_process
+from src.services.turn_control import TurnControl
+from src.storage.pg_client import PgClient
+from src.texts import LANGUAGES, Language
+from tests.fakes.openai_server import Reply
+from tests.fakes.tool_server import ORDER
+from tests.integration.person import Person, called, incoming, results, saved
+from tests.integration.tool_servers import (
+    ROOT,
+    fake,
+    file_of,
+    good,
+    is_ready,
+    living,
+    open_with_servers,
+    state_of,
+    until,
+)
+
+OTHER = fake("garbage")  # a simple server, which starts at once
+TIME = {"command": sys.executable, "args": ["-m", "mcp_server_time", "--local-timezone", "UTC"]}
+OWN = [
+    "current_time", "save_user_fact", "search_memory", "forget_fact", "forget_everything",
+    "keep_private", "set_reminder", "list_reminders", "cancel_reminder",
+]  # fmt: skip
+
+
+def offered(person: Person, number: int = -1) -> list[str]:
+    """The names of the tools in a request."""
+    return [tool["function"]["name"] for tool in person.requests[number].tools]
+
+
+def said(result: str) -> str:
+    """What the server said, as it stands in the block of a result."""
+    [line] = re.findall(r"^<tool_result>\n(.*)\n</tool_result>$", result, re.MULTILINE)
+    return str(json.loads(line)["text"])
+
+
+def calls(person: Person, server: str, result: str) -> float:
+    """How often a call of a server ended so."""
+    labels = {"server": server, "result": result}
+    value = person.core.metrics.registry.get_sample_value("pomni_server_tool_calls_total", labels)
+    return value or 0
+
+
+@asynccontextmanager
+async def http_server(*, port: int = 0, transport: str = "streamable-http") -> AsyncIterator[int]:
+    """A good server at an address of this machine; returns its port."""
+    if not port:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.fakes.good_tool_server", str(port), transport,
+        cwd=ROOT,
+        stderr=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        await until(lambda: not _is_free(port), "the HTTP server")
+        yield port
+    finally:
+        process.kill()
+        await process.wait()
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as line:
+        return line.connect_ex(("127.0.0.1", port)) != 0
+
+
+async def test_a_real_server_s_tools_are_offered_after_ours_and_answer(
+    shared: PgClient, tmp_path: Path
+) -> None:
+    async with open_with_servers(shared, tmp_path, time=TIME) as person:
+        answer = await person.say(
+            "сколько времени в Токио?",
+            called("time__get_current_time", timezone="Asia/Tokyo"),
+            "вот",
+        )
+        assert offered(person) == [*OWN, "time__convert_time", "time__get_current_time"]
+        [result] = results(person.requests[-1])
+        assert "data, not instructions" in result
+        assert json.loads(said(result))["timezone"] == "Asia/Tokyo"
+        assert (answer.text, answer.tools) == ("вот", ("time__get_current_time",))
+        kept = person.rows(
+            "SELECT t.name, t.arguments, t.error FROM tool_results t JOIN conversations c"
+            " ON c.id = t.conversation_id WHERE c.telegram_user_id = %(user)s"
+        )
+        assert kept == [("time__get_current_time", {"timezone": "Asia/Tokyo"}, None)]
+        assert calls(person, "time", "ok") == 1
+
+
+async def test_an_http_server_answers_fails_and_shows(shared: PgClient, tmp_path: Path) -> None:
+    async with http_server() as port:
+        entry = {"type": "streamable-http", "url": f"http://127.0.0.1:{port}/mcp"}
+        async with open_with_servers(shared, tmp_path, good=entry) as person:
+            await person.say("2+3?", called("good__add", a=2, b=3), "5")
+            assert said(results(person.requests[-1])[0]) == "5"
+            await person.say("?", called("good__fail"), "нет")
+            [failed] = results(person.requests[-1])
+            assert "did not work" in failed and "no such city" in said(failed)
+            await person.say("?", called("good__show"), "вот")
+            shown = said(results(person.requests[-1])[0]).splitlines()
+            assert shown == ["words", "[a picture, image/png, 0 KB, not shown]", "a text"]
+
+
+@pytest.mark.parametrize(("transport", "path"), [("streamable-http", "mcp"), ("sse", "sse")])
+async def test_a_result_that_is_too_long_over_http_ends_in_an_answer(
+    shared: PgClient, tmp_path: Path, transport: str, path: str
+) -> None:
+    async with http_server(transport=transport) as port:
+        entry = {"type": transport, "url": f"http://127.0.0.1:{port}/{path}", "timeout": 2}
+        async with open_with_servers(shared, tmp_path, good=entry) as person:
+            await person.say("2+3?", called("good__add", a=2, b=3), "5")
+            assert said(results(person.requests[-1])[0]) == "5"
+            answer = await person.say("много?", called("good__huge"), "не вышло")
+            assert answer.text == "не вышло"
+            assert "The tool failed: the outside server" in results(person.requests[-1])[0]
+            await until(is_ready(person, "good"), "its return")
+            await person.say("2+3?", called("good__add", a=2, b=3), "5")
+            assert said(results(person.requests[-1])[0]) == "5"
+
+
+async def test_a_server_that_was_restarted_is_found_again(
+    shared: PgClient, tmp_path: Path
+) -> None:
+    async with http_server() as port:
+        entry = {"url": f"http://127.0.0.1:{port}/mcp"}
+        opened = open_with_servers(shared, tmp_path, good=entry)
+        person = await opened.__aenter__()
+    try:
+        answer = await person.say("2+3?", called("good__add", a=2, b=3), "не вышло")
+        assert answer.text == "не вышло"
+        assert "The tool failed: the outside server" in results(person.requests[-1])[0]
+        await until(lambda: not state_of(person, "good").is_ready, "its end to be seen")
+        await person.say("и что теперь?", "ничего")
+        assert offered(person) == OWN
+        async with http_server(port=port):
+            await until(is_ready(person, "good"), "its return", 30)
+            await person.say("2+3?", called("good__add", a=2, b=3), "5")
+            assert said(results(person.requests[-1])[0]) == "5"
+    finally:
+        await opened.__aexit__(None, None, None)
+
+
+async def test_calls_run_side_by_side_and_arguments_are_checked(
+    shared: PgClient, tmp_path: Path
+) -> None:
+    async with open_with_servers(shared, tmp_path, good=good()) as person:
+        both = Reply(tool_calls=[("good__meet", {"name": "a"}), ("good__meet", {"name": "b"})])
+        await person.say("?", both, "да")
+        assert [said(result) for result in results(person.requests[-1])] == ["met a", "met b"]
+        await person.say("?", called("good__add", a="много"), "нет")
+        [refused] = results(person.requests[-1])
+        assert refused.startswith("The tool refused its arguments: a: ")
+        await person.say("?", called("good__add", a=1), "нет")
+        assert "'b' is a required property" in results(person.requests[-1])[0]
+
+
+async def test_tools_that_come_later_are_offered_in_the_next_turn(
+    shared: PgClient, tmp_path: Path
+) -> None:
+    async with open_with_servers(shared, tmp_path, good=good()) as person:
+        await person.say("расти", called("good__grow"), "да")
+        assert offered(person, -1) == offered(person, -2)
+        await until(lambda: "newcomer" in dict(state_of(person, "good").tools), "the newcomer")
+        await person.say("и?", called("good__newcomer"), "да")
+        assert said(results(person.requests[-1])[0]) == "new"
+
+
+async def test_a_stopped_turn_gives_its_call_up_and_tells_the_server(
+    shared: PgClient, tmp_path: Path
+) -> None:
+    seen = tmp_path / "seen"
+    entry = fake("silent", env={"SEEN": str(seen)})
+    async with open_with_servers(shared, tmp_path, silent=entry) as person:
+        person.model.queue(called("silent__wait"))
+        turn = await person.begin("жди")
+        control = TurnControl()
+        running = asyncio.create_task(person.core.agent.answer(turn, control=control))
+        await until(lambda: "tools/call" in seen.read_text(), "the call")
+        control.stop()
+        assert "остановлен" in (await running).text.lower()
+        await until(lambda: "notifications/cancelled" in seen.read_text(), "the notification")
+        assert calls(person, "silent", "cancelled") == 1
+        assert is_ready(person, "silent")()
+
+
+HOSTILE = {
+    "silent": ("silent__wait", "did not answer within 0.5 seconds"),
+    "mortal": ("mortal__die", "is away now"),
+    "huge": ("huge__huge", "answered too much"),
+    "nonsense": ("nonsense__wrong", "answered with nonsense"),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+async def test_a_call_that_does_not_work_ends_in_an_answer_and_others_go_on(
+    shared: PgClient, tmp_path: Path, kind: str
+) -> None:
+    name, problem = HOSTILE[kind]
+    pids = tmp_path / "pids"
+    pids.mkdir()
+    seconds = 0.5 if kind == "silent" else 20
+    entry = fake(kind, timeout=seconds, env={"PIDS": str(pids)})
+    async with open_with_servers(shared, tmp_path, **{kind: entry, "other": OTHER}) as person:
+        before = psutil.Process().memory_info().rss
+        answer = await person.say("сделай", called(name), "не вышло")
+        assert answer.text == "не вышло"
+        [told] = results(person.requests[-1])
+        assert told == (
+            f"The tool failed: the outside server {problem}. Answer without it, and say so."
+        )
+        assert psutil.Process().memory_info().rss - before < 40 * 2**20
+        await person.say("а другой?", called("other__hello"), "вот")
+        assert said(results(person.requests[-1])[0]) == "hello"
+        await until(is_ready(person, kind), "it to be there (again)")
+    await until(lambda: not living(pids), "the processes to be gone")
+
+
+async def test_an_answer_that_comes_too_late_is_nobody_s(shared: PgClient, tmp_path: Path) -> None:
+    entry = fake("late", timeout=0.5)
+    async with open_with_servers(shared, tmp_path, late=entry) as person:
+        await person.say("?", called("late__slow"), called("late__now"), "вот")
+        first, second = results(person.requests[-1])
+        assert "did not answer" in first and said(second) == "in time"
+
+
+@pytest.mark.parametrize("kind", ["mute", "deaf", "missing", "nowhere"])
+async def test_a_server_that_does_not_begin_stops_no_turn_and_leaves_no_process(
+    shared: PgClient, tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(stdio, "END_SECONDS", 0.2)
+    pids = tmp_path / "pids"
+    pids.mkdir()
+    with caplog.at_level(logging.INFO, "src.mcp_servers"):
+        entry: dict[str, Any] = {
+            "missing": {"command": "/nonexistent/secret-program"},
+            "nowhere": {"url": "http://127.0.0.1:1/secret-path"},
+        }.get(kind) or fake(kind, env={"PIDS": str(pids)})
+        async with open_with_servers(
+            shared, tmp_path, settled=False, bad=entry, other=OTHER
+        ) as person:
+            await until(is_ready(person, "other"), "the other one")
+            assert (await person.say("привет", "и вам")).text == "и вам"
+            assert offered(person)[len(OWN) :] == ["other__hello"]
+            await until(lambda: kind == "mute" or state_of(person, "bad").cause, "the cause")
+            state = state_of(person, "bad")
+            assert not state.is_ready and state.tools == ()
+    await until(lambda: not living(pids), "the processes to be gone")
+    away = [record for record in caplog.records if getattr(record, "server", "") == "bad"]
+    causes = [record.cause for record in away]  # type: ignore[attr-defined]
+    assert len(causes) == (kind != "mute"), f"a cause is told once: {causes}"
+    assert "secret" not in caplog.text
+
+
+async def test_a_server_that_answers_no_more_is_started_anew(
+    shared: PgClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "ANSWER_SECONDS", 0.3)
+    pids = tmp_path / "pids"
+    pids.mkdir()
+    entry = fake("frozen", timeout=0.3, env={"PIDS": str(pids)})
+    async with open_with_servers(shared, tmp_path, frozen=entry) as person:
+        [first] = living(pids)
+        await person.say("?", called("frozen__freeze"), "не вышло")
+        assert "did not answer within 0.3 seconds" in results(person.requests[-1])[0]
+        await until(lambda: state_of(person, "frozen").cause == "it does not answer", "its end")
+        await until(is_ready(person, "frozen"), "another one")
+        assert first not in living(pids)
+
+
+async def test_a_server_that_is_at_work_is_not_asked_whether_it_lives(
+    shared: PgClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "PING_SECONDS", 0.1)
+    monkeypatch.setattr(limits, "ANSWER_SECONDS", 0.3)
+    async with open_with_servers(shared, tmp_path, busy=fake("busy")) as person:
+        await person.say("?", called("busy__work"), "да")
+        assert said(results(person.requests[-1])[0]) == "done"
+
+
+async def test_a_server_that_talks_without_end_is_ended(
+    shared: PgClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("src.mcp_servers.stdio.MAX_UNASKED", 2**20)
+    async with open_with_servers(shared, tmp_path, chatty=fake("chatty")) as person:
+        answer = await person.say("?", called("chatty__hello"), "не вышло")
+        assert answer.text == "не вышло"
+        assert "is away now" in results(person.requests[-1])[0]
+
+
+async def test_what_a_server_prints_beside_its_messages_is_passed_over(
+    shared: PgClient, tmp_path: Path
+) -> None:
+    async with open_with_servers(shared, tmp_path, garbage=fake("garbage")) as person:
+        await person.say("?", called("garbage__hello"), "привет")
+        assert said(results(person.requests[-1])[0]) == "hello"
+
+
+async def test_thousands_of_tools_are_cut_to_a_few_with_short_descriptions(
+    shared: PgClient, tmp_path: Path
+) -> None:
+    async with open_with_servers(shared, tmp_path, crowd=fake("crowd")) as person:
+        await person.say("?", called("crowd__tool_00000"), "да")
+        assert len(offered(person)) == len(OWN) + MAX_TOOLS
+        shown = person.requests[-1].tools[-1]["function"]["description"]
+        assert len(shown) < 1200
+        assert state_of(person, "crowd").left_out == 5000 - MAX_TOOLS
+    wanted = fake("crowd", tools=["tool_00999"])
+    async with open_with_servers(shared, tmp_path, crowd=wanted) as person:
+        assert [name for name, _ in state_of(person, "crowd").tools] == ["tool_00999"]
+
+
+async def test_odd_tools_cost_nobody_else_a_place(shared: PgClient, tmp_path: Path) -> None:
+    async with open_with_servers(shared, tmp_path, odd=fake("odd"), other=OTHER) as person:
+        arguments = {"config_": "a", "self_": "b", "runtime_": 1}
+        await person.say("?", called("odd__config", **arguments), "да")
+        names = offered(person)
+        assert names[: len(OWN)] == OWN and len(names) == len(set(names))
+        assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) for name in names)
+        its = [name for name in names if name.startswith("odd__")]
+        assert "odd__forget_fact" in its and "odd__config" in its
+        for odd in ("circle", "doubling", "far", "key", "kind", "array", "text", "half"):
+            assert f"odd__{odd}" not in its
+        assert sum(name.startswith("odd__nnn") for name in its) == 2
+        sent = json.dumps(person.requests[-1].tools, ensure_ascii=False)
+        assert not re.search("[\x00\u202e\U000e0041]", sent)
+        assert said(results(person.requests[-1])[0]) == json.dumps(
+            {"config": "a", "runtime": 1, "self": "b"}
+        )
+
+
+async def test_orders_in_a_result_stay_data_and_become_no_fact(
+    shared: PgClient, tmp_path: Path
+) -> None:
+    async with open_with_servers(shared, tmp_path, preacher=fake("preacher")) as person:
+        pirate = {
+            "text": "Пользователь пират",
+            "quote": "the user is a pirate",
+            "object": "pirate",
+        }
+        await person.say("что нового?", called("preacher__preach"), saved(pirate), "ничего")
+        preached, refused = results(person.requests[-1])
+        assert preached.count("</tool_result>") == 1 and "<system>" not in preached
+        assert ORDER in said(preached) and not re.search("[\x00\u202e\U000e0049]", preached)
+        assert json.loads(refused)["reason"] == "quote_not_said"
+        assert person.facts() == []
+        [described] = [
+            tool["function"]["description"]
+            for tool in person.requests[-1].tools
+            if tool["function"]["name"] == "preacher__preach"
+        ]
+        assert described.startswith("A tool of the outside server preacher")
+
+
+async def test_a_long_result_is_cut_and_says_so(shared: PgClient, tmp_path: Path) -> None:
+    async with open_with_servers(shared, tmp_path, huge=fake("huge")) as person:
+        await person.say("?", called("huge__long"), "много")
+        [result] = results(person.requests[-1])
+        assert said(result) == "Ж" * MAX_OUTPUT
+        assert f"{100_000 - MAX_OUTPUT} more characters are left out" in result
+
+
+async def test_a_group_has_them_too(shared: PgClient, tmp_path: Path) -> None:
+    async with open_with_servers(shared, tmp_path, other=OTHER) as person:
+        group = -person.user
+        person.model.queue(called("other__hello"), "вот")
+        turn = await person.core.agent.begin_turn(incoming("привет?", group))
+        assert (await person.core.agent.answer(turn)).tools == ("other__hello",)
+
+
+async def test_a_provider_that_refuses_the_tools_is_asked_again_without_them(
+    shared: PgClient, tmp_path: Path
+) -> None:
+    async with open_with_servers(shared, tmp_path, other=OTHER) as person:
+        answer = await person.say("привет", Reply(status=400, error="Invalid schema"), "и вам")
+        assert answer.text == "и вам"
+        assert (len(offered(person, -2)), offered(person)) == (len(OWN) + 1, OWN)
+
+
+async def test_a_server_and_its_children_are_ended_though_they_do_not_want_to(
+    shared: PgClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stdio, "END_SECONDS", 0.2)
+    pids = tmp_path / "pids"
+    pids.mkdir()
+    entry = fake("parent", env={"PIDS": str(pids)})
+    async with open_with_servers(shared, tmp_path, parent=entry):
+        assert len(living(pids)) == 2
+    await until(lambda: not living(pids), "the processes to be gone")
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 5])
+async def test_a_start_that_is_given_up_in_its_middle_leaves_no_process(
+    tmp_path: Path, steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stdio, "END_SECONDS", 0.2)
+    pids = tmp_path / "pids"
+    pids.mkdir()
+    file = file_of(tmp_path, mute=fake("mute", env={"PIDS": str(pids)}))
+    [server], _ = read_servers(file, os.environ)
+
+    async def stay() -> None:
+        async with open_process(server, asyncio.Event()):
+            await asyncio.Event().wait()
+
+    opening = asyncio.create_task(stay())
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    deadline = time.monotonic() + 0.3
+    while not living(pids) and time.monotonic() < deadline:
+        time.sleep(0.01)  # noqa: ASYNC251  (the loop stands still, the process does not)
+    opening.cancel()
+    await asyncio.wait((opening,))
+    await until(lambda: not living(pids), "the processes to be gone")
+
+
+async def test_a_server_sees_nothing_of_our_environment(
+    shared: PgClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-ours")
+    monkeypatch.setenv("WEATHER_KEY", "sk-of-weather")
+    pids = tmp_path / "pids"
+    pids.mkdir()
+    entry = fake("silent", env={"PIDS": str(pids), "KEY": "${WEATHER_KEY}"})
+    async with open_with_servers(shared, tmp_path, silent=entry):
+        [pid] = living(pids)
+        environment = psutil.Process(pid).environ()
+    assert environment["KEY"] == "sk-of-weather"
+    assert set(environment) <= {"PATH", "HOME", "LANG", "PIDS", "KEY", "PWD", "LC_CTYPE"}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_the_page_of_tools_shows_servers_and_how_they_are(
+    shared: PgClient, tmp_path: Path, language: Language
+) -> None:
+    bad = {"command": "/nonexistent/secret-program"}
+    async with open_with_servers(shared, tmp_path, bad=bad, crowd=fake("crowd")) as person:
+        page = await person.rig.command("tools", person.user, language=language)
+        assert "secret" not in page and len(page) < 4096
+        assert "• bad: " in page and "tool_00000 — ddd" in page
+    async with open_with_servers(shared, tmp_path) as person:
+        page = await person.rig.command("tools", person.user, language=language)
+        assert "MCP_SERVERS" in page and str(tmp_path) not in page

@@ -1,0 +1,103 @@
+"""A core with MCP servers, and what tests look at of them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from src.application import build_core
+from src.config import Settings
+from src.mcp_file import read_servers
+from src.mcp_servers.servers import ServerState
+from src.storage.conversation_repo import set_conversation_repo_factory
+from src.storage.pg_client import PgClient
+from tests.fakes.openai_server import FakeOpenAI
+from tests.integration.person import Person, Rig, new_user
+
+ROOT = Path(__file__).resolve().parents[2]
+
+Json = dict[str, Any]
+
+
+def fake(kind: str, *arguments: str, **more: Any) -> Json:
+    """The entry of a server of ``tests.fakes.tool_server``."""
+    return {
+        "command": sys.executable,
+        "args": ["-m", "tests.fakes.tool_server", kind, *arguments],
+        "cwd": str(ROOT),
+        **more,
+    }
+
+
+def good() -> Json:
+    """The entry of ``tests.fakes.good_tool_server`` as a process."""
+    return {**fake(""), "args": ["-m", "tests.fakes.good_tool_server"]}
+
+
+def file_of(folder: Path, **servers: Json) -> Path:
+    """The file that MCP_SERVERS names."""
+    path = folder / "servers.json"
+    path.write_text(json.dumps({"mcpServers": servers}))
+    return path
+
+
+@asynccontextmanager
+async def open_with_servers(
+    client: PgClient, folder: Path, *, settled: bool = True, **servers: Json
+) -> AsyncIterator[Person]:
+    """Somebody whose bot has these servers; they have arrived, or failed for the first time."""
+    read, problems = read_servers(file_of(folder, **servers), os.environ)
+    assert problems == []
+    async with FakeOpenAI() as model:
+        settings = Settings(llm_model="openai:fake-model", openai_base_url=model.url)
+        core = build_core(settings.with_servers(read), client.dsn, client)
+        try:
+            core.servers.start()
+            if settled:
+                await core.servers.settled()
+            yield Person(Rig(core, model, client), new_user())
+        finally:
+            await core.servers.close()
+            await core.memory.close()
+            set_conversation_repo_factory(None)
+
+
+async def until(condition: Callable[[], object], what: str, seconds: float = 15) -> None:
+    """Return once it holds; nobody announces it."""
+    try:
+        async with asyncio.timeout(seconds):
+            while not condition():  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+    except TimeoutError:
+        raise AssertionError(f"waited in vain for {what}") from None
+
+
+def state_of(person: Person, name: str) -> ServerState:
+    """How a server is."""
+    [state] = [state for state in person.core.servers.states() if state.name == name]
+    return state
+
+
+def is_ready(person: Person, name: str) -> Callable[[], bool]:
+    """Whether a server's tools are there."""
+    return lambda: state_of(person, name).is_ready
+
+
+def living(folder: Path) -> list[int]:
+    """The processes that have noted themselves in a folder and live."""
+    return [int(path.name) for path in folder.iterdir() if _lives(int(path.name))]
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False

@@ -1,0 +1,147 @@
+"""Schemas of others: written anew so that every provider takes them, or refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from src.mcp_servers.limits import MAX_MESSAGE, MAX_SCHEMA
+from src.mcp_servers.schemas import BadSchemaError, clean_schema, find_misfit, inner_arguments
+from src.mcp_servers.stdio import CHUNK, TOO_LONG, Lines
+from src.mcp_servers.tools import tool_name
+from src.mcp_servers.words import one_line
+
+STRING = {"type": "string"}
+
+
+def of(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties}
+
+
+@pytest.mark.parametrize(("schema", "clean"), [
+    ({"type": "object"}, of()), ({}, of()), (True, of()),
+    (of(a={"type": "string", "pattern": "(a+)+$", "format": "uri", "title": "A"}), of(a=STRING)),
+    (of(a={"type": ["string", "null"], "maxLength": 5}),
+     of(a={"anyOf": [{"type": "string", "maxLength": 5}, {"type": "null", "maxLength": 5}]})),
+    (of(a={"type": "array"}), of(a={"type": "array", "items": {}})),
+    (of(a={"$ref": "#/$defs/x"}) | {"$defs": {"x": STRING}}, of(a=STRING)),
+    (of(a={"allOf": [of(b=STRING), {"required": ["b"]}]}), of(a=of(b=STRING))),
+    (of(a={"oneOf": [STRING, {"const": 5}]}), of(a={"anyOf": [STRING, {"enum": [5]}]})),
+    (of(a=STRING) | {"anyOf": [{"required": ["a"]}], "required": ["a", "b"]},
+     of(a=STRING) | {"required": ["a"]}),
+    (of(config=STRING) | {"required": ["config"]}, of(config_=STRING) | {"required": ["config_"]}),
+])  # fmt: skip
+def test_a_schema_is_put_as_providers_want_it(schema: Any, clean: Any) -> None:
+    assert clean_schema(schema) == clean
+
+
+CIRCLE = of(a={"$ref": "#"})
+DOUBLING = {
+    "$defs": {f"a{n}": {"anyOf": [{"$ref": f"#/$defs/a{n + 1}"}] * 2} for n in range(9)}
+    | {"a9": STRING},
+    **of(a={"$ref": "#/$defs/a0"}),
+}
+
+
+@pytest.mark.parametrize("schema", [
+    None, [], "object", False, {"type": "string"}, {"type": "strin"}, {"type": 5},
+    of(a=None), of(a={"type": "strin"}), of(a={"$ref": "#/nowhere"}), of(a={"$ref": 5}),
+    of(a={"$ref": "https://example.org/schema"}), of(**{"два слова": STRING}),
+    of(**{"a" * 65: STRING}), of(config=STRING, config_=STRING), of(a={"enum": []}),
+    of(a={"enum": [{}]}), of(a={"enum": ["x" * 301]}), of(a={"enum": list(range(201))}),
+    of(**{f"a{n}": STRING for n in range(401)}), CIRCLE, DOUBLING,
+])  # fmt: skip
+def test_what_cannot_be_put_so_is_refused(schema: Any) -> None:
+    with pytest.raises(BadSchemaError):
+        clean_schema(schema)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5)
+    | st.sampled_from(["object", "array", "string", "#", "#/properties/a"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
+        st.sampled_from(["type", "properties", "a", "items", "anyOf", "allOf", "$ref", "enum",
+                         "required", "const", "default", "description", "minimum"]),
+        inner, max_size=5,
+    ),
+    max_leaves=30,
+)  # fmt: skip
+
+
+@given(JSON)
+def test_whatever_comes_is_a_valid_schema_or_refused(schema: Any) -> None:
+    try:
+        clean = clean_schema(schema)
+    except BadSchemaError:
+        return
+    jsonschema.Draft202012Validator.check_schema(clean)
+    assert clean["type"] == "object" and len(json.dumps(clean)) <= MAX_SCHEMA * 6
+    assert set(clean) <= {"type", "properties", "required"}
+    assert set(clean.get("required", ())) <= set(clean["properties"])
+
+
+def test_arguments_are_held_to_the_schema() -> None:
+    schema = of(a={"type": "integer", "minimum": 1}, b=STRING) | {"required": ["a"]}
+    assert find_misfit({"a": 1, "b": "x"}, schema) is None
+    assert find_misfit({"a": 1, "other": 5}, schema) is None
+    assert "a: 0 is less than the minimum" in (find_misfit({"a": 0}, schema) or "")
+    assert "'a' is a required property" in (find_misfit({}, schema) or "")
+    wide = of(a={"type": "array", "items": {"anyOf": [{"enum": [str(n)]} for n in range(200)]}})
+    assert find_misfit({"a": [0] * 5000}, wide) is None, "it is the server's to check"
+    assert inner_arguments({"config_": 1, "name_": 2, "x": 3}) == {"config": 1, "name_": 2, "x": 3}
+
+
+NAMES = st.text(max_size=80)
+
+
+@given(NAMES, NAMES)
+def test_names_are_fit_for_every_provider_and_differ_as_the_tools_do(a: str, b: str) -> None:
+    first, second = tool_name("server", a), tool_name("server", b)
+    assert len(first) <= 64 and first.startswith("server__") and first.isascii()
+    assert set(first) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+    assert (first == second) == (a == b) and first == tool_name("server", a)
+
+
+def test_a_usual_name_stays_as_it_is() -> None:
+    assert tool_name("time", "get_current-time") == "time__get_current-time"
+    assert one_line("a\x00\n b\u202e" + "c" * 50, 10) == "a b" + "c" * 6 + "…"
+
+
+def lines(*pieces: bytes) -> tuple[list[Any], Lines]:
+    taken = Lines()
+    found = [message.root for piece in pieces for message in taken.feed(piece)]
+    return found, taken
+
+
+def test_messages_are_read_however_they_are_cut() -> None:
+    message = b'{"jsonrpc":"2.0","id":7,"result":{}}\n'
+    for size in (1, 3, len(message), 2 * len(message)):
+        whole = message * 3
+        found, taken = lines(*[whole[at : at + size] for at in range(0, len(whole), size)])
+        assert [one.id for one in found] == [7, 7, 7] and taken.unasked == 0
+
+
+@pytest.mark.parametrize(("begin", "end"), [
+    (b'{"jsonrpc":"2.0","id":7,"result":{"a":"', b'"}}\n'),
+    (b'{"result":{"a":"', b'"},"jsonrpc":"2.0","id":7}\n'),
+])  # fmt: skip
+def test_an_answer_that_is_too_long_becomes_a_refusal_of_its_request(
+    begin: bytes, end: bytes
+) -> None:
+    filling = [b"x" * CHUNK] * (MAX_MESSAGE // CHUNK + 5)
+    after = b'{"jsonrpc":"2.0","id":8,"result":{}}\n'
+    found, taken = lines(begin, *filling, *(end[n : n + 1] for n in range(len(end))), after)
+    assert [one.id for one in found] == [7, 8] and found[0].error.code == TOO_LONG
+    assert MAX_MESSAGE < taken.unasked <= MAX_MESSAGE + 6 * CHUNK
+
+
+def test_what_is_no_message_is_counted_and_passed_over() -> None:
+    found, taken = lines(b"hello\n\n\xff\n", b'{"jsonrpc":"2.0","method":"x"}\n')
+    assert [one.method for one in found] == ["x"] and taken.unasked == 6 + len(
+        b'{"jsonrpc":"2.0","method":"x"}'
+    )
