@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import pwd
 import re
@@ -62,9 +63,7 @@ class PostgresFolder:
         self.root.mkdir(parents=True, exist_ok=True)
         if os.geteuid() != 0:
             return
-        if subprocess.run(["id", SYSTEM_USER], capture_output=True, check=False).returncode:
-            add = ["useradd", "--system", "--user-group", "--shell", "/usr/sbin/nologin"]
-            subprocess.run([*add, SYSTEM_USER], check=True, capture_output=True, timeout=30)
+        ensure_system_user()
         programs = binary_folder()
         for folder in (self.root, *self.root.parents, programs, *programs.parents):
             mode = folder.stat().st_mode
@@ -215,6 +214,26 @@ def find_shortage(data_dir: Path) -> str | None:
         if free < SEGMENT:
             return f"the disk is full: {free // 2**20} MB are free for DATA_DIR/{place.name}"
     return None
+
+
+def ensure_system_user(name: str = SYSTEM_USER) -> None:
+    """Add the system user as whom the server runs, if there is none; only root may.
+
+    One process at a time: of two that add the same user at once, one leaves the other with a
+    user that is there for a moment, and then is not.
+
+    Raises:
+        OSError: /etc cannot be opened.
+        subprocess.SubprocessError: It cannot be added.
+    """
+    lock = os.open("/etc", os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if subprocess.run(["id", name], capture_output=True, check=False).returncode:
+            add = ["useradd", "--system", "--user-group", "--shell", "/usr/sbin/nologin"]
+            subprocess.run([*add, name], check=True, capture_output=True, timeout=30)
+    finally:
+        os.close(lock)
 
 
 def run_program(command: list[str], seconds: float, *, cwd: Path = Path("/")) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -52,6 +53,22 @@ def test_no_name_of_a_folder_fails_or_runs_a_shell(
         assert not is_reachable(address)
         assert not list(cluster.parent.rglob("CANARY"))
     assert not list(tmp_path.iterdir()) and not Path("/CANARY").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root adds users")
+def test_programs_that_start_at_once_add_the_system_user_once() -> None:
+    name = f"pomni_test_{os.getpid()}"
+    code = f"from src.storage.postgres_folder import ensure_system_user as e; e({name!r})"
+    try:
+        started = [
+            subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE)
+            for _ in range(4)
+        ]
+        told = [process.communicate(timeout=60)[1] for process in started]
+        assert [process.returncode for process in started] == [0] * 4, told
+        assert subprocess.run(["id", name], capture_output=True, check=False).returncode == 0
+    finally:
+        subprocess.run(["userdel", name], capture_output=True, check=False)
 
 
 def test_a_new_cluster_may_lie_in_a_folder_of_any_name(
