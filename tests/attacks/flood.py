@@ -5,8 +5,9 @@
 runs the bot as a process against loopback fakes, once for each kind of flood, and prints one JSON
 line: seconds (p50, p99, max) that other people, each writing to the bot for the first time, waited
 for the reply to a command and to a plain message meanwhile, and how many model calls the flood
-cost. It ends with status 1 when a command waited longer than a second, or the flood of messages
-cost more than MAX_CALLS.
+cost. "quiet" is the same without a flood. It ends with status 1 when a command waited longer than
+a second, the flood of messages cost more than MAX_CALLS, or others' messages waited more than
+MAX_RATIO times as long as in the quiet (p99).
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ from tests.fakes.telegram_server import FakeTelegram
 
 MAX_COMMAND_SECONDS = 1.0  # the bar: what others may wait for a command, 99 times of 100
 MAX_CALLS = 40  # model calls for a flood of a thousand messages; 223 before
+MAX_RATIO = 1.5
+QUIET_SECONDS = 30.0
 FLOODER = 2**41
 FIRST_SLOW = 2**41 + 1_000
 FIRST_OTHER = 2**41 + 100_000
@@ -170,6 +173,11 @@ async def no_flood(_world: World, _count: int) -> None:
     """Nobody floods."""
 
 
+async def quiet(_world: World, _count: int) -> None:
+    """Nobody floods, for as long as it takes to measure that."""
+    await asyncio.sleep(QUIET_SECONDS)
+
+
 @asynccontextmanager
 async def slow_chats(world: World, count: int) -> AsyncIterator[None]:
     """So many people who ask for a slow answer, and for another when they have it."""
@@ -224,6 +232,7 @@ def waiting_of(world: World, person: int) -> int:
 
 
 FLOODS: dict[str, tuple[Flood, bool]] = {
+    "quiet": (quiet, False),
     "messages": (flood_messages, False),
     "slow": (no_flood, True),
     "messages_slow": (flood_messages, True),
@@ -263,6 +272,10 @@ def violations(seen: dict[str, Any]) -> Iterator[str]:
     for kind, result in seen.items():
         if result["command"]["p99"] >= MAX_COMMAND_SECONDS:
             yield f"{kind}: a command waited {result['command']['p99']} s"
+    if {"quiet", "messages"} <= seen.keys():
+        ratio = seen["messages"]["message"]["p99"] / seen["quiet"]["message"]["p99"]
+        if ratio > MAX_RATIO:
+            yield f"messages: others waited {ratio:.1f} times as long"
     calls = sum(seen.get("messages", {}).get("calls", {}).values())
     others = seen.get("messages", {}).get("message", {}).get("n", 0)
     if calls - others > MAX_CALLS:
