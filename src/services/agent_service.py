@@ -505,7 +505,7 @@ class AgentService:
             sources, context.asks if not stopped else None, is_private,
             Changes(
                 tuple(context.saved), tuple(context.replacements), context.forgetting,
-                tuple(dict.fromkeys(context.reminders)),
+                tuple(sorted(set(context.reminders))),  # set at once, they come in any order
             ),
         )  # fmt: skip
         with self._metrics.stage("save"):
