@@ -34,7 +34,8 @@ def _quote(hit: Hit, time_zone: str) -> dict[str, Any]:
     text = hit.text[:MAX_MEMORY]
     record = {"id": hit_id(hit), "uid": hit.uid, "said_at": said_at, "text": text}
     if not hit.is_own:
-        return {**record, "words_of": hit.author or UNKNOWN}
+        whose = "from_file" if hit.provenance == "file" else "words_of"
+        return {**record, whose: hit.author or UNKNOWN}
     return {**record, "speaker": hit.author} if hit.author else record
 
 

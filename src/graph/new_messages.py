@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from src.gate.voices import TYPED, Voice
+from src.gate.voices import TYPED, UNKNOWN, Voice
 from src.llm.prompts.new_words import NewWords
 from src.llm.prompts.time_label import split_time_label
 from src.storage.conversation_repo import HistoryMessage
@@ -61,6 +61,12 @@ def own_words(messages: Sequence[HistoryMessage]) -> list[NewWords]:
         for entry in messages
         if voice_of(entry).is_own and (entry is messages[-1] or not voice_of(entry).is_private)
     ]
+
+
+def file_names(messages: Sequence[HistoryMessage]) -> list[str]:
+    """What the files are called that were read with new messages."""
+    voices = map(voice_of, messages)
+    return [voice.origin or UNKNOWN for voice in voices if voice.provenance == "file"]
 
 
 def asked_text(messages: Sequence[HistoryMessage], default: str) -> str:

@@ -13,6 +13,7 @@ from uuid import UUID
 from src.dates.time_expressions import TimeQuery, read_time
 from src.errors import AppError, ModelError, ModelUnavailableError, StorageError
 from src.facts.relations import canonical_subject
+from src.language.passages import best_passage
 from src.language.relation_questions import asked_relations
 from src.language.terms import WORD, terms
 from src.llm.rerank import Reranker
@@ -23,7 +24,12 @@ from src.memory.serving_space import ServingSpace
 from src.storage.overview_repo import OverviewRepository
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
-from src.storage.retrieval_repo import CandidateDocument, RetrievalRepository, SearchRequest
+from src.storage.retrieval_repo import (
+    MAX_SHOWN,
+    CandidateDocument,
+    RetrievalRepository,
+    SearchRequest,
+)
 from src.storage.search_index_repo import Kind
 
 logger = logging.getLogger(__name__)
@@ -31,6 +37,7 @@ logger = logging.getLogger(__name__)
 EMBED_DEADLINE = 1.0  # seconds, more than a remote model takes; then words alone are searched
 RERANKED = 30  # documents that a cross-encoder looks at
 MAX_QUERY = 2000  # characters
+PASSAGE = 600  # characters of a message that are shown
 Bounds = tuple[datetime | None, datetime | None]
 OVERVIEW = 20  # lines of an overview at least; it is cut to the prompt's budget afterwards
 
@@ -48,7 +55,7 @@ class Query:
             neither words nor links nor time with the query: a soft floor.
         conversation_id: With ``before_position``: messages from there on are in the prompt.
         before_position: See ``conversation_id``.
-        with_assistant: Also what the bot said.
+        with_assistant: Also what the bot said; see ``SearchRequest``.
         kinds: Which documents count.
         by_words_only: Whether the text goes to no embedder.
         types: Which types of facts count; None: all of them, and messages.
@@ -99,6 +106,11 @@ class Hit(CandidateDocument):
     def retired(self) -> bool:
         """Whether it is a fact that does not hold any more, or the message that told one."""
         return self.retired_at is not None
+
+    @property
+    def is_own(self) -> bool:
+        """Whether its sender typed it himself."""
+        return self.provenance == "typed"
 
     @property
     def words(self) -> str:
@@ -227,7 +239,21 @@ class Retriever:
         ranked = rank(candidates, ranked_query)
         shown = [r for r in ranked if self._is_shown(r, query, time)]
         best = await self._best(query, _searched(query.text), shown)
-        return await self._with_successors(query, best)
+        return await self._with_passages(query, await self._with_successors(query, best))
+
+    async def _with_passages(self, query: Query, hits: list[Hit]) -> list[Hit]:
+        """The hits, of long messages the passage that fits the query instead of the beginning."""
+        cut = [h.source_id for h in hits if h.kind == "message" and len(h.text) >= MAX_SHOWN]
+        whole = (
+            await self._client.run(self._repository.read_texts, query.owner, cut) if cut else {}
+        )
+        wanted = frozenset(terms(_searched(query.text)))
+        return [
+            replace(hit, text=best_passage(whole.get(hit.source_id, hit.text), wanted, PASSAGE))
+            if hit.kind == "message" and len(hit.text) > PASSAGE
+            else hit
+            for hit in hits
+        ]
 
     async def _with_successors(self, query: Query, hits: Sequence[Hit]) -> list[Hit]:
         """The hits, with what holds now before each fact that it replaced or ended."""

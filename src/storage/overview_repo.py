@@ -59,10 +59,10 @@ WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s AND f.retir
 
 # What the user said in a period, oldest first; of too much the newest.
 SELECT_MESSAGES = """
-SELECT kind, id, message_id, uid, 'user', said_at, text, is_own, author, author_id FROM (
+SELECT kind, id, message_id, uid, 'user', said_at, text, provenance, author, author_id FROM (
     SELECT 'message' AS kind, m.id, m.id AS message_id, 'msg-' || m.id AS uid,
            left(message_text(m.content), 2000) AS text, m.said_at,
-           m.provenance = 'typed' AS is_own, coalesce(m.origin, m.speaker) AS author,
+           m.provenance, coalesce(m.origin, m.speaker) AS author,
            CASE WHEN c.telegram_user_id < 0 THEN m.sender_id END AS author_id
     FROM messages m JOIN conversations c ON c.id = m.conversation_id
     WHERE c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s AND m.role = 'user'

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from src.gate.voices import Provenance
 from src.storage.owner import Owner
 from src.storage.prepared import PreparedStatement
 from src.storage.repository import Repository
 from src.storage.search_index_repo import Kind
+
+MAX_SHOWN = 2000  # characters of a candidate
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,8 @@ class SearchRequest:
         conversation_id: With ``before_position``: leave out this conversation's messages from
             that position on, which the model sees anyway.
         before_position: See ``conversation_id``.
-        with_assistant: Also what the bot said.
+        with_assistant: Everything that was said: also by the bot, and what told nothing but facts
+            that their user took back.
         with_retired: Also facts that do not hold any more.
         limit: Candidates per channel.
     """
@@ -56,8 +60,8 @@ class CandidateDocument:
         uid: ``msg-<id>`` of that message, also when it is gone; ``sum-<id>`` of a summary.
         speaker: ``user``, ``assistant``, or a name.
         said_at: When it was said.
-        text: What it says, at most 2,000 characters of it.
-        is_own: Whether the sender typed it himself.
+        text: What it says, at most MAX_SHOWN characters of it.
+        provenance: Whose words it holds; see ``Voice``.
         author: Whose words it holds, by name: another's than the user's, or a group member's.
         author_id: Who told it, in a group.
         cosine: Centred cosine with the query; None when it has no vector or the query none.
@@ -78,7 +82,7 @@ class CandidateDocument:
     speaker: str
     said_at: datetime
     text: str
-    is_own: bool = True
+    provenance: Provenance = "typed"
     author: str | None = None
     author_id: int | None = None
     cosine: float | None = None
@@ -195,8 +199,8 @@ SELECT d.kind, coalesce(d.message_id, d.memory_id, d.summary_id),
        coalesce(d.message_id, f.message_id),
        coalesce('msg-' || d.message_id, f.uid, 'sum-' || d.summary_id),
        d.speaker, coalesce(f.said_at, d.said_at),
-       left(coalesce(message_text(m.content), f.text, s.content), 2000),
-       coalesce(m.provenance, 'typed') = 'typed', coalesce(m.origin, m.speaker, f.speaker),
+       left(coalesce(message_text(m.content), f.text, s.content), %(shown)s),
+       coalesce(m.provenance, 'typed'), coalesce(m.origin, m.speaker, f.speaker),
        CASE WHEN d.telegram_user_id < 0 THEN coalesce(m.sender_id, f.speaker_id) END,
        coalesce(c.cosine, (
            SELECT -(e.embedding <#> (SELECT vector FROM query)) FROM document_embeddings e
@@ -213,12 +217,13 @@ LEFT JOIN messages m ON m.id = d.message_id
 LEFT JOIN memories_with_source f ON f.id = d.memory_id
 LEFT JOIN conversation_summaries s ON s.id = d.summary_id
 LEFT JOIN LATERAL (
-    SELECT max(old.retired_at) AS retired_at
+    SELECT max(old.retired_at) FILTER (WHERE old.retired_reason IN
+               ('replaced', 'outdated', 'contradicted', 'undone')) AS retired_at,
+           bool_and(old.retired_reason IS NOT DISTINCT FROM 'undone') AS was_taken_back
     FROM memory_sources ms JOIN memories old ON old.id = ms.memory_id
     WHERE ms.message_id = d.message_id
-      AND old.retired_reason IN ('replaced', 'outdated', 'contradicted', 'undone')
 ) AS outdated ON true
-WHERE (%(with_assistant)s OR d.speaker <> 'assistant')
+WHERE (%(with_assistant)s OR d.speaker <> 'assistant' AND NOT coalesce(was_taken_back, false))
   AND (%(with_retired)s OR f.retired_at IS NULL)
   AND NOT EXISTS (SELECT 1 FROM memories never  -- it never held: its user took it back
                   WHERE never.id = d.memory_id AND never.retired_reason IN ('undone', 'edited'))
@@ -239,12 +244,20 @@ SEARCH_PREPARED = PreparedStatement(
         "vector": "halfvec", "model": "smallint", "starts": "timestamptz[]",
         "ends": "timestamptz[]", "conversation_id": "uuid", "before_position": "integer",
         "with_assistant": "boolean", "with_retired": "boolean", "limit": "integer",
+        "shown": "integer",
     },
 )  # fmt: skip
 
 
+SELECT_TEXTS = """
+SELECT m.id, message_text(m.content)
+FROM messages m JOIN conversations c ON c.id = m.conversation_id
+WHERE m.id = ANY(%(ids)s) AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+"""
+
+
 class RetrievalRepository(Repository):
-    """Searches one owner's documents; the method blocks (see ``PgClient.run``)."""
+    """Searches one owner's documents; the methods block (see ``PgClient.run``)."""
 
     def search(self, request: SearchRequest) -> list[CandidateDocument]:
         """What the channels found, in no particular order; a few hundred documents at most."""
@@ -255,7 +268,12 @@ class RetrievalRepository(Repository):
             "entity_terms": list(request.entity_terms),
             "starts": [start for start, _ in request.periods],
             "ends": [end for _, end in request.periods],
-            "conversation_id": str(conversation) if conversation else None,
+            "conversation_id": str(conversation) if conversation else None, "shown": MAX_SHOWN,
         }  # fmt: skip
         rows = self._client.fetch_prepared(SEARCH_PREPARED, wanted)
         return [CandidateDocument(*row) for row in rows]
+
+    def read_texts(self, owner: Owner, messages: Sequence[int]) -> dict[int, str]:
+        """All that these messages of the owner say, by id."""
+        rows = self._client.fetch_all(SELECT_TEXTS, {**owner.columns(), "ids": list(messages)})
+        return {int(id_): str(text) for id_, text in rows}

@@ -108,9 +108,12 @@ JOIN search_documents d ON d.telegram_user_id = %(owner)s AND d.thread_id = %(th
      AND d.position = p.position
 """
 
-# A conversation's messages that the search does not know yet, and its owner.
+# A conversation's messages that the search does not know yet; a file is found by its name as well.
 SELECT_UNINDEXED = """
-SELECT m.id, m.role, message_text(m.content), m.said_at, coalesce(m.origin, m.speaker)
+SELECT m.id, m.role,
+       concat_ws(E'\\n', CASE WHEN m.provenance = 'file' THEN m.origin END,
+                 message_text(m.content)),
+       m.said_at, coalesce(m.origin, m.speaker)
 FROM messages m
 WHERE m.conversation_id = %(conversation_id)s AND m.indexed_at IS NULL
   AND m.role IN ('user', 'assistant') AND NOT m.is_forgotten AND NOT m.is_private

@@ -9,12 +9,14 @@ import pytest
 from aiogram import Bot
 
 from src.errors import DeliveryError, ModelUnavailableError
+from src.graph.hit_rendering import memory_record
+from src.memory.retriever import Query
 from src.services.attachment_service import MAX_DOCUMENT
 from src.storage.pg_client import PgClient
 from src.texts import LANGUAGES, Language, say
 from tests.fakes.openai_server import Reply
 from tests.fakes.telegram_server import FakeTelegram
-from tests.integration.phone import USER, Phone, buttons, open_phone
+from tests.integration.phone import NOW, USER, Phone, buttons, open_phone
 
 JPEG = b"\xff\xd8\xff\xe0 a picture"
 SPEECH = "Мою дочь зовут Вера"
@@ -206,6 +208,41 @@ async def test_of_a_long_document_the_beginning_is_read(phone: Phone) -> None:
     await send(phone, **document("много.txt"))
     assert len(said(phone)[0][1]) == MAX_DOCUMENT
     assert phone.last.text.endswith(say("document_cut", "ru", count=MAX_DOCUMENT))
+
+
+LEASE = {
+    "ru": ("договор.txt", "Арендатор платит 30 000 рублей в месяц.", "Сколько платит арендатор?"),
+    "uk": ("угода.txt", "Орендар платить 12 000 гривень на місяць.", "Скільки платить орендар?"),
+    "en": ("lease.txt", "The tenant pays 900 euros a month.", "How much does the tenant pay?"),
+}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_without_a_model_a_document_is_quoted_where_it_answers(
+    plain: Phone, language: Language
+) -> None:
+    name, told, question = LEASE[language]
+    clauses = "".join(f"{number}. § {number}.{number} !\n" for number in range(400))
+    plain.fake.state.files["text"] = f"{clauses}{told}\n{clauses}".encode()
+    await send(plain, **document(name), language_code=language)
+    read = say("offline_file", language, name=name)
+    assert plain.last.text.startswith(read) and plain.facts() == []
+    await plain.rig.core.memory.digest.remember_turn(plain.rig.conversation(USER))
+    await send(plain, text=question, language_code=language)
+    assert f"{name}: … " in plain.last.text and told in plain.last.text
+    assert buttons(plain.last), "it leads to the file"
+
+
+async def test_a_document_is_found_by_its_name_and_shown_as_a_file(phone: Phone) -> None:
+    phone.fake.state.files["text"] = "Багет 2 шт. Итого 180".encode()
+    await send(phone, **document("чек из пекарни.txt"))
+    await phone.write("Купила цветы")
+    memory = phone.rig.core.memory
+    await memory.digest.remember_turn(phone.rig.conversation(USER))
+    hits = await memory.memories.search(Query(phone.owner, "что было в том чеке?", NOW))
+    assert (hits[0].author, hits[0].provenance) == ("чек из пекарни.txt", "file")
+    record = memory_record(1, hits[0], "Europe/Moscow")
+    assert record["from_file"] == "чек из пекарни.txt" and "words_of" not in record
 
 
 async def test_a_picture_sent_as_a_file_is_looked_at(phone: Phone) -> None:

@@ -16,7 +16,7 @@ from src.errors import AppError, ModelError, ModelUnavailableError, PoisonTextEr
 from src.language.terms import terms
 from src.memory.embedding_space import EmbeddingSpace, as_literal
 from src.memory.indexer import EMBED_BATCH, MAX_ANSWER, MAX_BEFORE, Indexer, continues_talk
-from src.memory.retriever import Hit, Query
+from src.memory.retriever import PASSAGE, Hit, Query
 from src.storage import (
     conversation_repo,
     embedding_repo,
@@ -103,6 +103,18 @@ async def test_the_time_label_is_no_word_nor_embedded_and_the_time_is_kept(desk:
     assert desk.postings() == set(terms("У меня есть собака Рекс"))
     assert desk.embedded() == [["У меня есть собака Рекс"]]
     assert desk.documents("message_id, said_at, speaker") == [(message, desk.moment, "user")]
+
+
+async def test_of_a_long_message_the_passage_that_fits_is_found(desk: Desk) -> None:
+    told = "Ключ от сейфа лежит под цветочным горшком."
+    filler = "Сегодня гуляли по набережной и ели мороженое. "
+    message = desk.add(filler * 200 + told + filler * 100)
+    desk.add("Купила хлеба")
+    await desk.index()
+    hit, *_ = await desk.search("Где лежит ключ от сейфа?")
+    assert hit.source_id == message and told in hit.text and len(hit.text) <= PASSAGE
+    walk, *_ = await desk.search("Кто гулял по набережной?")
+    assert walk.source_id == message and "Сегодня гуляли" in walk.text
 
 
 async def test_what_was_said_is_found_by_its_time(desk: Desk) -> None:
@@ -650,6 +662,7 @@ def parameters_of(connection: psycopg2.extensions.connection) -> dict[str, Any]:
         "vector": vector,
         "model": 1,
         "limit": 30,
+        "shown": 2000,
         "offset": 0,
         "terms": ["w5", "w50", "w500"],
         "entity_terms": ["имя5"],

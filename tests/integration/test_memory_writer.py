@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 
 from src.errors import ModelUnavailableError, StorageError
+from src.memory.retriever import Query
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
 from tests.conftest import new_client
@@ -401,6 +402,23 @@ async def test_undo_brings_back_what_was_replaced(teller: Person) -> None:
     assert await memories.undo(ME) is None
     again = await teller.tell("Живу в Омске", **lives_in("Омске"))
     assert again.kind == "update" and again.memory_id != omsk.memory_id, "said anew, it counts"
+
+
+async def test_what_was_taken_back_is_recalled_no_more_and_stays_in_the_history(
+    teller: Person,
+) -> None:
+    memories = teller.core.memory.memories
+    await teller.tell("Живу в Москве", **lives_in("Москве"))
+    await teller.tell("Живу в Омске", **lives_in("Омске"))
+    await teller.core.memory.indexer.index_conversation(teller.conversation())
+    asked = Query(ME, "Где я раньше живу, в Москве или в Омске?", teller.moment)
+    assert "Живу в Омске" in {hit.text for hit in await memories.search(asked)}
+    await memories.undo(ME)
+    assert {hit.text for hit in await memories.search(asked)} == {"Живу в Москве"}
+    everything = await memories.search(replace(asked, with_assistant=True))
+    assert "Живу в Омске" in {hit.text for hit in everything}
+    await teller.tell("Живу в Омске", **lives_in("Омске"))
+    assert "Живу в Омске" in {hit.text for hit in await memories.search(asked)}, "said anew"
 
 
 async def test_undo_of_a_certain_fact_leaves_the_others(teller: Person) -> None:

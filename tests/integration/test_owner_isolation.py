@@ -508,6 +508,9 @@ CASES: dict[str, Callable[[Stage], Any]] = {
             s.do.retrieval.search(s.request(conversation_id=who.conversation, before_position=1)),
         ]
     ),
+    "RetrievalRepository.read_texts": lambda s: s.both(
+        lambda who: s.do.retrieval.read_texts(s.me.owner, who.asked)
+    ),
     "EmbeddingRepository.find_model": lambda s: s.do.embeddings.find_model("three numbers"),
     "EmbeddingRepository.add_model": lambda s: s.do.embeddings.add_model(
         "three numbers", {("en", "question"): (0.5,)}, unrelated_median=0.0, unrelated_high=0.1

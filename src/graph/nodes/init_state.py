@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 from langgraph.runtime import Runtime
 
 from src.graph.conversation_state import ConversationState, TurnContext, in_place_of_all, new_turn
-from src.graph.new_messages import new_messages, own_words, shown
+from src.graph.new_messages import file_names, new_messages, own_words, shown
 from src.graph.prompt_budget import within_budget
 from src.llm.prompts.memory_context import summary_text
 from src.llm.prompts.new_words import with_own_words
@@ -78,7 +78,10 @@ def _render_history(
         entries = list(run)
         if role == "user":
             text = "\n".join(shown(entry) for entry in entries)
-            messages.append(with_own_words(f"{note}{text}", own_words(new_messages(entries)), now))
+            new = new_messages(entries)
+            messages.append(
+                with_own_words(f"{note}{text}", own_words(new), now, files=file_names(new))
+            )
             note = ""
         elif role == "assistant":
             messages += [AIMessage(entry["content"]) for entry in entries]

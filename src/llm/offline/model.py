@@ -32,7 +32,7 @@ from src.llm import reminders_by_rule as reminders
 from src.llm.offline.replies import corrected, describe_forgotten, describe_saved, quote_found
 from src.llm.offline.statements import TOLD, statements
 from src.llm.offline.tasks import do_task, fill_form
-from src.llm.prompts.new_words import NewWords, own_words_of
+from src.llm.prompts.new_words import NewWords, file_names_of, own_words_of
 from src.llm.prompts.time_label import strip_time_label
 from src.texts import LANGUAGES, Language, detect_language, say
 
@@ -96,7 +96,8 @@ def answer(
     said = own_words_of(messages)
     text = "\n".join(words["text"].strip() for words in said if words["is_asked"])
     before = human[:-1]
-    language = detect_language(text, detect_language(" ".join(before[-CONTEXT:])))
+    context = before[-CONTEXT:] or human[-1:]  # a file that comes first speaks for itself
+    language = detect_language(text, detect_language(" ".join(context)))
     results = _results(messages)
     if before and _corrects(text) and len(results) <= 1:
         return _correct(results, text, before)
@@ -108,10 +109,23 @@ def answer(
     calls = [call for call in _calls(said, wanted, messages) if call[0] in tool_names]
     if calls := calls[len(results) :]:
         return _message(calls[:MAX_CALLS])
-    if results:
-        return AIMessage(content=_after_tools(results, text, language))
+    read = _read_files(messages, language)
+    return AIMessage(content=_reply(results, read, text, language))
+
+
+def _reply(results: Sequence[ToolMessage], read: str, text: str, language: Language) -> str:
+    """The reply when nothing is left to do: to the results, to files, else to the text alone."""
+    if results or read:
+        after = _after_tools(results, text, language) if results else ""
+        return "\n\n".join(filter(None, [after, read]))
     asked = any(is_question(sentence) for sentence in sentences(text))
-    return AIMessage(content=_unknown(language) if asked else say("offline_note", language))
+    return _unknown(language) if asked else say("offline_note", language)
+
+
+def _read_files(messages: Prompt, language: Language) -> str:
+    """That the files which came with the message were read."""
+    names = dict.fromkeys(file_names_of(messages))
+    return "\n".join(say("offline_file", language, name=name) for name in names)
 
 
 def _answer_to_which(text: str, messages: Sequence[BaseMessage]) -> ForgetRequest | None:

@@ -11,13 +11,16 @@ from typing import Any
 from src.language.content import ANSWER_KINDS, EMPTY_WORDS, Lemmas, content
 from src.language.kin import ANIMALS, kin_of
 from src.language.morphology import lemmas, words
+from src.language.passages import best_passage
 from src.language.relation_questions import asked_relations, endings_of, relation_term
 from src.language.sentences import FOLD
+from src.language.terms import terms
 from src.llm.offline.statements import statements, told_by
 from src.texts import Language, say
 
 QUOTED = 4  # quotes of one answer
 LISTED = 20  # lines of an overview
+FILE_QUOTE = 240  # characters of what is quoted of a file
 SHARED = 0.5  # of the content words of a question must stand in what answers it
 NAMED = 0.3  # of them, where one is the name of whom it is about
 BEHIND = 0.34  # what shares so much less than the best is left out
@@ -80,12 +83,17 @@ def answering(records: Sequence[Record], question: str) -> list[Record]:
 
     What took the place of a fitting fact fits as well: "we broke up" says who is engaged.
     """
-    if Asked(question).is_of_asker:
-        records = [r for r in records if r.get("of_asker", True)]  # nobody answers for another
+    asker = Asked(question)
+    if asker.is_of_asker:  # nobody answers for another; only "my contract" may be a file
+        with_files = not asker.is_about_me
+        records = [r for r in records if r.get("of_asker", True) or (with_files and _is_file(r))]
+    records = [_narrowed(r, question) for r in records]
     told = [r for r in records if _is_told(r)]
     asked = Asked(question, told)
-    scores = {_id(r): asked.score(r) for r in told}
-    scores = {_id(r): _weighed(scores[_id(r)], r, told) for r in told}
+    scores = {
+        _id(r): asked.score_of_file(r) if _is_file(r) else _weighed(asked.score(r), r, told)
+        for r in told
+    }
     for record in told:
         if successor := record.get("replaced_by"):
             scores[successor] = max(scores.get(successor, 0.0), scores[_id(record)])
@@ -125,8 +133,8 @@ class Asked:
         self._names = lemma_set(
             word for word in found[1:] if word[:1].isupper() and word.lower() not in EMPTY_WORDS
         )
-        self._is_about_me = ABOUT_ME.search(folded) is not None and not self._roles
-        self.is_of_asker = self._is_about_me or OF_MINE.search(folded) is not None
+        self.is_about_me = ABOUT_ME.search(folded) is not None and not self._roles
+        self.is_of_asker = self.is_about_me or OF_MINE.search(folded) is not None
         self._relations = set(asked_relations(question))
         for same in SAME_RELATIONS:
             terms = {relation_term(relation) for relation in same}
@@ -148,20 +156,29 @@ class Asked:
             return OF_ANOTHER
         told = statements(text)
         subjects = {statement.subject for statement in told}
-        if self._is_about_me and subjects and "user" not in subjects and not is_named:
+        if self.is_about_me and subjects and "user" not in subjects and not is_named:
             return OF_ANOTHER
         if self._relations & {relation_term(s.relation) for s in told} and (
-            self._roles or not self._is_about_me or "user" in subjects
+            self._roles or not self.is_about_me or "user" in subjects
         ):
             return 1.0
         if any(re.search(end, text.lower().translate(FOLD)) for end in self._ends):
             return 1.0  # "we broke up" answers "do I have a girlfriend?"
         if not self._wanted or (self._wants_name and self._roles):
             return 1.0 if self._roles and (not self._wants_name or _has_name(text)) else OF_ANOTHER
-        share = sum(bool(forms & there) for forms in self._wanted) / len(self._wanted)
+        share = self._share(there)
         if share >= SHARED or (is_named and share >= NAMED):
             return share
         return 0.0
+
+    def score_of_file(self, record: Record) -> float:
+        """The same for the passage of a file, whose name counts with its words."""
+        share = self._share(lemma_set(words(f"{record['from_file']} {record['text']}")))
+        return share if share >= SHARED else 0.0
+
+    def _share(self, there: Lemmas) -> float:
+        """How many of the words that an answer must share are among these."""
+        return sum(bool(forms & there) for forms in self._wanted) / max(1, len(self._wanted))
 
     def _speaks_of_role(self, text: str) -> bool:
         found = words(text)
@@ -207,7 +224,21 @@ def _id(record: Record) -> str:
 def _is_told(record: Record) -> bool:
     """Whether it is a fact, or a message that tells something; a summary is nobody's words."""
     kind = _id(record).partition("-")[0]
-    return kind == "fact" or (kind != "summary" and bool(told_by(record["text"])))
+    if kind == "fact" or _is_file(record):
+        return True
+    return kind != "summary" and bool(told_by(record["text"]))
+
+
+def _is_file(record: Record) -> bool:
+    return bool(record.get("from_file"))
+
+
+def _narrowed(record: Record, question: str) -> Record:
+    """Of a file the sentences that have to do with the question; its meaning is that of all."""
+    if not _is_file(record):
+        return record
+    text = best_passage(record["text"], frozenset(terms(question)), FILE_QUOTE)
+    return {**record, "text": text}
 
 
 def corrected(found: Record, correction: str) -> Record | None:
@@ -278,7 +309,9 @@ def _records(found: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _line(record: dict[str, Any], language: Language) -> str:
     told = str(record.get("quote") or record["text"])
-    author = record.get("words_of") or record.get("speaker")
+    if _is_file(record):
+        told = best_passage(told, (), FILE_QUOTE)
+    author = record.get("words_of") or record.get("from_file") or record.get("speaker")
     text = f"{author}: {told}" if author else told
     line = say("offline_quote", language, said_at=_day(record["said_at"]), text=text)
     dates = f" ({', '.join(record['dates'])})" if record.get("dates") else ""

@@ -16,7 +16,7 @@ from src.llm.offline.statements import TOLD, statements, told_by
 from src.llm.prompts.reasoning import ANSWER_PROMPT, UNKNOWN
 from src.llm.prompts.summary import MERGE_PROMPT, SUMMARY_PROMPT
 from src.llm.reminders_by_rule import asks_for_reminder
-from src.texts import detect_language, say
+from src.texts.visible import shortened
 
 QUOTED = 3  # quotes of one answer
 SUMMARY_QUOTE = 70  # characters of each message in a summary
@@ -107,15 +107,16 @@ def _strict_answer(prompt: str) -> str:
 
 
 def _summary(prompt: str) -> str:
-    """The beginnings of what the user said."""
+    """The beginnings of what the user said; of questions only where he did nothing but ask."""
     records = [r for r in _records(prompt, "messages") if r.get("role") == "user"]
-    texts = [str(record.get("text", "")).strip() for record in records]
-    quotes = "; ".join(f"«{text[:SUMMARY_QUOTE].strip()}»" for text in texts if text)
-    return say("offline_summary", detect_language(quotes, "ru"), quotes=quotes or "—")
+    texts = [text for record in records if (text := str(record.get("text", "")).strip())]
+    told = [text for text in texts if not is_question(text)] or texts
+    quotes = (f"«{shortened(text, SUMMARY_QUOTE)}»" for text in told)
+    return "; ".join(dict.fromkeys(quotes)) or "—"
 
 
 def _merged(prompt: str) -> str:
-    return " ".join(str(r.get("summary", "")) for r in _records(prompt, "history_summary"))
+    return "; ".join(str(r.get("summary", "")) for r in _records(prompt, "history_summary"))
 
 
 def _form(fact: Fact, uid: str) -> dict[str, Any]:

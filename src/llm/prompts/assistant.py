@@ -19,7 +19,7 @@ another speaker told does not answer for him.
 this user with their dates. Use them as you would your own memory. Where you rely on a numbered \
 one, cite it, like [1], and say when he told you if that helps. Never cite a number that you do \
 not see. A newer quote outweighs an older one; one with words_of holds words of somebody else, \
-not his.
+one with from_file those of a document or picture that he sent: not his own.
 - When the user asks about something that is not there, search with search_memory before you say \
 that you do not know. Never invent what he said.
 - When he tells something that matters for long, or asks you to remember it, call save_user_fact, \

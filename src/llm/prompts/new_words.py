@@ -16,6 +16,7 @@ from src.llm.prompts.time_label import strip_time_label
 
 OWN_WORDS = "own_words"
 ASKED_AT = "asked_at"
+FILE_NAMES = "file_names"
 
 
 class NewWords(TypedDict):
@@ -26,16 +27,23 @@ class NewWords(TypedDict):
     is_asked: bool
 
 
-def with_own_words(text: str, words: Sequence[NewWords], asked_at: datetime) -> HumanMessage:
+def with_own_words(
+    text: str, words: Sequence[NewWords], asked_at: datetime, files: Sequence[str] = ()
+) -> HumanMessage:
     """The message that is answered, as it is shown, the words in it, and when it is asked.
 
     Args:
         text: As it is shown.
         words: What was typed.
         asked_at: In a zone of pytz; labels tell the minute only, and no zone.
+        files: Names of the files that were read with it.
     """
     zone = getattr(asked_at.tzinfo, "zone", None) or "UTC"
-    known = {OWN_WORDS: list(words), ASKED_AT: [asked_at.isoformat(), zone]}
+    known = {
+        OWN_WORDS: list(words),
+        ASKED_AT: [asked_at.isoformat(), zone],
+        FILE_NAMES: list(files),
+    }
     return HumanMessage(text, additional_kwargs=known)
 
 
@@ -55,3 +63,9 @@ def own_words_of(messages: Sequence[BaseMessage]) -> list[NewWords]:
                 return list(words)
             return [NewWords(uid="", text=strip_time_label(str(message.text)), is_asked=True)]
     return []
+
+
+def file_names_of(messages: Sequence[BaseMessage]) -> list[str]:
+    """The files that were read with the last user message of a prompt."""
+    asked = [message for message in messages if isinstance(message, HumanMessage)][-1:]
+    return [str(name) for m in asked for name in m.additional_kwargs.get(FILE_NAMES, ())]

@@ -1,0 +1,74 @@
+"""The passage of a long text that fits a question best."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator
+from itertools import accumulate
+
+from src.language.terms import terms
+
+# A sentence with the space before it; a full stop within a word, as in "3.5", ends none.
+SENTENCE = re.compile(r"\s*(?:[^.!?…\n]|\.(?=\w))+[.!?…]*|\s+|[.!?…]+")
+MAX_PIECE = 300  # characters that are not parted otherwise
+MARK = "…"
+
+
+def best_passage(text: str, wanted: Collection[str], size: int) -> str:
+    """The run of sentences, at most ``size`` characters, that holds most of the wanted terms.
+
+    A term counts the more, the rarer it is in the text (idf, as in BM25). Without any the text's
+    beginning is taken. What is left out before and after shows as an ellipsis.
+
+    Args:
+        text: Of any length.
+        wanted: Search terms of the question; see ``terms``.
+        size: Characters of the passage, MARKs included; at least a hundred.
+    """
+    if len(text) <= size:
+        return text
+    room = size - 2 * len(MARK) - 2
+    pieces = list(_pieces(text, min(MAX_PIECE, room)))
+    held = [frozenset(terms(piece)).intersection(wanted) for piece in pieces]
+    ends = [0, *accumulate(map(len, pieces))]
+    first = _best_start(held, ends, room)
+    last = _end_of(first, ends, room)
+    return _marked(text, ends[first], ends[last])
+
+
+def _pieces(text: str, size: int) -> Iterator[str]:
+    """The text in sentences, long ones cut, with all that stands between them."""
+    for sentence in SENTENCE.findall(text):
+        for start in range(0, len(sentence), size):
+            yield sentence[start : start + size]
+
+
+def _best_start(held: list[frozenset[str]], ends: list[int], room: int) -> int:
+    """Where the best passage begins; of equally good ones that lie together, the middle one."""
+    found = Counter(term for piece in held for term in piece)
+    weights = {term: math.log(1 + len(held) / count) for term, count in found.items()}
+    best, starts = 0.0, [0]
+    for first in range(len(held)):
+        within = frozenset[str]().union(*held[first : _end_of(first, ends, room)])
+        score = sum(weights[term] for term in within)
+        if score > best:
+            best, starts = score, [first]
+        elif score == best and best and starts[-1] == first - 1:
+            starts.append(first)
+    return starts[len(starts) // 2]
+
+
+def _end_of(first: int, ends: list[int], room: int) -> int:
+    """The piece behind the last one that still has room."""
+    last = first + 1
+    while last < len(ends) - 1 and ends[last + 1] - ends[first] <= room:
+        last += 1
+    return last
+
+
+def _marked(text: str, start: int, end: int) -> str:
+    passage = text[start:end].strip()
+    before = f"{MARK} " if text[:start].strip() else ""
+    return f"{before}{passage}" + (f" {MARK}" if text[end:].strip() else "")
