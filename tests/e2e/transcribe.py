@@ -6,7 +6,8 @@ runs ``python bot.py`` without a language model against the fake, plays ``transc
 line by line, and writes what both sides showed to ``docs/transcripts/<lang>.md``. A line is a
 message, or one of: ``tap KEY`` (a button of the newest message with buttons, by the key of its
 label, or the label), ``edit TEXT`` (of the last message), ``reply TEXT`` (to the newest message),
-``photo CAPTION``, ``file NAME|TEXT``, ``voice``, ``sticker EMOJI``.
+``photo CAPTION``, ``file NAME|TEXT``, ``voice``, ``sticker EMOJI``; and ``picture NAME``, which is
+no turn: the screen as it is then, drawn by a browser into ``docs/transcripts/<lang>_<name>.png``.
 """
 
 from __future__ import annotations
@@ -16,11 +17,15 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from playwright.async_api import Browser
+
 from src.storage.embedded_pg import EmbeddedPostgres
 from src.storage.migrations import migrate
 from src.texts import LANGUAGES, Language, keys, say
 from tests.conftest import execute
+from tests.e2e.admin_tour import open_browser
 from tests.e2e.bot_process import World
+from tests.e2e.chat_screen import Shown, take_picture
 from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.telegram_server import FakeTelegram
 from tests.fakes.telegram_types import SentMessage
@@ -39,8 +44,10 @@ class Chat:
     world: World
     user: int
     language: Language
+    browser: Browser
     last: int = 0
     page: list[str] = field(default_factory=list)
+    screen: list[Shown] = field(default_factory=list)
 
     @property
     def sent(self) -> list[SentMessage]:
@@ -102,6 +109,11 @@ class Chat:
     async def send(self, **content: object) -> None:
         await self.world.telegram.send_message(self.user, language_code=self.language, **content)
 
+    async def do_picture(self, name: str) -> None:
+        file = f"{self.language}_{name}.png"
+        await take_picture(self.browser, self.screen, DOCS / file)
+        self.page.append(f"\n![{name}]({file})\n")
+
     def find_button(self, label: str) -> tuple[SentMessage, str]:
         """The newest button with this label."""
         for message in reversed(self.sent):
@@ -113,8 +125,15 @@ class Chat:
 
     def show(self, text: str, sign: str = "") -> None:
         self.page.append(f"\n**{f'{sign} ' if sign else ''}{text}**\n")
+        if sign == "✎":
+            last = max(n for n, shown in enumerate(self.screen) if isinstance(shown, str))
+            self.screen[last] = f"{text} ✎"
+        elif sign != "👆":
+            self.screen.append(text)
 
     def show_message(self, message: SentMessage, *, is_edit: bool) -> None:
+        if not is_edit:
+            self.screen.append(message)
         text = message.text or f"📄 {message.method}"
         lines = [f"> {line}".rstrip() for line in text.splitlines()]
         if is_edit:
@@ -124,13 +143,13 @@ class Chat:
         self.page += ["\n".join(lines), ""]
 
 
-async def transcribe(world: World, language: Language, user: int) -> str:
+async def transcribe(world: World, language: Language, user: int, browser: Browser) -> str:
     """What a chat in this language looks like."""
-    chat = Chat(world, user, language)
+    chat = Chat(world, user, language, browser)
     script = (HERE / "transcripts" / f"{language}.txt").read_text(encoding="utf-8")
     for line in script.splitlines():
         await chat.play(line)
-    turns = len(script.splitlines())
+    turns = sum(not line.startswith("picture ") for line in script.splitlines())
     head = (
         f"# A chat in `{language}`: {turns} turns, without a language model\n\n"
         "Written by `python -m tests.e2e.transcribe`. Bold is what the person does (👆 taps, "
@@ -147,14 +166,18 @@ async def main() -> None:
         try:
             execute(dsn, "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
             await asyncio.to_thread(migrate, dsn)
-            async with FakeTelegram() as telegram, FakeOpenAI() as model:
+            async with (
+                FakeTelegram() as telegram,
+                FakeOpenAI() as model,
+                open_browser() as browser,
+            ):
                 telegram.state.files |= {"photo": b"\xff\xd8\xff\xe0", "voice": b"sound"}
                 world = World(dsn, telegram, model)
                 try:
                     await world.start(LLM_MODEL="offline")
                     DOCS.mkdir(parents=True, exist_ok=True)
                     for number, language in enumerate(LANGUAGES):
-                        page = await transcribe(world, language, 2**41 + number)
+                        page = await transcribe(world, language, 2**41 + number, browser)
                         (DOCS / f"{language}.md").write_text(page, encoding="utf-8")
                 finally:
                     await world.close()
