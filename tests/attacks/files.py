@@ -171,7 +171,8 @@ async def attack(world: World, secret: Path) -> Seen:
         await send(world, all_files(str(secret)), seen)
     if seen.growth << 20 > MAX_GROWTH:
         seen.violations.append(f"{seen.growth} MB")
-    leaks = [line for line in bot.logs.splitlines() if CANARY in line or str(secret) in line]
+    logged = json.dumps(bot.lines, ensure_ascii=False).split("}, {")
+    leaks = [line for line in logged if CANARY in line or str(secret) in line]
     seen.violations += [f"the log: {line[:200]}" for line in leaks]
     await eventually(lambda: bot.running, "the bot to live")
     return seen
