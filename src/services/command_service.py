@@ -249,7 +249,7 @@ class CommandService:
             called.owner, answer_id, resolution, asker=called.asker,
             language=called.language, time_zone=called.time_zone,
         )  # fmt: skip
-        await self._questions.close(called.owner, settlement)
+        await self._questions.close(called.owner, settlement, is_shown=True)
         rows = in_rows(undo_buttons(settlement.changes, called.language), 1)
         if settlement.kind == "not_his":  # the question stays, for him who may answer
             rows = choice_rows(answer_id, called.language)

@@ -127,8 +127,13 @@ class QuestionService:
             return Settlement("not_his", refusal, f"{question.text}\n\n{refusal}")
         return await self._resume(owner, question, resolution, asker, time_zone)
 
-    async def close(self, owner: Owner, settlement: Settlement) -> None:
+    async def close(self, owner: Owner, settlement: Settlement, *, is_shown: bool = False) -> None:
         """End the question, when what came of it is said, or about to be; a second call is none.
+
+        Args:
+            owner: Whose it is.
+            settlement: What came of it.
+            is_shown: Whether it stands below the question already; else Telegram is told.
 
         Raises:
             StorageError: The database is away.
@@ -136,7 +141,7 @@ class QuestionService:
         if settlement.thread is not None:
             await self._client.run(
                 self._questions.close, owner, settlement.thread, settlement.said,
-                keeps_both=settlement.keeps_both,
+                keeps_both=settlement.keeps_both, is_shown=is_shown,
             )  # fmt: skip
 
     async def expire(self, time_zone: str) -> int:

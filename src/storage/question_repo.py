@@ -6,7 +6,7 @@ it: it goes with the question, and that with the messages and facts whose words 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -17,6 +17,7 @@ from src.storage.conversation_repo import HistoryMessage
 from src.storage.locks import lock_history
 from src.storage.owner import Owner
 from src.storage.pg_client import Transaction, storable
+from src.storage.queue_names import COMMANDS_QUEUE
 from src.storage.repository import Repository
 
 # Questions of these messages; also a step of edits and of forgetting.
@@ -99,6 +100,19 @@ DELETE FROM search_documents
 WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s AND message_id = %(answer_id)s
 """
 
+# Nobody looks at the question just now: Telegram is told in its own time what stands there.
+DEFER_ENDING = """
+SELECT procrastinate_defer_jobs_v1(ARRAY[
+    ROW(%(queue)s, %(task)s, 0, NULL, NULL, jsonb_build_object('answer', a.id), NULL)
+    ::procrastinate_job_to_defer_v1])
+FROM messages a WHERE a.id = %(answer_id)s AND cardinality(a.sent_message_ids) > 0
+"""
+SELECT_ENDING = """
+SELECT c.telegram_user_id, c.thread_id, a.content, a.sent_message_ids
+FROM messages a JOIN conversations c ON c.id = a.conversation_id
+WHERE a.id = %(answer_id)s AND a.asks = 'conflict_over' AND NOT a.is_forgotten
+"""
+
 # Both hold, says the user: the nightly job leaves them apart, as if an operator had parted them.
 KEEP_APART = """
 INSERT INTO consolidations (kind, memory_id, kept_memory_id, details, undone_at)
@@ -127,6 +141,7 @@ WHERE q.asked_at < now() - make_interval(days => %(days)s)
 ORDER BY q.asked_at, q.thread_id LIMIT %(limit)s
 """
 
+SHOW_ENDING = "show_question_ending"  # the task
 EXPIRE_DAYS = 7  # for so long a question waits, and what it is about is kept in its checkpoint
 
 
@@ -178,6 +193,21 @@ class Question:
     is_expired: bool
     is_stale: bool
     is_over: bool
+
+
+@dataclass(frozen=True)
+class EndedQuestion:
+    """A question that is over, where Telegram shows it.
+
+    Attributes:
+        owner: Whose it is.
+        text: The question, and below it how it ended.
+        sent_message_ids: The Telegram messages that show the question; buttons hang on the last.
+    """
+
+    owner: Owner
+    text: str
+    sent_message_ids: Sequence[int]
 
 
 @dataclass(frozen=True)
@@ -244,10 +274,22 @@ class QuestionRepository(Repository):
             for id_, content, position, sender in rows
         ]
 
-    def close(self, owner: Owner, thread: str, ending: str, *, keeps_both: bool = False) -> None:
-        """End a question, with its checkpoints, and write below it how it ended, once."""
+    def close(
+        self,
+        owner: Owner,
+        thread: str,
+        ending: str,
+        *,
+        keeps_both: bool = False,
+        is_shown: bool = False,
+    ) -> None:
+        """End a question, with its checkpoints, and write below it how it ended, once.
+
+        Unless that ``is_shown`` to the user anyway, the job SHOW_ENDING will.
+        """
         parameters: dict[str, Any] = {
-            **owner.columns(), "thread": thread, "ending": storable(f"\n\n{ending}")
+            **owner.columns(), "thread": thread, "ending": storable(f"\n\n{ending}"),
+            "queue": COMMANDS_QUEUE, "task": SHOW_ENDING,
         }  # fmt: skip
 
         def work(transaction: Transaction) -> None:
@@ -256,11 +298,21 @@ class QuestionRepository(Repository):
             if changed is not None:
                 indexed = {**parameters, "answer_id": changed[0]}
                 transaction.execute(DELETE_DOCUMENT, indexed)
+                if not is_shown:
+                    transaction.execute(DEFER_ENDING, indexed)
             if keeps_both:
                 transaction.execute(KEEP_APART, parameters)
             transaction.execute(DELETE_QUESTION, parameters)
 
         self._client.in_transaction(work)
+
+    def find_ended(self, answer_id: int) -> EndedQuestion | None:
+        """A question that is over, for the job that shows it; None: nobody shall see it now."""
+        row = self._client.fetch_one(SELECT_ENDING, {"answer_id": answer_id})
+        if row is None or not row[3]:
+            return None
+        user, thread, text, sent = row
+        return EndedQuestion(Owner(user, thread), text, sent)
 
     def list_expired(self, *, limit: int = 100) -> list[ExpiredQuestion]:
         """Questions that have waited for EXPIRE_DAYS, oldest first."""

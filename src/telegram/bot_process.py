@@ -36,6 +36,7 @@ from src.telegram.delivery import Delivery
 from src.telegram.group_moves import move_group
 from src.telegram.handlers.messages import TurnHandler
 from src.telegram.lazy_models import build_models
+from src.telegram.question_endings import QuestionEndings
 from src.telegram.receiver import UNAUTHORIZED, Poller, UpdateIntake, WebhookRoute
 from src.telegram.reminder_tasks import ReminderTasks
 from src.telegram.setup import announce, build_bot, build_dispatcher, get_identity
@@ -170,6 +171,7 @@ def _register_tasks(
         core.settings.timezone,
     ).register(queue)
     QuestionTasks(core.questions, core.settings.timezone).register(queue)
+    QuestionEndings(core.client, delivery).register(queue)
     memory = core.memory
     MemoryTasks(memory.digest, memory.batches, memory.consolidation).register(queue)
     return dead_jobs, reminders

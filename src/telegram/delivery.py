@@ -196,6 +196,30 @@ class Delivery:
         for part in rest:
             await self._send_part(address, part)
 
+    async def change_or_leave(self, chat_id: int, message_id: int, text: str | None) -> None:
+        """Let a message of ours show ``text`` and no buttons; None: the same text without them.
+
+        Where Telegram does not let us, it stays as it is.
+
+        Raises what ``send_answer`` raises.
+        """
+
+        async def change() -> None:
+            if text is None:
+                await self._bot.edit_message_reply_markup(chat_id=chat_id, message_id=message_id)
+            else:
+                await self._bot.edit_message_text(
+                    text=text, chat_id=chat_id, message_id=message_id, parse_mode=None,
+                    request_timeout=SEND_TIMEOUT,
+                )  # fmt: skip
+
+        try:
+            await _with_quick_retries(change)
+        except AiogramError as error:
+            ours = delivery_error(error)
+            if not isinstance(ours, DeliveryRefusedError):
+                raise ours from error
+
     async def send_reply(self, address: Address, text: str) -> bool:
         """Send a sentence of our own as a reply to ``address.reply_to``, or not at all.
 

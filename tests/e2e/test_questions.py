@@ -15,6 +15,11 @@ KYIV, LVIV = (
     fact(f"Я живу у місті {city}", relation="lives_in", object=city) for city in ("Київ", "Львів")
 )
 WAITS = "SELECT 1 FROM pg_locks WHERE NOT granted"
+EXPIRE = """
+SELECT procrastinate_defer_jobs_v1(ARRAY[ROW(
+    'housekeeping', 'expire_questions', 0, NULL, NULL, '{"timestamp": 0}', NULL
+)::procrastinate_job_to_defer_v1])
+"""
 LEFT = "SELECT count(*) FROM open_questions UNION ALL SELECT count(*) FROM checkpoint_blobs"
 
 
@@ -87,9 +92,22 @@ async def test_killed_while_what_came_of_it_is_shown(world: World, when: str) ->
 
 async def test_an_answer_in_words_counts_in_another_process(world: World) -> None:
     bot = await world.start()
-    await ask(world)
+    question = await ask(world)
     await bot.kill()
     await world.start()
     answer = await write(world, "Залиш обидва", 4)
+    await world.telegram.wait_for(lambda: question.text.endswith(answer.text))
+    assert question.reply_markup is None
     assert answer.text == say("taught_beside", "uk", text=LVIV["text"], old=KYIV["text"])
     assert facts(world) == [KYIV["text"], LVIV["text"]] and world.query(LEFT) == [(0,), (0,)]
+
+
+async def test_a_question_that_nobody_answers_says_so_when_it_is_over(world: World) -> None:
+    await world.start()
+    question = await ask(world)
+    world.query("UPDATE open_questions SET asked_at = now() - interval '8 days'")
+    world.query(EXPIRE)
+    over = say("conflict_expired", "uk")
+    await world.telegram.wait_for(lambda: question.text.endswith(over))
+    assert question.reply_markup is None and facts(world) == [KYIV["text"]]
+    assert len(world.telegram.sent_to(USER)) == 3, "it disturbs nobody with a message of its own"

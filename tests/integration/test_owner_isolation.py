@@ -703,6 +703,7 @@ FOR_EVERYBODY = {
     "EmbeddingRepository.choose_model": "changes which vectors are wanted, of all owners",
     "ExtractionRepository.list_parted": "conversations of whoever left something unread",
     "QuestionRepository.list_expired": "questions of whoever has not answered for a week",
+    "QuestionRepository.find_ended": "for a job, which names an answer",
     "ReminderRepository.defer_soon": "jobs for what is due, of all owners",
     "ReminderRepository.find_due": "for such a job, which names a reminder",
     "ReminderRepository.mark_delivered": "the same",
