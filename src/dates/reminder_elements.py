@@ -158,6 +158,7 @@ AFTER_RULES: tuple[tuple[str, str], ...] = (
     ("after", rf"(?:in|after) (?:(?:{p.ROUGHLY}) )?{COUNTED_LENGTH}(?:'s?)?(?: time)?"),
     ("after", rf"(?:(?P<unit>{UNIT})) через (?P<n>{NUMBER})"),
     ("after", rf"за {UKRAINIAN_LENGTH}(?! (?:до|перед))"),
+    ("after", r"за (?P<unit>хвилину|годину|тиждень|місяць)(?= (?!до |перед )\w)"),
 )
 BEFORE_RULES: tuple[tuple[str, str], ...] = (
     ("before", rf"за {LENGTH} (?:до|перед)"),

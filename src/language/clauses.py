@@ -82,6 +82,10 @@ OF_NAMED = re.compile(
     r"(?:у\s+)?(?-i:([А-ЯІЇЄҐ][\w'-]+))",
     re.IGNORECASE,
 )
+# "An allergy to cats", "подарок для мамы": of whoever has it.
+OBJECT_PREPOSITIONS = frozenset(
+    {"на", "от", "для", "про", "без", "к", "від", "щодо", "до", "to", "for", "about", "without"}
+)
 THIRD = "somebody"  # whom "её зовут Рекс" is about, when nobody stands before it
 BEGINNING = 4  # words of a clause among which its verb stands
 ENGLISH_BEGINNING = re.compile(
@@ -140,7 +144,8 @@ def subject_of(clause: str) -> str:
         return "child"
     for place, word in enumerate(found[:5]):
         role = kin_of(word)
-        if role is not None and not _has_user_verb(found[:place]):
+        is_object = place > 0 and found[place - 1].lower() in OBJECT_PREPOSITIONS
+        if role is not None and not is_object and not _has_user_verb(found[:place]):
             return role
     is_named = len(found) > 1 and OWN_SUBJECT.match(folded) is None and _is_name(found)
     return found[0].lower() if is_named else "user"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from itertools import accumulate
 
 from src.language.terms import terms
@@ -45,24 +45,28 @@ def _pieces(text: str, size: int) -> Iterator[str]:
             yield sentence[start : start + size]
 
 
-def _best_start(held: list[frozenset[str]], ends: list[int], room: int) -> int:
+def _best_start(held: Sequence[frozenset[str]], ends: Sequence[int], room: int) -> int:
     """Where the best passage begins; of equally good ones that lie together, the middle one."""
     found = Counter(term for piece in held for term in piece)
-    weights = {term: math.log(1 + len(held) / count) for term, count in found.items()}
-    best, starts = 0.0, [0]
-    for first in range(len(held)):
-        within = frozenset[str]().union(*held[first : _end_of(first, ends, room)])
-        score = sum(weights[term] for term in within)
+    weights = {term: round(1000 * math.log(1 + len(held) / n)) for term, n in found.items()}
+    inside: Counter[str] = Counter()
+    best, starts, last = 0, [0], 0
+    for first, leaving in enumerate(held):
+        end = _end_of(first, ends, room, known=last)
+        inside.update(term for piece in held[last:end] for term in piece)
+        last = end
+        score = sum(weights[term] for term in inside)
         if score > best:
             best, starts = score, [first]
         elif score == best and best and starts[-1] == first - 1:
             starts.append(first)
+        inside -= Counter(leaving)
     return starts[len(starts) // 2]
 
 
-def _end_of(first: int, ends: list[int], room: int) -> int:
-    """The piece behind the last one that still has room."""
-    last = first + 1
+def _end_of(first: int, ends: Sequence[int], room: int, known: int = 0) -> int:
+    """The piece behind the last one that still has room; all up to ``known`` have."""
+    last = max(first + 1, known)
     while last < len(ends) - 1 and ends[last + 1] - ends[first] <= room:
         last += 1
     return last

@@ -21,7 +21,7 @@ _COMPARED = (  # ends as a profession does and is none: "I'm older"
 )
 _PROFESSION = (
     r"(?P<object>(?:[\w-]+\s+){0,2}(?:[^\W\d_]+(?:ист|истка|арь|ар|ер|ор|тель|ітель|вед|знавець|лог|"
-    r"граф|тик|ник|ница|ниця|ач|вач|чик|щик|щица|ант|ент|[dtnrlkvhpcgmbyi]er|eer|[dtsn]or|ress|"
+    r"граф|тик|ник|нік|ница|ниця|ач|вач|чик|щик|щица|ант|ент|[dtnrlkvhpcgmbyi]er|eer|[dtsn]or|ress|"
     r"geon|ist|ian)|врач|лікар|юрист|повар|кухар|медсестра|няня|водій|швея|кравчиня|повариха|"
     r"nurse|chef|cook|lawyer|pilot|clerk|guard|judge|vet|paralegal|accountant|assistant|architect)"
     r"(?:\s+(?:в|во|на|у|с|з|із|из|по|at|in|for|with|from)\s.+)?)"

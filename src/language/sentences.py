@@ -11,6 +11,8 @@ from src.language.morphology import best_parts, parts_of_speech, words
 
 MAX_SENTENCE = 500  # characters; what is longer is no statement but a document
 MAX_SENTENCES = 60
+MAX_PLEASANTRY = 60  # characters of a greeting
+MAX_THANKS = 5  # words: "большое спасибо за помощь"
 FOLD = str.maketrans("ёЁ’ʼ‘`", "еЕ''''")
 SENTENCE = re.compile(r"[^.!?…\n;]*(?:\.(?=\S)[^.!?…\n;]*)*[.!?…;]*")
 # What asks, also in mid-case and behind a preposition: "на каком курсе", "у кого", "whats".
@@ -39,6 +41,11 @@ OPENER = re.compile(
     r"(?:день|вечір|ранок)|доброго \w+|hi|hello|hey|good (?:morning|evening|afternoon)|кстати|"
     r"вообще-то|вообще|"
     r"короче|слушай|слухай|знаешь|знаєш|в общем|до речі|взагалі|отже|by the way|btw|well|so|also|"
+    r"(?:ты|вы) (?:ошиб\w+|перепутал\w*|неправ\w*|не прав\w*)|"
+    r"(?:ти|ви) (?:помил\w+|переплута\w+)|"
+    r"это (?:не так|неправда|неверно|ошибка)|це (?:не так|неправда|помилка)|неправильно|неверно|"
+    r"неправда|you(?:'re| are) (?:wrong|mistaken)|"
+    r"(?:that|this)(?:'s| is) (?:wrong|not (?:true|right))|"
     r"actually|sorry|извини\w*|прости|ошиблась|ошибся|ошибка|вибач\w*|виправлюся|поправка|"
     r"correction|"
     r"вернее|точнее|точніше|i mean|i meant|нет|ні|no|да|так|yes|yeah|ok|okay|ок|окей|ладно|хорошо|"
@@ -106,6 +113,13 @@ SMALL_TALK = re.compile(
 )
 THANKS = re.compile(
     r"(?:\w+\s+){0,2}(?:спасибо|дякую|thanks?|thank you|cheers|благодарю)(?![\w-])", re.IGNORECASE
+)
+GREETING = re.compile(
+    r"\W*(?:привет\w*|здравствуй\w*|добр(?:ый|ого) (?:день|вечер|утр[оа]|времени суток)|"
+    r"доброе утро|хай|прив[іи]т\w*|вітаю|добр(?:ий|ого) (?:день|вечір|ранок|дня|ранку|вечора)|"
+    r"доброго здоров'я|hi|hello|hey|good (?:morning|afternoon|evening|day))"
+    r"(?:[\s,]+(?:there|again|всем|всім|бот|bot|помни|pomni))?\W*",
+    re.IGNORECASE,
 )
 LINK = re.compile(r"\s*(?:https?://|www\.)\S+\s*", re.IGNORECASE)
 LIST_ITEM = re.compile(r"\s*(?:\d{1,2}[.)]|[-*•+–—])\s+\S")
@@ -271,6 +285,18 @@ def told(sentence: str) -> tuple[str, bool] | None:
     if SMALL_TALK.fullmatch(folded.rstrip(".!… ")) or LIST_TITLE.match(bare):
         return None
     return (statement, False) if _states(statement, bare) else None
+
+
+def is_greeting(text: str) -> bool:
+    """Whether a message does nothing but greet."""
+    return len(text) <= MAX_PLEASANTRY and GREETING.fullmatch(text.translate(FOLD)) is not None
+
+
+def is_thanks(text: str) -> bool:
+    """Whether a message does nothing but thank."""
+    folded = text.translate(FOLD).strip(" .!…)")
+    is_short = len(text) <= MAX_PLEASANTRY and len(text.split()) <= MAX_THANKS
+    return is_short and THANKS.match(folded) is not None and not is_question(text)
 
 
 def is_wish(sentence: str) -> bool:

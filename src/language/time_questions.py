@@ -26,7 +26,13 @@ _WHAT = (
     rf"|(?:котра|яка)(?: {_NOW})? година|скільки(?: {_NOW})? (?:часу|на годиннику)"
     rf"|який(?: {_NOW})? час|(?:поточний |точний |місцевий )?час"
     rf"|what(?:'?s| is)?(?: {_NOW})?(?: the)?(?: current| local| exact)? (?:time|hour)"
-    r"|(?:the )?(?:current |local |exact )?time)"
+    r"|(?:the )?(?:current |local |exact )?time"
+    rf"|как(?:ой|ая|ое)(?: (?:сегодня|сейчас))? (?:день(?: недели)?|число|дата)(?: сегодня)?"
+    rf"|сегодня как(?:ой|ое) (?:день(?: недели)?|число)"
+    rf"|як(?:ий|а|е)(?: (?:сьогодні|зараз))? (?:день(?: тижня)?|число|дата)(?: сьогодні)?"
+    rf"|сьогодні як(?:ий|е) (?:день(?: тижня)?|число)"
+    rf"|what(?:'?s| is)? (?:the date(?: today)?|today's date|day is (?:it|today)|"
+    rf"day of the week is it)(?: today)?)"
 )
 TIME_QUESTION = re.compile(
     rf"{_LEAD}(?:{_PLACE.format('before')}[\s,]+)?{_WHAT}(?: is it| it is)?(?:\s+{_NOW})*"

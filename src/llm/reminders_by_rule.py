@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from src.dates.reminder_phrases import ReminderRequest, read_reminder
+from src.language.content import shared
+from src.language.sentences import FOLD, is_question
 from src.llm.prompts.new_words import asked_at_of, own_words_of
 from src.llm.prompts.reminder_order import order_arguments
 from src.llm.prompts.time_label import strip_time_label
 from src.texts import LANGUAGES, Language, detect_language, say
 
-SET_REMINDER, LIST_REMINDERS = "set_reminder", "list_reminders"  # the tools
+# The tools.
+SET_REMINDER, LIST_REMINDERS, CANCEL_REMINDER = "set_reminder", "list_reminders", "cancel_reminder"
 MAX_LISTED = 20  # lines; /reminders has the rest
 MAX_QUESTION = 80  # characters of a question for them
+MAX_CANCELLING = 150  # characters of a request to cancel one
 # Questions for what is set: "какие у меня напоминания?", "show my reminders".
 ASKS_FOR_LIST = re.compile(
     r"\W*(?:(?:какие|каких|покажи(?:те)?|перечисли(?:те)?|список|мои|все|сколько|есть ли|"
@@ -27,6 +32,77 @@ ASKS_FOR_LIST = re.compile(
     r"(?: (?:у меня|у мене|do i have|are there|i have|есть|є|стоят|set))*\W*",
     re.IGNORECASE,
 )
+_STOP = (
+    "(?:отмени(?:ть|те)?|удали(?:ть|те)?|убери(?:те)?|убрать|сними(?:те)?|отключи(?:те)?|"
+    "выключи(?:те)?|скасуй(?:те)?|скасувати|видали(?:ти)?|прибери|вимкни|"
+    "cancel|delete|remove|drop|turn off)"
+)
+_ALL = "все|всі|усі|all|every|all my|all the"
+_NOUN = "(?:напоминани[еяй]|напоминалк[уи]|нагадування|нагадувань|reminders?)"
+_ABOUT = "(?:про|о|об|обо|насчет|щодо|за|на|about|of|for|to)"
+_WHOSE = "(?:мо[еи]|моє|мої|мне|это|эти|це|ці|my|the|this|that|these)"
+POLITE = re.compile(r"[ ,]*\b(?:пожалуйста|будь ласка|please)\b[ ,]*", re.IGNORECASE)
+# "Отмени напоминание про хлеб", "cancel the bread reminder", "больше не напоминай о хлебе".
+CANCEL = tuple(
+    re.compile(
+        rf"\W*(?:(?:и|а|і|and|then)[ ,]+)?{pattern}\W*",
+        re.IGNORECASE,
+    )
+    for pattern in (
+        rf"{_STOP} (?:{_WHOSE} )?(?:(?P<all>{_ALL}) )?(?:{_WHOSE} )?{_NOUN}"
+        rf"(?: (?:{_ABOUT} )?(?P<about>.{{1,80}}?))?",
+        rf"{_STOP} (?:{_WHOSE} )?(?P<about>.{{1,40}}?) reminders?",
+        r"(?:(?:больше|більше) )?не (?:напоминай|нагадуй)(?:те)?(?: (?:мне|мені))?"
+        rf"(?: (?:больше|більше))?(?: {_ABOUT})? (?P<about>.{{1,80}}?)",
+        r"(?:перестань|хватит|досить|годі)(?:те)? (?:мне |мені )?(?:напоминать|нагадувати)"
+        rf"(?: (?:мне|мені))?(?: {_ABOUT})? (?P<about>.{{1,80}}?)",
+        rf"(?:stop reminding me|don't remind me|do not remind me)(?: {_ABOUT})? "
+        r"(?P<about>.{1,80}?)(?: any ?more| again)?",
+    )
+)
+
+
+@dataclass(frozen=True)
+class Cancelling:
+    """Which reminders shall not come.
+
+    Attributes:
+        about: Words of theirs; empty: none are named.
+        is_all: Whether all are meant.
+    """
+
+    about: str
+    is_all: bool
+
+
+def read_cancelling(text: str) -> Cancelling | None:
+    """What a message wants to be reminded of no more; None: it wants nothing of the kind."""
+    if len(text) > MAX_CANCELLING or is_question(text):
+        return None
+    folded = POLITE.sub(" ", text.translate(FOLD)).strip()
+    for pattern in CANCEL:
+        if match := pattern.fullmatch(folded):
+            groups = match.groupdict()
+            return Cancelling(groups["about"] or "", bool(groups.get("all")))
+    return None
+
+
+def cancel_calls(wanted: Cancelling, found: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """The calls that cancel it; nothing where several may be meant, or none is.
+
+    Args:
+        wanted: What shall not come.
+        found: The result of LIST_REMINDERS.
+    """
+    listed = found.get("reminders") or []
+    chosen = listed
+    if wanted.about:
+        shares = [len(shared(wanted.about, str(one["text"]))) for one in listed]
+        most = max(shares, default=0)
+        chosen = [one for one, share in zip(listed, shares, strict=True) if share == most > 0]
+    if not wanted.is_all and len(chosen) != 1:
+        return []
+    return [(CANCEL_REMINDER, {"id": one["id"]}) for one in chosen]
 
 
 def reminder_request(text: str, messages: Sequence[BaseMessage]) -> ReminderRequest | None:
@@ -84,7 +160,11 @@ def describe_reminder(found: Mapping[str, Any], language: Language) -> str:
     if listed is not None:
         title = say("reminders_title", language, count=len(listed))
         lines = [f"• {one['text']}: {one['time']}" for one in listed[:MAX_LISTED]]
+        lines += [say("reminders_where", language)]
         return "\n".join([title, *lines]) if listed else say("reminders_empty", language)
+    if "cancelled" in found:
+        key = "reminder_cancelled" if found["cancelled"] else "reminder_gone"
+        return say(key, language, text=found.get("text", ""))
     if found.get("set"):
         return say("reminder_set", language, text=found["text"], time=found["time"])
     return say(f"reminder_{found.get('reason', 'no_time')}", language)

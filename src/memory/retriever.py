@@ -13,6 +13,7 @@ from uuid import UUID
 from src.dates.time_expressions import TimeQuery, read_time
 from src.errors import AppError, ModelError, ModelUnavailableError, StorageError
 from src.facts.relations import canonical_subject
+from src.gate.sensitive_text import holds_secret
 from src.language.passages import best_passage
 from src.language.relation_questions import asked_relations
 from src.language.terms import WORD, terms
@@ -230,7 +231,7 @@ class Retriever:
                     speaker_id=query.speaker_id,
                     limit=limit,
                 )
-        return [Hit(**vars(entry)) for entry in listed[:limit]]
+        return [Hit(**vars(entry)) for entry in listed if not holds_secret(entry.text)][:limit]
 
     async def _search(self, query: Query) -> list[Hit]:
         if query.limit < 1:

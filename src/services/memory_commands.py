@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from src.dates.time_expressions import read_time
+from src.language.passages import best_passage
+from src.language.terms import terms
 from src.memory.forgetter import Forgotten, Named
 from src.memory.memories import NEAR, Memories
 from src.memory.retriever import Hit, Query
@@ -108,7 +111,8 @@ class MemoryCommands:
                 kinds=("message", "memory"), speaker_id=called.asker, threshold=NEAR,
             )
         )  # fmt: skip
-        return _each_message_once(hits)
+        spoken = [hit for hit in hits if _speaks_of(hit, called.argument)]
+        return _each_message_once(spoken or hits)  # what only means the same, where no word is
 
     async def summary(self, called: Called) -> Reply:
         """``/summary``: what this conversation has been about, the newest messages included."""
@@ -196,7 +200,18 @@ def _found_line(place: int, hit: Hit, called: Called) -> str:
     if called.owner.is_group and hit.speaker != "assistant":
         who = ""
     said = f"{called.day(hit.said_at)}{who}"
-    return f"{place}. {said}: «{shortened(hit.words, MAX_SNIPPET)}»"
+    text = best_passage(hit.words, terms(called.argument), MAX_SNIPPET)
+    return f"{place}. {said}: {say('quoted', called.language, text=shortened(text, MAX_SNIPPET))}"
+
+
+def _speaks_of(hit: Hit, wanted: str) -> bool:
+    """Whether it has a word of what is looked for, or is a fact about it.
+
+    A search by time alone has no words.
+    """
+    words = frozenset(terms(read_time(wanted, hit.said_at).content))
+    is_fact_of_it = hit.kind == "memory" and (hit.bm25 > 0 or hit.hops is not None)
+    return not words or is_fact_of_it or bool(words.intersection(terms(hit.words)))
 
 
 def _is_recent(asked: int, now: datetime) -> bool:

@@ -35,10 +35,11 @@ from src.gate.sensitive_text import holds_secret
 from src.gate.voices import Voice
 from src.graph.tools.save_user_fact import find_said
 from src.graph.tools.search_memory import ASKS_THE_BOT
-from src.language import cities, clauses, content, kin, plain_text, requests, sentences
+from src.language import cities, clauses, content, kin, passages, plain_text, requests, sentences
 from src.language.relation_questions import asked_relations
 from src.language.terms import terms
 from src.language.words import content_words
+from src.llm import reminders_by_rule
 from src.llm.offline import model, replies, statements, tasks
 from src.llm.prompts.quoting import block, quoted
 from src.llm.prompts.summary import summary_messages
@@ -199,6 +200,10 @@ READERS: dict[str, Reader] = {
     "kin.kin_of": lambda text: kin.kin_of(text),
     "statements.statements": statements.statements,
     "clauses.subject_of": clauses.subject_of,
+    "passages.best_passage": lambda text: passages.best_passage(text, ["а", "a", "1"], 240),
+    "reminders_by_rule.read_cancelling": reminders_by_rule.read_cancelling,
+    "sentences.is_greeting": sentences.is_greeting,
+    "sentences.is_thanks": sentences.is_thanks,
     "replies.Asked": replies.Asked,
     "replies.HISTORY": replies.HISTORY.search,
     "model.answer": lambda text: model.answer([HumanMessage(text)], ["save_user_fact"]),

@@ -167,9 +167,25 @@ async def test_without_a_model_they_are_listed_when_asked_for(
     assert phone.last.text == say("reminders_empty", language)
     await set_reminder(phone)
     await phone.write(question)
-    title, line = phone.last.text.splitlines()
+    title, line, hint = phone.last.text.splitlines()
+    assert hint == say("reminders_where", language)
     assert title == say("reminders_title", language, count=1)
     assert line.startswith("• позвонить маме: ")
+
+
+@pytest.mark.parametrize(("text", "what", "language"), [
+    ("Отмени напоминание про хлеб", "купить хлеб", "ru"),
+    ("не нагадуй більше про хліб", "купити хліб", "uk"),
+    ("cancel the bread reminder", "buy bread", "en"),
+])  # fmt: skip
+async def test_without_a_model_one_is_cancelled_in_words(
+    phone: Phone, text: str, what: str, language: Language
+) -> None:
+    await set_reminder(phone)
+    await set_reminder(phone, what)
+    await phone.write(text)
+    assert phone.last.text == say("reminder_cancelled", language, text=what)
+    assert [text for text, _ in waiting(phone)] == ["позвонить маме"]
 
 
 @pytest.mark.parametrize("text", [

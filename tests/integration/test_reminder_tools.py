@@ -123,7 +123,8 @@ async def test_a_model_lists_and_cancels(person: Person) -> None:
         ("мама", False),
     ):  # fmt: skip
         await person.say("отмени", called("cancel_reminder", id=id_), "Готово")
-        assert told(person) == {"cancelled": is_cancelled}
+        text = {"text": "позвонить маме"} if is_cancelled else {}
+        assert told(person) == {"cancelled": is_cancelled, **text}
     assert stored(person) == []
 
 
@@ -140,7 +141,7 @@ async def test_in_a_group_nobody_cancels_for_another(person: Person) -> None:
     await person.say("отмени", cancelling, "Нет", **by(12))
     assert told(person) == {"cancelled": False}
     await person.say("отмени", cancelling, "Да", **by(11))
-    assert told(person) == {"cancelled": True}
+    assert told(person) == {"cancelled": True, "text": "позвонить маме"}
 
 
 def next_number(person: Person) -> int:

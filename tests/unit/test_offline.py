@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -26,9 +27,11 @@ from src.llm.offline.statements import MAX_FACTS, statements
 from src.llm.prompts.assistant import SYSTEM_PROMPT
 from src.llm.prompts.conflicts import Conflict, Conflicts, conflict_messages
 from src.llm.prompts.extraction import ExtractedFacts, extraction_messages
+from src.llm.prompts.new_words import NewWords, with_own_words
 from src.llm.prompts.reasoning import UNKNOWN, ReasoningStep, answer_messages, reasoning_messages
 from src.llm.prompts.summary import merge_messages, summary_messages
 from src.llm.prompts.teaching import Understanding, understanding_messages
+from src.llm.reminders_by_rule import read_cancelling
 from src.texts import Language, detect_language, say
 from tests.languages import WRITTEN
 
@@ -36,6 +39,7 @@ TOOLS = (
     "save_user_fact", "search_memory", "forget_fact", "forget_everything", "keep_private",
     "current_time",
 )  # fmt: skip
+NOW = datetime(2026, 11, 21, 11, 5, tzinfo=UTC)
 LABEL = "[Текущее время: 2026-11-21 14:05] "
 UNKNOWN_RU = f"{say('offline_unknown', 'ru')} {say('offline_note', 'ru')}"
 
@@ -75,10 +79,12 @@ def saved(outcome: str, text: str = "Меня зовут Анна", **more: Any)
     return result({**record, "reason": None, **more}, "save_user_fact")
 
 
-def calls(messages: Sequence[BaseMessage]) -> list[tuple[str, dict[str, Any]]]:
+def calls(
+    messages: Sequence[BaseMessage], tools: Sequence[str] = TOOLS
+) -> list[tuple[str, dict[str, Any]]]:
     """The names and arguments of the tool calls; nothing is said besides."""
-    message = answer(messages, TOOLS)
-    assert message.text == ""
+    message = answer(messages, tools)
+    assert message.text == "" or not message.tool_calls
     ids = [call["id"] for call in message.tool_calls]
     assert len(set(ids)) == len(ids) and None not in ids
     return [(call["name"], call["args"]) for call in message.tool_calls]
@@ -166,7 +172,7 @@ def test_the_outcomes_of_several_facts_are_lines_in_the_order_in_which_they_were
 
 
 @pytest.mark.parametrize(
-    ("text", "language"), [("Спасибо!", "ru"), ("Дякую", "uk"), ("Thanks", "en")]
+    ("text", "language"), [("Понятно", "ru"), ("Зрозуміло", "uk"), ("I see", "en")]
 )
 def test_where_there_is_nothing_to_remember_it_says_what_this_model_is(
     text: str, language: Language
@@ -372,7 +378,7 @@ def test_what_came_of_a_request_to_forget_is_told(language: Language) -> None:
 
     gone = [say("forgot", language, text="Я люблю чай"), say("forgot_undo", language)]
     assert told(forgotten=["Я люблю чай"]) == gone
-    listed = ["• «Я люблю чай»", "• «Чай кончился»"]
+    listed = [f"• {say('quoted', language, text=entry['text'])}" for entry in tea]
     assert told(ask=tea) == [say("forget_which", language), *listed]
     nothing = say("forgot_nothing", language)
     assert told(nearest=tea) == [f"{nothing} {say('forget_nearest', language)}", *listed]
@@ -384,7 +390,7 @@ def test_what_came_of_a_request_to_forget_is_told(language: Language) -> None:
 def test_results_of_an_earlier_turn_are_not_quoted_again() -> None:
     earlier = [HumanMessage("Где кот?"), found("кот дома"), AIMessage("дома")]
     assert answer([*earlier, HumanMessage("Где пёс?")], TOOLS).tool_calls
-    assert reply([*earlier, HumanMessage("Спасибо!")]) == say("offline_note", "ru")
+    assert reply([*earlier, HumanMessage("Спасибо!")]) == say("offline_welcome", "ru")
 
 
 def filled(messages: Sequence[BaseMessage], schema: type[BaseModel]) -> BaseModel:
@@ -538,6 +544,86 @@ def test_a_summary_of_nothing_said_and_a_merged_one() -> None:
     assert reply(merge_messages(["«Первое»", "«Второе»"]), ()) == "«Первое»; «Второе»"
 
 
+@pytest.mark.parametrize(("text", "language", "key"), [
+    ("Привет!", "ru", "offline_hello"), ("Добрый вечер", "ru", "offline_hello"),
+    ("доброго дня", "uk", "offline_hello"), ("Привіт, бот", "uk", "offline_hello"),
+    ("hi there", "en", "offline_hello"), ("Good morning!", "en", "offline_hello"),
+    ("Большое спасибо за помощь", "ru", "offline_welcome"), ("дякую", "uk", "offline_welcome"),
+    ("thank you so much", "en", "offline_welcome"),
+])  # fmt: skip
+def test_pleasantries_are_returned(text: str, language: Language, key: str) -> None:
+    asked = with_own_words(text, [NewWords(uid="msg-1", text=text, is_asked=True)], NOW,
+                           language=language)  # fmt: skip
+    assert reply([SystemMessage(SYSTEM_PROMPT), asked]) == say(key, language)
+
+
+def of_file(text: str, name: str = "чек.txt") -> dict[str, Any]:
+    return {"id": "msg-7", "uid": "msg-7", "from_file": name, "text": text, "of_asker": False}
+
+
+@pytest.mark.parametrize(("question", "is_quoted"), [
+    ("Сколько стоил капучино?", True), ("Сколько я заплатил за капучино?", True),
+    ("Что было в чеке?", True), ("Как меня зовут?", False), ("Где я живу?", False),
+])  # fmt: skip
+def test_a_file_is_quoted_where_it_answers_and_is_not_the_one_who_asks(
+    question: str, *, is_quoted: bool
+) -> None:
+    receipt = of_file("Капучино 220. Я живу в Париже. Меня зовут Пьер.")
+    answered = reply(prompt(question, found(receipt)))
+    assert ("чек.txt: Капучино 220." in answered) is is_quoted, answered
+
+
+def test_what_the_user_says_of_himself_outweighs_a_file() -> None:
+    own = {"id": "fact-1", "uid": "msg-1", "text": "Я заплатил за капучино 300"}
+    answered = reply(
+        prompt("Сколько я заплатил за капучино?", found(of_file("Капучино 220"), own))
+    )
+    assert "300" in answered and "220" not in answered
+
+
+REMINDERS = {"reminders": [
+    {"id": "reminder-1", "text": "пить таблетки", "time": "каждый день в 22:00"},
+    {"id": "reminder-2", "text": "про хлеб и молоко", "time": "завтра в 9:00"},
+    {"id": "reminder-3", "text": "pay the rent", "time": "on the 1st"},
+]}  # fmt: skip
+CANCELS = ("list_reminders", "cancel_reminder", "search_memory", "save_user_fact", "forget_fact")
+
+
+@pytest.mark.parametrize(("text", "cancelled"), [
+    ("Отмени напоминание про таблетки", ["reminder-1"]),
+    ("Отмени, пожалуйста, напоминание о хлебе", ["reminder-2"]),
+    ("больше не напоминай мне про таблетки", ["reminder-1"]),
+    ("скасуй нагадування про хліб", []),  # that is called otherwise
+    ("не нагадуй більше про молоко", ["reminder-2"]),
+    ("cancel the rent reminder", ["reminder-3"]),
+    ("stop reminding me about the rent", ["reminder-3"]),
+    ("cancel all my reminders", ["reminder-1", "reminder-2", "reminder-3"]),
+    ("Удали все напоминания", ["reminder-1", "reminder-2", "reminder-3"]),
+    ("отмени напоминание", []), ("cancel the dentist reminder", []),
+])  # fmt: skip
+def test_a_reminder_is_cancelled_by_what_it_is_about(text: str, cancelled: list[str]) -> None:
+    assert calls(prompt(text), CANCELS) == [("list_reminders", {})]
+    listed = prompt(text, result(REMINDERS, "list_reminders"))
+    wanted = [("cancel_reminder", {"id": number}) for number in cancelled]
+    assert calls(listed, CANCELS) == wanted
+    if not cancelled:  # which one is meant can be pressed
+        assert "/reminders" in reply(listed, CANCELS)
+
+
+def test_what_became_of_a_cancelled_reminder_is_said() -> None:
+    done = result({"cancelled": True, "text": "пить таблетки"}, "cancel_reminder")
+    told = prompt("Отмени напоминание про таблетки", result(REMINDERS, "list_reminders"), done)
+    assert reply(told, CANCELS) == say("reminder_cancelled", "ru", text="пить таблетки")
+
+
+@pytest.mark.parametrize("text", [
+    "Отмени встречу завтра", "удали всё", "Когда ты напомнишь про хлеб?", "cancel my flight",
+    "Какие у меня напоминания?",
+])  # fmt: skip
+def test_other_requests_cancel_no_reminder(text: str) -> None:
+    assert read_cancelling(text) is None
+
+
 async def test_it_works_through_the_interface_of_a_real_model() -> None:
     caller = ModelCaller(OfflineChatModel(), "offline", timeout=5)
     shown: list[str] = []
@@ -555,7 +641,7 @@ async def test_it_works_through_the_interface_of_a_real_model() -> None:
     assert (await ask("Который час?")).tool_calls[0]["name"] == "current_time"
     assert shown == []
     told = await ask("Спасибо!")
-    assert shown == [told.text] and told.text == say("offline_note", "ru")
+    assert shown == [told.text] and told.text == say("offline_welcome", "ru")
     assert [(u.purpose, u.model, u.prompt_tokens) for u in usage] == [("answer", "offline", 0)] * 2
     plain = await OfflineChatModel().ainvoke([HumanMessage("Где кот?")])
     assert plain.text == UNKNOWN_RU, "no tools were bound"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
 
@@ -45,8 +44,7 @@ async def init_state(
     messages: list[AnyMessage] = [SystemMessage(system_prompt)]
     if summaries := _packed(state.get("summaries", ()), counter):
         messages.append(SystemMessage(summary_text(summaries), name="history_summary"))
-    now = runtime.context.now
-    messages += _render_history(window, now, system_in_history=system_in_history)
+    messages += _render_history(window, runtime.context, system_in_history=system_in_history)
     return {
         **new_turn(),
         "messages": in_place_of_all(messages),
@@ -63,7 +61,7 @@ def _packed(summaries: Sequence[str], counter: TokenCounter) -> list[str]:
 
 
 def _render_history(
-    history: Sequence[HistoryMessage], now: datetime, *, system_in_history: bool
+    history: Sequence[HistoryMessage], context: TurnContext, *, system_in_history: bool
 ) -> list[AnyMessage]:
     """The stored messages as the model sees them.
 
@@ -80,7 +78,13 @@ def _render_history(
             text = "\n".join(shown(entry) for entry in entries)
             new = new_messages(entries)
             messages.append(
-                with_own_words(f"{note}{text}", own_words(new), now, files=file_names(new))
+                with_own_words(
+                    f"{note}{text}",
+                    own_words(new),
+                    context.now,
+                    files=file_names(new),
+                    language=context.language,
+                )
             )
             note = ""
         elif role == "assistant":

@@ -54,8 +54,8 @@ def build_cancel_reminder(reminders: ReminderService) -> BaseTool:
             id: Of list_reminders or set_reminder, such as "reminder-12".
 
         Returns:
-            JSON: {"cancelled": true}; false when there is none, or another member of the
-            group asked for it.
+            JSON: {"cancelled": true, "text"}; false when there is none, or another member
+            of the group asked for it.
         """
         context: TurnContext = runtime.context
         number = fact_number(id, REMINDER_UID)
@@ -63,6 +63,7 @@ def build_cancel_reminder(reminders: ReminderService) -> BaseTool:
         done = known is not None and known.may_be_changed_by(context.speaker_id)
         if known is not None and done:
             done = await reminders.cancel(context.owner, known.id)
-        return json.dumps({"cancelled": done})
+        text = {"text": known.text} if known is not None and done else {}
+        return json.dumps({"cancelled": done, **text}, ensure_ascii=False)
 
     return cancel_reminder

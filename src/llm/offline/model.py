@@ -26,15 +26,20 @@ from langchain_core.tools import BaseTool
 
 from src.facts.fact import MEMORY_TYPES, Fact
 from src.language.requests import CORRECTION, ForgetRequest, asks_to_keep_private, forget_request
-from src.language.sentences import FOLD, is_question, sentences
+from src.language.sentences import FOLD, is_greeting, is_question, is_thanks, sentences
 from src.language.time_questions import asked_place, describe_time
 from src.llm import reminders_by_rule as reminders
 from src.llm.offline.replies import corrected, describe_forgotten, describe_saved, quote_found
 from src.llm.offline.statements import TOLD, statements
 from src.llm.offline.tasks import do_task, fill_form
-from src.llm.prompts.new_words import NewWords, file_names_of, own_words_of
+from src.llm.prompts.new_words import (
+    NewWords,
+    file_names_of,
+    language_of,
+    own_words_of,
+)
 from src.llm.prompts.time_label import strip_time_label
-from src.texts import LANGUAGES, Language, detect_language, say
+from src.texts import LANGUAGES, Language, choose_language, detect_language, say
 
 SEARCHED = 20  # results that are looked at
 CONTEXT = 5  # messages that tell the language of a short one
@@ -97,10 +102,11 @@ def answer(
     text = "\n".join(words["text"].strip() for words in said if words["is_asked"])
     before = human[:-1]
     context = before[-CONTEXT:] or human[-1:]  # a file that comes first speaks for itself
-    language = detect_language(text, detect_language(" ".join(context)))
+    known = choose_language(language_of(messages))
+    language = detect_language(text, detect_language(" ".join(context), known))
     results = _results(messages)
-    if before and _corrects(text) and len(results) <= 1:
-        return _correct(results, text, before)
+    if calls := _second_step(results, text, before, tool_names):
+        return _message(calls)
     wanted = forget_request(text) or _answer_to_which(text, messages)
     if wanted is not None and not wanted.about and not wanted.everything:
         if not before or not wanted.is_last:
@@ -118,8 +124,27 @@ def _reply(results: Sequence[ToolMessage], read: str, text: str, language: Langu
     if results or read:
         after = _after_tools(results, text, language) if results else ""
         return "\n\n".join(filter(None, [after, read]))
-    asked = any(is_question(sentence) for sentence in sentences(text))
-    return _unknown(language) if asked else say("offline_note", language)
+    if any(is_question(sentence) for sentence in sentences(text)):
+        return _unknown(language)
+    if is_greeting(text):
+        return say("offline_hello", language)
+    return say("offline_welcome" if is_thanks(text) else "offline_note", language)
+
+
+def _second_step(
+    results: Sequence[ToolMessage], text: str, before: Sequence[str], tool_names: Sequence[str]
+) -> list[Call]:
+    """What needs a look at what there is before it is done: a correction, a cancelled reminder."""
+    if len(results) > 1:
+        return []
+    if before and _corrects(text):
+        return _correct(results, text, before)
+    cancelling = reminders.read_cancelling(text)
+    if cancelling is None or reminders.CANCEL_REMINDER not in tool_names:
+        return []
+    if not results:
+        return [(reminders.LIST_REMINDERS, {})]
+    return reminders.cancel_calls(cancelling, _read(results[0]))[:MAX_CALLS]
 
 
 def _read_files(messages: Prompt, language: Language) -> str:
@@ -183,23 +208,23 @@ def _corrects(text: str) -> bool:
     return all(statement.relation == "other" for statement in statements(text))
 
 
-def _correct(results: Sequence[ToolMessage], text: str, before: Sequence[str]) -> AIMessage:
+def _correct(results: Sequence[ToolMessage], text: str, before: Sequence[str]) -> list[Call]:
     """The search for what a correction is about; then the fact that takes the place of that."""
     if not results:
         query = {"query": before[-1], "limit": SEARCHED, "kinds": list(MEMORY_TYPES)}
-        return _message([("search_memory", query)])
+        return [("search_memory", query)]
     record = corrected(_read(results[0]), text)
     quote = text.strip().rstrip(".!… ")
     arguments: dict[str, Any] = {"text": quote, "quote": quote}
-    return _message(
-        [("save_user_fact", arguments | ({"replaces": [record["id"]]} if record else {}))]
-    )
+    return [("save_user_fact", arguments | ({"replaces": [record["id"]]} if record else {}))]
 
 
 def _after_tools(results: Sequence[ToolMessage], text: str, language: Language) -> str:
     """The reply to what the tools returned, in the order of what the user said."""
     if _corrects(text):
         results = results[1:]  # the search for what is corrected
+    if any(result.name == reminders.CANCEL_REMINDER for result in results):
+        results = results[1:]  # the list of all
     saved = [_read(result) for result in results if result.name == "save_user_fact"]
     parts = [describe_saved(saved, language)] if saved else []
     parts += [_said_to(result, text, language) for result in results]
@@ -218,7 +243,7 @@ def _said_to(result: ToolMessage, text: str, language: Language) -> str:
         case "forget_everything":
             is_asked = found.get("confirm", False)
             return say("forget_everything_ask" if is_asked else "forget_group", language)
-        case "set_reminder" | "list_reminders":
+        case "set_reminder" | "list_reminders" | "cancel_reminder":
             return reminders.describe_reminder(found, language)
         case "keep_private":
             return say("kept_private", language)

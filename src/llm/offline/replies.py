@@ -83,10 +83,8 @@ def answering(records: Sequence[Record], question: str) -> list[Record]:
 
     What took the place of a fitting fact fits as well: "we broke up" says who is engaged.
     """
-    asker = Asked(question)
-    if asker.is_of_asker:  # nobody answers for another; only "my contract" may be a file
-        with_files = not asker.is_about_me
-        records = [r for r in records if r.get("of_asker", True) or (with_files and _is_file(r))]
+    if Asked(question).is_of_asker:  # nobody answers for another; what he sent may be his own
+        records = [r for r in records if r.get("of_asker", True) or _is_file(r)]
     records = [_narrowed(r, question) for r in records]
     told = [r for r in records if _is_told(r)]
     asked = Asked(question, told)
@@ -94,6 +92,8 @@ def answering(records: Sequence[Record], question: str) -> list[Record]:
         _id(r): asked.score_of_file(r) if _is_file(r) else _weighed(asked.score(r), r, told)
         for r in told
     }
+    if asked.is_about_me and any(scores[_id(r)] > 0 for r in told if not _is_file(r)):
+        scores |= {_id(r): 0.0 for r in told if _is_file(r)}  # he himself tells best
     for record in told:
         if successor := record.get("replaced_by"):
             scores[successor] = max(scores.get(successor, 0.0), scores[_id(record)])
@@ -174,7 +174,8 @@ class Asked:
     def score_of_file(self, record: Record) -> float:
         """The same for the passage of a file, whose name counts with its words."""
         share = self._share(lemma_set(words(f"{record['from_file']} {record['text']}")))
-        return share if share >= SHARED else 0.0
+        is_of_himself = self.is_about_me and (self._wants_name or self._relations)
+        return share if share >= SHARED and not is_of_himself else 0.0
 
     def _share(self, there: Lemmas) -> float:
         """How many of the words that an answer must share are among these."""
@@ -263,12 +264,17 @@ def describe_forgotten(found: dict[str, Any], language: Language) -> str:
         lines = [say("forgot", language, text=text) for text in dict.fromkeys(found["forgotten"])]
         return "\n".join([*lines, say("forgot_undo", language)])
     if found.get("ask"):
-        options = "\n".join(f"• «{entry['text']}»" for entry in found["ask"][:LISTED])
+        options = _quotes(found["ask"][:LISTED], language)
         return f"{say('forget_which', language)}\n{options}"
     if found.get("nearest"):
-        nearest = "\n".join(f"• «{entry['text']}»" for entry in found["nearest"][:3])
+        nearest = _quotes(found["nearest"][:3], language)
         return f"{say('forgot_nothing', language)} {say('forget_nearest', language)}\n{nearest}"
     return say("forgot_nothing", language)
+
+
+def _quotes(entries: Sequence[Record], language: Language) -> str:
+    """A line for each."""
+    return "\n".join(f"• {say('quoted', language, text=entry['text'])}" for entry in entries)
 
 
 def _saved(result: dict[str, Any], language: Language) -> Iterator[str]:

@@ -17,6 +17,7 @@ from src.llm.prompts.time_label import strip_time_label
 OWN_WORDS = "own_words"
 ASKED_AT = "asked_at"
 FILE_NAMES = "file_names"
+LANGUAGE = "language"
 
 
 class NewWords(TypedDict):
@@ -28,7 +29,12 @@ class NewWords(TypedDict):
 
 
 def with_own_words(
-    text: str, words: Sequence[NewWords], asked_at: datetime, files: Sequence[str] = ()
+    text: str,
+    words: Sequence[NewWords],
+    asked_at: datetime,
+    *,
+    files: Sequence[str] = (),
+    language: str = "en",
 ) -> HumanMessage:
     """The message that is answered, as it is shown, the words in it, and when it is asked.
 
@@ -37,14 +43,22 @@ def with_own_words(
         words: What was typed.
         asked_at: In a zone of pytz; labels tell the minute only, and no zone.
         files: Names of the files that were read with it.
+        language: Of the sentences for its writer.
     """
     zone = getattr(asked_at.tzinfo, "zone", None) or "UTC"
     known = {
         OWN_WORDS: list(words),
         ASKED_AT: [asked_at.isoformat(), zone],
         FILE_NAMES: list(files),
+        LANGUAGE: language,
     }
     return HumanMessage(text, additional_kwargs=known)
+
+
+def language_of(messages: Sequence[BaseMessage]) -> str | None:
+    """The language of the sentences for whoever wrote the last user message, if it is known."""
+    asked = [message for message in messages if isinstance(message, HumanMessage)][-1:]
+    return asked[0].additional_kwargs.get(LANGUAGE) if asked else None
 
 
 def asked_at_of(messages: Sequence[BaseMessage]) -> tuple[datetime, str] | None:
