@@ -41,6 +41,7 @@ class SentMessage:
     Attributes:
         text: The current text (a media message's caption, a rich message's source).
         edits: Every text that an edit has set, oldest first.
+        first: The text with which it was sent.
         at: `time.monotonic()` when it was sent.
     """
 
@@ -57,6 +58,15 @@ class SentMessage:
     rich_message: Json | None = None
     edits: list[str] = field(default_factory=list)
     deleted: bool = False
+    first: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.first = self.text
+
+    @property
+    def shown(self) -> list[str]:
+        """Every text that it has had."""
+        return [self.first, *self.edits]
 
 
 @dataclass(frozen=True)
