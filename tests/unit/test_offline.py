@@ -387,6 +387,19 @@ def test_what_came_of_a_request_to_forget_is_told(language: Language) -> None:
     assert reply(prompt(text, failed)) == nothing
 
 
+@pytest.mark.parametrize(("text", "about", "everything"), [
+    ("Все", "Костю", True), ("да, все три", "Костю", True), ("all of them", "Костю", True),
+    ("второе", "У Кости кот", False), ("The first one", "Костя — повар", False),
+    ("останнє", "С Костей мы друзья", False), ("1", "Костя — повар", False),
+    ("про кота", "про кота", False), ("9", "9", False),
+])  # fmt: skip
+def test_which_of_several_is_to_be_forgotten(text: str, about: str, *, everything: bool) -> None:
+    told = ("Костя — повар", "У Кости кот", "С Костей мы друзья")
+    asked = "\n".join([say("forget_which", "ru"), *(f"• «{one}»" for one in told)])
+    talk = [HumanMessage("Забудь про Костю"), AIMessage(asked), HumanMessage(text)]
+    assert calls(talk) == [("forget_fact", {"about": about, "everything": everything})]
+
+
 def test_results_of_an_earlier_turn_are_not_quoted_again() -> None:
     earlier = [HumanMessage("Где кот?"), found("кот дома"), AIMessage("дома")]
     assert answer([*earlier, HumanMessage("Где пёс?")], TOOLS).tool_calls

@@ -29,6 +29,7 @@ from src.language.requests import CORRECTION, ForgetRequest, asks_to_keep_privat
 from src.language.sentences import FOLD, is_greeting, is_question, is_thanks, sentences
 from src.language.time_questions import asked_place, describe_time
 from src.llm import reminders_by_rule as reminders
+from src.llm.offline.choices import choice_of
 from src.llm.offline.replies import corrected, describe_forgotten, describe_saved, quote_found
 from src.llm.offline.statements import TOLD, statements
 from src.llm.offline.tasks import do_task, fill_form
@@ -39,7 +40,7 @@ from src.llm.prompts.new_words import (
     own_words_of,
 )
 from src.llm.prompts.time_label import strip_time_label
-from src.texts import LANGUAGES, Language, choose_language, detect_language, say
+from src.texts import Language, choose_language, detect_language, say
 
 SEARCHED = 20  # results that are looked at
 CONTEXT = 5  # messages that tell the language of a short one
@@ -107,7 +108,7 @@ def answer(
     results = _results(messages)
     if calls := _second_step(results, text, before, tool_names):
         return _message(calls)
-    wanted = forget_request(text) or _answer_to_which(text, messages)
+    wanted = forget_request(text) or choice_of(text, before, _texts(messages, AIMessage))
     if wanted is not None and not wanted.about and not wanted.everything:
         if not before or not wanted.is_last:
             return AIMessage(content=say("forget_what", language))
@@ -151,13 +152,6 @@ def _read_files(messages: Prompt, language: Language) -> str:
     """That the files which came with the message were read."""
     names = dict.fromkeys(file_names_of(messages))
     return "\n".join(say("offline_file", language, name=name) for name in names)
-
-
-def _answer_to_which(text: str, messages: Sequence[BaseMessage]) -> ForgetRequest | None:
-    """What is to be forgotten, when the bot has just asked which of several is meant."""
-    answers = _texts(messages, AIMessage)
-    asked = any(answers and answers[-1].startswith(say("forget_which", one)) for one in LANGUAGES)
-    return ForgetRequest(text) if asked and not is_question(text) else None
 
 
 def _calls(said: Sequence[NewWords], wanted: ForgetRequest | None, prompt: Prompt) -> list[Call]:
