@@ -165,7 +165,7 @@ def test_everything_is_forgotten_after_a_yes_and_nothing_after_all_else(machine:
     done = machine.run("console", stdin="\n".join(lines))
     ask = say("erase_ask", "ru")
     assert done.replies == [
-        STORED, ask, say("erase_kept", "ru"), ask, say("offline_note", "ru"),
+        STORED, ask, say("erase_kept", "ru"), ask, say("offline_welcome", "ru"),
         say("offline_note", "ru"),  # a yes to nothing
         say("forgot", "ru", text="Меня зовут Анна"), say("forgot_undo", "ru"),
         say("undo_forgot_done", "ru", restored="Меня зовут Анна"),
@@ -255,7 +255,7 @@ def test_new_wipes_the_conversation_and_keeps_the_facts(machine: Machine) -> Non
     done = machine.run("console", stdin=stdin)
     wiped = say("new_done", "ru")
     assert done.replies[:4] == [
-        wiped, STORED, say("offline_note", "ru"), f"{wiped} {say('new_facts', 'ru', count=1)}",
+        wiped, STORED, say("offline_hello", "ru"), f"{wiped} {say('new_facts', 'ru', count=1)}",
     ]  # fmt: skip
     assert says_the_name(done.replies[4:8])
     assert done.replies[8:] == [UNKNOWN, say("unknown_command", "ru")]

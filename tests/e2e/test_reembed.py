@@ -137,7 +137,11 @@ async def ask(world: World, question: str) -> ChatRequest:
     before = len(world.answers(PERSON))
     await world.telegram.send_text(PERSON, question)
     await world.telegram.wait_sent(PERSON, before + 1)
-    return next(r for r in reversed(world.model.requests) if question in r.last_user_text)
+    return next(
+        request
+        for request in reversed(world.model.requests)
+        if question in request.last_user_text and SYSTEM_PROMPT in request.system_text
+    )
 
 
 def memories(request: ChatRequest) -> str:
