@@ -586,6 +586,14 @@ def test_a_file_is_quoted_where_it_answers_and_is_not_the_one_who_asks(
     assert ("чек.txt: Капучино 220." in answered) is is_quoted, answered
 
 
+def test_who_is_called_something_is_known_by_that_name() -> None:
+    records = ({"id": "fact-1", "uid": "msg-1", "text": "My brother is called Oliver"},
+               {"id": "fact-2", "uid": "msg-2", "text": "Oliver lives in Vienna"},
+               {"id": "fact-3", "uid": "msg-3", "text": "Rex lives in a kennel"})  # fmt: skip
+    answered = reply(prompt("Tell me about my brother", found(*records)))
+    assert "is called Oliver" in answered and "Vienna" in answered and "Rex" not in answered
+
+
 def test_what_the_user_says_of_himself_outweighs_a_file() -> None:
     own = {"id": "fact-1", "uid": "msg-1", "text": "Я заплатил за капучино 300"}
     answered = reply(

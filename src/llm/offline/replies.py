@@ -194,7 +194,7 @@ def lemma_set(found: Iterable[str]) -> Lemmas:
 
 
 def _aliases(roles: set[str], records: Sequence[Record]) -> Lemmas:
-    """The names that stand right beside a role: "моя жена — Ольга", "сын Глеб"."""
+    """The names that stand beside a role: "моя жена — Ольга", "my son is called Leo"."""
     names = []
     for record in records:
         found = words(record["text"])
@@ -202,6 +202,11 @@ def _aliases(roles: set[str], records: Sequence[Record]) -> Lemmas:
             if kin_of(word) in roles:
                 names.append(following)
         names += [found[n + 2] for n, word in enumerate(found[:-2]) if kin_of(word) in roles]
+        names += [
+            found[n + 3]
+            for n, word in enumerate(found[:-3])
+            if kin_of(word) in roles and found[n + 2].lower() in {"called", "named"}
+        ]
     return lemma_set(name for name in names if name[:1].isupper())
 
 
