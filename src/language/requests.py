@@ -115,6 +115,11 @@ class ForgetRequest:
     is_last: bool = False
 
 
+def asks_about_bot(text: str) -> bool:
+    """Whether somebody asks what the bot does, keeps or shows, or how that is erased."""
+    return len(text) <= MAX_ABOUT_BOT and ABOUT_THE_BOT.fullmatch(text.translate(FOLD)) is not None
+
+
 def forget_request(text: str) -> ForgetRequest | None:
     """What a message wants forgotten, in the first of its sentences that does; else None.
 
@@ -241,8 +246,25 @@ CORRECTION = re.compile(
     r"|.{1,60}[\s,]+(?:ошиб\w+|помили\w+|перепутал\w?|переплута\w+|my mistake|silly me)\W*$"
     r"|(?:actually|на самом деле|вообще-то|насправді|взагалі-то)[\s,:—-]+"
     r"(?:it's|it is|it was|they're|это|он|она|оно|они|це|він|вона|воно|вони)(?![\w'-])"
+    r"|(?:не|not)\s+[\w-]+,\s+(?!(?:спасибо|пожалуйста|дякую|будь|thanks?|thank|please|sorry|maybe|"
+    r"может|може|но|але|but|and|и|і)\b)[\w-]+[.! ]*$"
     r"|(?:ой|нет|ні|no|oops|wait|sorry)[\s,:!.-]+(?=не\s|not\s|it's\s|до\s|в\s|у\s|на\s|\d)"
     r"|(?:это |це )?не\s+[^,.]{1,40},\s+а\s+\S|(?:it's )?not\s+[^,.]{1,40},\s+(?:but|it's)\s+\S",
+    re.IGNORECASE,
+)
+# "Who sees my messages?", "як видалити мої дані?": of the bot, and of nothing that was told.
+_WORDS = r"(?:данн\w+|дані|даних|сообщени\w+|переписк\w+|повідомлен\w+|data|messages?|chats?)"
+MAX_ABOUT_BOT = 100  # characters
+ABOUT_THE_BOT = re.compile(
+    r"\W*(?:"
+    rf"(?:кто|хто|who)\b.{{0,20}}\b(?:вид\w+|чита\w+|бач\w+|see|sees|reads?)\b.{{0,25}}{_WORDS}"
+    r"|(?:как|як|how)\b.{0,25}\b(?:удалить|стереть|видалити|стерти|delete|erase|remove)\b.{0,20}"
+    rf"(?:{_WORDS}|все|усе|себя|себе|everything|account)"
+    rf"|(?:где|де|where)\b.{{0,25}}{_WORDS}.{{0,20}}(?:хран\w+|зберіга\w+|stored|kept)"
+    rf"|(?:где|де|where)\b.{{0,15}}(?:хран\w+|зберіга\w+)\b.{{0,15}}{_WORDS}"
+    r"|(?:что|що|what)\s(?:ты умеешь|ти вмієш|вы умеете|ви вмієте|can you do|do you do)"
+    r"|помощь|допомога|help"
+    r")\W*",
     re.IGNORECASE,
 )
 OVERVIEWS: dict[str, re.Pattern[str]] = {

@@ -41,6 +41,10 @@ _ALL = "все|всі|усі|all|every|all my|all the"
 _NOUN = "(?:напоминани[еяй]|напоминалк[уи]|нагадування|нагадувань|reminders?)"
 _ABOUT = "(?:про|о|об|обо|насчет|щодо|за|на|about|of|for|to)"
 _WHOSE = "(?:мо[еи]|моє|мої|мне|это|эти|це|ці|my|the|this|that|these)"
+# "Remind me": of what, and when? The answer completes it.
+BARE_ORDER = re.compile(
+    r"(?:напомни(?:те)?|нагадай(?:те)?)(?: (?:мне|мені))?[.! ]*|remind me[.! ]*", re.IGNORECASE
+)
 POLITE = re.compile(r"[ ,]*\b(?:пожалуйста|будь ласка|please)\b[ ,]*", re.IGNORECASE)
 # "Отмени напоминание про хлеб", "cancel the bread reminder", "больше не напоминай о хлебе".
 CANCEL = tuple(
@@ -53,11 +57,11 @@ CANCEL = tuple(
         rf"(?: (?:{_ABOUT} )?(?P<about>.{{1,80}}?))?",
         rf"{_STOP} (?:{_WHOSE} )?(?P<about>.{{1,40}}?) reminders?",
         r"(?:(?:больше|більше) )?не (?:напоминай|нагадуй)(?:те)?(?: (?:мне|мені))?"
-        rf"(?: (?:больше|більше))?(?: {_ABOUT})? (?P<about>.{{1,80}}?)",
+        rf"(?: (?:больше|більше))?(?:(?: {_ABOUT})? (?P<about>.{{1,80}}?))?",
         r"(?:перестань|хватит|досить|годі)(?:те)? (?:мне |мені )?(?:напоминать|нагадувати)"
-        rf"(?: (?:мне|мені))?(?: {_ABOUT})? (?P<about>.{{1,80}}?)",
-        rf"(?:stop reminding me|don't remind me|do not remind me)(?: {_ABOUT})? "
-        r"(?P<about>.{1,80}?)(?: any ?more| again)?",
+        rf"(?: (?:мне|мені))?(?:(?: {_ABOUT})? (?P<about>.{{1,80}}?))?",
+        r"(?:stop reminding me|don't remind me|do not remind me)"
+        rf"(?:(?: {_ABOUT})? (?P<about>.{{1,80}}?))?(?: any ?more| again)?",
     )
 )
 
@@ -120,7 +124,7 @@ def reminder_request(text: str, messages: Sequence[BaseMessage]) -> ReminderRequ
     request = read_reminder(text, *asked_at)
     begun = _without_time(messages)
     if request is None and begun:
-        request = read_reminder(f"{begun} {text}", *asked_at)
+        request = read_reminder(f"{begun.rstrip('.! ')} {text}", *asked_at)
     return request
 
 
@@ -138,6 +142,8 @@ def problem_text(messages: Sequence[BaseMessage], tool_names: Sequence[str]) -> 
     """
     said = [words["text"].strip() for words in own_words_of(messages) if words["is_asked"]]
     text = "\n".join(said)
+    if SET_REMINDER in tool_names and BARE_ORDER.fullmatch(text):
+        return say("reminder_no_time", detect_language(text))
     request = reminder_request(text, messages) if SET_REMINDER in tool_names else None
     if request is None or request.problem is None:
         return None

@@ -19,6 +19,7 @@ from pydantic import BaseModel
 
 from src.facts.fact import Fact
 from src.graph.tools.current_time import build_current_time
+from src.language.requests import CORRECTION
 from src.llm.chat import ModelCaller
 from src.llm.model_usage import ModelUsage
 from src.llm.offline.model import MAX_CALLS, SEARCHED, OfflineChatModel, answer
@@ -570,6 +571,47 @@ def test_pleasantries_are_returned(text: str, language: Language, key: str) -> N
     assert reply([SystemMessage(SYSTEM_PROMPT), asked]) == say(key, language)
 
 
+@pytest.mark.parametrize(("text", "language"), [
+    ("Кто видит мои сообщения?", "ru"), ("как удалить мои данные", "ru"),
+    ("Где хранятся мои данные?", "ru"), ("Что ты умеешь?", "ru"),
+    ("хто бачить мої повідомлення?", "uk"), ("Як стерти все?", "uk"), ("що ти вмієш?", "uk"),
+    ("who can see my messages?", "en"), ("How do I delete my data?", "en"), ("help", "en"),
+    ("where are my messages stored?", "en"),
+])  # fmt: skip
+def test_questions_about_the_bot_lead_to_its_commands(text: str, language: Language) -> None:
+    assert reply(prompt(text)) == say("offline_help", language)
+
+
+@pytest.mark.parametrize("text", [
+    "Кто видит моего брата по выходным?", "Как удалить пятно?", "Where did I put my phone?",
+    "Где данные для входа в банк?", "Who reads Tolstoy in my family?",
+])  # fmt: skip
+def test_other_questions_are_searched_for(text: str) -> None:
+    assert [name for name, _ in calls(prompt(text))] == ["search_memory"]
+
+
+@pytest.mark.parametrize(("text", "language"), [
+    ("Напомни", "ru"), ("напомни мне!", "ru"), ("Нагадай", "uk"), ("remind me", "en"),
+])  # fmt: skip
+def test_a_bare_order_to_remind_is_asked_about(text: str, language: Language) -> None:
+    asked = with_own_words(text, [NewWords(uid="msg-1", text=text, is_asked=True)], NOW)
+    tools = (*TOOLS, "set_reminder")
+    assert reply([asked], tools) == say("reminder_no_time", language)
+    more = with_own_words("tomorrow at 10 call Kate", [
+        NewWords(uid="msg-2", text="tomorrow at 10 call Kate", is_asked=True)
+    ], NOW)  # fmt: skip
+    talk = [asked, AIMessage(say("reminder_no_time", language)), more]
+    assert [name for name, _ in calls(talk, tools)] == ["set_reminder"]
+
+
+@pytest.mark.parametrize(("text", "is_correction"), [
+    ("Not green, blue", True), ("не зелёный, синий", True), ("ні, не зелений, а синій", True),
+    ("actually it's green", True), ("not today, thanks", False), ("не сегодня, спасибо", False),
+])  # fmt: skip
+def test_what_is_denied_and_put_right_is_a_correction(text: str, *, is_correction: bool) -> None:
+    assert (CORRECTION.match(text) is not None) is is_correction
+
+
 def of_file(text: str, name: str = "чек.txt") -> dict[str, Any]:
     return {"id": "msg-7", "uid": "msg-7", "from_file": name, "text": text, "of_asker": False}
 
@@ -617,7 +659,7 @@ CANCELS = ("list_reminders", "cancel_reminder", "search_memory", "save_user_fact
     ("скасуй нагадування про хліб", []),  # that is called otherwise
     ("не нагадуй більше про молоко", ["reminder-2"]),
     ("cancel the rent reminder", ["reminder-3"]),
-    ("stop reminding me about the rent", ["reminder-3"]),
+    ("stop reminding me about the rent", ["reminder-3"]), ("stop reminding me", []),
     ("cancel all my reminders", ["reminder-1", "reminder-2", "reminder-3"]),
     ("Удали все напоминания", ["reminder-1", "reminder-2", "reminder-3"]),
     ("отмени напоминание", []), ("cancel the dentist reminder", []),

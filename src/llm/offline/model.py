@@ -25,7 +25,13 @@ from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 
 from src.facts.fact import MEMORY_TYPES, Fact
-from src.language.requests import CORRECTION, ForgetRequest, asks_to_keep_private, forget_request
+from src.language.requests import (
+    CORRECTION,
+    ForgetRequest,
+    asks_about_bot,
+    asks_to_keep_private,
+    forget_request,
+)
 from src.language.sentences import FOLD, is_greeting, is_question, is_thanks, sentences
 from src.language.time_questions import asked_place, describe_time
 from src.llm import reminders_by_rule as reminders
@@ -125,6 +131,8 @@ def _reply(results: Sequence[ToolMessage], read: str, text: str, language: Langu
     if results or read:
         after = _after_tools(results, text, language) if results else ""
         return "\n\n".join(filter(None, [after, read]))
+    if asks_about_bot(text):
+        return say("offline_help", language)
     if any(is_question(sentence) for sentence in sentences(text)):
         return _unknown(language)
     if is_greeting(text):
@@ -169,7 +177,8 @@ def _calls(said: Sequence[NewWords], wanted: ForgetRequest | None, prompt: Promp
         if not done:
             calls += [("save_user_fact", _named(fact, words)) for fact in statements(text)]
         if not done and words["is_asked"]:
-            questions += [sentence for sentence in sentences(text) if is_question(sentence)]
+            asked = (sentence for sentence in sentences(text) if is_question(sentence))
+            questions += [sentence for sentence in asked if not asks_about_bot(sentence)]
         calls += done
     if questions:
         calls.append(("search_memory", {"query": " ".join(questions), "limit": SEARCHED}))
