@@ -316,6 +316,22 @@ WHERE lock = %(lock)s AND (status = 'doing' OR (status = 'todo' AND attempts > 0
 ORDER BY id LIMIT 100
 """
 
+# What waits without a job (see below) while a later /new of its chat is done: it was wiped with
+# all that was said before.
+WIPE_FORGOTTEN = """
+UPDATE telegram_updates u SET handled_at = now(), outcome = 'wiped', payload = '{}'
+WHERE u.handled_at IS NULL AND u.kind IN ('message', 'media', 'edit')
+  AND u.received_at < now() - make_interval(secs => %(seconds)s)
+  AND NOT EXISTS (
+      SELECT 1 FROM procrastinate_jobs j
+      WHERE j.task_name = 'handle_update' AND j.status IN ('todo', 'doing')
+        AND (j.args ->> 'update')::bigint = u.id)
+  AND EXISTS (
+      SELECT 1 FROM telegram_updates n
+      WHERE n.bot_id = u.bot_id AND n.chat_id = u.chat_id AND n.thread_id = u.thread_id
+        AND n.id > u.id AND n.kind = 'new' AND n.handled_at IS NOT NULL)
+"""
+
 # Updates that wait although no job will handle them (theirs failed, or was cancelled by a stop
 # that met a dead worker) get a new one; given up after a day, when Telegram would give up too.
 # They are older than whatever else waits in their chats, so they come before every round.
@@ -464,10 +480,14 @@ class UpdateRepository(Repository):
     def defer_forgotten(self, *, older_than: float) -> int:
         """Give a new job to every waiting update that has none; returns how many there were.
 
+        What was said before a /new that is done meanwhile gets none.
+
         Args:
             older_than: Seconds since it was received.
         """
-        row = self._client.fetch_one(DEFER_FORGOTTEN, {"seconds": older_than}, limits=PATIENT)
+        seconds = {"seconds": older_than}
+        self._client.execute(WIPE_FORGOTTEN, seconds, limits=PATIENT)
+        row = self._client.fetch_one(DEFER_FORGOTTEN, seconds, limits=PATIENT)
         return int(row[0]) if row else 0
 
     def prune(self, *, hours: int) -> int:

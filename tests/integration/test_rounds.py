@@ -236,6 +236,25 @@ def test_an_update_that_lost_its_job_comes_before_what_its_chat_wrote_later(line
     assert line.serve_all("commands") == ["mode"]
 
 
+def test_what_lost_its_job_before_a_new_that_is_done_is_wiped(line: Line) -> None:
+    line.write(
+        ("said", update(ANNA)), ("photo", update(ANNA, kind="media")),
+        ("taught", update(ANNA, kind="teach")), ("of another", update(BORIS)),
+        ("new", update(ANNA, kind="new")), ("after", update(ANNA)),
+    )  # fmt: skip
+    line.client.execute("DELETE FROM procrastinate_jobs")
+    line.client.execute("UPDATE telegram_updates SET received_at = now() - interval '1 hour'")
+    line.client.execute("UPDATE telegram_updates SET handled_at = now(), outcome = 'done',"
+                        " payload = '{}' WHERE kind = 'new'")  # fmt: skip
+    assert line.updates.defer_forgotten(older_than=60) == 3
+    wiped = line.client.fetch_all(
+        "SELECT kind FROM telegram_updates WHERE outcome = 'wiped' ORDER BY id"
+    )
+    assert wiped == [("message",), ("media",)]
+    served = [line.serve_all(), line.serve_all("commands"), line.serve_all()]
+    assert served == [["of another"], ["taught"], ["after"]]
+
+
 class Walk:
     """People write anywhere in batches, places open, turns end or are tried again."""
 
