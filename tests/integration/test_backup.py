@@ -15,6 +15,8 @@ from src.storage.pg_client import PgClient
 from tests.conftest import execute, new_database, query
 from tests.integration.person import Person, Rig
 
+pytestmark = pytest.mark.own_database
+
 TABLES = """
 SELECT relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = 'public' AND c.relkind = 'r' ORDER BY 1

@@ -35,6 +35,8 @@ from tests.integration.person import (
     thought,
 )
 
+pytestmark = pytest.mark.own_database
+
 HOME = fact("Я живу в Омске", relation="lives_in", object="Омск", importance=7)
 NEW_HOME = fact("Я живу в Томске", relation="lives_in", object="Томск", importance=7)
 CAT = fact("Кота зовут Барсик", subject="cat", relation="name", object="Барсик")

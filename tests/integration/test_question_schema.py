@@ -9,6 +9,8 @@ from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from tests.conftest import query
 from tests.integration.test_migrations import describe
 
+pytestmark = pytest.mark.own_database
+
 VERSIONS = "SELECT v FROM checkpoint_migrations ORDER BY v"
 
 
