@@ -39,10 +39,18 @@ LOCAL_EMBEDDINGS = "local"
 QUARANTINE_VARIABLE = "POMNI_QUARANTINE"  # set by one process of ours for another; no setting
 
 
-def _check_time_zone(name: str) -> str:
-    if name not in pytz.all_timezones_set:
+def _read_time_zone(name: str) -> str:
+    """The zone that ``/settings`` would take for a name; of several it would ask which."""
+    if name in pytz.all_timezones_set:
+        return name
+    from src.language.zone_names import find_time_zones  # reads the names of all cities
+
+    zones = find_time_zones(name)
+    if not zones:
         raise ValueError("it is not the name of a time zone")
-    return name
+    if len(zones) > 1:
+        raise ValueError(f"it may be {', '.join(zones)}")
+    return zones[0]
 
 
 def _check_https_url(value: str) -> str:
@@ -153,7 +161,7 @@ class Settings(ProviderSettings, BaseSettings):
     rerank_api_key: SecretStr | None = None
     mcp_servers: Path | None = None
 
-    timezone: Annotated[str, AfterValidator(_check_time_zone)] = "Europe/Moscow"
+    timezone: Annotated[str, AfterValidator(_read_time_zone)] = "Europe/Moscow"
     http_host: str = "127.0.0.1"
     http_port: Port = 8080
     public_url: Annotated[str, AfterValidator(_check_https_url)] | None = None
@@ -260,7 +268,7 @@ MENDS: Mapping[str, str] = {
     "TRANSCRIPTION_BASE_URL": "Write the address of a server that speaks OpenAI's protocol, "
     "such as http://localhost:8000/v1, or leave it empty",
     "RERANK_URL": "Write the address of a /rerank endpoint, or leave it empty",
-    "TIMEZONE": "Write a name from the tz database, such as Europe/Moscow",
+    "TIMEZONE": "Write a name from the tz database, such as Europe/Moscow, a city or UTC+3",
     "HTTP_PORT": "Write a port from 1 to 65535, or 0 for any free one",
     "PUBLIC_URL": "Write the https address at which the bot's HTTP port is reached, "
     "such as https://bot.example.org, or leave it empty",

@@ -25,7 +25,7 @@ from src.storage.pooling import check_sessions
 from src.storage.put_aside_repo import PutAside, PutAsideRepository
 from src.storage.update_repo import UpdateRepository
 from src.storage.worker_repo import WorkerRepository
-from src.time_zones import local_time
+from src.time_zones import local_time, name_of_zone
 
 MAX_CLOCK_SKEW = 5.0  # seconds between our clock and PostgreSQL's
 MAX_WAIT = 60.0  # seconds of an update
@@ -222,7 +222,8 @@ async def _check_embeddings(settings: Settings) -> Finding:
 
 async def _check_time_zone(settings: Settings) -> Finding:
     now = local_time(datetime.now(UTC), settings.timezone)
-    return Finding("time zone", f"{settings.timezone}, it is {now:%Y-%m-%d %H:%M}")
+    zone = name_of_zone(settings.timezone)
+    return Finding("time zone", f"{zone}, it is {now:%Y-%m-%d %H:%M}")
 
 
 async def _check_servers(settings: Settings) -> list[Finding]:

@@ -129,6 +129,20 @@ def test_a_file_that_is_no_text_is_one_line(tmp_path: Path) -> None:
     assert len(refused.value.problems) == 1
 
 
+def test_the_zone_is_named_as_in_the_settings_of_a_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    named = {
+        "Kiev": "Europe/Kyiv", "kyiv": "Europe/Kyiv", "Киев": "Europe/Kyiv", "київ": "Europe/Kyiv",
+        "Europe/Kiev": "Europe/Kiev", "europe/kyiv": "Europe/Kyiv", "Prague": "Europe/Prague",
+        "UTC+2": "Etc/GMT-2", "+03:00": "Etc/GMT-3", "UTC": "UTC", "мск": "Europe/Moscow",
+    }  # fmt: skip
+    assert {name: load(monkeypatch, TIMEZONE=name).timezone for name in named} == named
+    [line] = problems(monkeypatch, TIMEZONE="Valencia")
+    assert line == (
+        "TIMEZONE: it may be America/Caracas, Europe/Madrid. "
+        "Write a name from the tz database, such as Europe/Moscow, a city or UTC+3"
+    )
+
+
 def test_the_first_key_that_is_set_chooses_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = {
         "GOOGLE_API_KEY": "google_genai:",
