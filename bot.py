@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
+import logging
 import os
 import sys
 from collections.abc import Callable, Coroutine, Sequence
@@ -33,6 +34,8 @@ ALL = "all"  # of ``jobs --retry``
 # Commands that are cancelled at a signal need not finish turns; seconds.
 CANCEL_SECONDS = 3.0
 DRAINING = ("run", "worker")
+
+logger = logging.getLogger("bot")
 
 Command = Callable[[Settings, argparse.Namespace], Coroutine[Any, Any, int]]
 
@@ -345,6 +348,20 @@ def _log_level(settings: Settings, arguments: argparse.Namespace) -> str:
     return "WARNING" if is_console and settings.log_level == "INFO" else settings.log_level
 
 
+def tell_warnings(settings: Settings, name: str) -> None:
+    """What is odd about the variables: to the log of a bot, to the person at a terminal.
+
+    ``doctor`` has it in its table.
+    """
+    if name == "doctor" or is_quarantine():
+        return
+    for line in settings.warnings:
+        if name in DRAINING and settings.telegram_bot_token is not None:
+            logger.warning(line, extra={"variable": line.partition(":")[0]})
+        else:
+            print(line, file=sys.stderr)
+
+
 def parse_arguments(
     argv: list[str] | None, extra_tools: Sequence[BaseTool] = ()
 ) -> argparse.Namespace:
@@ -375,6 +392,7 @@ def main(argv: list[str] | None = None, *, extra_tools: Sequence[BaseTool] = ())
         settings = load_settings()
         configure_logging(_log_level(settings, arguments), settings.secrets())
         name = arguments.command or "run"
+        tell_warnings(settings, name)
         seconds = settings.shutdown_timeout
         if name not in DRAINING:
             seconds = min(seconds, CANCEL_SECONDS)
