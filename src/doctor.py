@@ -25,7 +25,7 @@ from src.storage.pooling import check_sessions
 from src.storage.put_aside_repo import PutAside, PutAsideRepository
 from src.storage.update_repo import UpdateRepository
 from src.storage.worker_repo import WorkerRepository
-from src.time_zones import local_time
+from src.time_zones import local_time, name_of_zone
 
 MAX_CLOCK_SKEW = 5.0  # seconds between our clock and PostgreSQL's
 MAX_WAIT = 60.0  # seconds of an update
@@ -49,7 +49,7 @@ async def run_doctor(settings: Settings, *, as_json: bool = False) -> int:
         as_json: Print one object instead: ``{"ok": bool, "findings": [{"subject": str,
             "state": str, "mend": str|null}]}``.
     """
-    findings = await _check_database(settings)
+    findings = [*_examine_settings(settings), *await _check_database(settings)]
     checks: list[Callable[[Settings], Awaitable[Finding]]] = [
         _check_telegram,
         _check_model,
@@ -67,6 +67,16 @@ async def run_doctor(settings: Settings, *, as_json: bool = False) -> int:
         verdict = "OK" if finding.mend is None else f"MEND: {finding.mend}"
         print(f"{finding.subject:<12} {finding.state:<48} {verdict}")
     return 0 if is_well else 1
+
+
+def _examine_settings(settings: Settings) -> list[Finding]:
+    """Variables that are none of ours; there is no line when there is none."""
+    parts = [line.partition(". ") for line in settings.warnings]
+    findings = [Finding("settings", what, mend) for what, _, mend in parts]
+    if settings.unread:
+        state = f".env has what the bot does not read: {', '.join(settings.unread)}"
+        findings.append(Finding("settings", state))
+    return findings
 
 
 async def _check_database(settings: Settings) -> list[Finding]:
@@ -222,7 +232,8 @@ async def _check_embeddings(settings: Settings) -> Finding:
 
 async def _check_time_zone(settings: Settings) -> Finding:
     now = local_time(datetime.now(UTC), settings.timezone)
-    return Finding("time zone", f"{settings.timezone}, it is {now:%Y-%m-%d %H:%M}")
+    zone = name_of_zone(settings.timezone)
+    return Finding("time zone", f"{zone}, it is {now:%Y-%m-%d %H:%M}")
 
 
 async def _check_servers(settings: Settings) -> list[Finding]:

@@ -155,6 +155,24 @@ def test_bad_settings_are_all_named_at_once(machine: Machine) -> None:
         assert "TOPSECRET" not in done.stderr
 
 
+def test_a_name_that_looks_like_a_setting_is_refused_or_shown(machine: Machine) -> None:
+    file = machine.folder / ".env"
+    file.write_text("ALLOWED_USERS=1001\nOPENAI_KEY=TOPSECRET\n")
+    done = machine.run("console", stdin="привет\n")
+    assert (done.status, done.stdout) == (2, "")
+    refused, beside = done.stderr.splitlines()
+    assert refused.startswith(
+        "ALLOWED_USERS: it is in .env, but no setting has this name, so every"
+    )
+    assert "ALLOWED_USER_IDS was probably meant" in refused and beside.startswith("OPENAI_KEY: ")
+    file.write_text("OPENAI_KEY=TOPSECRET\nSYSTEM_PROMPT=TOPSECRET\n")
+    checked = machine.run("doctor")
+    assert (checked.status, checked.stderr) == (1, "")
+    assert "OPENAI_API_KEY was probably meant" in to_mend(checked)["settings"]
+    assert "does not read: SYSTEM_PROMPT" in checked.stdout
+    assert "TOPSECRET" not in done.stderr + checked.stdout
+
+
 def test_migrate_says_from_where_to_where(empty_dsn: str, tmp_path: Path) -> None:
     machine = Machine(tmp_path, {"DATABASE_URL": empty_dsn})
     newest = newest_version()
