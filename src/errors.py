@@ -44,7 +44,7 @@ class SchemaRefusedError(ConfigError):
 
     def __init__(self, state: str, mend: str) -> None:
         """Say both in one line."""
-        super().__init__([f"{state}: {mend}"])
+        super().__init__([f"{state}; nothing was changed: {mend}"])
         self.state = state
         self.mend = mend
 

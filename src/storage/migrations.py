@@ -118,7 +118,7 @@ def check_version(version: str) -> None:
         raise SchemaRefusedError(
             f"The database is at version {version} of an old numbering, which ended with "
             f"{LAST_OLD}",
-            "nothing was changed; start the release whose newest migration is "
+            "start the release whose newest file in migrations/versions is "
             f"{LAST_OLD}_reminders.py once, and then this one",
         )
     raise _foreign()
@@ -127,7 +127,7 @@ def check_version(version: str) -> None:
 def _foreign() -> SchemaRefusedError:
     return SchemaRefusedError(
         "The database holds tables of another program",
-        "nothing was changed; give Pomni a database of its own: make an empty one, and name it "
+        "give Pomni a database of its own: make an empty one, and name it "
         "in DATABASE_URL or PG_DB",
     )
 

@@ -66,7 +66,7 @@ def test_the_last_old_schema_is_no_fault_since_the_next_start_takes_it_over(
     ("version", "told"),
     [
         ("9999", "start the newer program"),
-        ("0012", "start the release whose newest migration is 0031_reminders.py once"),
+        ("0012", "newest file in migrations/versions is 0031_reminders.py once"),
         ("a1b2c3d4e5f6", "give Pomni a database of its own"),
     ],
 )

@@ -181,9 +181,9 @@ def test_an_old_database_that_somebody_has_changed_is_left_as_it_is(empty_dsn: s
     assert (find_version(empty_dsn), pg_dump(empty_dsn)) == (LAST_OLD, before)
 
 
-OLD = "of an old numbering, which ended with 0031: nothing was changed; start the release whose"
-NEW = "this program knows 0105: start the newer program, or restore the backup"
-FOREIGN = "tables of another program: nothing was changed; give Pomni a database of its own"
+OLD = "of an old numbering, which ended with 0031; nothing was changed: start the release whose"
+NEW = "this program knows 0105; nothing was changed: start the newer program, or restore"
+FOREIGN = "tables of another program; nothing was changed: give Pomni a database of its own"
 
 
 @pytest.mark.parametrize(
