@@ -13,7 +13,7 @@ from langchain_core.messages import HumanMessage
 
 from src.application import open_database
 from src.config import OFFLINE_MODEL, Settings
-from src.errors import AppError, ConfigError
+from src.errors import AppError, ConfigError, SchemaRefusedError
 from src.llm.chat import ModelCaller, build_chat_model
 from src.llm.embeddings import build_embedder
 from src.mcp_servers.servers import McpServers, ServerState
@@ -105,13 +105,10 @@ def _examine_database(settings: Settings, dsn: str) -> list[Finding]:
     finally:
         connection.close()
     kind = "embedded" if settings.uses_embedded_database else "configured"
-    schema, newest = find_version(dsn), newest_version()
     skew = abs(time.time() - float(server_time))
-    jobs = _examine_jobs(dsn) if schema == newest else []
     return [
         Finding("database", f"PostgreSQL {version}, {kind}"),
-        _examine_schema(schema, newest),
-        *jobs,
+        *_examine_schema(dsn),
         Finding(
             "clock",
             f"{skew:.1f} s from the database's",
@@ -164,13 +161,17 @@ def describe(job: PutAside) -> str:
     )
 
 
-def _examine_schema(schema: str | None, newest: str) -> Finding:
-    if schema is not None and schema > newest:
-        mend = "the database is newer than this program: start the newer program"
-        return Finding("schema", f"version {schema}, this program knows {newest}", mend)
-    if schema != newest:
-        return Finding("schema", f"version {schema or 'none'}; the next start makes it {newest}")
-    return Finding("schema", f"version {schema}, the newest")
+def _examine_schema(dsn: str) -> list[Finding]:
+    """The version of the schema, and what can be read from it when it is the newest."""
+    newest = newest_version()
+    try:
+        version = find_version(dsn)
+    except SchemaRefusedError as error:
+        return [Finding("schema", error.state, error.mend)]
+    if version != newest:
+        state = f"version {version or 'none'}; the next start makes it {newest}"
+        return [Finding("schema", state)]
+    return [Finding("schema", f"version {version}, the newest"), *_examine_jobs(dsn)]
 
 
 async def _check_telegram(settings: Settings) -> Finding:

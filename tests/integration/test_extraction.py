@@ -38,7 +38,7 @@ SAID_AT = datetime(2026, 11, 20, 22, 30, tzinfo=UTC)  # in Moscow it is the 21st
 WRITTEN = {
     "memories": "id, text, subject, relation, object, retired_at, superseded_by, content_hash",
     "memory_sources": "memory_id, message_id, uid, episode, quote, said_at",
-    "entities": "id, name, normalised_name, entity_type",
+    "entities": "id, name, normalised_name",
     "memory_entities": "memory_id, entity_id",
     "rejected_facts": "message_id, reason, text",
     "search_documents": "id, position, memory_id, length",
