@@ -9,6 +9,7 @@ import os
 import shutil
 import ssl
 import tempfile
+import time
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +28,7 @@ from src.storage.embedding_repo import EmbeddingRepository
 from src.storage.migrations import migrate
 from src.storage.pg_client import PgClient
 
+STARTED = time.monotonic()
 TEMPLATE, UNFINISHED = "pomni_template", "pomni_unfinished"
 
 
@@ -42,6 +44,18 @@ def pytest_configure() -> None:
 def database_url(server: str, name: str) -> str:
     """The address of another database on the same server."""
     return server.replace("/postgres?", f"/{name}?")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """How long proofs may be begun."""
+    parser.addoption("--proof-minutes", type=float, default=float("inf"))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Begin no proof when the time for all of them is over."""
+    minutes = item.config.getoption("--proof-minutes")
+    if item.get_closest_marker("proof") and time.monotonic() - STARTED > 60 * minutes:
+        pytest.skip(f"the {minutes:g} minutes for proofs are over")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
