@@ -1,5 +1,1 @@
-"""The tests. aiogram is imported as the bot does it, which takes a fourth of the time."""
-
-from src.telegram.lazy_models import import_aiogram
-
-import_aiogram()
+"""Tests of Pomni."""

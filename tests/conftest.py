@@ -19,6 +19,7 @@ from typing import Any
 import psycopg2
 import pytest
 
+import src.telegram  # noqa: F401  (aiogram, in a fourth of the time)
 from src.config import Settings
 from src.llm.embeddings import LocalEmbedder
 from src.memory.embedding_space import EmbeddingSpace

@@ -1,4 +1,4 @@
-"""MCP servers that nobody would wish for: ``python -m tests.fakes.tool_server KIND``.
+"""MCP servers that nobody would wish for: ``python tests/fakes/tool_server.py KIND``.
 
 They speak the protocol by hand, since the SDK would not let them be what they are. In the folder
 PIDS each process notes its number, in the file SEEN what it is asked.
@@ -144,9 +144,7 @@ def preacher() -> None:
 
 def parent() -> None:
     """It has a child that hears no signal, and both go on when stdin ends."""
-    child = subprocess.Popen(
-        [sys.executable, "-m", "tests.fakes.tool_server", "mute"], stdin=subprocess.DEVNULL
-    )
+    child = subprocess.Popen([sys.executable, __file__, "mute"], stdin=subprocess.DEVNULL)
     note(child.pid)
     by_hand([tool("hello")], lambda _call: text("hello"))
     mute()

@@ -88,12 +88,16 @@ OTHERS = (
 )
 
 
-@pytest.mark.parametrize("voice", OTHERS, ids=lambda voice: voice.provenance)
+@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.proof)])
 async def test_no_order_in_words_of_others_is_stored_whoever_proposes_it(
-    teller: Person, voice: Voice
+    teller: Person, every: int
 ) -> None:
+    """Each text in the voice of one of them, or of all three."""
+    texts = [text for _, text in (*INJECTIONS, *BENIGN)]
+    voices = [OTHERS[n % 3 :: 3] if every == 3 else OTHERS for n in range(len(texts))]
     stored = []
-    for _, text in (*INJECTIONS, *BENIGN):
+    pairs = [(text, voice) for text, own in zip(texts, voices, strict=True) for voice in own]
+    for text, voice in pairs:
         said = teller.write(text, voice=voice)
         outcomes = [
             await teller.tell(text, said=said),
@@ -174,11 +178,14 @@ def tool_result(request: ChatRequest) -> dict[str, Any]:
     return result
 
 
-async def test_retrieved_orders_stay_in_the_one_block_of_memories(teller: Person) -> None:
+@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.proof)])
+async def test_retrieved_orders_stay_in_the_one_block_of_memories(
+    teller: Person, every: int
+) -> None:
     rig = teller.rig
     rig.set(memory_retrieve_limit=20)
     conversation = rig.conversation()
-    texts = [*(text for _, text in INJECTIONS), *HOSTILE]
+    texts = [*(text for _, text in INJECTIONS[::every]), *HOSTILE]
     rig.fill(conversation, *(("user", f"{LABEL} {text}") for text in texts))
     rig.fill(conversation, *(("assistant", f"ответ {number}") for number in range(40)))
     await rig.core.memory.digest.index_pending()

@@ -26,7 +26,7 @@ from tests.integration.person import FAKE_EMBEDDINGS, ME, Person, open_teller
 from tests.integration.polling import eventually
 from tests.tables import dump
 
-FACTS = [f"Купила вещь номер {number}" for number in range(100)]
+COUNTS = pytest.mark.parametrize("count", [20, pytest.param(100, marks=pytest.mark.proof)])
 
 
 @pytest.fixture
@@ -47,33 +47,43 @@ async def workers(
         yield first, second
 
 
-async def test_two_workers_teaching_the_same_hundred_facts_make_a_hundred(
-    workers: tuple[Person, Person],
+def things(count: int) -> list[str]:
+    """So many facts."""
+    return [f"Купила вещь номер {number}" for number in range(count)]
+
+
+@COUNTS
+async def test_two_workers_teaching_the_same_facts_store_each_once(
+    workers: tuple[Person, Person], count: int
 ) -> None:
     first, _ = workers
-    said = {text: first.write(text) for text in FACTS}
+    facts = things(count)
+    said = {text: first.write(text) for text in facts}
     outcomes = await asyncio.gather(
-        *(worker.tell(text, said=said[text]) for text in FACTS for worker in workers)
+        *(worker.tell(text, said=said[text]) for text in facts for worker in workers)
     )
     kinds = [outcome.kind for outcome in outcomes]
-    assert (kinds.count("new"), kinds.count("same")) == (100, 100)
-    assert sorted(await first.texts()) == sorted(FACTS)
-    assert first.rows("SELECT count(*), count(DISTINCT uid) FROM memory_sources") == [(100, 100)]
+    assert (kinds.count("new"), kinds.count("same")) == (count, count)
+    assert sorted(await first.texts()) == sorted(facts)
+    sources = first.rows("SELECT count(*), count(DISTINCT uid) FROM memory_sources")
+    assert sources == [(count, count)]
     assert first.rows("SELECT count(*), count(DISTINCT memory_id) FROM search_documents") == [
-        (100, 100)
+        (count, count)
     ]
-    assert first.rows("SELECT count(*) FROM memories") == [(100,)], "none was retired either"
+    assert first.rows("SELECT count(*) FROM memories") == [(count,)], "none was retired either"
 
 
+@COUNTS
 async def test_two_workers_with_messages_of_their_own_give_each_fact_two_sources(
-    workers: tuple[Person, Person],
+    workers: tuple[Person, Person], count: int
 ) -> None:
     first, _ = workers
-    outcomes = await asyncio.gather(*(worker.tell(text) for text in FACTS for worker in workers))
-    assert [outcome.kind for outcome in outcomes].count("new") == 100
-    assert sorted(await first.texts()) == sorted(FACTS)
+    facts = things(count)
+    outcomes = await asyncio.gather(*(worker.tell(text) for text in facts for worker in workers))
+    assert [outcome.kind for outcome in outcomes].count("new") == count
+    assert sorted(await first.texts()) == sorted(facts)
     counts = first.rows("SELECT count(DISTINCT uid) FROM memory_sources GROUP BY memory_id")
-    assert counts == [(2,)] * 100
+    assert counts == [(2,)] * count
 
 
 async def test_of_values_that_two_workers_teach_at_once_the_newest_stands_alone(

@@ -199,14 +199,15 @@ async def test_nothing_above_the_history_tells_the_time_or_the_question(rig: Rig
 # --- between two steps
 
 
-async def test_between_two_steps_the_prompt_only_grows_at_its_end(chat: Chat) -> None:
+@pytest.mark.parametrize("turns", [30, pytest.param(TURNS, marks=pytest.mark.proof)])
+async def test_between_two_steps_the_prompt_only_grows_at_its_end(chat: Chat, turns: int) -> None:
     await chat.remember("Меня зовут Анна", 9)
     await chat.remember("У меня аллергия на арахис", 8)
-    await chat.run()
+    await chat.run(turns)
     steps = chat.steps()
-    assert 5 <= sum(steps) <= 9, "the window moved every few turns"
+    assert turns / 12 <= sum(steps) <= turns / 6, "the window moved every few turns"
     reminded = sum("memories" in json.dumps(request.raw["messages"][1:]) for request in chat.first)
-    assert reminded > TURNS / 2, "there was something volatile in most prompts"
+    assert reminded > turns / 2, "there was something volatile in most prompts"
     for number, (before, after) in enumerate(pairwise(chat.first)):
         shared = up_to_the_history(before)
         if not steps[number]:

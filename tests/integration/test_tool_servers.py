@@ -29,6 +29,7 @@ from tests.fakes.openai_server import Reply
 from tests.fakes.tool_server import ORDER
 from tests.integration.person import Person, called, incoming, results, saved
 from tests.integration.tool_servers import (
+    GOOD,
     ROOT,
     fake,
     file_of,
@@ -74,7 +75,7 @@ async def http_server(*, port: int = 0, transport: str = "streamable-http") -> A
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.fakes.good_tool_server", str(port), transport,
+        sys.executable, GOOD, str(port), transport,
         cwd=ROOT,
         stderr=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL,
     )  # fmt: skip

@@ -20,9 +20,10 @@ from src.mcp_servers.servers import ServerState
 from src.storage.conversation_repo import set_conversation_repo_factory
 from src.storage.pg_client import PgClient
 from tests.fakes.openai_server import FakeOpenAI
-from tests.integration.person import Person, Rig, new_user
+from tests.integration.person import FAKE_EMBEDDINGS, Person, Rig, new_user
 
 ROOT = Path(__file__).resolve().parents[2]
+GOOD = str(ROOT / "tests/fakes/good_tool_server.py")
 
 Json = dict[str, Any]
 
@@ -31,7 +32,7 @@ def fake(kind: str, *arguments: str, **more: Any) -> Json:
     """The entry of a server of ``tests.fakes.tool_server``."""
     return {
         "command": sys.executable,
-        "args": ["-m", "tests.fakes.tool_server", kind, *arguments],
+        "args": [str(ROOT / "tests/fakes/tool_server.py"), kind, *arguments],
         "cwd": str(ROOT),
         **more,
     }
@@ -39,7 +40,7 @@ def fake(kind: str, *arguments: str, **more: Any) -> Json:
 
 def good() -> Json:
     """The entry of ``tests.fakes.good_tool_server`` as a process."""
-    return {**fake(""), "args": ["-m", "tests.fakes.good_tool_server"]}
+    return {**fake(""), "args": [GOOD]}
 
 
 def file_of(folder: Path, **servers: Json) -> Path:
@@ -57,7 +58,11 @@ async def open_with_servers(
     read, problems = read_servers(file_of(folder, **servers), os.environ)
     assert problems == []
     async with FakeOpenAI() as model:
-        settings = Settings(llm_model="openai:fake-model", openai_base_url=model.url)
+        settings = Settings(
+            llm_model="openai:fake-model",
+            openai_base_url=model.url,
+            embedding_model=FAKE_EMBEDDINGS,
+        )
         core = build_core(settings.with_servers(read), client.dsn, client)
         try:
             core.servers.start()
