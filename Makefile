@@ -1,21 +1,24 @@
 # make run    sets everything up in .venv and starts the bot (the console, without a token)
 # make test   sets everything up and runs the whole test suite
 # make check  lint and types        make bench  the benchmarks, side by side
+# make proof  long walks, kill loops and attacks at full length, up to PROOF_MINUTES
 
 PYTHON ?= python3
+PROOF_MINUTES ?= 60
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: run test check bench format clean
+.PHONY: run test proof check bench format clean
 
 run: $(VENV)/.installed
 	@$(BIN)/python bot.py run
 
-# A test that fails is run once more, alone: many start processes, and a busy machine is no defect.
 test: $(VENV)/.installed-dev $(VENV)/.browser
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder \
-	  || $(BIN)/python -m pytest --last-failed --last-failed-no-failures none
+	$(BIN)/python -m tests
+
+proof: $(VENV)/.installed-dev $(VENV)/.browser
+	$(BIN)/python -m pytest -m proof -n 2 -rPs --durations 0 --proof-minutes $(PROOF_MINUTES)
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

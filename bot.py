@@ -9,11 +9,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
+import logging
 import os
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
+from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import uvloop
 
@@ -33,6 +35,8 @@ ALL = "all"  # of ``jobs --retry``
 # Commands that are cancelled at a signal need not finish turns; seconds.
 CANCEL_SECONDS = 3.0
 DRAINING = ("run", "worker")
+
+logger = logging.getLogger("bot")
 
 Command = Callable[[Settings, argparse.Namespace], Coroutine[Any, Any, int]]
 
@@ -345,18 +349,58 @@ def _log_level(settings: Settings, arguments: argparse.Namespace) -> str:
     return "WARNING" if is_console and settings.log_level == "INFO" else settings.log_level
 
 
+def tell_warnings(settings: Settings, name: str) -> None:
+    """What is odd about the variables: to the log of a bot, to the person at a terminal.
+
+    ``doctor`` has it in its table.
+    """
+    if name == "doctor" or is_quarantine():
+        return
+    for line in settings.warnings:
+        if name in DRAINING and settings.telegram_bot_token is not None:
+            logger.warning(line, extra={"variable": line.partition(":")[0]})
+        else:
+            print(line, file=sys.stderr)
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that says in one line what is wrong, and what was probably meant."""
+
+    def error(self, message: str) -> NoReturn:
+        """End the process with status 2."""
+        self.exit(2, f"{self.prog}: {message}. See {self.prog} --help\n")
+
+    def refuse(self, word: str, known: Collection[str]) -> NoReturn:
+        """End the process because it was told a word that is none of those that are known."""
+        close = get_close_matches(word.lower(), known, n=1, cutoff=0.7)
+        if not close or close == [word]:
+            self.error(f"unknown: {word}")
+        self.exit(2, f"{self.prog}: unknown: {word}. Did you mean {close[0]}?\n")
+
+
 def parse_arguments(
     argv: list[str] | None, extra_tools: Sequence[BaseTool] = ()
 ) -> argparse.Namespace:
     """The command line; no command means ``run``."""
-    parser = argparse.ArgumentParser(prog="bot.py", description=__doc__.partition("\n")[0])
+    parser = _Parser(prog="bot.py", description=__doc__.partition("\n")[0])
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    parsers: dict[str | None, _Parser] = {None: parser}
     for name, function in COMMANDS.items():
         summary = (function.__doc__ or "").partition("\n")[0]
-        command = commands.add_parser(name, help=summary, description=summary)
+        command = parsers[name] = commands.add_parser(name, help=summary, description=summary)
         for flag, options in ARGUMENTS.get(name, {}).items():
             command.add_argument(flag, **options)
-    return parser.parse_args(argv, argparse.Namespace(extra_tools=tuple(extra_tools)))
+    words = sys.argv[1:] if argv is None else argv
+    named = next((word for word in words if not word.startswith("-")), None)
+    if named not in parsers:
+        parser.refuse(str(named), COMMANDS)
+    found, unknown = parser.parse_known_args(
+        words, argparse.Namespace(extra_tools=tuple(extra_tools))
+    )
+    if unknown:
+        flags = [flag for flag in ARGUMENTS.get(found.command, {}) if flag.startswith("-")]
+        parsers[found.command].refuse(unknown[0], flags)
+    return found
 
 
 def main(argv: list[str] | None = None, *, extra_tools: Sequence[BaseTool] = ()) -> int:
@@ -375,6 +419,7 @@ def main(argv: list[str] | None = None, *, extra_tools: Sequence[BaseTool] = ())
         settings = load_settings()
         configure_logging(_log_level(settings, arguments), settings.secrets())
         name = arguments.command or "run"
+        tell_warnings(settings, name)
         seconds = settings.shutdown_timeout
         if name not in DRAINING:
             seconds = min(seconds, CANCEL_SECONDS)

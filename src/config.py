@@ -15,7 +15,6 @@ from typing import Annotated, Any, Literal
 from urllib.parse import quote, urlsplit
 
 import pytz
-from dotenv import dotenv_values
 from pydantic import (
     AfterValidator,
     BeforeValidator,
@@ -27,10 +26,12 @@ from pydantic import (
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from src.database_url import find_url_problem
+from src.env_file import EnvFile, read_env_file
 from src.errors import ConfigError
 from src.http_url import HttpUrl, check_http_url
-from src.mcp_file import McpServer, read_servers
+from src.mcp_file import McpServer, find_references, read_servers
 from src.providers import PROVIDERS, Provider, ProviderSettings, find_provider
+from src.variable_names import Stray, find_strays, is_of_compose
 
 OFFLINE_MODEL = "offline"
 LOCAL_EMBEDDINGS = "local"
@@ -39,10 +40,18 @@ LOCAL_EMBEDDINGS = "local"
 QUARANTINE_VARIABLE = "POMNI_QUARANTINE"  # set by one process of ours for another; no setting
 
 
-def _check_time_zone(name: str) -> str:
-    if name not in pytz.all_timezones_set:
+def _read_time_zone(name: str) -> str:
+    """The zone that ``/settings`` would take for a name; of several it would ask which."""
+    if name in pytz.all_timezones_set:
+        return name
+    from src.language.zone_names import find_time_zones  # reads the names of all cities
+
+    zones = find_time_zones(name)
+    if not zones:
         raise ValueError("it is not the name of a time zone")
-    return name
+    if len(zones) > 1:
+        raise ValueError(f"it may be {', '.join(zones)}")
+    return zones[0]
 
 
 def _check_https_url(value: str) -> str:
@@ -153,7 +162,7 @@ class Settings(ProviderSettings, BaseSettings):
     rerank_api_key: SecretStr | None = None
     mcp_servers: Path | None = None
 
-    timezone: Annotated[str, AfterValidator(_check_time_zone)] = "Europe/Moscow"
+    timezone: Annotated[str, AfterValidator(_read_time_zone)] = "Europe/Moscow"
     http_host: str = "127.0.0.1"
     http_port: Port = 8080
     public_url: Annotated[str, AfterValidator(_check_https_url)] | None = None
@@ -164,6 +173,18 @@ class Settings(ProviderSettings, BaseSettings):
     console_fallback: bool = True
 
     _servers: tuple[McpServer, ...] = PrivateAttr(default=())
+    _warnings: tuple[str, ...] = PrivateAttr(default=())
+    _unread: tuple[str, ...] = PrivateAttr(default=())
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is odd about the variables, a line each: ``NAME: what. What to do``."""
+        return self._warnings
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """The names in ``.env`` that are nothing to the bot, and like nothing of it."""
+        return self._unread
 
     @property
     def servers(self) -> tuple[McpServer, ...]:
@@ -260,7 +281,7 @@ MENDS: Mapping[str, str] = {
     "TRANSCRIPTION_BASE_URL": "Write the address of a server that speaks OpenAI's protocol, "
     "such as http://localhost:8000/v1, or leave it empty",
     "RERANK_URL": "Write the address of a /rerank endpoint, or leave it empty",
-    "TIMEZONE": "Write a name from the tz database, such as Europe/Moscow",
+    "TIMEZONE": "Write a name from the tz database, such as Europe/Moscow, a city or UTC+3",
     "HTTP_PORT": "Write a port from 1 to 65535, or 0 for any free one",
     "PUBLIC_URL": "Write the https address at which the bot's HTTP port is reached, "
     "such as https://bot.example.org, or leave it empty",
@@ -269,6 +290,12 @@ MENDS: Mapping[str, str] = {
     "CONSOLE_FALLBACK": "Write true or false",
 }
 
+VARIABLES = frozenset(name.upper() for name in Settings.model_fields)
+# Without these everybody may use the bot. ADMIN_USER_IDS allows more, and without
+# TELEGRAM_WEBHOOK_SECRET or ADMIN_PASSWORD there is no webhook and no admin page.
+LIMITS = frozenset({"ALLOWED_USER_IDS"})
+PLAIN_NAME = re.compile(r"[A-Z]{1,20}(?:_[A-Z0-9]+)*")  # and not half of a key without its name
+
 
 def load_settings(env_file: str | None = ".env") -> Settings:
     """Read the environment and ``env_file`` (the environment wins).
@@ -276,29 +303,31 @@ def load_settings(env_file: str | None = ".env") -> Settings:
     Raises:
         ConfigError: With one line per bad variable, all of them at once.
     """
-    problems: list[str] = []
+    file = read_env_file(Path(env_file)) if env_file else EnvFile()
+    problems = list(file.problems)
+    given = _given(file)
     try:
-        settings = Settings(_env_file=env_file)
+        settings = Settings(**given)
     except ValidationError as error:
-        problems = [_describe(entry) for entry in error.errors()]
-        settings = _settings_without(error, env_file)
-    except (OSError, UnicodeDecodeError) as error:
-        mend = f"{env_file}: it cannot be read ({type(error).__name__}). Save it as UTF-8 text"
-        raise ConfigError([mend]) from error
+        problems += [_describe(entry) for entry in error.errors()]
+        settings = _settings_without(error, given)
     problems += [problem for check in _CROSS_CHECKS for problem in check(settings)]
     if settings.mcp_servers is not None:
-        servers, its = read_servers(settings.mcp_servers, _variables(env_file))
+        servers, its = read_servers(settings.mcp_servers, {**file.values, **os.environ})
         settings = settings.with_servers(servers)
         problems += its
-    if problems:
-        raise ConfigError(_first_of_each(problems))
+    strays, settings._unread = _find_strays(settings, file)
+    settings._warnings = tuple(map(_describe_stray, strays))
+    if problems or any(stray.meant in LIMITS for stray in strays):
+        raise ConfigError(_first_of_each([*problems, *settings.warnings]))
     return settings
 
 
-def _variables(env_file: str | None) -> dict[str, str]:
-    """The environment and ``env_file``, for what a file of ours may name."""
-    named = dotenv_values(env_file) if env_file else {}
-    return {**{name: value for name, value in named.items() if value}, **os.environ}
+def _given(file: EnvFile) -> dict[str, Any]:
+    """The fields that a file gives a value, and the environment none."""
+    set_outside = {name.lower() for name, value in os.environ.items() if value}
+    fields = Settings.model_fields.keys() - set_outside
+    return {key.lower(): value for key, value in file.values.items() if key.lower() in fields}
 
 
 def quarantine_environment() -> dict[str, str]:
@@ -326,11 +355,53 @@ def _describe(entry: Any) -> str:
     return f"{name}: {message}. {MENDS.get(name, 'Correct it, or leave it out.')}"
 
 
-def _settings_without(error: ValidationError, env_file: str | None) -> Settings:
+def _settings_without(error: ValidationError, given: Mapping[str, Any]) -> Settings:
     """What remains when the malformed variables are left out, for the checks that compare."""
     bad = {str(entry["loc"][0]) for entry in error.errors()}
     defaults = {name: Settings.model_fields[name].default for name in bad}
-    return Settings(_env_file=env_file, **defaults)
+    return Settings(**{**given, **defaults})
+
+
+def _find_strays(settings: Settings, file: EnvFile) -> tuple[list[Stray], tuple[str, ...]]:
+    """The variables with names like ours, and the names in the file that are nothing to us."""
+    used = file.references
+    if settings.mcp_servers is not None:
+        used |= find_references(settings.mcp_servers)
+    names = dict.fromkeys((name for name, value in os.environ.items() if value), False)
+    names |= dict.fromkeys(file.values, True)
+    strays = [
+        stray
+        for stray in find_strays(names, VARIABLES)
+        if stray.name not in used and not _is_idle(stray, settings)
+    ]
+    known = used.union(stray.name for stray in strays)
+    unread = (name for name in file.values if name.upper() not in VARIABLES and name not in known)
+    plain = filter(PLAIN_NAME.fullmatch, unread)
+    return strays, tuple(name for name in plain if not is_of_compose(name))
+
+
+def _is_idle(stray: Stray, settings: Settings) -> bool:
+    """Whether what was meant would change nothing, or the variable is rather another program's."""
+    if stray.meant == "DATABASE_URL":
+        return not settings.uses_embedded_database
+    if stray.meant.startswith("PG_"):
+        return settings.database_url is not None
+    if stray.in_file or all(stray.meant != one.key_variable for one in PROVIDERS.values()):
+        return False
+    has_model = any(provider.is_configured(settings) for provider in PROVIDERS.values())
+    return has_model or settings.llm_model == OFFLINE_MODEL
+
+
+def _describe_stray(stray: Stray) -> str:
+    where = ".env" if stray.in_file else "the environment"
+    what = f"{ascii(stray.name)[1:-1]}: it is in {where}, but no setting has this name"
+    hint = f"{stray.meant} was probably meant"
+    if stray.meant not in LIMITS:
+        return f"{what}. {hint}"
+    mend = MENDS[stray.meant]
+    if not stray.in_file:
+        mend += "; if it is another program's, start the bot without it"
+    return f"{what}, so everybody could use the bot. {hint}. {mend}"
 
 
 def _check_webhook(settings: Settings) -> list[str]:

@@ -13,7 +13,7 @@ from langchain_core.messages import HumanMessage
 
 from src.application import open_database
 from src.config import OFFLINE_MODEL, Settings
-from src.errors import AppError, ConfigError
+from src.errors import AppError, ConfigError, SchemaRefusedError
 from src.llm.chat import ModelCaller, build_chat_model
 from src.llm.embeddings import build_embedder
 from src.mcp_servers.servers import McpServers, ServerState
@@ -25,7 +25,7 @@ from src.storage.pooling import check_sessions
 from src.storage.put_aside_repo import PutAside, PutAsideRepository
 from src.storage.update_repo import UpdateRepository
 from src.storage.worker_repo import WorkerRepository
-from src.time_zones import local_time
+from src.time_zones import local_time, name_of_zone
 
 MAX_CLOCK_SKEW = 5.0  # seconds between our clock and PostgreSQL's
 MAX_WAIT = 60.0  # seconds of an update
@@ -49,7 +49,7 @@ async def run_doctor(settings: Settings, *, as_json: bool = False) -> int:
         as_json: Print one object instead: ``{"ok": bool, "findings": [{"subject": str,
             "state": str, "mend": str|null}]}``.
     """
-    findings = await _check_database(settings)
+    findings = [*_examine_settings(settings), *await _check_database(settings)]
     checks: list[Callable[[Settings], Awaitable[Finding]]] = [
         _check_telegram,
         _check_model,
@@ -67,6 +67,16 @@ async def run_doctor(settings: Settings, *, as_json: bool = False) -> int:
         verdict = "OK" if finding.mend is None else f"MEND: {finding.mend}"
         print(f"{finding.subject:<12} {finding.state:<48} {verdict}")
     return 0 if is_well else 1
+
+
+def _examine_settings(settings: Settings) -> list[Finding]:
+    """Variables that are none of ours; there is no line when there is none."""
+    parts = [line.partition(". ") for line in settings.warnings]
+    findings = [Finding("settings", what, mend) for what, _, mend in parts]
+    if settings.unread:
+        state = f".env has what the bot does not read: {', '.join(settings.unread)}"
+        findings.append(Finding("settings", state))
+    return findings
 
 
 async def _check_database(settings: Settings) -> list[Finding]:
@@ -95,13 +105,10 @@ def _examine_database(settings: Settings, dsn: str) -> list[Finding]:
     finally:
         connection.close()
     kind = "embedded" if settings.uses_embedded_database else "configured"
-    schema, newest = find_version(dsn), newest_version()
     skew = abs(time.time() - float(server_time))
-    jobs = _examine_jobs(dsn) if schema == newest else []
     return [
         Finding("database", f"PostgreSQL {version}, {kind}"),
-        _examine_schema(schema, newest),
-        *jobs,
+        *_examine_schema(dsn),
         Finding(
             "clock",
             f"{skew:.1f} s from the database's",
@@ -154,13 +161,17 @@ def describe(job: PutAside) -> str:
     )
 
 
-def _examine_schema(schema: str | None, newest: str) -> Finding:
-    if schema is not None and schema > newest:
-        mend = "the database is newer than this program: start the newer program"
-        return Finding("schema", f"version {schema}, this program knows {newest}", mend)
-    if schema != newest:
-        return Finding("schema", f"version {schema or 'none'}; the next start makes it {newest}")
-    return Finding("schema", f"version {schema}, the newest")
+def _examine_schema(dsn: str) -> list[Finding]:
+    """The version of the schema, and what can be read from it when it is the newest."""
+    newest = newest_version()
+    try:
+        version = find_version(dsn)
+    except SchemaRefusedError as error:
+        return [Finding("schema", error.state, error.mend)]
+    if version != newest:
+        state = f"version {version or 'none'}; the next start makes it {newest}"
+        return [Finding("schema", state)]
+    return [Finding("schema", f"version {version}, the newest"), *_examine_jobs(dsn)]
 
 
 async def _check_telegram(settings: Settings) -> Finding:
@@ -222,7 +233,8 @@ async def _check_embeddings(settings: Settings) -> Finding:
 
 async def _check_time_zone(settings: Settings) -> Finding:
     now = local_time(datetime.now(UTC), settings.timezone)
-    return Finding("time zone", f"{settings.timezone}, it is {now:%Y-%m-%d %H:%M}")
+    zone = name_of_zone(settings.timezone)
+    return Finding("time zone", f"{zone}, it is {now:%Y-%m-%d %H:%M}")
 
 
 async def _check_servers(settings: Settings) -> list[Finding]:

@@ -34,6 +34,21 @@ class ConfigError(AppError):
         self.problems = problems
 
 
+class SchemaRefusedError(ConfigError):
+    """The database cannot be brought to our schema; nothing was changed.
+
+    Attributes:
+        state: What it is instead, as a sentence without its full stop.
+        mend: What to do, in the same form.
+    """
+
+    def __init__(self, state: str, mend: str) -> None:
+        """Say both in one line."""
+        super().__init__([f"{state}; nothing was changed: {mend}"])
+        self.state = state
+        self.mend = mend
+
+
 class SettingsError(AppError):
     """What an operator wants to set is not within its bounds.
 

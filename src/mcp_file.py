@@ -98,6 +98,17 @@ def read_servers(
     return tuple(servers), list(dict.fromkeys(problems))
 
 
+def find_references(path: Path) -> frozenset[str]:
+    """The names that stand as ``${NAME}`` in a file, also where a server is disabled."""
+    if not path.is_file():
+        return frozenset()
+    try:
+        with path.open(encoding="utf-8") as file:
+            return frozenset(REFERENCE.findall(file.read(MAX_FILE)))
+    except (OSError, ValueError):
+        return frozenset()  # ``read_servers`` says what is wrong with it
+
+
 def _entries(path: Path) -> dict[str, Any]:
     try:
         with path.open(encoding="utf-8") as file:

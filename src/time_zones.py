@@ -50,6 +50,14 @@ def is_shown_twice(moment: datetime, time_zone: str) -> bool:
     return zone.localize(written, is_dst=True) != zone.localize(written, is_dst=False)
 
 
+def name_of_zone(zone: str) -> str:
+    """As people read it: the sign of ``Etc/GMT-3`` is the other way round."""
+    if zone.startswith(("Etc/GMT+", "Etc/GMT-")):
+        sign = "-" if zone[7] == "+" else "+"
+        return f"UTC{sign}{zone[8:]}"
+    return zone
+
+
 def zone_at(latitude: float, longitude: float) -> str | None:
     """The zone of the tz database at a place on the map, also at sea; None: no such place.
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import functools
 import os
 import shutil
 import ssl
 import tempfile
+import time
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,11 +24,12 @@ from src.llm.embeddings import LocalEmbedder
 from src.memory.embedding_space import EmbeddingSpace
 from src.metrics import Metrics
 from src.storage.embedded_pg import EmbeddedPostgres
-from src.storage.embedding_repo import EmbeddingModel, EmbeddingRepository
+from src.storage.embedding_repo import EmbeddingRepository
 from src.storage.migrations import migrate
 from src.storage.pg_client import PgClient
 
-TEMPLATE = "pomni_template"
+STARTED = time.monotonic()
+TEMPLATE, UNFINISHED = "pomni_template", "pomni_unfinished"
 
 
 def pytest_configure() -> None:
@@ -43,17 +46,67 @@ def database_url(server: str, name: str) -> str:
     return server.replace("/postgres?", f"/{name}?")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """How long proofs may be begun."""
+    parser.addoption("--proof-minutes", type=float, default=float("inf"))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Begin no proof when the time for all of them is over."""
+    minutes = item.config.getoption("--proof-minutes")
+    if item.get_closest_marker("proof") and time.monotonic() - STARTED > 60 * minutes:
+        pytest.skip(f"the {minutes:g} minutes for proofs are over")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """The last process of a run takes the databases away."""
+    if not hasattr(config, "workerinput"):
+        shutil.rmtree(run_folder(), ignore_errors=True)
+
+
+@functools.cache
+def run_folder() -> Path:
+    """The folder of this run, which the workers of pytest-xdist share."""
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or f"of-{os.getpid()}"
+    return (fast_folder() or Path(tempfile.gettempdir())) / f"pomni-test-{run}"
+
+
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
-    """The address of a running PostgreSQL with a migrated template database."""
-    with tempfile.TemporaryDirectory(prefix="pomni-test-", dir=fast_folder()) as folder:
-        server = EmbeddedPostgres(Path(folder))
+    """The address of the run's PostgreSQL, with a template in which a bot has started before."""
+    server = EmbeddedPostgres(run_folder())
+    run_folder().mkdir(exist_ok=True)
+    with (run_folder() / "template.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         address = server.start()
-        execute(address, "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
-        execute(address, f"CREATE DATABASE {TEMPLATE}")
-        migrate(database_url(address, TEMPLATE))
-        yield address
-        server.stop()
+        if not query(address, "SELECT 1 FROM pg_database WHERE datname = %s", TEMPLATE):
+            address = prepare(server, address)
+    yield address
+    server.stop()
+
+
+def prepare(server: EmbeddedPostgres, address: str) -> str:
+    """Set up a new server, and make the template; returns its address."""
+    execute(address, "ALTER SYSTEM SET fsync = off", "ALTER SYSTEM SET max_connections = 500")
+    server.stop()
+    address = server.start()
+    execute(address, f"CREATE DATABASE {UNFINISHED}")
+    unfinished = database_url(address, UNFINISHED)
+    migrate(unfinished)
+    with ThreadPoolExecutor(1) as threads:  # away from the tests' event loop
+        threads.submit(asyncio.run, measure_embeddings(unfinished)).result()
+    execute(address, f"ALTER DATABASE {UNFINISHED} RENAME TO {TEMPLATE}")
+    return address
+
+
+async def measure_embeddings(address: str) -> None:
+    """Let a database know the local embedding model, which takes seconds."""
+    client = PgClient(address)
+    client.open()
+    space = EmbeddingSpace(LocalEmbedder(Metrics()), client, EmbeddingRepository(client))
+    await space.model()
+    await space.close()
+    client.close()
 
 
 def fast_folder() -> Path | None:
@@ -81,42 +134,6 @@ def client(dsn: str) -> Iterator[PgClient]:
     yield from open_client(dsn)
 
 
-@pytest.fixture(scope="session")
-def measured_embeddings(postgres_server: str) -> EmbeddingModel:
-    """The local embedding model, measured once, which takes each new database seconds."""
-
-    def measure() -> EmbeddingModel:
-        for address in new_database(postgres_server, TEMPLATE):
-            client = PgClient(address)
-            client.open()
-            model = asyncio.run(opened(client))
-            client.close()
-        return model
-
-    async def opened(client: PgClient) -> EmbeddingModel:
-        space = EmbeddingSpace(LocalEmbedder(Metrics()), client, EmbeddingRepository(client))
-        try:
-            return await space.model()
-        finally:
-            await space.close()
-
-    with ThreadPoolExecutor(1) as threads:  # away from the tests' event loops
-        return threads.submit(measure).result()
-
-
-def add_embeddings(address: str, model: EmbeddingModel) -> None:
-    """Let a database know an embedding model, as if it had met it before."""
-    client = PgClient(address)
-    client.open()
-    EmbeddingRepository(client).add_model(
-        model.name,
-        model.means,
-        unrelated_median=model.unrelated_median,
-        unrelated_high=model.unrelated_high,
-    )
-    client.close()
-
-
 def open_client(dsn: str) -> Iterator[PgClient]:
     """A client, closed afterwards."""
     opened = PgClient(dsn)
@@ -126,7 +143,7 @@ def open_client(dsn: str) -> Iterator[PgClient]:
 
 
 def new_client(server: str) -> Iterator[PgClient]:
-    """A client on a new, migrated database; for a fixture with the scope of a module."""
+    """A client on a new, migrated database."""
     for dsn in new_database(server, TEMPLATE):
         yield from open_client(dsn)
 

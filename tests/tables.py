@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from src.storage.owner import Owner
-from tests.conftest import query
+from tests.conftest import execute, query
 
 # Which rows of a table are an owner's.
 _OWN = "telegram_user_id = %(owner)s AND thread_id = %(thread)s"
@@ -234,3 +234,25 @@ def remind(dsn: str, owner: Owner) -> None:
         owner.telegram_user_id,
         owner.thread_id,
     )
+
+
+# Every row of every table of ours but what a start of the bot makes, without asking foreign keys.
+EMPTY = """
+DO $$
+DECLARE name text;
+BEGIN
+    SET LOCAL session_replication_role = replica;
+    FOR name IN SELECT table_name FROM information_schema.tables
+                WHERE table_schema = 'public' AND table_type = 'BASE TABLE'
+                  AND table_name <> ALL (ARRAY['alembic_version', 'embedding_models',
+                                         'embedding_means', 'checkpoint_migrations']) LOOP
+        EXECUTE format('DELETE FROM %I', name);
+    END LOOP;
+    INSERT INTO global_settings DEFAULT VALUES;
+END $$
+"""
+
+
+def empty_database(dsn: str) -> None:
+    """Forget everybody and everything, as if the bot had just started for the first time."""
+    execute(dsn, EMPTY)

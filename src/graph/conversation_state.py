@@ -53,8 +53,7 @@ class Doubt(TypedDict):
 class ConversationState(TypedDict, total=False):
     """What the nodes read and write.
 
-    The first node of a turn resets what the turn before left (``new_turn``), so a checkpointer may
-    keep the state between turns, as ``interrupt`` needs it.
+    The first node of a turn sets what it begins with (``new_turn``).
 
     Attributes:
         history: The last 30 messages, oldest first, the one to answer last. Set by the
@@ -228,9 +227,9 @@ class TurnContext:
 
 
 def new_turn() -> ConversationState:
-    """What a turn begins with: where a checkpointer kept the state, nothing of the last one."""
+    """What a turn begins with."""
     return {
-        "messages": in_place_of_all(()),
+        "messages": [],
         "pending_facts": [],
         "facts_loaded": False,
         "fact_added_in_last_run": False,

@@ -93,7 +93,7 @@ class Models:
     system_in_history: bool = True
 
 
-def build_graph(  # noqa: PLR0913  (what the nodes stand on)
+def build_graph(
     models: Models,
     tools: Sequence[BaseTool],
     memories: Memories,
@@ -101,7 +101,6 @@ def build_graph(  # noqa: PLR0913  (what the nodes stand on)
     reminders: ReminderService,
     lent_tools: LentTools = no_lent_tools,
     wrap_tool_call: AsyncToolCallWrapper | None = None,
-    checkpointer: BaseCheckpointSaver[str] | None = None,
 ) -> Graph:
     """Wire the nodes together.
 
@@ -113,10 +112,6 @@ def build_graph(  # noqa: PLR0913  (what the nodes stand on)
         lent_tools: Returns what it may call besides when a turn begins: tools of servers, which
             come and go.
         wrap_tool_call: Runs around every tool call; ``ToolHistoryService.record``.
-        checkpointer: LangGraph's own persistence, for tools that interrupt a run to be continued;
-            none by default, since the history is stored in ``messages`` and questions have
-            ``build_question_graph``. Every turn begins anew, with one checkpointer thread for a
-            conversation or for a turn. It is made with ``serde=checkpoint_serde()``.
 
     Returns:
         A graph to ``ainvoke`` with ``{"history": [...], "summaries": [...]}``
@@ -126,7 +121,7 @@ def build_graph(  # noqa: PLR0913  (what the nodes stand on)
     _add_prompt(builder, models, memories)
     _add_assistant(builder, models, tools, lent_tools, wrap_tool_call)
     _add_strict(builder, models, memories, reminders)
-    return builder.compile(checkpointer=checkpointer)
+    return builder.compile()
 
 
 def build_question_graph(memories: Memories, checkpointer: BaseCheckpointSaver[str]) -> Graph:

@@ -369,14 +369,14 @@ def fact_terms(text: str, relation: str) -> list[str]:
     return [*terms(text), relation_term(relation)]
 
 
-def _entities(subject: str, fact: Fact) -> list[tuple[str, str, str]]:
+def _entities(subject: str, fact: Fact) -> list[tuple[str, str]]:
     """The person or thing that the fact is about, and what it leads to when that is a name."""
-    names = [(fact.subject, subject, "subject")]
+    names = [(fact.subject, subject)]
     if len(fact.object) <= MAX_ENTITY:
-        names.append((fact.object, canonical_subject(fact.object), "object"))
+        names.append((fact.object, canonical_subject(fact.object)))
     return [
-        (name[:MAX_ENTITY], " ".join(sorted(set(terms(normal)))) or normal, kind)
-        for name, normal, kind in names
+        (name[:MAX_ENTITY], " ".join(sorted(set(terms(normal)))) or normal)
+        for name, normal in names
         if name.strip() and normal != "user"
     ]
 

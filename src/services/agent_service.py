@@ -506,7 +506,7 @@ class AgentService:
             Changes(
                 tuple(context.saved), tuple(context.replacements), context.forgetting,
                 tuple(sorted(set(context.reminders))),  # set at once, they come in any order
-            ),
+            ), turn.incoming.mode,
         )  # fmt: skip
         with self._metrics.stage("save"):
             stored = await self._client.run(self._repos.turns.save_answer, answer)
@@ -581,7 +581,9 @@ class AgentService:
         if reached.ceiling == "messages_per_minute_per_user":
             key, time = "limit_minute", f"{until:%H:%M:%S}"
         text = say(key, incoming.language, day=f"{until:%d.%m.%Y}", time=time)
-        answer = NewAnswer(turn.conversation_id, turn.message_id, text, is_private=True)
+        answer = NewAnswer(
+            turn.conversation_id, turn.message_id, text, is_private=True, mode=incoming.mode
+        )
         self._metrics.turns.labels("over ceiling").inc()
         return await self._client.run(self._repos.turns.save_answer, answer)
 

@@ -21,7 +21,7 @@ from src.storage.user_settings_repo import (
     UserSettingsRepository,
 )
 from src.texts import LANGUAGES, choose_language, say
-from src.time_zones import local_time, zone_at
+from src.time_zones import local_time, name_of_zone, zone_at
 
 MODES: tuple[Mode, ...] = get_args(Mode)
 LENGTHS: tuple[AnswerLength, ...] = get_args(AnswerLength)
@@ -154,7 +154,7 @@ class SettingsScreens:
         values = (
             say(f"mode_name_{known.mode}", language),
             LANGUAGE_NAMES[language],
-            say("zone_now", language, zone=_name_of(zone), time=f"{now:%H:%M}"),
+            say("zone_now", language, zone=name_of_zone(zone), time=f"{now:%H:%M}"),
             say(f"length_{known.answer_length}", language),
             say("memory_on" if known.memory_on else "memory_off", language),
         )
@@ -179,12 +179,4 @@ def _options(action: str, labels: Sequence[str], chosen: int) -> Rows:
 
 def _zone_label(zone: str, called: Called) -> str:
     now = local_time(called.moment, zone)
-    return say("zone_now", called.language, zone=_name_of(zone), time=f"{now:%H:%M}")
-
-
-def _name_of(zone: str) -> str:
-    """As people read it: the sign of ``Etc/GMT-3`` is the other way round."""
-    if zone.startswith(("Etc/GMT+", "Etc/GMT-")):
-        sign = "-" if zone[7] == "+" else "+"
-        return f"UTC{sign}{zone[8:]}"
-    return zone
+    return say("zone_now", called.language, zone=name_of_zone(zone), time=f"{now:%H:%M}")

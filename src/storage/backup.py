@@ -7,6 +7,7 @@ database only, and the next migration brings an older one to the newest schema.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -17,13 +18,15 @@ from typing import IO
 from psycopg import pq
 
 from src.errors import BackupError
-from src.storage.migrations import migrate
+from src.storage.migrations import check_version, migrate
 from src.storage.pg_client import wrapped_errors
 from src.storage.pg_connection import connect
 from src.storage.postgres_folder import binary
 
 MAGIC = b"PGDMP"  # what a file of pg_dump's custom format begins with
 HOURS = 24 * 3600.0  # seconds; a large database takes its time
+# The one row of alembic_version, as pg_restore writes it.
+VERSION_ROW = re.compile(rb"^COPY [^\n]*alembic_version [^\n]*\n([^\n]+)\n\\\.$", re.MULTILINE)
 TOLD = 400  # characters of what a program says that are passed on
 
 # Whether there is anything in the database that a restore could collide with.
@@ -74,7 +77,8 @@ def restore(dsn: str, file: Path) -> str:
 
     Raises:
         BackupError: The file is no backup, or damaged; the database is not empty.
-        ConfigError: The backup is of a newer program.
+        SchemaRefusedError: The backup is of a newer program, or of one too old; nothing
+            was restored.
         StorageError: The database cannot be reached.
     """
     try:
@@ -91,6 +95,7 @@ def restore(dsn: str, file: Path) -> str:
             f"the database has {tables} tables: a backup is restored into an empty one. Give "
             "another DATABASE_URL, or another DATA_DIR"
         )
+    check_version(_version_in(file, dsn))
     with file.open("rb") as stream:
         _run(
             ["pg_restore", "--single-transaction", "--exit-on-error", "--no-owner",
@@ -99,6 +104,26 @@ def restore(dsn: str, file: Path) -> str:
             stdin=stream,
         )  # fmt: skip
     return migrate(dsn)[1] or ""
+
+
+def _version_in(file: Path, dsn: str) -> str:
+    """The version of the schema that a backup holds.
+
+    Raises:
+        BackupError: It is damaged, or holds no database of Pomni's.
+    """
+    with file.open("rb") as stream, tempfile.TemporaryFile() as rows:
+        _run(
+            ["pg_restore", "--data-only", "--table=alembic_version", "--file=-"],
+            dsn,
+            stdin=stream,
+            stdout=rows,
+        )
+        rows.seek(0)
+        found = VERSION_ROW.search(rows.read())
+    if found is None:
+        raise BackupError(f"{file} does not hold a database of Pomni's")
+    return found[1].decode()
 
 
 def _run(

@@ -24,7 +24,7 @@ IDLE_SECONDS = 60.0  # after which it is closed: questions are rare
 
 
 class CheckpointStore:
-    """Opens the checkpointer when it is first needed; its tables are those of migration 0030."""
+    """Opens the checkpointer when it is first needed; its tables are those of migration 0105."""
 
     def __init__(
         self, dsn: str, serde: SerializerProtocol, *, timeout: float = POOL_TIMEOUT

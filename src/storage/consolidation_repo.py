@@ -86,7 +86,7 @@ ORDER BY updated_at DESC, id DESC LIMIT %(limit)s
 # A living fact as it would be stored now, with its vector.
 SELECT_STORED = memory_query("""
 SELECT {memory}, own.language, own.origin, f.content_hash, e.embedding::text
-FROM memories_with_source f
+FROM facts f
 JOIN memories own ON own.id = f.id
 LEFT JOIN search_documents d ON d.memory_id = f.id
 LEFT JOIN document_embeddings e ON e.document_id = d.id AND e.model_id = %(model)s

@@ -117,7 +117,7 @@ MERGE_FACTS = (
     """
     UPDATE memories f
     SET pinned = f.pinned OR g.pinned, importance = greatest(f.importance, g.importance),
-        recalls = f.recalls + g.recalls, recalled_at = greatest(f.recalled_at, g.recalled_at),
+        recalls = f.recalls + g.recalls,
         updated_at = greatest(f.updated_at, g.updated_at)
     FROM unnest(%(kept)s::bigint[], %(gone)s::bigint[]) AS pair (kept, gone)
     JOIN memories g ON g.id = pair.gone

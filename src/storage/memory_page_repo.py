@@ -12,7 +12,7 @@ from src.storage.repository import Repository
 
 # The living facts kind by kind, of each kind the pinned first, then the newest.
 SELECT_PAGE = memory_query("""
-SELECT {memory} FROM memories_with_source f
+SELECT {memory} FROM facts f
 WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s AND f.retired_at IS NULL
   AND (%(kind)s::text IS NULL OR f.memory_type = %(kind)s)
 ORDER BY array_position(%(kinds)s::text[], f.memory_type), f.pinned DESC, f.created_at DESC,
@@ -29,7 +29,7 @@ GROUP BY memory_type
 
 # A fact, living or not.
 SELECT_FACT = memory_query("""
-SELECT {memory} FROM memories_with_source f
+SELECT {memory} FROM facts f
 WHERE f.id = %(memory_id)s AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
 """)
 

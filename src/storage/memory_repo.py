@@ -23,7 +23,7 @@ from src.storage.search_index_repo import NewDocument, add_documents
 
 # The facts that are always in the prompt: the pinned, then the most important that hold now.
 SELECT_KEY_FACTS = memory_query("""
-SELECT {memory} FROM memories_with_source f
+SELECT {memory} FROM facts f
 WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s AND f.retired_at IS NULL
   AND (f.valid_until IS NULL OR f.valid_until > now())
   AND (f.pinned OR f.importance >= %(importance)s)
@@ -33,7 +33,7 @@ LIMIT %(limit)s
 
 # The living facts, newest first.
 SELECT_MEMORIES = memory_query("""
-SELECT {memory} FROM memories_with_source f
+SELECT {memory} FROM facts f
 WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s AND f.retired_at IS NULL
 ORDER BY f.created_at DESC, f.id DESC
 LIMIT %(limit)s OFFSET %(offset)s
@@ -118,7 +118,7 @@ WITH living AS (
 )
 SELECT {memory}, f.content_hash, -(e.embedding <#> %(vector)s::halfvec) AS cosine
 FROM chosen
-JOIN memories_with_source f ON f.id = chosen.id AND f.telegram_user_id = %(owner)s
+JOIN facts f ON f.id = chosen.id AND f.telegram_user_id = %(owner)s
      AND f.thread_id = %(thread_id)s AND f.speaker_id IS NOT DISTINCT FROM %(speaker_id)s
 LEFT JOIN search_documents d ON d.memory_id = f.id
 LEFT JOIN document_embeddings e ON e.document_id = d.id AND e.model_id = %(model)s
@@ -162,11 +162,11 @@ WHERE id = %(memory_id)s AND telegram_user_id = %(owner)s AND thread_id = %(thre
 # People, places and things of a fact.
 INSERT_ENTITIES = """
 WITH named AS (
-    SELECT * FROM unnest(%(names)s::text[], %(normalised)s::text[], %(types)s::text[])
-         AS e (name, normalised_name, entity_type)
+    SELECT * FROM unnest(%(names)s::text[], %(normalised)s::text[])
+         AS e (name, normalised_name)
 ), added AS (
-    INSERT INTO entities (telegram_user_id, thread_id, name, normalised_name, entity_type)
-    SELECT %(owner)s, %(thread_id)s, name, normalised_name, entity_type FROM named
+    INSERT INTO entities (telegram_user_id, thread_id, name, normalised_name)
+    SELECT %(owner)s, %(thread_id)s, name, normalised_name FROM named
     ON CONFLICT ON CONSTRAINT entities_once DO UPDATE
     SET normalised_name = EXCLUDED.normalised_name
     RETURNING id
@@ -358,13 +358,12 @@ class MemoryRepository(Repository):
         transaction: Transaction,
         owner: Owner,
         memory_id: int,
-        entities: Sequence[tuple[str, str, str]],
+        entities: Sequence[tuple[str, str]],
     ) -> None:
-        unique = {normalised: (name, type_) for name, normalised, type_ in entities if normalised}
+        unique = {normalised: name for name, normalised in entities if normalised}
         if unique:
             columns = {
                 **owner.columns(), "memory_id": memory_id, "normalised": list(unique),
-                "names": [storable(name) for name, _ in unique.values()],
-                "types": [type_ for _, type_ in unique.values()],
+                "names": [storable(name) for name in unique.values()],
             }  # fmt: skip
             transaction.execute(INSERT_ENTITIES, columns)

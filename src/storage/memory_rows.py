@@ -53,7 +53,7 @@ class Memory:
 
 
 def memory_query(sql: str) -> str:
-    """A statement on the view ``memories_with_source f``; ``{memory}`` are a Memory's columns.
+    """A statement on the view ``facts f``; ``{memory}`` are a Memory's columns.
 
     The view calls them what the class does.
     """
@@ -141,7 +141,7 @@ class NewMemory:
         source: Where it was said.
         terms: Its search terms.
         vector: Its embedding, if there is one yet.
-        entities: (name, normalised name, type) of whom and what it is about.
+        entities: (name, normalised name) of whom and what it is about.
         speaker_id: See ``Memory``.
         speaker: See ``Memory``.
     """
@@ -153,7 +153,7 @@ class NewMemory:
     source: Source
     terms: Sequence[str]
     vector: str | None = None
-    entities: Sequence[tuple[str, str, str]] = ()
+    entities: Sequence[tuple[str, str]] = ()
     speaker_id: int | None = None
     speaker: str | None = None
 

@@ -7,16 +7,18 @@ database is already at the newest version, Alembic is not even imported.
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import psycopg2
 from psycopg2.extensions import connection as Connection
 
-from src.errors import ConfigError, StorageRejectedError
+from src.errors import SchemaRefusedError, StorageRejectedError
+from src.storage.adoption import LAST_OLD, adopt
 from src.storage.pg_client import wrapped_errors
 from src.storage.pg_connection import MIGRATING, connect
 from src.storage.pg_failures import statement_failure
@@ -24,23 +26,42 @@ from src.storage.pg_failures import statement_failure
 logger = logging.getLogger(__name__)
 
 MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations"
+VERSIONS = MIGRATIONS / "versions"
 LOCK_KEY = 7_361_200  # any number that no other advisory lock of ours uses
 LOCK_PAUSE = 0.2  # seconds between two looks whether another process has finished migrating
 # What an operator has to mend on the server: an extension that is not installed, a right that the
 # user lacks. These messages name objects of the schema and no rows.
 TOLD_IN_FULL = ("0A000", "42501", "58P01")
 
-# The version that the database is at; the table is absent before the first migration.
-SELECT_VERSION = "SELECT version_num FROM alembic_version"
+# What tells whose database it is: whether there are migrations, what it holds besides (extensions
+# aside), and whether that is Pomni's, of whatever version.
+SELECT_CONTENT = """
+SELECT to_regclass('alembic_version') IS NOT NULL,
+       (SELECT count(*) FROM pg_class c
+        WHERE c.relnamespace = ANY (SELECT n.oid FROM pg_namespace n
+                                    WHERE n.nspname = ANY (current_schemas(false)))
+          AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relname <> 'alembic_version'
+          AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = c.oid AND d.deptype = 'e')),
+       EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass('conversations')
+               AND attname = 'telegram_user_id' AND NOT attisdropped)
+"""
+
+# The versions that the database is at: one, unless another program's migrations branch.
+SELECT_VERSIONS = "SELECT version_num FROM alembic_version ORDER BY version_num LIMIT 3"
 
 
 def newest_version() -> str:
-    """The number of the newest migration in the project, such as ``0005``."""
-    return max(path.name[:4] for path in (MIGRATIONS / "versions").glob("[0-9]*.py"))
+    """The number of the newest migration in the project, such as ``0105``."""
+    return max(_versions())
 
 
 def find_version(dsn: str) -> str | None:
-    """The version that the database is at, or None before the first migration."""
+    """The version that the database is at, or None before the first migration.
+
+    Raises:
+        SchemaRefusedError: No migration of ours leads on from there.
+        StorageError: The database cannot be reached.
+    """
     connection = connect(dsn)
     try:
         with wrapped_errors():
@@ -50,44 +71,99 @@ def find_version(dsn: str) -> str | None:
 
 
 def migrate(dsn: str, target: str = "head") -> tuple[str | None, str | None]:
-    """Bring the schema to ``target``; returns the versions before and after.
+    """Bring the schema to ``target``, all of the way or not at all.
 
     Args:
         dsn: A libpq address.
         target: A migration's number, ``head``, or ``base`` (which drops everything).
 
+    Returns:
+        The versions before and after.
+
     Raises:
-        ConfigError: The database is newer than this program.
-        StorageUnavailableError: The server cannot be reached.
+        SchemaRefusedError: The database is newer than this program, or of an old numbering, or
+            another program's; nothing was changed.
+        StorageError: The server cannot be reached, or refused a migration; nothing was changed.
     """
     with _locked(dsn) as connection:
         before = _read_version(connection)
-        newest = newest_version()
-        if before is not None and before > newest:
-            raise ConfigError(
-                [
-                    f"The database is at version {before}, this program knows {newest}. "
-                    "Start the newer program, or restore the backup from before the upgrade"
-                ]
-            )
-        if target != "head" or before != newest:
-            _run_alembic(dsn, before, target)
+        if before == LAST_OLD:
+            _adopt(dsn)
+        at = _read_version(connection)
+        if target != "head" or at != newest_version():
+            _run_alembic(dsn, at, target)
         after = _read_version(connection)
     if before != after:
         logger.info("migrated the database", extra={"before": before, "after": after})
     return before, after
 
 
+def check_version(version: str) -> None:
+    """Refuse a version of Pomni's from which no migration of ours leads on.
+
+    Raises:
+        SchemaRefusedError: With what it is, and what to do.
+    """
+    newest = newest_version()
+    if version in _versions() or version == LAST_OLD:
+        return
+    if not re.fullmatch(r"\d{4}", version):
+        raise _foreign()
+    if version > newest:
+        raise SchemaRefusedError(
+            f"The database is at version {version}, this program knows {newest}",
+            "start the newer program, or restore the backup from before the upgrade",
+        )
+    if "0001" <= version < LAST_OLD:
+        raise SchemaRefusedError(
+            f"The database is at version {version} of an old numbering, which ended with "
+            f"{LAST_OLD}",
+            "start the release whose newest file in migrations/versions is "
+            f"{LAST_OLD}_reminders.py once, and then this one",
+        )
+    raise _foreign()
+
+
+def _foreign() -> SchemaRefusedError:
+    return SchemaRefusedError(
+        "The database holds tables of another program",
+        "give Pomni a database of its own: make an empty one, and name it "
+        "in DATABASE_URL or PG_DB",
+    )
+
+
+def _versions() -> set[str]:
+    return {path.name[:4] for path in VERSIONS.glob("[0-9]*.py")}
+
+
 def _read_version(connection: Connection) -> str | None:
+    """See ``find_version``."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT to_regclass('alembic_version')")
-        if cursor.fetchone() == (None,):
-            connection.rollback()
-            return None
-        cursor.execute(SELECT_VERSION)
-        row = cursor.fetchone()
+        cursor.execute(SELECT_CONTENT)
+        has_versions, tables, is_ours = cursor.fetchone() or (False, 0, False)
+        rows: list[tuple[Any, ...]] = []
+        if has_versions:
+            cursor.execute(SELECT_VERSIONS)
+            rows = cursor.fetchall()
     connection.rollback()
-    return str(row[0]) if row else None
+    if not rows and not tables:
+        return None
+    if len(rows) != 1 or not is_ours:
+        raise _foreign()
+    version = str(rows[0][0])
+    check_version(version)
+    return version
+
+
+def _adopt(dsn: str) -> None:
+    """Take over a database at the last of the old migrations, in one transaction."""
+    with closing(connect(dsn, application_name="pomni migrate", limits=MIGRATING)) as connection:
+        try:
+            with connection.cursor() as cursor:
+                adopt(cursor, VERSIONS)
+            connection.commit()
+        except psycopg2.Error as error:
+            _explain(error)
 
 
 @contextmanager

@@ -26,7 +26,7 @@ ABOUT: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
 
 # The facts that hold, by kind, the most important first. A period is that of their newest source.
 SELECT_FACTS = memory_query("""
-SELECT {memory} FROM memories_with_source f
+SELECT {memory} FROM facts f
 WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s AND f.retired_at IS NULL
   AND (f.valid_until IS NULL OR f.valid_until > now() OR f.valid_until <= f.said_at)
   AND (%(speaker_id)s::bigint IS NULL OR f.speaker_id = %(speaker_id)s)
@@ -53,7 +53,7 @@ WITH RECURSIVE line AS (
 )
 SELECT line.retired, ARRAY(SELECT message_id FROM memory_sources WHERE memory_id = line.retired),
        {memory}
-FROM line JOIN memories_with_source f ON f.id = line.next
+FROM line JOIN facts f ON f.id = line.next
 WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s AND f.retired_at IS NULL
 """)
 

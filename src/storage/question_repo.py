@@ -1,6 +1,6 @@
 """Questions that wait for the user: what they are about, and when they are over.
 
-The paused run of the graph hangs on its question (migration 0030), so nothing else has to delete
+The paused run of the graph hangs on its question (migration 0105), so nothing else has to delete
 it: it goes with the question, and that with the messages and facts whose words it holds.
 """
 

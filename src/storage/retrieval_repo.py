@@ -214,7 +214,7 @@ FROM candidates c
 JOIN search_documents d ON d.telegram_user_id = %(owner)s AND d.thread_id = %(thread_id)s
      AND d.position = c.position
 LEFT JOIN messages m ON m.id = d.message_id
-LEFT JOIN memories_with_source f ON f.id = d.memory_id
+LEFT JOIN facts f ON f.id = d.memory_id
 LEFT JOIN conversation_summaries s ON s.id = d.summary_id
 LEFT JOIN LATERAL (
     SELECT max(old.retired_at) FILTER (WHERE old.retired_reason IN

@@ -17,6 +17,7 @@ from src.storage.owner import Owner
 from src.storage.pg_client import Transaction, storable
 from src.storage.repository import Repository
 from src.storage.update_repo import UpdateOutcome
+from src.storage.user_settings_repo import Mode
 
 # Whether to erase everything; which of two facts holds, and that this is decided, or too late.
 Asks = Literal["erase_all", "conflict", "conflict_over"]
@@ -118,6 +119,7 @@ class NewAnswer:
         asks: What it asks, if it asks something.
         is_private: Whether it answers a private message beside the one that it replies to.
         changes: What its turn changed in the memory.
+        mode: In which it was given.
     """
 
     conversation_id: UUID
@@ -130,6 +132,7 @@ class NewAnswer:
     asks: Asks | None = None
     is_private: bool = False
     changes: Changes = NO_CHANGES
+    mode: Mode = "assistant"
 
 
 # The answer to a message, if it has one.
@@ -158,9 +161,9 @@ WHERE c.id = %(conversation_id)s
 INSERT_ANSWER = f"""
 WITH answer AS (
     INSERT INTO messages (conversation_id, role, content, reply_to_id, is_forgotten, forgotten_at,
-                          is_private, asks, changes, position)
+                          is_private, asks, changes, mode, position)
     SELECT m.conversation_id, 'assistant', %(content)s, m.id, m.is_forgotten, m.forgotten_at,
-           m.is_private OR %(is_private)s, %(asks)s, %(changes)s,
+           m.is_private OR %(is_private)s, %(asks)s, %(changes)s, %(mode)s,
            1 + greatest(c.last_position, (SELECT max(position) FROM messages
                                           WHERE conversation_id = %(conversation_id)s))
     FROM messages m JOIN conversations c ON c.id = m.conversation_id
@@ -200,7 +203,7 @@ ON CONFLICT DO NOTHING
 
 # Facts that an answer relied on.
 COUNT_RECALLS = """
-UPDATE memories SET recalls = recalls + 1, recalled_at = now()
+UPDATE memories SET recalls = recalls + 1
 WHERE id = ANY(%(memory_ids)s) AND (telegram_user_id, thread_id) =
       (SELECT telegram_user_id, thread_id FROM conversations WHERE id = %(conversation_id)s)
 """
@@ -213,7 +216,7 @@ SELECT s.number, coalesce('msg-' || s.message_id, f.uid, ''),
 FROM answer_sources s
 JOIN messages a ON a.id = s.answer_id AND a.conversation_id = %(conversation_id)s
 LEFT JOIN messages m ON m.id = s.message_id
-LEFT JOIN memories_with_source f ON f.id = s.memory_id
+LEFT JOIN facts f ON f.id = s.memory_id
 WHERE s.answer_id = %(answer_id)s AND num_nonnulls(s.message_id, s.memory_id) > 0
 ORDER BY s.number
 """
@@ -468,7 +471,7 @@ def _save_answer(transaction: Transaction, answer: NewAnswer) -> StoredAnswer | 
     text = storable(answer.text)
     values = {
         "content": text, "asks": answer.asks, "is_private": answer.is_private,
-        "changes": answer.changes.as_row(),
+        "changes": answer.changes.as_row(), "mode": answer.mode,
     }  # fmt: skip
     usage = _usage_columns(answer.conversation_id, answer.usage)
     row = transaction.fetch_one(INSERT_ANSWER, ids | values | usage)

@@ -118,7 +118,7 @@ ON CONFLICT DO NOTHING
 
 # Facts that came back and are not in the search.
 SELECT_UNINDEXED_FACTS = """
-SELECT f.id, f.text, f.relation, f.said_at FROM memories_with_source f
+SELECT f.id, f.text, f.relation, f.said_at FROM facts f
 WHERE f.id = ANY(%(facts)s) AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
   AND NOT EXISTS (SELECT 1 FROM search_documents d WHERE d.memory_id = f.id)
 """

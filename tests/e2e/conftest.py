@@ -6,11 +6,9 @@ import contextlib
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
-import pytest_asyncio
 
 from src.llm.prompts.summary import MERGE_PROMPT, SUMMARY_PROMPT
-from src.storage.embedding_repo import EmbeddingModel
-from tests.conftest import TEMPLATE, add_embeddings, new_database
+from tests.conftest import TEMPLATE, new_database
 from tests.e2e.bot_process import World
 from tests.fakes.openai_server import ChatRequest, FakeOpenAI
 from tests.fakes.telegram_server import FakeTelegram
@@ -26,13 +24,6 @@ async def open_world(dsn: str) -> AsyncIterator[World]:
 
 
 @pytest.fixture
-def dsn(dsn: str, measured_embeddings: EmbeddingModel) -> str:
-    """The address of a new, migrated database in which a bot has started before."""
-    add_embeddings(dsn, measured_embeddings)
-    return dsn
-
-
-@pytest.fixture
 async def world(dsn: str) -> AsyncIterator[World]:
     """A world of the test's own, in which no bot runs yet."""
     async with open_world(dsn) as opened:
@@ -40,11 +31,9 @@ async def world(dsn: str) -> AsyncIterator[World]:
 
 
 @pytest.fixture(scope="module")
-def shared_dsn(postgres_server: str, measured_embeddings: EmbeddingModel) -> Iterator[str]:
+def shared_dsn(postgres_server: str) -> Iterator[str]:
     """Such an address for a whole file."""
-    for address in new_database(postgres_server, TEMPLATE):
-        add_embeddings(address, measured_embeddings)
-        yield address
+    yield from new_database(postgres_server, TEMPLATE)
 
 
 def is_of_a_turn(request: ChatRequest) -> bool:
@@ -54,7 +43,7 @@ def is_of_a_turn(request: ChatRequest) -> bool:
     return not is_summary and "ExtractedFacts" not in tools
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest.fixture(scope="module")
 async def shared_world(shared_dsn: str) -> AsyncIterator[World]:
     """A world for a whole file, with one bot in it; each test is another person."""
     async with open_world(shared_dsn) as opened:

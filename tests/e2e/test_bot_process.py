@@ -13,8 +13,6 @@ from src.texts import LANGUAGES, Language, say
 from tests.e2e.bot_process import World, eventually
 from tests.fakes.openai_server import ChatRequest, Reply
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 _people = itertools.count(2**41 + 1)
 
 

@@ -10,8 +10,6 @@ from tests.attacks.status_walk import list_cases, walk_buttons, walk_chats
 from tests.e2e.bot_process import World, eventually
 from tests.fakes.openai_server import ChatRequest, Reply
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 STOPPED, NEW, LONG = 2**41 + 11, 2**41 + 12, 2**41 + 13
 TEN_PARTS = "\n\n".join(f"абзац {number} " + "слово " * 550 for number in range(9))
 PROGRESS = (

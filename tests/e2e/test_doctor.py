@@ -14,6 +14,7 @@ from tests.conftest import execute
 from tests.e2e.bot_command import Finished, Machine
 from tests.fakes.openai_server import FakeOpenAI, Reply
 from tests.fakes.telegram_server import FakeTelegram
+from tests.integration.old_schema import build_old_database
 
 SUBJECTS = [
     "database", "schema", "jobs", "queue", "clock", "telegram", "model", "embeddings", "time zone",
@@ -48,11 +49,39 @@ def test_an_empty_database_is_no_fault_since_the_next_start_migrates_it(
     assert f"version none; the next start makes it {newest_version()}" in done.stdout
 
 
-def test_a_database_from_a_newer_program_is_a_fault(dsn: str, tmp_path: Path) -> None:
-    execute(dsn, "UPDATE alembic_version SET version_num = '9999'")
-    done = Machine(tmp_path, {"DATABASE_URL": dsn}).run("doctor")
+def test_the_last_old_schema_is_no_fault_since_the_next_start_takes_it_over(
+    empty_dsn: str, tmp_path: Path
+) -> None:
+    build_old_database(empty_dsn)
+    machine = Machine(tmp_path, {"DATABASE_URL": empty_dsn})
+    done = machine.run("doctor")
+    assert (done.status, to_mend(done)) == (0, {})
+    assert f"version 0031; the next start makes it {newest_version()}" in done.stdout
+    done = machine.run("migrate")
+    told = f"The database was at 0031 and is at {newest_version()}.\n"
+    assert (done.status, done.stdout) == (0, told)
+
+
+@pytest.mark.parametrize(
+    ("version", "told"),
+    [
+        ("9999", "start the newer program"),
+        ("0012", "newest file in migrations/versions is 0031_reminders.py once"),
+        ("a1b2c3d4e5f6", "give Pomni a database of its own"),
+    ],
+)
+def test_a_schema_that_cannot_be_migrated_is_a_fault_and_no_command_starts(
+    dsn: str, tmp_path: Path, version: str, told: str
+) -> None:
+    execute(dsn, f"UPDATE alembic_version SET version_num = '{version}'")
+    machine = Machine(tmp_path, {"DATABASE_URL": dsn})
+    done = machine.run("doctor")
     assert done.status == 1
-    assert "newer" in to_mend(done)["schema"]
+    assert told in to_mend(done)["schema"]
+    for command in ("migrate", "console"):
+        done = machine.run(command)
+        assert (done.status, done.stdout) == (2, "")
+        assert told in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_doctor_names_an_unreachable_database_and_checks_the_rest(tmp_path: Path) -> None:
@@ -153,6 +182,24 @@ def test_bad_settings_are_all_named_at_once(machine: Machine) -> None:
             "TIMEZONE",
         ]
         assert "TOPSECRET" not in done.stderr
+
+
+def test_a_name_that_looks_like_a_setting_is_refused_or_shown(machine: Machine) -> None:
+    file = machine.folder / ".env"
+    file.write_text("ALLOWED_USERS=1001\nOPENAI_KEY=TOPSECRET\n")
+    done = machine.run("console", stdin="привет\n")
+    assert (done.status, done.stdout) == (2, "")
+    refused, beside = done.stderr.splitlines()
+    assert refused.startswith(
+        "ALLOWED_USERS: it is in .env, but no setting has this name, so every"
+    )
+    assert "ALLOWED_USER_IDS was probably meant" in refused and beside.startswith("OPENAI_KEY: ")
+    file.write_text("OPENAI_KEY=TOPSECRET\nSYSTEM_PROMPT=TOPSECRET\n")
+    checked = machine.run("doctor")
+    assert (checked.status, checked.stderr) == (1, "")
+    assert "OPENAI_API_KEY was probably meant" in to_mend(checked)["settings"]
+    assert "does not read: SYSTEM_PROMPT" in checked.stdout
+    assert "TOPSECRET" not in done.stderr + checked.stdout
 
 
 def test_migrate_says_from_where_to_where(empty_dsn: str, tmp_path: Path) -> None:

@@ -12,8 +12,6 @@ from tests.e2e.bot_process import World, eventually
 from tests.fakes.openai_server import Reply
 from tests.fakes.telegram_people import Sender
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
 ANNA, BORIS = 2**41 + 101, 2**41 + 102
 NAME = "@pomni_test_bot"
 _groups = itertools.count(1_001_000_000_001)

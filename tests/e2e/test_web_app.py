@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
 from playwright.async_api import Browser, Page
 
 from src.texts import LANGUAGES, Language, say
@@ -23,7 +22,6 @@ from tests.integration.person import new_user
 
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium to look at the page with"),
-    pytest.mark.asyncio(loop_scope="module"),
 ]
 HOLDS = "SELECT text FROM memories WHERE telegram_user_id = %s AND retired_at IS NULL ORDER BY id"
 # The contrast (WCAG 2.2) of each visible text with what lies behind it.
@@ -59,14 +57,14 @@ UNUSABLE = """() => [...document.querySelectorAll("button, input, textarea")]
   .map((node) => node.outerHTML)"""
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest.fixture(scope="module")
 async def bot(shared_dsn: str) -> AsyncIterator[tuple[World, BotProcess]]:
     """A bot with a page, for the whole file; each test is somebody else."""
     async with open_world(shared_dsn) as world:
         yield world, await world.start(**PUBLIC)
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest.fixture(scope="module")
 async def browser() -> AsyncIterator[Browser]:
     """A browser that asks nobody for anything."""
     async with open_browser() as opened:

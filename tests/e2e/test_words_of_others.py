@@ -6,13 +6,10 @@ import itertools
 from collections.abc import AsyncIterator
 
 import pytest
-import pytest_asyncio
 
 from tests.e2e.bot_process import World, eventually
 from tests.e2e.conftest import open_world
 from tests.fakes.telegram_people import Sender
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 ANNA, BORIS = 2**41 + 9101, 2**41 + 9102
 NAME = "@pomni_test_bot"
@@ -23,7 +20,7 @@ SELECT text FROM memories WHERE telegram_user_id = %s AND retired_at IS NULL ORD
 """
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest.fixture(scope="module")
 async def quiet_world(shared_dsn: str) -> AsyncIterator[World]:
     """One bot that has no language model."""
     async with open_world(shared_dsn) as opened:

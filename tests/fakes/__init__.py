@@ -104,10 +104,18 @@ class LoopbackServer:
             return
         for site in list(runner.sites):
             await site.stop()
+        self._cut(runner)
+        await runner.cleanup()
+
+    def cut(self) -> None:
+        """Close every connection at once; the listener stays."""
+        assert self._runner is not None
+        self._cut(self._runner)
+
+    def _cut(self, runner: web.AppRunner) -> None:
         if runner.server is not None:
             for connection in runner.server.connections:
                 connection.force_close()
-        await runner.cleanup()
 
     async def __aenter__(self) -> Self:
         await self.start()

@@ -180,7 +180,6 @@ class OpenAIBatches(BatchServer):
             web.get("/v1/batches", self.handler(self._list)),
             web.get("/v1/batches/{id}", self.handler(self._get)),
             web.post("/v1/batches/{id}/cancel", self.handler(self._cancel)),
-            web.post("/v1/chat/completions", self.handler(self._complete)),
         ]
 
     def error(self, status: int) -> Json:
@@ -305,9 +304,6 @@ class OpenAIBatches(BatchServer):
         self.finish(batch, "cancelled")
         return web.json_response(self._body(batch))
 
-    async def _complete(self, _request: web.Request) -> web.Response:
-        return web.json_response(self.success("x", "hello")["response"]["body"])
-
 
 class AnthropicBatches(BatchServer):
     """``/v1/messages/batches``."""
@@ -328,7 +324,6 @@ class AnthropicBatches(BatchServer):
             web.get(base + "/{id}/results", self.handler(self._get_results)),
             web.post(base + "/{id}/cancel", self.handler(self._cancel)),
             web.delete(base + "/{id}", self.handler(self._delete)),
-            web.post("/v1/messages", self.handler(self._complete)),
         ]
 
     def error(self, status: int) -> Json:
@@ -409,9 +404,6 @@ class AnthropicBatches(BatchServer):
         del self.batches[batch.id]
         return web.json_response({"id": batch.id, "type": "message_batch_deleted"})
 
-    async def _complete(self, _request: web.Request) -> web.Response:
-        return web.json_response(self.success("x", "hello")["result"]["message"])
-
 
 class GoogleBatches(BatchServer):
     """``:batchGenerateContent`` and ``/v1beta/batches``."""
@@ -431,7 +423,6 @@ class GoogleBatches(BatchServer):
             web.post(
                 "/v1beta/models/{model:[^:]+}:batchGenerateContent", self.handler(self._create)
             ),
-            web.post("/v1beta/models/{model:[^:]+}:generateContent", self.handler(self._complete)),
             web.get("/v1beta/batches", self.handler(self._list)),
             web.get("/v1beta/batches/{id}", self.handler(self._get)),
             web.post("/v1beta/batches/{id}:cancel", self.handler(self._cancel)),
@@ -505,9 +496,6 @@ class GoogleBatches(BatchServer):
             return web.json_response(self.error(404), status=404)
         del self.batches[batch.id]
         return web.json_response({})
-
-    async def _complete(self, _request: web.Request) -> web.Response:
-        return web.json_response(self.success("x", "hello")["response"])
 
 
 SERVERS: dict[str, type[BatchServer]] = {

@@ -180,15 +180,18 @@ class FakeOpenAI(LoopbackServer):
     ) -> None:
         super().__init__(port)
         self.api_key = api_key
-        self.reply = reply
         self.keep_requests = keep_requests
         self.embedding_dimension = embedding_dimension
         self.models = ["fake-model"]
+        self.active = 0
+        self.abandoned = 0
+        self._forget(reply)
+
+    def _forget(self, reply: Callable[[ChatRequest], Reply | str]) -> None:
+        self.reply = reply
         self.requests: list[ChatRequest] = []
         self.request_count = 0
-        self.active = 0
         self.waiting_at_gate = 0
-        self.abandoned = 0
         self.embedding_requests: list[list[str]] = []
         self.embeddings_error: Reply | None = None
         self.spoil_embeddings: Callable[[Json, list[str]], Any] | None = None
@@ -197,6 +200,13 @@ class FakeOpenAI(LoopbackServer):
         self.transcribed: list[tuple[str, str]] = []
         self.transcription_status = 200
         self._queued: deque[Reply] = deque()
+
+    async def renew(self) -> None:
+        """Cut what is under way, and be as new."""
+        self.cut()
+        await self.wait_for(lambda: not self.active)
+        self.abandoned = 0
+        self._forget(echo)
 
     @property
     def url(self) -> str:

@@ -1,4 +1,7 @@
-"""A fake Telegram with the real aiogram talking to it; the agent, and somebody who talks to it."""
+"""A fake Telegram with the real aiogram talking to it; the agent, and somebody who talks to it.
+
+The tests of a worker share a database, a model server and, for each set of settings, an agent.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,12 @@ import pytest
 from aiogram import Bot
 
 from src.storage.pg_client import PgClient
-from tests.conftest import open_client
+from tests.conftest import TEMPLATE, new_client, new_database, open_client
+from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.telegram_server import FakeTelegram
-from tests.integration.person import Person, Rig, open_person, open_rig, shared_database
+from tests.integration.person import Agents, Person, Rig, open_rig
 from tests.integration.polling import open_bot
+from tests.tables import empty_database
 
 
 @pytest.fixture
@@ -27,6 +32,38 @@ async def bot(fake: FakeTelegram) -> AsyncIterator[Bot]:
         yield opened
 
 
+@pytest.fixture(scope="session")
+def shared(postgres_server: str) -> Iterator[PgClient]:
+    """The worker's database, in which every test may talk as somebody new."""
+    for address in new_database(postgres_server, TEMPLATE):
+        yield from open_client(address)
+
+
+@pytest.fixture
+def client(request: pytest.FixtureRequest) -> Iterator[PgClient]:
+    """The same, with nothing of anybody in it; a new one for whom ``own_database`` marks."""
+    if request.node.get_closest_marker("own_database"):
+        yield from new_client(request.getfixturevalue("postgres_server"))
+        return
+    shared: PgClient = request.getfixturevalue("shared")
+    empty_database(shared.dsn)
+    yield shared
+
+
+@pytest.fixture
+def dsn(client: PgClient) -> str:
+    """Its address."""
+    return client.dsn
+
+
+@pytest.fixture(scope="session")
+async def agents(shared: PgClient) -> AsyncIterator[Agents]:
+    async with FakeOpenAI() as model:
+        opened = Agents(shared, model)
+        yield opened
+        await opened.close()
+
+
 @pytest.fixture
 def core_settings(request: pytest.FixtureRequest) -> dict[str, Any]:
     """What ``pytest.mark.core`` says of a test or a file."""
@@ -35,20 +72,21 @@ def core_settings(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 
 @pytest.fixture
-async def rig(client: PgClient, core_settings: dict[str, Any]) -> AsyncIterator[Rig]:
-    """The agent on a database of the test's own."""
-    async with open_rig(client, **core_settings) as opened:
-        yield opened
-
-
-@pytest.fixture(scope="session")
-def shared(postgres_server: str) -> Iterator[PgClient]:
-    """The database of all tests in which somebody new talks to the bot."""
-    yield from open_client(shared_database(postgres_server))
+async def rig(
+    request: pytest.FixtureRequest,
+    client: PgClient,
+    agents: Agents,
+    core_settings: dict[str, Any],
+) -> AsyncIterator[Rig]:
+    """An agent that nobody has ever written to; with a database of its own, a new one."""
+    if request.node.get_closest_marker("own_database"):
+        async with open_rig(client, **core_settings) as opened:
+            yield opened
+        return
+    yield await agents.get(**core_settings)
 
 
 @pytest.fixture
-async def person(shared: PgClient, core_settings: dict[str, Any]) -> AsyncIterator[Person]:
+async def person(agents: Agents, core_settings: dict[str, Any]) -> Person:
     """Somebody whom the bot has never met."""
-    async with open_person(shared, **core_settings) as opened:
-        yield opened
+    return await agents.person(**core_settings)

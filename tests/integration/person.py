@@ -12,9 +12,8 @@ from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from src.application import Core, build_core
@@ -32,7 +31,6 @@ from src.services.turn import IncomingMessage, Turn
 from src.services.turn_control import TurnControl
 from src.storage.conversation_repo import TelegramOrigin, set_conversation_repo_factory
 from src.storage.edit_repo import EditRepository
-from src.storage.embedding_repo import EmbeddingModel
 from src.storage.memory_rows import Memory
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
@@ -41,7 +39,6 @@ from src.storage.undo_repo import UndoRepository
 from src.storage.user_settings_repo import Mode
 from src.texts import Language
 from src.time_zones import local_time
-from tests.conftest import TEMPLATE, database_url, execute
 from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply, text_of
 from tests.tables import dump
 
@@ -322,27 +319,58 @@ def incoming(
     return replace(message, origin=origin, **changes)
 
 
-_measured: dict[str, EmbeddingModel] = {}
-"""Embedding models that an earlier test has measured, which takes seconds."""
+class Agents:
+    """Agents on one database, each built once for its settings and warm as a bot that has started.
+
+    Attributes:
+        client: Of the database.
+        model: The model that they all ask.
+    """
+
+    def __init__(self, client: PgClient, model: FakeOpenAI) -> None:
+        self.client = client
+        self.model = model
+        self._cores: dict[str, Core] = {}
+
+    async def get(self, **settings: Any) -> Rig:
+        """The agent of these settings; its model has been asked nothing yet."""
+        await self.model.renew()
+        key = repr(sorted(settings.items()))
+        if key not in self._cores:
+            self._cores[key] = await build_warm_core(self.client, self.model, settings)
+        core = self._cores[key]
+        core.memory.settings.refresh()
+        set_conversation_repo_factory(lambda: core.conversations)
+        return Rig(core, self.model, self.client)
+
+    async def person(self, **settings: Any) -> Person:
+        """Somebody whom the bot has never met."""
+        return Person(await self.get(**settings), new_user())
+
+    async def teller(self, **settings: Any) -> Person:
+        """Somebody who tells the bot facts, an hour after each other."""
+        return teller_of(await self.get(**settings))
+
+    async def close(self) -> None:
+        """Close all of them."""
+        for core in self._cores.values():
+            await core.close()
+        set_conversation_repo_factory(None)
+
+
+async def build_warm_core(client: PgClient, model: FakeOpenAI, settings: Json) -> Core:
+    """The core on a model that echoes, warm as in a bot that has started."""
+    usual = {"llm_model": "openai:fake-model", "openai_base_url": model.url}
+    core = build_core(Settings(**{**usual, "llm_timeout": 10, **settings}), client.dsn, client)
+    await core.warm_up()
+    return core
 
 
 @asynccontextmanager
 async def open_rig(client: PgClient, **settings: Any) -> AsyncIterator[Rig]:
-    """Serve a model that echoes, and build the core on it, warm as a bot that has started."""
+    """An agent and a model of the test's own."""
     async with FakeOpenAI() as model:
-        usual = {"llm_model": "openai:fake-model", "openai_base_url": model.url}
-        values = Settings(**{**usual, "llm_timeout": 10, **settings})
-        core = build_core(values, client.dsn, client)
-        known = _measured.get(core.settings.embedding_model)
-        if known is not None:
-            core.memory.embeddings.add_model(
-                known.name,
-                known.means,
-                unrelated_median=known.unrelated_median,
-                unrelated_high=known.unrelated_high,
-            )
-        await core.warm_up()
-        _measured[core.settings.embedding_model] = await core.memory.space.model()
+        core = await build_warm_core(client, model, settings)
         yield Rig(core, model, client)
         await core.close()
         set_conversation_repo_factory(None)
@@ -360,14 +388,6 @@ async def open_teller(client: PgClient, **settings: Any) -> AsyncIterator[Person
     """Somebody who tells the bot facts, an hour after each other."""
     async with open_rig(client, **settings) as rig:
         yield teller_of(rig)
-
-
-@cache
-def shared_database(server: str) -> str:
-    """The address of a migrated database, made once; it goes with the server."""
-    name = f"test_memory_{uuid4().hex}"
-    execute(server, f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}")
-    return database_url(server, name)
 
 
 class Watcher:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -16,7 +14,6 @@ from src.memory.writer import Outcome, Said
 from src.services.turn_control import TurnControl
 from src.storage.conversation_repo import TelegramOrigin
 from src.storage.owner import Owner
-from src.storage.pg_client import PgClient
 from src.telegram.chat_admins import ChatAdmins
 from src.telegram.delivery import Delivery
 from src.telegram.handlers.messages import TurnHandler
@@ -26,7 +23,7 @@ from src.telegram.updates import ALLOWED_UPDATES, BotIdentity
 from tests.fakes.telegram_people import Sender
 from tests.fakes.telegram_server import FakeTelegram
 from tests.fakes.telegram_types import SentMessage
-from tests.integration.person import Rig, open_rig
+from tests.integration.person import Agents, Rig
 from tests.integration.polling import build_intake
 
 USER, STRANGER = 2**41 + 7, 2**41 + 8
@@ -129,20 +126,18 @@ class Phone:
         ]
 
 
-@asynccontextmanager
-async def open_phone(
-    client: PgClient, fake: FakeTelegram, bot: Bot, **settings: Any
-) -> AsyncIterator[Phone]:
-    async with open_rig(client, timezone="Europe/Moscow", **settings) as rig:
-        delivery = Delivery(bot, never)
-        dispatcher = build_dispatcher(
-            core=rig.core,
-            identity=BotIdentity(42, "pomni_test_bot", "Помни"),
-            delivery=delivery,
-            admins=ChatAdmins(bot),
-            turn_handler=TurnHandler(rig.core, bot, delivery),
-        )
-        yield Phone(fake, bot, rig, dispatcher)
+async def open_phone(agents: Agents, fake: FakeTelegram, bot: Bot, **settings: Any) -> Phone:
+    """A phone whose owner has never written to the bot of these settings."""
+    rig = await agents.get(timezone="Europe/Moscow", **settings)
+    delivery = Delivery(bot, never)
+    dispatcher = build_dispatcher(
+        core=rig.core,
+        identity=BotIdentity(42, "pomni_test_bot", "Помни"),
+        delivery=delivery,
+        admins=ChatAdmins(bot),
+        turn_handler=TurnHandler(rig.core, bot, delivery),
+    )
+    return Phone(fake, bot, rig, dispatcher)
 
 
 async def never(_old: int, _new: int) -> None:

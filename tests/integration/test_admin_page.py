@@ -347,6 +347,7 @@ async def test_every_page_opens_with_something_on_it(rig: Rig, inside: httpx.Asy
         assert response.status_code == 200 and "<h1>" in response.text, path
 
 
+@pytest.mark.own_database
 async def test_a_lost_database_is_a_sentence(rig: Rig, inside: httpx.AsyncClient) -> None:
     form = await token(inside)
     rig.client.close()

@@ -13,6 +13,8 @@ import pytest
 from src.errors import StorageUnavailableError
 from src.storage.advisory_lock import POLLER_LOCK, WORKER_LOCK, AdvisoryLock
 
+pytestmark = pytest.mark.own_database
+
 BOT = 7_777_777_777
 
 # Ends the sessions that hold, or wait for, an advisory lock of this database.

@@ -238,6 +238,7 @@ async def test_a_strict_question_about_nothing_known_takes_one_model_call(rig: R
     assert rig.stored()[-1] == ("assistant", say("strict_unknown", "ru"))
 
 
+@pytest.mark.own_database
 async def test_every_model_call_leaves_a_row_of_usage(rig: Rig) -> None:
     rig.model.queue(
         Reply(tool_calls=[("current_time", {})], prompt_tokens=50, completion_tokens=7),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from src.storage.pg_client import PgClient
 from src.texts import LANGUAGES, Language, say
 from tests.fakes.openai_server import Reply
 from tests.fakes.telegram_server import FakeTelegram
+from tests.integration.person import Agents
 from tests.integration.phone import NOW, USER, Phone, buttons, open_phone
 
 JPEG = b"\xff\xd8\xff\xe0 a picture"
@@ -29,20 +29,20 @@ PHOTO = [
 
 
 @pytest.fixture
-async def phone(client: PgClient, fake: FakeTelegram, bot: Bot) -> AsyncIterator[Phone]:
-    async with open_phone(client, fake, bot, transcription_model="whisper-1") as opened:
-        fake.state.files |= {
-            "photo": JPEG, "voice": SPEECH.encode(), "text": "Срок аренды — до мая".encode(),
-        }  # fmt: skip
-        yield opened
+async def phone(client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot) -> Phone:
+    opened = await open_phone(agents, fake, bot, transcription_model="whisper-1")
+    fake.state.files |= {
+        "photo": JPEG, "voice": SPEECH.encode(), "text": "Срок аренды — до мая".encode(),
+    }  # fmt: skip
+    return opened
 
 
 @pytest.fixture
-async def plain(client: PgClient, fake: FakeTelegram, bot: Bot) -> AsyncIterator[Phone]:
+async def plain(client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot) -> Phone:
     """Without a language model, and so without one that hears or sees."""
-    async with open_phone(client, fake, bot, llm_model="offline") as opened:
-        fake.state.files |= {"photo": JPEG, "voice": SPEECH.encode(), "text": b"rent"}
-        yield opened
+    opened = await open_phone(agents, fake, bot, llm_model="offline")
+    fake.state.files |= {"photo": JPEG, "voice": SPEECH.encode(), "text": b"rent"}
+    return opened
 
 
 def voice(**fields: Any) -> dict[str, Any]:

@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from src.errors import BackupError, ConfigError
+from src.errors import BackupError, SchemaRefusedError
 from src.storage.backup import backup, restore
-from src.storage.migrations import find_version, migrate, newest_version
+from src.storage.migrations import find_version, newest_version
 from src.storage.pg_client import PgClient
 from tests.conftest import execute, new_database, query
+from tests.integration.old_schema import SEEN, build_old_database
 from tests.integration.person import Person, Rig
+
+pytestmark = pytest.mark.own_database
 
 TABLES = """
 SELECT relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -54,17 +57,12 @@ async def test_everything_comes_back_and_the_bot_remembers(
 def test_a_backup_of_an_older_schema_becomes_the_newest(
     empty_dsn: str, other_dsn: str, tmp_path: Path
 ) -> None:
-    migrate(empty_dsn, "0012")
-    execute(
-        empty_dsn,
-        "INSERT INTO conversations (id, telegram_user_id) VALUES (gen_random_uuid(), 5)",
-        "INSERT INTO messages (conversation_id, role, content, position)"
-        " SELECT id, 'user', 'кот Барсик', 1 FROM conversations",
-    )
+    build_old_database(empty_dsn)
     file = tmp_path / "old.backup"
     backup(empty_dsn, file)
     assert restore(other_dsn, file) == newest_version()
-    assert query(other_dsn, "SELECT content FROM messages") == [("кот Барсик",)]
+    for statement, rows in SEEN.items():
+        assert query(other_dsn, statement) == rows
 
 
 def test_a_database_that_is_not_empty_is_left_alone(dsn: str, tmp_path: Path) -> None:
@@ -96,14 +94,26 @@ def test_a_damaged_file_is_named_and_leaves_the_database_empty(
     assert query(empty_dsn, TABLES) == []
 
 
-def test_a_backup_of_a_newer_program_is_refused_by_name(
-    client: PgClient, empty_dsn: str, tmp_path: Path
+@pytest.mark.parametrize("version", ["9999", "0012"])
+def test_a_backup_of_a_newer_program_or_of_a_too_old_one_is_refused_by_name(
+    client: PgClient, empty_dsn: str, tmp_path: Path, version: str
 ) -> None:
-    client.execute("UPDATE alembic_version SET version_num = '9999'")
+    client.execute("UPDATE alembic_version SET version_num = %(v)s", {"v": version})
     file = tmp_path / "pomni.backup"
     backup(client.dsn, file)
-    with pytest.raises(ConfigError, match="9999"):
+    with pytest.raises(SchemaRefusedError, match=f"version {version}"):
         restore(empty_dsn, file)
+    assert query(empty_dsn, TABLES) == [], "so that another one may be restored into it"
+
+
+def test_a_backup_of_another_program_is_refused(empty_dsn: str, tmp_path: Path) -> None:
+    execute(empty_dsn, "CREATE TABLE theirs (id int)")
+    file = tmp_path / "their.backup"
+    backup(empty_dsn, file)
+    execute(empty_dsn, "DROP TABLE theirs")
+    with pytest.raises(BackupError, match="a database of Pomni's"):
+        restore(empty_dsn, file)
+    assert query(empty_dsn, TABLES) == []
 
 
 def test_no_file_is_overwritten_and_no_half_one_stays(dsn: str, tmp_path: Path) -> None:

@@ -184,10 +184,6 @@ async def test_one_that_runs_is_deleted_at_once_or_when_it_has_ended(
         assert server.files == {}  # type: ignore[attr-defined]
 
 
-async def test_a_reply_at_once(server: BatchServer, provider: LLMProvider) -> None:
-    assert await provider.complete("hi", "model-1") == "hello"
-
-
 def test_a_provider_without_a_key_is_a_matter_of_settings() -> None:
     settings = Settings(_env_file=None, openai_api_key="key")  # type: ignore[arg-type]
     assert get_llm_provider("openai", settings).name == "openai"

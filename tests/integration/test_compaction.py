@@ -343,6 +343,7 @@ DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse();
 """
 
 
+@pytest.mark.own_database
 @pytest.mark.parametrize("merging", [False, True])
 async def test_a_commit_that_fails_takes_everything_back(talk: Talk, merging: bool) -> None:
     if merging:

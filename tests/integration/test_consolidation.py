@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -13,18 +12,12 @@ from src.storage.consolidation_repo import Consolidation, ConsolidationRepositor
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
 from src.storage.purge_repo import PurgeRepository
-from tests.integration.person import FAKE_EMBEDDINGS, Person, open_teller
+from tests.integration.person import FAKE_EMBEDDINGS, Agents, Person
 
 
 @pytest.fixture
-async def teller(dsn: str) -> AsyncIterator[Person]:
-    client = PgClient(dsn)
-    client.open()
-    try:
-        async with open_teller(client, embedding_model=FAKE_EMBEDDINGS) as opened:
-            yield opened
-    finally:
-        client.close()
+async def teller(client: PgClient, agents: Agents) -> Person:
+    return await agents.teller(embedding_model=FAKE_EMBEDDINGS)
 
 
 async def night(teller: Person) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import count
 from typing import Any
@@ -16,11 +15,10 @@ from src.llm.prompts.assistant import SYSTEM_PROMPT
 from src.llm.prompts.summary import MAX_SUMMARY
 from src.llm.tokens import TOKENS_OF_PRIMING, TokenCounter
 from src.storage.owner import Owner
-from src.storage.pg_client import PgClient, Transaction
+from src.storage.pg_client import Transaction
 from src.storage.search_index_repo import NewDocument, add_documents
-from tests.conftest import new_client
 from tests.fakes.openai_server import ChatRequest
-from tests.integration.person import Rig, incoming, open_rig
+from tests.integration.person import Agents, Rig, incoming
 from tests.oracle import Oracle
 
 pytestmark = pytest.mark.core(embedding_model="openai:fake-embedding")
@@ -63,12 +61,6 @@ FROM (SELECT 1 AS first, %(messages)s - 67 AS last
       SELECT n, n + 5 FROM generate_series(%(messages)s - 66, %(messages)s - 31, 6) n) AS parts
 WHERE %(messages)s > 67
 """
-
-
-@pytest.fixture(scope="module")
-def client(postgres_server: str) -> Iterator[PgClient]:
-    """One database for the whole file; every test is another person's."""
-    yield from new_client(postgres_server)
 
 
 def fill(rig: Rig, user: int, messages: int, text: str) -> UUID:
@@ -144,17 +136,17 @@ async def test_the_memory_s_part_stays_within_its_budget(rig: Rig, messages: int
 @pytest.mark.parametrize("language", sorted(STORIES))
 @pytest.mark.parametrize("model", ["gpt-4", "claude-sonnet-4-5", "claude-opus-5", "a-llama"])
 async def test_it_stays_within_it_in_every_language_and_for_every_tokenizer(
-    client: PgClient, language: str, model: str
+    agents: Agents, language: str, model: str
 ) -> None:
     name = f"openai:{model}"  # the name behind the provider decides how tokens are counted
     embeddings = "openai:fake-embedding"
-    async with open_rig(client, llm_model=name, embedding_model=embeddings) as rig:
-        user = new_user()
-        fill(rig, user, 400, STORIES[language])
-        request = await ask(rig, user, STORIES[language])
-        blocks = tokens_by_block(request, Oracle(name))
-        assert set(blocks) == set(MEMORY_BLOCKS)
-        assert sum(blocks.values()) <= BUDGET, blocks
+    rig = await agents.get(llm_model=name, embedding_model=embeddings)
+    user = new_user()
+    fill(rig, user, 400, STORIES[language])
+    request = await ask(rig, user, STORIES[language])
+    blocks = tokens_by_block(request, Oracle(name))
+    assert set(blocks) == set(MEMORY_BLOCKS)
+    assert sum(blocks.values()) <= BUDGET, blocks
 
 
 @pytest.mark.parametrize(
@@ -170,18 +162,14 @@ async def test_texts_that_take_many_tokens_make_it_no_longer(rig: Rig, text: str
     assert sum(blocks.values()) <= BUDGET, blocks
 
 
-async def test_it_holds_when_the_operator_shows_as_much_as_he_may(client: PgClient) -> None:
-    client.execute("UPDATE global_settings SET memory_retrieve_limit = 50, summaries_shown = 20")
-    try:
-        async with open_rig(client, embedding_model="openai:fake-embedding") as rig:
-            user = new_user()
-            fill(rig, user, 400, STORIES["ru"])
-            request = await ask(rig, user, STORIES["ru"])
-            blocks = tokens_by_block(request, ORACLE)
-            assert set(blocks) == set(MEMORY_BLOCKS)
-            assert sum(blocks.values()) <= BUDGET, blocks
-    finally:
-        client.execute("UPDATE global_settings SET memory_retrieve_limit = 5, summaries_shown = 3")
+async def test_it_holds_when_the_operator_shows_as_much_as_he_may(rig: Rig) -> None:
+    rig.set(memory_retrieve_limit=50, summaries_shown=20)
+    user = new_user()
+    fill(rig, user, 400, STORIES["ru"])
+    request = await ask(rig, user, STORIES["ru"])
+    blocks = tokens_by_block(request, ORACLE)
+    assert set(blocks) == set(MEMORY_BLOCKS)
+    assert sum(blocks.values()) <= BUDGET, blocks
 
 
 async def test_the_whole_prompt_grows_no_more_once_the_window_is_full(rig: Rig) -> None:

@@ -99,7 +99,7 @@ def teach(client: PgClient, owner: Owner, message: int, text: str = "cats") -> i
         content_hash=text,
         source=Source(message, text, NOON),
         terms=["cats"],
-        entities=[("Cat", "cat", "subject")],
+        entities=[("Cat", "cat")],
     )
 
     def store(transaction: Transaction) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
 import pytest
@@ -14,13 +13,13 @@ from src.storage.pg_client import PgClient
 from src.texts import say
 from tests.fakes.openai_server import Reply
 from tests.fakes.telegram_server import FakeTelegram
+from tests.integration.person import Agents
 from tests.integration.phone import STRANGER, USER, Phone, buttons, open_phone
 
 
 @pytest.fixture
-async def phone(client: PgClient, fake: FakeTelegram, bot: Bot) -> AsyncIterator[Phone]:
-    async with open_phone(client, fake, bot) as opened:
-        yield opened
+async def phone(client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot) -> Phone:
+    return await open_phone(agents, fake, bot)
 
 
 def saving(city: str, *then: str) -> list[Reply | str]:

@@ -643,7 +643,7 @@ async def test_an_erasure_waits_for_a_fact_that_is_being_stored_and_takes_it(rig
         content_hash="qzanna",
         source=Source(asked, "Аня любит qzanna", NOON),
         terms=["qzanna"],
-        entities=[("qzanna", "qzanna", "object")],
+        entities=[("qzanna", "qzanna")],
     )
     with rig.client.transaction() as transaction:
         lock_facts(transaction, GROUP)

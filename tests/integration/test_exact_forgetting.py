@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
@@ -16,12 +15,12 @@ from src.texts import say
 from tests.fakes.openai_server import ChatRequest
 from tests.integration.person import (
     MORNING,
+    Agents,
     Json,
     Person,
     called,
     fact,
     named,
-    open_person,
     results,
     saved,
 )
@@ -36,10 +35,10 @@ HOME = fact(
 
 
 @pytest.fixture
-async def person(shared: PgClient) -> AsyncIterator[Person]:
-    async with open_person(shared) as opened:
-        opened.model.reply = lambda _request: "Понятно."
-        yield opened
+async def person(agents: Agents) -> Person:
+    opened = await agents.person()
+    opened.model.reply = lambda _request: "Понятно."
+    return opened
 
 
 def whole(request: ChatRequest) -> str:

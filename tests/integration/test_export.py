@@ -8,7 +8,6 @@ import os
 import re
 import tracemalloc
 import zipfile
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,16 +21,15 @@ from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
 from src.texts import LANGUAGES, Language, say
 from tests.fakes.telegram_server import FakeTelegram
-from tests.integration.person import NOON
+from tests.integration.person import NOON, Agents
 from tests.integration.phone import STRANGER, USER, Phone, open_phone
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "export.md"
 
 
 @pytest.fixture
-async def phone(client: PgClient, fake: FakeTelegram, bot: Bot) -> AsyncIterator[Phone]:
-    async with open_phone(client, fake, bot, llm_model="offline") as opened:
-        yield opened
+async def phone(client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot) -> Phone:
+    return await open_phone(agents, fake, bot, llm_model="offline")
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ SAID_AT = datetime(2026, 11, 20, 22, 30, tzinfo=UTC)  # in Moscow it is the 21st
 WRITTEN = {
     "memories": "id, text, subject, relation, object, retired_at, superseded_by, content_hash",
     "memory_sources": "memory_id, message_id, uid, episode, quote, said_at",
-    "entities": "id, name, normalised_name, entity_type",
+    "entities": "id, name, normalised_name",
     "memory_entities": "memory_id, entity_id",
     "rejected_facts": "message_id, reason, text",
     "search_documents": "id, position, memory_id, length",
@@ -404,6 +404,7 @@ def rich_window(talk: Talk) -> list[Json]:
     ]  # fmt: skip
 
 
+@pytest.mark.own_database
 async def test_a_death_before_the_progress_is_noted_repeats_the_window_without_a_trace(
     talk: Talk,
 ) -> None:
@@ -437,6 +438,7 @@ async def test_a_fact_that_the_database_refuses_holds_up_nothing(talk: Talk) -> 
     assert (talk.position(), talk.facts()) == (20, ["Я теперь живу в Казани"])
 
 
+@pytest.mark.own_database
 async def test_a_death_between_two_facts_loses_neither(talk: Talk) -> None:
     facts = rich_window(talk)
     die = "PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NEW;"

@@ -22,6 +22,8 @@ from src.storage.notifications import Notifications
 from src.storage.pg_client import PgClient
 from src.storage.repositories import Repositories
 
+pytestmark = pytest.mark.own_database
+
 
 def bounds() -> list[tuple[str, float, float]]:
     """Of each number: its name, the least and the most."""

@@ -84,7 +84,7 @@ class Group:
             Fact(text=text, subject="cat", relation="name", object=text),
             language="en", origin="teach", content_hash=text,
             source=Source(message, text, NOON), terms=["cats", text],
-            entities=[("Cat", "cat", "subject"), (text, text, "object")],
+            entities=[("Cat", "cat"), (text, text)],
         )  # fmt: skip
 
         def store(transaction: Transaction) -> int:

@@ -567,8 +567,8 @@ INSERT INTO memory_sources (memory_id, message_id, uid, episode, quote, said_at)
 SELECT f.id, m.id, 'msg-' || m.id, 'teach_msg-' || m.id, 'x', m.said_at
 FROM memories f JOIN conversations c USING (telegram_user_id)
 JOIN messages m ON m.conversation_id = c.id AND m.position = 2 * substr(f.text, 6)::int - 1;
-INSERT INTO entities (telegram_user_id, name, normalised_name, entity_type)
-SELECT c.telegram_user_id, 'имя' || n, 'имя' || n, 'object'
+INSERT INTO entities (telegram_user_id, name, normalised_name)
+SELECT c.telegram_user_id, 'имя' || n, 'имя' || n
 FROM conversations c, generate_series(1, {each} / 4) n ORDER BY n, c.id;
 INSERT INTO memory_entities SELECT f.id, e.id FROM memories f
 JOIN entities e ON e.telegram_user_id = f.telegram_user_id

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -23,7 +23,7 @@ from src.memory.overviews import read_overview
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, storable
 from tests.fakes.openai_server import ChatRequest, Reply, text_of
-from tests.integration.person import FAKE_EMBEDDINGS, ME, NOON, USER, Person, incoming, open_teller
+from tests.integration.person import FAKE_EMBEDDINGS, ME, NOON, USER, Agents, Person, incoming
 from tests.unit.injections import BENIGN, INJECTIONS, STRUCTURES
 
 TAGS = ("memories", "key_facts", "history_summary", "context", "messages", "conversation")
@@ -42,9 +42,8 @@ HOSTILE = (
 
 
 @pytest.fixture
-async def teller(client: PgClient) -> AsyncIterator[Person]:
-    async with open_teller(client, embedding_model=FAKE_EMBEDDINGS) as opened:
-        yield opened
+async def teller(client: PgClient, agents: Agents) -> Person:
+    return await agents.teller(embedding_model=FAKE_EMBEDDINGS)
 
 
 def records(text: str, tag: str) -> list[dict[str, Any]]:

@@ -17,6 +17,8 @@ from src.storage.embedded_pg import EmbeddedPostgres
 from src.storage.pg_client import PgClient, Transaction
 from tests.conftest import execute
 
+pytestmark = pytest.mark.own_database
+
 # Ends the connections of this database whose current statement looks like the pattern.
 TERMINATE = """
 SELECT count(*) FILTER (WHERE pg_terminate_backend(pid, 5000)) FROM pg_stat_activity

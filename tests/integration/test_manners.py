@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -14,6 +13,7 @@ from src.texts import LANGUAGES, Language, say
 from tests.fakes.openai_server import Reply
 from tests.fakes.telegram_people import Sender, user
 from tests.fakes.telegram_server import FakeTelegram
+from tests.integration.person import Agents
 from tests.integration.phone import STRANGER, USER, Phone, buttons, open_phone
 
 GROUP = -1_001_234_567_893
@@ -22,9 +22,8 @@ CITY = "Я живу в городе Киев"
 
 
 @pytest.fixture
-async def phone(client: PgClient, fake: FakeTelegram, bot: Bot) -> AsyncIterator[Phone]:
-    async with open_phone(client, fake, bot) as opened:
-        yield opened
+async def phone(client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot) -> Phone:
+    return await open_phone(agents, fake, bot)
 
 
 # Groups

@@ -6,7 +6,6 @@ Everything goes through Telegram's wire, without the queue; see tests/e2e for th
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
 
 import pytest
 from aiogram import Bot
@@ -19,6 +18,7 @@ from src.texts import LANGUAGES, say
 from tests.fakes.telegram_people import Sender
 from tests.fakes.telegram_server import FakeTelegram
 from tests.fakes.telegram_types import SentMessage
+from tests.integration.person import Agents
 from tests.integration.phone import STRANGER, USER, Phone, buttons, open_phone
 
 GROUP = -1_001_234_567_891
@@ -26,9 +26,8 @@ IN_GROUP = Sender(chat_id=GROUP, chat_type="supergroup")
 
 
 @pytest.fixture
-async def phone(client: PgClient, fake: FakeTelegram, bot: Bot) -> AsyncIterator[Phone]:
-    async with open_phone(client, fake, bot, llm_model="offline") as opened:
-        yield opened
+async def phone(client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot) -> Phone:
+    return await open_phone(agents, fake, bot, llm_model="offline")
 
 
 async def open_card(phone: Phone, text: str) -> SentMessage:

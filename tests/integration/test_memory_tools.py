@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from src.storage.conversation_repo import TelegramOrigin
-from src.storage.pg_client import PgClient
 from src.texts import say
 from tests.fakes.openai_server import ChatRequest
 from tests.integration.person import (
     MORNING,
+    Agents,
     Json,
     Person,
     called,
     fact,
     named,
-    open_person,
+    new_user,
     results,
     saved,
 )
@@ -36,10 +35,10 @@ NOTHING = '{"forgotten": [], "ask": [], "nearest": []}'
 
 
 @pytest.fixture
-async def person(shared: PgClient) -> AsyncIterator[Person]:
-    async with open_person(shared) as opened:
-        opened.model.reply = lambda _request: OFF_TOPIC
-        yield opened
+async def person(agents: Agents) -> Person:
+    opened = await agents.person()
+    opened.model.reply = lambda _request: OFF_TOPIC
+    return opened
 
 
 def outcome(person: Person, number: int = -1) -> Json:
@@ -355,13 +354,13 @@ async def test_a_message_of_which_no_fact_was_made_can_be_forgotten_too(person: 
     assert await forget(person, "Ключи под ковриком") == ["Ключи под ковриком"]
 
 
-async def test_another_one_s_memories_are_out_of_reach(person: Person, shared: PgClient) -> None:
-    async with open_person(shared) as other:
-        await other.say(CAT["text"], saved(CAT), OFF_TOPIC)
-        uids = [f"msg-{message}" for message in said(other).values()]
-        await person.say("Забудь кота", called("forget_fact", ids=uids))
-        assert results(person.requests[-1]) == [NOTHING]
-        assert other.facts() == [CAT["text"]] and hidden(other) == []
+async def test_another_one_s_memories_are_out_of_reach(person: Person) -> None:
+    other = Person(person.rig, new_user())
+    await other.say(CAT["text"], saved(CAT), OFF_TOPIC)
+    uids = [f"msg-{message}" for message in said(other).values()]
+    await person.say("Забудь кота", called("forget_fact", ids=uids))
+    assert results(person.requests[-1]) == [NOTHING]
+    assert other.facts() == [CAT["text"]] and hidden(other) == []
     assert hidden(person) == [], "a request that forgot nothing stays"
 
 
@@ -437,9 +436,7 @@ async def test_code_in_an_answer_keeps_its_brackets(person: Person) -> None:
 
 async def test_a_cited_fact_counts_as_recalled(person: Person) -> None:
     await ask_about_the_cat(person, "Барсик [1], да, Барсик [1]")
-    assert person.rows(
-        "SELECT recalls, recalled_at IS NOT NULL FROM memories WHERE telegram_user_id = %(user)s"
-    ) == [(1, True)]
+    assert person.rows("SELECT recalls FROM memories WHERE telegram_user_id = %(user)s") == [(1,)]
 
 
 async def test_a_retried_turn_finds_its_answer_with_the_same_sources(person: Person) -> None:

@@ -3,76 +3,34 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from src.errors import ModelUnavailableError, StorageError
 from src.memory.retriever import Query
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
-from tests.conftest import new_client
 from tests.fakes.openai_server import Reply
-from tests.integration.person import FAKE_EMBEDDINGS, ME, SATURDAY, Person, open_teller, teller_of
+from tests.integration.person import FAKE_EMBEDDINGS, ME, SATURDAY, Agents, Person, open_teller
 from tests.tables import columns_that_hold
 
 # Bags of words without order: what the fake's embeddings call the same.
 HABIT, MOVED_HABIT = "По понедельникам хожу в бассейн", "Хожу в бассейн по понедельникам"
 
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-EMPTY = """
-TRUNCATE conversations, memories, entities, rejected_facts, search_owners, model_usage,
-    user_settings RESTART IDENTITY CASCADE
-"""
-
-
-@pytest.fixture(scope="module")
-def shared(postgres_server: str) -> Iterator[PgClient]:
-    """One database for the whole file, emptied before each test."""
-    yield from new_client(postgres_server)
-
-
-@pytest.fixture(scope="module")
-def shared_of_local(postgres_server: str) -> Iterator[PgClient]:
-    """Another one, with the vectors of the local model."""
-    yield from new_client(postgres_server)
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared_teller(shared: PgClient) -> AsyncIterator[Person]:
-    async with open_teller(shared, embedding_model=FAKE_EMBEDDINGS) as opened:
-        yield opened
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared_understood(shared_of_local: PgClient) -> AsyncIterator[Person]:
-    async with open_teller(shared_of_local) as opened:
-        yield opened
-
-
 @pytest.fixture
-def teller(shared_teller: Person) -> Person:
+async def teller(client: PgClient, agents: Agents) -> Person:
     """Where words are enough."""
-    return anew(shared_teller)
+    return await agents.teller(embedding_model=FAKE_EMBEDDINGS)
 
 
 @pytest.fixture
-def understood(shared_understood: Person) -> Person:
+async def understood(client: PgClient, agents: Agents) -> Person:
     """Where meaning counts: the local model."""
-    return anew(shared_understood)
-
-
-def anew(teller: Person) -> Person:
-    """Somebody whom an empty database has never met."""
-    teller.client.execute(EMPTY)
-    teller.model.embeddings_error = None
-    return teller_of(teller.rig)
+    return await agents.teller()
 
 
 def lives_in(city: str) -> dict[str, Any]:
@@ -377,12 +335,11 @@ async def test_replaying_other_words_of_a_replaced_fact_changes_nothing(teller: 
     await assert_a_replay_changes_nothing(teller)
 
 
-async def test_replaying_after_the_limit_was_reached_changes_nothing(client: PgClient) -> None:
-    client.execute("UPDATE global_settings SET max_memories_per_user = 3")
-    async with open_teller(client, embedding_model=FAKE_EMBEDDINGS) as teller:
-        for number in range(6):
-            await teller.tell(f"Купила вещь номер {number}", importance=1 + number % 5)
-        await assert_a_replay_changes_nothing(teller)
+async def test_replaying_after_the_limit_was_reached_changes_nothing(teller: Person) -> None:
+    teller.rig.set(max_memories_per_user=3)
+    for number in range(6):
+        await teller.tell(f"Купила вещь номер {number}", importance=1 + number % 5)
+    await assert_a_replay_changes_nothing(teller)
 
 
 async def test_undo_brings_back_what_was_replaced(teller: Person) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from src.telegram.setup import announce
 from src.texts import LANGUAGES, Language, say
 from tests.fakes.telegram_people import Sender
 from tests.fakes.telegram_server import FakeTelegram
+from tests.integration.person import Agents
 from tests.integration.phone import USER, Phone, open_phone
 
 PAGE = "https://bot.example.org"
@@ -54,9 +54,8 @@ async def test_without_a_page_our_button_goes_and_another_s_stays(
 
 
 @pytest.fixture
-async def phone(client: PgClient, fake: FakeTelegram, bot: Bot) -> AsyncIterator[Phone]:
-    async with open_phone(client, fake, bot, llm_model="offline", public_url=PAGE) as opened:
-        yield opened
+async def phone(client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot) -> Phone:
+    return await open_phone(agents, fake, bot, llm_model="offline", public_url=PAGE)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -76,8 +75,8 @@ async def test_a_group_is_sent_to_the_private_chat(phone: Phone) -> None:
 
 
 async def test_without_an_address_the_command_says_who_can_mend_that(
-    client: PgClient, fake: FakeTelegram, bot: Bot
+    client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot
 ) -> None:
-    async with open_phone(client, fake, bot, llm_model="offline") as phone:
-        await phone.write("/app")
-        assert phone.last.text == say("app_disabled", "ru") and "PUBLIC_URL" in phone.last.text
+    phone = await open_phone(agents, fake, bot, llm_model="offline")
+    await phone.write("/app")
+    assert phone.last.text == say("app_disabled", "ru") and "PUBLIC_URL" in phone.last.text

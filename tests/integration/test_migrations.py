@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import get_args
@@ -13,16 +14,19 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 from procrastinate.schema import SchemaManager
 
-from src.errors import ConfigError, StorageRejectedError
+from src.errors import SchemaRefusedError, StorageRejectedError
 from src.facts.fact import MEMORY_TYPES, MemoryType
+from src.storage.adoption import LAST_OLD
 from src.storage.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.storage.migrations import MIGRATIONS, find_version, migrate, newest_version
 from src.storage.pg_client import PgClient
+from src.storage.postgres_folder import binary
 from src.storage.update_repo import NewUpdate, UpdateRepository
 from tests.conftest import execute, query
+from tests.integration.old_schema import SEEN, build_old_database
 
-# Every column, view, index, constraint, trigger and function of schema public that no extension
-# brought, and the extensions, as one list of texts.
+# Every column, view, index, constraint, trigger, function and comment of schema public that no
+# extension brought, and the extensions, as one list of texts.
 DESCRIBE = """
 SELECT 'column ' || table_name || '.' || column_name || ' ' || data_type || ' ' || is_nullable
        || ' ' || coalesce(column_default, '')
@@ -38,8 +42,26 @@ UNION ALL SELECT 'function ' || p.oid::regprocedure || ' '
 FROM pg_proc p WHERE pronamespace = 'public'::regnamespace AND NOT EXISTS (
     SELECT 1 FROM pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e')
 UNION ALL SELECT 'extension ' || extname FROM pg_extension WHERE extname <> 'plpgsql'
+UNION ALL SELECT 'comment ' || (pg_identify_object(classoid, objoid, objsubid)).identity || ' '
+       || description
+FROM pg_description WHERE (pg_identify_object(classoid, objoid, objsubid)).schema = 'public'
+  AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = objoid AND d.deptype = 'e')
 UNION ALL SELECT 'trigger ' || tgrelid::regclass || ' ' || tgname FROM pg_trigger
 WHERE NOT tgisinternal
+ORDER BY 1
+"""
+
+# Every table and view that no extension brought, and every column, that has no comment.
+UNCOMMENTED = """
+WITH relations AS (
+    SELECT oid, relname::text AS name FROM pg_class
+    WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'f')
+      AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = pg_class.oid AND d.deptype = 'e')
+)
+SELECT name FROM relations WHERE obj_description(oid, 'pg_class') IS NULL
+UNION ALL
+SELECT name || '.' || attname FROM relations JOIN pg_attribute ON attrelid = relations.oid
+WHERE attnum > 0 AND NOT attisdropped AND col_description(attrelid, attnum) IS NULL
 ORDER BY 1
 """
 
@@ -51,6 +73,17 @@ def describe(dsn: str) -> list[str]:
         found = [row[0] for row in cursor.fetchall()]
     connection.close()
     return [line for line in found if "alembic_version" not in line]
+
+
+def pg_dump(dsn: str, *what: str) -> list[str]:
+    """Everything, or ``what``, as PostgreSQL itself would write it into a backup."""
+    command = [binary("pg_dump"), "--no-owner", "--no-privileges", *what, f"--dbname={dsn}"]
+    dumped = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return [line for line in dumped.splitlines() if not line.startswith("\\")]
+
+
+def versions() -> list[str]:
+    return [f"{number:04}" for number in range(101, int(newest_version()) + 1)]
 
 
 def test_from_zero_to_the_newest_and_again(empty_dsn: str) -> None:
@@ -69,78 +102,194 @@ def test_the_database_takes_every_memory_type_and_no_other(empty_dsn: str) -> No
     assert set(re.findall(r"'(\w+)'", check)) == set(MEMORY_TYPES) == set(get_args(MemoryType))
 
 
-def test_up_down_up_leaves_the_same_schema(empty_dsn: str) -> None:
+def test_up_down_up_leaves_the_same_schema_as_a_whole_and_by_steps(empty_dsn: str) -> None:
     migrate(empty_dsn)
     first = describe(empty_dsn)
     migrate(empty_dsn, "base")
-    assert describe(empty_dsn) == ["extension btree_gin"], "it may have been there before us"
-    migrate(empty_dsn)
+    assert describe(empty_dsn) == []
+    below = "base"
+    for version in versions():
+        migrate(empty_dsn, version)
+        before = describe(empty_dsn)
+        migrate(empty_dsn, below)
+        migrate(empty_dsn, version)
+        assert describe(empty_dsn) == before
+        below = version
     assert describe(empty_dsn) == first
 
 
-def test_every_single_step_goes_down_and_up(empty_dsn: str) -> None:
-    for number in range(int(newest_version())):
-        migrate(empty_dsn, f"{number + 1:04}")
-        before = describe(empty_dsn)
-        migrate(empty_dsn, f"{number:04}" if number else "base")
-        migrate(empty_dsn, f"{number + 1:04}")
-        assert describe(empty_dsn) == before
+def test_a_migration_that_fails_leaves_nothing_of_those_before_it(empty_dsn: str) -> None:
+    execute(empty_dsn, "CREATE FUNCTION close_question() RETURNS int LANGUAGE sql RETURN 1")
+    before = describe(empty_dsn)
+    with pytest.raises(StorageRejectedError):
+        migrate(empty_dsn)
+    assert (find_version(empty_dsn), describe(empty_dsn)) == (None, before)
 
 
-def test_stored_messages_get_their_positions_and_times_in_the_order_of_the_history(
-    empty_dsn: str,
+def test_every_table_view_and_column_says_what_it_holds(dsn: str) -> None:
+    assert query(dsn, UNCOMMENTED) == []
+    assert len(query(dsn, UNCOMMENTED.replace("IS NULL", "IS NOT NULL"))) > 350
+
+
+@pytest.mark.parametrize(
+    "addition",
+    [
+        "CREATE TABLE one (id int); COMMENT ON COLUMN one.id IS 'x'",
+        "CREATE VIEW one AS SELECT 1 AS id; COMMENT ON VIEW one IS 'x'",
+        "ALTER TABLE messages ADD COLUMN one int",
+    ],
+)
+def test_what_is_added_without_a_comment_is_found(dsn: str, addition: str) -> None:
+    execute(dsn, addition)
+    [(found,)] = query(dsn, UNCOMMENTED)
+    assert found.startswith(("one", "messages.one"))
+
+
+def test_the_comments_on_the_operator_s_settings_are_the_descriptions_of_the_code(
+    dsn: str,
 ) -> None:
-    migrate(empty_dsn, "0006")
-    execute(
-        empty_dsn,
-        "INSERT INTO conversations (telegram_user_id) VALUES (1), (2)",
-        # By turns in two conversations; every second moment is shared by two messages.
-        "INSERT INTO messages (conversation_id, role, content, created_at)"
-        " SELECT c.id, 'user', n::text, timestamptz '2025-01-01' - n / 2 * interval '1 day'"
-        " FROM generate_series(0, 5) n CROSS JOIN conversations c",
+    comments = dict(
+        query(
+            dsn,
+            "SELECT attname::text, col_description(attrelid, attnum) FROM pg_attribute"
+            " WHERE attrelid = 'global_settings'::regclass AND attnum > 0",
+        )
     )
-    look = (
-        "SELECT c.telegram_user_id, array_agg(m.content ORDER BY m.created_at, m.id),"
-        " array_agg(m.position ORDER BY m.created_at, m.id),"
-        " bool_and(m.said_at = m.created_at AND m.indexed_at IS NULL AND NOT m.is_forgotten)"
-        " FROM messages m JOIN conversations c ON c.id = m.conversation_id GROUP BY 1 ORDER BY 1"
-    )
-    for _ in range(2):
-        migrate(empty_dsn)
-        assert query(empty_dsn, look) == [
-            (owner, list("452301"), [1, 2, 3, 4, 5, 6], True) for owner in (1, 2)
-        ]
-        migrate(empty_dsn, "0006")
+    described = {name: field.description for name, field in GlobalSettings.model_fields.items()}
+    assert {name: comments.get(name) for name in described} == described
+    assert set(comments) == {*described, "id", "updated_at"}
 
 
-def test_documents_with_a_vector_of_zeros_are_embedded_anew(empty_dsn: str) -> None:
-    migrate(empty_dsn, "0009")
-    execute(
-        empty_dsn,
-        "INSERT INTO embedding_models (name, dimensions, unrelated_median, unrelated_high)"
-        " VALUES ('old', 2, 0, 1), ('new', 2, 0, 1)",
-        "INSERT INTO conversations (telegram_user_id) VALUES (1)",
-        "INSERT INTO messages (conversation_id, role, content, position, said_at)"
-        " SELECT id, 'user', n::text, n, now() FROM conversations, generate_series(1, 3) n",
-        "INSERT INTO search_documents"
-        " (telegram_user_id, position, kind, message_id, speaker, said_at, length, model_id)"
-        " SELECT 1, position, 'message', id, 'user', said_at, 1, 2 FROM messages",
-        # By number of the document: refused by the old model, refused by the new one, by none.
-        "INSERT INTO document_embeddings"
-        " (telegram_user_id, thread_id, model_id, position, document_id, embedding)"
-        " SELECT 1, 0, m.id, d.position, d.id,"
-        " CASE WHEN d.position = m.id THEN '[0,0]' ELSE '[0.6,0.8]' END::halfvec"
-        " FROM search_documents d, embedding_models m",
-    )
-    look = (
-        "SELECT d.position, d.model_id, array_agg(e.model_id ORDER BY e.model_id)"
-        " FROM search_documents d JOIN document_embeddings e ON e.document_id = d.id"
-        " GROUP BY 1, 2 ORDER BY 1"
-    )
-    for _ in range(2):
+def test_a_database_at_the_last_old_migration_becomes_one_made_anew(
+    dsn: str, empty_dsn: str
+) -> None:
+    build_old_database(empty_dsn)
+    assert migrate(empty_dsn) == (LAST_OLD, newest_version())
+    for statement, rows in SEEN.items():
+        assert query(empty_dsn, statement) == rows
+    assert describe(empty_dsn) == describe(dsn)
+    of_schema = [pg_dump(address, "--schema-only") for address in (empty_dsn, dsn)]
+    assert of_schema[0] == of_schema[1], "even the order of the columns is the same"
+
+
+def test_an_old_database_that_somebody_has_changed_is_left_as_it_is(empty_dsn: str) -> None:
+    build_old_database(empty_dsn)
+    execute(empty_dsn, "ALTER TABLE batch_jobs DROP COLUMN dropped")  # its comment fails, at last
+    before = pg_dump(empty_dsn)
+    with pytest.raises(StorageRejectedError):
         migrate(empty_dsn)
-        assert query(empty_dsn, look) == [(1, 2, [2]), (2, None, [1]), (3, 2, [1, 2])]
-        migrate(empty_dsn, "0009")
+    assert (find_version(empty_dsn), pg_dump(empty_dsn)) == (LAST_OLD, before)
+
+
+OLD = "of an old numbering, which ended with 0031; nothing was changed: start the release whose"
+NEW = "this program knows 0105; nothing was changed: start the newer program, or restore"
+FOREIGN = "tables of another program; nothing was changed: give Pomni a database of its own"
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("UPDATE alembic_version SET version_num = '0001'", f"version 0001 {OLD}"),
+        ("UPDATE alembic_version SET version_num = '0030'", f"version 0030 {OLD}"),
+        ("UPDATE alembic_version SET version_num = '0106'", f"version 0106, {NEW}"),
+        ("UPDATE alembic_version SET version_num = '9999'", f"version 9999, {NEW}"),
+        ("UPDATE alembic_version SET version_num = '0050'", FOREIGN),
+        ("UPDATE alembic_version SET version_num = 'a1b2c3d4e5f6'", FOREIGN),
+        ("INSERT INTO alembic_version VALUES ('0031')", FOREIGN),
+        ("DELETE FROM alembic_version", FOREIGN),
+        ("DROP TABLE alembic_version", FOREIGN),
+        # What another program might have at the very numbers of ours.
+        ("ALTER TABLE conversations RENAME telegram_user_id TO customer", FOREIGN),
+        (
+            "ALTER TABLE conversations RENAME telegram_user_id TO customer;"
+            "UPDATE alembic_version SET version_num = '0031'",
+            FOREIGN,
+        ),
+        ("DROP SCHEMA public CASCADE; CREATE SCHEMA public; CREATE TABLE a (id int)", FOREIGN),
+    ],
+)
+def test_a_database_that_is_not_ours_to_migrate_is_refused_and_left_as_it_is(
+    dsn: str, change: str, told: str
+) -> None:
+    execute(dsn, change)
+    before = pg_dump(dsn)
+    for attempt in (migrate, find_version):
+        with pytest.raises(SchemaRefusedError) as caught:
+            attempt(dsn)
+        assert told in str(caught.value)
+        assert len(caught.value.problems) == 1
+    assert pg_dump(dsn) == before
+
+
+def test_the_view_chat_shows_who_said_what_when_with_mode_and_tools(client: PgClient) -> None:
+    client.execute("""
+        WITH c AS (
+            INSERT INTO conversations (telegram_user_id, thread_id) VALUES (5, 0), (-7, 3)
+            RETURNING id, telegram_user_id
+        )
+        INSERT INTO messages (conversation_id, role, content, position, sender_id, speaker,
+                              is_forgotten)
+        SELECT c.id, 'user', '[Текущее время: 2026-11-24 10:00] ' || text, n, 8,
+               CASE WHEN c.telegram_user_id < 0 AND n < 3 THEN 'Аня' END, n = 2
+        FROM c, (VALUES (1, 'раз'), (2, 'забудь'), (3, 'три')) AS said (n, text)
+        ORDER BY c.telegram_user_id DESC, n
+    """)
+    client.execute("""
+        INSERT INTO messages (conversation_id, role, content, reply_to_id, position, mode)
+        SELECT m.conversation_id, 'assistant', 'ответ', m.id, 4, 'strict' FROM messages m
+        WHERE m.position = 3
+    """)
+    client.execute("""
+        INSERT INTO messages (conversation_id, role, content, reply_to_id, position)
+        SELECT m.conversation_id, 'system', 'Tools used: search_memory, forget_fact', m.id, 5
+        FROM messages m WHERE m.position = 3
+    """)
+    client.execute("INSERT INTO user_settings (telegram_user_id, mode) VALUES (5, 'assistant')")
+    rows = client.fetch_all(
+        "SELECT telegram_user_id, thread_id, who, what, mode, tools FROM chat"
+        " ORDER BY telegram_user_id DESC, said_at, message_id"
+    )
+    tools = "search_memory, forget_fact"
+    assert rows == [
+        (5, 0, "user", "раз", None, None),
+        (5, 0, "user", "три", "strict", None),
+        (5, 0, "bot", "ответ", "strict", tools),
+        (-7, 3, "Аня", "раз", None, None),
+        (-7, 3, "8", "три", "strict", None),
+        (-7, 3, "bot", "ответ", "strict", tools),
+    ]
+
+
+def test_the_view_facts_shows_what_is_known_and_what_replaced_it(client: PgClient) -> None:
+    client.execute("""
+        INSERT INTO memories (telegram_user_id, memory_type, text, subject, relation, object,
+                              importance, origin, content_hash, valid_until, retired_at,
+                              retired_reason)
+        VALUES (5, 'user_fact', 'Живу в Омске', 'user', 'lives_in', 'Омск', 7, 'tool', 'a', NULL,
+                now(), 'replaced'),
+               (5, 'user_fact', 'Живу в Томске', 'user', 'lives_in', 'Томск', 7, 'tool', 'b',
+                NULL, NULL, NULL),
+               (5, 'event', 'Был в Риге', 'user', 'visited', 'Рига', 3, 'tool', 'c', '2020-01-01',
+                NULL, NULL)
+    """)
+    client.execute("""
+        UPDATE memories SET superseded_by = (SELECT id FROM memories WHERE content_hash = 'b')
+        WHERE content_hash = 'a'
+    """)
+    client.execute("""
+        INSERT INTO memory_sources (memory_id, uid, episode, quote, said_at)
+        SELECT id, 'msg-' || n, 'teach_msg-' || n, 'слова ' || n, make_date(2026, 1, n)
+        FROM memories, generate_series(1, 2) n WHERE content_hash = 'b'
+    """)
+    rows = client.fetch_all(
+        "SELECT text, holds, replaced_by, replace(uid, 'mem-' || id, 'mem-id'), quote FROM facts"
+        " ORDER BY content_hash"
+    )
+    assert rows == [
+        ("Живу в Омске", False, "Живу в Томске", "mem-id", None),
+        ("Живу в Томске", True, None, "msg-2", "слова 2"),
+        ("Был в Риге", False, None, "mem-id", None),
+    ]
 
 
 def test_the_operator_s_settings_begin_as_the_program_s_own_defaults(client: PgClient) -> None:
@@ -159,20 +308,14 @@ def test_there_is_one_head_and_the_numbers_are_in_order() -> None:
     scripts = ScriptDirectory.from_config(config)
     assert len(scripts.get_heads()) == 1
     revisions = [script.revision for script in scripts.walk_revisions()][::-1]
-    assert revisions == [f"{number + 1:04}" for number in range(len(revisions))]
+    assert revisions == versions()
+    assert len(revisions) <= 6, "few, and by subject"
 
 
 def test_several_processes_migrate_at_once(empty_dsn: str) -> None:
     with ThreadPoolExecutor(4) as threads:
         results = list(threads.map(lambda _: migrate(empty_dsn), range(4)))
     assert sorted(str(before) for before, _ in results) == [*([newest_version()] * 3), "None"]
-
-
-def test_a_database_from_the_future_is_refused(empty_dsn: str) -> None:
-    migrate(empty_dsn)
-    execute(empty_dsn, "UPDATE alembic_version SET version_num = '9999'")
-    with pytest.raises(ConfigError, match="version 9999"):
-        migrate(empty_dsn)
 
 
 def test_the_queue_schema_is_the_one_of_the_installed_package(
@@ -184,6 +327,7 @@ def test_the_queue_schema_is_the_one_of_the_installed_package(
         line
         for line in describe(empty_dsn)
         if "procrastinate" in line and "pomni_jobs" not in line and "job_deaths" not in line
+        if not line.startswith("comment ")  # these are ours
     ]
     execute(empty_dsn, "DROP SCHEMA public CASCADE", "CREATE SCHEMA public")
     execute(empty_dsn, SchemaManager.get_schema())

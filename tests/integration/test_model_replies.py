@@ -6,27 +6,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from src.errors import ModelReplyError
 from src.graph.tool_calls import MAX_AT_ONCE, MAX_ROUNDS, NO_JSON, WAIT
-from src.storage.pg_client import PgClient
 from src.texts import LANGUAGES, Language, say
 from tests.attacks.model_replies import JSON, Script, delta
 from tests.attacks.model_walk import BACKGROUND, TALK, Walk, some, walk
 from tests.fakes.openai_server import ChatRequest, Raw, Reply, tool_call
-from tests.integration.person import Person, Rig, new_user, open_rig, results
+from tests.integration.person import Agents, Person, Rig, new_user, results
 
 USAGE = {"prompt_tokens": 3, "completion_tokens": 2}
 
 
 @pytest.fixture
-async def rig(shared: PgClient) -> AsyncIterator[Rig]:
-    async with open_rig(shared, **BACKGROUND) as opened:
-        yield opened
+async def rig(agents: Agents) -> Rig:
+    return await agents.get(**BACKGROUND)
 
 
 @pytest.fixture

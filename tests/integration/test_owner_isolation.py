@@ -170,7 +170,7 @@ def new_memory(word: str, text: str, message_id: int, **changes: Any) -> NewMemo
         "source": Source(message_id, f"{text} {word}", SAID),
         "terms": terms(f"{text} {word}"),
         "vector": VECTOR,
-        "entities": [(f"{word} brother", "brother", "subject"), (word, word, "object")],
+        "entities": [(f"{word} brother", "brother"), (word, word)],
         **changes,
     }
     return NewMemory(**values)

@@ -16,6 +16,8 @@ from src.errors import StorageRejectedError, StorageUnavailableError
 from src.storage.pg_client import PgClient, storable
 from src.storage.prepared import PreparedStatement
 
+pytestmark = pytest.mark.own_database
+
 # How many connections others than this one keep to this database.
 COUNT_CONNECTIONS = """
 SELECT count(*) FROM pg_stat_activity

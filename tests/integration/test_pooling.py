@@ -18,6 +18,8 @@ from src.errors import ConfigError
 from src.storage.pooling import check_sessions
 from tests.e2e.bot_command import Machine
 
+pytestmark = pytest.mark.own_database
+
 PGBOUNCER = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
 
 

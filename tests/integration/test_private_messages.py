@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from src.gate.voices import Voice
@@ -11,9 +9,8 @@ from src.llm.prompts.summary import SUMMARY_PROMPT
 from src.memory.retriever import Query
 from src.services.private_answers import repeats_private
 from src.storage.conversation_repo import HistoryMessage, TelegramOrigin
-from src.storage.pg_client import PgClient
 from tests.fakes.openai_server import ChatRequest, Reply
-from tests.integration.person import MORNING, Person, called, edit, fact, named, open_person, saved
+from tests.integration.person import MORNING, Agents, Person, called, edit, fact, named, saved
 
 BOT = 555
 SECRET = "Я влюблена в начальника"
@@ -30,10 +27,10 @@ def reply(request: ChatRequest) -> Reply | str:
 
 
 @pytest.fixture
-async def person(shared: PgClient) -> AsyncIterator[Person]:
-    async with open_person(shared) as opened:
-        opened.model.reply = reply
-        yield opened
+async def person(agents: Agents) -> Person:
+    opened = await agents.person()
+    opened.model.reply = reply
+    return opened
 
 
 def origin(person: Person, number: int) -> TelegramOrigin:

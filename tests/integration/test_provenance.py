@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +20,7 @@ from src.storage.turn_repo import StoredAnswer
 from src.texts import say
 from tests.fakes.openai_server import Reply
 from tests.integration.person import (
+    Agents,
     Person,
     Rig,
     called,
@@ -28,7 +28,6 @@ from tests.integration.person import (
     incoming,
     named,
     open_person,
-    open_rig,
     results,
     saved,
     taught,
@@ -76,23 +75,20 @@ class Group:
 
 
 @pytest.fixture
-async def group(shared: PgClient) -> AsyncIterator[Group]:
-    async with open_rig(shared) as rig:
-        yield Group(rig, -next(_groups))
+async def group(agents: Agents) -> Group:
+    return Group(await agents.get(), -next(_groups))
 
 
 @pytest.fixture
-async def quiet_group(shared: PgClient) -> AsyncIterator[Group]:
+async def quiet_group(agents: Agents) -> Group:
     """One without a language model."""
-    async with open_rig(shared, llm_model="offline") as rig:
-        yield Group(rig, -next(_groups))
+    return Group(await agents.get(llm_model="offline"), -next(_groups))
 
 
 @pytest.fixture
-async def alone(shared: PgClient) -> AsyncIterator[Person]:
+async def alone(agents: Agents) -> Person:
     """Somebody without a language model."""
-    async with open_person(shared, llm_model="offline") as somebody:
-        yield somebody
+    return await agents.person(llm_model="offline")
 
 
 OTHERS = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID
 
@@ -16,7 +15,7 @@ from src.storage.pg_client import PgClient
 from src.storage.purge_repo import UNDO_SECONDS, PurgeRepository
 from src.storage.update_repo import NewUpdate
 from tests.fakes.openai_server import ChatRequest, Reply
-from tests.integration.person import FAKE_EMBEDDINGS, Person, called, open_person, saved
+from tests.integration.person import FAKE_EMBEDDINGS, Agents, Person, called, saved
 from tests.tables import columns_that_hold
 
 BOT = 555
@@ -25,9 +24,8 @@ FACT = {"text": SECRET, "quote": SECRET, "relation": "works_on", "object": "qzwo
 
 
 @pytest.fixture
-async def person(client: PgClient) -> AsyncIterator[Person]:
-    async with open_person(client, embedding_model=FAKE_EMBEDDINGS) as opened:
-        yield opened
+async def person(client: PgClient, agents: Agents) -> Person:
+    return await agents.person(embedding_model=FAKE_EMBEDDINGS)
 
 
 def purge(person: Person, *, minutes_later: float = UNDO_SECONDS / 60 + 1) -> int:

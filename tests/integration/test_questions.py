@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -30,6 +30,7 @@ from src.storage.turn_repo import StoredAnswer
 from src.texts import Language, say
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.person import (
+    Agents,
     Json,
     Person,
     asked,
@@ -53,10 +54,10 @@ PLACE: Json = {"asker": None, "language": "ru", "time_zone": "Europe/Moscow"}
 
 
 @pytest.fixture
-async def person(shared: PgClient) -> AsyncIterator[Person]:
-    async with open_person(shared) as opened:
-        opened.mode = "strict"
-        yield opened
+async def person(agents: Agents) -> Person:
+    opened = await agents.person()
+    opened.mode = "strict"
+    return opened
 
 
 def pin(person: Person) -> None:

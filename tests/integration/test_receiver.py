@@ -15,6 +15,8 @@ from tests.conftest import execute, query
 from tests.fakes.telegram_server import FakeTelegram
 from tests.integration.polling import QUICK, build_poller, eventually, running, texts
 
+pytestmark = pytest.mark.own_database
+
 USER = 2**41 + 7
 
 

@@ -15,6 +15,8 @@ from tests.conftest import query
 from tests.fakes.telegram_server import FakeTelegram
 from tests.integration.polling import QUICK, build_poller, eventually, open_bot, running, texts
 
+pytestmark = pytest.mark.own_database
+
 USER = 7
 HOLDERS = f"""
 SELECT pid FROM pg_locks

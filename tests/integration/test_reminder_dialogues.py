@@ -6,7 +6,6 @@ Everything goes through Telegram's wire, without the queue; see tests/e2e for th
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -30,6 +29,7 @@ from src.texts import Language, say
 from tests.fakes.telegram_people import Sender
 from tests.fakes.telegram_server import FakeTelegram
 from tests.fakes.telegram_types import SentMessage
+from tests.integration.person import Agents
 from tests.integration.phone import STRANGER, USER, Phone, buttons, never, open_phone
 
 GROUP = -1_001_234_567_892
@@ -40,9 +40,8 @@ DAILY = Recurrence("daily", (9,))
 
 
 @pytest.fixture
-async def phone(client: PgClient, fake: FakeTelegram, bot: Bot) -> AsyncIterator[Phone]:
-    async with open_phone(client, fake, bot, llm_model=OFFLINE_MODEL) as opened:
-        yield opened
+async def phone(client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot) -> Phone:
+    return await open_phone(agents, fake, bot, llm_model=OFFLINE_MODEL)
 
 
 def waiting(phone: Phone) -> list[tuple[str, datetime]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -18,7 +17,6 @@ from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
 from src.storage.reminder_repo import AHEAD, MAX_WAITING, Reminder, ReminderRepository
 from src.storage.user_settings_repo import UserSettingsRepository
-from tests.conftest import new_client
 from tests.integration.person import new_user
 
 NOW = datetime(2026, 11, 23, 12, 5, tzinfo=UTC)  # 14:05 in Kyiv, a Monday
@@ -79,14 +77,9 @@ def epoch(moment: datetime) -> int:
     return int(moment.timestamp())
 
 
-@pytest.fixture(scope="module")
-def of_file(postgres_server: str) -> Iterator[PgClient]:
-    yield from new_client(postgres_server)
-
-
 @pytest.fixture
-def desk(of_file: PgClient) -> Desk:
-    return Desk(of_file)
+def desk(client: PgClient) -> Desk:
+    return Desk(client)
 
 
 @pytest.mark.parametrize(("words", "language", "answer"), [

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 from aiogram import Bot
 
@@ -15,15 +13,15 @@ from tests.fakes.openai_server import Reply
 from tests.fakes.telegram_people import Sender
 from tests.fakes.telegram_server import FakeTelegram
 from tests.fakes.telegram_types import SentMessage
+from tests.integration.person import Agents
 from tests.integration.phone import STRANGER, USER, Phone, buttons, open_phone
 
 GROUP = -1_001_234_567_892
 
 
 @pytest.fixture
-async def phone(client: PgClient, fake: FakeTelegram, bot: Bot) -> AsyncIterator[Phone]:
-    async with open_phone(client, fake, bot) as opened:
-        yield opened
+async def phone(client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot) -> Phone:
+    return await open_phone(agents, fake, bot)
 
 
 async def open_choice(phone: Phone, key: str, language: Language = "ru") -> SentMessage:

@@ -22,6 +22,8 @@ from tests.conftest import execute, query
 from tests.e2e.bot_process import eventually
 from tests.fakes.tcp_proxy import SwallowingProxy
 
+pytestmark = pytest.mark.own_database
+
 
 @pytest.fixture(autouse=True)
 def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,6 +20,7 @@ from tests.fakes.openai_server import Reply
 from tests.fakes.telegram_people import Sender
 from tests.fakes.telegram_server import FakeTelegram
 from tests.fakes.telegram_types import SentMessage
+from tests.integration.person import Agents
 from tests.integration.phone import (
     LATE,
     NOW,
@@ -40,9 +40,8 @@ LONG = "\n\n".join(f"абзац {number} " + "слово " * 100 for number in r
 
 
 @pytest.fixture
-async def phone(client: PgClient, fake: FakeTelegram, bot: Bot) -> AsyncIterator[Phone]:
-    async with open_phone(client, fake, bot) as opened:
-        yield opened
+async def phone(client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot) -> Phone:
+    return await open_phone(agents, fake, bot)
 
 
 @pytest.fixture
@@ -386,6 +385,7 @@ async def test_the_press_is_answered_if_the_reply_fails_and_that_comes_later(pho
     assert phone.last.reply_to == message_id
 
 
+@pytest.mark.own_database
 @pytest.mark.parametrize("data", ["source:1", "undo:1"])
 async def test_the_press_is_answered_even_if_the_memory_is_away(phone: Phone, data: str) -> None:
     await phone.write("/help")
@@ -495,38 +495,38 @@ async def test_nobody_brings_back_what_others_replaced(phone: Phone) -> None:
 
 
 async def test_what_a_person_wrote_is_no_formatting(
-    dsn: str, client: PgClient, fake: FakeTelegram, bot: Bot
+    client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot
 ) -> None:
-    async with open_phone(client, fake, bot, llm_model="offline") as phone:
-        await phone.write("Мой файл называется __init__")
-        assert phone.last.text == say("offline_saved", "ru", text="Мой файл называется __init__")
-        await phone.write("Как называется мой файл?")
-        assert "«Мой файл называется __init__» [1]" in phone.last.text
-        assert not phone.last.entities
+    phone = await open_phone(agents, fake, bot, llm_model="offline")
+    await phone.write("Мой файл называется __init__")
+    assert phone.last.text == say("offline_saved", "ru", text="Мой файл называется __init__")
+    await phone.write("Как называется мой файл?")
+    assert "«Мой файл называется __init__» [1]" in phone.last.text
+    assert not phone.last.entities
 
 
 async def test_what_strict_mode_was_taught_is_taken_back_with_one_tap(
-    dsn: str, client: PgClient, fake: FakeTelegram, bot: Bot
+    client: PgClient, agents: Agents, fake: FakeTelegram, bot: Bot
 ) -> None:
-    async with open_phone(client, fake, bot, llm_model="offline") as phone:
-        await phone.write("/mode strict")
-        await phone.write("Я живу в Кракове")
-        assert phone.last.text == say("taught_new", "ru", text="Я живу в Кракове")
-        [[(label, data)]] = buttons(phone.last)
-        assert label == say("undo_saved_button", "ru")
-        await phone.press(data)
-        assert phone.facts() == []
-        await phone.write("Я живу во Львове")
-        await phone.write("Я живу в Кракове")
-        await phone.write("Я живу в Киеве")
-        answer = phone.last
-        assert phone.facts() == ["Я живу в Киеве"]
-        assert await phone.press(undo_data(answer)) == ["done"]
-        assert phone.facts() == ["Я живу в Кракове"] and buttons(answer) == []
-        await phone.write("Где я живу?")
-        [[(label, data)]] = buttons(phone.last)
-        assert data.startswith("source:") and label.startswith("[1] ")
-        assert phone.last.text == "Я живу в Кракове [1]"
+    phone = await open_phone(agents, fake, bot, llm_model="offline")
+    await phone.write("/mode strict")
+    await phone.write("Я живу в Кракове")
+    assert phone.last.text == say("taught_new", "ru", text="Я живу в Кракове")
+    [[(label, data)]] = buttons(phone.last)
+    assert label == say("undo_saved_button", "ru")
+    await phone.press(data)
+    assert phone.facts() == []
+    await phone.write("Я живу во Львове")
+    await phone.write("Я живу в Кракове")
+    await phone.write("Я живу в Киеве")
+    answer = phone.last
+    assert phone.facts() == ["Я живу в Киеве"]
+    assert await phone.press(undo_data(answer)) == ["done"]
+    assert phone.facts() == ["Я живу в Кракове"] and buttons(answer) == []
+    await phone.write("Где я живу?")
+    [[(label, data)]] = buttons(phone.last)
+    assert data.startswith("source:") and label.startswith("[1] ")
+    assert phone.last.text == "Я живу в Кракове [1]"
 
 
 # What was forgotten, and the question before everything is.

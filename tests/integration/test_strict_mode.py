@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -18,8 +16,10 @@ from src.storage.pg_client import PgClient
 from src.texts import Language, detect_language, say
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.person import (
+    Agents,
     Json,
     Person,
+    Rig,
     asked,
     called,
     chosen,
@@ -28,7 +28,7 @@ from tests.integration.person import (
     forgetting,
     forms,
     named,
-    open_person,
+    new_user,
     taught,
     thought,
 )
@@ -47,25 +47,19 @@ KHARKIV, LVIV = (
 )  # fmt: skip
 
 
-@asynccontextmanager
-async def open_pupil(client: PgClient, **settings: Any) -> AsyncIterator[Person]:
+def pupil(rig: Rig) -> Person:
     """Somebody who speaks Ukrainian to a bot in strict mode."""
-    async with open_person(client, **settings) as person:
-        person.language, person.mode = "uk", "strict"
-        person.time_zone = "Europe/Kyiv"
-        yield person
+    return Person(rig, new_user(), language="uk", mode="strict", time_zone="Europe/Kyiv")
 
 
 @pytest.fixture
-async def person(shared: PgClient) -> AsyncIterator[Person]:
-    async with open_pupil(shared) as opened:
-        yield opened
+async def person(agents: Agents) -> Person:
+    return pupil(await agents.get())
 
 
 @pytest.fixture
-async def offline(shared: PgClient) -> AsyncIterator[Person]:
-    async with open_pupil(shared, llm_model="offline") as opened:
-        yield opened
+async def offline(agents: Agents) -> Person:
+    return pupil(await agents.get(llm_model="offline"))
 
 
 def sources(person: Person) -> list[tuple[Any, ...]]:
@@ -321,10 +315,10 @@ async def test_a_number_that_nobody_gave_is_no_reference(person: Person) -> None
     assert answer.text == say("strict_unknown", "uk")
 
 
-async def test_another_person_s_message_is_no_reference(person: Person, shared: PgClient) -> None:
-    async with open_pupil(shared) as stranger:
-        await stranger.say(CAPITAL["text"], taught(CAPITAL))
-        [foreign] = messages(stranger)
+async def test_another_person_s_message_is_no_reference(person: Person) -> None:
+    stranger = pupil(person.rig)
+    await stranger.say(CAPITAL["text"], taught(CAPITAL))
+    [foreign] = messages(stranger)
     await person.say("Львів - місто левів", taught(fact("Львів - місто левів")))
     answer = await person.say(
         "Львів - це місто чи столиця України?", asked(), thought(), f"Київ [msg-{foreign}]"
@@ -555,19 +549,19 @@ async def test_what_the_user_wants_forgotten_is_gone_for_good(person: Person) ->
     assert (await person.say(QUESTION, asked())).text == say("strict_unknown", "uk")
 
 
-async def test_only_what_was_shown_can_be_forgotten(person: Person, shared: PgClient) -> None:
+async def test_only_what_was_shown_can_be_forgotten(person: Person) -> None:
     await person.say(KHARKIV["text"], taught(KHARKIV))
-    async with open_pupil(shared) as other:
-        await other.say(CAPITAL["text"], taught(CAPITAL))
-        [theirs] = messages(person)
-        answer = await other.say(
-            "Забудь столицю",
-            forgetting("столиця України"),
-            chosen(f"msg-{theirs}", f"msg-{theirs + 1}0", "'; --", ""),
-        )
-        assert answer.text == say("forgot_nothing", "uk")
-        assert context_of(other.requests[-1]), "there was something to choose from"
-        assert other.facts() == [CAPITAL["text"]]
+    other = pupil(person.rig)
+    await other.say(CAPITAL["text"], taught(CAPITAL))
+    [theirs] = messages(person)
+    answer = await other.say(
+        "Забудь столицю",
+        forgetting("столиця України"),
+        chosen(f"msg-{theirs}", f"msg-{theirs + 1}0", "'; --", ""),
+    )
+    assert answer.text == say("forgot_nothing", "uk")
+    assert context_of(other.requests[-1]), "there was something to choose from"
+    assert other.facts() == [CAPITAL["text"]]
     assert person.facts() == [KHARKIV["text"]]
 
 

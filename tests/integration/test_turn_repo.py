@@ -155,6 +155,14 @@ def test_a_source_that_is_gone_by_now_is_left_out(
     assert found is not None and (found.text, found.sources) == ("Ann [1]", ())
 
 
+def test_an_answer_notes_the_mode_in_which_it_was_given(
+    turns: TurnRepository, client: PgClient, conversation: UUID, question: int
+) -> None:
+    turns.save_answer(NewAnswer(conversation, question, "Here.", ("search",), mode="strict"))
+    rows = client.fetch_all("SELECT who, mode, tools FROM chat ORDER BY message_id")
+    assert rows == [("user", "strict", None), ("bot", "strict", "search")]
+
+
 def test_a_fact_that_an_answer_relies_on_counts_as_recalled_once_and_only_for_its_owner(
     turns: TurnRepository, client: PgClient, conversation: UUID, question: int
 ) -> None:
@@ -166,9 +174,8 @@ def test_a_fact_that_an_answer_relies_on_counts_as_recalled_once_and_only_for_it
     answer = NewAnswer(conversation, question, "Here.", sources=sources)
     turns.save_answer(answer)
     turns.save_answer(answer)  # the second worker's does not count
-    assert client.fetch_all(
-        "SELECT id, recalls, recalled_at IS NULL FROM memories ORDER BY id"
-    ) == [(mine, 1, False), (theirs, 0, True)]
+    counted = client.fetch_all("SELECT id, recalls FROM memories ORDER BY id")
+    assert counted == [(mine, 1), (theirs, 0)]
 
 
 def test_without_tools_there_is_no_row_about_them(

@@ -131,6 +131,7 @@ def test_an_interruption_without_a_chat_interrupts_nothing(
     assert [row[0] for row in client.fetch_all(JOBS)] == ["handle_update"]
 
 
+@pytest.mark.own_database
 @pytest.mark.parametrize("size", [1, 3])
 def test_when_the_job_cannot_be_stored_the_update_is_not_either(
     updates: UpdateRepository, client: PgClient, dsn: str, size: int

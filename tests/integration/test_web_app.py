@@ -151,6 +151,7 @@ def test_an_allowance_fills_again_and_forgets_whom_it_saw_long_ago() -> None:
     assert allowance.take(1, BURST) and not allowance.take(MAX_PEOPLE, 1)
 
 
+@pytest.mark.own_database
 async def test_without_a_database_it_says_so_and_ends(client: PgClient) -> None:
     async with open_rig(client) as rig, open_page(rig, new_user()) as page:
         assert await page.facts() == []

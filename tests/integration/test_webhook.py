@@ -128,6 +128,7 @@ async def test_json_that_nobody_handles_is_confirmed_and_not_stored(
     assert stored(client) == 0
 
 
+@pytest.mark.own_database
 async def test_without_the_database_telegram_is_asked_to_try_again(
     telegram: httpx.AsyncClient, client: PgClient
 ) -> None:

@@ -16,11 +16,12 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 # Lowest first. A package imports from its own floor and from those before it in this table, and
 # no two packages from each other.
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("src.config", "src.database_url", "src.errors", "src.http_url", "src.logs", "src.mcp_file",
+    ("src.database_url", "src.env_file", "src.errors", "src.http_url", "src.logs", "src.mcp_file",
      "src.metrics", "src.providers", "src.shutdown", "src.terminal_lines", "src.texts",
-     "src.time_zones"),
-    ("src.language", "src.dates"), ("src.facts",), ("src.gate", "src.llm", "src.media"),
-    ("src.mcp_servers", "src.storage"),
+     "src.time_zones", "src.variable_names"),
+    # The settings read TIMEZONE as /settings reads what people call a zone; languages need none.
+    ("src.language", "src.dates"), ("src.config", "src.facts"),
+    ("src.gate", "src.llm", "src.media"), ("src.mcp_servers", "src.storage"),
     ("src.memory", "src.reminders"), ("src.graph",), ("src.services",),
     ("src.application", "src.jobs", "src.admin", "src.http_connections", "src.http_server",
      "src.webapp"),

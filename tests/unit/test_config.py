@@ -10,7 +10,6 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 from src.config import Settings, load_settings
-from src.errors import ConfigError
 from src.providers import PROVIDERS
 from tests.unit.settings_environment import load, problems
 
@@ -121,12 +120,18 @@ def test_the_environment_beats_the_file(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert (settings.timezone, settings.http_port) == ("Asia/Tokyo", 9001)
 
 
-def test_a_file_that_is_no_text_is_one_line(tmp_path: Path) -> None:
-    file = tmp_path / ".env"
-    file.write_bytes("КЛЮЧ=значение".encode("cp1251"))
-    with pytest.raises(ConfigError, match=r"\.env: it cannot be read .*UTF-8") as refused:
-        load_settings(str(file))
-    assert len(refused.value.problems) == 1
+def test_the_zone_is_named_as_in_the_settings_of_a_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    named = {
+        "Kiev": "Europe/Kyiv", "kyiv": "Europe/Kyiv", "Киев": "Europe/Kyiv", "київ": "Europe/Kyiv",
+        "Europe/Kiev": "Europe/Kiev", "europe/kyiv": "Europe/Kyiv", "Prague": "Europe/Prague",
+        "UTC+2": "Etc/GMT-2", "+03:00": "Etc/GMT-3", "UTC": "UTC", "мск": "Europe/Moscow",
+    }  # fmt: skip
+    assert {name: load(monkeypatch, TIMEZONE=name).timezone for name in named} == named
+    [line] = problems(monkeypatch, TIMEZONE="Valencia")
+    assert line == (
+        "TIMEZONE: it may be America/Caracas, Europe/Madrid. "
+        "Write a name from the tz database, such as Europe/Moscow, a city or UTC+3"
+    )
 
 
 def test_the_first_key_that_is_set_chooses_the_model(monkeypatch: pytest.MonkeyPatch) -> None:

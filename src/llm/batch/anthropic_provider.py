@@ -43,18 +43,6 @@ class AnthropicProvider:
         )
         self._batches = self._client.messages.batches
 
-    async def complete(self, prompt: str, model: str) -> str:
-        """See ``LLMProvider``."""
-        try:
-            reply = await self._client.messages.create(
-                model=model,
-                max_tokens=MAX_REPLY_TOKENS,
-                messages=[{"role": "user", "content": prompt}],
-            )
-        except Exception as error:
-            raise model_error(error) from error
-        return "".join(block.text for block in reply.content if block.type == "text")
-
     def encode(self, request: BatchRequest, model: str) -> dict[str, Any]:
         """See ``LLMProvider``."""
         tool = request.tool()

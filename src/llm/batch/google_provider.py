@@ -52,14 +52,6 @@ class GoogleProvider:
         self._client = Client(api_key=api_key, vertexai=False, http_options=options)
         self._batches = self._client.aio.batches
 
-    async def complete(self, prompt: str, model: str) -> str:
-        """See ``LLMProvider``."""
-        try:
-            reply = await self._client.aio.models.generate_content(model=model, contents=prompt)
-        except Exception as error:
-            raise model_error(error) from error
-        return reply.text or ""
-
     def encode(self, request: BatchRequest, model: str) -> dict[str, Any]:
         """See ``LLMProvider``."""
         tool = request.tool()

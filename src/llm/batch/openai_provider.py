@@ -44,16 +44,6 @@ class OpenAIProvider:
             api_key=api_key, base_url=base_url, timeout=BATCH_TIMEOUT, max_retries=0
         )
 
-    async def complete(self, prompt: str, model: str) -> str:
-        """See ``LLMProvider``."""
-        try:
-            reply = await self._client.chat.completions.create(
-                model=model, messages=[{"role": "user", "content": prompt}]
-            )
-        except Exception as error:
-            raise model_error(error) from error
-        return (reply.choices[0].message.content or "") if reply.choices else ""
-
     def encode(self, request: BatchRequest, model: str) -> dict[str, Any]:
         """See ``LLMProvider``."""
         tool = request.tool()

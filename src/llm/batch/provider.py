@@ -89,10 +89,6 @@ class LLMProvider(Protocol):
     max_requests: int
     max_bytes: int
 
-    async def complete(self, prompt: str, model: str) -> str:
-        """One reply at once, at the full price."""
-        ...
-
     def encode(self, request: BatchRequest, model: str) -> dict[str, Any]:
         """A request as it goes into the batch."""
         ...
