@@ -151,7 +151,7 @@ FACTS = (
     ToldFact(165, "My boss is called Helen", "name", "Helen", 5),
     ToldFact(182, "I am learning Spanish", "studies_at", "Spanish", 5),
 )
-# A short chat for the README: what the user says, the answer, and the fact that is saved.
+# A short chat for docs/memory.md: what the user says, the answer, and the fact that is saved.
 EXAMPLE: tuple[tuple[str, str, ToldFact | None], ...] = (
     ("Привет! Меня зовут Андрей.", "Приятно познакомиться, Андрей!",
      ToldFact(0, "Меня зовут Андрей", "name", "Андрей", 9)),

@@ -1,7 +1,7 @@
 """The prompt: how much of it a provider's cache covers, and how long it gets.
 
     python -m benchmarks.prompts            the figures, and one prompt as the model sees it
-    python -m benchmarks.prompts --example  the prompt alone, for the README
+    python -m benchmarks.prompts --example  the prompt alone, for docs/memory.md
 
 A user talks to the assistant for 200 turns, in Russian, Ukrainian and English; facts are saved by
 the tool now and then, and the background works after every turn as it does in the bot. What counts
@@ -370,7 +370,7 @@ async def context_figures(core: Core, model: FakeOpenAI) -> dict[str, float]:
     return figures
 
 
-# --- one prompt, for the README
+# --- one prompt, for docs/memory.md
 
 
 async def example_prompt(core: Core, model: FakeOpenAI) -> str:

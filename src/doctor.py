@@ -84,7 +84,7 @@ async def _check_database(settings: Settings) -> list[Finding]:
         async with open_database(settings) as dsn:
             return await asyncio.to_thread(_examine_database, settings, dsn)
     except ConfigError as error:
-        return [Finding("database", error.problems[0], "see PgBouncer in the README")]
+        return [Finding("database", error.problems[0], "see PgBouncer in docs/operating.md")]
     except AppError as error:
         mend = (
             "look at the message; is there room under DATA_DIR?"

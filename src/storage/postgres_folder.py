@@ -131,9 +131,10 @@ class PostgresFolder:
     def _link_folder(self) -> Path:
         status = self.path.stat()
         folder = Path("/tmp") / f"pomni-{os.geteuid()}-{status.st_dev}-{status.st_ino}"
-        folder.mkdir(mode=0o711, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
         if folder.lstat().st_uid not in (os.geteuid(), _server_uid()) or folder.is_symlink():
             raise StorageUnavailableError(f"{folder} is somebody else's: remove it")
+        folder.chmod(0o700)  # whoever reaches the socket within is asked for no password
         self.own(folder)
         return folder
 

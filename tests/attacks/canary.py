@@ -54,7 +54,7 @@ NAME = "@pomni_test_bot"
 MARK = "qza"  # every word of the person begins with it, the way the index keeps it whole
 OTHERS = "qzb"  # and every word of the others' own
 STEPS = 45  # messages of a world
-FILES_OF_TABLES = ("postgres/base/", "postgres/pg_wal/")  # see the README: what they keep
+FILES_OF_TABLES = ("postgres/base/", "postgres/pg_wal/")  # see docs/security.md
 
 
 @dataclass

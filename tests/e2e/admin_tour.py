@@ -1,4 +1,4 @@
-"""A browser on the admin page: what the tests look at, and the pictures for the README.
+"""A browser on the admin page: what the tests look at, and the pictures for docs/.
 
 The page in Telegram is photographed in the same tour (``web_app_tour``).
 

@@ -219,11 +219,3 @@ async def test_a_flood_of_wrong_passwords_slows_nobody_else(
 async def _texts_of(page: Page, address: str, selector: str) -> list[str]:
     await page.goto(address)
     return [str(await found.text_content()) for found in await page.locator(selector).all()]
-
-
-def test_pictures_are_there() -> None:
-    """What the README shows was taken by ``admin_tour``."""
-    readme = Path(__file__).resolve().parents[2].joinpath("README.md").read_text()
-    folder = Path(__file__).resolve().parents[2] / "docs"
-    for picture in folder.glob("admin_*.png"):
-        assert f"docs/{picture.name}" in readme, f"the README does not show {picture.name}"

@@ -1,19 +1,23 @@
 """Sixty turns in each language, as they come from the bot over the fake Telegram server.
 
-    python -m tests.e2e.transcribe
+    python -m tests.e2e.transcribe [NAME ...]
 
-runs ``python bot.py`` without a language model against the fake, plays ``transcripts/<lang>.txt``
-line by line, and writes what both sides showed to ``docs/transcripts/<lang>.md``. A line is a
-message, or one of: ``tap KEY`` (a button of the newest message with buttons, by the key of its
-label, or the label), ``edit TEXT`` (of the last message), ``reply TEXT`` (to the newest message),
+runs ``python bot.py`` without a language model against the fake, plays ``transcripts/<name>.txt``
+line by line, and writes what both sides showed to ``docs/transcripts/<name>.md``: all of
+``SCRIPTS``, or those that are named. A line is a message, or one of: ``tap KEY`` (a button of the
+newest message with buttons, by the key of its label, or the label), ``edit TEXT`` (of the last
+message), ``reply TEXT`` (to the newest message),
 ``photo CAPTION``, ``file NAME|TEXT``, ``voice``, ``sticker EMOJI``; and ``picture NAME``, which is
-no turn: the screen as it is then, drawn by a browser into ``docs/transcripts/<lang>_<name>.png``.
+no turn: the screen as it is then, drawn by a browser into
+``docs/transcripts/<script>_<picture>.png``.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,6 +36,8 @@ from tests.fakes.telegram_types import SentMessage
 
 HERE = Path(__file__).parent
 DOCS = HERE.parents[1] / "docs" / "transcripts"
+# The language of each script; the last one is the short chat of which README.md shows the screen.
+SCRIPTS: Mapping[str, Language] = {**{name: name for name in LANGUAGES}, "readme": "en"}
 PHOTO = [{"file_id": "photo", "file_unique_id": "p", "width": 1280, "height": 900}]
 STICKER = {"file_id": "s", "file_unique_id": "s", "type": "regular", "width": 512, "height": 512,
            "is_animated": False, "is_video": False}  # fmt: skip
@@ -43,11 +49,15 @@ class Chat:
 
     world: World
     user: int
-    language: Language
+    script: str
     browser: Browser
     last: int = 0
     page: list[str] = field(default_factory=list)
     screen: list[Shown] = field(default_factory=list)
+
+    @property
+    def language(self) -> Language:
+        return SCRIPTS[self.script]
 
     @property
     def sent(self) -> list[SentMessage]:
@@ -110,7 +120,7 @@ class Chat:
         await self.world.telegram.send_message(self.user, language_code=self.language, **content)
 
     async def do_picture(self, name: str) -> None:
-        file = f"{self.language}_{name}.png"
+        file = f"{self.script}_{name}.png"
         await take_picture(self.browser, self.screen, DOCS / file)
         self.page.append(f"\n![{name}]({file})\n")
 
@@ -143,23 +153,23 @@ class Chat:
         self.page += ["\n".join(lines), ""]
 
 
-async def transcribe(world: World, language: Language, user: int, browser: Browser) -> str:
-    """What a chat in this language looks like."""
-    chat = Chat(world, user, language, browser)
-    script = (HERE / "transcripts" / f"{language}.txt").read_text(encoding="utf-8")
+async def transcribe(world: World, name: str, user: int, browser: Browser) -> str:
+    """What the chat of this script looks like."""
+    chat = Chat(world, user, name, browser)
+    script = (HERE / "transcripts" / f"{name}.txt").read_text(encoding="utf-8")
     for line in script.splitlines():
         await chat.play(line)
     turns = sum(not line.startswith("picture ") for line in script.splitlines())
     head = (
-        f"# A chat in `{language}`: {turns} turns, without a language model\n\n"
+        f"# A chat in `{chat.language}`: {turns} turns, without a language model\n\n"
         "Written by `python -m tests.e2e.transcribe`. Bold is what the person does (👆 taps, "
         "✎ edits, ↪ replies), quoted is what the bot shows; ✎ there: it edited its message.\n"
     )
     return head + "\n".join(chat.page) + "\n"
 
 
-async def main() -> None:
-    """Write all of them."""
+async def main(names: Sequence[str]) -> None:
+    """Write these."""
     with tempfile.TemporaryDirectory(prefix="pomni-transcripts-") as folder:
         server = EmbeddedPostgres(Path(folder))
         dsn = await asyncio.to_thread(server.start)
@@ -176,9 +186,9 @@ async def main() -> None:
                 try:
                     await world.start(LLM_MODEL="offline")
                     DOCS.mkdir(parents=True, exist_ok=True)
-                    for number, language in enumerate(LANGUAGES):
-                        page = await transcribe(world, language, 2**41 + number, browser)
-                        (DOCS / f"{language}.md").write_text(page, encoding="utf-8")
+                    for number, name in enumerate(names):
+                        page = await transcribe(world, name, 2**41 + number, browser)
+                        (DOCS / f"{name}.md").write_text(page, encoding="utf-8")
                 finally:
                     await world.close()
         finally:
@@ -186,4 +196,7 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(SCRIPTS)}")
+    chosen = parser.parse_args().names or list(SCRIPTS)
+    asyncio.run(main(chosen))

@@ -1,4 +1,4 @@
-"""A phone on the page in Telegram: what the tests look at, and the pictures for the README.
+"""A phone on the page in Telegram: what the tests look at, and the pictures for docs/.
 
 Telegram's script is answered from here, so that nobody is asked for anything; ``admin_tour``
 takes the pictures.

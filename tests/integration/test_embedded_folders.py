@@ -48,6 +48,8 @@ def test_no_name_of_a_folder_fails_or_runs_a_shell(
         address = first.start()
         assert second.start() == address
         assert ask(address, "SELECT text FROM notes") == "kept"
+        socket_folder = Path(address.partition("host=")[2])
+        assert socket_folder.stat().st_mode & 0o077 == 0, "it asks for no password"
         first.stop()
         second.stop()
         assert not is_reachable(address)

@@ -1,0 +1,392 @@
+"""The documentation says what is so: its links, its commands, its tables, its settings."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import re
+from itertools import product
+from pathlib import Path
+
+import pytest
+import yaml
+
+from bot import COMMANDS, parse_arguments
+from src.config import Settings, load_settings
+from src.metrics import Metrics
+from src.providers import PROVIDERS, find_provider
+from src.services.command_service import COMMANDS as CHAT_COMMANDS
+from tests.pages import PAGES, README, ROOT, Page, page, rows
+from tests.unit.settings_environment import load
+
+E2E = "tests/e2e/test_pages.py"
+DIALOGUE = f"{E2E}::test_the_dialogue_of_the_readme_is_what_the_console_says"
+DOCTOR = f"{E2E}::test_the_table_of_the_doctor_is_what_it_prints"
+BACKUP = f"{E2E}::test_a_backup_is_written_encrypted_and_restored_as_the_pages_say"
+MODEL = f"{E2E}::test_a_model_of_one_s_own_answers_with_these_lines"
+POISON = (
+    "tests/e2e/test_poison.py"
+    "::test_a_tool_that_kills_its_process_is_put_aside_shown_and_given_back"
+)
+ERASE = (
+    "tests/e2e/test_erase_command.py::test_erase_leaves_nothing_of_a_person_and_all_of_the_others"
+)
+REEMBED = "tests/e2e/test_reembed.py::test_from_an_endpoint_to_the_local_model_and_back"
+EVAL = "tests/e2e/test_eval_command.py::test_a_file_with_one_question_is_measured"
+HOSTS = (
+    "tests/e2e/test_many_hosts.py"
+    "::test_deaths_among_many_hosts_lose_nothing_and_delay_nobody_for_long"
+)
+FLOOD = "tests/e2e/test_floods.py::test_floods_of_every_kind_keep_nobody_waiting_for_ever"
+
+# Each command of the pages: the test that runs it, or a shorter form of it.
+RUN = {
+    "make run": DIALOGUE,
+    "python bot.py [run]": DIALOGUE,
+    "python bot.py doctor": DOCTOR,
+    ".venv/bin/python bot.py doctor": DOCTOR,
+    "python bot.py doctor [--json]":
+        "tests/e2e/test_doctor.py::test_doctor_tells_a_program_in_json_what_it_tells_people",
+    "python bot.py console [--user-id N] [--json]":
+        "tests/e2e/test_console.py::test_every_user_id_is_a_user_of_its_own",
+    "echo 'I live in Leeds' | .venv/bin/python bot.py console --json":
+        f"{E2E}::test_the_console_answers_in_json_as_shown",
+    "python bot.py worker":
+        "tests/e2e/test_workers.py::test_three_processes_answer_each_message_once_and_in_order",
+    "python bot.py migrate": "tests/e2e/test_doctor.py::test_migrate_says_from_where_to_where",
+    "python bot.py eval FILE": EVAL,
+    "python bot.py reembed": REEMBED,
+    "python bot.py erase --user-id N": ERASE,
+    "python bot.py jobs": POISON,
+    "bot.py jobs": POISON,
+    "python bot.py jobs --retry all": POISON,
+    "python bot.py jobs [--retry ID|all]": POISON,
+    "python bot.py backup FILE": BACKUP,
+    "python bot.py restore FILE": BACKUP,
+    ".venv/bin/python bot.py backup pomni.backup": BACKUP,
+    ".venv/bin/python bot.py backup before-upgrade.backup": BACKUP,
+    "DATA_DIR=./restored .venv/bin/python bot.py restore pomni.backup": BACKUP,
+    "python bot.py export --user-id N": BACKUP,
+    "python bot.py export --user-id N [--markdown]": BACKUP,
+    "openssl rand -base64 32 > pomni.pass": BACKUP,
+    "gpg --batch --pinentry-mode loopback --passphrase-file pomni.pass --cipher-algo AES256 "
+    "--symmetric pomni.backup": BACKUP,
+    "gpg --batch --pinentry-mode loopback --passphrase-file pomni.pass --output restored.backup "
+    "--decrypt pomni.backup.gpg": BACKUP,
+    "cp .env.example .env": "tests/unit/test_config.py::test_the_example_file_says_the_defaults",
+    "python -m tests.e2e.kill_loop --kills 60 --seed 21":
+        "tests/e2e/test_kill_loop.py::test_five_kills_lose_nothing_and_keep_the_order",
+    "python -m tests.e2e.interleavings --n 5000 --seed 2":
+        "tests/e2e/test_interleavings.py"
+        "::test_whatever_people_do_and_whenever_the_bot_dies_nothing_is_lost_or_mixed_up",
+    "python -m tests.attacks.batches --windows 1000 --faults 0.2 --seed 7":
+        "tests/integration/test_batch_extraction.py::test_a_bad_day_in_short",
+    "python -m tests.attacks.canary --n 100":
+        "tests/e2e/test_canary.py::test_no_word_of_an_erased_person_or_group_is_left_anywhere",
+    "python -m tests.attacks.database_urls --n 5000":
+        "tests/unit/test_database_url.py"
+        "::test_no_piece_of_a_password_is_printed_on_the_way_to_the_database",
+    "python -m tests.attacks.embedding_fuzz --n 20000":
+        "tests/unit/test_local_embedder.py::test_texts_from_all_of_unicode_do_it_no_harm",
+    "python -m tests.attacks.files":
+        "tests/unit/test_hostile_documents.py::test_every_file_ends_in_a_text_or_in_a_sentence",
+    "python -m tests.attacks.flood": FLOOD,
+    "python -m tests.attacks.flood messages slow --n 1000 --slow 40": FLOOD,
+    "python -m tests.attacks.forgetting --n 200":
+        "tests/unit/test_forget_requests.py"
+        "::test_no_random_request_destroys_a_wrong_fact_and_few_miss_the_right_one",
+    "python -m tests.attacks.half_open":
+        "tests/e2e/test_operation.py"
+        "::test_half_open_connections_take_no_place_from_health_and_turns",
+    "python -m tests.attacks.linear_texts":
+        "tests/unit/test_linear_texts.py::test_a_reader_takes_a_time_in_proportion_to_the_length",
+    "python -m tests.attacks.many_hosts": HOSTS,
+    "python -m tests.attacks.markdown --n 20000":
+        "tests/integration/test_render.py"
+        "::test_hostile_texts_become_messages_that_telegram_takes",
+    "python -m tests.attacks.model_walk":
+        "tests/integration/test_model_replies.py"
+        "::test_odd_replies_end_every_turn_and_leave_nothing_in_the_log",
+    "python -m tests.attacks.poison": POISON,
+    "python -m tests.attacks.status_walk":
+        "tests/e2e/test_delivery_ends.py"
+        "::test_every_status_and_form_of_telegram_ends_in_an_outcome",
+    "python -m tests.attacks.time_outs":
+        "tests/e2e/test_time_outs.py::test_a_fail_over_that_drops_everything_costs_no_answer",
+}  # fmt: skip
+
+SUITE = "the suite cannot run itself; .ci/run runs it"
+FIGURES = "a benchmark: it takes minutes of a quiet machine, prints figures and never fails"
+OTHERS = f"a program of others, which the suite cannot bring; {MODEL} stands in for it"
+DOCKER = "the suite needs no Docker; make check holds the Dockerfile with hadolint"
+DISK = "it wants a disk of its own, and formats it"
+AGE = "not every machine has age; the lines of GnuPG beside them are run"
+PICTURES = "it draws pictures for docs; the tests of the same pages look at them in the browser"
+
+# The others, with the reason why none runs them.
+NOT_RUN = {
+    "make test": SUITE,
+    "make check": SUITE,
+    "make proof": "not run by make test: it is the long form; .ci/run runs it",
+    "make bench": FIGURES,
+    "python -m benchmarks --quick": FIGURES,
+    "python -m benchmarks.admin": FIGURES,
+    "python -m benchmarks.dialogues": FIGURES,
+    "python -m benchmarks.irrelevance": FIGURES,
+    "python -m benchmarks.large_owner": FIGURES,
+    "python -m benchmarks.prompts": FIGURES,
+    "python -m benchmarks.prompts --example": FIGURES,
+    "python -m benchmarks.retrieval FILE": FIGURES,
+    "python -m benchmarks.retrieval.latency": FIGURES,
+    "python -m benchmarks.workers": FIGURES,
+    "python -m tests.e2e.admin_tour docs": PICTURES,
+    "python -m tests.e2e.transcribe": PICTURES,
+    "docker compose up -d": DOCKER,
+    "docker compose up -d --scale worker=3": DOCKER,
+    "git pull": "there is nothing to pull in a test",
+    "psql 'postgresql://postgres@/postgres?host=/path/to/data/postgres'":
+        f"not every machine has psql; {E2E} runs the statements that stand below it",
+    "chmod 600 .env": "it is chmod's own work",
+    "ollama pull qwen2.5:7b": OTHERS,
+    "OLLAMA_CONTEXT_LENGTH=16384 ollama serve": OTHERS,
+    "llama-server -m model.gguf -c 16384 --jinja --port 8081": OTHERS,
+    "vllm serve Qwen/Qwen2.5-7B-Instruct --max-model-len 16384 --enable-auto-tool-choice "
+    "--tool-call-parser hermes": OTHERS,
+    "sudo cryptsetup luksFormat /dev/sdX1": DISK,
+    "sudo cryptsetup open /dev/sdX1 pomni": DISK,
+    "sudo mkfs.ext4 /dev/mapper/pomni": DISK,
+    "sudo mount /dev/mapper/pomni /srv/pomni": DISK,
+    "age-keygen -o pomni.key": AGE,
+    "age-keygen -y pomni.key > pomni.pub": AGE,
+    "age -R pomni.pub -o pomni.backup.age pomni.backup": AGE,
+    "age -d -i pomni.key -o pomni.backup pomni.backup.age": AGE,
+    "shred -u pomni.backup": "it is shred's own work",
+}  # fmt: skip
+
+# Variables that are named and are no settings of the bot.
+OF_OTHERS = {"POSTGRES_PASSWORD", "OLLAMA_CONTEXT_LENGTH", "WEATHER_KEY"}
+VARIABLE = re.compile(r"[A-Z]+(?:_[A-Z]+)+")
+CODE_PATH = re.compile(r"(?:src|tests|benchmarks|migrations|monitoring|docs)/[\w./-]*\w")
+COMMANDS_OF_PAGES = {command for each in PAGES for command in each.commands()}
+ROOMS = page("architecture.md").section("The rooms")
+
+
+def sources() -> str:
+    """The program and its alerts, as one text in which no string is broken into pieces."""
+    files = [*(ROOT / "src").rglob("*.py"), ROOT / "monitoring/alerts.yml"]
+    text = "\n".join(file.read_text(encoding="utf-8") for file in files)
+    return re.sub(r'"\s*\n\s*f?"', "", text)
+
+
+def test_the_readme_is_one_page() -> None:
+    assert len(README.text.splitlines()) <= 150
+
+
+@pytest.mark.parametrize("each", PAGES, ids=lambda each: each.name)
+def test_links_lead_somewhere(each: Page) -> None:
+    for target in each.links:
+        name, _, anchor = target.partition("#")
+        path = (each.path.parent / name).resolve() if name else each.path
+        assert path.is_relative_to(ROOT) and path.exists(), f"{each.name}: {target}"
+        if anchor:
+            assert anchor in Page(path).anchors, f"{each.name}: {target}"
+
+
+def test_every_page_and_picture_is_reached() -> None:
+    linked = {
+        (each.path.parent / t.partition("#")[0]).resolve() for each in PAGES for t in each.links
+    }
+    for path in [
+        *ROOT.glob("docs/*.md"),
+        *ROOT.glob("docs/admin_*.png"),
+        *ROOT.glob("docs/*/en.md"),
+    ]:
+        assert path in linked, f"no page leads to {path.relative_to(ROOT)}"
+
+
+@pytest.mark.parametrize("each", PAGES, ids=lambda each: each.name)
+def test_blocks_say_what_they_are(each: Page) -> None:
+    kinds = {"sh", "console", "dotenv", "sql", "json", "text"}
+    assert {block.kind for block in each.blocks} <= kinds
+    assert "```" not in each.prose
+
+
+def test_each_command_is_run_or_has_a_reason_why_not() -> None:
+    known = RUN.keys() | NOT_RUN.keys()
+    assert not RUN.keys() & NOT_RUN.keys()
+    assert sorted(COMMANDS_OF_PAGES - known) == [], "neither in RUN nor in NOT_RUN"
+    assert sorted(known - COMMANDS_OF_PAGES) == [], "no page names them any more"
+
+
+@pytest.mark.parametrize("test", sorted({MODEL, *RUN.values()}))
+def test_the_tests_that_run_them_are_there(test: str) -> None:
+    file, _, function = test.partition("::")
+    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    assert function in {node.name for node in tree.body if isinstance(node, functions)}
+
+
+def test_what_make_is_asked_for_is_in_the_makefile() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    for command in COMMANDS_OF_PAGES:
+        if command.startswith("make "):
+            assert re.search(rf"^{command[5:]}:", makefile, re.MULTILINE), command
+    assert "\nrun: $(VENV)/.installed\n\t@$(BIN)/python bot.py run\n" in makefile
+
+
+def forms(command: str) -> list[list[str]]:
+    """What a command of bot.py stands for: with and without each thing in brackets."""
+    arguments = command.partition("bot.py ")[2].replace("ID|all", "all").replace(" N", " 1")
+    parts = re.split(r"\[([^\]]*)\]", arguments)
+    choices = [[part] if number % 2 == 0 else [part, ""] for number, part in enumerate(parts)]
+    return [" ".join(form).split() for form in product(*choices)]
+
+
+@pytest.mark.parametrize("command", sorted(c for c in COMMANDS_OF_PAGES if "bot.py " in c))
+def test_the_commands_of_the_bot_are_understood(command: str) -> None:
+    for arguments in forms(command):
+        assert parse_arguments(arguments).command in (None, *COMMANDS)
+
+
+@pytest.mark.parametrize("command", sorted(c for c in COMMANDS_OF_PAGES if "python -m " in c))
+def test_the_programs_of_the_project_are_there_with_their_options(command: str) -> None:
+    name, *arguments = command.partition("python -m ")[2].split()
+    spec = importlib.util.find_spec(name)
+    assert spec is not None and spec.origin is not None
+    file = Path(spec.origin)
+    text = (file.with_name("__main__.py") if file.name == "__init__.py" else file).read_text()
+    for option in (argument for argument in arguments if argument.startswith("--")):
+        assert f'"{option}"' in text, f"{name} has no {option}"
+
+
+def test_the_tables_of_commands_are_whole() -> None:
+    table = rows(page("operating.md").section("Commands"))
+    named = [re.match(r"`python bot\.py \[?(\w+)", first) for first, *_ in table]
+    assert {match[1] for match in named if match} == set(COMMANDS) and len(table) == len(COMMANDS)
+    first_cells = " ".join(first for first, *_ in rows(page("using.md").section("Commands")))
+    assert set(re.findall(r"`/(\w+)", first_cells)) == set(CHAT_COMMANDS)
+
+
+SAMPLES = [
+    (each.name, block.text) for each in PAGES for block in each.blocks if block.kind == "dotenv"
+]
+
+
+@pytest.mark.parametrize(("name", "lines"), SAMPLES)
+def test_lines_for_env_are_valid_settings(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, lines: str
+) -> None:
+    load(monkeypatch)  # the environment of the test is empty now
+    file = tmp_path / ".env"
+    file.write_text(lines)
+    settings = load_settings(str(file))
+    names = [line.partition("=")[0].lower() for line in lines.splitlines()]
+    assert settings.model_fields_set == set(names)
+    if settings.llm_model is None:
+        return
+    assert settings.chat_model_name == settings.llm_model
+    provider = find_provider(settings.llm_model)
+    assert provider is not None and provider.is_configured(settings)
+
+
+def test_there_are_lines_for_each_provider_and_for_three_servers_of_one_s_own() -> None:
+    blocks = [block.text for block in README.blocks if block.kind == "dotenv"]
+    for provider in PROVIDERS.values():
+        default = f"LLM_MODEL={provider.name}:{provider.default_model}\n"
+        [block] = [block for block in blocks if block.startswith(default)]
+        assert f"\n{provider.key_variable}=" in block
+    own = [block for block in blocks if "OPENAI_BASE_URL=http://localhost:" in block]
+    assert len(own) == 3 and len(blocks) == 3 + len(PROVIDERS)
+    asked = {"LLM_MODEL", "OPENAI_BASE_URL", "LLM_CONTEXT_SIZE"}  # no key
+    for block in own:
+        names = {line.partition("=")[0] for line in block.splitlines()}
+        assert asked <= names <= asked | {"LLM_TIMEOUT"}
+    port = f":{Settings.model_fields['http_port'].default}/"
+    assert not any(port in block for block in own), "that port is the bot's own"
+
+
+@pytest.mark.parametrize("each", PAGES, ids=lambda each: each.name)
+def test_variables_that_are_named_exist(each: Page) -> None:
+    settings = {field.upper() for field in Settings.model_fields}
+    named = {variable for span in each.spans for variable in VARIABLE.findall(span)}
+    constants = set(
+        VARIABLE.findall(sources())
+    )  # some are spoken of, where things are to be added
+    assert named - settings - OF_OTHERS - constants == set()
+
+
+@pytest.mark.parametrize("each", PAGES, ids=lambda each: each.name)
+def test_files_that_are_named_exist(each: Page) -> None:
+    for span in each.spans:
+        for path in CODE_PATH.findall(span):
+            assert (ROOT / path).exists() or "<" in span, f"{each.name}: {path}"
+
+
+def test_metrics_that_are_named_exist() -> None:
+    names = set(Metrics().registry._names_to_collectors)
+    for each in PAGES:
+        for metric in re.findall(r"`(pomni_\w+)`", each.prose):
+            assert metric in names, f"{each.name}: {metric}"
+
+
+def test_every_room_has_its_place_in_the_drawing() -> None:
+    rooms = {
+        f"src/{folder.name}"
+        for folder in (ROOT / "src").iterdir()
+        if (folder / "__init__.py").exists()
+    }
+    assert set(re.findall(r"`(src/\w+)`", ROOMS)) == rooms
+
+
+def test_every_dependency_says_why() -> None:
+    required = (ROOT / "requirements.txt").read_text()
+    told = page("dependencies.md").text
+    names = re.findall(r"^([A-Za-z][\w-]*)", required, re.MULTILINE)
+    assert [name for name in names if name not in told] == []
+
+
+def test_what_can_break_is_told_in_the_words_of_the_program() -> None:
+    program = sources()
+    table = rows(page("operating.md").section("What can break and what to do"))
+    seen = [span for first, *_ in table for span in re.findall(r"`([^`]+)`", first)]
+    of_http = re.compile(r"HTTP (?:\d+|5…)|VARIABLE: …|/readyz|MEND|mcp server")
+    for words in seen:
+        assert words in program or of_http.fullmatch(words), words
+    alerts = yaml.safe_load((ROOT / "monitoring/alerts.yml").read_text())
+    names = {rule["alert"] for group in alerts["groups"] for rule in group["rules"]}
+    assert {words for words in seen if words.startswith("Pomni")} == names
+
+
+FIGURES_OF_BENCH = {
+    "added latency at 20": "added_p50_ms added_p99_ms",
+    "… of it update": "added_to_model_p50_ms added_to_model_p99_ms",
+    "… of it model": "added_from_model_p50_ms added_from_model_p99_ms",
+    "the same with messages at random": "random_added_p50_ms random_added_p99_ms",
+    "sustained turns/s": "turns_per_s",
+    "cold start": "cold_start_s",
+    "resident memory, idle": "memory_idle_mb",
+    "everything of a flood": "embedded_after_flood_s",
+    "`load_last_messages`": "load_last_of_100_p99_ms load_last_of_100000_p99_ms",
+    "key facts / summaries": "key_facts_p50_ms summaries_p50_ms",
+    "search of 10,000": "search_of_10000_p50_ms search_of_10000_p99_ms",
+    "context beside":
+        "context_tokens_after_10 context_tokens_after_1000 context_tokens_after_100000",
+    "statements / transactions": "statements_per_turn transactions_per_turn",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("row", FIGURES_OF_BENCH)
+def test_the_figures_of_the_bench_are_those_of_its_last_run(row: str) -> None:
+    results = json.loads((ROOT / "benchmarks/results/latest.json").read_text())
+    [cells] = [
+        cells for cells in rows(page("operating.md").section("How fast it is"))
+        if cells[0].startswith(row)
+    ]  # fmt: skip
+    for column, part in ((1, "pomni"), (2, "bare"), (3, "ratio")):
+        measured = results[part] if part != "pomni" else {**results["database"], **results[part]}
+        names = [name for name in FIGURES_OF_BENCH[row].split() if name in measured]
+        if cells[column] and names:
+            told = [text.strip() for text in cells[column].split("/")]
+            places = [len(text.partition(".")[2]) for text in told]
+            assert told == [f"{measured[n]:.{p}f}" for n, p in zip(names, places, strict=True)]
