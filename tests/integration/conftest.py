@@ -12,7 +12,7 @@ import pytest
 from aiogram import Bot
 
 from src.storage.pg_client import PgClient
-from tests.conftest import TEMPLATE, new_client, new_database, open_client
+from tests.conftest import TEMPLATE, new_database, open_client
 from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.telegram_server import FakeTelegram
 from tests.integration.person import Agents, Person, Rig, open_rig
@@ -40,20 +40,23 @@ def shared(postgres_server: str) -> Iterator[PgClient]:
 
 
 @pytest.fixture
-def client(request: pytest.FixtureRequest) -> Iterator[PgClient]:
-    """The same, with nothing of anybody in it; a new one for whom ``own_database`` marks."""
+def dsn(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Its address, with nothing of anybody in it; a new one for whom ``own_database`` marks."""
     if request.node.get_closest_marker("own_database"):
-        yield from new_client(request.getfixturevalue("postgres_server"))
+        yield from new_database(request.getfixturevalue("postgres_server"), TEMPLATE)
         return
     shared: PgClient = request.getfixturevalue("shared")
     empty_database(shared.dsn)
-    yield shared
+    yield shared.dsn
 
 
 @pytest.fixture
-def dsn(client: PgClient) -> str:
-    """Its address."""
-    return client.dsn
+def client(request: pytest.FixtureRequest, dsn: str) -> Iterator[PgClient]:
+    """An open client on it."""
+    if request.node.get_closest_marker("own_database"):
+        yield from open_client(dsn)
+        return
+    yield request.getfixturevalue("shared")
 
 
 @pytest.fixture(scope="session")

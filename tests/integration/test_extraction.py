@@ -429,6 +429,7 @@ CREATE TRIGGER happens BEFORE INSERT ON memories FOR EACH ROW
 """
 
 
+@pytest.mark.own_database
 async def test_a_fact_that_the_database_refuses_holds_up_nothing(talk: Talk) -> None:
     facts = rich_window(talk)
     talk.client.execute(ON_CAT.format(what="RAISE EXCEPTION 'a strange value';"))

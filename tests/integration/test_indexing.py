@@ -370,6 +370,7 @@ async def test_a_text_the_endpoint_refuses_keeps_no_other_from_being_embedded(de
     assert hit.text == "номер 3" and hit.similarity > 0.9
 
 
+@pytest.mark.own_database
 async def test_a_text_that_fails_is_tried_again_after_pauses_growing_to_a_day(desk: Desk) -> None:
     """The endpoint returns no number in the vector of one text, and is well otherwise."""
     desk.add("номер один")
@@ -612,6 +613,7 @@ def filled(postgres_server: str) -> Iterator[psycopg2.extensions.connection]:
         connection = psycopg2.connect(dsn)
         connection.autocommit = True
         with connection.cursor() as cursor:
+            cursor.execute("TRUNCATE embedding_models RESTART IDENTITY CASCADE")
             cursor.execute(FILL.format(owners=OWNERS, each=EACH, dimensions=DIMENSIONS))
             cursor.execute("VACUUM ANALYZE")
         yield connection

@@ -299,12 +299,13 @@ async def test_poisoned_knowledge_stays_in_its_block_in_strict_mode(teller: Pers
     conversation = rig.conversation()
     said = [f"кот {text}" for text in HOSTILE]
     rig.fill(conversation, *(("user", text) for text in said), ("assistant", "ага"))
+    [(first,)] = rig.rows("SELECT min(id) FROM messages")
     await rig.core.memory.digest.index_pending()
     await rig.core.memory.digest.embed()
     rig.model.queue(
         Reply(tool_calls=[("Understanding", {"intent": "solve", "query": "кот"})]),
         Reply(tool_calls=[("ReasoningStep", {"action": "answer"})]),
-        "Кот здесь [msg-1].",
+        f"Кот здесь [msg-{first}].",
     )
     turn = await rig.core.agent.begin_turn(incoming(f"Что с котом? {HOSTILE[0]}", mode="strict"))
     answer = await rig.core.agent.answer(turn)

@@ -91,7 +91,8 @@ async def test_a_fact_is_pinned_and_let_go(phone: Phone) -> None:
     assert "вы сказали: «У меня аллергия на орехи»" in card.text
     await phone.tap(say("pin_button", "ru"), under=card)
     assert card.text.startswith("📌") and pinned(phone) == [True]
-    await phone.press("pin:1:1:0", under=card)  # a double tap
+    [(fact,)] = phone.rig.rows("SELECT id FROM memories")
+    await phone.press(f"pin:{fact}:1:0", under=card)  # a double tap
     await phone.tap(say("unpin_button", "ru"), under=card)
     assert pinned(phone) == [False]
     await phone.tap(say("back_button", "ru"), under=card)

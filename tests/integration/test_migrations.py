@@ -25,6 +25,8 @@ from src.storage.update_repo import NewUpdate, UpdateRepository
 from tests.conftest import execute, query
 from tests.integration.old_schema import SEEN, build_old_database
 
+pytestmark = pytest.mark.own_database
+
 # Every column, view, index, constraint, trigger, function and comment of schema public that no
 # extension brought, and the extensions, as one list of texts.
 DESCRIBE = """

@@ -33,11 +33,13 @@ from tests.integration.person import (
     Agents,
     Json,
     Person,
+    Rig,
     asked,
     denied,
     fact,
     forms,
     incoming,
+    new_user,
     open_person,
     taught,
     thought,
@@ -210,7 +212,9 @@ async def test_in_assistant_mode_nothing_is_asked(person: Person) -> None:
     assert answer.asks is None and person.facts() == [TOMSK["text"]] and is_over(person)
 
 
-async def test_only_a_turn_that_asks_connects_to_the_checkpoints(person: Person) -> None:
+@pytest.mark.own_database
+async def test_only_a_turn_that_asks_connects_to_the_checkpoints(rig: Rig) -> None:
+    person = Person(rig, new_user(), mode="strict")
     connected = """
     SELECT count(*) FROM pg_stat_activity
     WHERE application_name = 'pomni questions' AND datname = current_database()
