@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.conftest import query
+import psycopg2
+
 from tests.e2e.nursery import Forked, start_program
 from tests.fakes import Changes
 from tests.fakes.openai_server import FakeOpenAI
@@ -181,6 +182,7 @@ class World:
         self.telegram = telegram
         self.model = model
         self.processes: list[BotProcess] = []
+        self._connection: psycopg2.extensions.connection | None = None
 
     def settings(self) -> dict[str, str]:
         """The settings of a bot in this world."""
@@ -212,10 +214,28 @@ class World:
         for process in self.processes:
             if process.running:
                 await process.kill()
+        self._disconnect()
 
     def query(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
-        """Rows of one statement."""
-        return query(self.dsn, sql, *parameters)
+        """Rows of one statement, on a connection that is kept for as long as the server lives."""
+        try:
+            return self._query(sql, *parameters)
+        except (psycopg2.OperationalError, psycopg2.InterfaceError):
+            self._disconnect()
+            return self._query(sql, *parameters)
+
+    def _query(self, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        if self._connection is None:
+            self._connection = psycopg2.connect(self.dsn)
+            self._connection.autocommit = True
+        with self._connection.cursor() as cursor:
+            cursor.execute(sql, parameters or None)
+            return cursor.fetchall() if cursor.description else []
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
 
     def history(self, owner: int, thread_id: int = 0) -> list[tuple[str, str]]:
         """(role, text) of an owner's messages, oldest first."""

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import signal
-import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
-import psutil
 import psycopg2
 import pytest
 
 from src.shutdown import STATUS_FORCED
-from src.storage.embedded_pg import EmbeddedPostgres
 from src.storage.migrations import LOCK_KEY
-from tests.e2e.bot_command import Machine, say_to
 from tests.e2e.bot_process import BotProcess, World, eventually
 from tests.fakes.openai_server import Reply
 from tests.fakes.tcp_proxy import SwallowingProxy
-from tests.integration.embedded_users import find_postmaster
 
 USER = 2**41 + 1
 TIMEOUT = 0.5  # SHUTDOWN_TIMEOUT, in seconds
@@ -95,51 +88,35 @@ async def test_a_database_that_is_silent_from_the_start_does_not_keep_the_proces
     assert await end(bot) in (0, 1, STATUS_FORCED)
 
 
-async def test_model_and_telegram_that_hang_do_not_keep_the_process(world: World) -> None:
+async def test_sigterm_ends_what_can_end_and_leaves_the_rest_for_later(world: World) -> None:
+    """An answer under way is finished; a model and a Telegram that hang keep nothing."""
     telegram, model = world.telegram, world.model
-    bot = await world.start(SHUTDOWN_TIMEOUT=str(TIMEOUT))
-    telegram.hang_next("sendMessage", when="before")
-    await telegram.send_text(USER, "раз")
+    bot = await world.start(SHUTDOWN_TIMEOUT="4")
+    finishing, unsent, unasked = USER, USER + 1, USER + 2
+    gate = asyncio.Event()
+    slow = Reply(text="доскажу", chunk_size=4, gate=gate, gate_after_chunks=1)
+    model.queue(slow)
+    await telegram.send_text(finishing, "раз")
+    await model.wait_for(lambda: model.waiting_at_gate, timeout=60)
+    telegram.hang_next("sendMessage", when="before", chat_id=unsent)
+    await telegram.send_text(unsent, "раз")
     await telegram.wait_for(lambda: telegram.calls_of("sendMessage"), timeout=60)
+    asked = model.request_count
     model.queue(Reply(hang=True))
-    await telegram.send_text(USER + 1, "два")
-    await model.wait_for(lambda: model.active, timeout=60)
-    assert await end(bot) == 0
-
-
-@pytest.fixture
-async def embedded(tmp_path: Path) -> AsyncIterator[Path]:
-    """A folder for an embedded server; nothing of it runs afterwards."""
-    with tempfile.TemporaryDirectory(prefix="pomni-shutdown-") as folder:
-        data_dir = Path(folder) / "data"
-        yield data_dir
-        server = EmbeddedPostgres(data_dir)
-        await asyncio.to_thread(server.start)
-        await asyncio.to_thread(server.stop)
-
-
-async def test_a_frozen_embedded_server_keeps_no_process(world: World, embedded: Path) -> None:
-    settings = {"DATABASE_URL": "", "DATA_DIR": str(embedded), "SHUTDOWN_TIMEOUT": str(TIMEOUT)}
-    bot = await world.start(**settings)
-    postmaster = find_postmaster(embedded)
-    family = [postmaster, *postmaster.children()]
-    for process in family:
-        process.suspend()
-    status = await end(bot)
-    assert status in (0, STATUS_FORCED)
-    for process in family:
-        process.resume()
-    await eventually(lambda: not postmaster.is_running(), "the server to stop by itself", 30)
-
-
-async def test_ctrl_c_ends_the_console_and_its_server(tmp_path: Path, embedded: Path) -> None:
-    machine = Machine(tmp_path, {"DATA_DIR": str(embedded)})
-    process = await machine.start("console")
-    assert (await say_to(process, "Меня зовут Анна")).startswith("Запомнил")
-    postmaster = find_postmaster(embedded)
-    process.send_signal(signal.SIGINT)  # while it waits for the next line
-    async with asyncio.timeout(30):
-        assert await process.wait() == 130
-    assert not postmaster.is_running() or postmaster.status() == psutil.STATUS_ZOMBIE
-    assert process.stderr is not None
-    assert b"Traceback" not in await process.stderr.read()
+    await telegram.send_text(unasked, "раз")
+    await model.wait_for(lambda: model.request_count > asked, timeout=60)
+    bot.ask_to_stop()
+    await bot.wait_event("stopping: finishing the turns that are under way")
+    await telegram.wait_for(lambda: not telegram.polling)
+    await telegram.send_text(finishing, "два")
+    gate.set()
+    async with asyncio.timeout(4 + BOUND):
+        assert await bot.wait_end() == 0
+    people = (finishing, unsent, unasked)
+    assert [world.answers(person) for person in people] == [["доскажу"], [], []]
+    await world.start()
+    await telegram.wait_sent(finishing, 2)
+    await world.settled()
+    assert [world.answers(person) for person in people] == [
+        ["доскажу", "эхо: два"], ["эхо: раз"], ["эхо: раз"],
+    ]  # fmt: skip

@@ -38,6 +38,7 @@ class Fault:
 
     Attributes:
         chat_id: Only requests for this chat meet it.
+        text: Only requests whose text has this in it do.
     """
 
     kind: Literal["fail", "drop", "hang", "garbage", "answer"]
@@ -45,6 +46,12 @@ class Fault:
     error: ApiError | None = None
     answer: RawAnswer | None = None
     chat_id: int | None = None
+    text: str = ""
+
+    def is_for(self, params: Params) -> bool:
+        """Tell whether a request with these parameters meets it."""
+        in_chat = self.chat_id in (None, params.get("chat_id"))
+        return in_chat and self.text in str(params.get("text", ""))
 
 
 @dataclass
@@ -63,7 +70,7 @@ class Faults:
         """Return the fault that the method's current call has to meet."""
         faults = self.scripted.get(method, ())
         for fault in faults:
-            if fault.chat_id in (None, params.get("chat_id")):
+            if fault.is_for(params):
                 faults.remove(fault)
                 return fault
         return None

@@ -198,9 +198,17 @@ class FakeTelegram(LoopbackServer, People):
         """Close the connection with no answer, before or after the call took effect."""
         self.faults.add(method, Fault("drop", when), times)
 
-    def hang_next(self, method: str, times: int = 1, when: When = "before") -> None:
-        """Never answer; the call takes effect only with when="after"."""
-        self.faults.add(method, Fault("hang", when), times)
+    def hang_next(
+        self,
+        method: str,
+        times: int = 1,
+        when: When = "before",
+        *,
+        chat_id: int | None = None,
+        text: str = "",
+    ) -> None:
+        """Never answer (in one chat, or a text with this in it); effect only with "after"."""
+        self.faults.add(method, Fault("hang", when, chat_id=chat_id, text=text), times)
 
     def garbage_next(self, method: str, times: int = 1) -> None:
         """Answer 200 with HTML, without effect."""

@@ -1,0 +1,123 @@
+"""The embedded PostgreSQL under a bot: restarted, killed and frozen; one folder for all tests."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from src.shutdown import STATUS_FORCED
+from src.storage.embedded_pg import EmbeddedPostgres
+from src.storage.migrations import migrate
+from tests.attacks.time_outs import MESSAGES, kill_server
+from tests.conftest import execute
+from tests.e2e.bot_command import Machine, say_to
+from tests.e2e.bot_process import World, eventually
+from tests.e2e.conftest import open_world
+from tests.e2e.test_shutdown import TIMEOUT, end
+from tests.fakes.openai_server import Reply, echo
+from tests.integration.embedded_users import find_postmaster
+
+USER = 2**41 + 1
+PEOPLE = 4
+
+Embedded = tuple[World, Path]
+
+
+@pytest.fixture(scope="module")
+async def embedded() -> AsyncIterator[Embedded]:
+    """A world on an embedded server, which the test starts, and its folder."""
+    with tempfile.TemporaryDirectory(prefix="pomni-embedded-") as folder:
+        server = EmbeddedPostgres(Path(folder))
+        dsn = await asyncio.to_thread(server.start)
+        execute(dsn, "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
+        await asyncio.to_thread(migrate, dsn)
+        await asyncio.to_thread(server.stop)
+        async with open_world(dsn) as world:
+            yield world, Path(folder)
+        await asyncio.to_thread(server.start)  # so that nothing of it runs afterwards
+        await asyncio.to_thread(server.stop)
+
+
+async def test_a_restart_in_the_middle_of_work_loses_nothing(embedded: Embedded) -> None:
+    world, folder = embedded
+    telegram, server = world.telegram, EmbeddedPostgres(folder)
+    await asyncio.to_thread(server.start)
+    bot = await world.start()
+    world.model.reply = lambda request: Reply(
+        text=f"эхо: {request.last_user_text}", chunk_size=3, chunk_delay=0.05
+    )
+    people, messages = range(USER, USER + PEOPLE), 4
+
+    async def talk(person: int) -> None:
+        for number in range(messages):
+            await telegram.send_text(person, f"№{number}")
+            await telegram.wait_sent(person, number + 1, timeout=60)
+
+    talks = asyncio.gather(*(talk(person) for person in people))
+    await telegram.wait_for(lambda: len(telegram.sent) >= PEOPLE + 1, timeout=30)
+    await asyncio.to_thread(server.stop)
+    await asyncio.to_thread(server.start)
+    await talks
+    await world.settled(60)
+    for person in people:
+        assert world.answers(person) == [f"эхо: №{number}" for number in range(messages)]
+        assert len(world.history(person)) == 2 * messages
+    assert world.undelivered() == []
+    assert await bot.terminate() == 0
+    await asyncio.to_thread(server.stop)
+
+
+async def test_killing_the_server_costs_no_answer(embedded: Embedded) -> None:
+    world, folder = embedded
+    found = await kill_server(world, folder, people=PEOPLE, kills=1)
+    assert found["turns"] == PEOPLE * MESSAGES
+    assert (found["lost"], found["unordered"], found["status"]) == (0, 0, 0)
+
+
+async def test_everything_is_kept_over_restarts_and_a_frozen_server_keeps_no_process(
+    embedded: Embedded,
+) -> None:
+    world, folder = embedded
+    settings = {"DATABASE_URL": "", "DATA_DIR": str(folder), "SHUTDOWN_TIMEOUT": str(TIMEOUT)}
+    person = USER + PEOPLE
+    world.model.reply = echo
+    bot = await world.start(**settings)
+    await world.telegram.send_text(person, "раз")
+    await world.telegram.wait_sent(person)
+    await world.settled()
+    assert await bot.terminate() == 0, bot.logs()
+    assert not (folder / "postgres" / "postmaster.pid").exists(), "the server has stopped"
+
+    bot = await world.start(**settings)
+    await world.telegram.send_text(person, "два")
+    await world.telegram.wait_sent(person, 2)
+    assert "раз" in str(world.model.requests[-1].messages)
+    postmaster = find_postmaster(folder)
+    family = [postmaster, *postmaster.children()]
+    for process in family:
+        process.suspend()
+    status = await end(bot)
+    assert status in (0, STATUS_FORCED)
+    for process in family:
+        process.resume()
+    await eventually(lambda: not postmaster.is_running(), "the server to stop by itself", 30)
+
+
+async def test_ctrl_c_ends_the_console_and_its_server(embedded: Embedded, tmp_path: Path) -> None:
+    _, folder = embedded
+    machine = Machine(tmp_path, {"DATA_DIR": str(folder)})
+    process = await machine.start("console")
+    assert (await say_to(process, "Меня зовут Анна")).startswith("Запомнил")
+    postmaster = find_postmaster(folder)
+    process.send_signal(signal.SIGINT)  # while it waits for the next line
+    async with asyncio.timeout(30):
+        assert await process.wait() == 130
+    assert not postmaster.is_running() or postmaster.status() == psutil.STATUS_ZOMBIE
+    assert process.stderr is not None
+    assert b"Traceback" not in await process.stderr.read()
