@@ -5,23 +5,21 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import subprocess
-import sys
 import termios
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from src.texts import say
-from tests.e2e.bot_command import BOT, TIMEOUT, Machine
+from tests.e2e.bot_command import TIMEOUT, Machine
+from tests.e2e.nursery import Forked, start_program
 from tests.fakes.openai_server import FakeOpenAI, Reply
 
+PROGRAM = Path(__file__).with_name("on_terminal.py")
 PROMPT = "> "
-# The shell leads the session, so that the terminal which it opens is the one that controls it.
-ON_TERMINAL = 'exec "$@" <"$TERMINAL" >"$TERMINAL"'
 COLOUR = re.compile(rb"\x1b\[[?\d;]*[a-zA-Z]")
 CTRL_C, CTRL_D, UP, BACKSPACE = "\x03", "\x04", "\x1b[A", "\x7f"
 STORED = say("offline_saved", "ru", text="Меня зовут Анна")
@@ -31,7 +29,7 @@ STORED = say("offline_saved", "ru", text="Меня зовут Анна")
 class Terminal:
     """A console process, the keyboard and the screen in front of it."""
 
-    process: subprocess.Popen[bytes]
+    process: asyncio.subprocess.Process | Forked
     keyboard: int
 
     async def press(self, keys: str) -> None:
@@ -48,8 +46,10 @@ class Terminal:
 
     async def end(self) -> tuple[int, str]:
         """The exit status, and what was said on stderr."""
-        _, errors = await asyncio.to_thread(self.process.communicate, timeout=TIMEOUT)
-        return self.process.returncode, errors.decode()
+        assert self.process.stderr is not None
+        async with asyncio.timeout(TIMEOUT):
+            errors = await self.process.stderr.read()
+            return await self.process.wait(), errors.decode()
 
     def is_as_usual(self) -> bool:
         """Whether the terminal echoes and edits lines by itself, as a shell expects it."""
@@ -57,29 +57,24 @@ class Terminal:
         return bool(flags & termios.ECHO and flags & termios.ICANON)
 
 
-@contextmanager
-def console(machine: Machine) -> Iterator[Terminal]:
+@asynccontextmanager
+async def console(machine: Machine) -> AsyncIterator[Terminal]:
     """A console on a terminal of its own."""
     keyboard, screen = os.openpty()
-    process = subprocess.Popen(
-        ["/bin/sh", "-c", ON_TERMINAL, "sh", sys.executable, str(BOT), "console"],
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
+    bare = {"PATH": os.defpath, "HOME": str(machine.folder), "TERM": "xterm"}
+    bare["LC_CTYPE"] = "C.UTF-8"  # which a Python that starts, not forks, would set itself
+    process = await start_program(
+        PROGRAM,
+        "console",
         cwd=machine.folder,
-        env={
-            "PATH": os.environ["PATH"],
-            "HOME": str(machine.folder),
-            "TERM": "xterm",
-            "TERMINAL": os.ttyname(screen),
-            **machine.variables,
-        },
-        start_new_session=True,
+        env={**bare, "TERMINAL": os.ttyname(screen), **machine.variables},
     )
     try:
         yield Terminal(process, keyboard)
     finally:
-        process.kill()
-        process.communicate()
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
         os.close(keyboard)
         os.close(screen)
 
@@ -89,8 +84,10 @@ def machine(dsn: str, tmp_path: Path) -> Machine:
     return Machine(tmp_path, {"DATABASE_URL": dsn})
 
 
-async def test_the_arrow_keys_recall_lines_and_no_file_keeps_them(machine: Machine) -> None:
-    with console(machine) as terminal:
+async def test_the_arrow_keys_recall_lines_and_a_paste_is_many_and_no_file_keeps_them(
+    machine: Machine,
+) -> None:
+    async with console(machine) as terminal:
         await terminal.read_until(PROMPT)
         await terminal.press("Меня зовут Анна\n")
         assert STORED in await terminal.read_until(f"\n{PROMPT}")
@@ -99,6 +96,8 @@ async def test_the_arrow_keys_recall_lines_and_no_file_keeps_them(machine: Machi
         await terminal.press(f"{BACKSPACE}{BACKSPACE}я\n")
         shown = await terminal.read_until(f"\n{PROMPT}")
         assert "Меня зовут Аня" in shown
+        await terminal.press("Меня зовут Анна\n/stop\n")  # a pasted text
+        await terminal.read_until(say("stop_nothing", "ru"))
         await terminal.press(CTRL_D)
         assert await terminal.end() == (0, "")
         assert terminal.is_as_usual()
@@ -108,7 +107,7 @@ async def test_the_arrow_keys_recall_lines_and_no_file_keeps_them(machine: Machi
 
 @pytest.mark.parametrize("typed", ["", "половина строки"])
 async def test_ctrl_c_at_the_prompt_ends_the_console(machine: Machine, typed: str) -> None:
-    with console(machine) as terminal:
+    async with console(machine) as terminal:
         await terminal.read_until(PROMPT)
         await terminal.press(typed)
         await terminal.read_until(typed)
@@ -121,17 +120,10 @@ async def test_ctrl_c_in_the_midst_of_an_answer_ends_the_console(machine: Machin
     async with FakeOpenAI() as model:
         model.queue(Reply("Это долгая история", hang=True))
         there = machine.with_variables(LLM_MODEL="openai:fake-model", OPENAI_BASE_URL=model.url)
-        with console(there) as terminal:
+        async with console(there) as terminal:
             await terminal.read_until(PROMPT)
             await terminal.press("Расскажи\n")
             await model.wait_requests(1)
             await terminal.press(CTRL_C)
             assert await terminal.end() == (130, "")
             assert terminal.is_as_usual()
-
-
-async def test_a_pasted_text_is_as_many_messages_as_it_has_lines(machine: Machine) -> None:
-    with console(machine) as terminal:
-        await terminal.read_until(PROMPT)
-        await terminal.press("Меня зовут Анна\n/stop\n")
-        assert STORED in await terminal.read_until(say("stop_nothing", "ru"))

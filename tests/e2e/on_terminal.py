@@ -1,0 +1,17 @@
+"""``bot.py`` with the terminal named by TERMINAL as its stdin and stdout.
+
+It leads a session of its own, so that the terminal which it opens is the one that controls it.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+from pathlib import Path
+
+os.setsid()
+terminal = os.open(os.environ["TERMINAL"], os.O_RDWR)
+os.dup2(terminal, 0)
+os.dup2(terminal, 1)
+os.close(terminal)
+runpy.run_path(str(Path(__file__).resolve().parents[2] / "bot.py"), run_name="__main__")

@@ -1,0 +1,281 @@
+"""Dialogues of the console: the lines that go in, the replies that come out."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import sys
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import pytz
+from babel.dates import format_date, format_datetime
+
+from src.console import Console, ConsoleStreams, ConsoleUser
+from src.services.command_service import help_page
+from src.texts import Language, say
+from tests.integration.person import Person
+
+pytestmark = pytest.mark.core(llm_model="offline")
+
+STORED = say("offline_saved", "ru", text="Меня зовут Анна")
+FOUND = say("offline_quote_one", "ru")
+SOURCES = say("sources_title", "ru")
+MOSCOW = pytz.timezone("Europe/Moscow")
+MOMENT = r"\d\d\.\d\d\.\d{4} \d\d:\d\d"
+# An answer that quotes one memory, and its source.
+QUOTED = (
+    FOUND,
+    rf"• {MOMENT}: «Меня зовут Анна» \[1\]",
+    SOURCES,
+    rf"\[1\] {MOMENT}: «Меня зовут Анна»",
+)
+UNKNOWN = f"{say('offline_unknown', 'ru')} {say('offline_note', 'ru')}"
+
+
+def says_the_name(lines: list[str]) -> bool:
+    """Whether these lines of a reply are ``QUOTED`` and nothing else."""
+    return len(lines) == len(QUOTED) and all(map(re.fullmatch, QUOTED, lines))
+
+
+def console_of(
+    person: Person, streams: ConsoleStreams | None, zone: str = "Europe/Moscow", **options: bool
+) -> Console:
+    """A console at which the person sits."""
+    core = person.core
+    user = ConsoleUser(person.user, zone)
+    digest = core.memory.digest
+    return Console(core.agent, core.commands, digest, user=user, streams=streams, **options)
+
+
+async def output_of(
+    person: Person, *lines: str, zone: str = "Europe/Moscow", **options: bool
+) -> str:
+    """What a console that is opened for these lines writes."""
+    written = io.StringIO()
+    streams = ConsoleStreams(io.StringIO("\n".join(lines)), written)
+    await console_of(person, streams, zone, **options).run()
+    return written.getvalue()
+
+
+async def replies_to(person: Person, *lines: str, **options: Any) -> list[str]:
+    """Its lines that say something."""
+    return [line for line in (await output_of(person, *lines, **options)).splitlines() if line]
+
+
+async def records_of(person: Person, *lines: str) -> list[dict[str, Any]]:
+    """The replies as JSON, each with exactly the documented keys."""
+    records = [json.loads(line) for line in await replies_to(person, *lines, as_json=True)]
+    for record in records:
+        assert list(record) == ["reply", "sources", "tools", "intent", "mode"]
+        for source in record["sources"]:
+            assert list(source) == ["uid", "text", "said_at"]
+    return records
+
+
+async def test_json_replies_have_exactly_the_documented_keys(person: Person) -> None:
+    stored, found, helped = await records_of(person, "Меня зовут Анна", "Как меня зовут?", "/help")
+    plain = {"reply": "", "sources": [], "tools": [], "intent": None, "mode": "assistant"}
+    assert stored == {**plain, "reply": STORED, "tools": ["save_user_fact"]}
+    assert found["reply"].startswith(f"{FOUND}\n\n• ") and SOURCES not in found["reply"]
+    assert (found["tools"], found["intent"], found["mode"]) == (
+        ["search_memory"], None, "assistant",
+    )  # fmt: skip
+    [source] = found["sources"]
+    [(said,)] = person.rows(
+        "SELECT min(m.id) FROM messages m JOIN conversations c ON c.id = m.conversation_id"
+        " WHERE c.telegram_user_id = %(user)s"
+    )
+    assert (source["uid"], source["text"]) == (f"msg-{said}", "Меня зовут Анна")
+    said_at = datetime.fromisoformat(source["said_at"])
+    assert said_at.utcoffset() == timedelta(hours=3)
+    assert timedelta(0) <= datetime.now(UTC) - said_at < timedelta(minutes=2)
+    assert helped == {**plain, "reply": help_page("ru")}
+
+
+async def test_in_strict_mode_json_replies_say_what_a_message_was_taken_for(
+    person: Person,
+) -> None:
+    mode, taught, solved, unknown, forgot, back = await records_of(
+        person, "/mode strict", "Меня зовут Анна", "Как меня зовут?", "Где живёт Борис?",
+        "Забудь, как меня зовут", "/mode assistant",
+    )  # fmt: skip
+    plain = {"reply": "", "sources": [], "tools": [], "intent": None, "mode": "strict"}
+    assert mode == {**plain, "reply": say("mode_set_strict", "ru")}
+    text = say("taught_new", "ru", text="Меня зовут Анна")
+    assert taught == {**plain, "reply": text, "intent": "teach"}
+    assert solved["reply"] == "Меня зовут Анна [1]" and solved["intent"] == "solve"
+    [source] = solved["sources"]
+    assert re.fullmatch(r"msg-\d+", source["uid"]) and source["text"] == "Меня зовут Анна"
+    assert unknown == {**plain, "reply": say("strict_unknown", "ru"), "intent": "solve"}
+    text = say("forgot", "ru", text="Меня зовут Анна")
+    assert forgot == {**plain, "reply": text, "intent": "forget"}
+    assert back == {**plain, "reply": say("mode_set_assistant", "ru"), "mode": "assistant"}
+
+
+async def test_the_mode_of_each_user_stays_in_a_new_console(person: Person) -> None:
+    await replies_to(person, "/mode строгий")
+    assert await output_of(person, "Как меня зовут?", "/mode") == (
+        f"{say('strict_unknown', 'ru')}\n{say('mode_is_strict', 'ru')}\n"
+    )
+    other = Person(person.rig, person.user + 2**20)
+    assert await output_of(other, "/mode") == f"{say('mode_is_assistant', 'ru')}\n"
+
+
+async def test_a_fact_is_replaced_brought_back_and_forgotten(person: Person) -> None:
+    omsk, tomsk = "Я живу в Омске", "Я живу в Томске"
+    lines = (omsk, omsk, tomsk, "/undo", "Забудь, где я живу", "Где я живу?")
+    assert await replies_to(person, *lines) == [
+        say("offline_saved", "ru", text=omsk), say("offline_known", "ru", text=omsk),
+        say("offline_replaced", "ru", text=tomsk, old=omsk),
+        say("undo_done", "ru", text=tomsk, restored=omsk), say("forgot", "ru", text=omsk),
+        say("forgot_undo", "ru"), UNKNOWN,
+    ]  # fmt: skip
+
+
+async def test_everything_is_forgotten_after_a_yes_and_nothing_after_all_else(
+    person: Person,
+) -> None:
+    lines = [
+        "Меня зовут Анна", "Забудь всё", "нет", "Забудь всё", "Спасибо", "да",
+        "Забудь, как меня зовут", "/undo", "Забудь всё", "да", "Как меня зовут?", "/undo",
+    ]  # fmt: skip
+    ask = say("erase_ask", "ru")
+    assert await replies_to(person, *lines) == [
+        STORED, ask, say("erase_kept", "ru"), ask, say("offline_welcome", "ru"),
+        say("offline_note", "ru"),  # a yes to nothing
+        say("forgot", "ru", text="Меня зовут Анна"), say("forgot_undo", "ru"),
+        say("undo_forgot_done", "ru", restored="Меня зовут Анна"),
+        ask, say("erase_done", "ru"), UNKNOWN, say("undo_nothing", "ru"),
+    ]  # fmt: skip
+
+
+async def test_a_quote_is_what_was_said_and_the_day_it_meant_stands_beside(
+    person: Person,
+) -> None:
+    said, question = "Завтра я иду к врачу", "Куда я иду?"
+    before = datetime.now(MOSCOW)
+    await replies_to(person, said)
+    days = {
+        format_date(moment + timedelta(days=1), "d MMMM y", locale="ru")
+        for moment in (before, datetime.now(MOSCOW))  # a day may end between them
+    }
+    beside = rf"«{said}» \(({'|'.join(days)})\)"
+    quoted = (FOUND, rf"• {MOMENT}: {beside} \[1\]", SOURCES, rf"\[1\] {MOMENT}: {beside}")
+    for first in ([], ["/new"]):  # by the message, and by the fact when the message is gone
+        lines = (await replies_to(person, *first, question))[-len(quoted) :]
+        assert all(map(re.fullmatch, quoted, lines)), lines
+
+
+async def test_brackets_and_underscores_of_the_user_stay_in_quotes(person: Person) -> None:
+    said = "Мой любимый список [2] лежит в __init__"
+    replies = await replies_to(person, said, "Где лежит мой любимый список?")
+    assert replies[0] == say("offline_saved", "ru", text=said)
+    assert [line.partition("«")[2] for line in replies[2::2]] == [f"{said}» [1]", f"{said}»"]
+
+
+async def test_start_says_that_no_model_is_connected(person: Person) -> None:
+    lines: dict[Language, str] = {"ru": "Привет", "uk": "Що нового?", "en": "Hello"}
+    for language, line in lines.items():
+        start = f"{say('start', language)}\n\n{say('offline_note', language)}\n"
+        assert (await output_of(person, line, "/start")).endswith(start)
+
+
+async def test_an_unknown_mode_is_answered_with_those_that_there_are(person: Person) -> None:
+    unknown = say("mode_unknown", "ru")
+    said = await output_of(person, "/mode foo", "/mode strict", "/mode что угодно", "/mode")
+    assert said == "".join(
+        f"{text}\n"
+        for text in (
+            f"{unknown}\n{say('mode_is_assistant', 'ru')}",
+            say("mode_set_strict", "ru"),
+            f"{unknown}\n{say('mode_is_strict', 'ru')}",
+            say("mode_is_strict", "ru"),
+        )
+    )
+    assert "assistant" in unknown and "strict" in unknown
+
+
+@pytest.mark.parametrize(("language", "question", "unknown"), [
+    ("ru", "Сколько времени в Токио?", "Сколько времени в Гадюкино?"),
+    ("uk", "Котра година в Токіо?", "Котра година в Гадюкіному?"),
+    ("en", "What time is it in Tokyo?", "What time is it in Narnia?"),
+])  # fmt: skip
+async def test_the_time_in_a_city_is_told(
+    person: Person, language: Language, question: str, unknown: str
+) -> None:
+    before = datetime.now(UTC)
+    known, missing = await replies_to(person, question, unknown)
+    tokyo = pytz.timezone("Asia/Tokyo")
+    moments = (before.astimezone(tokyo), datetime.now(tokyo))  # a minute may end between them
+    days = [format_datetime(moment, "HH:mm, EEEE, d MMMM", locale=language) for moment in moments]
+    expected = [
+        say("offline_time", language, time=f"{day} (Asia/Tokyo, UTC+09:00)") for day in days
+    ]
+    assert known in expected
+    assert missing == say("offline_no_city", language)
+
+
+async def test_new_wipes_the_conversation_and_keeps_the_facts(person: Person) -> None:
+    wiped = say("new_done", "ru")
+    lines = ("/new", "Меня зовут Анна", "Привет", "/new", "Как меня зовут?", "Как дела?")
+    replies = await replies_to(person, *lines, "/launch")
+    assert replies[:4] == [
+        wiped, STORED, say("offline_hello", "ru"), f"{wiped} {say('new_facts', 'ru', count=1)}",
+    ]  # fmt: skip
+    assert says_the_name(replies[4:8])
+    assert replies[8:] == [UNKNOWN, say("unknown_command", "ru")]
+
+
+async def test_the_reply_is_in_the_language_of_the_message(person: Person) -> None:
+    ann, olena = "My name is Ann", "Мене звати Олена"
+    replies = await replies_to(person, "/stop", ann, "/stop", olena, "/stop")
+    languages: list[Language] = ["ru", "en", "uk"]
+    assert replies[::2] == [say("stop_nothing", language) for language in languages]
+    replaced = say("offline_replaced", "uk", text=olena, old=ann)
+    assert replies[1::2] == [say("offline_saved", "en", text=ann), replaced]
+
+
+async def test_the_time_zone_of_the_user_counts(person: Person) -> None:
+    await replies_to(person, "Меня зовут Анна")
+    shown = {}
+    for zone in ("Pacific/Kiritimati", "Pacific/Niue"):  # UTC+14 and UTC-11: never one day
+        _, quote, _, source = await replies_to(person, "Как меня зовут?", zone=zone)
+        moments = [re.search(MOMENT, line) for line in (quote, source)]
+        [told] = {moment[0] for moment in moments if moment is not None}
+        shown[zone] = datetime.strptime(told, "%d.%m.%Y %H:%M")  # noqa: DTZ007
+    difference = shown["Pacific/Kiritimati"] - shown["Pacific/Niue"]
+    assert difference.total_seconds() == 25 * 3600
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii", "koi8-r"])
+async def test_odd_bytes_and_empty_lines_do_not_stop_it(
+    person: Person, monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
+    odd = b"\xff\xfe \x00 \xed\xa0\xbd\n\n   \n\r\n"
+    source = io.BytesIO(odd + "Меня зовут Анна\r\nКак меня зовут?".encode())
+    target = io.BytesIO()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(source, encoding, errors="strict"))
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(target, encoding, errors="strict"))
+    await console_of(person, None).run()
+    replies = [line for line in target.getvalue().decode().splitlines() if line]
+    assert len(replies) == 6 and replies[1] == STORED
+    assert says_the_name(replies[2:])
+
+
+async def test_reminders_are_set_and_listed_but_delivered_elsewhere(person: Person) -> None:
+    note = say("console_reminder", "ru")
+    first, said, second, also_said, *listed = await replies_to(
+        person, "напомни завтра в 9 позвонить маме", "/remind послезавтра в 10 чай", "/reminders"
+    )
+    assert re.fullmatch(r"⏰ Напомню завтра, .+, в 09:00: позвонить маме", first)
+    assert re.fullmatch(r"⏰ Напомню .+, в 10:00: чай", second)
+    assert [said, also_said] == [note, note]
+    assert listed[0] == say("reminders_title", "ru", count=2)
+    assert ("1. позвонить маме" in listed, "2. чай" in listed) == (True, True)
+
+
+async def test_the_page_of_tools_says_where_servers_are_named(person: Person) -> None:
+    assert "MCP_SERVERS" in await output_of(person, "/tools")

@@ -1,0 +1,42 @@
+"""With the key of one provider: ``doctor``, and what is kept of a long chat."""
+
+from __future__ import annotations
+
+import pytest
+
+from src.config import Settings
+from src.doctor import run_doctor
+from src.storage.pg_client import PgClient
+from tests.fakes.other_models import FakeOtherModels
+from tests.integration.person import FAKE_EMBEDDINGS, open_rig
+
+PROVIDERS = {"anthropic": "anthropic:claude", "google": "google_genai:gemini"}
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_a_key_is_enough_for_doctor(
+    dsn: str, provider: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with FakeOtherModels("готово") as model:
+        key = {f"{provider}_api_key": "key-key", f"{provider}_base_url": model.url}
+        assert await run_doctor(Settings(**{"database_url": dsn, **key})) == 0
+    assert f"model        {PROVIDERS[provider]}" in capsys.readouterr().out
+    assert len(model.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("provider", "name", "kept"),
+    [("anthropic", "anthropic:claude-sonnet-4-6", "cache_control"),
+     ("google", "google_genai:gemini-2.5-flash", "cachedContent")],
+)  # fmt: skip
+async def test_the_provider_is_told_to_keep_the_beginning_of_a_chat(
+    client: PgClient, provider: str, name: str, kept: str
+) -> None:
+    async with FakeOtherModels("Здравствуйте, Анна") as model:
+        settings = {f"{provider}_api_key": "key", f"{provider}_base_url": model.url}
+        settings |= {"llm_model": name, "embedding_model": FAKE_EMBEDDINGS}
+        async with open_rig(client, **settings) as rig:
+            for number in range(9):
+                answer = await rig.tell(f"Это сообщение номер {number}")
+                assert answer.text == "Здравствуйте, Анна"
+    assert kept in str(model.requests[-1]) and model.billed[-1].read > 1024

@@ -1,0 +1,59 @@
+"""Files that ``eval`` does not take: each is refused in a plain sentence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from src.errors import AppError
+from src.evaluation import load_conversations
+
+TURN = {"dia_id": "D1:1", "speaker": "Ann", "text": "I live in Oslo"}
+TALK = {"session_1_date_time": "1:56 pm on 8 May, 2023", "session_1": [TURN]}
+ASKED = {"question": "Where does Ann live?", "category": 1, "evidence": ["D1:1"]}
+
+NO_QUESTION = "holds no question to ask"
+NO_FORMAT = "is not in LoCoMo's format"
+NO_JSON = "is no JSON"
+UNREADABLE = "cannot be read"
+BAD = {
+    "an empty list": ("[]", NO_QUESTION),
+    "no question": (json.dumps([{"conversation": TALK, "qa": []}]), NO_QUESTION),
+    "a question without evidence": (
+        json.dumps([{"conversation": TALK, "qa": [{**ASKED, "evidence": []}]}]), NO_QUESTION,
+    ),
+    "a question about what is not there": (
+        json.dumps([{"conversation": TALK, "qa": [{**ASKED, "category": 5}]}]), NO_QUESTION,
+    ),
+    "an empty object": ("{}", NO_FORMAT),
+    "no messages": (json.dumps([{"conversation": {}, "qa": [ASKED]}]), NO_FORMAT),
+    "a number": ("7", NO_FORMAT),
+    "null": ("null", NO_FORMAT),
+    "an empty file": ("", NO_JSON),
+    "plain text": ("Where does Ann live?", NO_JSON),
+    "a deep list": ("[" * 100_000, NO_JSON),
+}  # fmt: skip
+
+
+def complaint(path: Path) -> str:
+    """What is said of a file that is not taken."""
+    with pytest.raises(AppError) as refused:
+        load_conversations(path)
+    line = str(refused.value)
+    assert line.startswith(f"{path} ") and "\n" not in line
+    return line
+
+
+def test_a_file_that_asks_nothing_is_an_error_with_a_plain_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "talks.json"
+    for name, (content, expected) in BAD.items():
+        path.write_text(content)
+        assert expected in complaint(path), name
+
+
+def test_a_file_that_cannot_be_read_is_an_error_with_a_plain_sentence(tmp_path: Path) -> None:
+    (tmp_path / "odd.json").write_bytes(b"\xff\xfe[")
+    for name in ("missing.json", "odd.json", "."):
+        assert UNREADABLE in complaint(tmp_path / name), name
