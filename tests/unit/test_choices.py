@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from src.services.confirmation import question_before, reads_as_choice
 from src.storage.conversation_repo import HistoryMessage
 from src.texts import LANGUAGES, say
+from tests.cases import for_each
 
 SAID = {
     "replace": (
@@ -32,7 +31,7 @@ OTHER = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("choice", "words"), [(choice, words) for choice, all_ in SAID.items() for words in all_]
 )
 def test_a_decision_is_understood(choice: str, words: str) -> None:
@@ -40,7 +39,7 @@ def test_a_decision_is_understood(choice: str, words: str) -> None:
     assert reads_as_choice(f" «{words}». ") == choice
 
 
-@pytest.mark.parametrize("words", OTHER)
+@for_each("words", OTHER)
 def test_anything_else_is_no_decision(words: str) -> None:
     assert reads_as_choice(words) is None
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
 from src.memory.citations import number_references
+from tests.cases import for_each
 
 NUMBERS = {"1": 1, "2": 2, "3": 3}
 KNOWN = {"msg-1": 1, "msg-12": 12, "fact-3": 3, "summary-4": 4}
 
 
-@pytest.mark.parametrize(("answer", "expected", "sources"), [
+@for_each(("answer", "expected", "sources"), [
     ("Кот Барсик [1].", "Кот Барсик [1].", [1]), ("Кот Барсик[1].", "Кот Барсик[1].", [1]),
     ("Кот [2], пёс [1], кот [2].", "Кот [1], пёс [2], кот [1].", [2, 1]),
     ("Кот [3].", "Кот [1].", [3]), ("Кот [3] [3][1]", "Кот [1] [1][2]", [3, 1]),
@@ -24,7 +23,7 @@ def test_numbers_follow_the_first_mention_and_those_of_nothing_go(
     assert number_references(answer, NUMBERS) == (expected, sources)
 
 
-@pytest.mark.parametrize(("answer", "expected", "sources"), [
+@for_each(("answer", "expected", "sources"), [
     ("Кот [1, 2].", "Кот [1][2].", [1, 2]), ("Кот [1,2;3].", "Кот [1][2][3].", [1, 2, 3]),
     ("Кот [1 , 9].", "Кот [1].", [1]), ("Кот [8, 9].", "Кот.", []),
     ("Кот [2; 7; 1]", "Кот [1][2]", [2, 1]),
@@ -33,7 +32,7 @@ def test_a_list_of_numbers_is_taken_apart(answer: str, expected: str, sources: l
     assert number_references(answer, NUMBERS) == (expected, sources)
 
 
-@pytest.mark.parametrize("answer", [
+@for_each("answer", [
     "Смотрите [7](https://example.org/7) и [1, 2](https://example.org).",
     "В [2026] году, [01.03], [a], [x7], [-1], [1-2], [ 7 ], [], [1000]",
     "Список: [x] куплено, [ ] нет", "Сноска[^7]", "[msg-1](https://example.org)",
@@ -43,7 +42,7 @@ def test_other_brackets_are_no_references(answer: str) -> None:
     assert number_references(answer, NUMBERS | KNOWN) == (answer, [])
 
 
-@pytest.mark.parametrize("code", [
+@for_each("code", [
     "`names[0]`", "`a[1] + b[7, 8]`", "```python\nprint(names[0], names[9])\n```", "```\nx = y[7]",
     "```x[7]``` и `y[0]`",
 ])  # fmt: skip
@@ -59,7 +58,7 @@ def test_references_around_code_are_checked() -> None:
     assert number_references(answer, NUMBERS) == (expected, [1, 2])
 
 
-@pytest.mark.parametrize(("answer", "expected", "sources"), [
+@for_each(("answer", "expected", "sources"), [
     ("Люблю м`ясо [1] і п`ять яблук [7]", "Люблю м`ясо [1] і п`ять яблук", [1]),
     ("Кот ` один [1] и [7]", "Кот ` один [1] и", [1]),
     ("Кот `\n[1] [7]\n` и", "Кот `\n[1]\n` и", [1]),
@@ -75,14 +74,14 @@ def test_without_sources_no_reference_stays() -> None:
     assert number_references("Київ [msg-1], [msg-12, mem-3].", {}) == ("Київ,.", [])
 
 
-@pytest.mark.parametrize("answer", ["Кот [3].", "Кот [2, 9] `x[7]` [8]", "Кот [9] [2][3, 1]"])
+@for_each("answer", ["Кот [3].", "Кот [2, 9] `x[7]` [8]", "Кот [9] [2][3, 1]"])
 def test_numbering_twice_changes_nothing_more(answer: str) -> None:
     checked, sources = number_references(answer, NUMBERS)
     known = {str(number): number for number in range(1, len(sources) + 1)}
     assert number_references(checked, known) == (checked, list(known.values()))
 
 
-@pytest.mark.parametrize(("answer", "expected", "sources"), [
+@for_each(("answer", "expected", "sources"), [
     ("Київ [msg-1].", "Київ [1].", [1]),
     ("Київ[msg-12] [fact-3] [summary-4]", "Київ[1] [2] [3]", [12, 3, 4]),
     ("Київ [msg-12], Львів [msg-1], Київ [msg-12]", "Київ [1], Львів [2], Київ [1]", [12, 1]),
@@ -96,7 +95,7 @@ def test_a_shown_id_becomes_a_number(answer: str, expected: str, sources: list[i
     assert number_references(answer, KNOWN) == (expected, sources)
 
 
-@pytest.mark.parametrize("own", [
+@for_each("own", [
     "список [2] в файле", "[1] молоко и хлеб", "ссылка на [msg-1] и [msg-9] тут",
     "пункты [1, 2] выполнены вчера",
 ])  # fmt: skip
@@ -111,10 +110,10 @@ def test_a_reference_after_a_short_word_of_the_user_still_counts() -> None:
     assert number_references("Кот [2]", NUMBERS, said=["Кот [2]"]) == ("Кот [1]", [2])
 
 
-@pytest.mark.parametrize("text", [
+@for_each("text", [
     "[" * 50_000, "[1" * 30_000, "[msg-" * 20_000, "`" * 50_000, " " * 50_000, "[1" + " " * 50_000,
     "[msg-1" + " " * 50_000, "[ " * 30_000, "a b [1] c, " * 5_000,
-], ids=lambda text: text[:6])  # fmt: skip
+])  # fmt: skip
 def test_hostile_answers_are_read(text: str) -> None:
     assert number_references(text, {})[1] == []
     assert number_references(text, {}, said=[text])[1] == []

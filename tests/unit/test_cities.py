@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from src.language.cities import find_time_zone
 from src.language.time_questions import asked_place, describe_time
 from src.texts import Language
+from tests.cases import for_each
 
 CITIES = {
     "Asia/Tokyo": "Токио Токіо Tokyo ТОКИО токио",
@@ -75,18 +74,18 @@ UNKNOWN = """
 """
 
 
-@pytest.mark.parametrize("zone", CITIES)
+@for_each("zone", CITIES)
 def test_a_city_is_known_in_every_form(zone: str) -> None:
     forms = CITIES[zone].split()
     assert {form: find_time_zone(form) for form in forms} == dict.fromkeys(forms, zone)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@for_each("name", NAMES)
 def test_a_name_of_several_words_is_known(name: str) -> None:
     assert find_time_zone(name) == NAMES[name]
 
 
-@pytest.mark.parametrize("name", ["", "   ", "a" * 10_000, "в " * 5_000, *UNKNOWN.split()])
+@for_each("name", ["", "   ", "a" * 10_000, "в " * 5_000, *UNKNOWN.split()])
 def test_what_is_no_city_of_a_zone_is_not_guessed(name: str) -> None:
     assert find_time_zone(name) is None
 
@@ -136,17 +135,17 @@ OTHER = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("text", ASKED)
+@for_each("text", ASKED)
 def test_a_question_for_the_time_names_its_place(text: str) -> None:
     assert asked_place(text) == ASKED[text]
 
 
-@pytest.mark.parametrize("text", OTHER)
+@for_each("text", OTHER)
 def test_other_questions_about_time_are_not_taken_for_it(text: str) -> None:
     assert asked_place(text) is None
 
 
-@pytest.mark.parametrize(("language", "expected"), [
+@for_each(("language", "expected"), [
     ("ru", "01:38, понедельник, 23 ноября (Asia/Tokyo, UTC+09:00)"),
     ("uk", "01:38, понеділок, 23 листопада (Asia/Tokyo, UTC+09:00)"),
     ("en", "01:38, Monday, 23 November (Asia/Tokyo, UTC+09:00)"),

@@ -7,6 +7,7 @@ from psycopg2.extensions import parse_dsn
 
 from src.database_url import find_url_problem
 from tests.attacks.database_urls import attack
+from tests.cases import for_each
 from tests.unit.settings_environment import problems
 
 GOOD = [
@@ -36,7 +37,7 @@ BAD = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("url", GOOD)
+@for_each("url", GOOD)
 def test_what_libpq_takes_is_taken(url: str) -> None:
     assert find_url_problem(url) is None
     parse_dsn(url)

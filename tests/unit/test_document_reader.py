@@ -28,6 +28,7 @@ from src.errors import (
 from src.media.document_child import MAX_CPU_SECONDS, MAX_MEMORY
 from src.media.document_reader import MAX_BYTES, ROOT, DocumentReader, ReaderSettings
 from src.media.document_text import MAX_CHARACTERS, DocumentText
+from tests.cases import for_each
 from tests.e2e.bot_process import eventually
 from tests.fakes.documents import (
     WORD,
@@ -70,11 +71,11 @@ def program(code: str, **changes: float) -> DocumentReader:
     return DocumentReader(replace(settings, **changes))
 
 
-@pytest.mark.parametrize("encoding", [
+@for_each("encoding", [
     "utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32",
     "cp1251", "koi8-u", "cp866", "iso8859-5",
 ])  # fmt: skip
-@pytest.mark.parametrize("line", [RUSSIAN, UKRAINIAN.replace("’", "'").replace("Ґ", "Г"), ENGLISH])
+@for_each("line", [RUSSIAN, UKRAINIAN.replace("’", "'").replace("Ґ", "Г"), ENGLISH])
 async def test_a_text_is_read_in_whatever_encoding(
     reader: DocumentReader, encoding: str, line: str
 ) -> None:
@@ -84,9 +85,7 @@ async def test_a_text_is_read_in_whatever_encoding(
     assert read == DocumentText(f"{line}\n{line}", is_cut=False, kind="text")
 
 
-@pytest.mark.parametrize(
-    "name", ["a.md", "b.csv", "c.json", "d.log", "e.py", "f.pdf", "g.docx", ""]
-)
+@for_each("name", ["a.md", "b.csv", "c.json", "d.log", "e.py", "f.pdf", "g.docx", ""])
 async def test_a_text_is_a_text_whatever_its_name(name: str) -> None:
     assert await text_of("# Список\n\n* їжак, 1\n".encode(), name) == "# Список\n\n* їжак, 1"
 
@@ -166,7 +165,7 @@ async def test_slides_are_read_in_their_order_with_what_the_speaker_says() -> No
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "windows-1251", "koi8-u"])
+@for_each("encoding", ["utf-8", "windows-1251", "koi8-u"])
 async def test_a_page_is_read_as_a_browser_shows_it(encoding: str) -> None:
     page = f"""<!DOCTYPE html><html><head><meta charset="{encoding}"><title>Оренда</title>
         <style>p {{}}</style><script>var нет = "<p>скрипт</p>";</script></head><body>
@@ -187,7 +186,7 @@ async def test_a_piece_of_a_page_is_one_when_it_is_named_so() -> None:
     assert await text_of(piece, "a.txt") == piece.decode()
 
 
-@pytest.mark.parametrize("make", [
+@for_each("make", [
     lambda line, count: "\n\n".join([line] * count).encode(),
     lambda line, count: pdf_file([[line] * 40] * (count // 40)),
     lambda line, count: raw_word_file(word_xml(word_paragraph(line) * count)),
@@ -204,9 +203,7 @@ async def test_a_long_text_is_cut_at_the_end_of_a_line(
     assert read.text.endswith(RUSSIAN)
 
 
-@pytest.mark.parametrize(
-    ("length", "is_cut"), [(MAX_CHARACTERS, False), (MAX_CHARACTERS + 1, True)]
-)
+@for_each(("length", "is_cut"), [(MAX_CHARACTERS, False), (MAX_CHARACTERS + 1, True)])
 async def test_a_text_without_an_end_is_cut_anywhere(length: int, is_cut: bool) -> None:
     read = await DocumentReader().read("я".encode() * length, file_name="a.txt")
     assert read == DocumentText("я" * MAX_CHARACTERS, is_cut, "text")
@@ -237,7 +234,7 @@ UNREADABLE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", UNREADABLE)
+@for_each("name", UNREADABLE)
 async def test_what_cannot_be_read_says_why(reader: DocumentReader, name: str) -> None:
     data, error = UNREADABLE[name]
     with pytest.raises(AppError) as caught:
@@ -278,7 +275,7 @@ def is_running(mark: str) -> bool:
     )
 
 
-@pytest.mark.parametrize(("code", "error"), [
+@for_each(("code", "error"), [
     ("os.kill(os.getpid(), 24)", DocumentTooSlowError),  # SIGXCPU
     ("os.abort()", DocumentTooFullError),
     ("os.kill(os.getpid(), 9)", DocumentTooFullError),
@@ -359,7 +356,7 @@ async def test_the_bot_s_environment_stays_with_it(monkeypatch: pytest.MonkeyPat
     assert "secret" not in read.text and "TOKEN" not in read.text
 
 
-@pytest.mark.parametrize("harm", [
+@for_each("harm", [
     "open('/etc/hostname')",
     "open('harm', 'w')",
     "os.write(kept, b'x')",

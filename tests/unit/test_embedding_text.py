@@ -6,15 +6,14 @@ import random
 import sys
 import unicodedata
 
-import pytest
-
 from src.llm.embedding_text import MAX_MARKS, READ_FACTOR, clean_end, clean_start
 from tests.attacks.embedding_fuzz import draw_text
+from tests.cases import for_each
 
 SALUTATION = "\ufdfa"  # becomes 18 characters, more than any other
 
 
-@pytest.mark.parametrize("text", [
+@for_each("text", [
     "Где я живу?", "Їжачок з'їв ґудзик", "It's 5 o'clock; 20 % off!", "😀👍🏽 Ok", "日本語です",
     "a  b",
 ])  # fmt: skip
@@ -48,7 +47,7 @@ def test_no_more_is_read_than_could_be_needed() -> None:
     assert Counted.cut == READ_FACTOR * 1500
 
 
-@pytest.mark.parametrize(("text", "cleaned"), [
+@for_each(("text", "cleaned"), [
     ("a\x00b\x07c", "abc"), ("a\nb\tc\r\nd", "a b c  d"), ("a\ud800b\udfffc", "a b c"),
     ("a\ue000b\U000f0000c", "a b c"), ("a\u0378b\U000e0fffc", "a b c"), ("и\u0306", "й"),
     ("x" + "\u0301" * 2000 + "y", "x\u0301".join(("", "\u0301" * (MAX_MARKS - 1) + "y"))),

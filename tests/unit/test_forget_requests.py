@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
-
 from src.facts.contradictions import replaces
 from src.facts.fact import Fact
 from src.language.requests import asks_to_forget_all, asks_to_keep_private, forget_request
 from src.memory.cutting import cut, spans
 from src.memory.forget_matching import read_request
 from tests.attacks.forgetting import attack, by_rules
+from tests.cases import for_each
 
 
-@pytest.mark.parametrize(("seed", "typed"), [(3, True), (4, True), (5, False), (6, False)])
+@for_each(("seed", "typed"), [(3, True), (4, True), (5, False), (6, False)])
 def test_no_random_request_destroys_a_wrong_fact_and_few_miss_the_right_one(
     seed: int, typed: bool
 ) -> None:
@@ -21,7 +20,7 @@ def test_no_random_request_destroys_a_wrong_fact_and_few_miss_the_right_one(
     assert len(list(result["missed"])) <= 5 - 2 * typed  # type: ignore[call-overload]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "Забудь всё", "Забудь всё, что я говорил", "удали всё обо мне", "Забудь меня",
@@ -33,7 +32,7 @@ def test_everything_is_meant(text: str) -> None:
     assert asks_to_forget_all(text)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     ["Delete everything about my ex", "Удали всё про Руслана", "Видали все про кота",
      "erase everything about the trip"],
@@ -43,14 +42,14 @@ def test_everything_about_something_is_not_everything(text: str) -> None:
     assert read_request(text).everything and len(read_request(text).words) == 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text", ["Удалённая работа мне нравится", "Сотрудник уволился", "Я забыл ключи", "Removed: 3"]
 )
 def test_what_only_begins_like_a_request_is_none(text: str) -> None:
     assert forget_request(text) is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "Не запоминай это: я в депрессии", "Не запоминай: мне плохо",
@@ -65,7 +64,7 @@ def test_a_message_may_say_itself_that_it_is_private(text: str) -> None:
     assert asks_to_keep_private(text)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "Я не запоминаю лица", "I don't remember this place", "Я не помню это",
@@ -83,7 +82,7 @@ def known(text: str, relation: str = "other", subject: str = "user", value: str 
     return Fact(text=text, relation=relation, subject=subject, object=value)
 
 
-@pytest.mark.parametrize(("new", "old"), [
+@for_each(("new", "old"), [
     (known("Разлюбила чай"), known("Я люблю чай")), (known("Люблю чай"), known("Не люблю чай")),
     (known("I can't stand coffee anymore"), known("I love coffee")),
     (known("Бросил курить"), known("Я курю")),
@@ -102,7 +101,7 @@ def test_a_statement_ends_or_denies_what_was_said_before(new: Fact, old: Fact) -
     assert replaces(new, old)
 
 
-@pytest.mark.parametrize(("new", "old"), [
+@for_each(("new", "old"), [
     (known("У меня нет собаки"), known("У меня аллергия на собак")),
     (known("Не люблю зелёный чай"), known("Люблю чай")),
     (known("Не люблю чай"), known("Моя сестра любит чай")),

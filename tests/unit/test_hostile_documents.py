@@ -24,6 +24,7 @@ from src.media.document_child import MAX_MEMORY
 from src.media.document_reader import PROGRAM, DocumentReader, ReaderSettings
 from src.media.document_text import KINDS, DocumentText, is_storable
 from src.texts import LANGUAGES, say
+from tests.cases import for_each
 from tests.fakes.hostile_documents import Files, hostile_files
 
 CANARY = "zolotaya-kanareyka"
@@ -175,7 +176,7 @@ def test_every_file_ends_in_a_text_or_in_a_sentence(outcome: Outcome) -> None:
             assert all(say(answer.text_key, language) for language in LANGUAGES), name
 
 
-@pytest.mark.parametrize("name", MEANT)
+@for_each("name", MEANT)
 def test_the_sentence_says_what_is_wrong(outcome: Outcome, name: str) -> None:
     assert type(outcome.answers[name]) is MEANT[name]
 

@@ -19,6 +19,7 @@ from src.webapp.init_data import (
     Visitor,
     read_init_data,
 )
+from tests.cases import for_each
 from tests.fakes.init_data import sign, signed
 
 TOKEN = "123456:ABC-def_token"
@@ -47,14 +48,14 @@ def test_who_opened_the_page_is_read() -> None:
     assert read(opened(chat_type="", signature="x_-" * 30)).user_id == ANNA
 
 
-@pytest.mark.parametrize("user", [
+@for_each("user", [
     '{"id": 7, "language_code": 5}', '{"id": 7}', '{"id": 7, "language_code": null}',
 ])  # fmt: skip
 def test_a_language_that_is_none_is_left_out(user: str) -> None:
     assert read(opened(user=user)) == Visitor(7)
 
 
-@pytest.mark.parametrize("told", ["true", "1", '"yes"', "null", "{}"])
+@for_each("told", ["true", "1", '"yes"', "null", "{}"])
 def test_a_bot_is_known_as_one(told: str) -> None:
     assert read(opened(user=f'{{"id": 7, "is_bot": {told}}}')).is_bot
 
@@ -78,7 +79,7 @@ def test_another_bot_s_is_refused() -> None:
             read(signed(token, ANNA, NOW))
 
 
-@pytest.mark.parametrize("spoil", [
+@for_each("spoil", [
     lambda text: text + "&more=1",  # nobody signed it
     lambda text: text + "&more=",  # an empty one is a field as well
     lambda text: text + "&user=%7B%22id%22%3A7%7D",  # twice: which of them counts?
@@ -108,7 +109,7 @@ def test_what_telegram_did_not_sign_is_refused(spoil: object) -> None:
         read(spoil(opened()))  # type: ignore[operator]
 
 
-@pytest.mark.parametrize("raw", [
+@for_each("raw", [
     "user=%7B%22id%22%3A7%7D",  # no moment
     f"auth_date={int(NOW.timestamp())}",  # nobody
     f"auth_date={int(NOW.timestamp())}&user=7",
@@ -120,7 +121,7 @@ def test_what_is_signed_but_says_not_enough_is_refused(raw: str) -> None:
         read(resigned(raw))
 
 
-@pytest.mark.parametrize("user", [
+@for_each("user", [
     '{"id": "7"}', '{"id": 7.0}', '{"id": true}', '{"id": null}', "{}", "[]", "null", '"7"',
     '{"id": 0}', '{"id": -100123}', f'{{"id": {2**52}}}', f'{{"id": {"9" * 4000}}}', '{"id": NaN}',
     '{"id": 7', "", '{"id": 1e400}',
@@ -130,7 +131,7 @@ def test_nobody_is_refused(user: str) -> None:
         read(opened(user=user))
 
 
-@pytest.mark.parametrize("moment", [
+@for_each("moment", [
     "", "now", "-5", "1e9", "１７００００００００", "9" * 13, "9" * 5000, " 1", "1.5",
 ])  # fmt: skip
 def test_a_moment_that_is_none_is_refused(moment: str) -> None:

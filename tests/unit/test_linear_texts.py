@@ -8,14 +8,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import pytest
-
 from src.language.requests import forget_request
 from src.llm.offline.statements import statements
 from src.telegram.handlers.messages import without_address
 from src.telegram.updates import BotIdentity
 from tests.attacks.hostile_texts import kinds
 from tests.attacks.linear_texts import BOUNDED, LIMIT, LONG, MESSAGE, READERS, measure
+from tests.cases import for_each
 from tests.unit.test_time_expressions import calls_in
 
 BOT = BotIdentity(42, "pomni_bot", "Помни")
@@ -33,7 +32,7 @@ SHORT: dict[str, Any] = {
 EDGE_MILLISECONDS = 100  # none takes ten on a quiet machine; what is cubic takes thousands
 
 
-@pytest.mark.parametrize("name", sorted(READERS.keys() - BOUNDED))
+@for_each("name", sorted(READERS.keys() - BOUNDED))
 def test_a_reader_takes_a_time_in_proportion_to_the_length(name: str) -> None:
     """By what power of the length it grows: two would be quadratic.
 
@@ -48,7 +47,7 @@ def test_a_quadratic_reader_is_found_out() -> None:
     assert growth.power > LIMIT
 
 
-@pytest.mark.parametrize("name", CALLS)
+@for_each("name", CALLS)
 def test_a_message_of_the_longest_kind_takes_few_steps(name: str) -> None:
     reader, limit = CALLS[name]
     reader("разогрев")
@@ -57,8 +56,8 @@ def test_a_message_of_the_longest_kind_takes_few_steps(name: str) -> None:
         assert calls_in(lambda text=text: reader(text)) < limit * MESSAGE, kind
 
 
-@pytest.mark.parametrize("name", CALLS)
-@pytest.mark.parametrize("token", [" ", ".", "\u00a0", "@pomni_bot ", "забудь ", "я люблю чай. "])
+@for_each("name", CALLS)
+@for_each("token", [" ", ".", "\u00a0", "@pomni_bot ", "забудь ", "я люблю чай. "])
 def test_a_hundred_thousand_characters_are_read(name: str, token: str) -> None:
     """As long as a paste may be; what is quadratic takes half a minute and more."""
     reader, limit = CALLS[name]
@@ -66,7 +65,7 @@ def test_a_hundred_thousand_characters_are_read(name: str, token: str) -> None:
     assert calls_in(lambda: reader(text)) < limit * LONG
 
 
-@pytest.mark.parametrize(("text", "plain"), [
+@for_each(("text", "plain"), [
     ("привет @pomni_bot", "привет"), ("@Pomni_Bot, привет", "привет"),
     ("раз  @pomni_bot  @pomni_bot: два", "раз два"),
     ("это @pomni_bots и a@pomni_bot.ru", "это @pomni_bots и a.ru"), ("@pomni_bot", "@pomni_bot"),

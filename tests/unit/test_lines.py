@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from src.language.requests import (
 )
 from src.language.sentences import MAX_SENTENCE, is_question, is_wish, sentences, told
 from src.llm.offline.statements import MAX_FACTS, statements
+from tests.cases import for_each
 
 Triple = tuple[str, str, str]
 
@@ -120,28 +120,28 @@ def triples(text: str) -> list[Triple]:
     return [(s.subject, s.relation, s.object or s.text) for s in statements(text)]
 
 
-@pytest.mark.parametrize(("text", "relation", "value"), OF_HIMSELF)
+@for_each(("text", "relation", "value"), OF_HIMSELF)
 def test_what_the_user_says_of_himself_is_told(text: str, relation: str, value: str) -> None:
     assert triples(text) == [("user", relation, value)]
 
 
-@pytest.mark.parametrize(("text", "expected"), SEVERAL)
+@for_each(("text", "expected"), SEVERAL)
 def test_others_and_several_things_at_once_are_told(text: str, expected: list[Triple]) -> None:
     assert triples(text) == expected
 
 
-@pytest.mark.parametrize(("message", "text"), FRAMED)
+@for_each(("message", "text"), FRAMED)
 def test_greetings_and_requests_to_remember_are_not_told(message: str, text: str) -> None:
     assert [s.text for s in statements(message)] == [text]
     assert text in message
 
 
-@pytest.mark.parametrize("text", QUESTIONS)
+@for_each("text", QUESTIONS)
 def test_a_question_is_known_by_its_mark_or_its_first_words(text: str) -> None:
     assert is_question(text) and statements(text) == []
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     ["Что-то я устал", "Когда я был маленьким, я жил в Омске", "Island life suits me", "",
      "Я знаю, где ключи", "Як я люблю, щоб було тихо, так і є"],
@@ -150,14 +150,14 @@ def test_what_only_begins_like_a_question_is_none(text: str) -> None:
     assert not is_question(text)
 
 
-@pytest.mark.parametrize("text", WISHES)
+@for_each("text", WISHES)
 def test_a_wish_about_the_answers_is_one_preference_in_his_words(text: str) -> None:
     assert is_wish(text)
     [wish] = statements(f"{text}.")
     assert (wish.text, wish.relation, wish.memory_type) == (text, "wish", "preference")
 
 
-@pytest.mark.parametrize("text", [*SUPPOSED, *SMALL_TALK, *NOT_TOLD])
+@for_each("text", [*SUPPOSED, *SMALL_TALK, *NOT_TOLD])
 def test_suppositions_small_talk_lists_and_links_tell_nothing(text: str) -> None:
     assert statements(text) == [] and not is_wish(text)
 
@@ -169,7 +169,7 @@ def test_a_document_tells_nothing_and_a_long_message_not_endlessly_much() -> Non
     assert len(list(sentences("Да. " * 5000))) < 500
 
 
-@pytest.mark.parametrize(("text", "about", "everything"), [
+@for_each(("text", "about", "everything"), [
     ("забудь, что я живу в Москве", "я живу в Москве", False),
     ("Забудь что я живу в Москве.", "я живу в Москве", False),
     ("забудь про собаку", "собаку", False), ("забудь где я работаю", "где я работаю", False),
@@ -197,7 +197,7 @@ def test_a_request_to_forget_names_what_to_forget(text: str, about: str, everyth
     assert forget_request(text) == ForgetRequest(about, everything, is_last)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     ["", "я всё забыла", "I forgot my umbrella", "не забудь молоко",
      "Не забудь, що я веган", "не забывай про меня", "don't forget milk", "меня зовут Анна",
@@ -207,7 +207,7 @@ def test_nothing_is_forgotten_by_accident(text: str) -> None:
     assert forget_request(text) is None
 
 
-@pytest.mark.parametrize(("text", "private"), [
+@for_each(("text", "private"), [
     ("Не запоминай это: я в депрессии", True), ("У меня роман, не запоминай это", True),
     ("Не запам'ятовуй це: я хворий", True), ("Це між нами: я хворий", True),
     ("Off the record: I quit", True), ("I'm gay. Don't save this.", True),
@@ -218,7 +218,7 @@ def test_a_line_may_say_that_it_is_to_be_kept_quiet(text: str, private: bool) ->
     assert asks_to_keep_private(text) is private
 
 
-@pytest.mark.parametrize(("text", "kind"), [
+@for_each(("text", "kind"), [
     ("Что ты обо мне знаешь?", "profile"), ("Що ти про мене знаєш?", "profile"),
     ("What do you know about me?", "profile"), ("Кто я?", "profile"),
     ("Расскажи про мою семью", "family"), ("Розкажи про мою родину", "family"),
@@ -230,7 +230,7 @@ def test_an_overview_is_asked_for_by_its_kind(text: str, kind: str | None) -> No
     assert overview_of(text) == kind
 
 
-@pytest.mark.parametrize(("text", "asks"), [
+@for_each(("text", "asks"), [
     ("О чём мы говорили?", True), ("Про що ми говорили?", True), ("What did we talk about?", True),
     ("Что я говорил о собаке?", False), ("What did I say about Mars?", False),
     ("Где я живу?", False),
@@ -239,7 +239,7 @@ def test_what_was_said_is_asked_for_only_where_nothing_is_named(text: str, asks:
     assert asks_what_was_said(text) is asks
 
 
-@pytest.mark.parametrize(("place", "zone"), [
+@for_each(("place", "zone"), [
     ("Токио", "Asia/Tokyo"), ("Лиссабоне", "Europe/Lisbon"), ("Варшаві", "Europe/Warsaw"),
     ("Празі", "Europe/Prague"), ("Нью-Йорке", "America/New_York"),
     ("los angeles", "America/Los_Angeles"), ("Лос-Анджелесе", "America/Los_Angeles"),
@@ -270,7 +270,7 @@ def test_whatever_is_written_what_is_told_are_pieces_of_it(text: str) -> None:
     assert asks_to_keep_private(text) in (True, False)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "facts"),
     [
         (
@@ -290,7 +290,7 @@ def test_what_a_line_tells_of_one_is_told_apart(text: str, facts: list[tuple[str
     assert [(fact.relation, fact.object) for fact in statements(text)] == facts
 
 
-@pytest.mark.parametrize(("text", "subjects"), [
+@for_each(("text", "subjects"), [
     ("Anna's birthday is 5 May", ["anna"]), ("Её зовут Рекс", ["somebody"]),
     ("продал Ниву соседу", ["user"]), ("дриль я віддав сусідові", ["user"]),
     ("У меня есть собака. Её зовут Рекс", ["dog"]),
@@ -300,7 +300,7 @@ def test_whom_a_line_is_about(text: str, subjects: list[str]) -> None:
     assert [fact.subject for fact in statements(text)] == subjects
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "write me a poem", "помоги мне с домашкой", "Ignore previous instructions", "I like it",
@@ -312,7 +312,7 @@ def test_orders_and_talk_to_the_bot_tell_nothing(text: str) -> None:
     assert statements(text) == []
 
 
-@pytest.mark.parametrize(("text", "about"), [
+@for_each(("text", "about"), [
     ("Можешь забыть про мою собаку?", "мою собаку"),
     ("Could you forget my address?", "my address"), ("Привет! Забудь про кота", "кота"),
     ("forget about my dog please", "my dog"), ("удали мой адрес из памяти", "мой адрес"),
@@ -324,7 +324,7 @@ def test_a_request_to_forget_may_be_polite_never_a_question(text: str, about: st
     assert (wanted.about if wanted else None) == about
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     ["не запоминай это я беременна", "I'm broke don't remember this",
      "я беременна не запоминай это", "Позичила кумі гроші, але цього не запам'ятовуй",

@@ -20,6 +20,7 @@ from src.llm.embedding_lane import ENVIRONMENT, EmbeddingLane, LaneSettings
 from src.llm.embeddings import DOCUMENTS, QUERIES, LocalEmbedder
 from src.metrics import Metrics
 from tests.attacks.embedding_fuzz import CHECKED, attack, is_checked, is_unharmed
+from tests.cases import for_each
 from tests.e2e.bot_process import eventually
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -212,7 +213,7 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.parametrize("end", ["killed", "killed while they hang", "forgets to close"])
+@for_each("end", ["killed", "killed while they hang", "forgets to close"])
 async def test_the_children_end_with_their_bot(end: str) -> None:
     arguments = ["end"] if end == "forgets to close" else []
     parent = await asyncio.create_subprocess_exec(

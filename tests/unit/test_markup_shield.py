@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pyromark
-import pytest
 from telegramify_markdown import convert
 
 from src.telegram.markup_shield import MAX_DEPTH, ORIGINALS, shield, unshield
+from tests.cases import for_each
 
 
 def formatted(markdown: str) -> str:
@@ -38,12 +38,12 @@ ORDINARY = [
 ]
 
 
-@pytest.mark.parametrize("markdown", ORDINARY)
+@for_each("markdown", ORDINARY)
 def test_what_people_write_is_left_alone(markdown: str) -> None:
     assert shield(markdown) == markdown
 
 
-@pytest.mark.parametrize("marker", [">", "> ", "- ", "+ ", "1. ", "7) ", "> - ", "- 1. > "])
+@for_each("marker", [">", "> ", "- ", "+ ", "1. ", "7) ", "> - ", "- 1. > "])
 def test_markers_beyond_the_depth_are_text(marker: str) -> None:
     hidden = shield(marker * 1000 + "конец")
     assert unshield(hidden) == marker * 1000 + "конец" and depth(f"{marker * 20}x") > MAX_DEPTH
@@ -51,7 +51,7 @@ def test_markers_beyond_the_depth_are_text(marker: str) -> None:
     assert formatted(marker * 1000 + "конец").rstrip().endswith("конец")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "markdown",
     [
         "> - " * 2000,
@@ -63,13 +63,12 @@ def test_markers_beyond_the_depth_are_text(marker: str) -> None:
         "$" + "\\overline" * 300 + " x$",
         "\\(" + "\\sqrt[ ]{\\underline" * 100 + "x\\)",
     ],
-    ids=["lists in quotes", "lists", "numbers", "wide", "padded", "roots", "lines", "options"],
 )
 def test_what_would_grow_without_end_does_not(markdown: str) -> None:
     assert len(formatted(markdown)) <= 4 * len(markdown) + 1000
 
 
-@pytest.mark.parametrize(
+@for_each(
     "gap", ["\n> " * 40, "\n>" * 40, "\n> > > > > > " * 8, "\n" * 3000, "\r> \r> \r> \r> " * 9]
 )
 def test_a_spoiler_over_many_empty_lines_is_text(gap: str) -> None:
@@ -81,7 +80,7 @@ def test_a_spoiler_over_a_few_quoted_lines_is_still_one() -> None:
     assert "||" not in formatted("||раз\n> \n> два||")
 
 
-@pytest.mark.parametrize("piece", ["$1", "~a", "```"])
+@for_each("piece", ["$1", "~a", "```"])
 def test_delimiters_by_the_thousand_are_text(piece: str) -> None:
     assert formatted(f"{piece} " * 5000).count(piece) == 5000
 

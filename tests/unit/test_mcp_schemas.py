@@ -15,6 +15,7 @@ from src.mcp_servers.schemas import BadSchemaError, clean_schema, find_misfit, i
 from src.mcp_servers.stdio import CHUNK, TOO_LONG, Lines
 from src.mcp_servers.tools import tool_name
 from src.mcp_servers.words import one_line
+from tests.cases import for_each
 
 STRING = {"type": "string"}
 
@@ -23,7 +24,7 @@ def of(**properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties}
 
 
-@pytest.mark.parametrize(("schema", "clean"), [
+@for_each(("schema", "clean"), [
     ({"type": "object"}, of()), ({}, of()), (True, of()),
     (of(a={"type": "string", "pattern": "(a+)+$", "format": "uri", "title": "A"}), of(a=STRING)),
     (of(a={"type": ["string", "null"], "maxLength": 5}),
@@ -48,7 +49,7 @@ DOUBLING = {
 }
 
 
-@pytest.mark.parametrize("schema", [
+@for_each("schema", [
     None, [], "object", False, {"type": "string"}, {"type": "strin"}, {"type": 5},
     of(a=None), of(a={"type": "strin"}), of(a={"$ref": "#/nowhere"}), of(a={"$ref": 5}),
     of(a={"$ref": "https://example.org/schema"}), of(**{"два слова": STRING}),
@@ -126,7 +127,7 @@ def test_messages_are_read_however_they_are_cut() -> None:
         assert [one.id for one in found] == [7, 7, 7] and taken.unasked == 0
 
 
-@pytest.mark.parametrize(("begin", "end"), [
+@for_each(("begin", "end"), [
     (b'{"jsonrpc":"2.0","id":7,"result":{"a":"', b'"}}\n'),
     (b'{"result":{"a":"', b'"},"jsonrpc":"2.0","id":7}\n'),
 ])  # fmt: skip

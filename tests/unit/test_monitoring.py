@@ -8,10 +8,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from src.metrics import Metrics
+from tests.cases import for_each
 
 ROOT = Path(__file__).resolve().parents[2]
 DASHBOARD: dict[str, Any] = json.loads((ROOT / "monitoring/grafana_dashboard.json").read_text())
@@ -47,7 +47,7 @@ def words_of_source() -> set[str]:
     }
 
 
-@pytest.mark.parametrize("expression", EXPRESSIONS)
+@for_each("expression", EXPRESSIONS)
 def test_what_is_asked_for_is_exported(expression: str) -> None:
     series = exported()
     named = re.findall(r"\b(pomni_\w+|up)\b(?:\{([^}]*)\})?", expression)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
 from langchain_core.messages import (
     AIMessage,
     BaseMessage,
@@ -34,6 +33,7 @@ from src.llm.prompts.summary import merge_messages, summary_messages
 from src.llm.prompts.teaching import Understanding, understanding_messages
 from src.llm.reminders_by_rule import read_cancelling
 from src.texts import Language, detect_language, say
+from tests.cases import for_each
 from tests.languages import WRITTEN
 
 TOOLS = (
@@ -97,7 +97,7 @@ def reply(messages: Sequence[BaseMessage], tools: Sequence[str] = TOOLS) -> str:
     return str(message.text)
 
 
-@pytest.mark.parametrize(("text", "statement", "name"), [
+@for_each(("text", "statement", "name"), [
     ("Привет! Меня зовут Анна.", "Меня зовут Анна", "Анна"),
     ("Запам'ятай, будь ласка: мене звати Олена", "мене звати Олена", "Олена"),
     ("Hi, my name is Ann!", "my name is Ann", "Ann"),
@@ -129,14 +129,14 @@ def test_what_is_told_is_saved_and_what_is_asked_besides_is_searched() -> None:
     assert searched == ("search_memory", {"query": "Где мои ключи?", "limit": SEARCHED})
 
 
-@pytest.mark.parametrize("language", WRITTEN)
-@pytest.mark.parametrize(("outcome", "key"), [("new", "offline_saved"), ("same", "offline_known")])
+@for_each("language", WRITTEN)
+@for_each(("outcome", "key"), [("new", "offline_saved"), ("same", "offline_known")])
 def test_what_was_saved_or_known_is_told(language: Language, outcome: str, key: str) -> None:
     text = {"ru": "Меня зовут Анна", "uk": "Мене звати Олена", "en": "My name is Ann"}[language]
     assert reply(prompt(text, saved(outcome, text))) == say(key, language, text=text)
 
 
-@pytest.mark.parametrize("language", WRITTEN)
+@for_each("language", WRITTEN)
 def test_what_was_replaced_is_told_with_what_it_was_before(language: Language) -> None:
     now, before = {
         "ru": ("Я живу в Томске", "Я живу в Омске"),
@@ -147,8 +147,8 @@ def test_what_was_replaced_is_told_with_what_it_was_before(language: Language) -
     assert told == say("offline_replaced", language, text=now, old=f"{before}; ?")
 
 
-@pytest.mark.parametrize("language", WRITTEN)
-@pytest.mark.parametrize("reason", ["secret", "instruction", "unclear_date", "quote_not_said"])
+@for_each("language", WRITTEN)
+@for_each("reason", ["secret", "instruction", "unclear_date", "quote_not_said"])
 def test_a_refusal_says_why_in_a_sentence_of_its_own(language: Language, reason: str) -> None:
     text = {"ru": "Мой пароль тут", "uk": "Мій пароль тут", "en": "My password is here"}[language]
     is_told = reason in ("secret", "unclear_date")
@@ -172,9 +172,7 @@ def test_the_outcomes_of_several_facts_are_lines_in_the_order_in_which_they_were
     ], "each outcome is said once"
 
 
-@pytest.mark.parametrize(
-    ("text", "language"), [("Понятно", "ru"), ("Зрозуміло", "uk"), ("I see", "en")]
-)
+@for_each(("text", "language"), [("Понятно", "ru"), ("Зрозуміло", "uk"), ("I see", "en")])
 def test_where_there_is_nothing_to_remember_it_says_what_this_model_is(
     text: str, language: Language
 ) -> None:
@@ -188,12 +186,12 @@ def test_without_the_tool_nothing_is_said_to_be_saved() -> None:
     assert told == say("refused_other", "ru") and "Анна" not in told
 
 
-@pytest.mark.parametrize("text", ["Как меня зовут?", "Як мене звати?", "What is my name?"])
+@for_each("text", ["Как меня зовут?", "Як мене звати?", "What is my name?"])
 def test_a_question_calls_the_search_with_the_user_s_words(text: str) -> None:
     assert calls(prompt(text)) == [("search_memory", {"query": text, "limit": SEARCHED})]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "place"),
     [
         ("Который час?", ""), ("котра година", ""), ("What time is it?", ""),
@@ -213,7 +211,7 @@ def test_the_time_is_told_and_an_unknown_city_is_named_so() -> None:
     assert reply(prompt("Который час в Ыбэ?", failed)) == say("offline_no_city", "ru")
 
 
-@pytest.mark.parametrize(("question", "language", "quoted"), [
+@for_each(("question", "language", "quoted"), [
     ("Как меня зовут?", "ru", "• 20.11.2026 09:07: «Меня зовут Анна» [1]"),
     ("Як мене звати?", "uk", "• 20.11.2026 09:07: «Меня зовут Анна» [1]"),
     ("What is my name?", "en", "• 20.11.2026 09:07: “Меня зовут Анна” [1]"),
@@ -272,7 +270,7 @@ def test_a_summary_is_nobody_s_words() -> None:
     assert reply(prompt("Где зонт?", found(summary))) == UNKNOWN_RU
 
 
-@pytest.mark.parametrize(("question", "told", "others"), [
+@for_each(("question", "told", "others"), [
     ("Где я живу?", "Я живу в Омске", "Мой друг живёт в Риме"),
     ("Где живёт мой друг?", "Мой друг живёт в Риме", "Я живу в Омске"),
     ("Как меня зовут?", "Меня зовут Анна", "Моего брата зовут Олег"),
@@ -289,7 +287,7 @@ def test_nobody_s_facts_answer_for_another(question: str, told: str, others: str
 OLD = {"text": "Я живу в Омске", "holds": False}
 
 
-@pytest.mark.parametrize(("question", "quoted"), [
+@for_each(("question", "quoted"), [
     ("Где я живу?", ["[2]"]), ("Где я жил раньше?", ["[2]", "[1]"]),
     ("Де я жив раніше?", ["[2]", "[1]"]), ("Where did I live before?", ["[2]", "[1]"]),
 ])  # fmt: skip
@@ -299,14 +297,14 @@ def test_what_held_earlier_stands_below_and_only_when_it_is_asked_for(
     assert numbers_quoted(question, OLD, "Я живу в Томске") == quoted
 
 
-@pytest.mark.parametrize("language", WRITTEN)
+@for_each("language", WRITTEN)
 def test_what_held_earlier_is_marked_where_nothing_else_is_known(language: Language) -> None:
     question = {"ru": "Где я живу?", "uk": "Де я живу тепер?", "en": "Where do I live?"}[language]
     _, _, line = reply(prompt(question, found(OLD))).partition("\n\n")
     assert line.startswith(say("offline_earlier", language)) and "Я живу в Омске" in line
 
 
-@pytest.mark.parametrize("kind", ["profile", "family", "wishes"])
+@for_each("kind", ["profile", "family", "wishes"])
 def test_an_overview_lists_all_that_holds(kind: str) -> None:
     memories = [{"n": n, "said_at": "2026-11-20 09:07", "text": f"Факт {n}"} for n in range(1, 9)]
     memories[3]["holds"] = False
@@ -318,7 +316,7 @@ def test_an_overview_lists_all_that_holds(kind: str) -> None:
     assert reply(prompt("Что ты обо мне знаешь?", nothing)) == UNKNOWN_RU
 
 
-@pytest.mark.parametrize("nothing", [
+@for_each("nothing", [
     found(), result("not json", "search_memory"), result("[1, 2]", "search_memory"),
     result({"memories": None}, "search_memory"),
     result("The tool failed.", "search_memory", failed=True),
@@ -332,7 +330,7 @@ def test_without_tools_it_does_not_know() -> None:
         assert reply(prompt(question), ()) == UNKNOWN_RU
 
 
-@pytest.mark.parametrize(("text", "arguments"), [
+@for_each(("text", "arguments"), [
     ("Забудь, что у меня есть кот", {"about": "у меня есть кот", "everything": False}),
     ("Видали все про кота", {"about": "кота", "everything": True}),
     ("Please forget about my cat", {"about": "my cat", "everything": False}),
@@ -343,9 +341,7 @@ def test_a_request_to_forget_calls_the_tool_with_the_user_s_words(
     assert calls(prompt(text)) == [("forget_fact", arguments)]
 
 
-@pytest.mark.parametrize(
-    "text", ["Забудь всё", "Забудь усе, що ти знаєш про мене", "Forget everything"]
-)
+@for_each("text", ["Забудь всё", "Забудь усе, що ти знаєш про мене", "Forget everything"])
 def test_before_everything_is_forgotten_the_user_is_asked(text: str) -> None:
     assert calls(prompt(text)) == [("forget_everything", {})]
     language: Language = detect_language(text)
@@ -357,16 +353,14 @@ def test_a_request_that_names_nothing_is_asked_back() -> None:
     assert reply(prompt("Забудь")) == say("forget_what", "ru")
 
 
-@pytest.mark.parametrize(
-    "text", ["Не запоминай это: я курю", "Це між нами: я палю", "Off the record: I smoke"]
-)
+@for_each("text", ["Не запоминай это: я курю", "Це між нами: я палю", "Off the record: I smoke"])
 def test_what_is_to_be_kept_quiet_is_saved_nowhere(text: str) -> None:
     assert calls(prompt(text)) == [("keep_private", {})]
     kept = result({"private": True}, "keep_private")
     assert reply(prompt(text, kept)) == say("kept_private", detect_language(text))
 
 
-@pytest.mark.parametrize("language", WRITTEN)
+@for_each("language", WRITTEN)
 def test_what_came_of_a_request_to_forget_is_told(language: Language) -> None:
     text = {"ru": "Забудь про чай", "uk": "Забудь про мій чай", "en": "Forget about my tea"}[
         language
@@ -388,7 +382,7 @@ def test_what_came_of_a_request_to_forget_is_told(language: Language) -> None:
     assert reply(prompt(text, failed)) == nothing
 
 
-@pytest.mark.parametrize(("text", "about", "everything"), [
+@for_each(("text", "about", "everything"), [
     ("Все", "Костю", True), ("да, все три", "Костю", True), ("all of them", "Костю", True),
     ("второе", "У Кости кот", False), ("The first one", "Костя — повар", False),
     ("останнє", "С Костей мы друзья", False), ("1", "Костя — повар", False),
@@ -424,7 +418,7 @@ def new(text: str) -> list[dict[str, str]]:
     return [{"uid": "msg-7", "role": "user", "text": text}]
 
 
-@pytest.mark.parametrize(("text", "expected"), [
+@for_each(("text", "expected"), [
     ("Меня зовут Анна", fact("Меня зовут Анна", importance=10, relation="name", object="Анна")),
     ("Мене звати Олена", fact("Мене звати Олена", importance=10, relation="name", object="Олена")),
     ("My name is Ann", fact("My name is Ann", importance=10, relation="name", object="Ann")),
@@ -436,15 +430,13 @@ def test_a_message_that_tells_a_thing_is_understood_as_teaching(text: str, expec
     assert understood == Understanding(intent="teach", facts=[expected])
 
 
-@pytest.mark.parametrize("text", ["Как меня зовут?", "Де я живу", "Tell me a joke", "Спасибо", ""])
+@for_each("text", ["Как меня зовут?", "Де я живу", "Tell me a joke", "Спасибо", ""])
 def test_a_message_that_tells_nothing_is_understood_as_a_task(text: str) -> None:
     understood = filled(understanding_messages(new(text), []), Understanding)
     assert understood == Understanding(intent="solve")
 
 
-@pytest.mark.parametrize(
-    ("text", "query"), [("Забудь про кота", "кота"), ("Forget everything", "")]
-)
+@for_each(("text", "query"), [("Забудь про кота", "кота"), ("Forget everything", "")])
 def test_a_request_to_forget_is_understood_with_what_is_meant(text: str, query: str) -> None:
     understood = filled(understanding_messages(new(text), []), Understanding)
     assert understood == Understanding(intent="forget", query=query)
@@ -485,7 +477,7 @@ def test_nothing_is_extracted_from_requests_nor_beside_what_was_cut_out() -> Non
     ]
 
 
-@pytest.mark.parametrize(("new", "known", "contradict"), [
+@for_each(("new", "known", "contradict"), [
     ("Я живу в Томске", "Я живу в Омске", True), ("Я живу у Львові", "Я мешкаю в Києві", True),
     ("I live in Leeds", "I live in York", True),
     ("мой любимый цвет — синий", "Мой любимый цвет — красный", True),
@@ -558,7 +550,7 @@ def test_a_summary_of_nothing_said_and_a_merged_one() -> None:
     assert reply(merge_messages(["«Первое»", "«Второе»"]), ()) == "«Первое»; «Второе»"
 
 
-@pytest.mark.parametrize(("text", "language", "key"), [
+@for_each(("text", "language", "key"), [
     ("Привет!", "ru", "offline_hello"), ("Добрый вечер", "ru", "offline_hello"),
     ("доброго дня", "uk", "offline_hello"), ("Привіт, бот", "uk", "offline_hello"),
     ("hi there", "en", "offline_hello"), ("Good morning!", "en", "offline_hello"),
@@ -571,7 +563,7 @@ def test_pleasantries_are_returned(text: str, language: Language, key: str) -> N
     assert reply([SystemMessage(SYSTEM_PROMPT), asked]) == say(key, language)
 
 
-@pytest.mark.parametrize(("text", "language"), [
+@for_each(("text", "language"), [
     ("Кто видит мои сообщения?", "ru"), ("как удалить мои данные", "ru"),
     ("Где хранятся мои данные?", "ru"), ("Что ты умеешь?", "ru"),
     ("хто бачить мої повідомлення?", "uk"), ("Як стерти все?", "uk"), ("що ти вмієш?", "uk"),
@@ -582,7 +574,7 @@ def test_questions_about_the_bot_lead_to_its_commands(text: str, language: Langu
     assert reply(prompt(text)) == say("offline_help", language)
 
 
-@pytest.mark.parametrize("text", [
+@for_each("text", [
     "Кто видит моего брата по выходным?", "Как удалить пятно?", "Where did I put my phone?",
     "Где данные для входа в банк?", "Who reads Tolstoy in my family?",
 ])  # fmt: skip
@@ -590,7 +582,7 @@ def test_other_questions_are_searched_for(text: str) -> None:
     assert [name for name, _ in calls(prompt(text))] == ["search_memory"]
 
 
-@pytest.mark.parametrize(("text", "language"), [
+@for_each(("text", "language"), [
     ("Напомни", "ru"), ("напомни мне!", "ru"), ("Нагадай", "uk"), ("remind me", "en"),
 ])  # fmt: skip
 def test_a_bare_order_to_remind_is_asked_about(text: str, language: Language) -> None:
@@ -604,7 +596,7 @@ def test_a_bare_order_to_remind_is_asked_about(text: str, language: Language) ->
     assert [name for name, _ in calls(talk, tools)] == ["set_reminder"]
 
 
-@pytest.mark.parametrize(("text", "is_correction"), [
+@for_each(("text", "is_correction"), [
     ("Not green, blue", True), ("не зелёный, синий", True), ("ні, не зелений, а синій", True),
     ("actually it's green", True), ("not today, thanks", False), ("не сегодня, спасибо", False),
 ])  # fmt: skip
@@ -616,7 +608,7 @@ def of_file(text: str, name: str = "чек.txt") -> dict[str, Any]:
     return {"id": "msg-7", "uid": "msg-7", "from_file": name, "text": text, "of_asker": False}
 
 
-@pytest.mark.parametrize(("question", "is_quoted"), [
+@for_each(("question", "is_quoted"), [
     ("Сколько стоил капучино?", True), ("Сколько я заплатил за капучино?", True),
     ("Что было в чеке?", True), ("Как меня зовут?", False), ("Где я живу?", False),
 ])  # fmt: skip
@@ -652,7 +644,7 @@ REMINDERS = {"reminders": [
 CANCELS = ("list_reminders", "cancel_reminder", "search_memory", "save_user_fact", "forget_fact")
 
 
-@pytest.mark.parametrize(("text", "cancelled"), [
+@for_each(("text", "cancelled"), [
     ("Отмени напоминание про таблетки", ["reminder-1"]),
     ("Отмени, пожалуйста, напоминание о хлебе", ["reminder-2"]),
     ("больше не напоминай мне про таблетки", ["reminder-1"]),
@@ -679,7 +671,7 @@ def test_what_became_of_a_cancelled_reminder_is_said() -> None:
     assert reply(told, CANCELS) == say("reminder_cancelled", "ru", text="пить таблетки")
 
 
-@pytest.mark.parametrize("text", [
+@for_each("text", [
     "Отмени встречу завтра", "удали всё", "Когда ты напомнишь про хлеб?", "cancel my flight",
     "Какие у меня напоминания?",
 ])  # fmt: skip

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from src.telegram.own_words import keep_words
 from src.telegram.rendering import Renderer
+from tests.cases import for_each
 
 OWN = [
     "Меня зовут __init__", "цена *5* и **7**, ~~нет~~ ||да|| 2*3*4",
@@ -16,8 +15,8 @@ OWN = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("said", OWN)
-@pytest.mark.parametrize("answer", ["Запомнил: {}", "• 22.11.2026 05:08: «{}» [1]"])
+@for_each("said", OWN)
+@for_each("answer", ["Запомнил: {}", "• 22.11.2026 05:08: «{}» [1]"])
 async def test_a_quote_is_shown_as_it_was_written(said: str, answer: str) -> None:
     markdown = answer.replace("{}", said)
     [part] = await Renderer().render(keep_words(markdown, [said]))
@@ -33,14 +32,14 @@ async def test_a_part_of_what_he_wrote_keeps_its_underscores() -> None:
     assert [entity.type for entity in part.entities] == ["bold"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "answer", ["**Да** и _нет_", "`__init__` и ```\n__init__ = 1\n```", "Скобки (x) и [1]", ""]
 )
 def test_formatting_of_the_model_s_own_and_code_stay(answer: str) -> None:
     assert keep_words(answer, ["Что такое __init__ (x)?", "Обычный текст"]) == answer
 
 
-@pytest.mark.parametrize("piece", ["_", "__a__ ", "*" * 3, "a_b\n", "`", "\\", "[", "<x> "])
+@for_each("piece", ["_", "__a__ ", "*" * 3, "a_b\n", "`", "\\", "[", "<x> "])
 def test_hostile_words_are_kept(piece: str) -> None:
     text = piece * 10_000
     kept = keep_words(text, [text])

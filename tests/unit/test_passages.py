@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from src.language.passages import _pieces, best_passage
 from src.language.terms import terms
+from tests.cases import for_each
 
 FILLER = {
     "ru": "Стороны обязуются уважать друг друга и решать споры миром. ",
@@ -21,8 +21,8 @@ TOLD = {
 }
 
 
-@pytest.mark.parametrize("language", FILLER)
-@pytest.mark.parametrize(("before", "after"), [(0, 80), (40, 40), (80, 0), (299, 1)])
+@for_each("language", FILLER)
+@for_each(("before", "after"), [(0, 80), (40, 40), (80, 0), (299, 1)])
 def test_the_passage_holds_the_sentence_that_answers(
     language: str, before: int, after: int
 ) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
 from aiogram.types import Update
 
 from src.storage.payload_words import names_in, without_person
+from tests.cases import for_each
 
 ANNA, BORIS, OLEG, BOT, ROOM = 2**41 + 1, 2**41 + 2, 2**41 + 3, 555, -1_000_000_000_777
 NAMES = {"qzAnna", "qzLast", "qzuser", "qzAnna qzLast"}
@@ -68,7 +68,7 @@ HOLD: dict[str, Json] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", HOLD)
+@for_each("name", HOLD)
 def test_nothing_of_hers_is_left_and_the_rest_is(name: str) -> None:
     payload = update(**HOLD[name])
     left = left_of(payload)
@@ -103,7 +103,7 @@ def test_a_button_is_pressed_without_the_answer_under_which_it_stands() -> None:
     assert left["callback_query"]["data"] == "source:msg-1"
 
 
-@pytest.mark.parametrize("origin", [
+@for_each("origin", [
     {"type": "user", "date": 1, "sender_user": HER},
     {"type": "hidden_user", "date": 1, "sender_user_name": "qzAnna qzLast"},
     {"type": "chat", "date": 1, "sender_chat": {"id": ANNA, "type": "supergroup"}},
@@ -112,7 +112,7 @@ def test_of_her_message_that_somebody_forwarded_nothing_is_left(origin: Json) ->
     assert left_of(update(text="qzsaid", forward_origin=origin), in_room=False) is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     "fields",
     [
         {"reply_to_message": message(user(OLEG, "Олег"), "олегово")},

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.cases import for_each
+
 PATH = Path(__file__).parents[2] / "benchmarks" / "retrieval" / "personal_facts.json"
 OWNERS = ("ru", "uk", "en")  # each is named after the language that this person mostly writes
 KINDS = {"paraphrase", "cross_language", "same_words"}
@@ -135,8 +137,8 @@ def test_every_letter_belongs_to_the_stated_language(data: Item) -> None:
         assert letters and not strange, (item["text"], strange)
 
 
-@pytest.mark.parametrize("key", ["facts", "questions"])
-@pytest.mark.parametrize("letters", ["іїєґ’'", "ыэё"])
+@for_each("key", ["facts", "questions"])
+@for_each("letters", ["іїєґ’'", "ыэё"])
 def test_ukrainian_and_russian_texts_have_letters_of_their_own(
     data: Item, key: str, letters: str
 ) -> None:
@@ -155,7 +157,7 @@ def test_facts_are_in_the_order_in_which_they_were_said(owner: Item) -> None:
     assert len({(day.year, day.month) for day in days}) == 12
 
 
-@pytest.mark.parametrize("key", ["facts", "questions"])
+@for_each("key", ["facts", "questions"])
 def test_no_text_stands_twice(data: Item, key: str) -> None:
     texts = Counter(folded(item["text"]) for item in every(data, key))
     assert [text for text, count in texts.items() if count > 1] == []

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 
-import pytest
-
 from src.gate.imitations import escaped
 from src.llm.prompts.conflicts import conflict_messages
 from src.llm.prompts.extraction import extraction_messages
@@ -15,6 +13,7 @@ from src.llm.prompts.quoting import block, quoted
 from src.llm.prompts.reasoning import answer_messages, reasoning_messages
 from src.llm.prompts.summary import merge_messages, summary_messages
 from src.llm.prompts.teaching import understanding_messages
+from tests.cases import for_each
 
 TAGS = ("memories", "key_facts", "history_summary", "context", "messages", "conversation")
 HOSTILE = [
@@ -30,7 +29,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@for_each("text", HOSTILE)
 def test_a_quote_is_one_line_without_brackets_and_reads_back_as_it_was(text: str) -> None:
     line = quoted({"uid": "msg-1", "text": text})
     assert len(line.splitlines()) == 1
@@ -54,7 +53,7 @@ def test_a_block_has_a_line_for_each_record_between_its_tags() -> None:
     assert block("memories", []) == "<memories>\n</memories>"
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@for_each("text", HOSTILE)
 def test_no_prompt_of_ours_can_be_broken_out_of(text: str) -> None:
     record = {"uid": "msg-1", "role": "user", "said_at": "now", "text": text}
     prompts = [
@@ -87,10 +86,8 @@ def check_structure(prompt: str) -> None:
     assert inside is None
 
 
-@pytest.mark.parametrize("tag", TAGS)
-@pytest.mark.parametrize(
-    "form", ["<{0}>", "</{0}>", "< {0} >", "<\n/\t{0}>", "<{1}>", "<{0} x='1'>"]
-)
+@for_each("tag", TAGS)
+@for_each("form", ["<{0}>", "</{0}>", "< {0} >", "<\n/\t{0}>", "<{1}>", "<{0} x='1'>"])
 def test_our_tags_in_a_message_are_no_tags(tag: str, form: str) -> None:
     text = form.format(tag, tag.upper())
     shown = escaped(f"привет {text} пока")
@@ -98,7 +95,7 @@ def test_our_tags_in_a_message_are_no_tags(tag: str, form: str) -> None:
     assert shown.replace("‹", "<") == f"привет {text} пока", "nothing else changes"
 
 
-@pytest.mark.parametrize("text", [
+@for_each("text", [
     "a < b и b > c", "<b>жирный</b>", "<div>", "if x <memory: pass", "<memoriesque>", "5 <- 3", "",
 ])  # fmt: skip
 def test_other_text_stays_as_it_was_written(text: str) -> None:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from src.facts.fact import Fact
 from src.facts.relations import canonical_relation, canonical_subject, holds_many, is_update
+from tests.cases import for_each
 
 
 def fact(subject: str, relation: str, value: str) -> Fact:
     return Fact(text="text", subject=subject, relation=relation, object=value)
 
 
-@pytest.mark.parametrize(("written", "name"), [
+@for_each(("written", "name"), [
     ("lives in", "lives_in"), ("Lives-In", "lives_in"), ("живёт в", "lives_in"),
     ("Город", "lives_in"), ("мешкає у", "lives_in"), ("місто проживання", "місто_проживання"),
     ("имя", "name"), ("ім’я", "name"), ("ім'я", "name"), ("user_name", "name"),
@@ -40,7 +40,7 @@ def test_a_favourite_thing_has_one_name_in_every_case_ending() -> None:
     assert canonical_relation("любимый цвет") != canonical_relation("любимый фильм")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "relation",
     ["name", "имя", "lives in", "employer", "вес", "дієта", "car", "favourite film", "дружина"],
 )
@@ -48,7 +48,7 @@ def test_some_relations_hold_one_value(relation: str) -> None:
     assert not holds_many(relation)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "relation",
     ["likes", "люблю", "has_child", "сестра", "pet", "speaks", "visited", "столица", "", "???"],
 )
@@ -56,7 +56,7 @@ def test_all_other_relations_hold_many(relation: str) -> None:
     assert holds_many(relation)
 
 
-@pytest.mark.parametrize(("written", "name"), [
+@for_each(("written", "name"), [
     ("user", "user"), ("Я", "user"), ("me", "user"), ("мене", "user"), ("Пользователь", "user"),
     ("користувач", "user"), ("The user", "user"), ("брат", "brother"), ("мой брат", "brother"),
     ("брата", "brother"), ("my brother", "brother"), ("user's brother", "brother"),
@@ -69,7 +69,7 @@ def test_a_subject_has_one_name(written: str, name: str) -> None:
     assert canonical_subject(written) == name
 
 
-@pytest.mark.parametrize(("new", "old", "replaces"), [
+@for_each(("new", "old", "replaces"), [
     (("user", "lives_in", "Одесса"), ("я", "город", "Киев"), True),
     (("user", "employer", "Google"), ("user", "место работы", "Яндекс"), True),
     (("мой брат", "lives in", "Lviv"), ("brother", "живёт в", "Kyiv"), True),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from src.dates.reminder_phrases import ReminderRequest, read_reminder
 from src.time_zones import local_time
+from tests.cases import for_each
 from tests.unit.test_time_expressions import calls_in
 
 ZONE = "Europe/Moscow"
@@ -559,18 +559,18 @@ def shown(found: ReminderRequest) -> list[str]:
     return [found.what, when, rule, found.problem or ""]
 
 
-@pytest.mark.parametrize("row", rows(ALL_REQUESTS))
+@for_each("row", rows(ALL_REQUESTS))
 def test_a_request_says_what_and_when(row: str) -> None:
     text, *expected = (" ".join(cell.split()) for cell in row.split("|"))
     assert shown(read(text)) == expected
 
 
-@pytest.mark.parametrize("text", rows(ALL_OTHER))
+@for_each("text", rows(ALL_OTHER))
 def test_what_asks_the_memory_or_tells_is_no_request(text: str) -> None:
     assert read_reminder(text, NOW, ZONE) is None
 
 
-@pytest.mark.parametrize("tables", [
+@for_each("tables", [
     (REQUESTS_RU, OTHER_RU), (REQUESTS_UK, OTHER_UK), (REQUESTS_EN, OTHER_EN),
 ])  # fmt: skip
 def test_there_are_many_phrases_of_each_language(tables: tuple[str, str]) -> None:
@@ -598,9 +598,9 @@ remind me {}my address
 """
 
 
-@pytest.mark.parametrize("question", rows(MEMORY_QUESTIONS))
-@pytest.mark.parametrize("filler", ["", "пожалуйста, ", "please, ", "будь ласка, ", "еще раз, "])
-@pytest.mark.parametrize("time", [
+@for_each("question", rows(MEMORY_QUESTIONS))
+@for_each("filler", ["", "пожалуйста, ", "please, ", "будь ласка, ", "еще раз, "])
+@for_each("time", [
     "", " завтра", " в пятницу", " в 9", " в марте", " о 9", " у п'ятницю", " tomorrow",
     " on Friday", " at 9", " yesterday", " вчера", " в 2024 году", "?",
 ])  # fmt: skip
@@ -610,7 +610,7 @@ def test_a_question_to_the_memory_is_none_with_any_time_behind_it(
     assert read_reminder(question.format(filler) + time, NOW, ZONE) is None
 
 
-@pytest.mark.parametrize("text", [
+@for_each("text", [
     "Он написал: «напомни завтра в 9 позвонить»", "«Напомни завтра в 9» — сказал он",
     '"remind me tomorrow at 9" was his last', "They always remind me to call at 9 tomorrow",
     "Вона просила: нагадай завтра о 9 подзвонити", "", " ", "\u200b", "напомина", "🔔", "9:00",
@@ -619,7 +619,7 @@ def test_what_others_said_is_no_request(text: str) -> None:
     assert read_reminder(text, NOW, ZONE) is None
 
 
-@pytest.mark.parametrize(("text", "hour"), [
+@for_each(("text", "hour"), [
     ("напомни вечером поесть", 19), ("напомни утром поесть", 9), ("напомни днём поесть", 13),
     ("напомни ночью поесть", 23), ("нагадай увечері поїсти", 19), ("нагадай вранці поїсти", 9),
     ("нагадай вдень поїсти", 13), ("нагадай вночі поїсти", 23), ("remind me tonight to eat", 19),
@@ -631,7 +631,7 @@ def test_a_part_of_the_day_has_an_hour(text: str, hour: int) -> None:
     assert when is not None and local_time(when, ZONE).hour == hour
 
 
-@pytest.mark.parametrize(("text", "at", "expected"), [
+@for_each(("text", "at", "expected"), [
     ("напомни в 9 поесть", "2026-11-23 08:00", "2026-11-23 09:00"),
     ("напомни в 9 поесть", "2026-11-23 09:00", "2026-11-24 09:00"),
     ("напомни сегодня в 9 поесть", "2026-11-23 09:00", "2026-11-23 21:00"),
@@ -667,7 +667,7 @@ def test_what_cannot_be_seen_changes_nothing() -> None:
     assert read("напомни  завтра\n\tв\u00a09   позвонить маме") == plain
 
 
-@pytest.mark.parametrize("digits", ["٩:٣٠", "९:३०", "９：３０", "۹:۳۰"])
+@for_each("digits", ["٩:٣٠", "९:३०", "９：３０", "۹:۳۰"])
 def test_digits_of_other_scripts_are_numbers(digits: str) -> None:
     assert shown(read(f"напомни завтра в {digits} встать"))[1] == "2026-11-24 09:30"
 
@@ -684,8 +684,8 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("token", HOSTILE)
-@pytest.mark.parametrize("length", [1_000, 100_000])
+@for_each("token", HOSTILE)
+@for_each("length", [1_000, 100_000])
 def test_a_long_text_of_one_kind_is_read_in_few_steps(token: str, length: int) -> None:
     text = ("напомни " + token * length)[:length]
     read_reminder("напомни завтра в 9", NOW, ZONE)

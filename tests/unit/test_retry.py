@@ -17,6 +17,7 @@ from src.errors import (
     StorageUnavailableError,
 )
 from src.jobs.retry import MAX_PAUSE, UNKNOWN_PAUSE, BackOff, pause
+from tests.cases import for_each
 
 
 def job(attempts: int = 0) -> Job:
@@ -56,7 +57,7 @@ def test_what_may_have_arrived_is_not_sent_again_at_once() -> None:
     assert pause(DeliveryUnknownError("?"), 0) >= 0.75 * UNKNOWN_PAUSE
 
 
-@pytest.mark.parametrize("error", [asyncio.CancelledError(), JobAborted()])
+@for_each("error", [asyncio.CancelledError(), JobAborted()])
 def test_what_a_shutdown_interrupted_is_tried_again_at_once(error: BaseException) -> None:
     assert seconds(error, 9) == pytest.approx(0, abs=0.5)
 

@@ -6,13 +6,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
-import pytest
-
 from src.graph.conversation_state import TurnContext
 from src.memory.retriever import Hit
 from src.services.sources import GrowingReferences, cited_sources
 from src.storage.owner import Owner
 from src.storage.search_index_repo import Kind
+from tests.cases import for_each
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 
@@ -55,8 +54,8 @@ ANSWERS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("answer", ANSWERS)
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
+@for_each("answer", ANSWERS)
+@for_each("size", [1, 2, 3, 7, 1000])
 def test_a_growing_answer_shows_what_the_whole_will_say(answer: str, size: int) -> None:
     shown = context(*(hit(number) for number in range(1, 8)))
     pieces: list[str] = []
@@ -67,7 +66,7 @@ def test_a_growing_answer_shows_what_the_whole_will_say(answer: str, size: int) 
     assert "".join(pieces) == cited_sources(answer, shown)[0]
 
 
-@pytest.mark.parametrize("piece", ["`", "[", "a[", " ", "[1", "``", "`a"])
+@for_each("piece", ["`", "[", "a[", " ", "[1", "``", "`a"])
 def test_a_growing_answer_holds_little_back(piece: str) -> None:
     pieces: list[str] = []
     growing = GrowingReferences(pieces.append, (), text="?")

@@ -25,6 +25,7 @@ from src.jobs.retry import MAX_WISH, pause
 from src.telegram.errors import delivery_error
 from src.telegram.session import FLOOD_PAUSE, MAX_RETRY_AFTER, TelegramSession
 from tests.attacks.status_walk import ENDLESS, FORMS, STATUSES
+from tests.cases import for_each
 
 METHOD = SendMessage(chat_id=1, text="слова пользователя")
 
@@ -43,7 +44,7 @@ def error_of(status: int, body: Any) -> AiogramError:
     return caught.value
 
 
-@pytest.mark.parametrize("status", STATUSES)
+@for_each("status", STATUSES)
 def test_every_form_of_every_status_is_an_error_that_a_delivery_knows(status: int) -> None:
     for form, body in {**FORMS, **ENDLESS}.items():
         error = error_of(status, body(status).decode(errors="replace"))
@@ -53,7 +54,7 @@ def test_every_form_of_every_status_is_an_error_that_a_delivery_knows(status: in
         assert "слова" not in f"{error} {ours}"
 
 
-@pytest.mark.parametrize(("seconds", "obeyed"), [
+@for_each(("seconds", "obeyed"), [
     (7, 7), (0, 1), (-5, 1), (1.5, 1), (10**12, MAX_RETRY_AFTER), (10**400, MAX_RETRY_AFTER),
     (float("inf"), MAX_RETRY_AFTER), (float("nan"), FLOOD_PAUSE), ("soon", FLOOD_PAUSE),
     (True, FLOOD_PAUSE), (None, FLOOD_PAUSE), ([], FLOOD_PAUSE),
@@ -84,7 +85,7 @@ def test_a_success_that_cannot_be_read_may_have_arrived() -> None:
     assert isinstance(delivery_error(error), DeliveryUnknownError)
 
 
-@pytest.mark.parametrize(("chat_id", "moves"), [(-1001, True), (5, False), ("x", False)])
+@for_each(("chat_id", "moves"), [(-1001, True), (5, False), ("x", False)])
 def test_only_a_group_is_a_place_to_move_to(chat_id: Any, moves: bool) -> None:
     error = error_of(400, {"ok": False, "parameters": {"migrate_to_chat_id": chat_id}})
     assert isinstance(error, TelegramMigrateToChat) is moves

@@ -32,6 +32,7 @@ from src.texts import (
     say,
 )
 from src.webapp.views import NAMES
+from tests.cases import for_each
 from tests.languages import WRITTEN
 
 SRC = Path(__file__).resolve().parents[2] / "src"
@@ -145,13 +146,13 @@ def test_every_language_has_a_file() -> None:
     assert {path.stem for path in LOCALES.glob("*.po")} == set(LANGUAGES)
 
 
-@pytest.mark.parametrize("language", WRITTEN)
+@for_each("language", WRITTEN)
 def test_every_sentence_is_written_in_the_languages_of_our_users(language: Language) -> None:
     missing = sorted(set(used_keys()) - keys(language))
     assert missing == [], f"write them in {LOCALES / language}.po"
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@for_each("language", LANGUAGES)
 def test_no_language_says_what_english_does_not(language: Language) -> None:
     assert sorted(keys(language) - keys("en")) == []
 
@@ -171,7 +172,7 @@ def test_what_a_language_lacks_is_said_in_english(
     assert said == ["Вітаю!", *(say(key, "en") for key in ("stop_done", "help_new"))]
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@for_each("language", LANGUAGES)
 def test_no_sentence_is_empty_or_stands_twice(language: Language) -> None:
     for key in keys(language):
         text = say(key, language)
@@ -205,7 +206,7 @@ def test_descriptions_of_commands_fit_telegram_s_menu() -> None:
         assert all(1 <= len(say(f"command_{name}", language)) <= 256 for language in LANGUAGES)
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@for_each("language", LANGUAGES)
 def test_start_and_help_name_the_commands(language: Language) -> None:
     for command in ("/new", "/memory", "/privacy", "/delete_me"):
         assert command in say("start", language)
@@ -231,7 +232,7 @@ def test_what_a_user_wrote_is_no_template() -> None:
     assert quote == "• today: “{user_id} {0} {”"
 
 
-@pytest.mark.parametrize(("candidates", "expected"), [
+@for_each(("candidates", "expected"), [
     (("ru",), "ru"), (("uk-UA",), "uk"), (("en_GB",), "en"), (("UK",), "uk"), (("be",), "ru"),
     (("de", "uk"), "uk"), ((None, "", "ru-RU"), "ru"), (("de",), "en"), (("rus",), "en"),
     ((), "en"),
@@ -242,7 +243,7 @@ def test_the_first_language_that_we_speak_is_chosen(
     assert choose_language(*candidates) == expected
 
 
-@pytest.mark.parametrize(("text", "default", "expected"), [
+@for_each(("text", "default", "expected"), [
     ("Как меня зовут?", "en", "ru"), ("Это я", "uk", "ru"), ("ЁЛКА", "uk", "ru"),
     ("Як мене звати?", "en", "uk"), ("Їжак", "ru", "uk"), ("де мама", "ru", "uk"),
     ("Дякую!", "ru", "uk"), ("мама", "ru", "ru"), ("мама", "uk", "uk"), ("мама", "en", "ru"),

@@ -11,7 +11,6 @@ from functools import partial
 from types import FrameType
 from zoneinfo import ZoneInfo
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +18,7 @@ from src.dates.relative_dates import resolve_dates, when_valid
 from src.dates.time_expressions import EARLIEST, Period, TimeQuery, read_time
 from src.dates.time_spans import MAX_TEXT, find_spans, fold, tidy
 from src.time_zones import local_time
+from tests.cases import for_each
 
 KYIV = ZoneInfo("Europe/Kyiv")
 NOW = datetime(2026, 11, 22, 14, 30, tzinfo=KYIV)  # a Sunday
@@ -98,7 +98,7 @@ DAYS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "expected"), DAYS)
+@for_each(("text", "expected"), DAYS)
 def test_a_day_is_found(text: str, expected: str) -> None:
     expected_period = Period(midnight(expected), midnight(day_after(expected)))
     assert read_time(text, NOW).periods == (expected_period,)
@@ -198,12 +198,12 @@ PERIODS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "start", "end"), PERIODS)
+@for_each(("text", "start", "end"), PERIODS)
 def test_a_period_is_found(text: str, start: str, end: str) -> None:
     assert read_time(text, NOW).periods == (Period(midnight(start), midnight(end)),)
 
 
-@pytest.mark.parametrize("text", [
+@for_each("text", [
     "May I ask you something?", "мая собака", "моя собака", "my second brother", "второй брат",
     "1500 рублей", "за 2000 рублей", "до 2000 гривень", "2 cats", "+380 50 123 45 67",
     "050-12-03-2026", "python 3.11", "python 3.11.12", "version 2026", "192.168.20.26",
@@ -222,7 +222,7 @@ def test_what_names_no_time_is_left_alone(text: str) -> None:
     assert query.content.strip() == text.strip()
 
 
-@pytest.mark.parametrize(("text", "content"), [
+@for_each(("text", "content"), [
     ("Что я купил вчера?", "Что я купил?"),
     ("Вчера, кажется, я купил чай", "кажется, я купил чай"),
     ("What did I buy in March 2025 for Anna?", "What did I buy for Anna?"),
@@ -244,7 +244,7 @@ def test_a_text_may_name_several_periods() -> None:
     ]
 
 
-@pytest.mark.parametrize("text", [
+@for_each("text", [
     "Где я жил раньше?", "моя прежняя работа", "где я работал до этого", "прошлая работа",
     "история моих переездов", "where did I live before", "where I used to live",
     "what was my previous job", "Where did I live before 2020?", "де я жив колись",
@@ -254,7 +254,7 @@ def test_history_is_wanted(text: str) -> None:
     assert read_time(text, NOW).wants_history
 
 
-@pytest.mark.parametrize("text", [
+@for_each("text", [
     "Где я живу?", "what did I do the day before yesterday", "прошлым летом я был в Грузии",
     "минулого тижня", "на прошлой неделе", "I'm used to it", "до конца года", "where do I live",
 ])  # fmt: skip
@@ -262,7 +262,7 @@ def test_history_is_not_wanted(text: str) -> None:
     assert not read_time(text, NOW).wants_history
 
 
-@pytest.mark.parametrize("text", [
+@for_each("text", [
     "Когда я купил машину?", "С каких пор я живу в Киеве?", "какого числа у мамы день рождения",
     "в каком году я женился", "сколько лет назад это было", "Коли я купив машину?",
     "якого числа іспит", "у якому році я одружився", "When did I move?", "what date is the exam",
@@ -272,7 +272,7 @@ def test_a_time_is_asked_for(text: str) -> None:
     assert read_time(text, NOW).asks_when
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     ["когда-то я жил в Киеве", "никогда", "иногда бегаю", "інколи", "колись", "whenever", "кот"],
 )
@@ -280,7 +280,7 @@ def test_no_time_is_asked_for(text: str) -> None:
     assert not read_time(text, NOW).asks_when
 
 
-@pytest.mark.parametrize(("zone", "day", "hours"), [
+@for_each(("zone", "day", "hours"), [
     ("Europe/Kyiv", "2025-03-30", 23), ("Europe/Kyiv", "2025-10-26", 25),
     ("America/New_York", "2025-03-09", 23), ("America/New_York", "2025-11-02", 25),
     ("Asia/Kathmandu", "2025-03-30", 24),
@@ -288,7 +288,7 @@ def test_no_time_is_asked_for(text: str) -> None:
     ("Africa/Cairo", "2025-04-25", 23), ("Africa/Cairo", "2025-10-30", 25),
     ("America/Havana", "2025-03-09", 23), ("America/Havana", "2025-11-02", 25),
 ])  # fmt: skip
-@pytest.mark.parametrize("library", ["pytz", "zoneinfo"])
+@for_each("library", ["pytz", "zoneinfo"])
 def test_a_day_is_as_long_as_clocks_make_it(library: str, zone: str, day: str, hours: int) -> None:
     noon = datetime.combine(day_of(day), datetime.min.time(), tzinfo=UTC) + timedelta(hours=12)
     now = local_time(noon, zone) if library == "pytz" else noon.astimezone(ZoneInfo(zone))
@@ -299,7 +299,7 @@ def test_a_day_is_as_long_as_clocks_make_it(library: str, zone: str, day: str, h
     assert just_before.astimezone(now.tzinfo).date() < day_of(day)
 
 
-@pytest.mark.parametrize("zone", ["Europe/Kyiv", "America/New_York", "Asia/Kathmandu", "UTC"])
+@for_each("zone", ["Europe/Kyiv", "America/New_York", "Asia/Kathmandu", "UTC"])
 def test_both_kinds_of_zone_agree(zone: str) -> None:
     moment = datetime(2025, 7, 1, 22, 30, tzinfo=UTC)
     for text in ("вчера", "last winter", "с марта по май", "since 5 March", "год назад"):
@@ -320,7 +320,7 @@ def test_a_fixed_offset_will_do() -> None:
     assert shown(read_time("вчера", now)) == [("2026-11-21 00:00", "2026-11-22 00:00")]
 
 
-@pytest.mark.parametrize(("text", "now", "start"), [
+@for_each(("text", "now", "start"), [
     ("вчера", "2026-01-01", "2025-12-31"), ("завтра", "2026-12-31", "2027-01-01"),
     ("last week", "2026-01-01", "2025-12-22"), ("на этой неделе", "2026-01-01", "2025-12-29"),
     ("в прошлом месяце", "2026-01-31", "2025-12-01"), ("a month ago", "2026-03-31", "2026-02-01"),
@@ -420,17 +420,17 @@ FACTS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "resolved"), FACTS)
+@for_each(("text", "resolved"), FACTS)
 def test_a_relative_date_becomes_absolute(text: str, resolved: str) -> None:
     assert resolve_dates(text, NOW) == resolved
 
 
-@pytest.mark.parametrize("resolved", [resolved for _, resolved in FACTS])
+@for_each("resolved", [resolved for _, resolved in FACTS])
 def test_a_resolved_fact_stays_as_it_is_for_ever(resolved: str) -> None:
     assert resolve_dates(resolved, NOW + timedelta(days=1000)) == resolved
 
 
-@pytest.mark.parametrize("text", [
+@for_each("text", [
     "Сын родился 5 марта 2020 года", "мамин день рождения 5 марта", "In March I was in Rome",
     "в марте у меня отпуск", "летом люблю плавать", "скоро еду в отпуск", "недавно купил машину",
     "I am busy now, soon free", "иногда бегаю", "every Friday I swim",
@@ -444,7 +444,7 @@ def test_what_is_not_relative_stays(text: str) -> None:
     assert resolve_dates(text, NOW) == text
 
 
-@pytest.mark.parametrize("text", [
+@for_each("text", [
     "через пару недель экзамен", "за пару тижнів до... через кілька днів іспит",
     "in a few days I leave", "a couple of weeks ago I fell", "несколько дней назад заболел",
     "2-3 дня назад заболел", "послепослезавтра", "післяпіслязавтра", "на днях купил велосипед",
@@ -463,7 +463,7 @@ def test_a_fact_is_resolved_in_the_zone_of_the_user() -> None:
     assert resolve_dates("tomorrow", new_york) == "on 1 January 2027"
 
 
-@pytest.mark.parametrize(("text", "start", "end"), [
+@for_each(("text", "start", "end"), [
     ("23 ноября 2026 у меня экзамен", "2026-11-23", "2026-11-24"),
     ("On 6 December 2026 I am moving", "2026-12-06", "2026-12-07"),
     ("на тижні з 23 листопада 2026 іспит", "2026-11-23", "2026-11-30"),
@@ -484,7 +484,7 @@ def test_when_a_fact_holds(text: str, start: str, end: str) -> None:
     assert when_valid(text, NOW) == Period(midnight(start), midnight(end))
 
 
-@pytest.mark.parametrize("text", [
+@for_each("text", [
     "люблю чай", "каждую пятницу бассейн", "usually on Friday I swim",
     "I work from Monday to Friday", "My favourite day is Friday", "недавно переехал",
     "31 июня 2026", "",
@@ -524,7 +524,7 @@ def test_spans_lie_in_the_text_one_after_the_other(text: str) -> None:
         position = (span.to or span).end
 
 
-@pytest.mark.parametrize("now", ["0001-01-01", "9999-12-31"])
+@for_each("now", ["0001-01-01", "9999-12-31"])
 def test_the_ends_of_the_calendar_do_not_break_it(now: str) -> None:
     moment = datetime.combine(day_of(now), datetime.min.time(), tzinfo=UTC)
     for text in ("вчера", "завтра", "last week", "next year", "год назад", "in 3 weeks", "зимой"):
@@ -570,7 +570,7 @@ def calls_in(work: Callable[[], object]) -> int:
     return calls
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@for_each("name", HOSTILE)
 def test_hostile_texts_cost_little(name: str) -> None:
     text = HOSTILE[name]
     read_time("5 марта", NOW)  # what is loaded once does not count

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-import pytest
-
 from src.llm.prompts.time_label import (
     LabelFilter,
     add_time_label,
     read_time_label,
     strip_time_label,
 )
+from tests.cases import for_each
 
 MOMENT = datetime(2026, 1, 31, 21, 30, tzinfo=UTC)
 LABEL = "[Текущее время: 2026-02-01 00:30]"
@@ -23,7 +22,7 @@ def filtered(pieces: list[str]) -> list[str]:
     return [*(label_filter.feed(piece) for piece in pieces), label_filter.flush()]
 
 
-@pytest.mark.parametrize(("zone", "expected"), [
+@for_each(("zone", "expected"), [
     ("Europe/Moscow", "2026-02-01 00:30"), ("UTC", "2026-01-31 21:30"),
     ("America/New_York", "2026-01-31 16:30"), ("Asia/Kathmandu", "2026-02-01 03:15"),
 ])  # fmt: skip
@@ -37,14 +36,14 @@ def test_summer_time_counts() -> None:
     assert "23:30" in add_time_label("", MOMENT, "Europe/Kyiv")
 
 
-@pytest.mark.parametrize("zone", ["Europe/Moscow", "UTC", "America/New_York", "Asia/Kathmandu"])
+@for_each("zone", ["Europe/Moscow", "UTC", "America/New_York", "Asia/Kathmandu"])
 def test_a_label_is_read_back_as_the_moment_that_it_names(zone: str) -> None:
     summer = datetime(2026, 7, 1, 12, 0, tzinfo=UTC)
     for moment in (MOMENT, summer):
         assert read_time_label(add_time_label("привет", moment, zone), zone) == moment
 
 
-@pytest.mark.parametrize("text", [
+@for_each("text", [
     "", "привет", f"привет {LABEL}", "[Текущее время: вчера] привет",
     "[Текущее время: 2026-02-30 00:30] привет", "[Текущее время: 2026-02-01 24:30] привет",
     "[Current time: 2026-02-01 00:30] hi",
@@ -58,7 +57,7 @@ def test_a_label_of_any_text_comes_off_again() -> None:
         assert strip_time_label(add_time_label(text, MOMENT, "UTC")) == text
 
 
-@pytest.mark.parametrize(("text", "expected"), [
+@for_each(("text", "expected"), [
     (f"{LABEL} Привет", "Привет"), (f"  \n{LABEL}\n\nПривет", "Привет"),
     (f"{LABEL} {LABEL}Привет", "Привет"), ("[Текущее время:] Привет", "Привет"),
     (f"Привет {LABEL}", f"Привет {LABEL}"),
@@ -71,8 +70,8 @@ def test_only_labels_at_the_beginning_are_stripped(text: str, expected: str) -> 
     assert strip_time_label(text) == expected
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 16, 33, 34, 35, 100])
-@pytest.mark.parametrize("labels", [LABEL, f"{LABEL} {LABEL}\n", f"\n {LABEL} "])
+@for_each("size", [1, 2, 3, 7, 16, 33, 34, 35, 100])
+@for_each("labels", [LABEL, f"{LABEL} {LABEL}\n", f"\n {LABEL} "])
 def test_a_streamed_label_never_shows_however_it_is_cut(size: int, labels: str) -> None:
     text = f"{labels} Привет, [Текущее] мир"
     pieces = [text[start : start + size] for start in range(0, len(text), size)]

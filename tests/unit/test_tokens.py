@@ -35,6 +35,7 @@ from src.llm.tokens import (
     TokenCounter,
     percent_of,
 )
+from tests.cases import for_each
 from tests.oracle import Oracle
 
 NAME = "openai:gpt-5-mini"
@@ -72,7 +73,7 @@ COOKBOOK = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("model", "tokens"), [("openai:gpt-4o", 124), ("openai:gpt-4", 129), ("openai:gpt-3.5", 129)]
 )
 def test_the_frames_of_a_prompt_count_as_in_openai_s_cookbook(model: str, tokens: int) -> None:
@@ -126,8 +127,8 @@ def prompt(seed: int, languages: str, turns: int) -> list[BaseMessage]:
     return [*messages, HumanMessage(chance.choice(said)), AIMessage("", tool_calls=[call]), answer]
 
 
-@pytest.mark.parametrize("turns", [1, 5, 15, 60])
-@pytest.mark.parametrize("languages", ["ru", "uk", "en", "ru uk", "ru en", "uk en", "ru uk en"])
+@for_each("turns", [1, 5, 15, 60])
+@for_each("languages", ["ru", "uk", "en", "ru uk", "ru en", "uk en", "ru uk en"])
 def test_a_prompt_is_estimated_within_ten_percent(languages: str, turns: int) -> None:
     for seed in range(8):
         messages = prompt(seed, languages, turns)
@@ -145,7 +146,7 @@ def letters(first: int, last: int) -> str:
     return "".join(map(chr, range(first, last)))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         base64.b64encode(random.Random(1).randbytes(20_000)).decode(),
@@ -170,13 +171,12 @@ def letters(first: int, last: int) -> str:
         "privet kak dela " * 1_000,
         " \n" * 20_000,
     ],
-    ids=lambda text: text[:12],
 )
 def test_a_hostile_text_is_not_estimated_far_too_short(text: str) -> None:
     assert OPENAI.count(text) >= LEAST_OF_HOSTILE * ORACLE.count(text)
 
 
-@pytest.mark.parametrize(("model", "percent"), [
+@for_each(("model", "percent"), [
     ("openai:gpt-5-mini", 100), ("openai:gpt-4.1-nano", 100),
     ("openai:gpt-4o-mini-2024-07-18", 100), ("openai:ft:gpt-4o-mini:someone::id", 100),
     ("openai:o1", 100), ("openai:o4-mini", 100), ("openai:chatgpt-4o-latest", 100),
@@ -226,7 +226,7 @@ def test_text_blocks_count_as_their_text() -> None:
     )
 
 
-@pytest.mark.parametrize("block", [
+@for_each("block", [
     {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "QUJD" * 50_000}},
     {"type": "image", "base64": "QUJD" * 50_000, "mime_type": "image/png"},
     {"type": "file", "file": {"file_id": "file-1"}},
@@ -318,8 +318,8 @@ def learned(of_the_count: float, *, times: int, tools: tuple[object, ...] = ()) 
     return counter.count_messages(SOME) / before
 
 
-@pytest.mark.parametrize("truth", [LEAST + 0.05, 0.8, 1.0, 1.3, MOST - 0.05])
-@pytest.mark.parametrize("tools", [(), (TOOL,)])
+@for_each("truth", [LEAST + 0.05, 0.8, 1.0, 1.3, MOST - 0.05])
+@for_each("tools", [(), (TOOL,)])
 def test_counts_of_prompts_come_near_to_what_the_provider_reports(
     truth: float, tools: tuple[object, ...]
 ) -> None:
@@ -330,7 +330,7 @@ def test_one_report_moves_the_counts_little() -> None:
     assert learned(1.5, times=1) == pytest.approx(1.05, abs=0.01)
 
 
-@pytest.mark.parametrize("report", [-1.0, 0.0, 0.1, 2.5, 1e6])
+@for_each("report", [-1.0, 0.0, 0.1, 2.5, 1e6])
 def test_a_report_that_cannot_be_of_the_prompt_teaches_nothing(report: float) -> None:
     assert learned(report, times=10) == 1
 
@@ -346,7 +346,7 @@ def test_what_is_learned_changes_no_budget_of_single_texts() -> None:
     assert counter.count("отпуск в августе") == before
 
 
-@pytest.mark.parametrize("piece", [
+@for_each("piece", [
     "a", "A", "7", " ", "\n", " \n", "'", "^", "\u0301", "😀", "漢字", "абв", "aB", "\u200d",
     "\x00",
 ])  # fmt: skip

@@ -6,7 +6,6 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-import pytest
 from aiogram.types import Update
 
 from src.storage.update_repo import NewUpdate
@@ -17,6 +16,7 @@ from src.telegram.updates import (
     BotIdentity,
     classify,
 )
+from tests.cases import for_each
 from tests.hostile_updates import (
     BOT_ID,
     BOT_NAME,
@@ -75,7 +75,7 @@ def test_every_kind_that_telegram_is_asked_for_is_read() -> None:
     assert {field for raw in VALID for field in raw if field != "update_id"} == {*ALLOWED_UPDATES}
 
 
-@pytest.mark.parametrize(("text", "expected"), [
+@for_each(("text", "expected"), [
     ("/new", "new"), ("/NEW", "new"), ("/stop сейчас", "stop"),
     (f"/new@{BOT_NAME.upper()}", "new"), ("/new@another_bot", None), ("/start", "command"),
     ("/nonsense", "command"), ("/newest", "command"), (" /new", "message"),
@@ -85,7 +85,7 @@ def test_a_command_in_a_private_chat(text: str, expected: str | None) -> None:
     assert kind(text=text) == expected
 
 
-@pytest.mark.parametrize(("text", "expected"), [
+@for_each(("text", "expected"), [
     ("болтовня", None), (f"@{BOT_NAME} что скажешь?", "message"),
     (f"что скажешь, @{BOT_NAME.upper()}?", "message"), (f"@{BOT_NAME}2 что скажешь?", None),
     ("@another_bot что скажешь?", None), ("/new", "command"), ("/help", "command"),
@@ -107,7 +107,7 @@ def test_a_reply_to_the_bot_in_a_group_is_addressed_to_it() -> None:
     assert kind(text="/weather", chat=group(), reply_to_message=OURS) == "command"
 
 
-@pytest.mark.parametrize("field", ["message", "edited_message"])
+@for_each("field", ["message", "edited_message"])
 def test_messages_of_bots_are_ignored(field: str) -> None:
     for sender in (person(BOT_ID, is_bot=True), person(9, is_bot=True)):
         assert read(update(**{field: message("эхо", **{"from": sender})})) is None
@@ -137,8 +137,8 @@ ANONYMOUS_ADMIN = {"id": 1087968824, "is_bot": True, "first_name": "Group"}
 CHANNEL_BOT = {"id": 136817688, "is_bot": True, "first_name": "Channel"}
 
 
-@pytest.mark.parametrize("cause", [person(), person(3), ANONYMOUS_ADMIN, CHANNEL_BOT, None])
-@pytest.mark.parametrize(
+@for_each("cause", [person(), person(3), ANONYMOUS_ADMIN, CHANNEL_BOT, None])
+@for_each(
     ("chat", "field", "other"),
     [(-17, "migrate_to_chat_id", GROUP), (GROUP, "migrate_from_chat_id", -17)],
 )
@@ -192,7 +192,7 @@ def test_ids_up_to_52_bits_are_taken_and_longer_ones_are_not() -> None:
     assert read(update(message=too_large)) is None
 
 
-@pytest.mark.parametrize("raw", [None, 5, "x", [], {}, {"update_id": True}, {"update_id": "5"}])
+@for_each("raw", [None, 5, "x", [], {}, {"update_id": True}, {"update_id": "5"}])
 def test_what_is_no_update_is_nothing(raw: Any) -> None:
     assert read(raw) is None
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from src.texts.visible import is_visible
+from tests.cases import for_each
 
 
-@pytest.mark.parametrize("text", [
+@for_each("text", [
     "", " \t\r\n\u00a0\u2003\u3000", "\u200b\u200c\u200d\u2060\ufeff",
     "\u200e\u200f\u202a\u202e\u2066\u2069\u061c", "\u00ad\u034f\ufe0f\ufe00\U000e0100\u180b\u180e",
     "\u115f\u1160\u3164\uffa0", "\u2800\u2800",
@@ -19,7 +18,7 @@ def test_nothing_of_it_is_seen(text: str) -> None:
     assert is_visible(f"{text}.{text}")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text", ["a", "ж", "0", ".", "|", "—", "😀", "❤️", "👨‍👩‍👧", "\U0001fae8", "한", "ﷺ", "\ufffd"]
 )
 def test_it_is_seen(text: str) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from aiogram.types import Message
 
 from src.gate.voices import Voice, clean_name
 from src.telegram.voices import read_voice
+from tests.cases import for_each
 
 ANNA = {"id": 7, "is_bot": False, "first_name": "Анна", "last_name": "К"}
 ELON = {"id": 8, "is_bot": False, "first_name": "Elon"}
@@ -27,7 +27,7 @@ def replied(**fields: Any) -> dict[str, Any]:
     return {"message_id": 2, "date": 0, "chat": GROUP, "from": ELON, **fields}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("fields", "voice"),
     [
         ({}, Voice()),

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import pytest
-
 from src.memory.window import window_start
+from tests.cases import for_each
 
 LONG = 1000  # messages of a conversation
 WINDOW = 30  # ``global_settings.history_messages``
@@ -30,14 +29,14 @@ def test_by_default_the_start_moves_by_ten_and_21_to_30_messages_are_rendered() 
     assert all(count == last for last, count in rendered.items() if last <= WINDOW)
 
 
-@pytest.mark.parametrize("step", STEPS)
+@for_each("step", STEPS)
 def test_the_start_only_moves_forward_and_only_by_whole_steps(step: int) -> None:
     moves = {after - before for before, after in pairwise(starts(step))}
     assert moves == {0, step} if step > 1 else moves == {0, 1}
 
 
-@pytest.mark.parametrize("window", [30, 31, 100])
-@pytest.mark.parametrize("step", STEPS)
+@for_each("window", [30, 31, 100])
+@for_each("step", STEPS)
 def test_never_more_than_the_window_and_never_a_whole_step_less(step: int, window: int) -> None:
     for last, start in enumerate(starts(step, window=window), start=1):
         rendered = last - start + 1
@@ -46,7 +45,7 @@ def test_never_more_than_the_window_and_never_a_whole_step_less(step: int, windo
         assert start % step == 1 % step, "a start is the first message of a step"
 
 
-@pytest.mark.parametrize("step", STEPS)
+@for_each("step", STEPS)
 def test_between_two_steps_the_window_stays_as_long_as_it_can(step: int) -> None:
     for last, (before, after) in enumerate(pairwise(starts(step)), start=2):
         if after > before:

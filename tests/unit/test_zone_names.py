@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
 import pytz
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from src.language.city_names import TABLE
 from src.language.zone_names import find_time_zones
+from tests.cases import for_each
 
 CITIES = {
     "Europe/Moscow": "Сочи, Москва, в Москве, в Нижнем Новгороде, Ростове-на-Дону, "
@@ -43,19 +43,19 @@ UNKNOWN = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("zone", CITIES)
+@for_each("zone", CITIES)
 def test_a_city_is_known_in_three_languages_and_in_any_case(zone: str) -> None:
     names = CITIES[zone].split(", ")
     found = {name: find_time_zones(name)[:1] for name in names}
     assert found == {name: [zone] for name in names}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@for_each("name", NAMES)
 def test_an_offset_and_a_name_of_the_database_are_known(name: str) -> None:
     assert find_time_zones(name) == [NAMES[name]]
 
 
-@pytest.mark.parametrize("name", UNKNOWN)
+@for_each("name", UNKNOWN)
 def test_what_names_no_zone_is_not_guessed(name: str) -> None:
     assert find_time_zones(name) == []
 

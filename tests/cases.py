@@ -1,0 +1,76 @@
+"""Tables of cases that are one test: every case runs, and all that fail are reported together."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pytest
+
+Test = Callable[..., Any]
+
+
+class Failures:
+    """The failures of checks that do not depend on each other."""
+
+    def __init__(self) -> None:
+        self._found: list[tuple[str, BaseException]] = []
+        self._checks = 0
+
+    @contextlib.contextmanager
+    def of(self, name: str) -> Iterator[None]:
+        """Run a check, and keep its failure."""
+        self._checks += 1
+        try:
+            yield
+        except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001  (reported)
+            self._found.append((name, error))
+
+    def report(self) -> None:
+        """Fail if a check did, or if there was none.
+
+        Raises:
+            AssertionError: With the name and the failure of each, and the traceback of the first.
+        """
+        assert self._checks, "there is nothing to check"
+        if self._found:
+            texts = [f"{name}\n    {type(e).__name__}: {e}" for name, e in self._found]
+            head = f"{len(texts)} of {self._checks} fail:"
+            raise AssertionError("\n".join([head, *texts])) from self._found[0][1]
+
+
+def for_each(names: str | tuple[str, ...], rows: Iterable[Any]) -> Callable[[Test], Test]:
+    """As ``pytest.mark.parametrize``, in one test: collecting thousands takes longer than they.
+
+    Fixtures are made once for all rows. Two of these are a product.
+    """
+    fields = [name.strip() for name in names.split(",")] if isinstance(names, str) else [*names]
+    table = [(row,) if len(fields) == 1 and isinstance(names, str) else (*row,) for row in rows]
+
+    def decorate(test: Test) -> Test:
+        @functools.wraps(test)
+        def run(**fixtures: Any) -> None:
+            failures = Failures()
+            for row in table:
+                with failures.of(f"{row!r:.300}"):
+                    test(**fixtures, **dict(zip(fields, row, strict=True)))
+            failures.report()
+
+        @functools.wraps(test)
+        async def run_async(**fixtures: Any) -> None:
+            failures = Failures()
+            for row in table:
+                with failures.of(f"{row!r:.300}"):
+                    await test(**fixtures, **dict(zip(fields, row, strict=True)))
+            failures.report()
+
+        made = run_async if inspect.iscoroutinefunction(test) else run
+        signature = inspect.signature(test)
+        left = [p for name, p in signature.parameters.items() if name not in fields]
+        made.__signature__ = signature.replace(parameters=left)  # type: ignore[attr-defined]
+        return made
+
+    return decorate
