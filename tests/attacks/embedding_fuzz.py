@@ -56,7 +56,16 @@ def characters(kind: str) -> str:
         return "".join(c for c in every if unicodedata.decomposition(c))
     if kind == "right to left":
         return "".join(c for c in every if unicodedata.bidirectional(c) in ("R", "AL"))
-    return "".join(c for c in every if unicodedata.category(c).startswith(kind))
+    return "".join(text for name, text in by_category().items() if name.startswith(kind))
+
+
+@cache
+def by_category() -> dict[str, str]:
+    """All characters of each general category."""
+    found: dict[str, list[str]] = {}
+    for character in map(chr, range(sys.maxunicode + 1)):
+        found.setdefault(unicodedata.category(character), []).append(character)
+    return {name: "".join(characters) for name, characters in found.items()}
 
 
 def one_of(kind: str) -> Draw:

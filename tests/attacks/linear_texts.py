@@ -15,7 +15,7 @@ import json
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -65,7 +65,7 @@ from src.telegram.handlers.messages import without_address
 from src.telegram.updates import Access, BotIdentity, classify
 from src.texts import detect_language
 from src.texts.visible import shortened
-from tests.attacks.hostile_texts import kinds
+from tests.attacks.hostile_texts import Kind, kinds
 
 NOW = datetime(2026, 11, 21, 9, 5, tzinfo=UTC)
 BOT = BotIdentity(42, "pomni_bot", "Помни")
@@ -250,11 +250,10 @@ def cost(reader: Reader, text: str, *, tries: int = 1) -> float:
 
 
 def measure(
-    reader: Reader, *, long: int, suspects: int, thorough: bool = True, length: int = MESSAGE
+    reader: Reader, ways: Mapping[str, Kind], *, long: int, suspects: int, length: int = MESSAGE
 ) -> Growth:
     """Find the costliest texts of a length; then see how they grow up to ``long``."""
     reader("разогрев, 5 мая")
-    ways = kinds(thorough=thorough)
     found = sorted(
         ((cost(reader, fill(length)), name) for name, fill in ways.items()), reverse=True
     )
@@ -290,7 +289,7 @@ def main(only: str, long: int, suspects: int) -> Iterator[tuple[str, Growth]]:
     """Measure every reader whose name has these words."""
     for name, reader in READERS.items():
         if only in name:
-            yield name, measure(reader, long=long, suspects=suspects)
+            yield name, measure(reader, kinds(), long=long, suspects=suspects)
 
 
 def violations(found: Sequence[tuple[str, Growth]]) -> list[str]:

@@ -24,7 +24,6 @@ from src.media.document_child import MAX_MEMORY
 from src.media.document_reader import PROGRAM, DocumentReader, ReaderSettings
 from src.media.document_text import KINDS, DocumentText, is_storable
 from src.texts import LANGUAGES, say
-from tests.cases import for_each
 from tests.fakes.hostile_documents import Files, hostile_files
 
 CANARY = "zolotaya-kanareyka"
@@ -87,6 +86,31 @@ MEANT: Mapping[str, type[AppError]] = {
     "zip: tar": DocumentKindError,
 }
 
+# What only looks odd: a part of its text.
+ODD: Mapping[str, str] = {
+    "pdf: JavaScript": "text",
+    "pdf: a thousand million pages": "text",
+    "pdf: without its last byte": "Їжак",
+    "docx: a link as a part": "text",
+    "text: half a letter": "Їжа",
+    "text: coloured": "red",
+    "text: a million columns": "1,1,1",
+    "zip: bombs in Word": "text",
+    "zip: paths from the root": "text",
+}
+# A few of each way to do harm; every file is read by ``make proof``.
+FEW = frozenset(
+    {(name.partition(":")[0], error): name for name, error in reversed(MEANT.items())}.values()
+).union(ODD, {
+    "pdf: deep arrays", "pdf: pages in a circle", "pdf: a bomb", "pdf: a file from elsewhere",
+    "docx: quadratic laughs", "docx: a file as an entity", "docx: a file as a parameter",
+    "docx: a file by inclusion", "docx: deep tables", "xlsx: quadratic laughs", "xlsx: deep XML",
+    "xlsx: a file as an entity", "text: deep JSON", "text: open comments", "text: a file in svg",
+    "zip: more inside than it says", "zip: a bomb", "zip: overlapping",
+    *(f"{kind}: flipped with seed 0" for kind in ("pdf", "docx", "xlsx", "text", "zip")),
+    *(f"{kind}: without its middle" for kind in ("pdf", "docx", "xlsx", "text", "zip")),
+})  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -123,9 +147,13 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Files]:
     return hostile_files(str(secret))
 
 
-@pytest.fixture(scope="module")
-def outcome(files: dict[str, Files], tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    """Every file is read once, each by a process of its own, as in the bot."""
+@pytest.fixture(scope="module", params=[False, pytest.param(True, marks=pytest.mark.proof)])
+def outcome(
+    request: pytest.FixtureRequest,
+    files: dict[str, Files],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Outcome:
+    """FEW files, or all, are read once, each by a process of its own, as in the bot."""
     peaks = tmp_path_factory.mktemp("peaks") / "peaks"
     peaks.touch()
     program = (sys.executable, "-I", "-S", "-c", METER, str(peaks), *PROGRAM)
@@ -133,7 +161,7 @@ def outcome(files: dict[str, Files], tmp_path_factory: pytest.TempPathFactory) -
     log = _Everything()
     logging.getLogger("src.media").addHandler(log)
     try:
-        answers = asyncio.run(read_all(files, ReaderSettings(program)))
+        answers = asyncio.run(read_all(files, request.param, ReaderSettings(program)))
     finally:
         logging.getLogger("src.media").removeHandler(log)
     return Outcome(
@@ -149,14 +177,16 @@ def children() -> set[int]:
 
 
 async def read_all(
-    files: dict[str, Files], settings: ReaderSettings
+    files: dict[str, Files], every: bool, settings: ReaderSettings
 ) -> dict[str, DocumentText | BaseException]:
     reader = DocumentReader(settings)
     tasks = {
         f"{kind}: {name}": reader.read(data, file_name=NAME.format(number, kind))
         for kind, named in files.items()
         for number, (name, data) in enumerate(named.items())
+        if every or f"{kind}: {name}" in FEW
     }
+    assert every or tasks.keys() == FEW
     return dict(
         zip(tasks, await asyncio.gather(*tasks.values(), return_exceptions=True), strict=True)
     )
@@ -176,23 +206,13 @@ def test_every_file_ends_in_a_text_or_in_a_sentence(outcome: Outcome) -> None:
             assert all(say(answer.text_key, language) for language in LANGUAGES), name
 
 
-@for_each("name", MEANT)
-def test_the_sentence_says_what_is_wrong(outcome: Outcome, name: str) -> None:
-    assert type(outcome.answers[name]) is MEANT[name]
+def test_the_sentence_says_what_is_wrong(outcome: Outcome) -> None:
+    said = {name: type(answer) for name, answer in outcome.answers.items() if name in MEANT}
+    assert said == {name: error for name, error in MEANT.items() if name in said}
 
 
 def test_what_only_looks_odd_is_read(outcome: Outcome) -> None:
-    for name, part in {
-        "pdf: JavaScript": "text",
-        "pdf: a thousand million pages": "text",
-        "pdf: without its last byte": "Їжак",
-        "docx: a link as a part": "text",
-        "text: half a letter": "Їжа",
-        "text: coloured": "red",
-        "text: a million columns": "1,1,1",
-        "zip: bombs in Word": "text",
-        "zip: paths from the root": "text",
-    }.items():
+    for name, part in ODD.items():
         answer = outcome.answers[name]
         assert isinstance(answer, DocumentText) and part in answer.text, name
 
@@ -201,7 +221,7 @@ def test_no_file_shows_what_another_file_holds(outcome: Outcome) -> None:
     texts = [
         answer.text for answer in outcome.answers.values() if isinstance(answer, DocumentText)
     ]
-    assert len(texts) > 50
+    assert len(texts) > len(outcome.answers) // 6
     assert not any(CANARY in text for text in texts)
 
 

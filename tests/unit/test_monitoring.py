@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import re
 from pathlib import Path
@@ -24,6 +25,7 @@ EXPRESSIONS = [
 PROMETHEUS_OWN = {"up": {"job", "instance"}}
 
 
+@functools.cache
 def exported() -> dict[str, set[str]]:
     """Each series that the bot exports, with its labels."""
     found = dict(PROMETHEUS_OWN)
@@ -37,6 +39,7 @@ def exported() -> dict[str, set[str]]:
     return found
 
 
+@functools.cache
 def words_of_source() -> set[str]:
     """Every string constant of the program, among them the values of labels."""
     return {

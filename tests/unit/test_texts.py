@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import string
 from pathlib import Path
@@ -121,6 +122,7 @@ def says_sentences(tree: ast.Module) -> bool:
     )
 
 
+@functools.cache
 def used_keys() -> dict[str, str]:
     """Each key that the code says, and a file that does."""
     used = {}
