@@ -428,6 +428,7 @@ async def test_new_between_the_turn_and_its_jobs_is_no_error(works: Works) -> No
 # --- vectors that nobody uses
 
 
+@pytest.mark.own_database
 async def test_vectors_of_a_replaced_model_are_deleted_an_hour_later(works: Works) -> None:
     await works.turn("у меня есть кот")
     await works.work_off()

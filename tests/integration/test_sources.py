@@ -385,14 +385,17 @@ async def test_the_press_is_answered_if_the_reply_fails_and_that_comes_later(pho
     assert phone.last.reply_to == message_id
 
 
-@pytest.mark.own_database
 @pytest.mark.parametrize("data", ["source:1", "undo:1"])
 async def test_the_press_is_answered_even_if_the_memory_is_away(phone: Phone, data: str) -> None:
     await phone.write("/help")
-    phone.rig.client.execute("ALTER TABLE memories RENAME TO memories_away")
-    phone.rig.client.execute("ALTER TABLE messages RENAME TO messages_away")
-    with pytest.raises(StorageError):
-        await phone.press(data)
+    for table in ("memories", "messages"):
+        phone.rig.client.execute(f"ALTER TABLE {table} RENAME TO {table}_away")
+    try:
+        with pytest.raises(StorageError):
+            await phone.press(data)
+    finally:
+        for table in ("memories", "messages"):
+            phone.rig.client.execute(f"ALTER TABLE {table}_away RENAME TO {table}")
     assert [call.ok for call in phone.fake.calls_of("answerCallbackQuery")] == [True]
 
 

@@ -319,13 +319,14 @@ async def test_another_person_s_message_is_no_reference(person: Person) -> None:
     stranger = pupil(person.rig)
     await stranger.say(CAPITAL["text"], taught(CAPITAL))
     [foreign] = messages(stranger)
+    before = len(person.requests)
     await person.say("Львів - місто левів", taught(fact("Львів - місто левів")))
     answer = await person.say(
         "Львів - це місто чи столиця України?", asked(), thought(), f"Київ [msg-{foreign}]"
     )
     assert answer.text == say("strict_unknown", "uk")
-    prompts = json.dumps([request.raw for request in person.requests], ensure_ascii=False)
-    assert "Київ" not in prompts
+    asks = [request.raw for request in person.requests[before:]]
+    assert asks and "Київ" not in json.dumps(asks, ensure_ascii=False)
 
 
 @pytest.mark.parametrize("reply", ["Київ.", "Київ [msg-999999999].", "UNKNOWN", "UNKNOWN [%s]"])

@@ -173,7 +173,8 @@ def test_what_waits_is_counted_with_the_age_of_the_oldest(
     inbox.put()
     inbox.put()
     client.execute(
-        "UPDATE telegram_updates SET received_at = now() - make_interval(secs => 60 * id)"
+        "UPDATE telegram_updates SET received_at = now() - make_interval(secs => 60 * (1 + id -"
+        " (SELECT min(id) FROM telegram_updates)))"
     )
     count, seconds = updates.count_waiting()
     assert count == 2
