@@ -73,14 +73,20 @@ async def test_an_album_gets_one_sentence(shared_world: World, person: int) -> N
 async def test_commands_answer_in_the_person_s_language(
     shared_world: World, person: int, code: str, language: Language
 ) -> None:
-    commands = ("/start", "/help", "/mode", "/undo", "/new", "/stop", "/nonsense")
-    for number, command in enumerate(commands, start=1):
-        await shared_world.telegram.send_text(person, command, language_code=code)
-        await shared_world.telegram.wait_sent(person, number)
-    keys = ("mode_is_assistant", "undo_nothing", "new_done", "stop_nothing", "unknown_command")
+    telegram, other = shared_world.telegram, next(_people)
     start = f"{say('start', language)}\n\n{say('start_model', language)}"
-    expected = [start, help_page(language), *(say(key, language) for key in keys)]
-    assert shared_world.answers(person) == expected
+    expected = {"/start": start, "/help": help_page(language)}
+    expected |= {"/mode": say("mode_is_assistant", language)}
+    expected |= {"/undo": say("undo_nothing", language), "/new": say("new_done", language)}
+    expected |= {"/stop": say("stop_nothing", language)}
+    expected |= {"/nonsense": say("unknown_command", language)}
+    for number, command in enumerate(expected):
+        # Whoever has sent five messages is answered once a second.
+        who, count = (person, number + 1) if number < 4 else (other, number - 3)
+        await telegram.send_text(who, command, language_code=code)
+        await telegram.wait_sent(who, count)
+    answers = shared_world.answers(person) + shared_world.answers(other)
+    assert answers == list(expected.values())
 
 
 async def test_the_menu_of_commands_is_set_in_each_language(shared_world: World) -> None:

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from bot import parse_arguments
 from src.storage.owner import Owner
 from tests.e2e.bot_command import Finished, Machine
 from tests.e2e.bot_process import World, eventually
+from tests.e2e.conftest import open_world
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.fakes.telegram_people import Sender
 from tests.tables import (
@@ -83,9 +85,16 @@ TOOLS: dict[str, Callable[[str], Reply]] = {
 }
 
 
-@pytest.fixture
-async def filled(world: World) -> AsyncIterator[World]:
+@pytest.fixture(scope="module")
+async def filled(shared_dsn: str) -> AsyncIterator[World]:
     """Anna and Boris have talked to the bot, in private and in a group; a bot runs."""
+    async with open_world(shared_dsn) as world:
+        await fill(world)
+        yield world
+
+
+async def fill(world: World) -> None:
+    """Let them talk, until the background has done its work."""
     world.model.reply = answer
     await world.start(EMBEDDING_MODEL="openai:fake-embedding")
     await talk(world, BORIS, dict.fromkeys(WORDS, BORING))
@@ -97,7 +106,6 @@ async def filled(world: World) -> AsyncIterator[World]:
     await digested(world)
     unembedded = "SELECT 1 FROM search_documents WHERE model_id IS NULL"
     await eventually(lambda: not world.query(unembedded), "the vectors", 90)
-    yield world
 
 
 async def talk(world: World, person: int, words: dict[str, str]) -> None:
@@ -226,8 +234,10 @@ async def test_erase_of_a_group_takes_all_its_topics_and_nobody_s_own_chat(
     filled: World, tmp_path: Path
 ) -> None:
     world = filled
+    await talk_in_group(world)  # again: what Anna said there may be erased
+    told = len(world.telegram.sent_to(TOPIC.telegram_user_id))
     await world.telegram.send_text(BORIS, f"{NAME} и здесь {WORDS['group']}", **OTHER_TOPIC)
-    await world.telegram.wait_sent(TOPIC.telegram_user_id, 5)
+    await world.telegram.wait_sent(TOPIC.telegram_user_id, told + 1)
     await digested(world)
     people = [rows_of(world.dsn, Owner(person)) for person in (ANNA, BORIS)]
     done = await erase(world, tmp_path, "--user-id", str(TOPIC.telegram_user_id))
@@ -240,7 +250,7 @@ async def test_erase_of_a_group_takes_all_its_topics_and_nobody_s_own_chat(
 
 
 @pytest.mark.parametrize("wrong", ["", "anna", "0", str(2**52), str(-(2**52))])
-async def test_what_is_no_user_id_erases_nothing(world: World, tmp_path: Path, wrong: str) -> None:
-    arguments = ["--user-id", wrong] if wrong else []
-    done = await erase(world, tmp_path, *arguments)
-    assert done.status == 2 and "--user-id" in done.stderr
+def test_what_is_no_user_id_erases_nothing(capsys: pytest.CaptureFixture[str], wrong: str) -> None:
+    with pytest.raises(SystemExit) as refused:
+        parse_arguments(["erase", *(["--user-id", wrong] if wrong else [])])
+    assert refused.value.code == 2 and "--user-id" in capsys.readouterr().err

@@ -74,8 +74,3 @@ def test_doctor_names_each_server_and_what_is_wrong(dsn: str, tmp_path: Path) ->
         {"subject": "mcp server", "state": "time, 2 tools", "mend": None},
     ]  # fmt: skip
     assert done.status == 1 and KEY not in done.stdout + done.stderr
-
-
-def test_the_console_shows_the_page_without_servers(dsn: str, tmp_path: Path) -> None:
-    done = Machine(tmp_path, {"DATABASE_URL": dsn}).run("console", stdin="/tools\n")
-    assert done.status == 0 and "MCP_SERVERS" in done.stdout
