@@ -1,10 +1,10 @@
-"""What an operator sees and sets: access, health, webhook, shutdown, the embedded database."""
+"""What an operator sees and sets: access, the log, health, webhook, a start that fails."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from pathlib import Path
+from collections.abc import AsyncIterator
 
 import httpx
 import pytest
@@ -12,10 +12,11 @@ import pytest
 from src.texts import say
 from tests.attacks.half_open import attack as attack_half_open
 from tests.conftest import execute
-from tests.e2e.bot_process import World, eventually
-from tests.fakes.openai_server import Reply
+from tests.e2e.bot_process import BotProcess, World, eventually
+from tests.e2e.conftest import is_of_a_turn, open_world
+from tests.fakes.openai_server import Reply, echo
 
-USER, STRANGER = 2**41 + 1, 2**41 + 2
+USER, STRANGER, ASKER, UNLUCKY = range(2**41 + 1, 2**41 + 5)
 SECRET = "СЕКРЕТ-незнакомца"
 # Every column of every table of ours as text: what a stranger wrote may stand in none.
 COLUMNS = """
@@ -34,8 +35,19 @@ def rows_that_mention(world: World, text: str) -> list[str]:
     return found
 
 
-async def test_a_stranger_gets_one_sentence_and_leaves_no_word(world: World) -> None:
-    bot = await world.start(ALLOWED_USER_IDS=str(USER), LOG_LEVEL="DEBUG")
+@pytest.fixture(scope="module")
+async def operated(shared_dsn: str) -> AsyncIterator[tuple[World, BotProcess]]:
+    """A world with one bot, which lets strangers in nowhere and logs all that it may."""
+    async with open_world(shared_dsn) as opened:
+        opened.model.takes_queued = is_of_a_turn
+        allowed = ",".join(map(str, (USER, ASKER, UNLUCKY)))
+        yield opened, await opened.start(ALLOWED_USER_IDS=allowed, LOG_LEVEL="DEBUG")
+
+
+async def test_a_stranger_gets_one_sentence_and_leaves_no_word(
+    operated: tuple[World, BotProcess],
+) -> None:
+    world, bot = operated
     telegram = world.telegram
     for text in (SECRET, f"/new {SECRET}", f"ещё {SECRET}"):
         await telegram.send_text(STRANGER, text, first_name=SECRET, language_code="uk")
@@ -52,63 +64,95 @@ async def test_a_stranger_gets_one_sentence_and_leaves_no_word(world: World) -> 
     assert all(SECRET not in str(request.messages) for request in world.model.requests)
 
 
-async def test_the_log_holds_no_text_and_no_token(world: World) -> None:
-    bot = await world.start(LOG_LEVEL="DEBUG")
-    world.model.queue(Reply(status=500, error=SECRET), Reply(status=400, error=SECRET))
-    await world.telegram.send_text(USER, SECRET, first_name=SECRET)
-    await world.telegram.wait_sent(USER)
+async def test_the_log_holds_no_text_and_no_token(operated: tuple[World, BotProcess]) -> None:
+    world, bot = operated
+    private = "СЕКРЕТ-знакомца"
+    world.model.queue(Reply(status=500, error=private), Reply(status=400, error=private))
+    await world.telegram.send_text(ASKER, private, first_name=private)
+    await world.telegram.wait_sent(ASKER)
     await world.settled()
     log = json.dumps(bot.lines, ensure_ascii=False)
-    assert world.answers(USER) == [say("error_model", "ru")]
-    assert len(bot.lines) >= 3 and SECRET not in log and world.telegram.token not in log
+    assert world.answers(ASKER) == [say("error_model", "ru")]
+    assert len(bot.lines) >= 3 and private not in log and world.telegram.token not in log
 
 
-async def test_health_readiness_and_metrics(world: World, postgres_server: str) -> None:
-    bot = await world.start()
-    await world.telegram.send_text(USER, "привет")
-    await world.telegram.wait_sent(USER)
+async def test_a_model_that_is_down_for_good_is_apologised_for(
+    operated: tuple[World, BotProcess],
+) -> None:
+    world, _ = operated
+    soon = {"Retry-After": "0.1"}  # else the back-off would take half a minute
+    world.model.reply = lambda _request: Reply(status=503, headers=soon)
+    asked = world.model.request_count
+    await world.telegram.send_text(UNLUCKY, "вопрос", language_code="uk")
+    await world.telegram.wait_sent(UNLUCKY, timeout=90)
     await world.settled()
+    assert world.answers(UNLUCKY) == [say("error_busy", "uk")]
+    assert world.model.request_count == asked + 6
+    failed = (
+        "SELECT role, message_text(content), failed_at IS NOT NULL FROM messages m"
+        " JOIN conversations c ON c.id = m.conversation_id WHERE c.telegram_user_id = %s"
+    )
+    assert world.query(failed, UNLUCKY) == [("user", "вопрос", True)]
+    world.model.reply = echo
+    await world.telegram.send_text(UNLUCKY, "ещё", language_code="uk")
+    await world.telegram.wait_sent(UNLUCKY, 2)
+    assert world.answers(UNLUCKY)[1] == "эхо: ещё"
+    assert "вопрос" in str(world.model.requests[-1].messages)
+
+
+def value_of(metrics: str, name: str) -> float:
+    """The value of one line of the metrics; 0 when there is none."""
+    lines = dict(line.rsplit(" ", 1) for line in metrics.splitlines() if line[:1] != "#")
+    return float(lines.get(name, 0))
+
+
+async def test_health_readiness_and_metrics(
+    operated: tuple[World, BotProcess], postgres_server: str
+) -> None:
+    world, bot = operated
+    sent = len(world.answers(USER))
     async with httpx.AsyncClient(base_url=bot.http) as http:
+        before = (await http.get("/metrics")).text
+        await world.telegram.send_text(USER, "здравствуй")
+        await world.telegram.wait_sent(USER, sent + 1)
+        await world.settled()
         assert (await http.get("/healthz")).text == "ok"
         ready = await http.get("/readyz")
         assert ready.status_code == 200
         assert ready.json() == {"ready": True, "database": "ok", "telegram": "ok", "worker": "ok"}
         metrics = (await http.get("/metrics")).text
-        assert 'pomni_turns_total{outcome="answered"} 1.0' in metrics
-        assert 'pomni_updates_total{kind="message"} 1.0' in metrics
+        for name in (
+            'pomni_turns_total{outcome="answered"}',
+            'pomni_updates_total{kind="message"}',
+        ):
+            assert value_of(metrics, name) == value_of(before, name) + 1, name
         assert "pomni_queue_waiting 0.0" in metrics
-        assert str(USER) not in metrics and "привет" not in metrics
+        assert str(USER) not in metrics and "здравствуй" not in metrics
         assert (await http.post("/telegram/webhook", json={})).status_code == 404
-
-        name = world.dsn.partition("?")[0].rpartition("/")[2]
-        execute(
-            postgres_server,
-            f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS false",
-            f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'",
-        )
-        away, health, metrics_now = await asyncio.gather(
-            *(http.get(path, timeout=30) for path in ("/readyz", "/healthz", "/metrics"))
-        )
-        assert away.status_code == 503 and away.json()["ready"] is False
-        assert away.json()["database"] != "ok"
-        assert (health.status_code, metrics_now.status_code) == (200, 200)
-        execute(postgres_server, f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS true")
-        async with asyncio.timeout(30):
-            while (await http.get("/readyz", timeout=30)).status_code != 200:  # noqa: ASYNC110
-                await asyncio.sleep(0.2)
+        await without_a_database(http, world, postgres_server)
     await world.telegram.send_text(USER, "снова")
-    await world.telegram.wait_sent(USER, 2, timeout=30)
+    await world.telegram.wait_sent(USER, sent + 2, timeout=30)
     assert await bot.terminate() == 0
 
 
-async def test_a_bot_that_telegram_never_answered_is_not_ready(world: World) -> None:
-    world.telegram.fail_next("getUpdates", times=1000, status=500)
-    bot = await world.start()
-    async with httpx.AsyncClient(base_url=bot.http) as http:
-        ready = await http.get("/readyz")
-    assert ready.status_code == 503
-    assert ready.json()["telegram"] == "Telegram has not answered getUpdates yet"
-    assert ready.json()["database"] == "ok"
+async def without_a_database(http: httpx.AsyncClient, world: World, server: str) -> None:
+    """While nobody can connect to it the bot is alive but not ready; then it is again."""
+    name = world.dsn.partition("?")[0].rpartition("/")[2]
+    execute(
+        server,
+        f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS false",
+        f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'",
+    )
+    away, health, metrics = await asyncio.gather(
+        *(http.get(path, timeout=30) for path in ("/readyz", "/healthz", "/metrics"))
+    )
+    assert away.status_code == 503 and away.json()["ready"] is False
+    assert away.json()["database"] != "ok"
+    assert (health.status_code, metrics.status_code) == (200, 200)
+    execute(server, f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS true")
+    async with asyncio.timeout(30):
+        while (await http.get("/readyz", timeout=30)).status_code != 200:  # noqa: ASYNC110
+            await asyncio.sleep(0.2)
 
 
 async def test_a_webhook_end_to_end_with_a_drain_at_the_end(world: World) -> None:
@@ -140,94 +184,34 @@ async def test_a_webhook_end_to_end_with_a_drain_at_the_end(world: World) -> Non
     await world.settled()
 
 
-async def test_sigterm_finishes_the_answer_and_leaves_the_rest_for_later(world: World) -> None:
-    telegram, model = world.telegram, world.model
-    bot = await world.start()
-    gate = asyncio.Event()
-    model.queue(Reply(text="доскажу", chunk_size=4, gate=gate, gate_after_chunks=1))
-    await telegram.send_text(USER, "раз")
-    await model.wait_for(lambda: model.waiting_at_gate)
-    bot.ask_to_stop()
-    await bot.wait_event("stopping: finishing the turns that are under way")
-    await telegram.wait_for(lambda: not telegram.polling)
-    await telegram.send_text(USER, "два")
-    gate.set()
-    assert await bot.wait_end() == 0
-    assert world.answers(USER) == ["доскажу"]
-    await world.start()
-    await telegram.wait_sent(USER, 2)
-    await world.settled()
-    assert world.answers(USER) == ["доскажу", "эхо: два"]
-
-
-async def test_a_turn_that_does_not_end_in_time_is_done_after_the_restart(world: World) -> None:
-    telegram, model = world.telegram, world.model
-    bot = await world.start(SHUTDOWN_TIMEOUT="0.5")
-    model.queue(Reply(hang=True))
-    await telegram.send_text(USER, "раз")
-    await model.wait_for(lambda: model.active)
-    assert await bot.terminate() == 0
-    assert world.answers(USER) == []
-    await world.start()
-    await telegram.wait_sent(USER)
-    await world.settled()
-    assert world.answers(USER) == ["эхо: раз"]
-
-
-async def test_a_model_that_is_down_for_good_is_apologised_for(world: World) -> None:
-    await world.start()
-    soon = {"Retry-After": "0.1"}  # else the back-off would take half a minute
-    world.model.reply = lambda _request: Reply(status=503, headers=soon)
-    await world.telegram.send_text(USER, "вопрос", language_code="uk")
-    await world.telegram.wait_sent(USER, timeout=90)
-    await world.settled()
-    assert world.answers(USER) == [say("error_busy", "uk")]
-    assert world.model.request_count == 6
-    failed = "SELECT role, message_text(content), failed_at IS NOT NULL FROM messages"
-    assert world.query(failed) == [("user", "вопрос", True)]
-    world.model.reply = lambda request: f"эхо: {request.last_user_text}"
-    await world.telegram.send_text(USER, "ещё", language_code="uk")
-    await world.telegram.wait_sent(USER, 2)
-    assert world.answers(USER)[1] == "эхо: ещё"
-    assert "вопрос" in str(world.model.requests[-1].messages)
-
-
-async def test_the_embedded_database_keeps_everything_over_restarts(
-    world: World, tmp_path: Path
-) -> None:
-    settings = {"DATABASE_URL": "", "DATA_DIR": str(tmp_path)}
-    for number, text in enumerate(("раз", "два"), start=1):
-        bot = await world.start(**settings)
-        await world.telegram.send_text(USER, text)
-        await world.telegram.wait_sent(USER, number)
-        assert await bot.terminate() == 0, bot.logs()
-    assert "раз" in str(world.model.requests[-1].messages)
-    assert not (tmp_path / "postgres" / "postmaster.pid").exists(), "the server has stopped"
-
-
-@pytest.mark.parametrize("what", ["token", "port"])
-async def test_settings_that_cannot_work_end_the_process_with_a_sentence(
-    world: World, what: str
-) -> None:
-    if what == "token":
-        bot = world.process(TELEGRAM_BOT_TOKEN="43:WRONG")
-    else:
-        bot = world.process(HTTP_PORT=str(world.telegram.port))
-    await bot.spawn()
-    assert await bot.wait_end() == 2
-    name = "TELEGRAM_BOT_TOKEN" if what == "token" else "HTTP_PORT"
-    assert any(line["event"].startswith(name) for line in bot.lines), bot.logs()
+async def test_settings_that_cannot_work_end_the_process_with_a_sentence(world: World) -> None:
+    wrong = {"TELEGRAM_BOT_TOKEN": "43:WRONG", "HTTP_PORT": str(world.telegram.port)}
+    bots = {name: world.process(**{name: value}) for name, value in wrong.items()}
+    for bot in bots.values():
+        await bot.spawn()
+    assert await asyncio.gather(*(bot.wait_end() for bot in bots.values())) == [2, 2]
+    for name, bot in bots.items():
+        assert any(line["event"].startswith(name) for line in bot.lines), bot.logs()
 
 
 async def test_a_telegram_that_is_away_at_the_start_is_waited_for(world: World) -> None:
-    await world.telegram.stop()
+    """Until it has answered getUpdates, too, the bot is not ready."""
+    telegram = world.telegram
+    telegram.fail_next("getUpdates", times=1000, status=500)
+    await telegram.stop()
     bot = world.process()
     await bot.spawn()
     await bot.wait_log(lambda line: "did not answer getMe" in line["event"], what="the complaint")
-    await world.telegram.start()
+    await telegram.start()
     await bot.wait_started()
-    await world.telegram.send_text(USER, "привет")
-    await world.telegram.wait_sent(USER)
+    async with httpx.AsyncClient(base_url=bot.http) as http:
+        ready = await http.get("/readyz")
+    assert ready.status_code == 503
+    assert ready.json()["telegram"] == "Telegram has not answered getUpdates yet"
+    assert ready.json()["database"] == "ok"
+    telegram.faults.scripted["getUpdates"].clear()
+    await telegram.send_text(USER, "привет")
+    await telegram.wait_sent(USER, timeout=30)
     assert await bot.terminate() == 0
     await eventually(lambda: not bot.running, "the end")
 

@@ -1,24 +1,60 @@
-"""Several processes on one database: the chats' order holds, and a dead worker's turn is done."""
+"""Three processes on one database: the chats' order holds, and a dead worker's turns are done."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
 
 from tests.e2e.bot_process import BotProcess, World, eventually
+from tests.e2e.conftest import open_world
 from tests.fakes.openai_server import Reply
 
 FIRST = 2**41 + 1
+HELD = (
+    "SELECT 1 FROM procrastinate_jobs WHERE status = 'doing' AND queue_name = 'turns'"
+    " AND worker_id = ANY(%s)"
+)
 
 
-def handled(process: BotProcess) -> int:
-    """How many updates a process says it handled."""
-    return sum(line.get("event") == "handled" for line in process.lines)
+class Hosts:
+    """A receiver with room for one turn, and two workers."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.processes: list[BotProcess] = []
+        self.workers: list[list[int]] = []
+
+    async def start(self, command: str, **settings: str) -> None:
+        """One more process; of each it is known which workers it has."""
+        self.processes.append(await self.world.start(command, **settings))
+        before = {number for numbers in self.workers for number in numbers}
+        count = len(before) + 7  # one for each kind of work
+        await eventually(lambda: len(self.world.workers()) == count, "all workers")
+        self.workers.append([n for n in self.world.workers() if n not in before])
+
+    def handled(self) -> list[int]:
+        """How many updates each process says it handled."""
+        return [
+            sum(line.get("event") == "handled" for line in process.lines)
+            for process in self.processes
+        ]
 
 
-async def test_three_processes_answer_each_message_once_and_in_order(world: World) -> None:
-    processes = [world.process("run"), world.process("worker"), world.process("worker")]
-    await asyncio.gather(*(process.start() for process in processes))
-    people, messages = range(FIRST, FIRST + 20), 5
+@pytest.fixture(scope="module")
+async def hosts(shared_dsn: str) -> AsyncIterator[Hosts]:
+    async with open_world(shared_dsn) as world:
+        made = Hosts(world)
+        await made.start("run", WORKER_CONCURRENCY="1")
+        await made.start("worker")
+        await made.start("worker")
+        yield made
+
+
+async def test_three_processes_answer_each_message_once_and_in_order(hosts: Hosts) -> None:
+    world = hosts.world
+    people, messages = range(FIRST, FIRST + 12), 3
     world.model.reply = lambda request: Reply(
         text=f"эхо: {request.last_user_text}", chunk_size=3, chunk_delay=0.02
     )
@@ -33,46 +69,64 @@ async def test_three_processes_answer_each_message_once_and_in_order(world: Worl
     for person in people:
         assert world.answers(person) == [f"эхо: №{number}" for number in range(messages)]
     assert world.undelivered() == []
-    assert [await process.terminate() for process in processes] == [0, 0, 0]
-    assert sum(map(handled, processes)) == len(people) * messages
-    assert sum(handled(process) > 0 for process in processes) >= 2, "the work was shared"
+    total = len(people) * messages
+    await eventually(lambda: sum(hosts.handled()) >= total, hosts.handled)
+    assert sum(hosts.handled()) == total, "each once"
+    assert sum(count > 0 for count in hosts.handled()) >= 2, "the work was shared"
 
 
-async def test_stop_reaches_a_turn_in_another_process(world: World) -> None:
-    telegram, model = world.telegram, world.model
-    worker = await world.start("worker")
-    gate = asyncio.Event()
-    model.queue(Reply(text="Начало. Конец.", chunk_size=8, gate=gate, gate_after_chunks=1))
-    receiver = await world.start("run")
-    await telegram.send_text(FIRST, "расскажи")
-    await model.wait_for(lambda: model.waiting_at_gate)
-    await telegram.send_text(FIRST, "/stop")
-    await telegram.wait_sent(FIRST, 2)
+async def test_stop_reaches_a_turn_in_another_process(hosts: Hosts) -> None:
+    world, model = hosts.world, hosts.world.model
+    people = range(FIRST + 100, FIRST + 103)
+    model.reply = lambda _request: Reply(
+        text="Начало. Конец.", chunk_size=8, gate=asyncio.Event(), gate_after_chunks=1
+    )
+    for person in people:
+        await world.telegram.send_text(person, "расскажи")
+    await model.wait_for(lambda: model.waiting_at_gate == len(people))
+    at_receiver = world.query(HELD, hosts.workers[0])
+    assert len(at_receiver) <= 1, "the others' turns are in the workers"
+    for person in people:
+        await world.telegram.send_text(person, "/stop")
+        await world.telegram.wait_sent(person, 2)
     await world.settled()
-    assert "Конец" not in world.answers(FIRST)[0]
-    assert [await receiver.terminate(), await worker.terminate()] == [0, 0]
+    assert not any("Конец" in world.answers(person)[0] for person in people)
 
 
-async def test_the_turn_of_a_killed_worker_is_taken_over(world: World) -> None:
-    telegram, model = world.telegram, world.model
-    people = range(FIRST, FIRST + 6)
+async def test_every_reminder_is_delivered_once(hosts: Hosts) -> None:
+    world = hosts.world
+    people = range(FIRST + 200, FIRST + 212)
+    for person in people:
+        await world.telegram.send_text(person, "/remind через 2 секунды снять чайник")
+    for person in people:
+        await world.telegram.wait_sent(person, 2, timeout=30)
+    waiting = "SELECT id FROM reminders WHERE is_waiting"
+    await eventually(lambda: not world.query(waiting), "the deliveries to be noted")
+    for person in people:
+        assert world.answers(person).count("⏰ снять чайник") == 1
+        assert len(world.answers(person)) == 2
+
+
+async def test_the_turns_of_a_killed_worker_are_taken_over(hosts: Hosts) -> None:
+    world, telegram, model = hosts.world, hosts.world.telegram, hosts.world.model
+    people = range(FIRST + 300, FIRST + 306)
     gate = asyncio.Event()
     model.reply = lambda request: Reply(text=f"эхо: {request.last_user_text}", gate=gate)
-    worker = await world.start("worker")
-    await eventually(lambda: len(world.workers()) == 7, "a worker for each kind of work")
-    dead = world.workers()
-    await world.start("run", WORKER_CONCURRENCY="1")  # it has room for one turn
     for person in people:
         await telegram.send_text(person, "вопрос")
     await model.wait_for(lambda: model.waiting_at_gate == len(people))
-    await worker.kill()
-    await model.wait_for(lambda: model.abandoned >= len(people) - 1)
+    held = [len(world.query(HELD, workers)) for workers in hosts.workers]
+    assert sum(held) == len(people) and held[0] <= 1
+    victim = held.index(max(held))
+    abandoned = model.abandoned
+    await hosts.processes[victim].kill()
+    await model.wait_for(lambda: model.abandoned >= abandoned + held[victim])
     gate.set()
-    world.presume_dead(dead)
-    await telegram.wait_for(
-        lambda: len(telegram.sent) >= len(people), timeout=30, what="the killed worker's turns"
-    )
+    world.presume_dead(hosts.workers[victim])
+    for person in people:
+        await telegram.wait_sent(person, timeout=30)
     await world.settled()
-    assert sorted(message.chat_id for message in telegram.sent) == list(people)
-    assert {message.text for message in telegram.sent} == {"эхо: вопрос"}
+    assert [world.answers(person) for person in people] == [["эхо: вопрос"]] * len(people)
     assert world.undelivered() == []
+    alive = [process for process in hosts.processes if process.running]
+    assert [await process.terminate() for process in alive] == [0, 0]
