@@ -169,7 +169,10 @@ async def test_a_paused_process_that_wakes_up_leaves_one_batch(scene: Scene) -> 
     assert scene.check() == {} and scene.rig.rows(JOBS) == [("completed", 1, 1, 0, 0)]
 
 
-@pytest.mark.parametrize("provider", list(SERVERS))
+@pytest.mark.parametrize(
+    "provider",
+    ["openai", *(pytest.param(name, marks=pytest.mark.proof) for name in SERVERS)],
+)
 async def test_a_death_between_any_two_steps_changes_nothing(
     client: PgClient, provider: str
 ) -> None:

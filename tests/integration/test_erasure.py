@@ -484,9 +484,10 @@ async def test_a_turn_that_was_only_beginning_does_not_write_the_person_back(
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
 
 
-async def test_a_message_and_an_erasure_at_once_leave_nothing(rig: Rig) -> None:
+@pytest.mark.parametrize("rounds", [4, pytest.param(40, marks=pytest.mark.proof)])
+async def test_a_message_and_an_erasure_at_once_leave_nothing(rig: Rig, rounds: int) -> None:
     """Whichever comes first: the erasure takes the message along, or the message is refused."""
-    for number in range(20):
+    for number in range(rounds):
         person = ANNA + 1000 + number
         update = message_of(person, f"qzanna {number}")
         rig.core.updates.store(BOT, [update])
