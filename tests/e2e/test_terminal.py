@@ -97,7 +97,7 @@ async def test_the_arrow_keys_recall_lines_and_a_paste_is_many_and_no_file_keeps
         shown = await terminal.read_until(f"\n{PROMPT}")
         assert "Меня зовут Аня" in shown
         await terminal.press("Меня зовут Анна\n/stop\n")  # a pasted text
-        await terminal.read_until(say("stop_nothing", "ru"))
+        await terminal.read_until(f"{say('stop_nothing', 'ru')}\r\n\r\n{PROMPT}")
         await terminal.press(CTRL_D)
         assert await terminal.end() == (0, "")
         assert terminal.is_as_usual()
