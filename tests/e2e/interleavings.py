@@ -47,7 +47,7 @@ FIRST_PERSON = 2**41 + 1
 AT_ONCE = 24  # people who act at the same time
 ACTIONS = (4, 9)  # of each person, at least and at most
 ANSWER_SECONDS = 20.0  # how long somebody waits who waits for an answer
-LIFE_SECONDS = (4.0, 12.0)  # of the bot between two kills
+LIFE_ACTIONS = (60, 180)  # of all people together between two kills
 SETTLE_SECONDS = 180  # without anything done
 WORD = re.compile(r"w(\d+)n\d+")
 ECHO = "эхо:"
@@ -214,34 +214,36 @@ async def wait(world: World, person: Person) -> None:
         return
 
 
-async def live(world: World, person: Person) -> None:
-    """Do a few things at random."""
+async def live(world: World, person: Person, actions: asyncio.Semaphore) -> None:
+    """Do a few things at random, each of which releases ``actions``."""
     names, weights = list(WEIGHTS), list(WEIGHTS.values())
     for _ in range(person.numbers.randint(*ACTIONS)):
         [action] = person.numbers.choices(names, weights)
         person.done.append(action)
         await act(world, person, action)
+        actions.release()
         if person.numbers.random() < 0.3:
             await asyncio.sleep(person.numbers.uniform(0, 0.3))
 
 
 async def haunt(
-    world: World, numbers: random.Random, enough: asyncio.Event, troubles: list[Json]
+    world: World,
+    numbers: random.Random,
+    actions: asyncio.Semaphore,
+    enough: asyncio.Event,
+    troubles: list[Json],
 ) -> int:
-    """Kill the bot again and again until it is enough; it lives afterwards."""
-    kills = 0
-    while not enough.is_set():
-        bot = await world.start()
-        try:
-            await asyncio.wait_for(enough.wait(), numbers.uniform(*LIFE_SECONDS))
-        except TimeoutError:
-            await bot.kill()
-            world.processes.remove(bot)
-            troubles += troubles_of(bot)
-            kills += 1
-    if not world.processes:
-        await world.start()
-    return kills
+    """Kill the bot after some actions, until it is enough; it lives afterwards."""
+    bot, kills = await world.start(), 0
+    while True:
+        for _ in range(numbers.randint(*LIFE_ACTIONS)):
+            await actions.acquire()
+            if enough.is_set():
+                return kills
+        await bot.kill()
+        world.processes.remove(bot)
+        troubles += troubles_of(bot)
+        bot, kills = await world.start(), kills + 1
 
 
 def troubles_of(bot: BotProcess) -> list[Json]:
@@ -258,14 +260,16 @@ async def run(world: World, model: Echo, *, n: int, seed: int) -> Result:
     people = [Person(number, random.Random(f"{seed}/{number}")) for number in range(n)]
     troubles: list[Json] = []
     enough, places = asyncio.Event(), asyncio.Semaphore(AT_ONCE)
+    actions = asyncio.Semaphore(0)
 
     async def take_turn(person: Person) -> None:
         async with places:
-            await live(world, person)
+            await live(world, person, actions)
 
-    death = asyncio.create_task(haunt(world, random.Random(seed), enough, troubles))
+    death = asyncio.create_task(haunt(world, random.Random(seed), actions, enough, troubles))
     await asyncio.gather(*map(take_turn, people))
     enough.set()
+    actions.release()
     kills = await death
     unhandled = await settle(world)
     for process in world.processes:

@@ -32,8 +32,13 @@ POISON = (
 ERASE = (
     "tests/e2e/test_erase_command.py::test_erase_leaves_nothing_of_a_person_and_all_of_the_others"
 )
-REEMBED = "tests/e2e/test_reembed.py::test_from_an_endpoint_to_the_local_model_and_back"
-EVAL = "tests/e2e/test_eval_command.py::test_a_file_with_one_question_is_measured"
+REEMBED = (
+    "tests/e2e/test_reembed.py"
+    "::test_everything_gets_a_vector_of_the_new_model_while_the_bot_works"
+)
+EVAL = (
+    "tests/e2e/test_eval_command.py::test_a_file_is_measured_or_refused_in_a_plain_sentence"
+)
 HOSTS = (
     "tests/e2e/test_many_hosts.py"
     "::test_deaths_among_many_hosts_lose_nothing_and_delay_nobody_for_long"
@@ -49,7 +54,8 @@ RUN = {
     "python bot.py doctor [--json]":
         "tests/e2e/test_doctor.py::test_doctor_tells_a_program_in_json_what_it_tells_people",
     "python bot.py console [--user-id N] [--json]":
-        "tests/e2e/test_console.py::test_every_user_id_is_a_user_of_its_own",
+        "tests/e2e/test_console.py"
+        "::test_json_of_any_user_by_the_clock_of_the_settings_also_after_odd_bytes",
     "echo 'I live in Leeds' | .venv/bin/python bot.py console --json":
         f"{E2E}::test_the_console_answers_in_json_as_shown",
     "python bot.py worker":
