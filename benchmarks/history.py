@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from benchmarks.world import FIRST_USER, LONG_USER, percentile
 from src.application import build_core
 from src.config import Settings
-from src.services.turn import IncomingMessage
+from src.services.turn_state import IncomingMessage
 from src.storage.conversation_repo import ConversationRepository, TelegramOrigin
 from src.storage.memory_repo import MemoryRepository
 from src.storage.owner import Owner

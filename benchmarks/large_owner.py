@@ -24,7 +24,7 @@ from benchmarks.world import FIRST_USER, LONG_USER, fill_database
 from src.application import Core, open_core
 from src.config import Settings
 from src.services.reply import ReplyFile
-from src.services.turn import IncomingMessage
+from src.services.turn_state import IncomingMessage
 from src.storage.embedded_pg import EmbeddedPostgres
 from src.storage.owner import Owner
 

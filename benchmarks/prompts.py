@@ -42,7 +42,7 @@ from src.config import Settings
 from src.llm.prompts.assistant import SYSTEM_PROMPT
 from src.llm.prompts.summary import MERGE_PROMPT, SUMMARY_PROMPT
 from src.llm.tokens import TOKENS_PER_MESSAGE, TokenCounter
-from src.services.turn import IncomingMessage
+from src.services.turn_state import IncomingMessage
 from src.storage.embedded_pg import EmbeddedPostgres
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient

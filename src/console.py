@@ -22,7 +22,7 @@ from src.services.called import Called
 from src.services.command_service import COMMANDS, Command, CommandService, parse_command
 from src.services.digest_service import DigestService
 from src.services.reply import ReplyFile
-from src.services.turn import IncomingMessage, Teaching, Turn
+from src.services.turn_state import IncomingMessage, Teaching, Turn
 from src.storage.owner import Owner
 from src.storage.pg_client import storable
 from src.storage.turn_repo import AnswerSource, StoredAnswer

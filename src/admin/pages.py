@@ -29,7 +29,7 @@ from src.errors import AppError, SettingsError
 from src.facts.fact import fact_uid
 from src.memory.ranking import LEXICAL_WEIGHT, LINK_BONUS
 from src.memory.retriever import Query
-from src.services.turn import IncomingMessage
+from src.services.turn_state import IncomingMessage
 from src.storage.admin_repo import AdminRepository, Price
 from src.storage.consolidation_repo import ConsolidationRepository
 from src.storage.global_settings_repo import GlobalSettings

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 from uuid import UUID
@@ -20,7 +20,7 @@ from src.memory.writer import Outcome
 from src.storage.conversation_repo import HistoryMessage
 from src.storage.memory_rows import Memory
 from src.storage.owner import Owner
-from src.storage.turn_repo import Asks
+from src.storage.turn_repo import Asks, Changes
 from src.storage.user_settings_repo import AnswerLength, Mode
 from src.texts import Language
 from src.time_zones import local_time
@@ -75,6 +75,16 @@ class ConversationState(TypedDict, total=False):
             ``update_state_after_tool``, read by the service.
         tools_allowed: Whether the model may call tools now. Owned by
             ``update_state_after_tool``, reset by ``init_state``.
+        lent_tools: Tools of servers that the model may call in this turn; None before it is
+            asked for the first time. Owned by ``assistant``, read by ``tools``.
+        sources: What the model was shown, in the order of its numbers: [1] is the first. Owned
+            by ``retrieve_memories``, ``update_state_after_tool`` and, in strict mode,
+            ``generate_answer``; read by the service.
+        shown_facts: Ids of the facts that the model was shown; it may name no others. Owned by
+            ``load_facts``, ``retrieve_memories`` and ``update_state_after_tool``, read by the
+            tools.
+        asks: What the bot asks with its answer, if an answer to it is to mean something. Owned
+            by ``update_state_after_tool`` and ``forget_knowledge``, read by the service.
         intent: Strict mode: what the message does. Owned by ``classify_intent``.
         search_query: Strict mode: what to search first. Owned by ``classify_intent``.
         extracted_facts: Strict mode: what the message teaches. Owned by ``classify_intent``,
@@ -109,6 +119,10 @@ class ConversationState(TypedDict, total=False):
     relevant_memories: list[Hit] | None
     tools_used: list[str]
     tools_allowed: bool
+    lent_tools: tuple[BaseTool, ...] | None
+    sources: list[Hit]
+    shown_facts: frozenset[int]
+    asks: Asks | None
     intent: Intent | None
     search_query: str
     extracted_facts: list[Fact]
@@ -123,9 +137,13 @@ class ConversationState(TypedDict, total=False):
     answer: str
 
 
-@dataclass
+@dataclass(frozen=True)
 class TurnContext:
     """What one run of the graph is about; LangGraph hands it to nodes and tools as it is.
+
+    Nobody fills it. What a run finds is its state; only what has happened for good, however the
+    run ends, is told at once: text that was shown, tokens that were spent, changes that were
+    stored.
 
     Attributes:
         owner: A person, or a group and topic.
@@ -138,23 +156,13 @@ class TurnContext:
         language: For the sentences that the bot says itself.
         mode: Which way the graph takes.
         window_start: Position of the first message that the model sees.
-        on_text: Called with each piece of the answer as the model writes it.
-        usage: Filled with one entry per model call.
-        sources: What the model was shown, in the order of its numbers: [1] is the first.
         is_private: Whether the user wants the message remembered nowhere.
         answer_length: How long the user wants the answer.
         memory_on: Whether anything is remembered, and recalled.
         speaker_id: In a group, who asks: he is "I" there.
-        replacements: Filled with the ids of the facts that replaced others.
-        saved: Filled with the ids of the other facts that are new.
-        shown_facts: Ids of the facts that the model was shown; it may name no others.
-        reminders: Filled with the ids of the reminders that are set.
-        forgetting: What was forgotten in this turn, if anything, by its number.
-        asks: What the bot asks with its answer, if an answer to it is to mean something.
-        facts_changed: Whether a tool of this round changed what is known; the tool notes it, and
-            ``update_state_after_tool`` takes it.
-        lent_tools: Tools of servers that the model may call in this turn; None before it is
-            asked for the first time.
+        on_text: Called with each piece of the answer as the model writes it.
+        on_usage: Called with what each model call cost.
+        on_change: Called with what is stored, and can be taken back.
     """
 
     owner: Owner
@@ -165,65 +173,19 @@ class TurnContext:
     time_zone: str
     language: Language
     mode: Mode
-    window_start: int
-    on_text: Callable[[str], None]
-    usage: list[ModelUsage] = field(default_factory=list)
-    sources: list[Hit] = field(default_factory=list)
+    window_start: int = 1
     is_private: bool = False
     answer_length: AnswerLength = "normal"
     memory_on: bool = True
     speaker_id: int | None = None
-    replacements: list[int] = field(default_factory=list)
-    saved: list[int] = field(default_factory=list)
-    shown_facts: set[int] = field(default_factory=set)
-    reminders: list[int] = field(default_factory=list)
-    forgetting: int | None = None
-    asks: Asks | None = None
-    facts_changed: bool = False
-    lent_tools: tuple[BaseTool, ...] | None = None
+    on_text: Callable[[str], None] = lambda _text: None
+    on_usage: Callable[[ModelUsage], None] = lambda _usage: None
+    on_change: Callable[[Changes], None] = lambda _changes: None
 
     @property
     def now(self) -> datetime:
         """``moment`` in the owner's zone."""
         return local_time(self.moment, self.time_zone)
-
-    def number(self, hit: Hit) -> int:
-        """The number by which the answer cites a hit; the same one when it comes up again."""
-        if hit.kind == "memory":
-            self.shown_facts.add(hit.source_id)
-        for number, known in enumerate(self.sources, start=1):
-            if (known.kind, known.source_id) == (hit.kind, hit.source_id):
-                return number
-        self.sources.append(hit)
-        return len(self.sources)
-
-    def find_lent_tool(self, name: str) -> BaseTool | None:
-        """The tool of a server that the model was offered under this name."""
-        return next((tool for tool in self.lent_tools or () if tool.name == name), None)
-
-    def ask_to_erase(self) -> bool:
-        """Ask with the answer whether all is to be erased; in a group nobody may, so False."""
-        if not self.owner.is_group:
-            self.asks = "erase_all"
-        return not self.owner.is_group
-
-    def note_change(self) -> None:
-        """Say that a tool changed what is known, so that the key facts are read again."""
-        self.facts_changed = True
-
-    def take_change(self) -> bool:
-        """Whether a tool said so since this was asked last."""
-        changed, self.facts_changed = self.facts_changed, False
-        return changed
-
-    def note(self, outcome: Outcome) -> None:
-        """Keep in mind what was stored or replaced, so that the user can take it back."""
-        if outcome.memory_id is None:
-            return
-        self.shown_facts.add(outcome.memory_id)
-        changed = {"update": self.replacements, "new": self.saved}.get(outcome.kind)
-        if changed is not None:
-            changed.append(outcome.memory_id)
 
 
 def new_turn() -> ConversationState:
@@ -236,6 +198,10 @@ def new_turn() -> ConversationState:
         "relevant_memories": None,
         "tools_used": [],
         "tools_allowed": True,
+        "lent_tools": None,
+        "sources": [],
+        "shown_facts": frozenset(),
+        "asks": None,
         "intent": None,
         "search_query": "",
         "extracted_facts": [],

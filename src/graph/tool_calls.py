@@ -8,10 +8,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langchain_core.tools import BaseTool
 from langgraph.prebuilt.tool_node import AsyncToolCallWrapper, ToolCallRequest
 from langgraph.types import Command
 
+from src.graph.conversation_state import ConversationState
+from src.graph.findings import finding_of
 from src.llm.reply import UNREADABLE
+from src.storage.turn_repo import NO_CHANGES
 
 MAX_AT_ONCE = 8  # calls of one reply that run
 MAX_ROUNDS = 8  # of tools in one turn
@@ -36,6 +40,8 @@ async def run_bounded(
 ) -> Any:
     """Run one call of a reply, unless it is beyond ``MAX_AT_ONCE`` or nobody can read it.
 
+    What it stored is told at once: another call of the reply may take long, and be stopped.
+
     Args:
         request: The call.
         execute: Runs it.
@@ -43,14 +49,23 @@ async def run_bounded(
     """
     call = request.tool_call
     if request.tool is None:
-        context: Any = request.runtime.context  # LangGraph types it as None
-        request = request.override(tool=context.find_lent_tool(call["name"]))
+        lent: Any = _lent_tool(request.state, call["name"])  # or None: ToolNode says so
+        request = request.override(tool=lent)
     ids = [other["id"] for other in request.state["messages"][-1].tool_calls]
     if ids.index(call["id"]) >= MAX_AT_ONCE:
         return failed(request, WAIT, artifact=NOT_RUN)
     if UNREADABLE in call["args"]:
         return failed(request, NO_JSON, artifact=NOT_RUN)
-    return await (execute(request) if wrap is None else wrap(request, execute))
+    reply = await (execute(request) if wrap is None else wrap(request, execute))
+    context: Any = request.runtime.context  # LangGraph types it as None
+    if (changes := finding_of(reply).changes) != NO_CHANGES:
+        context.on_change(changes)
+    return reply
+
+
+def _lent_tool(state: ConversationState, name: str) -> BaseTool | None:
+    """The tool of a server that the model was offered under this name."""
+    return next((tool for tool in state.get("lent_tools") or () if tool.name == name), None)
 
 
 def may_go_on(messages: Sequence[AnyMessage]) -> bool:

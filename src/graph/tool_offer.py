@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from langchain_core.tools import BaseTool
 
-from src.graph.conversation_state import TurnContext
 from src.llm.chat import ModelCaller
 from src.llm.prompt_cache import ChatRunnable
 
@@ -44,20 +43,17 @@ class ToolOffer:
         self._bare = self._bind(())
         self._newest = self._bare
 
-    def begin(self, context: TurnContext) -> Bound:
-        """The model as this turn calls it."""
-        if context.lent_tools is None:
-            context.lent_tools = self._lent()
-        if not context.lent_tools:
+    def begin(self, lent: tuple[BaseTool, ...] | None) -> Bound:
+        """The model as a turn calls it, which has begun with ``lent``; None: it begins now."""
+        tools = self._lent() if lent is None else lent
+        if not tools:
             return self._bare
-        if self._newest.lent is context.lent_tools:
-            return self._newest
-        self._newest = self._bind(context.lent_tools)
+        if self._newest.lent is not tools:
+            self._newest = self._bind(tools)
         return self._newest
 
-    def withdraw(self, context: TurnContext) -> Bound:
-        """The model with our own tools alone, for the rest of this turn."""
-        context.lent_tools = ()
+    def withdraw(self) -> Bound:
+        """The model with our own tools alone, for the rest of a turn."""
         return self._bare
 
     def _bind(self, lent: tuple[BaseTool, ...]) -> Bound:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from src.services.turn import Turn
+from src.services.turn_state import Turn
 from src.storage.memory_page_repo import MemoryPageRepository
 from src.storage.pg_client import PgClient
 from src.storage.turn_repo import StoredAnswer

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from src.services.agent_service import AgentService
 from src.services.called import Called
-from src.services.turn import IncomingMessage, Teaching, Turn
+from src.services.turn_state import IncomingMessage, Teaching, Turn
 from src.storage.memory_job_repo import MemoryJobRepository
 from src.storage.memory_page_repo import MemoryPageRepository
 from src.storage.pg_client import PgClient

@@ -11,10 +11,12 @@ from uuid import UUID
 
 from src.errors import PostponedError
 from src.metrics import Metrics
-from src.services.turn import Turn
+from src.services.turn_state import Turn, TurnResult
 from src.storage.daily_usage_repo import DailyUsageRepository, Spent
 from src.storage.global_settings_repo import GlobalSettings
 from src.storage.repositories import Repositories
+from src.texts import say
+from src.time_zones import local_time
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +61,23 @@ class DailyCeilings:
         self._total = 0
         self._total_at = float("-inf")
         self._told: dict[Ceiling, datetime] = {}
+
+    async def refuse(self, turn: Turn) -> TurnResult | None:
+        """What is said instead of an answer; None when no ceiling keeps it from being given.
+
+        Raises:
+            StorageError: The database is away.
+        """
+        reached = await self.find_reached(turn)
+        if reached is None:
+            return None
+        until = local_time(reached.until, turn.incoming.time_zone)
+        key = "limit_user" if reached.is_of_user else "limit_bot"
+        clock = f"{until:%H:%M}"
+        if reached.ceiling == "messages_per_minute_per_user":
+            key, clock = "limit_minute", f"{until:%H:%M:%S}"
+        text = say(key, turn.incoming.language, day=f"{until:%d.%m.%Y}", time=clock)
+        return TurnResult(text, ended="over ceiling")
 
     async def find_reached(self, turn: Turn) -> ReachedCeiling | None:
         """The ceiling that keeps a message from being answered; None when none does.

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from src.language.requests import asks_to_keep_private
 from src.memory.cutting import spans
+from src.services.privacy import wants_privacy
 from src.storage.conversation_repo import TelegramOrigin
 from src.storage.edit_repo import Edited, EditRepository
 from src.storage.locks import lock_facts, lock_history
@@ -56,7 +56,7 @@ class EditService:
             text: What it says now.
             is_own: Whether its sender typed it himself, so that it may wish to be private.
         """
-        private = is_own and asks_to_keep_private(text)
+        private = wants_privacy(text, is_own=is_own)
 
         def work(transaction: Transaction) -> EditOutcome:
             lock_history(transaction, owner.telegram_user_id)

@@ -11,9 +11,9 @@ from langgraph.types import Command
 
 from src.graph.confirmation_text import question_text
 from src.graph.conversation_state import ConversationState, Doubt, Resolution, TurnContext
+from src.graph.findings import changes_of
 from src.graph.main_graph import Graph, build_question_graph
 from src.memory.memories import Memories
-from src.memory.writer import Outcome
 from src.storage.checkpoint_store import CheckpointStore, checkpoint_errors
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
@@ -188,7 +188,7 @@ class QuestionService:
             values = await self._run(command, context, thread, durability="sync")
         elif coming:
             values = await self._run(None, context, thread, durability="sync")
-        changes = _changes(values.get("outcomes", ()))
+        changes = changes_of(values.get("outcomes", ()))
         kept_both = values.get("resolution") == "both"
         return _ended(question, values["answer"], changes=changes, keeps_both=kept_both)
 
@@ -233,8 +233,6 @@ def _context(owner: Owner, question: Question, asker: int | None, time_zone: str
         time_zone=time_zone,
         language=choose_language(question.language),
         mode="strict",
-        window_start=1,
-        on_text=lambda _text: None,
         speaker_id=asker,
     )
 
@@ -244,12 +242,3 @@ def _ended(
 ) -> Settlement:
     shown = f"{question.text}\n\n{said}"
     return Settlement("settled", said, shown, changes, question.thread, keeps_both)
-
-
-def _changes(outcomes: Sequence[Outcome]) -> Changes:
-    """What can be taken back of what was stored."""
-    stored = [(outcome.kind, outcome.memory_id) for outcome in outcomes if outcome.memory_id]
-    return Changes(
-        saved=tuple(number for kind, number in stored if kind in ("new", "beside")),
-        replaced_by=tuple(number for kind, number in stored if kind == "update"),
-    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from src.graph.conversation_state import TurnContext
 from src.graph.hit_rendering import reference_names
 from src.memory.citations import References, number_references
 from src.memory.retriever import Hit
@@ -17,13 +16,19 @@ CLOSED_CODE = re.compile(r"```|(?<!\w)`[^`\n]+`")
 BEGUN = re.compile(r"(?:(?<!\w)`{1,2}[^`\n]{0,60}|[ \t]*\[[^\[\]\n]{0,60}\]?|[ \t]+)\Z")
 
 
-def cited_sources(text: str, context: TurnContext) -> tuple[str, tuple[AnswerSource, ...]]:
+def cited_sources(
+    text: str, hits: Sequence[Hit], *, asked: str
+) -> tuple[str, tuple[AnswerSource, ...]]:
     """The answer with references 1, 2, 3 that all lead somewhere, and what they stand for.
 
     A reference leads to a message of the user's; neither a summary nor what the bot said is one.
+
+    Args:
+        text: As the model wrote it.
+        hits: What the model was shown: its [1] is the first.
+        asked: What is answered; brackets in it are no references.
     """
-    hits = context.sources
-    numbered, cited = number_references(text, _known(hits), said=_said(context.text, hits))
+    numbered, cited = number_references(text, _known(hits), said=_said(asked, hits))
     return numbered, tuple(
         _source(number, hits[place]) for number, place in enumerate(cited, start=1)
     )
@@ -33,12 +38,15 @@ class GrowingReferences:
     """Shows an answer while it grows, with the numbers that it will have in the end."""
 
     def __init__(
-        self, on_text: Callable[[str], None], sources: Sequence[Hit], *, text: str
+        self, on_text: Callable[[str], None], sources: Callable[[], Sequence[Hit]], *, asked: str
     ) -> None:
-        """Pass on to ``on_text``; ``sources`` grows meanwhile, ``text`` is what is answered."""
+        """Pass on to ``on_text`` what answers ``asked``.
+
+        ``sources`` tells what the model has been shown so far: it may search between two pieces.
+        """
         self._on_text = on_text
         self._sources = sources
-        self._text = text
+        self._asked = asked
         self._references = References()
         self._before = ""  # the last character that was shown
         self._held = ""
@@ -68,8 +76,8 @@ class GrowingReferences:
     def _number(self, part: str) -> str:
         if "[" not in part:
             return part
-        hits = self._sources
-        return self._references.number(part, _known(hits), said=_said(self._text, hits))
+        hits = self._sources()
+        return self._references.number(part, _known(hits), said=_said(self._asked, hits))
 
 
 def _known(hits: Sequence[Hit]) -> dict[str, int]:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from src.facts.fact import Fact
 from src.gate.sensitive_text import holds_secret
 from src.graph.confirmation_text import confirmation_text
-from src.graph.conversation_state import TurnContext
+from src.graph.findings import changes_of
 from src.language.sentences import sentences
 from src.llm.offline.statements import statements
 from src.memory.memories import Memories
 from src.memory.writer import Outcome, Said
-from src.services.turn import Turn
+from src.services.turn_state import Turn, TurnResult
 from src.storage.memory_page_repo import MemoryPageRepository
 from src.storage.memory_rows import Memory
 from src.storage.pg_client import PgClient, storable
 from src.texts import say
+from src.time_zones import local_time
 
 MAX_FACTS = 20  # of one message
 IMPORTANCE = 7  # of what somebody takes the trouble to teach: it is always in the prompt
@@ -32,32 +33,32 @@ class TeachingService:
         self._pages = pages
         self._client = client
 
-    async def teach(self, turn: Turn, context: TurnContext) -> str:
+    async def teach(self, turn: Turn) -> TurnResult | None:
         """Store what the message of a turn teaches, and say what became of it.
 
-        Args:
-            turn: With its ``incoming.teaching``.
-            context: Notes what was stored and replaced.
+        Returns:
+            None for a message that is not to be remembered as it stands.
 
         Raises:
             StorageError: The database is away; a second attempt stores nothing twice.
         """
         incoming = turn.incoming
+        if incoming.teaching is None:
+            return None
         known = await self._corrected(turn)
-        corrects = incoming.teaching.corrects if incoming.teaching else None
-        if corrects is not None and known is None:
-            return say("memory_gone", incoming.language)
+        if incoming.teaching.corrects is not None and known is None:
+            return TurnResult(say("memory_gone", incoming.language))
         text = storable(incoming.text).strip()
-        said = Said(turn.message_id, text, context.now)
+        said = Said(turn.message_id, text, local_time(incoming.moment, incoming.time_zone))
         outcomes: list[Outcome] = []
         for fact in taught_facts(text, known):
             contradicts = {known.id} if known is not None and not outcomes else set()
             outcome = await self._memories.remember(
-                context.owner, fact, said, origin="command", contradicts=contradicts
+                incoming.owner, fact, said, origin="command", contradicts=contradicts
             )
-            context.note(outcome)
             outcomes.append(outcome)
-        return confirmation_text(outcomes, incoming.language)
+        text = confirmation_text(outcomes, incoming.language)
+        return TurnResult(text, changes=changes_of(outcomes))
 
     async def _corrected(self, turn: Turn) -> Memory | None:
         """The fact to correct: his own, which still holds or which this message replaced."""

@@ -1,157 +1,232 @@
-"""A turn: the message that is answered, what is loaded with it, and who shows its answer."""
+"""A turn as one list of steps, from a message to the answer that its sender has.
+
+Each step takes the turn and returns nothing, to go on, or the outcome with which it ends there.
+Any of them may be the last of a process that dies: the next attempt goes through the same list,
+and nothing is done twice.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Protocol
-from uuid import UUID
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 
-from src.gate.voices import TYPED, Voice
-from src.media.attachments import Enclosed
-from src.storage.conversation_repo import HistoryMessage, TelegramOrigin
-from src.storage.owner import Owner
-from src.storage.turn_repo import StoredAnswer
-from src.storage.update_repo import UpdateKind
-from src.storage.user_settings_repo import AnswerLength, Mode
-from src.texts import Language
+from src.metrics import Metrics
+from src.services.confirmation import asked_before, question_before, reads_as_choice, reads_as_yes
+from src.services.daily_ceilings import DailyCeilings
+from src.services.graph_run import GraphRun
+from src.services.intake import Intake
+from src.services.newer import Newer
+from src.services.privacy import is_private_answer
+from src.services.question_service import QuestionService
+from src.services.sources import cited_sources
+from src.services.teaching_service import TeachingService
+from src.services.turn_control import TurnStoppedError, stoppable_delivery
+from src.services.turn_state import Turn, TurnResult
+from src.storage.erasure_repo import ErasureRepository
+from src.storage.pg_client import PgClient
+from src.storage.turn_repo import NewAnswer, StoredAnswer, TurnRepository
+from src.storage.update_repo import UpdateOutcome
+from src.texts import say
+from src.texts.visible import is_visible
 
-# No sender, a channel's post, an anonymous admin: Telegram's ids of those who are nobody.
-CHAT_VOICES = frozenset({0, 777000, 1087968824})
-
-
-@dataclass(frozen=True)
-class Teaching:
-    """That a message is to be remembered as it stands, without a model.
-
-    Attributes:
-        corrects: The fact that it takes the place of.
-    """
-
-    corrects: int | None = None
+Step = Callable[[Turn], Awaitable[UpdateOutcome | None]]
 
 
-@dataclass(frozen=True)
-class IncomingMessage:
-    """A message to answer.
+def until_answered(answer: Callable[[Turn], Awaitable[TurnResult | None]]) -> Step:
+    """The step that lets ``answer`` say something, where nobody before it has."""
 
-    Attributes:
-        owner: Whose memory it is: the person's, or the group and topic's.
-        text: What was written.
-        moment: When (aware).
-        language: For the sentences that the bot says itself.
-        time_zone: The owner's zone.
-        mode: ``assistant`` or ``strict``.
-        origin: Where in Telegram it stands; None in the console.
-        voice: Whose words it holds.
-        newer: What was known to wait behind it, and will be answered instead of it.
-        teaching: Where it is to be remembered as it stands; then it is answered for itself.
-        enclosed: What was read out of its attachment.
-        heard: What was heard in it, to be shown with the answer.
-        answer_length: How long the user wants answers.
-        memory_on: Whether anything is remembered, and recalled.
-        problem: A sentence about its attachment, to be shown under the answer.
-    """
+    async def step(turn: Turn) -> None:
+        if turn.result is None and turn.answer is None:
+            turn.result = await answer(turn)
 
-    owner: Owner
-    text: str
-    moment: datetime
-    language: Language
-    time_zone: str
-    mode: Mode = "assistant"
-    origin: TelegramOrigin | None = None
-    voice: Voice = TYPED
-    newer: UpdateKind | None = None
-    teaching: Teaching | None = None
-    enclosed: Enclosed | None = None
-    heard: str = ""
-    problem: str = ""
-    answer_length: AnswerLength = "normal"
-    memory_on: bool = True
-
-    @property
-    def speaker_id(self) -> int | None:
-        """Who says "I", where the owner is a group."""
-        return self.origin.sender_id if self.origin and self.owner.is_group else None
-
-    @property
-    def sender_id(self) -> int:
-        """Who wrote it; the chat, where one writes in the chat's name."""
-        sender = self.origin.sender_id if self.origin else 0
-        return self.owner.telegram_user_id if sender in CHAT_VOICES else sender
-
-    @property
-    def update(self) -> int | None:
-        """The row id of the stored update that brought it."""
-        return self.origin.update if self.origin else None
+    return step
 
 
-@dataclass(frozen=True)
-class Turn:
-    """A stored message that waits for its answer, or has it already (after a crash).
+class TurnSteps:
+    """The one place where a turn's order is written down."""
 
-    Attributes:
-        incoming: The message.
-        conversation_id: Where it is stored.
-        message_id: Its id there.
-        is_new: Whether it was stored just now, so that this is the first attempt.
-        newer: What waits behind it and is answered instead of it, with it in the history.
-        is_ended: Whether /new or /stop waits behind it.
-        history: The last 30 messages, oldest first, this one last.
-        window_start: Position of the first message that the model sees.
-        summaries: Of what lies before it, oldest first.
-        answer: Its answer, when an earlier attempt got that far.
-        shown_in: Telegram's number of the message in which an earlier attempt began to show it.
-        is_private: Whether it says that it shall not be remembered.
-    """
+    def __init__(  # noqa: PLR0913  (each has its part in a turn)
+        self,
+        client: PgClient,
+        turns: TurnRepository,
+        *,
+        intake: Intake,
+        newer: Newer,
+        teaching: TeachingService,
+        erasure: ErasureRepository,
+        questions: QuestionService,
+        ceilings: DailyCeilings,
+        graph: GraphRun,
+        metrics: Metrics,
+    ) -> None:
+        """Store answers in ``turns``; the rest are those who have a step of their own."""
+        self._client = client
+        self._turns = turns
+        self._newer = newer
+        self._erasure = erasure
+        self._questions = questions
+        self._metrics = metrics
+        self.all: tuple[Step, ...] = (
+            intake.store,
+            self._leave_to_newer,
+            self._resume,
+            until_answered(teaching.teach),
+            until_answered(self._confirm_erasure),
+            until_answered(self._choose_fact),
+            until_answered(ceilings.refuse),
+            until_answered(graph.run),
+            self._check_sources,
+            self._save,
+            self._show,
+            self.mark,
+        )
 
-    incoming: IncomingMessage
-    conversation_id: UUID
-    message_id: int
-    is_new: bool = True
-    newer: UpdateKind | None = None
-    is_ended: bool = False
-    history: tuple[HistoryMessage, ...] = ()
-    window_start: int = 1
-    summaries: tuple[str, ...] = ()
-    answer: StoredAnswer | None = None
-    shown_in: int | None = None
-    is_private: bool = False
-
-
-class AnswerView(Protocol):
-    """Where one answer appears: a chat in Telegram, or the console."""
-
-    sent_ids: list[int]  # of the Telegram messages that show the answer, as they arrive
-
-    async def open(self, turn: Turn, on_message: Callable[[int], Awaitable[None]]) -> None:
-        """The model begins.
-
-        Args:
-            turn: What is answered.
-            on_message: To be told the number of the message that shows the beginning, if any.
-        """
-
-    def feed(self, text: str) -> None:
-        """The next piece of the answer."""
-
-    async def close(self) -> None:
-        """The model has ended; nothing of the beginning is shown any more when this returns."""
-
-    async def deliver(
-        self, turn: Turn, answer: StoredAnswer, on_part: Callable[[int], Awaitable[None]]
-    ) -> int:
-        """Show the answer for good, except for the parts that have arrived already.
-
-        Args:
-            turn: What is answered.
-            answer: The answer.
-            on_part: To be told how many parts have arrived, after each but the last.
+    async def run(self, turn: Turn, steps: Sequence[Step] | None = None) -> UpdateOutcome | None:
+        """Take a turn through its steps, by default all of them.
 
         Returns:
-            How many parts it took.
+            How it ended; None when it is to go on.
 
         Raises:
-            DeliveryError: Worth another try; what has arrived is not sent again then.
+            TransientError: Worth another try.
+            ConversationGoneError: /new wiped the conversation meanwhile.
+            AppError: There is no answer.
         """
+        try:
+            for step in self.all if steps is None else steps:
+                if (outcome := await step(turn)) is not None:
+                    return outcome
+        finally:
+            await turn.view.close()
+        return None
+
+    async def answer(self, turn: Turn) -> StoredAnswer:
+        """Only what brings a stored message to a stored answer; raises what ``run`` raises."""
+        first, end = self.all.index(self._resume) + 1, self.all.index(self._show)
+        await self.run(turn, self.all[first:end])
+        return _answer_of(turn)
+
+    async def mark(self, turn: Turn) -> UpdateOutcome:
+        """The user has the answer, and the update that asked for it is done.
+
+        The memory's jobs are asked to take the turn in, where there are jobs.
+        """
+        await self._client.run(
+            self._turns.mark_delivered,
+            turn.conversation_id,
+            _answer_of(turn).id,
+            parts=turn.parts,
+            update=turn.incoming.update,
+            sent=list(turn.view.sent_ids),
+        )
+        return "done"
+
+    async def _leave_to_newer(self, turn: Turn) -> UpdateOutcome | None:
+        """What waits behind the message is answered instead of it, with it in the history."""
+        is_left = turn.answer is None and turn.newer is not None
+        return "left to a later message" if is_left else None
+
+    async def _resume(self, turn: Turn) -> UpdateOutcome | None:
+        """An earlier attempt got as far as an answer; what it showed of it is not shown again.
+
+        After a /stop or /new that is all that the user gets.
+        """
+        if turn.answer is None:
+            return None
+        turn.parts = turn.answer.delivered_parts
+        return await self._end(turn) if turn.is_ended else None
+
+    async def _confirm_erasure(self, turn: Turn) -> TurnResult | None:
+        """What follows a yes or a no to the question whether to erase; None for other messages."""
+        incoming = turn.incoming
+        agreed = reads_as_yes(incoming.text) if incoming.voice.is_own else None
+        if agreed is None or asked_before(turn.history) != "erase_all":
+            return None
+        if not agreed:
+            return TurnResult(say("erase_kept", incoming.language))
+        await self._client.run(self._erasure.erase, incoming.owner.telegram_user_id)
+        return TurnResult(say("erase_done", incoming.language), ended="erased")
+
+    async def _choose_fact(self, turn: Turn) -> TurnResult | None:
+        """What follows a decision in words, right after the question; None for other messages."""
+        incoming = turn.incoming
+        resolution = reads_as_choice(incoming.text) if incoming.voice.is_own else None
+        question = question_before(turn.history) if resolution is not None else None
+        if resolution is None or question is None or question.get("asks") != "conflict":
+            return None
+        settlement = await self._questions.settle(
+            incoming.owner, question["id"], resolution, asker=incoming.speaker_id,
+            language=incoming.language, time_zone=incoming.time_zone,
+        )  # fmt: skip
+        if settlement.kind in ("over", "gone"):
+            return None
+        return TurnResult(settlement.said, changes=settlement.changes, settlement=settlement)
+
+    async def _check_sources(self, turn: Turn) -> None:
+        """References lead to what the model was shown, numbered as the answer mentions them."""
+        result, language = turn.result, turn.incoming.language
+        if result is None:
+            return
+        text, sources = cited_sources(result.text, result.found, asked=turn.asked)
+        text = text.strip() if is_visible(text) else ""
+        if result.ended == "stopped":
+            text = f"{text}\n\n{say('stopped_early', language)}".strip()
+        # or it consisted of references to nothing
+        turn.result = replace(result, text=text or say("empty_answer", language), sources=sources)
+
+    async def _save(self, turn: Turn) -> None:
+        """Store the answer with what it used and cost; after an erasure nothing is stored of it.
+
+        It is stored before the question that it settles is closed: an attempt that dies in
+        between finds the one, and nothing is lost but the note below the other.
+        """
+        result = turn.result
+        if result is None:
+            return
+        if result.ended == "erased":
+            turn.answer = StoredAnswer(0, result.text, False, 0)
+            return
+        is_stopped = result.ended == "stopped"
+        answer = NewAnswer(
+            turn.conversation_id, turn.message_id, result.text, result.tools, result.usage,
+            is_stopped, result.sources, None if is_stopped else result.asks,
+            is_private_answer(result, turn.history), result.changes, turn.incoming.mode,
+        )  # fmt: skip
+        with self._metrics.stage("save"):
+            stored = await self._client.run(self._turns.save_answer, answer)
+        self._metrics.turns.labels(result.ended).inc()
+        turn.answer = replace(stored, intent=result.intent)
+        if result.settlement is not None:
+            await self._questions.close(turn.incoming.owner, result.settlement)
+
+    async def _show(self, turn: Turn) -> UpdateOutcome | None:
+        """Show the answer for good, except for the parts that have arrived already."""
+        answer = _answer_of(turn)
+        await turn.view.close()
+        if turn.control.stopped and await self._newer.wipes(turn.incoming):
+            return "wiped"  # nobody wants the beginning of an answer that is about to be deleted
+        turn.parts = answer.delivered_parts
+
+        async def remember_parts(arrived: int) -> None:
+            turn.parts = arrived
+            mark = self._turns.mark_delivered_parts
+            sent = list(turn.view.sent_ids)
+            await self._client.run(mark, turn.conversation_id, answer.id, arrived, sent=sent)
+
+        try:
+            with stoppable_delivery(turn.control), self._metrics.stage("deliver"):
+                if not answer.delivered:
+                    turn.parts = await turn.view.deliver(turn, answer, remember_parts)
+        except TurnStoppedError:
+            return await self._end(turn)
+        return None
+
+    async def _end(self, turn: Turn) -> UpdateOutcome:
+        """The user stopped it: what has arrived of the answer is all that he gets."""
+        await self._client.run(self._turns.mark_stopped, turn.conversation_id, turn.message_id)
+        return await self.mark(turn)
+
+
+def _answer_of(turn: Turn) -> StoredAnswer:
+    assert turn.answer is not None, "the graph always says something, and it is saved"
+    return turn.answer

@@ -58,7 +58,7 @@ from src.memory.overviews import read_overview
 from src.memory.retriever import entity_terms
 from src.services.command_service import parse_command
 from src.services.confirmation import reads_as_yes
-from src.services.private_answers import repeats_private
+from src.services.privacy import repeats_private
 from src.storage.conversation_repo import HistoryMessage
 from src.storage.pg_client import storable
 from src.telegram.handlers.messages import without_address
@@ -181,7 +181,7 @@ READERS: dict[str, Reader] = {
     "relative_dates.when_valid": lambda text: when_valid(text, NOW),
     "compaction.shortened": lambda text: shortened(text, 500),
     "forget_matching.read_request": read_request,
-    "private_answers.repeats_private": repeated,
+    "privacy.repeats_private": repeated,
     "contradictions.stance": stance,
     "cutting.spans": lambda text: spans(text, text[:200]),
     "overviews.read_overview": lambda text: read_overview(text, NOW),

@@ -27,8 +27,8 @@ from src.services import reply as replies
 from src.services.called import Called
 from src.services.edit_service import EditService, What
 from src.services.reply import Action, Button
-from src.services.turn import IncomingMessage, Turn
 from src.services.turn_control import TurnControl
+from src.services.turn_state import IncomingMessage, Turn
 from src.storage.conversation_repo import TelegramOrigin, set_conversation_repo_factory
 from src.storage.edit_repo import EditRepository
 from src.storage.memory_rows import Memory

@@ -9,16 +9,16 @@ from datetime import timedelta
 import pytest
 from langchain_core.tools import BaseTool, tool
 
-from src.application import build_caller
+from src.application import build_agent, build_caller
 from src.errors import StorageError
 from src.graph.main_graph import Models, build_graph
+from src.llm.quiet_moments import QuietMoments
 from src.llm.tokens import TokenCounter
 from src.metrics import Metrics
-from src.services.agent_service import MAX_STEPS, AgentService
-from src.services.teaching_service import TeachingService
+from src.services.agent_service import AgentService
+from src.services.graph_run import MAX_STEPS
 from src.services.tool_history_service import ToolHistoryService
 from src.storage.owner import Owner
-from src.storage.repositories import Repositories
 from src.storage.tool_result_repo import ToolResultRepository
 from src.texts import Language, say
 from tests.fakes.openai_server import ChatRequest, Reply
@@ -205,8 +205,8 @@ def agent_with(rig: Rig, *tools: BaseTool) -> AgentService:
         counter=TokenCounter("openai:fake-model"),
         context_size=core.settings.llm_context_size,
     )
-    return AgentService(
-        Repositories.on(rig.client),
+    return build_agent(
+        rig.client,
         build_graph(
             models,
             tools,
@@ -215,11 +215,12 @@ def agent_with(rig: Rig, *tools: BaseTool) -> AgentService:
             wrap_tool_call=history.record,
         ),
         core.memory.memories,
-        teaching=TeachingService(core.memory.memories, core.pages, core.client),
+        settings=core.memory.settings,
         questions=core.questions,
+        ceilings=core.ceilings,
         tool_history=history,
         metrics=Metrics(),
-        ceilings=core.ceilings,
+        quiet=QuietMoments(),
     )
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from src.errors import ConversationGoneError, QuestionMovedError
 from src.facts.fact import Fact
-from src.services.turn import IncomingMessage
+from src.services.turn_state import IncomingMessage
 from src.storage.conversation_repo import KEEP_UNREAD, TelegramOrigin
 from src.storage.erasure_repo import ErasureRepository
 from src.storage.locks import lock_facts

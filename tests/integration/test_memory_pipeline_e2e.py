@@ -16,6 +16,7 @@ from langgraph.runtime import Runtime
 from src.application import build_caller
 from src.errors import StorageError, StorageUnavailableError
 from src.graph.conversation_state import ConversationState, TurnContext
+from src.graph.findings import Finding
 from src.graph.main_graph import Models, build_graph, route_after_tool, route_summary
 from src.graph.nodes.check_facts import check_facts
 from src.graph.nodes.load_facts import load_facts
@@ -28,7 +29,7 @@ from src.memory.forgetter import Forgetter
 from src.memory.memories import Forgetting, Memories
 from src.memory.retriever import Retriever
 from src.memory.writer import MemoryWriter, fact_terms
-from src.services.turn import Turn
+from src.services.turn_state import Turn
 from src.storage.forgetting_repo import ForgettingRepository
 from src.storage.memory_repo import MemoryRepository
 from src.storage.memory_rows import Memory
@@ -338,21 +339,23 @@ async def test_without_facts_the_prompt_stays_as_it_is(person: Person) -> None:
 async def test_the_facts_count_as_changed_when_a_tool_of_the_last_round_says_so(
     person: Person, is_changed: bool
 ) -> None:
-    counter, runtime = person.core.counter, runtime_of(person)
-    if is_changed:
-        runtime.context.note_change()
+    counter = person.core.counter
     messages: list[AnyMessage] = [
         HumanMessage("запомни"),
         AIMessage(""),
-        ToolMessage('{"saved": true}', name="any_tool", tool_call_id="1"),
-    ]
+        ToolMessage(
+            '{"saved": true}', name="any_tool", tool_call_id="1",
+            artifact=Finding(facts_changed=is_changed),
+        ),
+    ]  # fmt: skip
     state: ConversationState = {"messages": messages, "tools_used": []}
-    update = await update_state_after_tool(state, runtime, counter=counter)
+    update = await update_state_after_tool(state, counter=counter)
     assert update["fact_added_in_last_run"] is is_changed
     assert update["current_token_count"] == counter.count_messages(messages)
     following = await route_after_tool({**state, **update})
     assert following == ("check_facts" if is_changed else "assistant")
-    update = await update_state_after_tool(state, runtime, counter=counter)
+    messages += [AIMessage(""), ToolMessage("12:00", name="any_tool", tool_call_id="2")]
+    update = await update_state_after_tool(state, counter=counter)
     assert update["fact_added_in_last_run"] is False, "the next round changed nothing"
 
 

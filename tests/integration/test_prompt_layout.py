@@ -9,20 +9,19 @@ from typing import Any
 
 import pytest
 
-from src.application import Core, build_caller
+from src.application import Core, build_agent, build_caller
 from src.facts.fact import Fact
 from src.graph.main_graph import Models, build_graph
 from src.graph.nodes.init_state import EARLIER
 from src.graph.tools.current_time import build_current_time
 from src.graph.tools.save_user_fact import build_save_user_fact
 from src.llm.prompts.assistant import SYSTEM_PROMPT
+from src.llm.quiet_moments import QuietMoments
 from src.memory.window import window_start
 from src.memory.writer import Said
 from src.services.agent_service import AgentService
-from src.services.teaching_service import TeachingService
 from src.services.tool_history_service import ToolHistoryService
 from src.storage.owner import Owner
-from src.storage.repositories import Repositories
 from src.storage.tool_result_repo import ToolResultRepository
 from tests.fakes.openai_server import ChatRequest, Reply, text_of
 from tests.integration.person import USER, Rig, incoming
@@ -101,10 +100,10 @@ def reply(request: ChatRequest) -> Reply:
 @pytest.fixture(params=[True, False], ids=["system in history", "no system in history"])
 async def chat(rig: Rig, request: pytest.FixtureRequest) -> Chat:
     """A chat with a provider that takes system messages anywhere, and with one that does not."""
-    return Chat(rig, build_agent(rig.core, system_in_history=request.param))
+    return Chat(rig, agent_for(rig.core, system_in_history=request.param))
 
 
-def build_agent(core: Core, *, system_in_history: bool) -> AgentService:
+def agent_for(core: Core, *, system_in_history: bool) -> AgentService:
     """The agent as for a provider of this kind."""
     tool_history = ToolHistoryService(core.client, ToolResultRepository(core.client))
     models = Models(
@@ -119,15 +118,16 @@ def build_agent(core: Core, *, system_in_history: bool) -> AgentService:
     graph = build_graph(
         models, tools, memories, reminders=core.reminders, wrap_tool_call=tool_history.record
     )
-    return AgentService(
-        Repositories.on(core.client),
+    return build_agent(
+        core.client,
         graph,
-        core.memory.memories,
-        teaching=TeachingService(core.memory.memories, core.pages, core.client),
+        memories,
+        settings=core.memory.settings,
         questions=core.questions,
+        ceilings=core.ceilings,
         tool_history=tool_history,
         metrics=core.metrics,
-        ceilings=core.ceilings,
+        quiet=QuietMoments(),
     )
 
 
@@ -252,7 +252,7 @@ async def test_a_new_key_fact_changes_the_prompt_once(rig: Rig) -> None:
 
 
 async def test_no_system_message_stands_after_the_first_other_one(rig: Rig) -> None:
-    chat = Chat(rig, build_agent(rig.core, system_in_history=False))
+    chat = Chat(rig, agent_for(rig.core, system_in_history=False))
     await chat.remember("Меня зовут Анна", 9)
     await chat.run(20)
     notes = reminders = 0
@@ -273,7 +273,7 @@ async def test_no_system_message_stands_after_the_first_other_one(rig: Rig) -> N
 
 async def test_a_note_at_the_window_s_edge_is_not_lost_between_two_messages(rig: Rig) -> None:
     """What follows bookkeeping in the history carries it, in every later prompt as well."""
-    chat = Chat(rig, build_agent(rig.core, system_in_history=False))
+    chat = Chat(rig, agent_for(rig.core, system_in_history=False))
     await chat.turn("Который час?", Reply(tool_calls=[("current_time", {})]), "Полдень.")
     await chat.turn("Спасибо")
     await chat.turn("Пока")
@@ -284,7 +284,7 @@ async def test_a_note_at_the_window_s_edge_is_not_lost_between_two_messages(rig:
 
 async def test_where_providers_want_it_the_history_begins_with_a_user(rig: Rig) -> None:
     rig.fill(rig.conversation(), *[("user", "вопрос"), ("assistant", "ответ")] * 15)
-    chat = Chat(rig, build_agent(rig.core, system_in_history=False))
+    chat = Chat(rig, agent_for(rig.core, system_in_history=False))
     await chat.turn("ещё вопрос")
     said = [message for message in chat.first[-1].messages if message["role"] != "system"]
     first, second, *_ = ((message["role"], text_of(message["content"])) for message in said)

@@ -11,7 +11,7 @@ import pytest
 
 from src.gate.imitations import escaped
 from src.gate.voices import Voice
-from src.services.turn import Turn
+from src.services.turn_state import Turn
 from src.storage.conversation_repo import TelegramOrigin
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient

@@ -14,13 +14,15 @@ import pytest
 from src.application import Core, build_core
 from src.errors import ConversationGoneError, StorageUnavailableError
 from src.facts.fact import Fact
-from src.graph.conversation_state import RESOLUTIONS, Resolution
+from src.graph.conversation_state import RESOLUTIONS, ConversationState, Resolution, TurnContext
 from src.graph.main_graph import checkpoint_serde
 from src.memory.writer import Outcome
 from src.memory.writer import Said as Source
 from src.services.answer_buttons import choice_rows
+from src.services.graph_run import Progress, context_of
 from src.services.question_service import QuestionService
 from src.services.reply import Reply as Said
+from src.services.turn_state import Turn
 from src.storage.checkpoint_store import CheckpointStore
 from src.storage.conversation_repo import TelegramOrigin
 from src.storage.owner import Owner
@@ -424,6 +426,13 @@ async def test_a_crash_around_the_storing_is_made_good_by_a_second_attempt(
     assert is_over(person)
 
 
+async def left_open(person: Person, turn: Turn) -> tuple[TurnContext, ConversationState]:
+    """What the graph of a turn comes to, before anything is asked."""
+    context, progress = context_of(turn), Progress()
+    await person.core.agent._graph._follow(turn, context, progress)
+    return context, progress.state
+
+
 async def test_a_turn_that_is_tried_again_asks_once(person: Person) -> None:
     await person.remember(OMSK)
     pin(person)
@@ -432,9 +441,7 @@ async def test_a_turn_that_is_tried_again_asks_once(person: Person) -> None:
     for _ in range(2):  # the first attempt dies after it has asked
         person.model.queue(taught(TOMSK), denied())
         turn = await person.begin(TOMSK["text"], origin=origin)
-        state = await person.core.agent._run_graph(
-            turn, context := person.core.agent._context(turn, lambda _text: None, [], [])
-        )
+        context, state = await left_open(person, turn)
         answers.append(await person.core.questions.ask(context, state))
     assert answers[0] == answers[1] and held(person)["checkpoints"] == 1
 
@@ -638,9 +645,7 @@ async def test_a_message_that_is_gone_is_not_asked_about(person: Person) -> None
     pin(person)
     person.model.queue(taught(TOMSK), denied())
     turn = await person.begin(TOMSK["text"])
-    agent = person.core.agent
-    context = agent._context(turn, lambda _text: None, [], [])
-    state = await agent._run_graph(turn, context)
+    context, state = await left_open(person, turn)
     await begin_anew(person)
     with pytest.raises(ConversationGoneError):
         await person.core.questions.ask(context, state)

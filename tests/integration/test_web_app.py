@@ -14,7 +14,7 @@ import pytest
 from starlette.routing import Route
 
 from src.gate.voices import TYPED
-from src.services.turn import Teaching
+from src.services.turn_state import Teaching
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
 from src.storage.timeline_repo import TimelineRepository

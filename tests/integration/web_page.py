@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 
 from src.application import Core
-from src.services.turn import Teaching
+from src.services.turn_state import Teaching
 from src.storage.owner import Owner
 from src.webapp.page import build_web_app
 from tests.fakes.init_data import signed

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from uuid import UUID
 
-from src.graph.conversation_state import TurnContext
 from src.memory.retriever import Hit
 from src.services.sources import GrowingReferences, cited_sources
-from src.storage.owner import Owner
 from src.storage.search_index_repo import Kind
 from tests.cases import for_each
 
@@ -20,16 +17,9 @@ def hit(number: int, kind: Kind = "message", speaker: str = "user") -> Hit:
     return Hit(kind, number, number, f"msg-{number}", speaker, NOW, "текст")
 
 
-def context(*hits: Hit) -> TurnContext:
-    return TurnContext(
-        Owner(1), UUID(int=1), 9, "?", NOW, "UTC", "ru", "assistant", 1, lambda _: None,
-        sources=list(hits),
-    )  # fmt: skip
-
-
 def test_a_reference_leads_to_what_the_user_said_or_it_goes() -> None:
-    shown = context(hit(1), hit(2, "summary"), hit(3, speaker="assistant"), hit(4, "memory"))
-    text, sources = cited_sources("Да [1], так [2], эдак [3], всегда [4, 5].", shown)
+    shown = [hit(1), hit(2, "summary"), hit(3, speaker="assistant"), hit(4, "memory")]
+    text, sources = cited_sources("Да [1], так [2], эдак [3], всегда [4, 5].", shown, asked="?")
     assert text == "Да [1], так, эдак, всегда [2]."
     assert [(s.number, s.uid, s.message_id, s.memory_id) for s in sources] == [
         (1, "msg-1", 1, None),
@@ -38,8 +28,10 @@ def test_a_reference_leads_to_what_the_user_said_or_it_goes() -> None:
 
 
 def test_sources_are_numbered_as_the_answer_mentions_them() -> None:
-    shown = context(*(hit(number) for number in range(1, 8)))
-    text, sources = cited_sources("Кот [6], пёс [2][6], рыба [fact-9], ёж [msg-7] [3].", shown)
+    shown = [hit(number) for number in range(1, 8)]
+    text, sources = cited_sources(
+        "Кот [6], пёс [2][6], рыба [fact-9], ёж [msg-7] [3].", shown, asked="?"
+    )
     assert text == "Кот [1], пёс [2][1], рыба, ёж [3] [4]."
     assert [(s.number, s.uid) for s in sources] == [
         (1, "msg-6"), (2, "msg-2"), (3, "msg-7"), (4, "msg-3"),
@@ -57,19 +49,19 @@ ANSWERS = [
 @for_each("answer", ANSWERS)
 @for_each("size", [1, 2, 3, 7, 1000])
 def test_a_growing_answer_shows_what_the_whole_will_say(answer: str, size: int) -> None:
-    shown = context(*(hit(number) for number in range(1, 8)))
+    shown = [hit(number) for number in range(1, 8)]
     pieces: list[str] = []
-    growing = GrowingReferences(pieces.append, shown.sources, text="?")
+    growing = GrowingReferences(pieces.append, lambda: shown, asked="?")
     for start in range(0, len(answer), size):
         growing.feed(answer[start : start + size])
     growing.flush()
-    assert "".join(pieces) == cited_sources(answer, shown)[0]
+    assert "".join(pieces) == cited_sources(answer, shown, asked="?")[0]
 
 
 @for_each("piece", ["`", "[", "a[", " ", "[1", "``", "`a"])
 def test_a_growing_answer_holds_little_back(piece: str) -> None:
     pieces: list[str] = []
-    growing = GrowingReferences(pieces.append, (), text="?")
+    growing = GrowingReferences(pieces.append, list, asked="?")
     for _ in range(5_000):
         growing.feed(f"{piece}слово")
     fed = len(f"{piece}слово") * 5_000
@@ -77,9 +69,12 @@ def test_a_growing_answer_holds_little_back(piece: str) -> None:
 
 
 def test_brackets_that_the_user_wrote_are_no_references() -> None:
-    shown = context(replace(hit(1), text="У меня 3 кота, список [2] в файле"), hit(2))
-    text, sources = cited_sources("«У меня 3 кота, список [2] в файле» [1], а ещё [2]", shown)
+    shown = [replace(hit(1), text="У меня 3 кота, список [2] в файле"), hit(2)]
+    text, sources = cited_sources(
+        "«У меня 3 кота, список [2] в файле» [1], а ещё [2]", shown, asked="?"
+    )
     assert text == "«У меня 3 кота, список [2] в файле» [1], а ещё [2]"
     assert [s.uid for s in sources] == ["msg-1", "msg-2"]
-    asked = replace(context(), text="Запомни: пункты [4] и [5] важны")
-    assert cited_sources("Запомнил: пункты [4] и [5] важны", asked)[0].endswith("[4] и [5] важны")
+    asked = "Запомни: пункты [4] и [5] важны"
+    text, _ = cited_sources("Запомнил: пункты [4] и [5] важны", [], asked=asked)
+    assert text.endswith("[4] и [5] важны")

@@ -30,11 +30,10 @@ async def assistant(
 ) -> ConversationState:
     """Ask the model once; it answers, or calls tools while it may.
 
-    Reads: ``messages``, ``tools_allowed``.
-    Updates: ``messages``, ``current_token_count``, ``answer``.
-    Side effects: one model call; its text streams to the turn's ``on_text``, its cost is added
-    to the turn's ``usage``. Where the provider refuses a call with tools of servers, a second one
-    without them; what is offered stands in the turn's ``lent_tools``.
+    Reads: ``messages``, ``tools_allowed``, ``lent_tools``.
+    Updates: ``messages``, ``current_token_count``, ``answer``, ``lent_tools``.
+    Side effects: one model call; its text streams to the turn's ``on_text``. Where the provider
+    refuses a call with tools of servers, a second one without them.
     """
     context = runtime.context
     allowed = state["tools_allowed"]
@@ -46,18 +45,19 @@ async def assistant(
             state["messages"],
             purpose="answer",
             on_text=show,
-            on_usage=context.usage.append,
+            on_usage=context.on_usage,
             conversation_id=context.conversation_id,
         )
 
-    bound = offer.begin(context)
+    bound = offer.begin(state.get("lent_tools"))
     try:
         message = await ask(bound)
     except ModelError as error:  # perhaps a schema that we let through
         if not bound.lent or isinstance(error, ModelSetupError) or show.has_begun:
             raise
         logger.warning("refused, asked again without the tools of servers", exc_info=error)
-        message = await ask(offer.withdraw(context))
+        bound = offer.withdraw()
+        message = await ask(bound)
     show.flush()
     if not allowed:
         message.tool_calls = []
@@ -65,6 +65,7 @@ async def assistant(
         "messages": [message],
         "current_token_count": counter.count_messages([*state["messages"], message]),
         "answer": _answer(message, context.language, allowed=allowed),
+        "lent_tools": bound.lent,
     }
 
 

@@ -47,7 +47,7 @@ async def check_conflicts(
             conflict_messages([fact.text for fact in facts], known),
             Conflicts,
             purpose="conflicts",
-            on_usage=context.usage.append,
+            on_usage=context.on_usage,
         )
     except AppError as error:
         logger.warning("conflicts could not be checked", exc_info=error)

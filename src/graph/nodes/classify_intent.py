@@ -21,7 +21,7 @@ async def classify_intent(
     Reads: ``history``.
     Updates: ``intent``, ``extracted_facts``, ``search_query``, and whatever the turn before may
     have left.
-    Side effects: one model call; its cost is added to the turn's ``usage``.
+    Side effects: one model call.
     """
     context = runtime.context
     history = state["history"]
@@ -32,7 +32,7 @@ async def classify_intent(
         understanding_messages([record(entry) for entry in new], recent),
         Understanding,
         purpose="classify",
-        on_usage=context.usage.append,
+        on_usage=context.on_usage,
     )
     is_own = bool(own_words(new))  # what others say wishes nothing and asks nothing
     return {

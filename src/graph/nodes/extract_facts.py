@@ -30,7 +30,7 @@ async def extract_facts(
             extraction_messages(messages, {}),
             ExtractedFacts,
             purpose="extract",
-            on_usage=context.usage.append,
+            on_usage=context.on_usage,
         )
         facts = [fact for fact in extracted.facts if fact.text]
     return {"extracted_facts": facts[:MAX_FACTS]}

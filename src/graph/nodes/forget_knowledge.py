@@ -11,6 +11,7 @@ from src.language.requests import asks_to_forget_all
 from src.llm.chat import ModelCaller
 from src.llm.prompts.forgetting import Forgetting, forgetting_messages
 from src.memory.memories import Memories
+from src.storage.turn_repo import Asks, Changes
 from src.texts import say
 
 LIMIT = 10  # quotes
@@ -29,22 +30,24 @@ async def forget_knowledge(
     the quotes is dropped.
 
     Reads: ``history``, ``search_query``.
-    Updates: ``answer``, ``references``.
+    Updates: ``answer``, ``references``, ``asks``.
     Side effects: one search; one model call when it finds anything; what is chosen is forgotten,
-    in one transaction; the text goes to the turn's ``on_text``.
+    in one transaction.
     """
     context = runtime.context
     query = state.get("search_query", "")
+    asks: Asks | None = None
     if query:
         texts = await _forget(state, context, query, memories=memories, caller=caller)
         lines = [say("forgot", context.language, text=text) for text in dict.fromkeys(texts)]
         answer = "\n".join(lines) or say("forgot_nothing", context.language)
+    elif asks_to_forget_all(context.text) and context.owner.is_group:
+        answer = say("forget_group", context.language)  # nobody erases what others told
     elif asks_to_forget_all(context.text):
-        answer = "" if context.ask_to_erase() else say("forget_group", context.language)
+        answer, asks = "", "erase_all"  # the service words the question
     else:
         answer = say("forget_what", context.language)
-    context.on_text(answer)
-    return {"answer": answer, "references": []}
+    return {"answer": answer, "references": [], "asks": asks}
 
 
 async def _forget(
@@ -65,7 +68,7 @@ async def _forget(
         forgetting_messages(context.text, context_records(hits, context)),
         Forgetting,
         purpose="forget",
-        on_usage=context.usage.append,
+        on_usage=context.on_usage,
     )
     shown = {name: hit_id(hit) for hit in hits for name in (hit.uid, hit_id(hit))}
     ids = [shown[uid] for uid in dict.fromkeys(chosen.uids) if uid in shown]
@@ -73,5 +76,5 @@ async def _forget(
         context.owner, ids, about=query, request_id=context.message_id,
         speaker_id=context.speaker_id,
     )  # fmt: skip
-    context.forgetting = forgotten.number
+    context.on_change(Changes(forgetting=forgotten.number))
     return list(forgotten.texts)

@@ -22,9 +22,8 @@ async def generate_answer(
     before it is verified, and nothing is stored as knowledge.
 
     Reads: ``retrieved_context``.
-    Updates: ``answer``, ``references``.
-    Side effects: one model call when there is any context; the text goes to ``on_text``, and
-    the cited quotes become the turn's ``sources``.
+    Updates: ``answer``, ``references``, ``sources``.
+    Side effects: one model call when there is any context.
     """
     context = runtime.context
     hits = state["retrieved_context"]
@@ -34,13 +33,12 @@ async def generate_answer(
         text = await caller.text(
             answer_messages(context.text, context_records(hits, context)),
             purpose="answer",
-            on_usage=context.usage.append,
+            on_usage=context.on_usage,
         )
         said = [context.text, *(hit.words for hit in hits)]
         answer, cited = number_references(strip_time_label(text), reference_names(hits), said=said)
     if not cited or answer.strip().startswith(UNKNOWN):
         answer, cited = say("strict_unknown", context.language), []
-    context.sources[:] = [hits[place] for place in cited]
-    context.on_text(answer)
-    references = dict.fromkeys(hit.uid for hit in context.sources)
-    return {"answer": answer.strip(), "references": list(references)}
+    sources = [hits[place] for place in cited]
+    references = dict.fromkeys(hit.uid for hit in sources)
+    return {"answer": answer.strip(), "references": list(references), "sources": sources}

@@ -17,11 +17,9 @@ async def generate_confirmation(
 
     Reads: ``outcomes``.
     Updates: ``answer``, ``references``.
-    Side effects: the text goes to the turn's ``on_text``.
+    Side effects: none.
     """
-    context = runtime.context
     outcomes = state["outcomes"]
-    answer = confirmation_text(outcomes, context.language)
-    context.on_text(answer)
+    answer = confirmation_text(outcomes, runtime.context.language)
     stored = [outcome.uid for outcome in outcomes if outcome.kind in ("new", "update")]
     return {"answer": answer, "references": list(dict.fromkeys(stored))}

@@ -25,14 +25,13 @@ async def load_facts(
 ) -> ConversationState:
     """Put the key facts right after the system prompt, in place of the ones there before.
 
-    Reads: ``pending_facts``, ``facts_loaded``, ``messages``.
-    Updates: ``messages``, ``current_token_count``, ``facts_loaded``.
+    Reads: ``pending_facts``, ``facts_loaded``, ``messages``, ``shown_facts``.
+    Updates: ``messages``, ``current_token_count``, ``facts_loaded``, ``shown_facts``.
     Side effects: none.
     """
     pending = state.get("pending_facts", ())
     facts = _packed(pending, counter, runtime.context.time_zone)
     shown = pending[: len(facts)]
-    runtime.context.shown_facts.update(fact.id for fact in shown)
     kept = [message for message in state["messages"] if message.name != USER_FACTS]
     are_there = len(kept) < len(state["messages"])
     if not facts and (state.get("facts_loaded", False) or not are_there):
@@ -47,6 +46,7 @@ async def load_facts(
         "messages": in_place_of_all(messages),
         "current_token_count": counter.count_messages(messages),
         "facts_loaded": True,
+        "shown_facts": state.get("shown_facts", frozenset()) | {fact.id for fact in shown},
     }
 
 

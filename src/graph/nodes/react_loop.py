@@ -65,7 +65,7 @@ async def _next_query(
             reasoning_messages(context.text, context_records(hits, context), searched),
             ReasoningStep,
             purpose="reason",
-            on_usage=context.usage.append,
+            on_usage=context.on_usage,
         )
     except AppError as error:
         logger.warning("the search ends early", exc_info=error)

@@ -9,6 +9,7 @@ from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 from langgraph.runtime import Runtime
 
 from src.graph.conversation_state import ConversationState, TurnContext, in_place_of_all
+from src.graph.findings import facts_among, numbered
 from src.graph.hit_rendering import memory_record
 from src.graph.prompt_budget import within_budget
 from src.llm.prompts.memory_context import LENGTHS, memories_text
@@ -32,16 +33,20 @@ async def retrieve_memories(
 
     Nothing that is volatile stands above the history, so that providers can cache all of it.
 
-    Reads: ``messages``, ``relevant_memories``, ``summaries``.
-    Updates: ``messages``, ``current_token_count``, ``relevant_memories``.
-    Side effects: one embedding and one query; the turn's ``sources`` get their numbers.
+    Reads: ``messages``, ``relevant_memories``, ``summaries``, ``shown_facts``.
+    Updates: ``messages``, ``current_token_count``, ``relevant_memories``, ``sources``,
+    ``shown_facts``.
+    Side effects: one embedding and one query.
     """
     context = runtime.context
     if state.get("relevant_memories") is not None:
         return {}
     hits = await _search(state, context, memories) if context.memory_on else []
     records = _packed(hits, context, counter)
+    shown = hits[: len(records)]
+    numbers, sources = numbered((), shown)
     now = f"{context.now:%Y-%m-%d %H:%M, %A}"
+    records = [{**record, "n": n} for n, record in zip(numbers, records, strict=True)]
     parts = [memories_text(records, now)] if records else []
     parts += [LENGTHS[context.answer_length]] if context.answer_length in LENGTHS else []
     if not parts:
@@ -52,6 +57,8 @@ async def retrieve_memories(
         "messages": in_place_of_all(messages),
         "current_token_count": counter.count_messages(messages),
         "relevant_memories": hits if records else [],
+        "sources": sources,
+        "shown_facts": state.get("shown_facts", frozenset()) | facts_among(shown),
     }
 
 
@@ -78,12 +85,9 @@ async def _search(state: ConversationState, context: TurnContext, memories: Memo
 def _packed(
     hits: Sequence[Hit], context: TurnContext, counter: TokenCounter
 ) -> list[dict[str, Any]]:
-    """As many hits, from the best on, as the budget takes; each with its number."""
-    unnumbered = (memory_record(0, hit, context.time_zone) for hit in hits)
-    packed = within_budget(unnumbered, counter, BUDGET)
-    return [
-        {**record, "n": context.number(hit)} for hit, record in zip(hits, packed, strict=False)
-    ]
+    """As many hits, from the best on, as the budget takes; none has its number yet."""
+    records = (memory_record(0, hit, context.time_zone) for hit in hits)
+    return within_budget(records, counter, BUDGET)
 
 
 def _insert(

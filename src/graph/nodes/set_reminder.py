@@ -6,6 +6,7 @@ from langgraph.runtime import Runtime
 
 from src.graph.conversation_state import ConversationState, TurnContext
 from src.reminders.reminder_service import Asking, ReminderService, confirmation
+from src.storage.turn_repo import Changes
 
 
 async def set_reminder(
@@ -18,7 +19,7 @@ async def set_reminder(
 
     Reads: nothing.
     Updates: ``answer``, ``references``.
-    Side effects: a reminder is stored; the confirmation goes to the turn's ``on_text``.
+    Side effects: a reminder is stored.
     """
     context = runtime.context
     asking = Asking(
@@ -27,7 +28,5 @@ async def set_reminder(
     )  # fmt: skip
     asked = await reminders.set_by_words(asking, context.text)
     if asked.reminder is not None:
-        context.reminders.append(asked.reminder.id)
-    answer = confirmation(asked, asking)
-    context.on_text(answer)
-    return {"answer": answer, "references": []}
+        context.on_change(Changes(reminders=(asked.reminder.id,)))
+    return {"answer": confirmation(asked, asking), "references": []}

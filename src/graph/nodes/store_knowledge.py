@@ -10,6 +10,7 @@ from langgraph.runtime import Runtime
 
 from src.facts.fact import Fact
 from src.graph.conversation_state import Conflict, ConversationState, TurnContext
+from src.graph.findings import changes_of
 from src.graph.new_messages import new_messages
 from src.graph.tools.save_user_fact import MEMORY_OFF, find_said
 from src.memory.memories import Memories
@@ -27,7 +28,7 @@ async def store_knowledge(
 
     Reads: ``extracted_facts``, ``conflicts``, ``accepted_conflicts``, ``resolution``, ``history``.
     Updates: ``outcomes``.
-    Side effects: one transaction per fact; the turn's ``replacements`` and ``saved``.
+    Side effects: one transaction per fact, told to the turn's ``on_change``.
     """
     context = runtime.context
     outcomes: list[Outcome] = []
@@ -48,7 +49,7 @@ async def store_knowledge(
             context.owner, fact, said, origin="teach", contradicts=accepted,
             spares=partial(_is_spared, accepted=accepted),
         )  # fmt: skip
-        context.note(outcome)
+        context.on_change(changes_of([outcome]))
         is_stored = outcome.kind in ("new", "same")
         outcomes.append(
             _beside(outcome, denied) if resolution == "both" and is_stored else outcome

@@ -35,7 +35,7 @@ async def summarize(
 
     Reads: ``messages``, ``llm_context_size``.
     Updates: ``messages``, ``current_token_count``, ``last_summary_ts``.
-    Side effects: one model call; its cost is added to the turn's ``usage``.
+    Side effects: one model call.
     """
     prefix, head, tail = _split(state["messages"], state["llm_context_size"], counter)
     if not head:
@@ -84,7 +84,7 @@ async def _summary_of(
     texts = [{"role": message.type, "text": str(message.text)} for message in head]
     try:
         return await summary_llm.text(
-            summary_messages(texts), purpose="summary", on_usage=context.usage.append
+            summary_messages(texts), purpose="summary", on_usage=context.on_usage
         )
     except AppError as error:
         logger.warning("the history is cut without a summary", exc_info=error)

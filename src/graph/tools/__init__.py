@@ -2,7 +2,8 @@
 
 They take ``ToolRuntime[Any, Any]``, whose context is a ``TurnContext``: pydantic would otherwise
 describe that class once per tool, which takes as long as all the rest of building one. A tool that
-changes what is known says so: ``context.note_change()``.
+finds or changes something returns a ``Finding`` beside its text
+(``response_format="content_and_artifact"``).
 """
 
 from __future__ import annotations

@@ -9,7 +9,9 @@ from langchain_core.tools import BaseTool, tool
 from langgraph.prebuilt import ToolRuntime
 
 from src.graph.conversation_state import TurnContext
+from src.graph.findings import Finding
 from src.memory.memories import Memories
+from src.storage.turn_repo import Changes
 
 MAX_IDS = 20
 
@@ -17,13 +19,13 @@ MAX_IDS = 20
 def build_forget_fact(memories: Memories) -> BaseTool:
     """The tool ``forget_fact``."""
 
-    @tool
+    @tool(response_format="content_and_artifact")
     async def forget_fact(
         runtime: ToolRuntime[Any, Any],
         ids: list[str] | None = None,
         about: str = "",
         everything: bool = False,
-    ) -> str:
+    ) -> tuple[str, Finding]:
         """Forget what the user said. Only when he asks for it; he can undo it for ten minutes.
 
         Args:
@@ -49,16 +51,13 @@ def build_forget_fact(memories: Memories) -> BaseTool:
                 context.owner, about, everything=everything, request_id=context.message_id,
                 speaker_id=context.speaker_id,
             )  # fmt: skip
-        context.forgetting = found.number or context.forgetting
-        if found.texts:
-            context.note_change()
-        return json.dumps(
-            {
-                "forgotten": list(found.texts),
-                "ask": [{"id": one.id, "text": one.text} for one in found.ask],
-                "nearest": [{"id": one.id, "text": one.text} for one in found.nearest],
-            },
-            ensure_ascii=False,
+        told = {
+            "forgotten": list(found.texts),
+            "ask": [{"id": one.id, "text": one.text} for one in found.ask],
+            "nearest": [{"id": one.id, "text": one.text} for one in found.nearest],
+        }
+        return json.dumps(told, ensure_ascii=False), Finding(
+            changes=Changes(forgetting=found.number), facts_changed=bool(found.texts)
         )
 
     return forget_fact
@@ -67,8 +66,8 @@ def build_forget_fact(memories: Memories) -> BaseTool:
 def build_forget_everything() -> BaseTool:
     """The tool ``forget_everything``."""
 
-    @tool
-    async def forget_everything(runtime: ToolRuntime[Any, Any]) -> str:
+    @tool(response_format="content_and_artifact")
+    async def forget_everything(runtime: ToolRuntime[Any, Any]) -> tuple[str, Finding]:
         """Begin to erase everything that is known and stored of the user. Only when he asks
         that all of it be forgotten.
 
@@ -77,6 +76,7 @@ def build_forget_everything() -> BaseTool:
             place of your answer. In a group it is false: nobody erases what others told.
         """
         context: TurnContext = runtime.context
-        return json.dumps({"confirm": context.ask_to_erase()})
+        may_ask = not context.owner.is_group
+        return json.dumps({"confirm": may_ask}), Finding(asks="erase_all" if may_ask else None)
 
     return forget_everything

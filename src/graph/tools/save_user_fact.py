@@ -12,6 +12,7 @@ from langgraph.prebuilt import ToolRuntime
 from src.facts.fact import Fact, fact_uid
 from src.facts.sameness import normalise
 from src.graph.conversation_state import TurnContext
+from src.graph.findings import NOTHING, Finding, changes_of
 from src.graph.new_messages import text_of, voice_of
 from src.llm.prompts.time_label import read_time_label
 from src.memory.memories import Memories
@@ -38,33 +39,32 @@ Returns JSON: whether it is saved and under which id, what it replaced, or why i
 def build_save_user_fact(memories: Memories) -> BaseTool:
     """The tool ``save_user_fact``; a fact's own schema is that of its arguments."""
 
-    async def save_user_fact(runtime: ToolRuntime[Any, Any], **values: Any) -> str:
+    async def save_user_fact(runtime: ToolRuntime[Any, Any], **values: Any) -> tuple[str, Finding]:
         context: TurnContext = runtime.context
         fact = Fact.model_validate(values)
         if not context.memory_on:
-            return json.dumps({"saved": False, "text": fact.text, "reason": MEMORY_OFF})
+            refusal = {"saved": False, "text": fact.text, "reason": MEMORY_OFF}
+            return json.dumps(refusal), NOTHING
         said = find_said(runtime.state.get("history", ()), fact, context)
         outcome = await memories.remember(
             context.owner,
             fact,
             said,
             origin="tool",
-            contradicts=fact.replaced_ids() & context.shown_facts,
+            contradicts=fact.replaced_ids() & runtime.state.get("shown_facts", frozenset()),
         )
-        context.note(outcome)
         is_saved = outcome.kind in ("new", "update", "same")
-        if is_saved:
-            context.note_change()
-        return json.dumps(
-            {
-                "saved": is_saved,
-                "outcome": outcome.kind,
-                "id": None if outcome.memory_id is None else fact_uid(outcome.memory_id),
-                "text": outcome.text,
-                "replaced": list(outcome.replaced),
-                "reason": outcome.reason,
-            },
-            ensure_ascii=False,
+        ids = frozenset() if outcome.memory_id is None else frozenset({outcome.memory_id})
+        told = {
+            "saved": is_saved,
+            "outcome": outcome.kind,
+            "id": None if outcome.memory_id is None else fact_uid(outcome.memory_id),
+            "text": outcome.text,
+            "replaced": list(outcome.replaced),
+            "reason": outcome.reason,
+        }
+        return json.dumps(told, ensure_ascii=False), Finding(
+            shown_facts=ids, changes=changes_of([outcome]), facts_changed=is_saved
         )
 
     return StructuredTool.from_function(
@@ -72,6 +72,7 @@ def build_save_user_fact(memories: Memories) -> BaseTool:
         name="save_user_fact",
         description=DESCRIPTION,
         args_schema=Fact,
+        response_format="content_and_artifact",
     )
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, tool
 from langgraph.prebuilt import ToolRuntime
 
 from src.facts.fact import MEMORY_TYPES
 from src.graph.conversation_state import TurnContext
+from src.graph.findings import NOTHING, Finding, facts_among, numbered
 from src.graph.hit_rendering import memory_record, words_and_dates
 from src.memory.memories import Memories
 from src.memory.retriever import Query
@@ -59,7 +62,7 @@ Returns:
 def build_search_memory(memories: Memories) -> BaseTool:
     """The tool ``search_memory``."""
 
-    @tool(description=DESCRIPTION)
+    @tool(description=DESCRIPTION, response_format="content_and_artifact")
     async def search_memory(
         runtime: ToolRuntime[Any, Any],
         query: str = "",
@@ -67,10 +70,10 @@ def build_search_memory(memories: Memories) -> BaseTool:
         since: str = "",
         until: str = "",
         kinds: list[str] | None = None,
-    ) -> str:
+    ) -> tuple[str, Finding]:
         context: TurnContext = runtime.context
         if not context.memory_on:
-            return json.dumps({"memories": [], "memory_is_off": True})
+            return json.dumps({"memories": [], "memory_is_off": True}), NOTHING
         history = runtime.state.get("history") or []
         wanted = Query(
             context.owner,
@@ -87,9 +90,10 @@ def build_search_memory(memories: Memories) -> BaseTool:
             speaker_id=context.speaker_id,
         )
         hits = await memories.search(wanted)
+        numbers, _ = numbered(runtime.state.get("sources") or (), hits)
         records = [
             {
-                **memory_record(context.number(hit), hit, context.time_zone),
+                **memory_record(number, hit, context.time_zone),
                 **words_and_dates(hit, context.time_zone),
                 "holds": not hit.retired,
                 "of_asker": hit.is_of(context.speaker_id),
@@ -97,13 +101,23 @@ def build_search_memory(memories: Memories) -> BaseTool:
                 "similarity": round(hit.similarity, 2),
                 "lexical": round(hit.bm25, 1),
             }
-            for hit in hits
+            for number, hit in zip(numbers, hits, strict=True)
         ]
         overview = wanted.overview()
         found = {"memories": records} | ({"overview": overview.kind} if overview else {})
-        return json.dumps(found, ensure_ascii=False)
+        finding = Finding(hits=tuple(hits), shown_facts=facts_among(hits))
+        return json.dumps(found, ensure_ascii=False), finding
 
     return search_memory
+
+
+def renumbered(result: ToolMessage, numbers: Sequence[int]) -> ToolMessage:
+    """A result with other numbers: those of a second search of one reply are known late."""
+    found = json.loads(str(result.text))
+    records = zip(found["memories"], numbers, strict=True)
+    found["memories"] = [{**record, "n": number} for record, number in records]
+    content = json.dumps(found, ensure_ascii=False)
+    return result if content == result.text else result.model_copy(update={"content": content})
 
 
 def _day(text: str, time_zone: str) -> datetime | None:

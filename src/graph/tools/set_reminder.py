@@ -9,9 +9,11 @@ from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.prebuilt import ToolRuntime
 
 from src.graph.conversation_state import TurnContext
+from src.graph.findings import NOTHING, Finding
 from src.graph.new_messages import new_messages, own_words
 from src.llm.prompts.reminder_order import ReminderOrder
 from src.reminders.reminder_service import Asked, Asking, ReminderService, reminder_uid
+from src.storage.turn_repo import Changes
 from src.texts import detect_language
 
 DESCRIPTION = """\
@@ -26,24 +28,24 @@ false, "reason"}: no_time (ask him when), past, too_far (ten years at most), too
 def build_set_reminder(reminders: ReminderService) -> BaseTool:
     """The tool ``set_reminder``; the schema of its arguments is ``ReminderOrder``."""
 
-    async def set_reminder(runtime: ToolRuntime[Any, Any], **values: Any) -> str:
+    async def set_reminder(runtime: ToolRuntime[Any, Any], **values: Any) -> tuple[str, Finding]:
         context: TurnContext = runtime.context
         asking = asking_of(context)
         if not _asks_himself(runtime):
-            return _told(Asked(refusal="not_own"), asking)
+            return _told(Asked(refusal="not_own"), asking), NOTHING
         order = ReminderOrder.model_validate(values)
         when = order.moment(asking.moment, asking.time_zone)
         repeats = None if when is None else order.recurrence(when, asking.time_zone)
         asked = await reminders.set(asking, order.text, when, repeats)
-        if asked.reminder is not None:
-            context.reminders.append(asked.reminder.id)
-        return _told(asked, asking)
+        ids = () if asked.reminder is None else (asked.reminder.id,)
+        return _told(asked, asking), Finding(changes=Changes(reminders=ids))
 
     return StructuredTool.from_function(
         coroutine=set_reminder,
         name="set_reminder",
         description=DESCRIPTION,
         args_schema=ReminderOrder,
+        response_format="content_and_artifact",
     )
 
 

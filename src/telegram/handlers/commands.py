@@ -12,8 +12,8 @@ from aiogram.types import Message
 from src.application import Core
 from src.services.called import Called
 from src.services.command_service import COMMANDS, Command, parse_command
-from src.services.turn import Teaching
 from src.services.turn_control import TurnControl
+from src.services.turn_state import Teaching
 from src.storage.memory_job_repo import MemoryJobRepository
 from src.storage.update_repo import UpdateOutcome, WaitingUpdate
 from src.telegram.chat_admins import ChatAdmins

@@ -21,8 +21,8 @@ from src.services.attachment_service import Heard
 from src.services.change_notes import ChangeNotes
 from src.services.command_service import COMMANDS, parse_command
 from src.services.memory_screens import corrected_by
-from src.services.turn import IncomingMessage, Teaching, Turn
 from src.services.turn_control import TurnControl
+from src.services.turn_state import IncomingMessage, Teaching, Turn
 from src.storage.conversation_repo import TelegramOrigin
 from src.storage.turn_repo import StoredAnswer
 from src.storage.update_repo import UpdateOutcome, WaitingUpdate
@@ -68,7 +68,6 @@ class TurnHandler:
         self._client = core.client
         self._attachments = core.attachments
         self._find_text = core.conversations.find_text
-        self._find_newer = core.updates.find_newer
         self._time_zone = core.settings.timezone
 
     def incoming(
@@ -129,7 +128,7 @@ class TurnHandler:
         text = known or "\n".join(filter(None, (content.text, heard.spoken)))
         if text or heard.enclosed is not None:
             return await self.run(with_heard(incoming, text, heard), stored, control)
-        if await self._client.run(self._find_newer, stored.id):
+        if await self._agent.is_left_to_newer(incoming):
             return "left to a later message"
         await self.delivery.send_text(Address(*stored.owner), heard.problem)
         return "explained"
