@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from src.graph.conversation_state import TurnContext
+from src.graph.privacy import recall
 from src.memory.memories import Memories
 from src.memory.retriever import Hit, Query
 from src.storage.conversation_repo import HistoryMessage
@@ -33,22 +34,19 @@ async def search_taught(
         limit: How many at most.
         with_retired: Also what was replaced, if the text asks for what was before.
     """
-    if not context.memory_on:
-        return []
     settings = await memories.settings()
-    hits = await memories.search(
-        Query(
-            context.owner,
-            text,
-            context.now,
-            limit=2 * limit,
-            threshold=settings.memory_retrieve_threshold,
-            conversation_id=context.conversation_id,
-            before_position=history[-1]["position"] if history else 0,
-            kinds=TAUGHT,
-            speaker_id=context.speaker_id,
-        )
+    query = Query(
+        context.owner,
+        text,
+        context.now,
+        limit=2 * limit,
+        threshold=settings.memory_retrieve_threshold,
+        conversation_id=context.conversation_id,
+        before_position=history[-1]["position"] if history else 0,
+        kinds=TAUGHT,
+        speaker_id=context.speaker_id,
     )
+    hits = await recall(memories, context, query)
     taught = [hit for hit in hits if hit.is_own and _tells(hit)]
     return [hit for hit in taught if with_retired or not hit.retired][:limit]
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from src.graph.privacy import wants_privacy
 from src.memory.cutting import spans
-from src.services.privacy import wants_privacy
 from src.storage.conversation_repo import TelegramOrigin
 from src.storage.edit_repo import Edited, EditRepository
 from src.storage.locks import lock_facts, lock_history

@@ -20,7 +20,6 @@ from src.logs import log_extra
 from src.memory.retriever import Hit
 from src.metrics import Metrics
 from src.services.answer_bounds import Writing, bounded
-from src.services.privacy import is_private
 from src.services.question_service import QuestionService
 from src.services.sources import GrowingReferences
 from src.services.turn_control import TurnCutError, TurnStoppedError
@@ -196,7 +195,7 @@ def context_of(turn: Turn) -> TurnContext:
         language=incoming.language,
         mode=incoming.mode,
         window_start=turn.window_start,
-        is_private=is_private(incoming),
+        is_private=incoming.is_private,
         answer_length=incoming.answer_length,
         memory_on=incoming.memory_on,
         speaker_id=incoming.speaker_id,

@@ -10,7 +10,6 @@ from src.memory.memories import Memories
 from src.memory.window import window_start
 from src.metrics import Metrics
 from src.services.newer import Newer
-from src.services.privacy import is_private, is_searched_by_meaning
 from src.services.turn_state import NOWHERE, IncomingMessage, Turn
 from src.storage.conversation_repo import ConversationRepository, HistoryMessage
 from src.storage.global_settings_repo import GlobalSettings, GlobalSettingsRepository
@@ -111,7 +110,7 @@ class Intake:
             add_time_label(incoming.text, incoming.moment, incoming.time_zone),
             origin=incoming.origin,
             said_at=incoming.moment,
-            voice=replace(incoming.voice, is_private=is_private(incoming)),
+            voice=replace(incoming.voice, is_private=incoming.is_private),
         )
         turn.conversation_id, turn.message_id = message.conversation_id, message.id
         turn.is_new = message.is_new
@@ -164,5 +163,6 @@ class Intake:
 def _is_searched(incoming: IncomingMessage) -> bool:
     """Whether the graph is about to search the memory for what is like the message."""
     is_asked = incoming.newer is None and incoming.teaching is None
-    is_searched = incoming.mode == "assistant" and is_searched_by_meaning(incoming)
-    return is_asked and is_searched and bool(incoming.text.strip())
+    is_remembered = incoming.memory_on and not incoming.is_private
+    is_searched = incoming.mode == "assistant" and bool(incoming.text.strip())
+    return is_asked and is_remembered and is_searched

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
+from src.graph.privacy import is_private_answer
 from src.metrics import Metrics
 from src.services.confirmation import asked_before, question_before, reads_as_choice, reads_as_yes
 from src.services.daily_ceilings import DailyCeilings
 from src.services.graph_run import GraphRun
 from src.services.intake import Intake
 from src.services.newer import Newer
-from src.services.privacy import is_private_answer
 from src.services.question_service import QuestionService
 from src.services.sources import cited_sources
 from src.services.teaching_service import TeachingService
@@ -187,10 +187,11 @@ class TurnSteps:
             turn.answer = StoredAnswer(0, result.text, False, 0)
             return
         is_stopped = result.ended == "stopped"
+        is_private = result.ended == "over ceiling" or is_private_answer(result.text, turn.history)
         answer = NewAnswer(
             turn.conversation_id, turn.message_id, result.text, result.tools, result.usage,
             is_stopped, result.sources, None if is_stopped else result.asks,
-            is_private_answer(result, turn.history), result.changes, turn.incoming.mode,
+            is_private, result.changes, turn.incoming.mode,
         )  # fmt: skip
         with self._metrics.stage("save"):
             stored = await self._client.run(self._turns.save_answer, answer)

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from src.gate.voices import TYPED, Voice
 from src.graph.new_messages import asked_text, new_messages
+from src.graph.privacy import wants_privacy
 from src.llm.model_usage import ModelUsage
 from src.llm.prompts.teaching import Intent
 from src.media.attachments import Enclosed
@@ -77,6 +78,12 @@ class IncomingMessage:
     problem: str = ""
     answer_length: AnswerLength = "normal"
     memory_on: bool = True
+
+    @property
+    def is_private(self) -> bool:
+        """Whether it is to be remembered nowhere."""
+        is_taught = self.teaching is not None
+        return wants_privacy(self.text, is_own=self.voice.is_own, is_taught=is_taught)
 
     @property
     def speaker_id(self) -> int | None:

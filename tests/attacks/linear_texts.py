@@ -33,6 +33,7 @@ from src.gate import imitations
 from src.gate.fact_gate import refuse
 from src.gate.sensitive_text import holds_secret
 from src.gate.voices import Voice
+from src.graph.privacy import repeats_private
 from src.graph.tools.save_user_fact import find_said
 from src.graph.tools.search_memory import ASKS_THE_BOT
 from src.language import cities, clauses, content, kin, passages, plain_text, requests, sentences
@@ -58,7 +59,6 @@ from src.memory.overviews import read_overview
 from src.memory.retriever import entity_terms
 from src.services.command_service import parse_command
 from src.services.confirmation import reads_as_yes
-from src.services.privacy import repeats_private
 from src.storage.conversation_repo import HistoryMessage
 from src.storage.pg_client import storable
 from src.telegram.handlers.messages import without_address

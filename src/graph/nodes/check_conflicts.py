@@ -11,6 +11,7 @@ from src.errors import AppError
 from src.facts.fact import Fact
 from src.facts.sameness import content_hash
 from src.graph.conversation_state import Conflict, ConversationState, TurnContext
+from src.graph.privacy import recall
 from src.llm.chat import ModelCaller
 from src.llm.prompts.conflicts import Conflicts, conflict_messages
 from src.memory.memories import Memories
@@ -39,7 +40,7 @@ async def check_conflicts(
     """
     facts = state["extracted_facts"]
     context = runtime.context
-    known = await _list_similar(facts, context, memories) if context.memory_on else {}
+    known = await _list_similar(facts, context, memories)
     if not known:
         return {"conflicts": []}
     try:
@@ -68,7 +69,7 @@ async def _list_similar(
     known: dict[int, str] = {}
     for fact in facts:
         query = Query(context.owner, fact.text, context.now, limit=CANDIDATES, kinds=("memory",))
-        for hit in await memories.search(query):
+        for hit in await recall(memories, context, query):
             is_same = content_hash(hit.text) == content_hash(fact.text)
             if hit.similarity >= threshold and not is_same:
                 known[hit.source_id] = hit.text

@@ -8,6 +8,7 @@ from langgraph.runtime import Runtime
 
 from src.errors import StorageError
 from src.graph.conversation_state import ConversationState, TurnContext
+from src.graph.privacy import key_facts
 from src.memory.memories import Memories
 
 logger = logging.getLogger(__name__)
@@ -25,10 +26,10 @@ async def check_facts(
     Side effects: one query, when the facts may have changed.
     """
     is_current = state.get("facts_loaded", False) and not state.get("fact_added_in_last_run")
-    if is_current or not runtime.context.memory_on:
+    if is_current:
         return {"pending_facts": [], "fact_added_in_last_run": False}
     try:
-        facts = await memories.get_user_facts(runtime.context.owner)
+        facts = await key_facts(memories, runtime.context)
     except StorageError as error:
         logger.warning("the key facts could not be fetched", exc_info=error)
         return {"pending_facts": [], "fact_added_in_last_run": False}

@@ -11,6 +11,7 @@ from langgraph.runtime import Runtime
 from src.graph.conversation_state import ConversationState, TurnContext, in_place_of_all
 from src.graph.findings import facts_among, numbered
 from src.graph.hit_rendering import memory_record
+from src.graph.privacy import recall
 from src.graph.prompt_budget import within_budget
 from src.llm.prompts.memory_context import LENGTHS, memories_text
 from src.llm.tokens import TokenCounter
@@ -41,7 +42,7 @@ async def retrieve_memories(
     context = runtime.context
     if state.get("relevant_memories") is not None:
         return {}
-    hits = await _search(state, context, memories) if context.memory_on else []
+    hits = await _search(state, context, memories)
     records = _packed(hits, context, counter)
     shown = hits[: len(records)]
     numbers, sources = numbered((), shown)
@@ -65,19 +66,18 @@ async def retrieve_memories(
 async def _search(state: ConversationState, context: TurnContext, memories: Memories) -> list[Hit]:
     """What was said that fits the message, without summaries that the prompt shows already."""
     settings = await memories.settings()
-    hits = await memories.search(
-        Query(
-            context.owner,
-            context.text,
-            context.now,
-            limit=settings.memory_retrieve_limit,
-            threshold=settings.memory_retrieve_threshold,
-            conversation_id=context.conversation_id,
-            before_position=context.window_start,
-            by_words_only=context.is_private,
-            speaker_id=context.speaker_id,
-        )
+    query = Query(
+        context.owner,
+        context.text,
+        context.now,
+        limit=settings.memory_retrieve_limit,
+        threshold=settings.memory_retrieve_threshold,
+        conversation_id=context.conversation_id,
+        before_position=context.window_start,
+        by_words_only=context.is_private,
+        speaker_id=context.speaker_id,
     )
+    hits = await recall(memories, context, query)
     shown = set(state.get("summaries", ()))
     return [hit for hit in hits if hit.kind != "summary" or hit.text not in shown]
 

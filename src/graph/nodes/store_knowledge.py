@@ -12,7 +12,8 @@ from src.facts.fact import Fact
 from src.graph.conversation_state import Conflict, ConversationState, TurnContext
 from src.graph.findings import changes_of
 from src.graph.new_messages import new_messages
-from src.graph.tools.save_user_fact import MEMORY_OFF, find_said
+from src.graph.privacy import refusal
+from src.graph.tools.save_user_fact import find_said
 from src.memory.memories import Memories
 from src.memory.writer import Outcome, is_important
 from src.storage.memory_rows import Memory
@@ -36,9 +37,8 @@ async def store_knowledge(
     resolution = state.get("resolution")
     for number, fact in enumerate(state["extracted_facts"]):
         said = find_said(new, fact, context)
-        if not context.memory_on:
-            uid = f"msg-{said.message_id}"
-            outcomes.append(Outcome("refused", fact.text, uid, reason=MEMORY_OFF))
+        if (refused := refusal(context, fact, said)) is not None:
+            outcomes.append(refused)
             continue
         denied = _of(state["conflicts"], number)
         if resolution == "old":

@@ -12,15 +12,14 @@ from langgraph.prebuilt import ToolRuntime
 from src.facts.fact import Fact, fact_uid
 from src.facts.sameness import normalise
 from src.graph.conversation_state import TurnContext
-from src.graph.findings import NOTHING, Finding, changes_of
+from src.graph.findings import Finding, changes_of
 from src.graph.new_messages import text_of, voice_of
+from src.graph.privacy import refusal
 from src.llm.prompts.time_label import read_time_label
 from src.memory.memories import Memories
 from src.memory.writer import Said
 from src.storage.conversation_repo import HistoryMessage
 from src.time_zones import local_time
-
-MEMORY_OFF = "memory_off"  # why a fact is not saved: the user switched the memory off
 
 DESCRIPTION = """\
 Remember one fact that the user told about himself, his people or his things, or a wish of his \
@@ -42,11 +41,8 @@ def build_save_user_fact(memories: Memories) -> BaseTool:
     async def save_user_fact(runtime: ToolRuntime[Any, Any], **values: Any) -> tuple[str, Finding]:
         context: TurnContext = runtime.context
         fact = Fact.model_validate(values)
-        if not context.memory_on:
-            refusal = {"saved": False, "text": fact.text, "reason": MEMORY_OFF}
-            return json.dumps(refusal), NOTHING
         said = find_said(runtime.state.get("history", ()), fact, context)
-        outcome = await memories.remember(
+        outcome = refusal(context, fact, said) or await memories.remember(
             context.owner,
             fact,
             said,

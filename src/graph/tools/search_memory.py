@@ -16,6 +16,7 @@ from src.facts.fact import MEMORY_TYPES
 from src.graph.conversation_state import TurnContext
 from src.graph.findings import NOTHING, Finding, facts_among, numbered
 from src.graph.hit_rendering import memory_record, words_and_dates
+from src.graph.privacy import recall
 from src.memory.memories import Memories
 from src.memory.retriever import Query
 from src.time_zones import in_zone
@@ -89,7 +90,7 @@ def build_search_memory(memories: Memories) -> BaseTool:
             until=_day(until, context.time_zone),
             speaker_id=context.speaker_id,
         )
-        hits = await memories.search(wanted)
+        hits = await recall(memories, context, wanted)
         numbers, _ = numbered(runtime.state.get("sources") or (), hits)
         records = [
             {

@@ -1,16 +1,26 @@
-"""What a user wants remembered nowhere but in the window: messages, and answers that repeat it."""
+"""What stays out of the memory: decided here, and nowhere else.
+
+Messages whose sender asks for it, answers that repeat them, and everything while an owner has
+the memory switched off.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from src.facts.fact import Fact
+from src.graph.conversation_state import TurnContext
 from src.graph.new_messages import new_messages, voice_of
 from src.language.requests import asks_to_keep_private
 from src.language.words import content_words, lemmas_of
 from src.llm.prompts.time_label import strip_time_label
-from src.services.turn_state import IncomingMessage, TurnResult
+from src.memory.memories import Memories
+from src.memory.retriever import Hit, Query
+from src.memory.writer import Outcome, Said
 from src.storage.conversation_repo import HistoryMessage
+from src.storage.memory_rows import Memory
 
+MEMORY_OFF = "memory_off"  # why a fact is not saved
 REPEATED = 0.5  # of what a private message says: an answer with so much of it repeats it
 WORDS = 2  # of it that no other message of the user has: so few repeat it as well
 
@@ -21,32 +31,47 @@ REQUESTS = (
 )
 
 
-def wants_privacy(text: str, *, is_own: bool) -> bool:
-    """Whether a message asks that it be remembered nowhere; words of others ask for nothing."""
-    return is_own and asks_to_keep_private(text)
+def wants_privacy(text: str, *, is_own: bool, is_taught: bool = False) -> bool:
+    """Whether a message is to be remembered nowhere.
+
+    Args:
+        text: What it says.
+        is_own: Whether its sender typed it; words of others ask for nothing.
+        is_taught: Whether it is to be remembered as it stands, whatever it says.
+    """
+    return is_own and not is_taught and asks_to_keep_private(text)
 
 
-def is_private(incoming: IncomingMessage) -> bool:
-    """Whether a message is remembered nowhere; what is to be remembered as it stands is."""
-    asks = wants_privacy(incoming.text, is_own=incoming.voice.is_own)
-    return asks and incoming.teaching is None
-
-
-def is_searched_by_meaning(incoming: IncomingMessage) -> bool:
-    """Whether its words may go to the embedding model, to recall what is like them."""
-    return incoming.memory_on and not is_private(incoming)
-
-
-def is_private_answer(result: TurnResult, history: Sequence[HistoryMessage]) -> bool:
+def is_private_answer(answer: str, history: Sequence[HistoryMessage]) -> bool:
     """Whether an answer is remembered nowhere.
 
     Args:
-        result: Its text; a refusal of the program's tells nothing.
+        answer: Its text.
         history: The window, with the message that is answered at its end.
     """
     answers_private = any(voice_of(entry).is_private for entry in new_messages(history))
-    is_refusal = result.ended == "over ceiling"
-    return is_refusal or answers_private or repeats_private(result.text, history)
+    return answers_private or repeats_private(answer, history)
+
+
+async def recall(memories: Memories, context: TurnContext, query: Query) -> list[Hit]:
+    """What was said that fits the query; nothing while the memory is off."""
+    return await memories.search(query) if context.memory_on else []
+
+
+async def key_facts(memories: Memories, context: TurnContext) -> list[Memory]:
+    """The key facts; none while the memory is off.
+
+    Raises:
+        StorageError: The database is away.
+    """
+    return await memories.get_user_facts(context.owner) if context.memory_on else []
+
+
+def refusal(context: TurnContext, fact: Fact, said: Said) -> Outcome | None:
+    """What becomes of a fact while the memory is off; None while it is on."""
+    if context.memory_on:
+        return None
+    return Outcome("refused", fact.text, f"msg-{said.message_id}", reason=MEMORY_OFF)
 
 
 def repeats_private(answer: str, history: Sequence[HistoryMessage]) -> bool:
