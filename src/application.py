@@ -32,7 +32,7 @@ from src.llm.transcription import build_transcriber
 from src.mcp_servers.servers import McpServers
 from src.memory.forgetter import Forgetter
 from src.memory.indexer import Indexer
-from src.memory.memories import Forgetting, Memories
+from src.memory.memories import Memories
 from src.memory.retriever import Retriever
 from src.memory.serving_space import ServingSpace
 from src.memory.writer import MemoryWriter, fact_terms
@@ -42,7 +42,7 @@ from src.reminders.reminder_service import ReminderService
 from src.services.agent_service import AgentService
 from src.services.attachment_service import AttachmentService
 from src.services.batch_extraction_service import BatchExtractionService
-from src.services.command_service import CommandFamilies, CommandService
+from src.services.command_service import CommandService
 from src.services.compaction_service import CompactionService
 from src.services.consolidation_service import ConsolidationService
 from src.services.daily_ceilings import DailyCeilings
@@ -87,7 +87,6 @@ from src.storage.pg_client import PgClient
 from src.storage.pooling import check_sessions
 from src.storage.put_aside_repo import PutAsideRepository
 from src.storage.reminder_repo import ReminderRepository
-from src.storage.repositories import Repositories
 from src.storage.retrieval_repo import RetrievalRepository
 from src.storage.search_index_repo import SearchIndexRepository
 from src.storage.tool_result_repo import ToolResultRepository
@@ -249,13 +248,13 @@ def build_core(
 ) -> Core:
     """Wire the objects; nothing here connects to anything."""
     metrics = Metrics()
-    repositories = Repositories.on(client)
-    set_conversation_repo_factory(lambda: repositories.conversations)
+    stored, conversations = GlobalSettingsRepository(client), ConversationRepository(client)
+    set_conversation_repo_factory(lambda: conversations)
     quiet = QuietMoments()
     ceilings = DailyCeilings(
-        repositories, metrics, time_zone=settings.timezone, exempt=settings.admin_user_ids
+        client, stored, metrics, time_zone=settings.timezone, exempt=settings.admin_user_ids
     )
-    memory = build_memory(settings, repositories, metrics, quiet, ceilings)
+    memory = build_memory(settings, client, stored, metrics, quiet, ceilings)
     tool_history = ToolHistoryService(client, ToolResultRepository(client))
     counter = TokenCounter(settings.chat_model_name)
     user_settings = UserSettingsRepository(client)
@@ -293,9 +292,9 @@ def build_core(
         dsn=dsn,
         client=client,
         metrics=metrics,
-        conversations=repositories.conversations,
-        turns=repositories.turns,
-        updates=repositories.updates,
+        conversations=conversations,
+        turns=TurnRepository(client),
+        updates=UpdateRepository(client),
         deaths=JobDeathRepository(client),
         put_aside=PutAsideRepository(client),
         user_settings=user_settings,
@@ -306,17 +305,14 @@ def build_core(
             agent,
             memory.memories,
             user_settings,
-            CommandFamilies(
-                screens=MemoryScreens(memory.memories, pages, client, app_url=settings.app_url),
-                usage=UsagePage(ceilings, repositories.settings, client),
-                settings=SettingsScreens(
-                    user_settings, reminders, client, time_zone=settings.timezone
-                ),
-                memory=MemoryCommands(
-                    agent, memory.memories, memory.compaction, exports, repositories
-                ),
-                reminders=ReminderScreens(reminders),
+            client,
+            screens=MemoryScreens(memory.memories, pages, client, app_url=settings.app_url),
+            usage=UsagePage(ceilings, stored, client),
+            settings=SettingsScreens(
+                user_settings, reminders, client, time_zone=settings.timezone
             ),
+            memory=MemoryCommands(agent, memory.memories, memory.compaction, exports, client),
+            reminders=ReminderScreens(reminders),
             questions=questions,
             has_model=settings.chat_model_name != OFFLINE_MODEL,
             servers=servers,
@@ -324,14 +320,14 @@ def build_core(
         pages=pages,
         exports=exports,
         attachments=AttachmentService(
-            repositories,
+            client,
             ceilings,
             transcriber=build_transcriber(settings),
             vision=build_vision(settings, metrics),
         ),
         edits=EditService(client, EditRepository(), UndoRepository(terms, fact_terms)),
         counter=counter,
-        live_settings=SettingsService(repositories, settings),
+        live_settings=SettingsService(client, stored, settings),
         ceilings=ceilings,
         reminders=reminders,
         servers=servers,
@@ -423,13 +419,13 @@ def build_prompt_cache(
 
 def build_memory(
     settings: Settings,
-    repositories: Repositories,
+    client: PgClient,
+    stored: GlobalSettingsRepository,
     metrics: Metrics,
     quiet: QuietMoments,
     ceilings: DailyCeilings,
 ) -> MemoryCore:
     """Wire the memory; nothing here connects to anything or starts a model."""
-    client, stored = repositories.client, repositories.settings
     embeddings = EmbeddingRepository(client)
     index = SearchIndexRepository(client)
     space = ServingSpace(
@@ -451,16 +447,15 @@ def build_memory(
     memories = Memories(
         client,
         facts,
-        Forgetting(
-            Forgetter(client, ForgettingRepository(terms)), UndoRepository(terms, fact_terms)
-        ),
+        Forgetter(client, ForgettingRepository(terms)),
+        UndoRepository(terms, fact_terms),
         retriever,
         writer,
         stored,
     )
     indexer = Indexer(client, index, embeddings, space)
     summary_llm = build_caller(settings, settings.summary_model, metrics=metrics)
-    compaction = CompactionService(repositories, summary_llm, ceilings)
+    compaction = CompactionService(client, stored, summary_llm, ceilings)
 
     @cache
     def extraction_caller(name: str) -> ModelCaller:
@@ -473,7 +468,8 @@ def build_memory(
         return build_caller(settings, name or settings.extraction_model, metrics=metrics)
 
     extraction = ExtractionService(
-        repositories,
+        client,
+        stored,
         memories,
         extraction_caller,
         ceilings,
@@ -481,8 +477,8 @@ def build_memory(
     )
     return MemoryCore(
         memories=memories,
-        digest=DigestService(repositories, index, indexer, compaction, extraction),
-        batches=BatchExtractionService(repositories, extraction, ceilings, metrics, settings),
+        digest=DigestService(client, stored, index, indexer, compaction, extraction),
+        batches=BatchExtractionService(client, stored, extraction, ceilings, metrics, settings),
         consolidation=ConsolidationService(client, writer, facts, space, stored, metrics),
         compaction=compaction,
         summary_llm=summary_llm,

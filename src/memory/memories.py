@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from src.errors import StorageError
@@ -25,25 +24,18 @@ KEY_FACT_IMPORTANCE = 7  # facts of at least so much are always in the prompt
 MAX_KEY_FACTS = 20
 
 
-@dataclass(frozen=True)
-class Forgetting:
-    """What forgets, and what takes that back."""
-
-    forgetter: Forgetter
-    undoing: UndoRepository
-
-
 NEAR = 0.72  # similarity of what may be named as the nearest to what is not there
 
 
 class Memories:
     """One owner at a time: search, remember, forget, undo."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  (one for each thing that is done to a memory)
         self,
         client: PgClient,
         facts: MemoryRepository,
-        forgetting: Forgetting,
+        forgetter: Forgetter,
+        undoing: UndoRepository,
         retriever: Retriever,
         writer: MemoryWriter,
         settings: GlobalSettingsRepository,
@@ -51,8 +43,8 @@ class Memories:
         """Bring together what finds, writes and forgets."""
         self._client = client
         self._facts = facts
-        self._forgetter = forgetting.forgetter
-        self._undoing = forgetting.undoing
+        self._forgetter = forgetter
+        self._undoing = undoing
         self._retriever = retriever
         self._writer = writer
         self._settings = settings

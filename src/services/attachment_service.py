@@ -24,7 +24,8 @@ from src.llm.transcription import Transcriber
 from src.media.attachments import MAX_PICTURE, Attachment, Enclosed, picture_type
 from src.media.document_reader import MAX_BYTES, DocumentReader
 from src.services.daily_ceilings import DailyCeilings
-from src.storage.repositories import Repositories
+from src.storage.pg_client import PgClient
+from src.storage.turn_repo import TurnRepository
 from src.texts import Language, say
 
 logger = logging.getLogger(__name__)
@@ -55,7 +56,7 @@ class AttachmentService:
 
     def __init__(
         self,
-        repositories: Repositories,
+        client: PgClient,
         ceilings: DailyCeilings,
         *,
         transcriber: Transcriber | None,
@@ -63,7 +64,8 @@ class AttachmentService:
         reader: DocumentReader | None = None,
     ) -> None:
         """Without ``transcriber`` or ``vision`` the user is told what is missing."""
-        self._repos = repositories
+        self._client = client
+        self._turns = TurnRepository(client)
         self._ceilings = ceilings
         self._transcriber = transcriber
         self._vision = vision
@@ -173,9 +175,7 @@ class AttachmentService:
         try:
             return await work(usage.append)
         finally:
-            await self._repos.client.run(
-                self._repos.turns.add_usage, conversation_id, tuple(usage)
-            )
+            await self._client.run(self._turns.add_usage, conversation_id, tuple(usage))
 
 
 def _sentence(error: AppError, attachment: Attachment, language: Language) -> str:

@@ -11,7 +11,9 @@ from uuid import UUID
 from src.errors import ModelError, ModelReplyError, ModelSetupError, PostponedError
 from src.llm.model_usage import ModelUsage
 from src.services.daily_ceilings import DailyCeilings
-from src.storage.repositories import Repositories
+from src.storage.global_settings_repo import GlobalSettingsRepository
+from src.storage.pg_client import PgClient
+from src.storage.turn_repo import TurnRepository
 
 logger = logging.getLogger(__name__)
 
@@ -29,10 +31,17 @@ class BackgroundModel:
     so for ever, and its conversation would never be digested, at a call a minute.
     """
 
-    def __init__(self, repositories: Repositories, ceilings: DailyCeilings, refusal: str) -> None:
+    def __init__(
+        self,
+        client: PgClient,
+        settings: GlobalSettingsRepository,
+        ceilings: DailyCeilings,
+        refusal: str,
+    ) -> None:
         """Count in ``model_usage``; log ``refusal`` where a model does not take a window."""
-        self._client = repositories.client
-        self._repos = repositories
+        self._client = client
+        self._settings = settings
+        self._turns = TurnRepository(client)
         self._ceilings = ceilings
         self._refusal = refusal
         self._replies: Counter[tuple[UUID, int, int]] = Counter()
@@ -64,7 +73,7 @@ class BackgroundModel:
             try:
                 reply = await question(usage.append)
             finally:
-                await self._client.run(self._repos.turns.add_usage, conversation_id, tuple(usage))
+                await self._client.run(self._turns.add_usage, conversation_id, tuple(usage))
         except ModelSetupError:
             raise
         except (ModelError, ModelReplyError) as error:  # the next window may be fine
@@ -77,9 +86,9 @@ class BackgroundModel:
 
     async def _check_budget(self, conversation_id: UUID) -> None:
         await self._ceilings.check_background(conversation_id)
-        calls = (await self._client.run(self._repos.settings.get)).background_calls_per_hour
+        calls = (await self._client.run(self._settings.get)).background_calls_per_hour
         seconds: float | None = await self._client.run(
-            self._repos.turns.find_budget_pause, conversation_id, calls
+            self._turns.find_budget_pause, conversation_id, calls
         )
         if seconds is not None:
             seconds = max(LEAST_PAUSE, seconds)

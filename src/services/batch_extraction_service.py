@@ -25,9 +25,10 @@ from src.metrics import Metrics
 from src.providers import Provider, ProviderSettings, find_batch_provider, find_provider
 from src.services.daily_ceilings import DailyCeilings
 from src.services.extraction_service import MAX_BATCH_TRIES, ExtractionService, Window
-from src.storage.batch_repo import BatchJob, BatchWindow
-from src.storage.global_settings_repo import GlobalSettings
-from src.storage.repositories import Repositories
+from src.storage.batch_repo import BatchJob, BatchRepository, BatchWindow
+from src.storage.global_settings_repo import GlobalSettings, GlobalSettingsRepository
+from src.storage.pg_client import PgClient
+from src.storage.turn_repo import TurnRepository
 
 logger = logging.getLogger(__name__)
 
@@ -53,9 +54,10 @@ class _Question:
 class BatchExtractionService:
     """Gathers windows into batches, and takes in what providers have read in them."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  (two kinds of settings: the operator's, the environment's)
         self,
-        repositories: Repositories,
+        client: PgClient,
+        stored: GlobalSettingsRepository,
         extraction: ExtractionService,
         ceilings: DailyCeilings,
         metrics: Metrics,
@@ -63,9 +65,10 @@ class BatchExtractionService:
         get_provider: Callable[[str, ProviderSettings], LLMProvider] = get_llm_provider,
     ) -> None:
         """Read windows with ``extraction``; keys and models are in ``settings``."""
-        self._client = repositories.client
-        self._repos = repositories
-        self._batches = repositories.batches
+        self._client = client
+        self._stored = stored
+        self._turns = TurnRepository(client)
+        self._batches = BatchRepository(client)
         self._extraction = extraction
         self._ceilings = ceilings
         self._metrics = metrics
@@ -85,7 +88,7 @@ class BatchExtractionService:
         Raises:
             StorageError: The database is away.
         """
-        settings = await self._client.run(self._repos.settings.get)
+        settings = await self._client.run(self._stored.get)
         chosen = find_batch_provider(settings.memory_extraction_provider)
         if chosen is None or not settings.memory_extraction_enabled:
             return 0
@@ -331,7 +334,7 @@ class BatchExtractionService:
             name = _usage_name(job)
             spent = replace(result.usage, model=name)
             spent.count(self._metrics)
-            await self._client.run(self._repos.turns.add_usage, asked.conversation_id, (spent,))
+            await self._client.run(self._turns.add_usage, asked.conversation_id, (spent,))
         return None
 
     async def _collected(self, provider: LLMProvider, job: BatchJob) -> None:

@@ -20,6 +20,7 @@ from src.services.reply import Action, Button, Reply, in_rows
 from src.services.settings_screens import SettingsScreens
 from src.services.tools_page import tools_page
 from src.services.usage_page import UsagePage
+from src.storage.pg_client import PgClient
 from src.storage.undo_repo import Undone
 from src.storage.update_repo import UpdateKind
 from src.storage.user_settings_repo import Mode, UserSettings, UserSettingsRepository
@@ -107,25 +108,6 @@ def help_page(language: Language) -> str:
     return say("help", language, commands="\n".join(lines))
 
 
-@dataclass(frozen=True)
-class CommandFamilies:
-    """The commands and buttons that have a file of their own.
-
-    Attributes:
-        screens: Pages of facts, and what is done to each.
-        memory: The other commands about what is remembered.
-        settings: What a user chooses.
-        usage: What he wrote and spent.
-        reminders: What he is to be reminded of.
-    """
-
-    screens: MemoryScreens
-    memory: MemoryCommands
-    settings: SettingsScreens
-    usage: UsagePage
-    reminders: ReminderScreens
-
-
 class CommandService:
     """Runs the commands of a user, and what his buttons do."""
 
@@ -134,8 +116,13 @@ class CommandService:
         agent: AgentService,
         memories: Memories,
         user_settings: UserSettingsRepository,
-        families: CommandFamilies,
+        client: PgClient,
         *,
+        screens: MemoryScreens,
+        memory: MemoryCommands,
+        settings: SettingsScreens,
+        usage: UsagePage,
+        reminders: ReminderScreens,
         questions: QuestionService,
         has_model: bool = True,
         servers: McpServers | None = None,
@@ -145,15 +132,15 @@ class CommandService:
         Without a language model /start says so.
         """
         self.has_model = has_model
-        self.screens = families.screens
-        self.memory = families.memory
-        self.settings = families.settings
-        self.usage = families.usage
-        self.reminders = families.reminders
+        self.screens = screens
+        self.memory = memory
+        self.settings = settings
+        self.usage = usage
+        self.reminders = reminders
         self._agent = agent
         self._memories = memories
         self._user_settings = user_settings
-        self._client = families.screens.client
+        self._client = client
         self._servers = servers
         self._questions = questions
 

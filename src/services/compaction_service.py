@@ -17,10 +17,10 @@ from src.memory.window import window_start
 from src.services.background_model import BackgroundModel
 from src.services.daily_ceilings import DailyCeilings
 from src.services.portions import fitting, portion_size
-from src.storage.conversation_repo import PastMessage
-from src.storage.global_settings_repo import GlobalSettings
-from src.storage.repositories import Repositories
-from src.storage.summary_repo import Summary
+from src.storage.conversation_repo import ConversationRepository, PastMessage
+from src.storage.global_settings_repo import GlobalSettings, GlobalSettingsRepository
+from src.storage.pg_client import PgClient
+from src.storage.summary_repo import Summary, SummaryRepository
 from src.texts.visible import shortened
 
 MAX_FOLDS = 20  # of one job; the rest waits for the next one
@@ -34,14 +34,20 @@ class CompactionService:
     """Keeps the second tier: what lies before the window, in a sentence or two."""
 
     def __init__(
-        self, repositories: Repositories, caller: ModelCaller, ceilings: DailyCeilings
+        self,
+        client: PgClient,
+        settings: GlobalSettingsRepository,
+        caller: ModelCaller,
+        ceilings: DailyCeilings,
     ) -> None:
         """Ask ``caller``, which is ``SUMMARY_MODEL``, below ``ceilings``."""
-        self._client = repositories.client
-        self._repos = repositories
+        self._client = client
+        self._settings = settings
+        self._conversations = ConversationRepository(client)
+        self._summaries = SummaryRepository(client)
         self._caller = caller
         self._model = BackgroundModel(
-            repositories, ceilings, "messages were left without a summary"
+            client, settings, ceilings, "messages were left without a summary"
         )
 
     async def compact(self, conversation_id: UUID) -> int:
@@ -59,7 +65,7 @@ class CompactionService:
             ModelError: The model is away or refuses; what is done stays.
             StorageError: The database is away.
         """
-        settings = await self._client.run(self._repos.settings.get)
+        settings = await self._client.run(self._settings.get)
         for done in range(MAX_FOLDS):
             if not await self._fold_next(conversation_id, settings):
                 return done
@@ -75,12 +81,12 @@ class CompactionService:
             ModelError: The model is away or refuses.
             StorageError: The database is away.
         """
-        last = await self._client.run(self._repos.conversations.get_last_position, conversation_id)
-        summaries = await self._client.run(self._repos.summaries.list_summaries, conversation_id)
+        last = await self._client.run(self._conversations.get_last_position, conversation_id)
+        summaries = await self._client.run(self._summaries.list_summaries, conversation_id)
         first = max((summary.last_position for summary in summaries), default=0) + 1
         first = max(first, last - MAX_FOLD + 1)
         found = await self._client.run(
-            self._repos.conversations.list_messages, conversation_id, first, last
+            self._conversations.list_messages, conversation_id, first, last
         )
         newest = fitting(found, least=1, longest=MAX_TEXT)
         texts = [summary.content for summary in summaries]
@@ -89,9 +95,9 @@ class CompactionService:
         return [text for text in texts if text]
 
     async def _fold_next(self, conversation_id: UUID, settings: GlobalSettings) -> bool:
-        last = await self._client.run(self._repos.conversations.get_last_position, conversation_id)
+        last = await self._client.run(self._conversations.get_last_position, conversation_id)
         left = _start(last + NEXT_TURN, settings) - 1
-        summaries = await self._client.run(self._repos.summaries.list_summaries, conversation_id)
+        summaries = await self._client.run(self._summaries.list_summaries, conversation_id)
         gap = first_gap(summaries, left, size=left)
         if gap is None:
             past = await self._summaries_to_merge(conversation_id, summaries, last, settings)
@@ -104,7 +110,7 @@ class CompactionService:
         size = portion_size(last - first + 1, usual, far=FAR_BEHIND, most=MAX_FOLD)
         last = min(last, first + size - 1)
         found = await self._client.run(
-            self._repos.conversations.list_messages, conversation_id, first, last
+            self._conversations.list_messages, conversation_id, first, last
         )
         messages = fitting(found, least=usual, longest=MAX_TEXT)
         if len(messages) < len(found):
@@ -112,7 +118,7 @@ class CompactionService:
         content = await self._summarise(conversation_id, messages, (first, last))
         said_at = messages[-1].said_at if messages else datetime.now(UTC)
         return await self._client.run(
-            self._repos.summaries.replace, conversation_id, (content, terms(content), said_at),
+            self._summaries.replace, conversation_id, (content, terms(content), said_at),
             first=first, last=last, made_of=len(messages),
         )  # fmt: skip
 
@@ -132,7 +138,7 @@ class CompactionService:
         if len(past) <= settings.summaries_kept:
             return []
         turn = await self._client.run(
-            self._repos.conversations.list_messages, conversation_id, last - NEXT_TURN + 1, last
+            self._conversations.list_messages, conversation_id, last - NEXT_TURN + 1, last
         )
         asked = max((message.position for message in turn if message.role == "user"), default=0)
         moves = _start(asked, settings) < start
@@ -153,11 +159,11 @@ class CompactionService:
             return False  # they stay as they are, until there is one more of them
         first, last = run[0].first_position, run[-1].last_position
         told = await self._client.run(
-            self._repos.conversations.list_messages, conversation_id, run[-1].first_position, last
+            self._conversations.list_messages, conversation_id, run[-1].first_position, last
         )
         said_at = told[-1].said_at if told else datetime.now(UTC)
         return await self._client.run(
-            self._repos.summaries.replace, conversation_id, (content, terms(content), said_at),
+            self._summaries.replace, conversation_id, (content, terms(content), said_at),
             first=first, last=last, merged=[summary.id for summary in run],
         )  # fmt: skip
 

@@ -13,8 +13,9 @@ from src.errors import PostponedError
 from src.metrics import Metrics
 from src.services.turn_state import Turn, TurnResult
 from src.storage.daily_usage_repo import DailyUsageRepository, Spent
-from src.storage.global_settings_repo import GlobalSettings
-from src.storage.repositories import Repositories
+from src.storage.extraction_repo import ExtractionRepository
+from src.storage.global_settings_repo import GlobalSettings, GlobalSettingsRepository
+from src.storage.pg_client import PgClient
 from src.texts import say
 from src.time_zones import local_time
 
@@ -45,16 +46,18 @@ class DailyCeilings:
 
     def __init__(
         self,
-        repositories: Repositories,
+        client: PgClient,
+        settings: GlobalSettingsRepository,
         metrics: Metrics,
         *,
         time_zone: str,
         exempt: frozenset[int] = frozenset(),
     ) -> None:
         """Days begin at midnight in ``time_zone``; ``exempt`` are ids of users without limits."""
-        self._client = repositories.client
-        self._repos = repositories
-        self._usage = DailyUsageRepository(repositories.client)
+        self._client = client
+        self._settings = settings
+        self._usage = DailyUsageRepository(client)
+        self._extraction = ExtractionRepository(client)
         self._metrics = metrics
         self._time_zone = time_zone
         self._exempt = exempt
@@ -87,7 +90,7 @@ class DailyCeilings:
         Raises:
             StorageError: The database is away.
         """
-        settings = await self._client.run(self._repos.settings.get)
+        settings = await self._client.run(self._settings.get)
         sender, owner = turn.incoming.sender_id, turn.incoming.owner.telegram_user_id
         if sender in self._exempt or not has_ceilings(settings):
             return None
@@ -137,11 +140,11 @@ class DailyCeilings:
             PostponedError: Not today.
             StorageError: The database is away.
         """
-        settings = await self._client.run(self._repos.settings.get)
+        settings = await self._client.run(self._settings.get)
         own_limit, limit = settings.daily_tokens_per_user, settings.daily_tokens
         if not (limit or own_limit):
             return
-        state = await self._client.run(self._repos.extraction.find_state, conversation_id)
+        state = await self._client.run(self._extraction.find_state, conversation_id)
         owner_id = state.owner.telegram_user_id if state is not None else 0
         if owner_id in self._exempt:
             return

@@ -13,9 +13,11 @@ from src.memory.indexer import Indexer, OnStep
 from src.memory.window import window_start
 from src.services.compaction_service import MAX_FOLDS, NEXT_TURN, CompactionService
 from src.services.extraction_service import MAX_BATCH_TRIES, MAX_WINDOWS, ExtractionService
-from src.storage.global_settings_repo import GlobalSettings
+from src.storage.batch_repo import BatchRepository
+from src.storage.extraction_repo import ExtractionRepository
+from src.storage.global_settings_repo import GlobalSettings, GlobalSettingsRepository
+from src.storage.pg_client import PgClient
 from src.storage.purge_repo import PurgeRepository
-from src.storage.repositories import Repositories
 from src.storage.search_index_repo import Progress, SearchIndexRepository
 
 logger = logging.getLogger(__name__)
@@ -30,17 +32,18 @@ class DigestService:
 
     def __init__(
         self,
-        repositories: Repositories,
+        client: PgClient,
+        settings: GlobalSettingsRepository,
         index: SearchIndexRepository,
         indexer: Indexer,
         compaction: CompactionService,
         extraction: ExtractionService,
     ) -> None:
         """Bring together the steps."""
-        self._client = repositories.client
-        self._settings = repositories.settings
-        self._extraction_repo = repositories.extraction
-        self._batches = repositories.batches
+        self._client = client
+        self._settings = settings
+        self._extraction_repo = ExtractionRepository(client)
+        self._batches = BatchRepository(client)
         self._index = index
         self._indexer = indexer
         self._compaction = compaction

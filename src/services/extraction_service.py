@@ -23,11 +23,12 @@ from src.memory.writer import Said
 from src.services.background_model import BackgroundModel
 from src.services.daily_ceilings import DailyCeilings
 from src.services.portions import fitting, portion_size
-from src.storage.conversation_repo import PastMessage
-from src.storage.extraction_repo import ExtractionState
-from src.storage.global_settings_repo import GlobalSettings
+from src.storage.batch_repo import BatchRepository
+from src.storage.conversation_repo import ConversationRepository, PastMessage
+from src.storage.extraction_repo import ExtractionRepository, ExtractionState
+from src.storage.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.storage.owner import Owner
-from src.storage.repositories import Repositories
+from src.storage.pg_client import PgClient
 from src.time_zones import local_time
 
 logger = logging.getLogger(__name__)
@@ -72,7 +73,8 @@ class ExtractionService:
 
     def __init__(
         self,
-        repositories: Repositories,
+        client: PgClient,
+        settings: GlobalSettingsRepository,
         memories: Memories,
         callers: Callable[[str], ModelCaller],
         ceilings: DailyCeilings,
@@ -84,12 +86,15 @@ class ExtractionService:
         ``callers`` returns the caller of a model, by ``provider:model``; of the environment's
         without a name.
         """
-        self._client = repositories.client
-        self._repos = repositories
+        self._client = client
+        self._settings = settings
+        self._conversations = ConversationRepository(client)
+        self._states = ExtractionRepository(client)
+        self._batches = BatchRepository(client)
         self._memories = memories
         self._callers = callers
         self._time_zone = time_zone
-        self._model = BackgroundModel(repositories, ceilings, "a window was not understood")
+        self._model = BackgroundModel(client, settings, ceilings, "a window was not understood")
 
     async def extract(self, conversation_id: UUID) -> int:
         """Read every closed window: full ones, and a shorter one after a long silence.
@@ -108,7 +113,7 @@ class ExtractionService:
         if not settings.memory_extraction_enabled:
             return 0
         for done in range(MAX_WINDOWS):
-            state = await self._client.run(self._repos.extraction.find_state, conversation_id)
+            state = await self._client.run(self._states.find_state, conversation_id)
             if state is None:
                 return done
             if not state.memory_on:
@@ -133,7 +138,7 @@ class ExtractionService:
             StorageError: The database is away.
         """
         settings = await self._memories.settings()
-        state = await self._client.run(self._repos.extraction.find_state, conversation_id)
+        state = await self._client.run(self._states.find_state, conversation_id)
         if state is None or state.last_position <= state.extracted_position:
             return None
         if not state.memory_on:
@@ -150,11 +155,11 @@ class ExtractionService:
         Raises:
             StorageError: The database is away.
         """
-        state = await self._client.run(self._repos.extraction.find_state, conversation_id)
+        state = await self._client.run(self._states.find_state, conversation_id)
         if state is None or not state.memory_on:
             return None
         messages = await self._client.run(
-            self._repos.conversations.list_messages, conversation_id, first, last
+            self._conversations.list_messages, conversation_id, first, last
         )
         return Window(conversation_id, state, first, last, messages)
 
@@ -195,7 +200,7 @@ class ExtractionService:
             StorageError: The database is away.
         """
         await self._client.run(
-            self._repos.extraction.advance,
+            self._states.advance,
             window.conversation_id,
             first=window.first,
             last=window.last,
@@ -205,7 +210,7 @@ class ExtractionService:
         """What was said while the memory is off is never read for facts, also not later."""
         first, last = state.extracted_position + 1, state.last_position
         if last >= first:
-            advance = self._repos.extraction.advance
+            advance = self._states.advance
             await self._client.run(advance, conversation_id, first=first, last=last)
 
     async def _load(
@@ -215,7 +220,7 @@ class ExtractionService:
         first = state.extracted_position + 1
         last = min(state.last_position, first + size - 1)
         found = await self._client.run(
-            self._repos.conversations.list_messages, conversation_id, first, last
+            self._conversations.list_messages, conversation_id, first, last
         )
         messages = fitting(found, least=least, longest=MAX_TEXT)
         if len(messages) < len(found):
@@ -227,7 +232,7 @@ class ExtractionService:
     ) -> bool:
         """Whether a batch reads this window: it has it already, or will, unless it failed to."""
         failures, is_waiting = await self._client.run(
-            self._repos.batches.count_tries, conversation_id, state.extracted_position + 1
+            self._batches.count_tries, conversation_id, state.extracted_position + 1
         )
         is_batched = settings.memory_extraction_provider != "immediate"
         return is_waiting or (is_batched and failures < MAX_BATCH_TRIES)
@@ -235,7 +240,7 @@ class ExtractionService:
     async def _read_window(self, window: Window) -> None:
         if window.is_told:
             read_again = partial(
-                self._repos.conversations.list_messages,
+                self._conversations.list_messages,
                 window.conversation_id,
                 window.messages[0].position,
                 window.messages[-1].position,
@@ -258,10 +263,10 @@ class ExtractionService:
             StorageError: The database is away.
         """
         settings = await self._memories.settings()
-        state = await self._client.run(self._repos.extraction.find_state, conversation_id)
+        state = await self._client.run(self._states.find_state, conversation_id)
         if state is None:
             return 0
-        list_parting = partial(self._repos.extraction.list_parting, state.owner, limit=MAX_WINDOW)
+        list_parting = partial(self._states.list_parting, state.owner, limit=MAX_WINDOW)
         for done in range(MAX_WINDOWS):
             found = await self._client.run(list_parting)
             if not found:
@@ -271,7 +276,7 @@ class ExtractionService:
                 window = Window(conversation_id, state, 0, 0, messages)
                 await self._remember(window, list_parting)
             ids = [message.id for message in messages]
-            await self._client.run(self._repos.extraction.delete_parting, state.owner, ids)
+            await self._client.run(self._states.delete_parting, state.owner, ids)
         return MAX_WINDOWS
 
     async def _remember(self, window: Window, reread: Callable[[], list[PastMessage]]) -> None:
@@ -294,7 +299,7 @@ class ExtractionService:
 
     def _caller(self) -> ModelCaller:
         """That of the operator's model; a batch's model alone names no provider of its own."""
-        name = self._repos.settings.last_known.memory_extraction_model
+        name = self._settings.last_known.memory_extraction_model
         return self._callers(name if ":" in name else "")
 
     async def _store(
@@ -327,7 +332,7 @@ class ExtractionService:
         self, owner: Owner, messages: Sequence[PastMessage], zone: str
     ) -> dict[int, str]:
         """What the model is shown: the most important facts, and those near to what was said."""
-        known = await self._client.run(self._repos.extraction.list_known, owner, limit=MAX_KNOWN)
+        known = await self._client.run(self._states.list_known, owner, limit=MAX_KNOWN)
         if len(known) < MAX_KNOWN:
             return known  # these are all
         for message in messages:

@@ -17,7 +17,8 @@ from src.services.compaction_service import CompactionService
 from src.services.export_service import ExportService
 from src.services.reply import Action, Button, Reply, in_rows
 from src.storage.memory_rows import message_number
-from src.storage.repositories import Repositories
+from src.storage.pg_client import PgClient
+from src.storage.turn_repo import TurnRepository
 from src.texts import Language, say
 from src.texts.visible import shortened
 from src.time_zones import local_time
@@ -39,15 +40,15 @@ class MemoryCommands:
         memories: Memories,
         compaction: CompactionService,
         exports: ExportService,
-        repositories: Repositories,
+        client: PgClient,
     ) -> None:
         """Search and forget in ``memories``; erase, summarise and export the rest."""
         self._agent = agent
         self._memories = memories
         self._compaction = compaction
         self._exports = exports
-        self._client = repositories.client
-        self._turns = repositories.turns
+        self._client = client
+        self._turns = TurnRepository(client)
 
     async def forget(self, called: Called) -> Reply:
         """``/forget the cat``: forget what is surely meant, else ask which of several."""

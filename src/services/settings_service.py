@@ -8,17 +8,24 @@ from typing import Any
 from src.config import Settings
 from src.errors import SettingsError
 from src.providers import PROVIDERS, Provider, find_batch_provider, find_provider
-from src.storage.global_settings_repo import GlobalSettings, SettingChange, check_settings
-from src.storage.repositories import Repositories
+from src.storage.global_settings_repo import (
+    GlobalSettings,
+    GlobalSettingsRepository,
+    SettingChange,
+    check_settings,
+)
+from src.storage.pg_client import PgClient
 
 
 class SettingsService:
     """Checks a change against the environment (keys, providers), and makes it."""
 
-    def __init__(self, repositories: Repositories, settings: Settings) -> None:
+    def __init__(
+        self, client: PgClient, stored: GlobalSettingsRepository, settings: Settings
+    ) -> None:
         """Keys and addresses are in ``settings``, which do not change while the bot runs."""
-        self._client = repositories.client
-        self._repo = repositories.settings
+        self._client = client
+        self._repo = stored
         self._environment = settings
 
     async def get(self) -> GlobalSettings:

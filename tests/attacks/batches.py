@@ -19,7 +19,6 @@ import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -31,9 +30,9 @@ from src.llm.batch.provider import LLMProvider
 from src.services.batch_extraction_service import BatchExtractionService
 from src.services.extraction_service import ExtractionService
 from src.storage.embedded_pg import EmbeddedPostgres
+from src.storage.erasure_repo import ErasureRepository
 from src.storage.migrations import migrate
 from src.storage.pg_client import PgClient
-from src.storage.repositories import Repositories
 from tests.conftest import fast_folder
 from tests.fakes.batch_servers import SERVERS, BatchServer, Ending, Fault
 from tests.fakes.openai_server import Reply
@@ -214,7 +213,7 @@ class Scene:
     def erase(self, user: int) -> None:
         """A user is deleted with everything."""
         self.erased.add(user)
-        Repositories.on(self.rig.client).erasure.erase(user)
+        ErasureRepository(self.rig.client).erase(user)
 
     async def close(self) -> None:
         for provider in self._opened:
@@ -224,15 +223,13 @@ class Scene:
         """The services, as a process that has just started has them."""
         client: Any = Mortal(self.rig.client, self.clock)
         core = self.rig.core
-        repositories = replace(
-            Repositories.on(self.rig.client), client=client, settings=core.memory.settings
-        )
+        stored = core.memory.settings
         self.extraction = ExtractionService(
-            repositories, core.memory.memories, lambda _name: build_caller(core.settings),
+            client, stored, core.memory.memories, lambda _name: build_caller(core.settings),
             core.ceilings, time_zone="Europe/Moscow",
         )  # fmt: skip
         return BatchExtractionService(
-            repositories, self.extraction, core.ceilings, core.metrics, core.settings,
+            client, stored, self.extraction, core.ceilings, core.metrics, core.settings,
             self._provider,
         )  # fmt: skip
 

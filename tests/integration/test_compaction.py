@@ -20,7 +20,6 @@ from src.services.compaction_service import CompactionService, first_gap
 from src.storage.global_settings_repo import GlobalSettingsRepository
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient
-from src.storage.repositories import Repositories
 from src.storage.summary_repo import Summary, SummaryRepository
 from src.texts.visible import shortened
 from tests.fakes.openai_server import ChatRequest, Reply
@@ -52,10 +51,11 @@ class Talk(Person):
         self, caller: ModelCaller | None = None, client: PgClient | None = None
     ) -> CompactionService:
         """A compaction of its own, as another process would have."""
-        repositories = Repositories.on(client or self.client)
+        client = client or self.client
         return CompactionService(
-            repositories, caller or build_caller(self.core.settings), self.core.ceilings
-        )
+            client, GlobalSettingsRepository(client),
+            caller or build_caller(self.core.settings), self.core.ceilings,
+        )  # fmt: skip
 
     def add(self, count: int = 1) -> None:
         """The next messages: question, answer, question, answer, ..."""

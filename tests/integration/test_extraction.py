@@ -19,14 +19,13 @@ from src.errors import (
 )
 from src.language.terms import terms
 from src.memory.forgetter import Forgetter
-from src.memory.memories import Forgetting, Memories
+from src.memory.memories import Memories
 from src.memory.writer import MemoryWriter, fact_terms
 from src.services.extraction_service import MAX_WINDOWS, ExtractionService
 from src.storage.forgetting_repo import ForgettingRepository
 from src.storage.global_settings_repo import GlobalSettingsRepository
 from src.storage.memory_repo import MemoryRepository
 from src.storage.owner import Owner
-from src.storage.repositories import Repositories
 from src.storage.undo_repo import UndoRepository
 from tests.fakes.openai_server import ChatRequest, Reply, text_of
 from tests.integration.person import FAKE_EMBEDDINGS, USER, Json, Person, Rig, records
@@ -63,13 +62,15 @@ class Talk(Person):
         memories = Memories(
             client,
             stored,
-            Forgetting(forgetter, UndoRepository(terms, fact_terms)),
+            forgetter,
+            UndoRepository(terms, fact_terms),
             core.memory.retriever,
             MemoryWriter(client, stored, core.memory.space, settings),
             settings,
         )
         return ExtractionService(
-            Repositories.on(client),
+            client,
+            settings,
             memories,
             lambda _name: build_caller(core.settings),
             core.ceilings,

@@ -20,7 +20,6 @@ from src.storage.global_settings_repo import (
 )
 from src.storage.notifications import Notifications
 from src.storage.pg_client import PgClient
-from src.storage.repositories import Repositories
 
 pytestmark = pytest.mark.own_database
 
@@ -37,7 +36,8 @@ def bounds() -> list[tuple[str, float, float]]:
 
 
 def service(client: PgClient, **environment: Any) -> SettingsService:
-    return SettingsService(Repositories.on(client), Settings(_env_file=None, **environment))
+    stored = GlobalSettingsRepository(client)
+    return SettingsService(client, stored, Settings(_env_file=None, **environment))
 
 
 def test_the_database_has_the_bounds_that_the_program_has(client: PgClient) -> None:

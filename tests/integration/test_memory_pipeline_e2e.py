@@ -26,7 +26,7 @@ from src.graph.tools import build_tools
 from src.language.terms import terms
 from src.llm.prompts.assistant import SYSTEM_PROMPT
 from src.memory.forgetter import Forgetter
-from src.memory.memories import Forgetting, Memories
+from src.memory.memories import Memories
 from src.memory.retriever import Retriever
 from src.memory.writer import MemoryWriter, fact_terms
 from src.services.turn_state import Turn
@@ -89,9 +89,8 @@ def memories_of(kind: type[M], person: Person, client: PgClient | None = None) -
     return kind(
         client,
         MemoryRepository(client),
-        Forgetting(
-            Forgetter(client, ForgettingRepository(terms)), UndoRepository(terms, fact_terms)
-        ),
+        Forgetter(client, ForgettingRepository(terms)),
+        UndoRepository(terms, fact_terms),
         Retriever(client, RetrievalRepository(client), core.space, OverviewRepository(client)),
         MemoryWriter(client, MemoryRepository(client), core.space, core.settings),
         core.settings,
