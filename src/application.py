@@ -17,7 +17,7 @@ from src.config import OFFLINE_MODEL, Settings
 from src.dates.reminder_phrases import read_reminder
 from src.dates.time_expressions import read_time
 from src.errors import AppError
-from src.graph.main_graph import Graph, Models, build_graph, checkpoint_serde
+from src.graph.main_graph import Models, build_graph, checkpoint_serde
 from src.graph.tools import build_tools
 from src.language.terms import terms
 from src.language.words import content_words
@@ -50,17 +50,13 @@ from src.services.digest_service import DigestService
 from src.services.edit_service import EditService
 from src.services.export_service import ExportService
 from src.services.extraction_service import ExtractionService
-from src.services.graph_run import GraphRun
-from src.services.intake import Intake
 from src.services.memory_commands import MemoryCommands
 from src.services.memory_screens import MemoryScreens
-from src.services.newer import Newer
 from src.services.question_service import QuestionService
 from src.services.reminder_screens import ReminderScreens
 from src.services.settings_screens import SettingsScreens
 from src.services.settings_service import SettingsService
 from src.services.stored_prompt_cache import StoredPromptCache
-from src.services.teaching_service import TeachingService
 from src.services.tool_history_service import ToolHistoryService
 from src.services.turn import TurnSteps
 from src.services.usage_page import UsagePage
@@ -74,7 +70,6 @@ from src.storage.conversation_repo import (
 from src.storage.edit_repo import EditRepository
 from src.storage.embedded_pg import EmbeddedPostgres
 from src.storage.embedding_repo import EmbeddingRepository
-from src.storage.erasure_repo import ErasureRepository
 from src.storage.export_repo import ExportRepository
 from src.storage.forgetting_repo import ForgettingRepository
 from src.storage.global_settings_repo import GlobalSettingsRepository
@@ -275,17 +270,16 @@ def build_core(
     )
     checkpoints = CheckpointStore(dsn, checkpoint_serde())
     questions = QuestionService(client, memory.memories, checkpoints)
-    agent = build_agent(
+    steps = TurnSteps(
         client,
         graph,
         memory.memories,
-        settings=memory.settings,
+        settings=stored,
         questions=questions,
         ceilings=ceilings,
-        tool_history=tool_history,
         metrics=metrics,
-        quiet=quiet,
     )
+    agent = AgentService(client, steps, stored, tool_history, quiet)
     exports = ExportService(ExportRepository(client))
     return Core(
         settings=settings,
@@ -331,51 +325,6 @@ def build_core(
         ceilings=ceilings,
         reminders=reminders,
         servers=servers,
-    )
-
-
-def build_agent(  # noqa: PLR0913  (each has its part in a turn)
-    client: PgClient,
-    graph: Graph,
-    memories: Memories,
-    *,
-    settings: GlobalSettingsRepository,
-    questions: QuestionService,
-    ceilings: DailyCeilings,
-    tool_history: ToolHistoryService,
-    metrics: Metrics,
-    quiet: QuietMoments,
-) -> AgentService:
-    """Wire who answers: the steps of a turn, around ``graph``."""
-    turns, erasure = TurnRepository(client), ErasureRepository(client)
-    conversations = ConversationRepository(client)
-    newer = Newer(client, UpdateRepository(client))
-    intake = Intake(client, conversations, newer, memories, settings, metrics)
-    run = GraphRun(client, graph, questions, turns, settings, metrics)
-    steps = TurnSteps(
-        client,
-        turns,
-        intake=intake,
-        newer=newer,
-        teaching=TeachingService(memories, MemoryPageRepository(client), client),
-        erasure=erasure,
-        questions=questions,
-        ceilings=ceilings,
-        graph=run,
-        metrics=metrics,
-    )
-    return AgentService(
-        client,
-        steps,
-        intake=intake,
-        graph=run,
-        newer=newer,
-        conversations=conversations,
-        turns=turns,
-        erasure=erasure,
-        settings=settings,
-        tool_history=tool_history,
-        quiet=quiet,
     )
 
 

@@ -22,7 +22,7 @@ from src.services.called import Called
 from src.services.command_service import COMMANDS, Command, CommandService, parse_command
 from src.services.digest_service import DigestService
 from src.services.reply import ReplyFile
-from src.services.turn_state import IncomingMessage, Teaching, Turn
+from src.services.turn_state import AnswerView, IncomingMessage, Teaching, Turn
 from src.storage.owner import Owner
 from src.storage.pg_client import storable
 from src.storage.turn_repo import AnswerSource, StoredAnswer
@@ -210,22 +210,13 @@ class Console:
         self._streams.target.flush()
 
 
-class _ConsoleView:
+class _ConsoleView(AnswerView):
     """Shows an answer when it is whole."""
 
     def __init__(self, reply: Callable[..., None]) -> None:
+        super().__init__()
         self._reply = reply
         self.conversation_id: UUID | None = None
-        self.sent_ids: list[int] = []  # nothing here has a number
-
-    async def open(self, turn: Turn, on_message: Callable[[int], Awaitable[None]]) -> None:
-        """There is nothing to show yet."""
-
-    def feed(self, text: str) -> None:
-        """It is shown when it is whole."""
-
-    async def close(self) -> None:
-        """There is nothing to take away."""
 
     async def deliver(
         self,

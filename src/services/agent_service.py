@@ -9,13 +9,10 @@ from uuid import UUID
 from langchain_core.messages import AnyMessage
 
 from src.llm.quiet_moments import QuietMoments
-from src.services.graph_run import GraphRun
-from src.services.intake import Intake
-from src.services.newer import Newer
 from src.services.tool_history_service import ToolHistoryService
 from src.services.turn import TurnSteps
 from src.services.turn_control import TurnControl
-from src.services.turn_state import AnswerView, IncomingMessage, Turn, Unseen
+from src.services.turn_state import AnswerView, IncomingMessage, Turn
 from src.storage.conversation_repo import ConversationRepository
 from src.storage.erasure_repo import ErasureRepository
 from src.storage.global_settings_repo import GlobalSettingsRepository
@@ -28,17 +25,10 @@ from src.storage.update_repo import UpdateOutcome
 class AgentService:
     """Takes messages through a turn, and ends what was said before."""
 
-    def __init__(  # noqa: PLR0913  (each is called by one method)
+    def __init__(
         self,
         client: PgClient,
         steps: TurnSteps,
-        *,
-        intake: Intake,
-        graph: GraphRun,
-        newer: Newer,
-        conversations: ConversationRepository,
-        turns: TurnRepository,
-        erasure: ErasureRepository,
         settings: GlobalSettingsRepository,
         tool_history: ToolHistoryService,
         quiet: QuietMoments,
@@ -46,12 +36,9 @@ class AgentService:
         """Answer by ``steps``; the background rests while ``quiet`` says so."""
         self._client = client
         self._steps = steps
-        self._intake = intake
-        self._graph = graph
-        self._newer = newer
-        self._conversations = conversations
-        self._turns = turns
-        self._erasure = erasure
+        self._conversations = ConversationRepository(client)
+        self._turns = TurnRepository(client)
+        self._erasure = ErasureRepository(client)
         self._settings = settings
         self._tool_history = tool_history
         self._quiet = quiet
@@ -81,7 +68,7 @@ class AgentService:
     async def begin_turn(self, incoming: IncomingMessage) -> Turn:
         """The first step of a turn alone: store the message; raises what ``run_turn`` raises."""
         turn = Turn(incoming)
-        await self._intake.store(turn)
+        await self._steps.intake.store(turn)
         return turn
 
     async def answer(
@@ -105,7 +92,7 @@ class AgentService:
             ModelError: The model refused.
             ConversationGoneError: /new wiped the conversation meanwhile.
         """
-        own = replace(turn, view=Unseen(on_text), control=control or TurnControl())
+        own = replace(turn, view=AnswerView(on_text), control=control or TurnControl())
         return await self._steps.answer(own)
 
     async def mark_delivered(
@@ -121,7 +108,7 @@ class AgentService:
 
     async def is_left_to_newer(self, incoming: IncomingMessage) -> bool:
         """Whether a later message is answered instead of one of which nothing is stored."""
-        return await self._newer.answers(incoming)
+        return await self._steps.newer.answers(incoming)
 
     async def preview_prompt(self, incoming: IncomingMessage) -> list[AnyMessage]:
         """The prompt that a message would be answered with; no model is called, nothing stored.
@@ -129,7 +116,8 @@ class AgentService:
         A long one would be summarised first; it is shown as it is before that. In strict mode
         there is no one prompt, so the list is empty.
         """
-        return await self._graph.preview(await self._client.run(self._intake.pretend, incoming))
+        turn = await self._client.run(self._steps.intake.pretend, incoming)
+        return await self._steps.graph.preview(turn)
 
     async def start_new_conversation(self, owner: Owner) -> UUID:
         """/new: delete the owner's conversations with all that hangs on them, start another.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from src.services.agent_service import AgentService
 from src.services.called import Called
-from src.services.turn_state import IncomingMessage, Teaching, Turn
+from src.services.turn_state import AnswerView, IncomingMessage, Teaching, Turn
 from src.storage.memory_job_repo import MemoryJobRepository
 from src.storage.memory_page_repo import MemoryPageRepository
 from src.storage.pg_client import PgClient
@@ -68,21 +68,12 @@ class CorrectionService:
         return view.correction
 
 
-class _KeptAnswer:
+class _KeptAnswer(AnswerView):
     """Keeps an answer for whoever waits for it, instead of showing it."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.correction: Correction | None = None
-        self.sent_ids: list[int] = []  # nothing here has a number
-
-    async def open(self, turn: Turn, on_message: Callable[[int], Awaitable[None]]) -> None:
-        """There is nothing to show yet."""
-
-    def feed(self, text: str) -> None:
-        """It is kept when it is whole."""
-
-    async def close(self) -> None:
-        """There is nothing to take away."""
 
     async def deliver(
         self,

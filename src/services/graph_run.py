@@ -80,7 +80,6 @@ class GraphRun:
         client: PgClient,
         graph: Graph,
         questions: QuestionService,
-        turns: TurnRepository,
         settings: GlobalSettingsRepository,
         metrics: Metrics,
     ) -> None:
@@ -88,7 +87,7 @@ class GraphRun:
         self._client = client
         self._graph = graph
         self._questions = questions
-        self._turns = turns
+        self._turns = TurnRepository(client)
         self._settings = settings
         self._metrics = metrics
 

@@ -1,4 +1,4 @@
-"""The beginning of a turn: its message is stored, and what belongs to it is loaded."""
+"""The beginning of a turn: what waits behind its message; it is stored, the rest is loaded."""
 
 from __future__ import annotations
 
@@ -9,13 +9,63 @@ from src.llm.prompts.time_label import add_time_label
 from src.memory.memories import Memories
 from src.memory.window import window_start
 from src.metrics import Metrics
-from src.services.newer import Newer
 from src.services.turn_state import NOWHERE, IncomingMessage, Turn
 from src.storage.conversation_repo import ConversationRepository, HistoryMessage
 from src.storage.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.storage.pg_client import PgClient, Transaction
 from src.storage.summary_repo import SummaryRepository
 from src.storage.turn_repo import TurnRepository
+from src.storage.update_repo import Behind, UpdateRepository
+
+
+class Newer:
+    """Whether something newer of a chat waits behind a message: asked here, and nowhere else.
+
+    A message that came with no stored update (the console's) has nothing behind it but what it
+    says itself.
+    """
+
+    def __init__(self, client: PgClient) -> None:
+        """Look among the stored updates."""
+        self._client = client
+        self._updates = UpdateRepository(client)
+
+    def hold(self, transaction: Transaction, incoming: IncomingMessage) -> Behind:
+        """What waits behind a message, which stays as it was read until the transaction ends.
+
+        What is taught is answered for itself: what comes next answers none of it. It blocks.
+
+        Raises:
+            ConversationGoneError: The message was erased meanwhile.
+            QuestionMovedError: It was changed by an erasure, and is to be read again.
+        """
+        origin, behind = incoming.origin, Behind(incoming.newer)
+        if origin is not None and origin.update is not None:
+            behind = self._updates.hold(transaction, origin.update, origin.revision)
+        return behind if incoming.teaching is None else Behind()
+
+    async def answers(self, incoming: IncomingMessage) -> bool:
+        """Whether a later message of the chat is answered instead of this one.
+
+        Raises:
+            StorageError: The database is away.
+        """
+        update = incoming.update
+        if update is None:
+            return incoming.newer is not None
+        return await self._client.run(self._updates.find_newer, update) is not None
+
+    async def wipes(self, incoming: IncomingMessage) -> bool:
+        """Whether a /new waits, which is about to delete the message and what answers it.
+
+        Raises:
+            StorageError: The database is away.
+        """
+        update = incoming.update
+        if update is None:
+            return False
+        found = await self._client.run(self._updates.find_newer, update, kinds=("new",))
+        return found is not None
 
 
 class Intake:
@@ -24,19 +74,18 @@ class Intake:
     def __init__(
         self,
         client: PgClient,
-        conversations: ConversationRepository,
         newer: Newer,
         memories: Memories,
         settings: GlobalSettingsRepository,
         metrics: Metrics,
     ) -> None:
-        """Store in ``conversations``, search ahead in ``memories``."""
+        """Ask ``newer`` what waits, search ahead in ``memories``."""
         self._client = client
-        self._conversations = conversations
         self._newer = newer
         self._memories = memories
         self._settings = settings
         self._metrics = metrics
+        self._conversations = ConversationRepository(client)
         self._turns = TurnRepository(client)
         self._summaries = SummaryRepository(client)
 

@@ -27,10 +27,10 @@ class TeachingService:
     The background reads the message as any other, so a model still finds what the rules do not.
     """
 
-    def __init__(self, memories: Memories, pages: MemoryPageRepository, client: PgClient) -> None:
-        """Store in ``memories``; look up in ``pages`` what is corrected."""
+    def __init__(self, client: PgClient, memories: Memories) -> None:
+        """Store in ``memories``."""
         self._memories = memories
-        self._pages = pages
+        self._pages = MemoryPageRepository(client)
         self._client = client
 
     async def teach(self, turn: Turn) -> TurnResult | None:

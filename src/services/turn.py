@@ -10,19 +10,21 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
+from src.graph.main_graph import Graph
 from src.graph.privacy import is_private_answer
+from src.memory.memories import Memories
 from src.metrics import Metrics
 from src.services.confirmation import asked_before, question_before, reads_as_choice, reads_as_yes
 from src.services.daily_ceilings import DailyCeilings
 from src.services.graph_run import GraphRun
-from src.services.intake import Intake
-from src.services.newer import Newer
+from src.services.intake import Intake, Newer
 from src.services.question_service import QuestionService
 from src.services.sources import cited_sources
 from src.services.teaching_service import TeachingService
 from src.services.turn_control import TurnStoppedError, stoppable_delivery
 from src.services.turn_state import Turn, TurnResult
 from src.storage.erasure_repo import ErasureRepository
+from src.storage.global_settings_repo import GlobalSettingsRepository
 from src.storage.pg_client import PgClient
 from src.storage.turn_repo import NewAnswer, StoredAnswer, TurnRepository
 from src.storage.update_repo import UpdateOutcome
@@ -48,33 +50,32 @@ class TurnSteps:
     def __init__(  # noqa: PLR0913  (each has its part in a turn)
         self,
         client: PgClient,
-        turns: TurnRepository,
+        graph: Graph,
+        memories: Memories,
         *,
-        intake: Intake,
-        newer: Newer,
-        teaching: TeachingService,
-        erasure: ErasureRepository,
+        settings: GlobalSettingsRepository,
         questions: QuestionService,
         ceilings: DailyCeilings,
-        graph: GraphRun,
         metrics: Metrics,
     ) -> None:
-        """Store answers in ``turns``; the rest are those who have a step of their own."""
+        """Answer with ``graph``, search ahead and teach in ``memories``."""
         self._client = client
-        self._turns = turns
-        self._newer = newer
-        self._erasure = erasure
+        self._turns = TurnRepository(client)
+        self._erasure = ErasureRepository(client)
         self._questions = questions
         self._metrics = metrics
+        self.newer = Newer(client)
+        self.intake = Intake(client, self.newer, memories, settings, metrics)
+        self.graph = GraphRun(client, graph, questions, settings, metrics)
         self.all: tuple[Step, ...] = (
-            intake.store,
+            self.intake.store,
             self._leave_to_newer,
             self._resume,
-            until_answered(teaching.teach),
+            until_answered(TeachingService(client, memories).teach),
             until_answered(self._confirm_erasure),
             until_answered(self._choose_fact),
             until_answered(ceilings.refuse),
-            until_answered(graph.run),
+            until_answered(self.graph.run),
             self._check_sources,
             self._save,
             self._show,
@@ -204,7 +205,7 @@ class TurnSteps:
         """Show the answer for good, except for the parts that have arrived already."""
         answer = _answer_of(turn)
         await turn.view.close()
-        if turn.control.stopped and await self._newer.wipes(turn.incoming):
+        if turn.control.stopped and await self.newer.wipes(turn.incoming):
             return "wiped"  # nobody wants the beginning of an answer that is about to be deleted
         turn.parts = answer.delivered_parts
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Literal
 from uuid import UUID
 
 from src.gate.voices import TYPED, Voice
@@ -102,10 +102,17 @@ class IncomingMessage:
         return self.origin.update if self.origin else None
 
 
-class AnswerView(Protocol):
-    """Where one answer appears: a chat in Telegram, or the console."""
+class AnswerView:
+    """Where one answer appears: a chat in Telegram, the console; this one shows nothing.
 
-    sent_ids: list[int]  # of the Telegram messages that show the answer, as they arrive
+    Attributes:
+        sent_ids: Of the Telegram messages that show the answer, as they arrive.
+    """
+
+    def __init__(self, on_text: Callable[[str], None] = lambda _text: None) -> None:
+        """Pass the pieces of the answer on to ``on_text``."""
+        self.sent_ids: list[int] = []
+        self._on_text = on_text
 
     async def open(self, turn: Turn, on_message: Callable[[int], Awaitable[None]]) -> None:
         """The model begins.
@@ -117,9 +124,13 @@ class AnswerView(Protocol):
 
     def feed(self, text: str) -> None:
         """The next piece of the answer."""
+        self._on_text(text)
 
     async def close(self) -> None:
-        """The model has ended; nothing of the beginning is shown any more when this returns."""
+        """The model has ended; nothing of the beginning is shown any more when this returns.
+
+        It may be called when nothing was opened, and again.
+        """
 
     async def deliver(
         self, turn: Turn, answer: StoredAnswer, on_part: Callable[[int], Awaitable[None]]
@@ -137,30 +148,7 @@ class AnswerView(Protocol):
         Raises:
             DeliveryError: Worth another try; what has arrived is not sent again then.
         """
-
-
-class Unseen:
-    """A view of an answer that nobody looks at."""
-
-    def __init__(self, on_text: Callable[[str], None] = lambda _text: None) -> None:
-        """Pass the pieces on to ``on_text``."""
-        self.feed = on_text
-        self.sent_ids: list[int] = []
-
-    async def open(self, turn: Turn, on_message: Callable[[int], Awaitable[None]]) -> None:
-        """There is nothing to show."""
-
-    async def close(self) -> None:
-        """There is nothing to take away."""
-
-    async def deliver(
-        self,
-        turn: Turn,  # noqa: ARG002
-        answer: StoredAnswer,
-        on_part: Callable[[int], Awaitable[None]],  # noqa: ARG002
-    ) -> int:
-        """Nothing is shown; it has arrived as far as it had before."""
-        return answer.delivered_parts
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -216,7 +204,7 @@ class Turn:
     """
 
     incoming: IncomingMessage
-    view: AnswerView = field(default_factory=Unseen)
+    view: AnswerView = field(default_factory=AnswerView)
     control: TurnControl = field(default_factory=TurnControl)
     conversation_id: UUID = NOWHERE
     message_id: int = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from datetime import timedelta
@@ -9,20 +10,24 @@ from datetime import timedelta
 import pytest
 from langchain_core.tools import BaseTool, tool
 
-from src.application import build_agent, build_caller
+from src.application import build_caller
 from src.errors import StorageError
 from src.graph.main_graph import Models, build_graph
+from src.graph.tools.save_user_fact import build_save_user_fact
 from src.llm.quiet_moments import QuietMoments
 from src.llm.tokens import TokenCounter
 from src.metrics import Metrics
 from src.services.agent_service import AgentService
 from src.services.graph_run import MAX_STEPS
 from src.services.tool_history_service import ToolHistoryService
+from src.services.turn import TurnSteps
+from src.services.turn_control import TurnControl
 from src.storage.owner import Owner
 from src.storage.tool_result_repo import ToolResultRepository
 from src.texts import Language, say
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.person import NOON, USER, Rig, incoming
+from tests.integration.tool_servers import until
 
 TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d, \w+ \(%s, UTC[+-]\d{4}\)"
 
@@ -205,7 +210,7 @@ def agent_with(rig: Rig, *tools: BaseTool) -> AgentService:
         counter=TokenCounter("openai:fake-model"),
         context_size=core.settings.llm_context_size,
     )
-    return build_agent(
+    steps = TurnSteps(
         rig.client,
         build_graph(
             models,
@@ -218,10 +223,9 @@ def agent_with(rig: Rig, *tools: BaseTool) -> AgentService:
         settings=core.memory.settings,
         questions=core.questions,
         ceilings=core.ceilings,
-        tool_history=history,
         metrics=Metrics(),
-        quiet=QuietMoments(),
     )
+    return AgentService(rig.client, steps, core.memory.settings, history, QuietMoments())
 
 
 @tool
@@ -248,6 +252,30 @@ async def test_a_tool_that_raises_fails_neither_the_turn_nor_keeps_quiet(
     assert told.startswith("The tool failed (") and "внутри" not in told
     [(name, error)] = rig.rows("SELECT name, error FROM tool_results")
     assert name == failing.name and error is not None
+
+
+async def test_what_a_tool_stored_before_a_stop_is_known_though_another_is_at_work(
+    rig: Rig,
+) -> None:
+    @tool
+    async def dawdle() -> str:
+        """Take very long."""
+        await asyncio.sleep(60)
+        return ""
+
+    text = "Живу в Омске"
+    calls = [("save_user_fact", {"text": text, "quote": text}), ("dawdle", {})]
+    rig.model.queue(Reply(tool_calls=calls, prompt_tokens=5))
+    agent = agent_with(rig, build_save_user_fact(rig.core.memory.memories), dawdle)
+    turn, control = await agent.begin_turn(incoming(text)), TurnControl()
+    running = asyncio.create_task(agent.answer(turn, control=control))
+    await until(lambda: rig.rows("SELECT 1 FROM tool_results"), "the first call to end")
+    await asyncio.sleep(0.1)  # the recording of the call returns
+    control.stop()
+    answer = await running
+    assert answer.text == say("stopped_early", "ru")
+    assert rig.rows("SELECT id FROM memories") == [(number,) for number in answer.changes.saved]
+    assert rig.rows("SELECT prompt_tokens FROM model_usage") == [(5,)]
 
 
 @pytest.mark.parametrize("language", ["ru", "uk", "en"])

@@ -10,7 +10,7 @@ import pytest
 
 from src.storage.conversation_repo import TelegramOrigin
 from src.texts import say
-from tests.fakes.openai_server import ChatRequest
+from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.person import (
     MORNING,
     Agents,
@@ -204,6 +204,21 @@ async def test_the_numbers_of_a_search_go_on_after_those_of_the_prompt(person: P
     for memory in [*shown(person.requests[-1]), *found(person.requests[-1])]:
         numbers.setdefault(memory["text"], set()).add(memory["n"])
     assert numbers == {CAT["text"]: {1}, DOG["text"]: {2}}
+
+
+async def test_two_searches_of_one_reply_give_each_memory_a_number_of_its_own(
+    person: Person,
+) -> None:
+    await person.remember(CAT)
+    await person.remember(DOG)
+    person.core.conversations.create_new_conversation(person.user)
+    searches = [("search_memory", {"query": query, "limit": 1}) for query in ("кот", "пёс Рекс")]
+    answer = await person.say("Привет", Reply(tool_calls=searches), "Рекс и кот [2].")
+    request = person.requests[-1]
+    numbers = {(memory["text"], memory["n"]) for memory in [*shown(request), *found(request)]}
+    assert sorted(number for _, number in numbers) == [1, 2]
+    [source] = answer.sources
+    assert (source.text, 2) in numbers
 
 
 async def test_a_search_finds_what_left_the_prompt_and_says_when_it_was(person: Person) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from src.application import Core, build_agent, build_caller
+from src.application import Core, build_caller
 from src.facts.fact import Fact
 from src.graph.main_graph import Models, build_graph
 from src.graph.nodes.init_state import EARLIER
@@ -21,6 +21,7 @@ from src.memory.window import window_start
 from src.memory.writer import Said
 from src.services.agent_service import AgentService
 from src.services.tool_history_service import ToolHistoryService
+from src.services.turn import TurnSteps
 from src.storage.owner import Owner
 from src.storage.tool_result_repo import ToolResultRepository
 from tests.fakes.openai_server import ChatRequest, Reply, text_of
@@ -118,17 +119,16 @@ def agent_for(core: Core, *, system_in_history: bool) -> AgentService:
     graph = build_graph(
         models, tools, memories, reminders=core.reminders, wrap_tool_call=tool_history.record
     )
-    return build_agent(
+    steps = TurnSteps(
         core.client,
         graph,
         memories,
         settings=core.memory.settings,
         questions=core.questions,
         ceilings=core.ceilings,
-        tool_history=tool_history,
         metrics=core.metrics,
-        quiet=QuietMoments(),
     )
+    return AgentService(core.client, steps, core.memory.settings, tool_history, QuietMoments())
 
 
 def kinds(request: ChatRequest) -> list[str]:

@@ -22,7 +22,7 @@ from src.services.change_notes import ChangeNotes
 from src.services.command_service import COMMANDS, parse_command
 from src.services.memory_screens import corrected_by
 from src.services.turn_control import TurnControl
-from src.services.turn_state import IncomingMessage, Teaching, Turn
+from src.services.turn_state import AnswerView, IncomingMessage, Teaching, Turn
 from src.storage.conversation_repo import TelegramOrigin
 from src.storage.turn_repo import StoredAnswer
 from src.storage.update_repo import UpdateOutcome, WaitingUpdate
@@ -165,16 +165,16 @@ class TurnHandler:
                 )
 
 
-class TelegramView:
+class TelegramView(AnswerView):
     """Where one answer appears: drafts or a growing message, then the messages of the answer."""
 
     def __init__(self, turns: TurnHandler, address: Address, draft_id: int) -> None:
         """Show at ``address``; a press of the Stop button brings ``draft_id`` back."""
+        super().__init__()
         self._turns = turns
         self._address = address
         self._draft_id = draft_id
         self._stream: AnswerStream | None = None
-        self.sent_ids: list[int] = []
 
     async def open(self, turn: Turn, on_message: Callable[[int], Awaitable[None]]) -> None:
         """Begin to show the answer."""
