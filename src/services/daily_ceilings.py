@@ -11,13 +11,10 @@ from uuid import UUID
 
 from src.errors import PostponedError
 from src.metrics import Metrics
-from src.services.turn_state import Turn, TurnResult
 from src.storage.daily_usage_repo import DailyUsageRepository, Spent
 from src.storage.extraction_repo import ExtractionRepository
 from src.storage.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.storage.pg_client import PgClient
-from src.texts import say
-from src.time_zones import local_time
 
 logger = logging.getLogger(__name__)
 
@@ -65,43 +62,31 @@ class DailyCeilings:
         self._total_at = float("-inf")
         self._told: dict[Ceiling, datetime] = {}
 
-    async def refuse(self, turn: Turn) -> TurnResult | None:
-        """What is said instead of an answer; None when no ceiling keeps it from being given.
-
-        Raises:
-            StorageError: The database is away.
-        """
-        reached = await self.find_reached(turn)
-        if reached is None:
-            return None
-        until = local_time(reached.until, turn.incoming.time_zone)
-        key = "limit_user" if reached.is_of_user else "limit_bot"
-        clock = f"{until:%H:%M}"
-        if reached.ceiling == "messages_per_minute_per_user":
-            key, clock = "limit_minute", f"{until:%H:%M:%S}"
-        text = say(key, turn.incoming.language, day=f"{until:%d.%m.%Y}", time=clock)
-        return TurnResult(text, ended="over ceiling")
-
-    async def find_reached(self, turn: Turn) -> ReachedCeiling | None:
+    async def find_reached(
+        self, sender: int, owner: int, *, conversation_id: UUID, is_new: bool
+    ) -> ReachedCeiling | None:
         """The ceiling that keeps a message from being answered; None when none does.
 
-        Its first attempt is counted.
+        Args:
+            sender: Who wrote it.
+            owner: Whose memory it is.
+            conversation_id: Where it stands.
+            is_new: Whether this is the first attempt, which is counted.
 
         Raises:
             StorageError: The database is away.
         """
         settings = await self._client.run(self._settings.get)
-        sender, owner = turn.incoming.sender_id, turn.incoming.owner.telegram_user_id
         if sender in self._exempt or not has_ceilings(settings):
             return None
-        if (until := await self._minute_ends(turn, settings)) is not None:
+        if (until := await self._minute_ends(sender, conversation_id, settings)) is not None:
             return ReachedCeiling("messages_per_minute_per_user", until)
         today = await self._client.run(
             self._usage.count_message,
             sender,
             owner,
             zone=self._time_zone,
-            is_new=turn.is_new,
+            is_new=is_new,
         )
         tokens = await self._sum_tokens(owner) if settings.daily_tokens else 0
         checks: tuple[tuple[Ceiling, bool], ...] = (
@@ -120,14 +105,14 @@ class DailyCeilings:
         """What somebody wrote and spent lately, for himself to see."""
         return await self._client.run(self._usage.sum_spent, sender, owner, zone=self._time_zone)
 
-    async def _minute_ends(self, turn: Turn, settings: GlobalSettings) -> datetime | None:
+    async def _minute_ends(
+        self, sender: int, conversation_id: UUID, settings: GlobalSettings
+    ) -> datetime | None:
         """When there is room for one more answer, where there were too many in a minute."""
         limit = settings.messages_per_minute_per_user
         if not limit:
             return None
-        count, ends_at = await self._client.run(
-            self._usage.count_minute, turn.conversation_id, turn.incoming.sender_id
-        )
+        count, ends_at = await self._client.run(self._usage.count_minute, conversation_id, sender)
         if count < limit or ends_at is None:
             return None
         self._metrics.ceilings.labels("messages_per_minute_per_user").inc()

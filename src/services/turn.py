@@ -30,6 +30,7 @@ from src.storage.turn_repo import NewAnswer, StoredAnswer, TurnRepository
 from src.storage.update_repo import UpdateOutcome
 from src.texts import say
 from src.texts.visible import is_visible
+from src.time_zones import local_time
 
 Step = Callable[[Turn], Awaitable[UpdateOutcome | None]]
 
@@ -63,6 +64,7 @@ class TurnSteps:
         self._turns = TurnRepository(client)
         self._erasure = ErasureRepository(client)
         self._questions = questions
+        self._ceilings = ceilings
         self._metrics = metrics
         self.newer = Newer(client)
         self.intake = Intake(client, self.newer, memories, settings, metrics)
@@ -74,7 +76,7 @@ class TurnSteps:
             until_answered(TeachingService(client, memories).teach),
             until_answered(self._confirm_erasure),
             until_answered(self._choose_fact),
-            until_answered(ceilings.refuse),
+            until_answered(self._refuse_over_ceiling),
             until_answered(self.graph.run),
             self._check_sources,
             self._save,
@@ -162,6 +164,25 @@ class TurnSteps:
         if settlement.kind in ("over", "gone"):
             return None
         return TurnResult(settlement.said, changes=settlement.changes, settlement=settlement)
+
+    async def _refuse_over_ceiling(self, turn: Turn) -> TurnResult | None:
+        """What is said instead of an answer; None when no ceiling keeps it from being given."""
+        incoming = turn.incoming
+        reached = await self._ceilings.find_reached(
+            incoming.sender_id,
+            incoming.owner.telegram_user_id,
+            conversation_id=turn.conversation_id,
+            is_new=turn.is_new,
+        )
+        if reached is None:
+            return None
+        until = local_time(reached.until, incoming.time_zone)
+        key = "limit_user" if reached.is_of_user else "limit_bot"
+        time = f"{until:%H:%M}"
+        if reached.ceiling == "messages_per_minute_per_user":
+            key, time = "limit_minute", f"{until:%H:%M:%S}"
+        text = say(key, incoming.language, day=f"{until:%d.%m.%Y}", time=time)
+        return TurnResult(text, ended="over ceiling")
 
     async def _check_sources(self, turn: Turn) -> None:
         """References lead to what the model was shown, numbered as the answer mentions them."""

@@ -88,7 +88,7 @@ KEYS_OF_FILE = {
     "command_service.py": {"erase_kept", "erase_late", "erase_done"},
     "memory_commands.py": {"delete_ask", "delete_ask_again"},
     "reminders_by_rule.py": {"reminder_cancelled", "reminder_gone"},
-    "daily_ceilings.py": {"limit_user", "limit_bot", "limit_minute"},
+    "turn.py": {"limit_user", "limit_bot", "limit_minute"},
     "buttons.py": {"source_quote", "source_quote_bot"},
     "attachment_service.py": {"sound_unheard", "picture_unseen"},
     "tools_page.py": {"tools_away", "tools_connecting"},
