@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import Browser, Page
+from playwright.async_api import Browser, Page, Route
 
 from src.texts import LANGUAGES, Language, say
 from src.webapp.page import TELEGRAM_SCRIPT
@@ -203,12 +204,34 @@ async def test_hostile_texts_run_nowhere(bot: tuple[World, BotProcess], browser:
             await page.get_by_role("searchbox").fill(text)
             async with page.expect_response("**/api/search"):
                 await page.keyboard.press("Enter")
-            # A button that is still at work takes no second order.
-            await page.locator("[aria-disabled]").wait_for(state="detached")
         assert await page.evaluate("window.__xss") is None
         made = "document.querySelectorAll('main :is(script, img, iframe, svg, a, style)').length"
         assert await page.evaluate(made) == 0
     assert heard == []
+
+
+async def test_what_is_asked_during_a_search_is_searched_next(
+    bot: tuple[World, BotProcess], browser: Browser
+) -> None:
+    world, process = bot
+    user, first = new_user(), asyncio.Event()
+    await talk(world, user)
+
+    async def hold(route: Route) -> None:
+        await first.wait()
+        await route.continue_()
+
+    async with open_phone(browser, process, world.telegram.token, user=user) as page:
+        await page.route("**/api/search", hold)
+        await open_tab(page, "Поиск")
+        async with page.expect_request("**/api/search"):
+            await page.get_by_role("searchbox").fill("кот")
+            await page.keyboard.press("Enter")
+        await page.get_by_role("searchbox").fill("аллергия")
+        await page.keyboard.press("Enter")
+        first.set()
+        found = page.locator("section:not([hidden]) .card").filter(has_text="аллергия")
+        await found.first.wait_for()
 
 
 @pytest.mark.parametrize("scheme", THEMES)

@@ -324,16 +324,22 @@ function makeSearch() {
   const find = el("button", { type: "submit", class: "main" }, t("find"));
   const count = el("p", { class: "quiet", role: "status" });
   const list = el("ul", { class: "list" });
+  let wanted = null; // what is to be searched next, also when it is asked for during a search
   const form = el("form", {
     role: "search",
     onsubmit: (event) => {
       event.preventDefault();
       if (!field.value.trim()) { field.focus(); return; }
+      wanted = field.value;
       busy(find, async () => {
-        const found = await ask("search", { text: field.value });
-        const total = found.hits.length;
-        count.textContent = total ? t("found", { count: total }) : found.nothing;
-        list.replaceChildren(...found.hits.map(hit));
+        while (wanted !== null) {
+          const text = wanted;
+          wanted = null;
+          const found = await ask("search", { text });
+          const total = found.hits.length;
+          count.textContent = total ? t("found", { count: total }) : found.nothing;
+          list.replaceChildren(...found.hits.map(hit));
+        }
       });
     },
   },
