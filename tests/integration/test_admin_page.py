@@ -124,10 +124,11 @@ async def test_a_session_is_a_strict_cookie_that_dies_with_the_password(
     cookie = done.headers["set-cookie"]
     assert "HttpOnly" in cookie and "SameSite=strict" in cookie and "Secure" not in cookie
     value = http.cookies["pomni_admin"]
-    assert Access(PASSWORD).is_session(value), "after a restart it is one still"
+    restarted = Access(PASSWORD)
+    assert restarted.is_session(value), "after a restart it is one still"
     assert not Access("another").is_session(value)
-    assert not Access(PASSWORD).is_session(value[:-2] + "xx")
-    await http.post("/logout", data={"token": Access(PASSWORD).form_token(value)})
+    assert not restarted.is_session(value[:-2] + "xx")
+    await http.post("/logout", data={"token": restarted.form_token(value)})
     assert "pomni_admin" not in http.cookies
 
 
