@@ -119,7 +119,9 @@ def tokens_by_block(request: ChatRequest, counter: TokenCounter) -> dict[str, in
     return blocks
 
 
-@pytest.mark.parametrize("messages", [10, 1_000, 100_000])
+@pytest.mark.parametrize(
+    "messages", [10, 1_000, 20_000, pytest.param(100_000, marks=pytest.mark.proof)]
+)
 async def test_the_memory_s_part_stays_within_its_budget(rig: Rig, messages: int) -> None:
     user = new_user()
     fill(rig, user, messages, STORIES["ru"])
