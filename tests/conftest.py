@@ -23,14 +23,14 @@ import psycopg2
 import pytest
 
 import src.telegram  # noqa: F401  (aiogram, in a fourth of the time)
-from src.config import Settings
+from src.base.config import Settings
+from src.base.metrics import Metrics
 from src.llm.embeddings import LocalEmbedder
 from src.memory.embedding_space import EmbeddingSpace
-from src.metrics import Metrics
-from src.storage.embedded_pg import EmbeddedPostgres
-from src.storage.embedding_repo import EmbeddingRepository
-from src.storage.migrations import migrate
-from src.storage.pg_client import PgClient
+from src.memory.search_index_repo import EmbeddingRepository
+from src.pg.client import PgClient
+from src.pg.embedded import EmbeddedPostgres
+from src.pg.migrations import migrate
 
 STARTED = time.monotonic()
 TEMPLATE, UNFINISHED = "pomni_template", "pomni_unfinished"

@@ -34,8 +34,8 @@ from pathlib import Path
 
 from aiohttp import web
 
-from src.storage.embedded_pg import EmbeddedPostgres
-from src.storage.migrations import migrate
+from src.pg.embedded import EmbeddedPostgres
+from src.pg.migrations import migrate
 from src.texts import LANGUAGES, say
 from tests.conftest import execute
 from tests.e2e.bot_process import BotProcess, World

@@ -31,7 +31,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 LENGTH = struct.Struct("<I")
 MODULES = (
-    "bot", "src.console", "src.doctor", "src.evaluation", "src.telegram.bot_process",
+    "bot", "src.console", "src.operate.doctor", "src.operate.evaluation", "src.app",
     "langchain_openai", "anyio._backends._asyncio",
 )  # fmt: skip
 
@@ -197,11 +197,11 @@ def _prepare() -> None:
         importlib.import_module(module)
     from aiogram.types import Message, User
 
-    from src.config import Settings
-    from src.dates.reminder_phrases import read_reminder
-    from src.dates.time_expressions import read_time
-    from src.language.words import content_words
-    from src.llm.chat import build_chat_model
+    from src.base.config import Settings
+    from src.offline.model import build_chat_model
+    from src.reading.reminder_phrases import read_reminder
+    from src.reading.time_expressions import read_time
+    from src.reading.words import content_words
     from src.telegram.lazy_models import build_models
     from src.texts import LANGUAGES, say
 

@@ -7,7 +7,7 @@ import itertools
 
 import pytest
 
-from src.services.command_service import help_page
+from src.talk.command_service import help_page
 from src.texts import say
 from tests.attacks.flood import FIRST_OTHER, FIRST_SLOW, FLOODER, FLOODS, GROUP, purpose, reply
 from tests.e2e.bot_process import World

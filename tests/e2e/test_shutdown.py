@@ -9,8 +9,8 @@ from contextlib import closing
 import psycopg2
 import pytest
 
-from src.shutdown import STATUS_FORCED
-from src.storage.migrations import LOCK_KEY
+from src.base.shutdown import STATUS_FORCED
+from src.pg.migrations import LOCK_KEY
 from tests.e2e.bot_process import BotProcess, World, eventually
 from tests.fakes.openai_server import Reply
 from tests.fakes.tcp_proxy import SwallowingProxy

@@ -12,7 +12,7 @@ import pytest
 from aiogram import Bot
 
 from src.memory import retriever, writer
-from src.storage.pg_client import PgClient
+from src.pg.client import PgClient
 from tests.conftest import TEMPLATE, new_database, open_client
 from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.telegram_server import FakeTelegram

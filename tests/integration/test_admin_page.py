@@ -14,11 +14,11 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount, Route
 
-from src.admin.access import Access
-from src.admin.pages import HEADERS, AdminPages, build_admin_app
-from src.storage.admin_repo import AdminRepository, Price
-from src.storage.owner import Owner
-from src.storage.records_repo import RecordsRepository
+from src.base.owners import Owner
+from src.pg.records_repo import RecordsRepository
+from src.web.admin_access import Access
+from src.web.admin_pages import HEADERS, AdminPages, build_admin_app
+from src.web.admin_repo import AdminRepository, Price
 from tests.fakes.openai_server import Reply
 from tests.integration.person import Person, Rig
 
@@ -97,7 +97,12 @@ async def test_nothing_is_shown_or_done_without_the_password(
                     assert response.headers[name] == value
     assert [route for route in pages.routes() if isinstance(route, Mount)]
     assert "секретный" not in (await http.get("/static/admin.css")).text
-    for path in ("/static/../pages.py", "/static/%2e%2e/pages.py", "/static/", "/nowhere"):
+    for path in (
+        "/static/../admin_pages.py",
+        "/static/%2e%2e/admin_pages.py",
+        "/static/",
+        "/nowhere",
+    ):
         assert (await http.get(path)).status_code in (404, 405)
 
 
@@ -379,7 +384,7 @@ async def test_a_lost_database_is_a_sentence(rig: Rig, inside: httpx.AsyncClient
 
 def test_no_page_reads_all_messages(rig: Rig) -> None:
     """The plans for a conversation and a list of owners go by index, however many there are."""
-    from src.storage import admin_repo
+    from src.web import admin_repo
 
     owner = {**Owner(USER).columns(), "before": 10**6, "limit": 50, "user": 0, "thread": 0}
     for statement in (

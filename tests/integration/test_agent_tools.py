@@ -9,17 +9,17 @@ from datetime import timedelta
 import pytest
 from langchain_core.tools import BaseTool, tool
 
-from src.application import build_caller
-from src.errors import StorageError
-from src.graph.main_graph import Models, build_graph
+from src.base.errors import StorageError
+from src.base.metrics import Metrics
+from src.base.owners import Owner
+from src.core import build_caller
+from src.history.timeline_repo import ToolResultRepository
 from src.llm.tokens import TokenCounter
-from src.metrics import Metrics
-from src.services.agent_service import MAX_STEPS, AgentService
-from src.services.teaching_service import TeachingService
-from src.services.tool_history_service import ToolHistoryService
-from src.storage.owner import Owner
-from src.storage.repositories import Repositories
-from src.storage.tool_result_repo import ToolResultRepository
+from src.memory.repositories import Repositories
+from src.talk.agent_service import MAX_STEPS, AgentService
+from src.talk.main_graph import Models, build_graph
+from src.talk.teaching import TeachingService
+from src.talk.tool_history import ToolHistoryService
 from src.texts import Language, say
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.person import NOON, USER, Rig, incoming

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from aiogram import Bot
 
-from src.errors import DeliveryError, ModelUnavailableError
-from src.graph.hit_rendering import memory_record
+from src.base.errors import DeliveryError, ModelUnavailableError
+from src.media.attachments import MAX_DOCUMENT
+from src.memory.citations import memory_record
 from src.memory.retriever import Query
-from src.services.attachment_service import MAX_DOCUMENT
-from src.storage.pg_client import PgClient
+from src.pg.client import PgClient
 from src.texts import LANGUAGES, Language, say
 from tests.fakes.openai_server import Reply
 from tests.fakes.telegram_server import FakeTelegram

@@ -9,13 +9,13 @@ from uuid import UUID
 import pytest
 from langchain_core.messages import SystemMessage
 
-from src.language.terms import terms
-from src.llm.prompts.assistant import SYSTEM_PROMPT
-from src.llm.prompts.summary import MAX_SUMMARY
+from src.base.owners import Owner
 from src.llm.tokens import TOKENS_OF_PRIMING, TokenCounter
-from src.storage.owner import Owner
-from src.storage.pg_client import Transaction
-from src.storage.search_index_repo import NewDocument, add_documents
+from src.memory.prompts import MAX_SUMMARY
+from src.memory.search_index_repo import NewDocument, add_documents
+from src.pg.client import Transaction
+from src.talk.prompt import SYSTEM_PROMPT
+from src.texts.morphology import terms
 from tests.fakes.openai_server import ChatRequest
 from tests.integration.person import Agents, Rig, incoming, new_user
 from tests.oracle import Oracle

@@ -22,38 +22,33 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from src.dates.recurrences import Recurrence
-from src.errors import ConversationGoneError
-from src.facts.fact import Fact
-from src.language.terms import terms
-from src.llm.model_usage import ModelUsage
+from src.base.errors import ConversationGoneError
+from src.base.owners import Owner
+from src.history.conversation_repo import ConversationRepository, TelegramOrigin
+from src.history.timeline_repo import TimelineRepository, ToolResult, ToolResultRepository
+from src.history.turn_repo import AnswerSource, NewAnswer, TurnRepository
+from src.llm.reply import ModelUsage
+from src.memory.digest_repo import ExtractionRepository, SummaryRepository
 from src.memory.forgetter import Forgetter
+from src.memory.forgetting_repo import ForgettingRepository, UndoRepository
+from src.memory.memory_page_repo import MemoryPageRepository
+from src.memory.memory_repo import MemoryRepository, NewMemory, Source
+from src.memory.question_repo import NewQuestion, QuestionRepository
+from src.memory.retrieval_repo import RetrievalRepository, SearchRequest
 from src.memory.retriever import Query
+from src.memory.search_index_repo import EmbeddingRepository, NewDocument, SearchIndexRepository
 from src.memory.writer import fact_terms
-from src.storage.conversation_repo import ConversationRepository, TelegramOrigin
-from src.storage.edit_repo import Edited, EditRepository
-from src.storage.embedding_repo import EmbeddingRepository
-from src.storage.erasure_repo import ErasureRepository
-from src.storage.export_repo import PARTS as EXPORTED
-from src.storage.export_repo import ExportRepository
-from src.storage.extraction_repo import ExtractionRepository
-from src.storage.forgetting_repo import ForgettingRepository
-from src.storage.memory_page_repo import MemoryPageRepository
-from src.storage.memory_repo import MemoryRepository
-from src.storage.memory_rows import NewMemory, Source
-from src.storage.owner import Owner
-from src.storage.pg_client import PgClient, Transaction
-from src.storage.question_repo import NewQuestion, QuestionRepository
-from src.storage.reminder_repo import NewReminder, ReminderRepository
-from src.storage.retrieval_repo import RetrievalRepository, SearchRequest
-from src.storage.search_index_repo import NewDocument, SearchIndexRepository
-from src.storage.summary_repo import SummaryRepository
-from src.storage.timeline_repo import TimelineRepository
-from src.storage.tool_result_repo import ToolResult, ToolResultRepository
-from src.storage.turn_repo import AnswerSource, NewAnswer, TurnRepository
-from src.storage.undo_repo import UndoRepository
-from src.storage.update_repo import NewUpdate, UpdateRepository
-from src.storage.user_settings_repo import UserSettingsRepository
+from src.pg.client import PgClient, Transaction
+from src.pg.user_settings_repo import UserSettingsRepository
+from src.privacy.erasure_repo import ErasureRepository
+from src.privacy.export import PARTS as EXPORTED
+from src.privacy.export import ExportRepository
+from src.queue.update_repo import NewUpdate, UpdateRepository
+from src.reading.facts import Fact
+from src.reading.recurrences import Recurrence
+from src.reminders.reminder_repo import NewReminder, ReminderRepository
+from src.talk.edits import Edited, EditRepository
+from src.texts.morphology import terms
 from tests.conftest import new_client
 from tests.integration.person import FAKE_EMBEDDINGS, open_rig, teller_of
 from tests.tables import (

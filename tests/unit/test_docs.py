@@ -13,10 +13,10 @@ import pytest
 import yaml
 
 from bot import COMMANDS, parse_arguments
-from src.config import Settings, load_settings
-from src.metrics import Metrics
-from src.providers import PROVIDERS, find_provider
-from src.services.command_service import COMMANDS as CHAT_COMMANDS
+from src.base.config import Settings, load_settings
+from src.base.metrics import Metrics
+from src.base.providers import PROVIDERS, find_provider
+from src.talk.command_service import COMMANDS as CHAT_COMMANDS
 from tests.pages import PAGES, README, ROOT, Page, page, rows
 from tests.unit.settings_environment import load
 

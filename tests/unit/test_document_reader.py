@@ -14,7 +14,7 @@ from dataclasses import replace
 import psutil
 import pytest
 
-from src.errors import (
+from src.base.errors import (
     AppError,
     DocumentBrokenError,
     DocumentKindError,

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from src.language.requests import forget_request
-from src.llm.offline.statements import statements
-from src.telegram.handlers.messages import without_address
+from src.reading.requests import forget_request
+from src.reading.statements import statements
+from src.telegram.messages import without_address
 from src.telegram.updates import BotIdentity
 from tests.attacks.hostile_texts import Kind, kinds
 from tests.attacks.linear_texts import BOUNDED, LIMIT, LONG, MESSAGE, READERS, measure
