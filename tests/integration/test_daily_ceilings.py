@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from src.errors import PostponedError
-from src.language.plain_text import plain
-from src.storage.conversation_repo import TelegramOrigin
+from src.base.errors import PostponedError
+from src.history.conversation_repo import TelegramOrigin
+from src.texts.plain_text import plain
 from tests.integration.person import Person, Rig
 
 ADMIN = 2**41 + 7

@@ -1,0 +1,299 @@
+"""The nodes of assistant mode: ask the model, offer it tools, and count what they did."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langchain_core.tools import BaseTool
+from langgraph.prebuilt.tool_node import AsyncToolCallWrapper, ToolCallRequest
+from langgraph.runtime import Runtime
+from langgraph.types import Command
+
+from src.base.errors import ModelError, ModelSetupError
+from src.history.new_messages import LabelFilter, strip_time_label
+from src.history.turn_repo import NO_CHANGES
+from src.llm.chat import ModelCaller
+from src.llm.prompt_cache import ChatRunnable
+from src.llm.reply import UNREADABLE, ending_of
+from src.llm.tokens import TokenCounter
+from src.memory.tools import renumbered
+from src.memory.turn_context import TurnContext, finding_of, numbered
+from src.talk.conversation_state import ConversationState
+from src.texts import Language, say
+
+logger = logging.getLogger(__name__)
+
+MAX_AT_ONCE = 8  # calls of one reply that run
+MAX_ROUNDS = 8  # of tools in one turn
+MAX_EQUAL_FAILURES = 2  # of one call with the same arguments
+MAX_FAILED_ROUNDS = 3  # one after the other, in which nothing worked
+
+ToolReply = ToolMessage | Command[Any]
+
+NOT_RUN = "not run"  # the artifact of a result that no tool gave
+WAIT = f"Only {MAX_AT_ONCE} tools run at once; this call was not one of them. Call it again alone."
+NO_JSON = (
+    "The tool refused its arguments: they are no JSON object, or too long. Correct them and try "
+    "again."
+)
+
+
+async def run_bounded(
+    request: ToolCallRequest,
+    execute: Callable[[ToolCallRequest], Awaitable[ToolReply]],
+    *,
+    wrap: AsyncToolCallWrapper | None = None,
+) -> Any:
+    """Run one call of a reply, unless it is beyond ``MAX_AT_ONCE`` or nobody can read it.
+
+    What it stored is told at once: another call of the reply may take long, and be stopped.
+
+    Args:
+        request: The call.
+        execute: Runs it.
+        wrap: Runs around it.
+    """
+    call = request.tool_call
+    if request.tool is None:
+        lent: Any = _lent_tool(request.state, call["name"])  # or None: ToolNode says so
+        request = request.override(tool=lent)
+    ids = [other["id"] for other in request.state["messages"][-1].tool_calls]
+    if ids.index(call["id"]) >= MAX_AT_ONCE:
+        return failed(request, WAIT, artifact=NOT_RUN)
+    if UNREADABLE in call["args"]:
+        return failed(request, NO_JSON, artifact=NOT_RUN)
+    reply = await (execute(request) if wrap is None else wrap(request, execute))
+    context: Any = request.runtime.context  # LangGraph types it as None
+    if (changes := finding_of(reply).changes) != NO_CHANGES:
+        context.on_change(changes)
+    return reply
+
+
+def _lent_tool(state: ConversationState, name: str) -> BaseTool | None:
+    """The tool of a server that the model was offered under this name."""
+    return next((tool for tool in state.get("lent_tools") or () if tool.name == name), None)
+
+
+def may_go_on(messages: Sequence[AnyMessage]) -> bool:
+    """Whether the model may call tools again in the turn that ends with these messages.
+
+    A call that failed twice fails the third time too.
+    """
+    turn = _turn_of(messages)
+    results = {m.tool_call_id: m.status for m in turn if isinstance(m, ToolMessage)}
+    rounds = [m.tool_calls for m in turn if isinstance(m, AIMessage) and m.tool_calls]
+    failed = Counter(
+        (call["name"], json.dumps(call["args"], sort_keys=True, default=str))
+        for calls in rounds
+        for call in calls
+        if results.get(call["id"] or "") == "error"
+    )
+    last = rounds[-MAX_FAILED_ROUNDS:]
+    nothing_worked = len(last) == MAX_FAILED_ROUNDS and all(
+        results.get(call["id"] or "") == "error" for calls in last for call in calls
+    )
+    repeats = max(failed.values(), default=0) >= MAX_EQUAL_FAILURES
+    return not repeats and not nothing_worked and len(rounds) < MAX_ROUNDS
+
+
+def _turn_of(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
+    """What came after the user's message."""
+    start = max((i for i, m in enumerate(messages) if isinstance(m, HumanMessage)), default=-1)
+    return messages[start + 1 :]
+
+
+def failed(request: ToolCallRequest, text: str, *, artifact: str | None = None) -> ToolMessage:
+    """What the model is told in place of a result."""
+    name, id_ = request.tool_call["name"], request.tool_call["id"] or ""
+    return ToolMessage(text, name=name, tool_call_id=id_, status="error", artifact=artifact)
+
+
+LentTools = Callable[[], tuple[BaseTool, ...]]
+
+
+def no_lent_tools() -> tuple[BaseTool, ...]:
+    """Nobody lends any."""
+    return ()
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The model with the tools ``lent`` beside our own: it may call them, or not now."""
+
+    lent: tuple[BaseTool, ...]
+    with_tools: ChatRunnable
+    without_tools: ChatRunnable
+
+
+class ToolOffer:
+    """Binds the model to its tools: anew when those that are lent have changed.
+
+    A turn keeps those with which it began, so that the beginning of its prompts stays the same.
+    """
+
+    def __init__(
+        self, caller: ModelCaller, own: Sequence[BaseTool], lent: LentTools = no_lent_tools
+    ) -> None:
+        """Offer ``own`` always, and what ``lent`` returns when a turn begins."""
+        self._caller = caller
+        self._own = own
+        self._lent = lent
+        self._bare = self._bind(())
+        self._newest = self._bare
+
+    def begin(self, lent: tuple[BaseTool, ...] | None) -> Bound:
+        """The model as a turn calls it, which has begun with ``lent``; None: it begins now."""
+        tools = self._lent() if lent is None else lent
+        if not tools:
+            return self._bare
+        if self._newest.lent is not tools:
+            self._newest = self._bind(tools)
+        return self._newest
+
+    def withdraw(self) -> Bound:
+        """The model with our own tools alone, for the rest of a turn."""
+        return self._bare
+
+    def _bind(self, lent: tuple[BaseTool, ...]) -> Bound:
+        tools = [*self._own, *lent]
+        return Bound(
+            lent,
+            self._caller.with_tools(tools),
+            self._caller.with_tools(tools, may_call=False),
+        )
+
+
+async def assistant(
+    state: ConversationState,
+    runtime: Runtime[TurnContext],
+    *,
+    caller: ModelCaller,
+    offer: ToolOffer,
+    counter: TokenCounter,
+) -> ConversationState:
+    """Ask the model once; it answers, or calls tools while it may.
+
+    Reads: ``messages``, ``tools_allowed``, ``lent_tools``.
+    Updates: ``messages``, ``current_token_count``, ``answer``, ``lent_tools``.
+    Side effects: one model call; its text streams to the turn's ``on_text``. Where the provider
+    refuses a call with tools of servers, a second one without them.
+    """
+    context = runtime.context
+    allowed = state["tools_allowed"]
+    show = _Display(context.on_text, _separator(state))
+
+    async def ask(bound: Bound) -> AIMessage:
+        return await caller.stream(
+            bound.with_tools if allowed else bound.without_tools,
+            state["messages"],
+            purpose="answer",
+            on_text=show,
+            on_usage=context.on_usage,
+            conversation_id=context.conversation_id,
+        )
+
+    bound = offer.begin(state.get("lent_tools"))
+    try:
+        message = await ask(bound)
+    except ModelError as error:  # perhaps a schema that we let through
+        if not bound.lent or isinstance(error, ModelSetupError) or show.has_begun:
+            raise
+        logger.warning("refused, asked again without the tools of servers", exc_info=error)
+        bound = offer.withdraw()
+        message = await ask(bound)
+    show.flush()
+    if not allowed:
+        message.tool_calls = []
+    return {
+        "messages": [message],
+        "current_token_count": counter.count_messages([*state["messages"], message]),
+        "answer": _answer(message, context.language, allowed=allowed),
+        "lent_tools": bound.lent,
+    }
+
+
+class _Display:
+    """Shows the text as it comes, without a time label that the model copied."""
+
+    def __init__(self, on_text: Callable[[str], None], separator: str) -> None:
+        """``separator`` comes before the first text."""
+        self._on_text = on_text
+        self._separator = separator
+        self._filter = LabelFilter()
+        self.has_begun = False
+
+    def __call__(self, text: str) -> None:
+        self._show(self._filter.feed(text))
+
+    def flush(self) -> None:
+        self._show(self._filter.flush())
+
+    def _show(self, text: str) -> None:
+        if text:
+            self.has_begun = True
+            self._on_text(self._separator + text)
+            self._separator = ""
+
+
+def _answer(message: AIMessage, language: Language, *, allowed: bool) -> str:
+    """The text; with a sentence when it was cut short, or when there is none and must be one."""
+    text = strip_time_label(str(message.text)).strip()
+    ending = ending_of(message)
+    if message.tool_calls:
+        return text
+    if ending:
+        cut = say("answer_cut" if ending == "length" else "answer_filtered", language)
+        return f"{text}\n\n{cut}".strip()
+    return text if text or allowed else say("too_many_steps", language)
+
+
+def _separator(state: ConversationState) -> str:
+    """What stands between the text before a tool call and the text after it."""
+    for message in reversed(state["messages"]):
+        if isinstance(message, AIMessage):
+            return "\n\n" if message.text and message.tool_calls else ""
+        if not isinstance(message, ToolMessage):
+            break
+    return ""
+
+
+async def update_state_after_tool(
+    state: ConversationState, *, counter: TokenCounter
+) -> ConversationState:
+    """Collect what the tools of the round that just ended have found and done.
+
+    Reads: ``messages``, ``tools_used``, ``sources``, ``shown_facts``, ``asks``.
+    Updates: ``tools_used``, ``tools_allowed``, ``fact_added_in_last_run``, ``sources``,
+    ``shown_facts``, ``asks``, ``current_token_count``; ``messages``: two searches of one round
+    gave the same numbers to different memories.
+    Side effects: none.
+    """
+    messages, sources = list(state["messages"]), list(state.get("sources", ()))
+    others = (n for n, m in enumerate(messages, start=1) if not isinstance(m, ToolMessage))
+    begin = max(others, default=0)
+    for place, result in enumerate(messages[begin:], start=begin):
+        numbers, sources = numbered(sources, hits := finding_of(result).hits)
+        if hits and isinstance(result, ToolMessage):
+            messages[place] = renumbered(result, numbers)
+    results = [message for message in messages[begin:] if isinstance(message, ToolMessage)]
+    findings = [finding_of(result) for result in results]
+    ran = [result.name or "unknown" for result in results if result.artifact != NOT_RUN]
+    asks = [finding.asks for finding in findings if finding.asks]
+    return {
+        "messages": messages[begin:],  # in place of themselves
+        "tools_used": [*state["tools_used"], *ran],
+        "tools_allowed": may_go_on(messages),
+        "fact_added_in_last_run": any(finding.facts_changed for finding in findings),
+        "sources": sources,
+        "shown_facts": state.get("shown_facts", frozenset()).union(
+            *(finding.shown_facts for finding in findings)
+        ),
+        "asks": asks[0] if asks else state.get("asks"),
+        "current_token_count": counter.count_messages(messages),
+    }

@@ -1,0 +1,271 @@
+"""The graph in a turn: it is run, watched, bounded, and what it comes to is one value."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from functools import partial
+from typing import Any, cast
+
+from langchain_core.messages import AnyMessage
+from langgraph.errors import GraphRecursionError
+
+from src.base.errors import StorageError
+from src.base.logs import log_extra
+from src.base.metrics import Metrics
+from src.history.turn_repo import Changes, TurnRepository
+from src.llm.reply import ModelUsage
+from src.memory.retriever import Hit
+from src.memory.turn_context import TurnContext
+from src.pg.client import PgClient
+from src.pg.global_settings_repo import GlobalSettingsRepository
+from src.talk.answers import GrowingReferences
+from src.talk.conversation_state import ConversationState
+from src.talk.main_graph import Graph
+from src.talk.questions import QuestionService
+from src.talk.turn_state import Turn, TurnCutError, TurnResult, TurnStoppedError
+from src.texts import Language, say
+from src.texts.plain_text import is_visible
+
+logger = logging.getLogger(__name__)
+
+FENCE = "```"
+
+
+class Writing:
+    """What the model has written so far of one answer, passed on and bounded."""
+
+    def __init__(
+        self, on_text: Callable[[str], None], *, limit: int, on_limit: Callable[[], None]
+    ) -> None:
+        """Pass on at most ``limit`` characters to ``on_text``; call ``on_limit`` at one more."""
+        self._on_text = on_text
+        self._on_limit = on_limit
+        self._left = limit
+        self._is_full = False
+        self._pieces: list[str] = []
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return "".join(self._pieces)
+
+    def add(self, piece: str) -> None:
+        """The next piece."""
+        taken = piece[: self._left]
+        self._left -= len(taken)
+        if taken:
+            self._pieces.append(taken)
+            self._on_text(taken)
+        if len(taken) < len(piece):
+            self._is_full = True
+            self._on_limit()
+
+    def cut_text(self, language: Language) -> str:
+        """The answer of a model that was stopped at a bound: what there is to see, and why."""
+        if not is_visible(self.text):
+            return say("took_too_long", language)
+        return _with_ending(self.text, say("cut_long" if self._is_full else "cut_slow", language))
+
+
+def bounded(text: str, limit: int, language: Language) -> str:
+    """The text, cut with a sentence when it is longer than ``limit`` characters."""
+    if len(text) <= limit:
+        return text
+    return _with_ending(text[:limit], say("cut_long", language))
+
+
+def _with_ending(text: str, sentence: str) -> str:
+    """The sentence behind the text, and outside its code."""
+    body = text.rstrip()
+    if body.count(FENCE) % 2:
+        body += f"\n{FENCE}"
+    return f"{body}\n\n{sentence}"
+
+
+# Of the graph, as a net below ``assistant.MAX_ROUNDS``: eight rounds that each save a fact take
+# six steps each, and what comes before and after them ten.
+MAX_STEPS = 60
+CALLERS = ("assistant", "summarize", "classify_intent")  # the nodes that call a model first
+
+
+class Progress:
+    """What a run has come to, wherever it ends.
+
+    Attributes:
+        state: As the last node that has ended left it.
+        usage: What the model calls cost so far.
+    """
+
+    def __init__(self) -> None:
+        """Nothing has begun."""
+        self.state: ConversationState = {}
+        self.usage: list[ModelUsage] = []
+        self._changes: list[Changes] = []
+
+    def note(self, changes: Changes) -> None:
+        """Something was stored."""
+        self._changes.append(changes)
+
+    def list_sources(self) -> Sequence[Hit]:
+        """What the model was shown so far."""
+        return self.state.get("sources", ())
+
+    def result(self, text: str, **values: Any) -> TurnResult:
+        """It ends here, and says this."""
+        state = self.state
+        return TurnResult(
+            text,
+            self.list_sources(),
+            changes=_joined(self._changes),
+            asks=state.get("asks"),
+            usage=tuple(self.usage),
+            **values,
+        )
+
+
+class GraphRun:
+    """Runs the graph on the last 30 messages of a turn."""
+
+    def __init__(
+        self,
+        client: PgClient,
+        graph: Graph,
+        questions: QuestionService,
+        settings: GlobalSettingsRepository,
+        metrics: Metrics,
+    ) -> None:
+        """Run ``graph``; ``questions`` asks what it leaves open."""
+        self._client = client
+        self._graph = graph
+        self._questions = questions
+        self._turns = TurnRepository(client)
+        self._settings = settings
+        self._metrics = metrics
+
+    async def run(self, turn: Turn) -> TurnResult:
+        """Let the graph answer, shown in the turn's view while it is written.
+
+        What was written, found and stored before the user stops it is kept. So it is when the
+        answer reaches one of its bounds.
+
+        Raises:
+            ModelUnavailableError: Worth another try.
+            ModelError: The model refused.
+            ConversationGoneError: /new wiped the conversation meanwhile.
+        """
+        limits, language = self._settings.last_known, turn.incoming.language
+        progress = Progress()
+        shown = GrowingReferences(turn.view.feed, progress.list_sources, asked=turn.asked)
+        writing = Writing(
+            shown.feed, limit=limits.answer_max_characters, on_limit=turn.control.cut
+        )
+        context = replace(
+            context_of(turn),
+            on_text=writing.add,
+            on_usage=progress.usage.append,
+            on_change=progress.note,
+        )
+        await turn.view.open(turn, partial(self._remember_message, turn))
+        try:
+            await turn.control.run(
+                self._follow(turn, context, progress), seconds=limits.answer_max_seconds
+            )
+        except TurnStoppedError:
+            return progress.result(writing.text, ended="stopped")
+        except TurnCutError:
+            return progress.result(writing.cut_text(language))
+        except GraphRecursionError:
+            return progress.result(say("too_many_steps", language))
+        except Exception:
+            await self._save_usage(turn, progress.usage)
+            raise
+        text = bounded(progress.state.get("answer", ""), limits.answer_max_characters, language)
+        if turn.incoming.mode == "strict":  # all of it is checked before any of it is shown
+            shown.feed(text)
+        shown.flush()
+        return await self._conclude(progress, context, text)
+
+    async def preview(self, turn: Turn) -> list[AnyMessage]:
+        """The prompt of a turn; no model is called."""
+        state = await self._graph.ainvoke(
+            _begun(turn), context=context_of(turn), interrupt_before=CALLERS
+        )
+        return list(state.get("messages", ()))
+
+    async def _follow(self, turn: Turn, context: TurnContext, progress: Progress) -> None:
+        """Run the graph to its end; the state is known after each of its nodes."""
+        ids = log_extra(conversation_id=str(turn.conversation_id), message_id=turn.message_id)
+        steps = self._graph.astream(
+            _begun(turn),
+            context=context,
+            config={"recursion_limit": MAX_STEPS},
+            stream_mode="values",
+        )
+        with self._metrics.stage("model"), ids:
+            async with aclosing(cast("Any", steps)) as states:
+                async for state in states:
+                    progress.state = state
+
+    async def _conclude(self, progress: Progress, context: TurnContext, text: str) -> TurnResult:
+        """The answer; where the user is asked something, the question is ours to word."""
+        state = progress.state
+        result = progress.result(
+            text, tools=tuple(state.get("tools_used", ())), intent=state.get("intent")
+        )
+        if result.asks == "erase_all":
+            result = replace(result, text=say("erase_ask", context.language))
+        if not state.get("disputed_facts"):
+            return result
+        question = await self._questions.ask(context, state)
+        return replace(result, text=f"{result.text}\n\n{question}".strip(), asks="conflict")
+
+    async def _remember_message(self, turn: Turn, number: int) -> None:
+        """Telegram shows the beginning in this message; another attempt goes on in it."""
+        note = self._turns.set_stream_message
+        await self._client.run(note, turn.conversation_id, turn.message_id, number)
+
+    async def _save_usage(self, turn: Turn, usage: Sequence[ModelUsage]) -> None:
+        """Record the calls of a turn that failed; its error matters more than a failure here."""
+        try:
+            await self._client.run(self._turns.add_usage, turn.conversation_id, tuple(usage))
+        except StorageError as error:
+            logger.warning("model usage not recorded", exc_info=error)
+
+
+def context_of(turn: Turn) -> TurnContext:
+    """What the graph is to know of a turn."""
+    incoming = turn.incoming
+    return TurnContext(
+        owner=incoming.owner,
+        conversation_id=turn.conversation_id,
+        message_id=turn.message_id,
+        text=turn.asked,
+        moment=incoming.moment,
+        time_zone=incoming.time_zone,
+        language=incoming.language,
+        mode=incoming.mode,
+        window_start=turn.window_start,
+        is_private=incoming.is_private,
+        answer_length=incoming.answer_length,
+        memory_on=incoming.memory_on,
+        speaker_id=incoming.speaker_id,
+    )
+
+
+def _begun(turn: Turn) -> ConversationState:
+    return {"history": list(turn.history), "summaries": list(turn.summaries)}
+
+
+def _joined(changes: Sequence[Changes]) -> Changes:
+    """All of them; of several forgettings the last can be taken back."""
+    forgettings = [one.forgetting for one in changes if one.forgetting is not None]
+    return Changes(
+        tuple(number for one in changes for number in one.saved),
+        tuple(number for one in changes for number in one.replaced_by),
+        forgettings[-1] if forgettings else None,
+        # set at once, they come in any order
+        tuple(sorted({number for one in changes for number in one.reminders})),
+    )
