@@ -9,7 +9,7 @@ from functools import partial
 from uuid import UUID
 
 from src.errors import AppError, ModelError, ModelUnavailableError, PostponedError
-from src.memory.indexer import Indexer, OnStep
+from src.memory.indexer import Indexer
 from src.memory.window import window_start
 from src.services.compaction_service import MAX_FOLDS, NEXT_TURN, CompactionService
 from src.services.extraction_service import MAX_BATCH_TRIES, MAX_WINDOWS, ExtractionService
@@ -47,11 +47,8 @@ class DigestService:
         self._extraction = extraction
         self._refused_until = float("-inf")
 
-    async def index_pending(self, on_step: OnStep | None = None) -> list[UUID]:
+    async def index_pending(self) -> list[UUID]:
         """Index the new messages of every conversation.
-
-        Args:
-            on_step: Told each message before it is looked at; they go in one by one then.
 
         Returns:
             The conversations that have something to digest.
@@ -69,7 +66,7 @@ class DigestService:
         ]:
             for conversation_id in pending:
                 done.add(conversation_id)
-                progress = await self._indexer.index_conversation(conversation_id, on_step=on_step)
+                progress = await self._indexer.index_conversation(conversation_id)
                 if progress is not None and needs_digest(progress, settings):
                     to_digest.append(conversation_id)
         return list(dict.fromkeys([*to_digest, *await self.list_parted()]))
@@ -129,16 +126,13 @@ class DigestService:
             raise failures[0]
         return is_bounded
 
-    async def embed(self, on_step: OnStep | None = None) -> int:
+    async def embed(self) -> int:
         """Embed what has no vector yet; returns how many documents.
-
-        Args:
-            on_step: Told each document before it is embedded; one by one then.
 
         Raises:
             TransientError: The database or the endpoint is away.
         """
-        return await self._indexer.embed_pending(on_step=on_step)
+        return await self._indexer.embed_pending()
 
     async def changes_model(self) -> bool:
         """Whether another embedding model than the one that serves is to get its vectors.

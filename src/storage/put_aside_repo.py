@@ -1,113 +1,62 @@
-"""What is put aside because it kills its process: listed, given back, tried again."""
+"""Jobs that are put aside because they kill their process: listed, given back."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, TypeVar
 from uuid import UUID
 
-from src.errors import StorageRejectedError
-from src.storage.memory_job_repo import UNIQUE_VIOLATION
-from src.storage.pg_client import PgClient, Row, Transaction
-from src.storage.queue_names import QUARANTINE_QUEUE
+from src.storage.pg_client import Row
 from src.storage.repository import Repository
-
-T = TypeVar("T")
-
-TWIN_RACES = 3  # times that a job may come under a queueing lock while we clear it
-
-Step = tuple[Literal["message", "document"], int]
 
 
 @dataclass(frozen=True)
 class PutAside:
-    """Something that is put aside; ids only.
+    """A job that is put aside; ids only.
 
     Attributes:
         id: What ``retry`` takes.
         task: The task's name.
-        job_id: The queue's number of the job; None for a message or document.
+        job_id: The queue's number of the job.
         chat_id: Where the update came from that the job handles.
         conversation_id: Whose memory it is.
-        step: The message or document, when it is one of a job for all.
         since: When it was put aside.
         deaths: How often its process died.
     """
 
     id: int
     task: str
-    job_id: int | None
+    job_id: int
     chat_id: int | None
     conversation_id: UUID | None
-    step: Step | None
     since: datetime
     deaths: int
 
 
-# Work that comes again and again is tried again, after one hour, two, four, at most a day: what
-# killed it may have been the machine's fault.
-REVIVE = """
-SELECT procrastinate_retry_job_v2(j.id, now(), NULL, %(queue)s, NULL)
-FROM job_deaths d JOIN procrastinate_jobs j ON j.id = d.job_id
-WHERE d.put_aside_at IS NOT NULL AND j.status = 'failed' AND j.queueing_lock IS NOT NULL
-  AND d.last_at < now() - least(interval '1 hour' * power(2, least(d.deaths, 10) - 3),
-                                interval '1 day')
-  AND NOT EXISTS (SELECT 1 FROM procrastinate_jobs t
-                  WHERE t.queueing_lock = j.queueing_lock AND t.status = 'todo')
-ORDER BY j.id LIMIT 100
-"""
-
-# Everything that is put aside, oldest first, or one of it.
+# Everything that is put aside, oldest first.
 SELECT_PUT_ASIDE = """
-SELECT d.id, d.task, d.job_id, u.chat_id, d.conversation_id, d.message_id, d.document_id,
-       d.put_aside_at, d.deaths
+SELECT d.id, d.task, d.job_id, u.chat_id, d.conversation_id, d.put_aside_at, d.deaths
 FROM job_deaths d LEFT JOIN telegram_updates u ON u.id = d.update_id
-WHERE d.put_aside_at IS NOT NULL AND (%(id)s::bigint IS NULL OR d.id = %(id)s)
+WHERE d.put_aside_at IS NOT NULL
 ORDER BY d.put_aside_at, d.id LIMIT 1000
 """
 
-# Those that can be given back: not the ones that are being tried at this moment.
-LOCK_RETRIED = """
-SELECT d.id FROM job_deaths d LEFT JOIN procrastinate_jobs j ON j.id = d.job_id
-WHERE d.put_aside_at IS NOT NULL AND (d.job_id IS NULL OR j.status = 'failed')
-  AND (%(id)s::bigint IS NULL OR d.id = %(id)s)
-ORDER BY d.id FOR UPDATE OF d
-"""
-
-# Their updates wait again, and their messages for the index (documents for their vector anyway).
-REOPEN = (
-    """
+# Jobs that are not being tried at this moment wait again in the queues where they stood, and their
+# updates with them; nothing is counted of them any more.
+RETRY = """
+WITH given AS (
+    UPDATE procrastinate_jobs j
+    SET status = 'todo', queue_name = d.queue, scheduled_at = NULL, attempts = 0
+    FROM job_deaths d
+    WHERE d.job_id = j.id AND d.put_aside_at IS NOT NULL AND j.status IN ('failed', 'todo')
+      AND (%(id)s::bigint IS NULL OR d.id = %(id)s)
+    RETURNING d.id, d.update_id
+), reopened AS (
     UPDATE telegram_updates u SET handled_at = NULL, outcome = NULL
-    FROM job_deaths d WHERE d.id = ANY(%(ids)s) AND u.id = d.update_id AND u.outcome = 'put aside'
-    """,
-    """
-    UPDATE messages m SET indexed_at = NULL
-    FROM job_deaths d WHERE d.id = ANY(%(ids)s) AND m.id = d.message_id
-    """,
+    FROM given g WHERE u.id = g.update_id AND u.outcome = 'put aside'
 )
-
-# New jobs in place of the failed ones, in the queues where those stood.
-DEFER_RETRIED = """
-SELECT procrastinate_defer_jobs_v1(
-    array_agg(ROW(d.queue, j.task_name, j.priority, j.lock, j.queueing_lock, j.args, NULL)
-              ::procrastinate_job_to_defer_v1 ORDER BY d.id))
-FROM job_deaths d JOIN procrastinate_jobs j ON j.id = d.job_id
-WHERE d.id = ANY(%(ids)s)
-  AND NOT EXISTS (SELECT 1 FROM procrastinate_jobs t
-                  WHERE t.queueing_lock = j.queueing_lock AND t.status = 'todo')
-HAVING count(*) > 0
+DELETE FROM job_deaths d USING given g WHERE d.id = g.id
 """
-
-# The failed jobs, and what was counted.
-DELETE_RETRIED = (
-    """
-    DELETE FROM procrastinate_jobs j USING job_deaths d
-    WHERE d.id = ANY(%(ids)s) AND j.id = d.job_id
-    """,
-    "DELETE FROM job_deaths WHERE id = ANY(%(ids)s)",
-)
 
 # How much is put aside.
 COUNT_PUT_ASIDE = "SELECT count(*) FROM job_deaths WHERE put_aside_at IS NOT NULL"
@@ -116,13 +65,9 @@ COUNT_PUT_ASIDE = "SELECT count(*) FROM job_deaths WHERE put_aside_at IS NOT NUL
 class PutAsideRepository(Repository):
     """Keeps what is put aside; every method blocks (see ``PgClient.run``)."""
 
-    def revive(self) -> int:
-        """Have recurring work that was put aside a while ago tried again; returns how much."""
-        return len(self._client.fetch_all(REVIVE, {"queue": QUARANTINE_QUEUE}))
-
     def list_all(self) -> list[PutAside]:
         """What is put aside, oldest first, at most a thousand."""
-        rows = self._client.fetch_all(SELECT_PUT_ASIDE, {"id": None})
+        rows = self._client.fetch_all(SELECT_PUT_ASIDE)
         return [as_put_aside(row) for row in rows]
 
     def count(self) -> int:
@@ -136,35 +81,11 @@ class PutAsideRepository(Repository):
         Args:
             number: The id of one; None for all.
         """
-
-        def work(transaction: Transaction) -> int:
-            rows = transaction.fetch_all(LOCK_RETRIED, {"id": number})
-            ids = {"ids": [row[0] for row in rows]}
-            for statement in (*REOPEN, DEFER_RETRIED, *DELETE_RETRIED):
-                transaction.execute(statement, ids)
-            return len(rows)
-
-        return despite_twins(self._client, work)
+        return self._client.execute(RETRY, {"id": number})
 
 
 def as_put_aside(row: Row) -> PutAside:
     """A row of ``SELECT_PUT_ASIDE``."""
-    number, task, job, chat, conversation, message, document, since, deaths = row
-    step: Step | None = None
-    if message is not None:
-        step = ("message", message)
-    elif document is not None:
-        step = ("document", document)
+    number, task, job, chat, conversation, since, deaths = row
     owner = None if conversation is None else UUID(str(conversation))
-    return PutAside(number, task, job, chat, owner, step, since, deaths)
-
-
-def despite_twins(client: PgClient, work: Callable[[Transaction], T]) -> T:
-    """``work`` in a transaction, again when a job came under a queueing lock meanwhile."""
-    for _ in range(TWIN_RACES):
-        try:
-            return client.in_transaction(work)
-        except StorageRejectedError as error:
-            if error.sqlstate != UNIQUE_VIOLATION:
-                raise
-    return client.in_transaction(work)
+    return PutAside(number, task, job, chat, owner, since, deaths)

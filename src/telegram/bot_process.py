@@ -23,11 +23,10 @@ from src.http_server import HttpServer, ReadinessChecks, build_http_app
 from src.jobs.dead_jobs import DeadJobs
 from src.jobs.housekeeping import Housekeeping
 from src.jobs.memory_tasks import MemoryTasks
-from src.jobs.quarantine import Parent, Quarantine, QuarantineWorker
 from src.jobs.question_tasks import QuestionTasks
 from src.jobs.workers import Workers, build_queue
 from src.shutdown import Shutdown
-from src.storage.advisory_lock import POLLER_LOCK, WORKER_LOCK, AdvisoryLock
+from src.storage.advisory_lock import POLLER_LOCK, TRIAL_LOCK, WORKER_LOCK, AdvisoryLock
 from src.storage.global_settings_repo import CHANNEL
 from src.storage.notifications import Notifications
 from src.storage.worker_repo import WorkerRepository
@@ -70,13 +69,8 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
         workers = Workers(
             queue,
             AdvisoryLock(core.dsn, WORKER_LOCK),
+            AdvisoryLock(core.dsn, TRIAL_LOCK),
             dead_jobs,
-            Quarantine(
-                core.client,
-                core.deaths,
-                dead_jobs,
-                shutdown_timeout=core.settings.shutdown_timeout,
-            ),
             concurrency=core.settings.worker_concurrency,
             shutdown_timeout=core.settings.shutdown_timeout,
         )
@@ -93,24 +87,14 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
             jobs.append(_announce(bot, core))
         if receiving.poller is not None:
             jobs.append(receiving.poller.run())
-        logger.info(
-            "started",
-            extra={"bot": identity.username, "receives": receive, "http_port": http.port},
-        )
+        started = {"bot": identity.username, "receives": receive, "http_port": http.port}
+        jobs.append(_tell_started(workers.opened, started))
         await _run_until(shutdown.drain(), jobs, workers, http)
 
 
-async def run_quarantine(core: Core, shutdown: Shutdown, parent: Parent) -> None:
-    """Work off the suspected jobs, in a process of their own; nothing else is done here.
-
-    Raises:
-        ConfigError: The token is wrong.
-    """
-    async with _open_bot(core) as (bot, identity, queue):
-        _register_tasks(core, bot, identity, queue)
-        timeout = core.settings.shutdown_timeout
-        worker = QuarantineWorker(queue, parent, shutdown_timeout=timeout)
-        await worker.run(shutdown.drain())
+async def _tell_started(opened: asyncio.Event, about: dict[str, Any]) -> None:
+    await opened.wait()
+    logger.info("started", extra=about)
 
 
 @asynccontextmanager
@@ -157,7 +141,7 @@ def _register_tasks(
     core: Core, bot: Bot, identity: BotIdentity, queue: App
 ) -> tuple[DeadJobs, ReminderTasks]:
     """Tell the queue about every task; returns what has to do with a start as well."""
-    dead_jobs = DeadJobs(core.client, core.deaths, core.put_aside, core.metrics)
+    dead_jobs = DeadJobs(core.client, core.deaths, core.metrics)
     delivery = Delivery(bot, partial(move_group, core))
     _build_tasks(core, bot, identity, delivery).register(queue)
     reminders = ReminderTasks(core, delivery)
@@ -165,7 +149,6 @@ def _register_tasks(
     Housekeeping(
         core.client,
         core.updates,
-        dead_jobs,
         core.memory.settings,
         core.metrics,
         core.settings.timezone,

@@ -33,12 +33,9 @@ ERASE = (
     "tests/e2e/test_erase_command.py::test_erase_leaves_nothing_of_a_person_and_all_of_the_others"
 )
 REEMBED = (
-    "tests/e2e/test_reembed.py"
-    "::test_everything_gets_a_vector_of_the_new_model_while_the_bot_works"
+    "tests/e2e/test_reembed.py::test_everything_gets_a_vector_of_the_new_model_while_the_bot_works"
 )
-EVAL = (
-    "tests/e2e/test_eval_command.py::test_a_file_is_measured_or_refused_in_a_plain_sentence"
-)
+EVAL = "tests/e2e/test_eval_command.py::test_a_file_is_measured_or_refused_in_a_plain_sentence"
 HOSTS = (
     "tests/e2e/test_many_hosts.py"
     "::test_deaths_among_many_hosts_lose_nothing_and_delay_nobody_for_long"
