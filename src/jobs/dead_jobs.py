@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -29,7 +30,10 @@ DEAD_AFTER = 9.0
 
 FEW = 4  # suspects that are tried one by one at once
 TOGETHER = 32  # places for more of them
-TRIAL_SECONDS, MOST_SECONDS = 10.0, 40.0  # of one suspect: the first time, and at most
+JOB_SECONDS = (
+    10.0  # that a suspect is tried for; doubled every second time for what does not recur
+)
+TRIAL_SECONDS = 40.0  # of all of them, before the queues open
 
 
 class DeadJobs:
@@ -45,6 +49,7 @@ class DeadJobs:
         self._client = client
         self._deaths = deaths
         self._metrics = metrics
+        self._ends_at = 0.0  # when the trial is over
 
     async def recover(self, *, dead_after: float, counts: bool = True) -> int:
         """Give the jobs of dead workers back; returns how many there were.
@@ -66,8 +71,16 @@ class DeadJobs:
             logger.error("put aside what kills its process: see bot.py jobs", extra=named)
         return found.jobs
 
-    async def count_suspects(self) -> tuple[int, int]:
-        """How many suspects wait to be tried, and how many of them are tried at once.
+    async def has_suspects(self) -> bool:
+        """Whether a suspect waits to be tried.
+
+        Raises:
+            StorageError: The database is away.
+        """
+        return (await self._client.run(self._deaths.count_suspects))[0] > 0
+
+    async def begin_trial(self) -> int:
+        """How many suspects are to be tried at once; 0 when there is none.
 
         One by one when they are few, or when they died together in a trial. An operator's kills
         make suspects of all that runs; then nobody shall wait for each of them.
@@ -76,8 +89,13 @@ class DeadJobs:
             StorageError: The database is away.
         """
         waiting, deaths = await self._client.run(self._deaths.count_suspects)
-        is_narrowing = waiting <= FEW or deaths > SUSPECT_DEATHS
-        return waiting, 1 if is_narrowing else TOGETHER
+        if not waiting:
+            return 0
+        at_once = 1 if waiting <= FEW or deaths > SUSPECT_DEATHS else TOGETHER
+        log = {"jobs": waiting, "at_once": at_once}
+        logger.info("trying suspected jobs before the queues open", extra=log)
+        self._ends_at = time.monotonic() + TRIAL_SECONDS
+        return at_once
 
     async def acquit(self, job: int | None = None) -> None:
         """Give suspects back to their queues: a job that runs, or all that wait.
@@ -93,12 +111,13 @@ class DeadJobs:
     ) -> Any:
         """Procrastinate's middleware: a job that outlives its trial is no suspect any more.
 
-        Others wait meanwhile, so its time is limited, and doubled whenever it comes back. A job
+        Others wait meanwhile, so its time is limited, and grows whenever it comes back. A job
         that has not come to an end by then is done again beside the others.
         """
         job = context.job
-        seconds = min(MOST_SECONDS, TRIAL_SECONDS * 2 ** max(0, job.attempts // 2 - 1))
-        limit = asyncio.timeout(seconds)
+        doublings = max(0, job.attempts // 2 - 1) if job.queueing_lock is None else 0
+        seconds = JOB_SECONDS * 2**doublings
+        limit = asyncio.timeout(min(seconds, self._ends_at - time.monotonic()))
         try:
             async with limit:
                 return await call_next()

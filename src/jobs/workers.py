@@ -154,11 +154,9 @@ class Workers:
 
     async def _try_suspects(self) -> bool:
         """Whether every suspect has had its trial."""
-        waiting, at_once = await self._dead_jobs.count_suspects()
-        if not waiting:
+        at_once = await self._dead_jobs.begin_trial()
+        if not at_once:
             return True
-        log = {"jobs": waiting, "at_once": at_once}
-        logger.info("trying suspected jobs before the queues open", extra=log)
         ended = await self._run_worker([QUARANTINE_QUEUE], at_once, until=self._stopping)
         if isinstance(ended, Exception):
             logger.warning("suspects have to wait", exc_info=ended)
@@ -217,7 +215,7 @@ class Workers:
 
         A job becomes a suspect while we live when it dies in another process.
         """
-        if self._closing.is_set() or not (await self._dead_jobs.count_suspects())[0]:
+        if self._closing.is_set() or not await self._dead_jobs.has_suspects():
             return
         if await asyncio.to_thread(self._trial.try_exclusive):
             self._closing.set()

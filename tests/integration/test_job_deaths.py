@@ -267,24 +267,25 @@ def test_suspects_that_died_together_are_told_apart(queue: Queue) -> None:
 
 
 @pytest.mark.parametrize(("waiting", "times", "expected"), [
-    (FEW, 2, (FEW, 1)), (FEW + 1, 2, (FEW + 1, TOGETHER)), (FEW + 1, 3, (FEW + 1, 1)),
+    (0, 2, 0), (FEW, 2, 1), (FEW + 1, 2, TOGETHER), (FEW + 1, 3, 1),
 ])  # fmt: skip
 async def test_few_suspects_and_those_that_died_together_are_tried_one_by_one(
-    queue: Queue, waiting: int, times: int, expected: tuple[int, int]
+    queue: Queue, waiting: int, times: int, expected: int
 ) -> None:
     queue.die(*[queue.message(number, USER + number) for number in range(waiting)], times=times)
-    assert await DeadJobs(queue.client, queue.deaths, Metrics()).count_suspects() == expected
+    assert await DeadJobs(queue.client, queue.deaths, Metrics()).begin_trial() == expected
 
 
 async def test_a_suspect_that_outlives_its_trial_is_done_again_beside_the_others(
     queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dead_jobs, "TRIAL_SECONDS", 0.01)
+    monkeypatch.setattr(dead_jobs, "JOB_SECONDS", 0.01)
     job = queue.message(1)
     queue.die(job, times=2)
+    context: Any = SimpleNamespace(job=SimpleNamespace(id=job, attempts=3, queueing_lock=None))
+    jobs = DeadJobs(queue.client, queue.deaths, Metrics())
+    assert await jobs.begin_trial() == 1
     queue.take(job)
-    context: Any = SimpleNamespace(job=SimpleNamespace(id=job, attempts=3))
-    tried = DeadJobs(queue.client, queue.deaths, Metrics()).try_alone
     with pytest.raises(PostponedError):
-        await tried(partial(asyncio.sleep, 60), context, None)  # type: ignore[arg-type]
+        await jobs.try_alone(partial(asyncio.sleep, 60), context, None)  # type: ignore[arg-type]
     assert queue.jobs() == [("turns", "handle_update", "doing")] and queue.counts() == {job: 1}
