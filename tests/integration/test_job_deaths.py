@@ -11,15 +11,19 @@ from typing import Any
 
 import pytest
 
-from src.errors import PostponedError, StorageRejectedError
-from src.jobs import dead_jobs
-from src.jobs.dead_jobs import FEW, TOGETHER, DeadJobs
-from src.metrics import Metrics
-from src.storage.erasure_repo import ErasureRepository
-from src.storage.job_death_repo import JobDeathRepository, Recovered
-from src.storage.pg_client import PgClient
-from src.storage.put_aside_repo import PutAside, PutAsideRepository
-from src.storage.update_repo import NewUpdate, UpdateRepository
+from src.base.errors import PostponedError, StorageRejectedError
+from src.base.metrics import Metrics
+from src.pg.client import PgClient
+from src.privacy.erasure_repo import ErasureRepository
+from src.queue import dead_jobs
+from src.queue.dead_jobs import FEW, TOGETHER, DeadJobs
+from src.queue.job_death_repo import (
+    JobDeathRepository,
+    PutAside,
+    PutAsideRepository,
+    Recovered,
+)
+from src.queue.update_repo import NewUpdate, UpdateRepository
 
 BOT, USER = 555, 2**41
 JOBS = "SELECT queue_name, task_name, status::text FROM procrastinate_jobs ORDER BY id"

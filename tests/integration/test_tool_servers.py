@@ -18,12 +18,12 @@ from typing import Any
 import psutil
 import pytest
 
-from src.mcp_file import read_servers
-from src.mcp_servers import limits, stdio
-from src.mcp_servers.limits import MAX_OUTPUT, MAX_TOOLS
-from src.mcp_servers.stdio import open_process
-from src.services.turn_control import TurnControl
-from src.storage.pg_client import PgClient
+from src.base import mcp_file as limits
+from src.base.mcp_file import MAX_OUTPUT, MAX_TOOLS, read_servers
+from src.outside import sessions as stdio
+from src.outside.sessions import open_process
+from src.pg.client import PgClient
+from src.talk.turn import TurnControl
 from src.texts import LANGUAGES, Language
 from tests.fakes.openai_server import Reply
 from tests.fakes.tool_server import ORDER
@@ -258,7 +258,7 @@ async def test_a_server_that_does_not_begin_stops_no_turn_and_leaves_no_process(
     monkeypatch.setattr(stdio, "END_SECONDS", 0.2)
     pids = tmp_path / "pids"
     pids.mkdir()
-    with caplog.at_level(logging.INFO, "src.mcp_servers"):
+    with caplog.at_level(logging.INFO, "src.outside"):
         entry: dict[str, Any] = {
             "missing": {"command": "/nonexistent/secret-program"},
             "nowhere": {"url": "http://127.0.0.1:1/secret-path"},
@@ -308,7 +308,7 @@ async def test_a_server_that_is_at_work_is_not_asked_whether_it_lives(
 async def test_a_server_that_talks_without_end_is_ended(
     shared: PgClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("src.mcp_servers.stdio.MAX_UNASKED", 2**20)
+    monkeypatch.setattr("src.outside.sessions.MAX_UNASKED", 2**20)
     async with open_with_servers(shared, tmp_path, chatty=fake("chatty")) as person:
         answer = await person.say("?", called("chatty__hello"), "не вышло")
         assert answer.text == "не вышло"

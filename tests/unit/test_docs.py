@@ -13,10 +13,10 @@ import pytest
 import yaml
 
 from bot import COMMANDS, parse_arguments
-from src.config import Settings, load_settings
-from src.metrics import Metrics
-from src.providers import PROVIDERS, find_provider
-from src.services.command_service import COMMANDS as CHAT_COMMANDS
+from src.base.config import Settings, load_settings
+from src.base.metrics import Metrics
+from src.base.providers import PROVIDERS, find_provider
+from src.talk.command_service import COMMANDS as CHAT_COMMANDS
 from tests.pages import PAGES, README, ROOT, Page, page, rows
 from tests.unit.settings_environment import load
 
@@ -79,7 +79,7 @@ RUN = {
     "--decrypt pomni.backup.gpg": BACKUP,
     "cp .env.example .env": "tests/unit/test_config.py::test_the_example_file_says_the_defaults",
     "python -m tests.e2e.kill_loop --kills 60 --seed 21":
-        "tests/e2e/test_kill_loop.py::test_five_kills_lose_nothing_and_keep_the_order",
+        "tests/e2e/test_kill_loop.py::test_kills_lose_nothing_and_keep_the_order",
     "python -m tests.e2e.interleavings --n 5000 --seed 2":
         "tests/e2e/test_interleavings.py"
         "::test_whatever_people_do_and_whenever_the_bot_dies_nothing_is_lost_or_mixed_up",
