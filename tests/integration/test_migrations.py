@@ -119,6 +119,22 @@ def test_up_down_up_leaves_the_same_schema_as_a_whole_and_by_steps(empty_dsn: st
     assert describe(empty_dsn) == first
 
 
+def test_a_message_that_was_put_aside_by_itself_is_tried_again(empty_dsn: str) -> None:
+    migrate(empty_dsn, "0105")
+    execute(
+        empty_dsn,
+        "INSERT INTO conversations (telegram_user_id) VALUES (1)",
+        "INSERT INTO messages (conversation_id, role, content, position, said_at, indexed_at)"
+        " SELECT id, 'user', 'яд', 1, now(), now() FROM conversations",
+        "INSERT INTO job_deaths (work, task, queue, message_id, deaths, put_aside_at)"
+        " SELECT 'message ' || id, 'index_messages', 'memory', id, 3, now() FROM messages",
+        "INSERT INTO job_deaths (work, task, queue) VALUES ('prune', 'prune', 'memory')",
+    )
+    migrate(empty_dsn)
+    assert query(empty_dsn, "SELECT work FROM job_deaths") == [("prune",)]
+    assert query(empty_dsn, "SELECT indexed_at FROM messages") == [(None,)]
+
+
 def test_a_migration_that_fails_leaves_nothing_of_those_before_it(empty_dsn: str) -> None:
     execute(empty_dsn, "CREATE FUNCTION close_question() RETURNS int LANGUAGE sql RETURN 1")
     before = describe(empty_dsn)
