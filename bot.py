@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import uvloop
 
-from src.base.config import Settings, is_quarantine, load_settings
+from src.base.config import Settings, load_settings
 from src.base.errors import AppError, ConfigError
 from src.base.logs import configure_logging
 from src.base.shutdown import SHUTDOWN
@@ -221,8 +221,6 @@ async def _work(settings: Settings, arguments: argparse.Namespace, *, receive: b
     from src.app import run_bot_process
     from src.core import open_core
 
-    if is_quarantine():
-        return await _quarantine(settings, arguments)
     try:
         async with open_core(settings, extra_tools=arguments.extra_tools) as core:
             _keep_imports()
@@ -231,31 +229,6 @@ async def _work(settings: Settings, arguments: argparse.Namespace, *, receive: b
         if SHUTDOWN.signal is None:
             raise
     return 0  # also when it was told to stop before it had begun
-
-
-async def _quarantine(settings: Settings, arguments: argparse.Namespace) -> int:
-    """Another process of this program started us to try the jobs that it suspects."""
-    from pydantic import SecretStr
-
-    from src.app import run_quarantine
-    from src.core import open_core
-    from src.queue.quarantine import Parent
-
-    parent = Parent()
-    its = settings.model_copy(update={"database_url": SecretStr(parent.orders.dsn)})
-    alive = asyncio.ensure_future(parent.tell_alive())
-    try:
-        async with open_core(its, extra_tools=arguments.extra_tools) as core:
-            _keep_imports()
-            await run_quarantine(core, SHUTDOWN, parent)
-    except AppError as error:
-        print(f"Pomni stopped: {error}", file=sys.stderr)
-    except asyncio.CancelledError:
-        if SHUTDOWN.signal is None:
-            raise
-    alive.cancel()
-    parent.tell_end()
-    return 0
 
 
 def _keep_imports() -> None:
@@ -355,7 +328,7 @@ def tell_warnings(settings: Settings, name: str) -> None:
 
     ``doctor`` has it in its table.
     """
-    if name == "doctor" or is_quarantine():
+    if name == "doctor":
         return
     for line in settings.warnings:
         if name in DRAINING and settings.telegram_bot_token is not None:

@@ -24,10 +24,9 @@ from src.memory.tasks import MemoryTasks
 from src.operate.housekeeping import Housekeeping
 from src.pg.async_connection import Notifications
 from src.pg.global_settings_repo import CHANNEL
-from src.pg.locks import POLLER_LOCK, WORKER_LOCK, AdvisoryLock
+from src.pg.locks import POLLER_LOCK, TRIAL_LOCK, WORKER_LOCK, AdvisoryLock
 from src.queue.dead_jobs import DeadJobs
 from src.queue.job_repo import WorkerRepository
-from src.queue.quarantine import Parent, Quarantine, QuarantineWorker
 from src.queue.workers import Workers, build_queue
 from src.talk.questions import QuestionTasks
 from src.telegram.chats import ChatAdmins, move_group
@@ -68,13 +67,8 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
         workers = Workers(
             queue,
             AdvisoryLock(core.dsn, WORKER_LOCK),
+            AdvisoryLock(core.dsn, TRIAL_LOCK),
             dead_jobs,
-            Quarantine(
-                core.client,
-                core.deaths,
-                dead_jobs,
-                shutdown_timeout=core.settings.shutdown_timeout,
-            ),
             concurrency=core.settings.worker_concurrency,
             shutdown_timeout=core.settings.shutdown_timeout,
         )
@@ -91,24 +85,14 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
             jobs.append(_announce(bot, core))
         if receiving.poller is not None:
             jobs.append(receiving.poller.run())
-        logger.info(
-            "started",
-            extra={"bot": identity.username, "receives": receive, "http_port": http.port},
-        )
+        started = {"bot": identity.username, "receives": receive, "http_port": http.port}
+        jobs.append(_tell_started(workers.opened, started))
         await _run_until(shutdown.drain(), jobs, workers, http)
 
 
-async def run_quarantine(core: Core, shutdown: Shutdown, parent: Parent) -> None:
-    """Work off the suspected jobs, in a process of their own; nothing else is done here.
-
-    Raises:
-        ConfigError: The token is wrong.
-    """
-    async with _open_bot(core) as (bot, identity, queue):
-        _register_tasks(core, bot, identity, queue)
-        timeout = core.settings.shutdown_timeout
-        worker = QuarantineWorker(queue, parent, shutdown_timeout=timeout)
-        await worker.run(shutdown.drain())
+async def _tell_started(opened: asyncio.Event, about: dict[str, Any]) -> None:
+    await opened.wait()
+    logger.info("started", extra=about)
 
 
 @asynccontextmanager
@@ -155,7 +139,7 @@ def _register_tasks(
     core: Core, bot: Bot, identity: BotIdentity, queue: App
 ) -> tuple[DeadJobs, ReminderTasks]:
     """Tell the queue about every task; returns what has to do with a start as well."""
-    dead_jobs = DeadJobs(core.client, core.deaths, core.put_aside, core.metrics)
+    dead_jobs = DeadJobs(core.client, core.deaths, core.metrics)
     delivery = Delivery(bot, partial(move_group, core))
     _build_tasks(core, bot, identity, delivery).register(queue)
     reminders = ReminderTasks(core, delivery)
@@ -163,7 +147,6 @@ def _register_tasks(
     Housekeeping(
         core.client,
         core.updates,
-        dead_jobs,
         core.memory.settings,
         core.metrics,
         core.settings.timezone,

@@ -35,9 +35,6 @@ OFFLINE_MODEL = "offline"
 LOCAL_EMBEDDINGS = "local"
 
 
-QUARANTINE_VARIABLE = "POMNI_QUARANTINE"  # set by one process of ours for another; no setting
-
-
 def _read_time_zone(name: str) -> str:
     """The zone that ``/settings`` would take for a name; of several it would ask which."""
     if name in pytz.all_timezones_set:
@@ -326,16 +323,6 @@ def _given(file: EnvFile) -> dict[str, Any]:
     set_outside = {name.lower() for name, value in os.environ.items() if value}
     fields = Settings.model_fields.keys() - set_outside
     return {key.lower(): value for key, value in file.values.items() if key.lower() in fields}
-
-
-def quarantine_environment() -> dict[str, str]:
-    """Our environment, for a process of this program that tries suspected jobs."""
-    return {**os.environ, QUARANTINE_VARIABLE: "1"}
-
-
-def is_quarantine() -> bool:
-    """Whether this process was started to try suspected jobs."""
-    return QUARANTINE_VARIABLE in os.environ
 
 
 def _first_of_each(problems: list[str]) -> list[str]:

@@ -12,7 +12,7 @@ from src.base.errors import AppError, ModelError, ModelUnavailableError, Postpon
 from src.memory.compaction import MAX_FOLDS, NEXT_TURN, CompactionService, window_start
 from src.memory.digest_repo import BatchRepository, ExtractionRepository
 from src.memory.extraction import MAX_BATCH_TRIES, MAX_WINDOWS, ExtractionService
-from src.memory.indexer import Indexer, OnStep
+from src.memory.indexer import Indexer
 from src.memory.purge_repo import PurgeRepository
 from src.memory.search_index_repo import Progress, SearchIndexRepository
 from src.pg.client import PgClient
@@ -48,11 +48,8 @@ class DigestService:
         self._extraction = extraction
         self._refused_until = float("-inf")
 
-    async def index_pending(self, on_step: OnStep | None = None) -> list[UUID]:
+    async def index_pending(self) -> list[UUID]:
         """Index the new messages of every conversation.
-
-        Args:
-            on_step: Told each message before it is looked at; they go in one by one then.
 
         Returns:
             The conversations that have something to digest.
@@ -70,7 +67,7 @@ class DigestService:
         ]:
             for conversation_id in pending:
                 done.add(conversation_id)
-                progress = await self._indexer.index_conversation(conversation_id, on_step=on_step)
+                progress = await self._indexer.index_conversation(conversation_id)
                 if progress is not None and needs_digest(progress, settings):
                     to_digest.append(conversation_id)
         return list(dict.fromkeys([*to_digest, *await self.list_parted()]))
@@ -130,16 +127,13 @@ class DigestService:
             raise failures[0]
         return is_bounded
 
-    async def embed(self, on_step: OnStep | None = None) -> int:
+    async def embed(self) -> int:
         """Embed what has no vector yet; returns how many documents.
-
-        Args:
-            on_step: Told each document before it is embedded; one by one then.
 
         Raises:
             TransientError: The database or the endpoint is away.
         """
-        return await self._indexer.embed_pending(on_step=on_step)
+        return await self._indexer.embed_pending()
 
     async def changes_model(self) -> bool:
         """Whether another embedding model than the one that serves is to get its vectors.

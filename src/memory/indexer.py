@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from typing import Literal
 from uuid import UUID
 
 from src.base.errors import BadVectorsError, ModelError, ModelSetupError, PoisonTextError
@@ -25,7 +24,6 @@ from src.texts.morphology import terms
 
 logger = logging.getLogger(__name__)
 
-OnStep = Callable[[Literal["message", "document"], int], None]
 
 TALK_GAP = timedelta(hours=6)  # a longer silence ends a talk
 INDEX_BATCH = 200  # messages of one transaction
@@ -53,16 +51,13 @@ class Indexer:
         self._embeddings = embeddings
         self._space = space
 
-    async def index_conversation(
-        self, conversation_id: UUID, *, on_step: OnStep | None = None
-    ) -> Progress | None:
+    async def index_conversation(self, conversation_id: UUID) -> Progress | None:
         """Take in every message of a conversation that the index lacks.
 
         The time label is not a word of the message; the time is kept beside it.
 
         Args:
             conversation_id: The conversation.
-            on_step: Told each message before it is looked at; they go in one by one then.
 
         Returns:
             How far the conversation is digested otherwise; None when it is gone.
@@ -70,21 +65,15 @@ class Indexer:
         Raises:
             StorageError: The database is away; what went in stays in.
         """
-        return await self._client.run(self._index_conversation, conversation_id, on_step)
+        return await self._client.run(self._index_conversation, conversation_id)
 
-    async def embed_pending(
-        self,
-        on_progress: Callable[[int], None] = lambda _done: None,
-        *,
-        on_step: OnStep | None = None,
-    ) -> int:
+    async def embed_pending(self, on_progress: Callable[[int], None] = lambda _done: None) -> int:
         """Embed every document without a vector of the serving model; returns how many.
 
         What the model does not take is set aside, and tried again later.
 
         Args:
             on_progress: Called after each batch with the number done so far.
-            on_step: Told each document before it is embedded; they are embedded one by one then.
 
         Raises:
             ModelError: The endpoint refuses everything; what is done stays done.
@@ -97,10 +86,7 @@ class Indexer:
         while batch := await self._client.run(
             self._embeddings.list_unembedded, model.id, EMBED_BATCH
         ):
-            if on_step is None:
-                done += await self._embed(space, batch)
-            else:
-                done += await self._embed_one_by_one(space, batch, on_step)
+            done += await self._embed(space, batch)
             on_progress(done)
         return done
 
@@ -176,15 +162,11 @@ class Indexer:
         return len(batch)
 
     async def _embed_one_by_one(
-        self,
-        space: EmbeddingSpace,
-        batch: Sequence[UnembeddedDocument],
-        on_step: OnStep = lambda _kind, _number: None,
+        self, space: EmbeddingSpace, batch: Sequence[UnembeddedDocument]
     ) -> int:
         model_id = (await space.model()).id
         done = 0
         for document in batch:
-            on_step("document", document.id)
             try:
                 [vector] = await space.embed_documents([embedded_text(document)])
             except ModelSetupError:
@@ -211,21 +193,16 @@ class Indexer:
         model = await (await self._space.current()).model()
         return await self._client.run(self._embeddings.delete_other_models, model.id)
 
-    def _index_conversation(
-        self, conversation_id: UUID, on_step: OnStep | None
-    ) -> Progress | None:
+    def _index_conversation(self, conversation_id: UUID) -> Progress | None:
         progress = self._index.find_progress(conversation_id)
         if progress is None:
             return None
-        size = INDEX_BATCH if on_step is None else 1
-        while messages := self._index.list_unindexed(conversation_id, size):
-            if on_step is not None:
-                on_step("message", messages[0].id)
+        while messages := self._index.list_unindexed(conversation_id, INDEX_BATCH):
             documents = self._documents(progress.owner, messages)
             self._index.add_messages(
                 progress.owner, conversation_id, documents, [message.id for message in messages]
             )
-            if len(messages) < size:
+            if len(messages) < INDEX_BATCH:
                 break
         return progress
 

@@ -90,7 +90,7 @@ CHOOSE_MODEL = "UPDATE embedding_models SET created_at = now() WHERE id = %(mode
 # person asks about today sooner than about last year. Owners take turns: one's flood does not keep
 # the others' documents from being found. A bot that still runs with the model before leaves alone
 # what ``reembed`` has done, or they would undo each other's work for ever. Those that the model
-# did not take wait for their time; those that killed the process embedding them are left out.
+# did not take wait for their time.
 SELECT_UNEMBEDDED = """
 SELECT d.id,
        coalesce(message_text(m.content), f.text, s.content),
@@ -104,7 +104,6 @@ FROM (
          WHERE model_id IS NULL AND NOT %(only_embedded)s AND NOT EXISTS (
              SELECT 1 FROM embedding_failures f
              WHERE f.document_id = d.id AND f.model_id = %(model)s AND f.retry_at > now())
-           AND NOT EXISTS (SELECT 1 FROM job_deaths j WHERE j.document_id = d.id)
      ) AS new
      ORDER BY nth, id DESC LIMIT %(limit)s)
     UNION ALL
@@ -113,7 +112,6 @@ FROM (
          WHERE model_id = old.id AND NOT EXISTS (
              SELECT 1 FROM embedding_failures f
              WHERE f.document_id = d.id AND f.model_id = %(model)s AND f.retry_at > now())
-           AND NOT EXISTS (SELECT 1 FROM job_deaths j WHERE j.document_id = d.id)
          ORDER BY id DESC LIMIT %(limit)s
      ) AS d
      WHERE old.created_at < (SELECT created_at FROM embedding_models WHERE id = %(model)s))
@@ -178,7 +176,6 @@ WITH missing AS (
         WHERE d.model_id = old.id AND NOT EXISTS (
             SELECT 1 FROM embedding_failures f JOIN embedding_models w ON w.id = f.model_id
             WHERE f.document_id = d.id AND w.name = %(wanted)s)
-          AND NOT EXISTS (SELECT 1 FROM job_deaths j WHERE j.document_id = d.id)
         LIMIT 65
     ) AS d
     WHERE old.name <> %(wanted)s LIMIT 65

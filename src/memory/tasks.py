@@ -15,8 +15,6 @@ from src.base.errors import PostponedError, TransientError
 from src.memory.batch_extraction import BatchExtractionService
 from src.memory.consolidation import ConsolidationService
 from src.memory.digest import DigestService
-from src.memory.indexer import OnStep
-from src.queue.dead_jobs import ON_STEP
 from src.queue.job_repo import DIGEST_QUEUE, INDEX_MESSAGES, MEMORY_QUEUE
 from src.queue.workers import BackOff, pause
 
@@ -69,14 +67,14 @@ class MemoryTasks:
     async def index_messages(self, context: JobContext, attempts: int = 0) -> None:
         """Index what was said since the last time; a turn asks for it, at most once a second."""
         async with _again_if_away(context, attempts):
-            for conversation_id in await self._memory.index_pending(_on_step(context)):
+            for conversation_id in await self._memory.index_pending():
                 await _defer_digest(context.app, conversation_id)
             await _defer(context.app, EMBED_DOCUMENTS)
 
     async def embed_documents(self, context: JobContext, attempts: int = 0) -> None:
         """Embed everything that has no vector yet, of all users, in batches."""
         async with _again_if_away(context, attempts):
-            done = await self._memory.embed(_on_step(context))
+            done = await self._memory.embed()
             if done:
                 logger.info("embedded", extra={"documents": done})
             if await self._memory.changes_model():
@@ -138,12 +136,6 @@ class MemoryTasks:
             logger.info("deleted the vectors of unused models", extra={"models": models})
 
 
-def _on_step(context: JobContext) -> OnStep | None:
-    """Whom to tell each message and document, where suspects are tried: it may be the last."""
-    on_step: OnStep | None = context.additional_context.get(ON_STEP)
-    return on_step
-
-
 @asynccontextmanager
 async def _again_if_away(context: JobContext, attempts: int) -> AsyncIterator[None]:
     """When the database, a model or an endpoint is away, do the job again after a pause.
@@ -170,7 +162,6 @@ async def _again_if_away(context: JobContext, attempts: int) -> AsyncIterator[No
             None if conversation is None else str(conversation),
             after=seconds,
             attempts=attempts + 1,
-            queue=job.queue,
         )
 
 
@@ -185,12 +176,8 @@ async def _defer(
     *,
     after: float = 0.0,
     attempts: int = 0,
-    queue: str | None = None,
 ) -> None:
-    """Have a task run ``after`` seconds; one job of it (for a conversation) waits at a time.
-
-    It stands in the task's own queue, unless a suspect's is given.
-    """
+    """Have a task run ``after`` seconds; one job of it (for a conversation) waits at a time."""
     lock, arguments = task, dict[str, Any]()
     if conversation_id is not None:
         lock, arguments = f"{task}:{conversation_id}", {"conversation_id": conversation_id}
@@ -198,7 +185,7 @@ async def _defer(
         arguments["attempts"] = attempts
     job = app.configure_task(
         task,
-        queue=queue or (DIGEST_QUEUE if task in OF_DIGESTS else MEMORY_QUEUE),
+        queue=DIGEST_QUEUE if task in OF_DIGESTS else MEMORY_QUEUE,
         lock=lock,
         queueing_lock=lock,
         schedule_in={"milliseconds": round(1000 * after)} if after else None,

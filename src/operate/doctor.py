@@ -157,10 +157,9 @@ def _examine_queue(waiting: int, oldest: float, heartbeat: float | None) -> Find
 def describe(job: PutAside) -> str:
     """A line about what is put aside: ids and times, no text of anybody's."""
     where = [
-        f"job {job.job_id}" if job.job_id else "",
+        f"job {job.job_id}",
         f"chat {job.chat_id}" if job.chat_id else "",
         f"conversation {job.conversation_id}" if job.conversation_id else "",
-        " ".join(map(str, job.step or ())),
     ]
     return (
         f"{job.id:<6} {job.task:<20} {', '.join(filter(None, where))}; "

@@ -13,7 +13,6 @@ from src.memory.purge_repo import PurgeRepository
 from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.pg.records_repo import RecordsRepository
-from src.queue.dead_jobs import DeadJobs
 from src.queue.job_repo import HOUSEKEEPING_QUEUE
 from src.queue.update_repo import UpdateRepository
 from src.reminders.reminder_repo import ReminderRepository
@@ -35,12 +34,11 @@ class Housekeeping:
         self,
         client: PgClient,
         updates: UpdateRepository,
-        dead_jobs: DeadJobs,
         settings: GlobalSettingsRepository,
         metrics: Metrics,
         zone: str,
     ) -> None:
-        """Prune through ``updates``, as ``settings`` say; recover through ``dead_jobs``.
+        """Prune and recover through ``updates``, as ``settings`` say.
 
         The days of usage are those of ``zone``.
         """
@@ -52,7 +50,6 @@ class Housekeeping:
         self._records = RecordsRepository(client)
         self._reminders = ReminderRepository(client)
         self._updates = updates
-        self._dead_jobs = dead_jobs
         self._forgotten = PurgeRepository(client)
         self._daily = DailyUsageRepository(client)
 
@@ -65,13 +62,16 @@ class Housekeeping:
             ("delete_aged", "37 * * * *", self.delete_aged),
         ):
             task = app.task(
-                name=name, queue=HOUSEKEEPING_QUEUE, queueing_lock=name, pass_context=True
+                name=name,
+                queue=HOUSEKEEPING_QUEUE,
+                lock=name,
+                queueing_lock=name,
+                pass_context=True,
             )
             app.periodic(cron=cron)(task(work))
 
     async def recover_jobs(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
-        """Try again what was put aside; see that no update is forgotten."""
-        await self._dead_jobs.revive()
+        """See that no update is forgotten."""
         forgotten = await self._client.run(
             self._updates.defer_forgotten, older_than=FORGOTTEN_AFTER
         )

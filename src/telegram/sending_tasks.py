@@ -94,7 +94,7 @@ class ReminderTasks:
         queue = REMINDERS_QUEUE
         app.task(name=REMIND, queue=queue, pass_context=True, retry=BackOff())(self.remind)
         task = app.task(  # before all that is due: it is late only for what is planned late
-            name=PLAN, queue=queue, queueing_lock=PLAN, priority=1, pass_context=True
+            name=PLAN, queue=queue, lock=PLAN, queueing_lock=PLAN, priority=1, pass_context=True
         )
         app.periodic(cron="* * * * *")(task(self.plan))
 

@@ -17,7 +17,7 @@ from tests.fakes.openai_server import ChatRequest, Reply
 
 Json = dict[str, Any]
 
-pytestmark = pytest.mark.timeout(900)  # it starts three processes, one after the other
+pytestmark = pytest.mark.timeout(900)  # it starts four processes, one after the other
 
 LETHAL_BOT = Path(__file__).with_name("lethal_bot.py")
 POISONER, FIRST = 2**41 + 700, 2**41 + 701
@@ -110,7 +110,7 @@ async def live_through(world: World, service: Service, way: str) -> None:
     assert world.answers(POISONER)[1] == "эхо: и ещё вопрос"
     outcomes = "SELECT outcome, payload -> 'message' ->> 'text' FROM telegram_updates ORDER BY id"
     assert world.query(outcomes)[3][0] == "put aside"
-    assert service.starts == 3, "its process lives"
+    assert service.starts == 4, "its process lives"
 
 
 async def test_a_tool_that_ends_the_program_is_put_aside(world: World, service: Service) -> None:
@@ -158,11 +158,8 @@ async def test_a_text_that_kills_whoever_works_on_the_memory(
     people = {POISONER: "яд", FIRST: "мир", FIRST + 1: "труд"}
     for person, text in people.items():
         await world.telegram.send_text(person, text)
-    put_aside = (
-        "SELECT task, message_id, document_id, deaths FROM job_deaths"
-        " WHERE put_aside_at IS NOT NULL"
-    )
-    [(task, message, document, deaths)] = await eventually(
+    put_aside = "SELECT task, deaths FROM job_deaths WHERE put_aside_at IS NOT NULL"
+    [(task, deaths)] = await eventually(
         lambda: world.query(put_aside),
         lambda: (
             f"the poison to be put aside: {service.starts} starts, {world.query(ROWS)},"
@@ -170,7 +167,7 @@ async def test_a_text_that_kills_whoever_works_on_the_memory(
         ),
         DEADLINE,
     )
-    assert deaths == 3 and service.starts == 3 and message is None
+    assert deaths == 3 and service.starts == 4
     assert task == ("embed_documents" if is_document else "digest_conversation")
     left = (
         "SELECT count(*) FROM search_documents WHERE model_id IS NULL"
@@ -178,18 +175,18 @@ async def test_a_text_that_kills_whoever_works_on_the_memory(
         else "SELECT count(*) FROM conversations WHERE extracted_position = 0"
     )
     await world.telegram.send_text(POISONER, "ещё")
-    await eventually(lambda: world.query(left) == [(1,)], "all others to be done", DEADLINE)
-    assert (document is not None) == is_document
+    if not is_document:  # documents wait for their vectors together, and are found by their words
+        await eventually(lambda: world.query(left) == [(1,)], "all others to be done", DEADLINE)
     assert [world.answers(person)[0] for person in people] == [
         f"эхо: {t}" for t in people.values()
     ]
     await world.telegram.wait_sent(POISONER, 2, timeout=DEADLINE)
     await world.settled()
-    assert service.starts == 3, "its process lives"
+    assert service.starts == 4, "its process lives"
 
     world.model.kills = None
     listed = await bot_command(world, tmp_path, "jobs")
-    assert ("document " in listed.stdout) == is_document and "яд" not in listed.stdout
+    assert task in listed.stdout and "яд" not in listed.stdout
     assert (await bot_command(world, tmp_path, "jobs", "--retry", "all")).status == 0
     await world.telegram.send_text(FIRST, "и ещё")
     await eventually(lambda: world.query(left) == [(0,)], "the rest to be done", DEADLINE)

@@ -247,7 +247,6 @@ async def test_by_default_messages_stay_for_ever(teller: Person) -> None:
     keeping = Housekeeping(
         teller.client,
         core.updates,
-        None,
         core.memory.settings,
         core.metrics,
         "UTC",

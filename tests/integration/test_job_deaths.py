@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Sequence
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from src.base.errors import PostponedError, StorageRejectedError
+from src.base.metrics import Metrics
 from src.pg.client import PgClient
 from src.privacy.erasure_repo import ErasureRepository
-from src.queue.job_death_repo import JobDeathRepository, PutAsideRepository, Recovered, Suspects
-from src.queue.quarantine import FEW, JOBS_TOGETHER, Report, how_many_at_once
+from src.queue import dead_jobs
+from src.queue.dead_jobs import FEW, TOGETHER, DeadJobs
+from src.queue.job_death_repo import (
+    JobDeathRepository,
+    PutAside,
+    PutAsideRepository,
+    Recovered,
+)
 from src.queue.update_repo import NewUpdate, UpdateRepository
 
 BOT, USER = 555, 2**41
@@ -69,6 +80,11 @@ class Queue:
             found = self.deaths.recover(dead_after=0)
         return found
 
+    def put_aside_one(self, job: int) -> PutAside:
+        """The job dies twice beside others and once alone."""
+        [aside] = self.die(job, times=3).put_aside
+        return aside
+
     def counts(self) -> dict[int, int]:
         return dict(self.rows("SELECT job_id, deaths FROM job_deaths"))
 
@@ -86,35 +102,31 @@ def queue(client: PgClient) -> Queue:
 
 def test_a_job_that_died_twice_leaves_for_the_quarantine_and_its_count_stays(queue: Queue) -> None:
     job, other = queue.message(1), queue.message(2, USER + 1)
-    assert queue.die(job, other) == Recovered(jobs=2, deaths=2, suspects=0)
+    assert queue.die(job, other) == Recovered(jobs=2, deaths=2)
     assert queue.jobs() == [("turns", "handle_update", "todo")] * 2
+    assert queue.deaths.count_suspects() == (0, 0)
     assert queue.die(job) == Recovered(jobs=1, deaths=1, suspects=1)
     assert [row[0] for row in queue.jobs()] == ["quarantine", "turns"]
+    assert queue.deaths.count_suspects() == (1, 2)
     assert queue.counts() == {job: 2, other: 1}
     assert queue.outcomes() == [None, None]
 
 
 @pytest.mark.parametrize("in_hand", [True, False])
-def test_a_suspect_is_acquitted_when_a_parent_dies_alone(queue: Queue, in_hand: bool) -> None:
-    """An operator's kills must not keep it from ever being tried."""
-    job, other = queue.message(1), queue.message(2, USER + 1)
-    queue.die(job, times=2)
-    assert queue.jobs()[0][0] == "quarantine"
-    assert queue.deaths.recover(dead_after=0).deaths == 0
-    assert queue.counts() == {job: 2}, "an orderly restart proves nothing"
-    assert queue.die(*([job, other] if in_hand else [other])).deaths == 1
-    assert [row[0] for row in queue.jobs()] == ["turns", "turns"]
-    assert queue.counts() == {job: 1, other: 1}
-    assert queue.die(job, other).suspects == 2
-
-
-def test_other_processes_keep_a_suspect_whose_parent_died(queue: Queue) -> None:
+def test_an_orderly_end_proves_nothing_against_a_suspect(queue: Queue, in_hand: bool) -> None:
     job = queue.message(1)
     queue.die(job, times=2)
-    queue.take(job)
-    assert queue.deaths.recover(dead_after=30) == Recovered(jobs=1)
-    assert queue.jobs() == [("quarantine", "handle_update", "todo")]
-    assert queue.counts() == {job: 2}
+    if in_hand:
+        queue.take(job, worker=False)
+    assert queue.deaths.recover(dead_after=0).deaths == 0
+    assert queue.counts() == {job: 2} and queue.jobs()[0][::2] == ("quarantine", "todo")
+
+
+def test_a_death_of_others_proves_nothing_against_a_suspect_that_waits(queue: Queue) -> None:
+    job, other = queue.message(1), queue.message(2, USER + 1)
+    queue.die(job, times=2)
+    assert queue.die(other) == Recovered(jobs=1, deaths=1)
+    assert queue.counts() == {job: 2, other: 1}
 
 
 def test_jobs_of_a_worker_that_left_or_lost_its_database_have_not_died(queue: Queue) -> None:
@@ -134,13 +146,17 @@ def test_a_living_worker_keeps_its_jobs(queue: Queue) -> None:
     assert queue.jobs()[0][2] == "doing"
 
 
-def test_a_suspect_that_dies_alone_is_put_aside_and_its_chat_goes_on(queue: Queue) -> None:
+@pytest.mark.parametrize("dead_after", [0, 30])
+def test_a_suspect_that_dies_alone_is_put_aside_and_its_chat_goes_on(
+    queue: Queue, dead_after: float
+) -> None:
+    """Its own next process says so, or another one that lives."""
     job, later = queue.message(1), queue.message(2)
     queue.die(job, times=2)
-    assert queue.deaths.count_suspects() == Suspects(1, 2)
     queue.take(job)
-    aside = queue.deaths.judge([4711, job])
-    assert aside is not None
+    found = queue.deaths.recover(dead_after=dead_after)
+    [aside] = found.put_aside
+    assert (found.jobs, found.deaths, found.suspects) == (1, 1, 0)
     assert (aside.job_id, aside.chat_id, aside.task, aside.deaths) == (
         job, USER, "handle_update", 3,
     )  # fmt: skip
@@ -156,37 +172,20 @@ def test_a_suspect_that_dies_alone_is_put_aside_and_its_chat_goes_on(queue: Queu
     assert first == "apologise", "before the chat goes on"
     assert queue.updates.defer_forgotten(older_than=-1) == 0, "it is not tried again"
     assert later in [row[0] for row in queue.rows("SELECT id FROM procrastinate_jobs")]
-    assert queue.deaths.judge([job]) is None, "once"
-    assert queue.put_aside.count() == 1
+    assert queue.deaths.count_suspects() == (0, 0)
+    assert queue.put_aside.list_all() == [aside] and queue.put_aside.count() == 1
 
 
-def test_of_several_suspects_in_one_process_none_is_put_aside_but_they_are_told_apart(
+def test_a_suspect_that_lived_alone_and_has_not_ended_goes_back_with_one_death(
     queue: Queue,
 ) -> None:
-    jobs = [queue.message(number, USER + number) for number in range(FEW + 2)]
-    queue.die(*jobs, times=2)
-    assert how_many_at_once(queue.deaths.count_suspects()) == JOBS_TOGETHER
-    queue.take(*jobs[:3])
-    assert queue.deaths.judge(jobs) is None
-    assert queue.counts() == dict(zip(jobs, [3, 3, 3] + [2] * (FEW - 1), strict=True))
-    assert how_many_at_once(queue.deaths.count_suspects()) == 1
-    queue.take(jobs[1])
-    aside = queue.deaths.judge([jobs[0], jobs[1]])
-    assert aside is not None and (aside.job_id, aside.deaths) == (jobs[1], 4)
-
-
-def test_few_suspects_are_tried_one_by_one_at_once() -> None:
-    assert how_many_at_once(Suspects(FEW, 2)) == 1 < how_many_at_once(Suspects(FEW + 1, 2))
-
-
-def test_only_suspects_whose_turn_it_is_are_waited_for(queue: Queue) -> None:
-    first, second = queue.message(1), queue.message(2)
-    queue.die(second, times=2)
-    assert queue.deaths.count_suspects().waiting == 0, "the chat's first message is before it"
-    queue.take(first)
-    assert queue.deaths.count_suspects().waiting == 0
-    queue.rows("SELECT procrastinate_finish_job_v1(%(job)s, 'succeeded', true)", job=first)
-    assert queue.deaths.count_suspects().waiting == 1
+    first, second, other = queue.message(1), queue.message(2), queue.message(3, USER + 1)
+    queue.die(second, other, times=2)
+    queue.rows("DELETE FROM job_deaths WHERE job_id = %(other)s", other=other)
+    assert queue.deaths.acquit() == 1
+    assert queue.jobs() == [("turns", "handle_update", "todo")] * 3, "none is left alone for ever"
+    assert queue.counts() == {second: 1} and queue.deaths.count_suspects() == (0, 0)
+    assert (queue.die(first).suspects, queue.die(second).suspects) == (0, 1)
 
 
 def test_what_is_done_is_forgotten(queue: Queue) -> None:
@@ -198,33 +197,36 @@ def test_what_is_done_is_forgotten(queue: Queue) -> None:
 
 def test_retrying_gives_back_the_update_with_a_clean_count(queue: Queue) -> None:
     job = queue.message(1)
-    queue.die(job, times=2)
-    queue.take(job)
-    aside = queue.deaths.judge([job])
-    assert aside is not None and queue.put_aside.retry(aside.id + 1) == 0
+    aside = queue.put_aside_one(job)
+    assert queue.put_aside.retry(aside.id + 1) == 0
     assert queue.updates.prune(hours=0) == 0, "what can be retried is kept"
     assert queue.put_aside.retry(aside.id) == 1
-    assert queue.jobs() == [("control", "apologise", "todo"), ("turns", "handle_update", "todo")]
+    assert queue.jobs() == [("turns", "handle_update", "todo"), ("control", "apologise", "todo")]
     [(update,)] = queue.rows("SELECT id FROM telegram_updates")
     waiting = queue.updates.find_waiting(update)
     assert waiting is not None and waiting.payload["message"] == {"text": "секрет"}
     assert queue.updates.find_put_aside(update) is None
-    again = queue.newest()
-    queue.die(again, times=2)
-    assert queue.counts() == {again: 2}, "it is a suspect again"
+    assert queue.counts() == {}
+    queue.die(job, times=2)
+    assert queue.counts() == {job: 2}, "it is a suspect again"
     assert queue.put_aside.retry() == 0
 
 
 def test_erasing_a_user_erases_what_was_counted(queue: Queue) -> None:
-    job = queue.message(1)
-    queue.die(job, times=2)
-    queue.take(job)
-    queue.deaths.judge([job])
+    queue.put_aside_one(queue.message(1))
     ErasureRepository(queue.client).erase(USER)
     assert queue.put_aside.list_all() == [] and queue.counts() == {}
 
 
-# --- work that comes again and again
+def test_a_suspect_of_an_erased_user_does_not_stay(queue: Queue) -> None:
+    job = queue.message(1)
+    queue.die(job, times=2)
+    ErasureRepository(queue.client).erase(USER)
+    assert queue.die(job).put_aside == []
+    assert queue.deaths.count_suspects() == (0, 0) and queue.put_aside.list_all() == []
+
+
+# --- recurring work
 
 
 def test_work_is_counted_by_its_queueing_lock_whichever_job_does_it(queue: Queue) -> None:
@@ -236,61 +238,58 @@ def test_work_is_counted_by_its_queueing_lock_whichever_job_does_it(queue: Queue
     assert queue.counts() == {first: 1} and second > first
     assert queue.die(first).suspects == 1
     assert queue.jobs() == [("quarantine", "index_messages", "todo")]
-    assert not queue.deaths.is_suspected("index_messages", first)
-    assert queue.deaths.is_suspected("index_messages", second)
-    assert not queue.deaths.is_suspected("embed_documents", second)
 
 
-def test_recurring_work_is_tried_again_after_a_growing_pause(queue: Queue) -> None:
+def test_recurring_work_that_is_put_aside_rests_and_is_tried_again_after_a_growing_pause(
+    queue: Queue,
+) -> None:
     job = queue.defer("prune", "prune", timestamp=1)
     queue.die(job, times=2)
     for hours in (1, 2, 4):
-        queue.take(job)
-        assert queue.deaths.judge([job]) is not None
-        assert queue.deaths.is_suspected("prune", job + 1), "the next one rests"
-        assert queue.put_aside.revive() == 0
-        passed = {"minutes": 60 * hours - 1}
-        age = "UPDATE job_deaths SET last_at = last_at - make_interval(mins => %(minutes)s)"
-        queue.rows(age, **passed)
-        assert queue.put_aside.revive() == 0
-        queue.rows(age, minutes=2)
-        assert queue.put_aside.revive() == 1
+        assert len(queue.die(job).put_aside) == 1
         assert queue.jobs() == [("quarantine", "prune", "todo")]
-    assert how_many_at_once(queue.deaths.count_suspects()) == 1
-    queue.rows("SELECT procrastinate_finish_job_v1(%(job)s, 'succeeded', true)", job=job)
-    assert not queue.deaths.is_suspected("prune", job + 1)
+        with pytest.raises(StorageRejectedError):
+            queue.defer("prune", "prune", timestamp=2)
+        assert queue.deaths.acquit() == 0
+        age = "UPDATE procrastinate_jobs SET scheduled_at = scheduled_at - %(age)s::interval"
+        queue.rows(age, age=f"{60 * hours - 1} minutes")
+        assert queue.deaths.count_suspects()[0] == 0
+        queue.rows(age, age="2 minutes")
+        assert queue.deaths.count_suspects()[0] == 1
+    assert queue.put_aside.retry() == 1
+    assert queue.jobs() == [("memory", "prune", "todo")] and queue.counts() == {}
 
 
-def test_a_message_of_a_job_for_all_is_put_aside_and_the_job_goes_on(queue: Queue) -> None:
-    [(conversation,)] = queue.rows(
-        "INSERT INTO conversations (telegram_user_id) VALUES (%(user)s) RETURNING id::text",
-        user=USER,
-    )
-    [(message,)] = queue.rows(
-        "INSERT INTO messages (conversation_id, role, content, position, said_at)"
-        " VALUES (%(conversation)s, 'user', 'яд', 1, now()) RETURNING id",
-        conversation=conversation,
-    )
-    job = queue.defer("index_messages", "index_messages")
+def test_suspects_that_died_together_are_told_apart(queue: Queue) -> None:
+    jobs = [queue.message(number, USER + number) for number in range(3)]
+    assert queue.die(*jobs, times=3) == Recovered(jobs=3, deaths=3, suspects=3)
+    assert queue.deaths.count_suspects() == (3, 3) and queue.put_aside.count() == 0
+    assert queue.deaths.acquit(jobs[0]) == 1
+    assert [row[0] for row in queue.jobs()] == ["turns", "quarantine", "quarantine"]
+    [aside] = queue.die(jobs[1]).put_aside
+    assert (aside.job_id, aside.deaths) == (jobs[1], 4)
+
+
+@pytest.mark.parametrize(("waiting", "times", "expected"), [
+    (0, 2, 0), (FEW, 2, 1), (FEW + 1, 2, TOGETHER), (FEW + 1, 3, 1),
+])  # fmt: skip
+async def test_few_suspects_and_those_that_died_together_are_tried_one_by_one(
+    queue: Queue, waiting: int, times: int, expected: int
+) -> None:
+    queue.die(*[queue.message(number, USER + number) for number in range(waiting)], times=times)
+    assert await DeadJobs(queue.client, queue.deaths, Metrics()).begin_trial() == expected
+
+
+async def test_a_suspect_that_outlives_its_trial_is_done_again_beside_the_others(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dead_jobs, "JOB_SECONDS", 0.01)
+    job = queue.message(1)
     queue.die(job, times=2)
+    context: Any = SimpleNamespace(job=SimpleNamespace(id=job, attempts=3, queueing_lock=None))
+    jobs = DeadJobs(queue.client, queue.deaths, Metrics())
+    assert await jobs.begin_trial() == 1
     queue.take(job)
-    aside = queue.deaths.judge([job], ("message", message))
-    assert aside is not None
-    assert (aside.step, str(aside.conversation_id)) == (("message", message), conversation)
-    assert queue.jobs() == [("quarantine", "index_messages", "todo")]
-    indexed = "SELECT indexed_at IS NOT NULL FROM messages"
-    assert queue.rows(indexed) == [(True,)]
-    queue.take(job)
-    other = queue.deaths.judge([job], ("message", message))
-    assert other is not None and other.step is None, "it died of something else now"
-    assert queue.put_aside.retry(aside.id) == 1 and queue.rows(indexed) == [(False,)]
-
-
-def test_the_parent_understands_what_the_child_says() -> None:
-    report = Report()
-    for line in ("alive\n", "job 5\n", "message 7\n", "rubbish\n", "document 8\n", "job 6\n"):
-        report.hear(line)
-    assert report == Report(jobs=[5, 6], step=None, ended=False)
-    for line in ("message 9\n", "message x\n", "end\n"):
-        report.hear(line)
-    assert report == Report(jobs=[5, 6], step=("message", 9), ended=True)
+    with pytest.raises(PostponedError):
+        await jobs.try_alone(partial(asyncio.sleep, 60), context, None)  # type: ignore[arg-type]
+    assert queue.jobs() == [("turns", "handle_update", "doing")] and queue.counts() == {job: 1}

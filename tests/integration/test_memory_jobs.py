@@ -11,11 +11,8 @@ from typing import Any
 import pytest
 from procrastinate import App
 
-from src.base.metrics import Metrics
 from src.base.owners import Owner
-from src.memory.indexer import OnStep
 from src.memory.tasks import MemoryTasks
-from src.queue.dead_jobs import DeadJobs
 from src.queue.job_death_repo import JobDeathRepository, PutAsideRepository
 from src.queue.job_repo import DIGEST_QUEUE, MEMORY_QUEUE, MemoryJobRepository
 from src.queue.workers import build_queue
@@ -278,13 +275,13 @@ async def test_turns_during_an_outage_do_not_stop_the_embedding_for_ever(works: 
     gate = asyncio.Event()
     embed, calls = works.rig.core.memory.digest.embed, 0
 
-    async def embed_slowly(on_step: OnStep | None = None) -> int:
+    async def embed_slowly() -> int:
         nonlocal calls
         calls += 1
         if calls == 1:
             gate.set()
             await second.wait()
-        return await embed(on_step)
+        return await embed()
 
     second = asyncio.Event()
     works.rig.core.memory.digest.embed = embed_slowly  # type: ignore[method-assign]
@@ -350,64 +347,22 @@ async def test_jobs_of_a_killed_worker_are_given_back_also_when_others_wait(work
     assert works.unindexed() == 0
 
 
-async def test_in_quarantine_each_message_and_document_is_named_beforehand(works: Works) -> None:
-    """What was named last is what the process died of."""
-    for user in (USER, USER + 1):
-        await works.turn("у меня есть кот", user)
-    works.skip_pauses()
-    steps: list[tuple[str, int, int, int]] = []
-
-    def on_step(kind: str, number: int) -> None:
-        steps.append((kind, number, works.unindexed(), works.count("document_embeddings")))
-
-    await works.work(additional_context={"on_step": on_step})
-    messages = {n for (n,) in works.rig.rows("SELECT id FROM messages WHERE role <> 'system'")}
-    documents = {n for (n,) in works.rig.rows("SELECT id FROM search_documents")}
-    assert {number for kind, number, *_ in steps if kind == "message"} == messages
-    assert {number for kind, number, *_ in steps if kind == "document"} == documents
-    assert [left for kind, _, left, _ in steps if kind == "message"] == [4, 3, 2, 1]
-    assert works.count("document_embeddings") == 4
-
-
-async def test_a_document_that_is_put_aside_keeps_no_other_from_its_vector(works: Works) -> None:
-    await works.turn("у меня есть кот")
-    works.skip_pauses()
-    works.rig.model.embeddings_error = Reply(status=503)
-    await works.work()
-    [(document,)] = works.rig.rows("SELECT min(id) FROM search_documents")
-    deaths = JobDeathRepository(works.rig.client)
-    works.rig.client.execute(
-        "UPDATE procrastinate_jobs SET status = 'doing', queue_name = 'quarantine'"
-    )
-    [(job,)] = works.rig.rows("SELECT id FROM procrastinate_jobs")
-    assert deaths.judge([job], ("document", document)) is not None
-    works.rig.client.execute("UPDATE procrastinate_jobs SET queue_name = 'memory'")
-    works.rig.model.embeddings_error = None
-    await works.work_off()
-    assert works.rig.rows("SELECT document_id <> %(d)s FROM document_embeddings", d=document) == [
-        (True,)
-    ]
-    assert PutAsideRepository(works.rig.client).retry() == 1
-    await works.defer("embed_documents")
-    await works.work_off()
-    assert works.count("document_embeddings") == 2
-
-
-async def test_recurring_work_rests_while_a_job_of_it_is_suspected(works: Works) -> None:
+async def test_recurring_work_rests_while_a_job_of_it_is_put_aside(works: Works) -> None:
+    """A minute's housekeeping does not put another one beside it."""
     await works.turn("привет")
-    works.rig.client.execute(
-        "INSERT INTO job_deaths (work, task, queue, deaths)"
-        " VALUES ('index_messages', 'index_messages', 'memory', 2)"
-    )
-    works.skip_pauses()
-    client = works.rig.client
-    deaths, put_aside = JobDeathRepository(client), PutAsideRepository(client)
-    guard = DeadJobs(client, deaths, put_aside, Metrics()).guard
-    await works.work(worker_middleware=[guard])
-    assert (works.unindexed(), works.jobs()) == (2, [])
-    works.rig.client.execute("DELETE FROM job_deaths")
+    for _ in range(3):
+        works.rig.client.execute(
+            "UPDATE procrastinate_jobs SET status = 'doing', worker_id = w"
+            " FROM procrastinate_register_worker_v1() AS w"
+        )
+        works.recover()
+    await works.turn("ещё")
     await works.defer("remember_missed", timestamp=0)
-    await works.work(worker_middleware=[guard])
+    await works.work()
+    assert works.unindexed() == 4
+    assert works.jobs() == [("index_messages", "todo")]
+    assert PutAsideRepository(works.rig.client).retry() == 1
+    await works.work_off()
     assert works.unindexed() == 0
 
 
