@@ -5,7 +5,8 @@ from __future__ import annotations
 CONNECT_SECONDS = 20.0  # from the start of a server to its list of tools
 PING_SECONDS = 30.0  # between two signs of life of a server that nobody calls
 ANSWER_SECONDS = 5.0  # for one of them, and for taking note that a call is given up
-END_SECONDS = 2.0  # for a process whose stdin is closed to end by itself, as the protocol wants
+# For a process whose stdin is closed to end by itself, as the protocol wants; the SDK waits for 2.
+END_SECONDS = 1.5
 FIRST_PAUSE, MAX_PAUSE = 1.0, 300.0  # seconds before a server is tried again, growing by two
 RELIST_SECONDS = 5.0  # at least between two looks at the tools of a server that says they changed
 
