@@ -26,8 +26,8 @@ from typing import Any
 from uuid import UUID
 
 from src.application import build_caller
-from src.llm.batch.factory import CLASSES
 from src.llm.batch.provider import LLMProvider
+from src.llm.batch.providers import CLASSES
 from src.services.batch_extraction_service import BatchExtractionService
 from src.services.extraction_service import ExtractionService
 from src.storage.embedded_pg import EmbeddedPostgres
