@@ -1,6 +1,6 @@
 """Pomni: a Telegram assistant that remembers. One process, one PostgreSQL.
 
-Start reading here; then ``src/application.py`` (what is built), ``src/graph/main_graph.py``
+Start reading here; then ``src/core.py`` (what is built), ``src/talk/main_graph.py``
 (nodes and edges), any node, and the repository that it names.
 """
 
@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import uvloop
 
-from src.config import Settings, is_quarantine, load_settings
-from src.errors import AppError, ConfigError
-from src.logs import configure_logging
-from src.shutdown import SHUTDOWN
+from src.base.config import Settings, is_quarantine, load_settings
+from src.base.errors import AppError, ConfigError
+from src.base.logs import configure_logging
+from src.base.shutdown import SHUTDOWN
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
@@ -63,8 +63,8 @@ async def worker(settings: Settings, arguments: argparse.Namespace) -> int:
 
 async def console(settings: Settings, arguments: argparse.Namespace) -> int:
     """Talk in this terminal: every line of stdin is one message."""
-    from src.application import open_core
     from src.console import CONSOLE_USER_ID, Console, ConsoleUser
+    from src.core import open_core
 
     async with open_core(settings, extra_tools=arguments.extra_tools) as core:
         core.servers.start()
@@ -83,8 +83,8 @@ async def console(settings: Settings, arguments: argparse.Namespace) -> int:
 
 async def migrate(settings: Settings, _arguments: argparse.Namespace) -> int:
     """Bring the database to the newest schema, and say from where to where."""
-    from src.application import open_database
-    from src.storage.migrations import migrate as migrate_database
+    from src.core import open_database
+    from src.pg.migrations import migrate as migrate_database
 
     async with open_database(settings) as dsn:
         before, after = await asyncio.to_thread(migrate_database, dsn)
@@ -94,17 +94,18 @@ async def migrate(settings: Settings, _arguments: argparse.Namespace) -> int:
 
 async def doctor(settings: Settings, arguments: argparse.Namespace) -> int:
     """Check everything that the bot needs, and say how to mend what is missing."""
-    from src.doctor import run_doctor
+    from src.operate.doctor import run_doctor
+    from src.telegram.setup import describe_bot
 
-    return await run_doctor(settings, as_json=arguments.json)
+    return await run_doctor(settings, describe_bot, as_json=arguments.json)
 
 
 async def evaluate(settings: Settings, arguments: argparse.Namespace) -> int:
     """Measure how well the memory finds what conversations in LoCoMo's format annotate."""
     import json
 
-    from src.application import open_core
-    from src.evaluation import Evaluation
+    from src.core import open_core
+    from src.operate.evaluation import Evaluation
 
     async with open_core(settings) as core:
         await core.warm_up()
@@ -118,7 +119,7 @@ async def evaluate(settings: Settings, arguments: argparse.Namespace) -> int:
 
 async def reembed(settings: Settings, _arguments: argparse.Namespace) -> int:
     """Embed everything with EMBEDDING_MODEL, while the bot runs with the one before."""
-    from src.application import open_core
+    from src.core import open_core
 
     async with open_core(settings) as core:
         memory = core.memory
@@ -144,8 +145,8 @@ async def export(settings: Settings, arguments: argparse.Namespace) -> int:
     """Write everything of a user, or of a group, to stdout: JSON, or Markdown to read."""
     from datetime import UTC, datetime
 
-    from src.application import open_core
-    from src.storage.owner import Owner
+    from src.base.owners import Owner
+    from src.core import open_core
     from src.texts import choose_language
 
     sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
@@ -165,8 +166,8 @@ async def export(settings: Settings, arguments: argparse.Namespace) -> int:
 
 async def erase(settings: Settings, arguments: argparse.Namespace) -> int:
     """Delete everything of a user, or of a group, from every table; say how much it was."""
-    from src.application import open_core
-    from src.storage.erasure_repo import ErasureRepository
+    from src.core import open_core
+    from src.privacy.erasure_repo import ErasureRepository
 
     async with open_core(settings) as core:
         erasure = ErasureRepository(core.client)
@@ -179,8 +180,8 @@ async def erase(settings: Settings, arguments: argparse.Namespace) -> int:
 
 async def jobs(settings: Settings, arguments: argparse.Namespace) -> int:
     """List the jobs that were put aside because they kill their process, or retry them."""
-    from src.application import open_core
-    from src.doctor import describe
+    from src.core import open_core
+    from src.operate.doctor import describe
 
     async with open_core(settings) as core:
         if arguments.retry is None:
@@ -196,8 +197,8 @@ async def jobs(settings: Settings, arguments: argparse.Namespace) -> int:
 
 async def backup(settings: Settings, arguments: argparse.Namespace) -> int:
     """Write everything into one file, while the bot runs."""
-    from src.application import open_database
-    from src.storage.backup import backup as write_backup
+    from src.core import open_database
+    from src.operate.backup import backup as write_backup
 
     async with open_database(settings) as dsn:
         size = await asyncio.to_thread(write_backup, dsn, arguments.file)
@@ -207,8 +208,8 @@ async def backup(settings: Settings, arguments: argparse.Namespace) -> int:
 
 async def restore(settings: Settings, arguments: argparse.Namespace) -> int:
     """Read a backup into an empty database, and bring it to the newest schema."""
-    from src.application import open_database
-    from src.storage.backup import restore as read_backup
+    from src.core import open_database
+    from src.operate.backup import restore as read_backup
 
     async with open_database(settings) as dsn:
         version = await asyncio.to_thread(read_backup, dsn, arguments.file)
@@ -217,8 +218,8 @@ async def restore(settings: Settings, arguments: argparse.Namespace) -> int:
 
 
 async def _work(settings: Settings, arguments: argparse.Namespace, *, receive: bool) -> int:
-    from src.application import open_core
-    from src.telegram.bot_process import run_bot_process
+    from src.app import run_bot_process
+    from src.core import open_core
 
     if is_quarantine():
         return await _quarantine(settings, arguments)
@@ -236,9 +237,9 @@ async def _quarantine(settings: Settings, arguments: argparse.Namespace) -> int:
     """Another process of this program started us to try the jobs that it suspects."""
     from pydantic import SecretStr
 
-    from src.application import open_core
-    from src.jobs.quarantine import Parent
-    from src.telegram.bot_process import run_quarantine
+    from src.app import run_quarantine
+    from src.core import open_core
+    from src.queue.quarantine import Parent
 
     parent = Parent()
     its = settings.model_copy(update={"database_url": SecretStr(parent.orders.dsn)})
@@ -407,7 +408,7 @@ def main(argv: list[str] | None = None, *, extra_tools: Sequence[BaseTool] = ())
     """Run one command; returns the exit status.
 
     0; 1 for a failure, 2 for bad settings; 3 when it was told to stop and had to be ended by force
-    (see ``src/shutdown.py``); 130 or 143 when a signal cancelled it.
+    (see ``src/base/shutdown.py``); 130 or 143 when a signal cancelled it.
 
     Args:
         argv: The command line; None for the process's own.

@@ -17,7 +17,7 @@ from benchmarks.prompts import measure_prompts
 from benchmarks.retrieval.latency import measure_latency
 from benchmarks.turns import Load, measure_turns
 from benchmarks.world import fill_database
-from src.storage.embedded_pg import EmbeddedPostgres
+from src.pg.embedded import EmbeddedPostgres
 
 RESULTS = Path(__file__).parent / "results"
 # What the project asks of itself; (at most / at least, figure).

@@ -20,11 +20,11 @@ import httpx
 import psycopg2
 
 from benchmarks.world import FIRST_USER, LONG_USER, fill_database
-from src.admin.pages import build_admin_app
-from src.application import open_core
-from src.config import Settings
-from src.storage.embedded_pg import EmbeddedPostgres
-from src.storage.records_repo import RecordsRepository
+from src.base.config import Settings
+from src.core import open_core
+from src.pg.embedded import EmbeddedPostgres
+from src.pg.records_repo import RecordsRepository
+from src.web.admin_pages import build_admin_app
 
 PASSWORD = "correct horse battery"
 LIMIT = 300.0  # milliseconds of the slowest of ROUNDS

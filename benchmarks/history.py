@@ -7,15 +7,15 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from benchmarks.world import FIRST_USER, LONG_USER, percentile
-from src.application import build_core
-from src.config import Settings
-from src.services.turn import IncomingMessage
-from src.storage.conversation_repo import ConversationRepository, TelegramOrigin
-from src.storage.memory_repo import MemoryRepository
-from src.storage.owner import Owner
-from src.storage.pg_client import PgClient
-from src.storage.summary_repo import SummaryRepository
-from src.storage.update_repo import NewUpdate
+from src.base.config import Settings
+from src.base.owners import Owner
+from src.core import build_core
+from src.history.conversation_repo import ConversationRepository, TelegramOrigin
+from src.memory.digest_repo import SummaryRepository
+from src.memory.memory_repo import MemoryRepository
+from src.pg.client import PgClient
+from src.queue.update_repo import NewUpdate
+from src.talk.turn import IncomingMessage
 
 REPEATS = 2000
 INSERT_FACTS = """

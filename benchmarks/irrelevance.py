@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.retrieval.__main__ import personal_questions
-from src.application import Core, open_core
-from src.config import Settings
-from src.graph.tools.search_memory import LEAST, MAX_LIMIT
-from src.llm.offline.replies import quote_found
+from src.base.config import Settings
+from src.core import Core, open_core
 from src.memory.retriever import Hit, Query
+from src.memory.tools import LEAST, MAX_LIMIT
+from src.offline.replies import quote_found
 from src.texts import detect_language
 
 

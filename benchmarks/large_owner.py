@@ -21,12 +21,12 @@ from pathlib import Path
 import psycopg2
 
 from benchmarks.world import FIRST_USER, LONG_USER, fill_database
-from src.application import Core, open_core
-from src.config import Settings
-from src.services.reply import ReplyFile
-from src.services.turn import IncomingMessage
-from src.storage.embedded_pg import EmbeddedPostgres
-from src.storage.owner import Owner
+from src.base.config import Settings
+from src.base.owners import Owner
+from src.core import Core, open_core
+from src.pg.embedded import EmbeddedPostgres
+from src.talk.turn import IncomingMessage
+from src.texts.reply import ReplyFile
 
 ROUNDS = 200  # turns of others, before and (as many as there is time for) meanwhile
 # All that he said is in the search, as it would be, and he has facts.

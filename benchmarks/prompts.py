@@ -37,15 +37,15 @@ from benchmarks.chat_texts import (
     ToldFact,
     language_at,
 )
-from src.application import Core, open_core
-from src.config import Settings
-from src.llm.prompts.assistant import SYSTEM_PROMPT
-from src.llm.prompts.summary import MERGE_PROMPT, SUMMARY_PROMPT
+from src.base.config import Settings
+from src.base.owners import Owner
+from src.core import Core, open_core
 from src.llm.tokens import TOKENS_PER_MESSAGE, TokenCounter
-from src.services.turn import IncomingMessage
-from src.storage.embedded_pg import EmbeddedPostgres
-from src.storage.owner import Owner
-from src.storage.pg_client import PgClient
+from src.memory.prompts import MERGE_PROMPT, SUMMARY_PROMPT
+from src.pg.client import PgClient
+from src.pg.embedded import EmbeddedPostgres
+from src.talk.prompt import SYSTEM_PROMPT
+from src.talk.turn import IncomingMessage
 from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply, text_of
 from tests.fakes.other_models import FakeOtherModels, as_chat_request
 from tests.fakes.prompt_caches import AnthropicCache, readable

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import psutil
 
-from src.storage.embedded_pg import EmbeddedPostgres
-from src.storage.migrations import migrate
+from src.pg.embedded import EmbeddedPostgres
+from src.pg.migrations import migrate
 from tests.conftest import execute, fast_folder
 from tests.e2e.bot_process import World
 from tests.fakes.openai_server import FakeOpenAI, Reply

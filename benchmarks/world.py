@@ -15,11 +15,11 @@ from pathlib import Path
 import psutil
 import psycopg2
 
-from src.application import build_core
-from src.config import Settings
-from src.storage.embedding_repo import EmbeddingModel
-from src.storage.migrations import migrate
-from src.storage.pg_client import PgClient
+from src.base.config import Settings
+from src.core import build_core
+from src.memory.search_index_repo import EmbeddingModel
+from src.pg.client import PgClient
+from src.pg.migrations import migrate
 from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply
 from tests.fakes.telegram_server import FakeTelegram
 from tests.fakes.telegram_types import SentMessage

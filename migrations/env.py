@@ -1,4 +1,4 @@
-"""Alembic's entry: the connection comes from ``src/storage/migrations.py``.
+"""Alembic's entry: the connection comes from ``src/pg/migrations.py``.
 
 All migrations run in one transaction, so that one that fails leaves the database as it was.
 """

@@ -1,37 +1,99 @@
-"""The console: every line of stdin is a message of one user, the reply goes to stdout."""
+"""The console: every line of stdin is a message of one user, the reply goes to stdout.
+
+On a terminal the arrow keys recall what was typed before.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import shutil
 import sys
-from collections.abc import Awaitable, Callable
+import termios
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO
 from uuid import UUID
 
-from src.dates.relative_dates import resolved_dates
-from src.errors import AppError
-from src.services.agent_service import AgentService
-from src.services.called import Called
-from src.services.command_service import COMMANDS, Command, CommandService, parse_command
-from src.services.digest_service import DigestService
-from src.services.reply import ReplyFile
-from src.services.turn import IncomingMessage, Teaching, Turn
-from src.storage.owner import Owner
-from src.storage.pg_client import storable
-from src.storage.turn_repo import AnswerSource, StoredAnswer
-from src.storage.user_settings_repo import Mode
-from src.terminal_lines import kept_terminal, prompt_of, read_line
+from src.base.errors import AppError
+from src.base.owners import Called, Owner
+from src.base.zones import local_time
+from src.history.turn_repo import AnswerSource, StoredAnswer
+from src.memory.digest import DigestService
+from src.pg.client import storable
+from src.pg.user_settings_repo import Mode
+from src.reading.relative_dates import resolved_dates
+from src.talk.agent_service import AgentService
+from src.talk.command_service import COMMANDS, Command, CommandService, parse_command
+from src.talk.turn import IncomingMessage, Teaching, Turn
 from src.texts import Language, choose_language, detect_language, say
-from src.time_zones import local_time
+from src.texts.reply import ReplyFile
 
 logger = logging.getLogger(__name__)
+
+# Lines that a person types on a terminal: the arrow keys recall what was typed before.
+#
+# What is recalled lives in the process alone and is written nowhere: a file of it would hold words
+# that neither /new nor forgetting reaches.
+
+NOT_SHOWN = "\x01{}\x02"  # tells readline that a colour takes no room in the line
+
+
+def prompt_of(sign: str, colour: str, reset: str) -> str:
+    """A coloured sign to type behind."""
+    if "readline" not in sys.modules:
+        return f"{colour}{sign}{reset} "
+    return f"{NOT_SHOWN.format(colour)}{sign}{NOT_SHOWN.format(reset)} "
+
+
+@contextmanager
+def kept_terminal(descriptor: int) -> Iterator[None]:
+    """Leave the terminal as it was, also when we are interrupted while somebody types."""
+    with contextlib.suppress(ImportError):  # some Pythons come without: no arrow keys there
+        import readline  # from now on ``input`` uses it
+
+        # A pasted text is as many messages as it has lines, as everywhere in the console; and
+        # the terminal needs no telling at the end that nobody expects a paste any more.
+        readline.parse_and_bind("set enable-bracketed-paste off")
+    before = termios.tcgetattr(descriptor)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+
+async def read_line(prompt: str) -> str | None:
+    """The next line of the terminal that is stdin and stdout; None when the input ends.
+
+    It is read in a thread that nobody waits for: Ctrl-C ends the program, not only the line.
+    """
+    loop = asyncio.get_running_loop()
+    line: asyncio.Future[str | None] = loop.create_future()
+
+    def read() -> None:
+        try:
+            tell: Callable[[], None] = partial(_tell, line, input(prompt))
+        except EOFError:
+            tell = partial(_tell, line, None)
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(tell)
+
+    threading.Thread(target=read, name="terminal", daemon=True).start()
+    return await line
+
+
+def _tell(line: asyncio.Future[str | None], text: str | None) -> None:
+    if not line.done():
+        line.set_result(text)
+
 
 CONSOLE_USER_ID = 1
 BLUE, GREY, RESET = "\x1b[36m", "\x1b[2m", "\x1b[0m"

@@ -6,13 +6,16 @@ import asyncio
 import fcntl
 import functools
 import os
+import select
 import shutil
 import ssl
 import tempfile
+import threading
 import time
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +23,14 @@ import psycopg2
 import pytest
 
 import src.telegram  # noqa: F401  (aiogram, in a fourth of the time)
-from src.config import Settings
+from src.base.config import Settings
+from src.base.metrics import Metrics
 from src.llm.embeddings import LocalEmbedder
 from src.memory.embedding_space import EmbeddingSpace
-from src.metrics import Metrics
-from src.storage.embedded_pg import EmbeddedPostgres
-from src.storage.embedding_repo import EmbeddingRepository
-from src.storage.migrations import migrate
-from src.storage.pg_client import PgClient
+from src.memory.search_index_repo import EmbeddingRepository
+from src.pg.client import PgClient
+from src.pg.embedded import EmbeddedPostgres
+from src.pg.migrations import migrate
 
 STARTED = time.monotonic()
 TEMPLATE, UNFINISHED = "pomni_template", "pomni_unfinished"
@@ -154,27 +157,54 @@ def new_database(server: str, template: str) -> Iterator[str]:
     name = f"test_{uuid.uuid4().hex}"
     # Without fsync the copying of files takes half as long as the usual way through the log.
     execute(server, f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")
-    yield database_url(server, name)
+    address = database_url(server, name)
+    _KEPT[address] = {}
+    yield address
+    for connection in _KEPT.pop(address).values():
+        connection.close()
     execute(server, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+# Connections that look into the databases of the tests, by thread: to open one, and to learn the
+# tables again, costs PostgreSQL more than most statements do.
+_KEPT: dict[str, dict[int, Any]] = {}
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Any]:
+    """A connection outside transactions: the thread's to a database of a test, else a new one."""
+    kept = _KEPT.get(address, {})
+    thread = threading.get_ident()
+    connection = kept.pop(thread, None)
+    if connection is None or not is_alive(connection):
+        connection = psycopg2.connect(address)
+        connection.autocommit = True
+    else:
+        with connection.cursor() as cursor:
+            cursor.execute("DISCARD ALL")  # a dump, for one, changes where tables are looked for
+    try:
+        yield connection
+    finally:
+        if address in _KEPT and not connection.closed:
+            kept[thread] = connection
+        else:
+            connection.close()
+
+
+def is_alive(connection: Any) -> bool:
+    """Whether the server has neither ended it nor told it anything else."""
+    return not connection.closed and not select.select([connection], [], [], 0)[0]
 
 
 def execute(address: str, *statements: str) -> None:
     """Run statements outside a transaction."""
-    connection = psycopg2.connect(address)
-    connection.autocommit = True
-    with connection.cursor() as cursor:
+    with connected(address) as connection, connection.cursor() as cursor:
         for statement in statements:
             cursor.execute(statement)
-    connection.close()
 
 
 def query(dsn: str, sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
-    """Rows of one statement on a connection of its own, as a person would ask in psql."""
-    connection = psycopg2.connect(dsn)
-    try:
-        connection.autocommit = True
-        with connection.cursor() as cursor:
-            cursor.execute(sql, parameters or None)
-            return cursor.fetchall() if cursor.description else []
-    finally:
-        connection.close()
+    """Rows of one statement outside a transaction, as a person would ask in psql."""
+    with connected(dsn) as connection, connection.cursor() as cursor:
+        cursor.execute(sql, parameters or None)
+        return cursor.fetchall() if cursor.description else []

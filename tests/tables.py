@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from src.storage.owner import Owner
+from src.base.owners import Owner
 from tests.conftest import execute, query
 
 # Which rows of a table are an owner's.

@@ -21,9 +21,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from src.application import Core, open_core
-from src.config import Settings
+from src.base.config import Settings
 from src.console import Console, ConsoleStreams, ConsoleUser
+from src.core import Core, open_core
 
 FOLDER = Path(__file__).parent
 FIRST_USER = 5_000

@@ -16,15 +16,15 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from src.application import Core, open_core
-from src.config import Settings
-from src.evaluation import Conversation, Scores, load_conversations
-from src.language.terms import terms
+from src.base.config import Settings
+from src.base.owners import Owner
+from src.core import Core, open_core
 from src.memory.ranking import LEXICAL_WEIGHT, RankedQuery, rank
+from src.memory.retrieval_repo import CandidateDocument
 from src.memory.retriever import Query
-from src.storage.owner import Owner
-from src.storage.retrieval_repo import CandidateDocument
-from src.storage.search_index_repo import NewDocument
+from src.memory.search_index_repo import NewDocument
+from src.operate.evaluation import Conversation, Scores, load_conversations
+from src.texts.morphology import terms
 
 FACTS = Path(__file__).parent / "personal_facts.json"
 Ranking = Callable[[Sequence[CandidateDocument], RankedQuery], list[str]]

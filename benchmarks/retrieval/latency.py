@@ -19,15 +19,15 @@ import numpy as np
 import psycopg2
 
 from benchmarks.world import measure_embeddings, percentile
-from src.application import build_core
-from src.config import Settings
+from src.base.config import Settings
+from src.base.owners import Owner
+from src.core import build_core
 from src.memory.embedding_space import as_literal
+from src.memory.retrieval_repo import RetrievalRepository, SearchRequest
 from src.memory.retriever import Query
-from src.storage.embedded_pg import EmbeddedPostgres
-from src.storage.migrations import migrate
-from src.storage.owner import Owner
-from src.storage.pg_client import PgClient
-from src.storage.retrieval_repo import RetrievalRepository, SearchRequest
+from src.pg.client import PgClient
+from src.pg.embedded import EmbeddedPostgres
+from src.pg.migrations import migrate
 
 FIRST_USER = 2**40
 BIG_USER = FIRST_USER - 1

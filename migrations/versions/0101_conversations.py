@@ -1,7 +1,7 @@
 """Conversations, their messages and tools, the updates of Telegram, and the view ``chat``.
 
 Every statement that begins a line with ``COMMENT ON`` is what an operator reads in ``psql`` with
-``\\d+``; ``src/storage/adoption.py`` takes it from here as well.
+``\\d+``; ``src/pg/migrations.py`` takes it from here as well.
 """
 
 from alembic import op

@@ -7,7 +7,7 @@ its columns are the descriptions that the admin page shows.
 
 from alembic import op
 
-from src.storage.global_settings_repo import GlobalSettings
+from src.pg.global_settings_repo import GlobalSettings
 
 revision = "0102"
 down_revision = "0101"

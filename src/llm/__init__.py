@@ -1,1 +1,1 @@
-"""Models of language: chat models, embeddings, their prompts, replies and errors."""
+"""Models: chat, embeddings, batches, endpoints; their replies, prompts and errors."""

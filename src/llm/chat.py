@@ -1,4 +1,4 @@
-"""The chat model that the settings ask for, and the one way to call it."""
+"""A provider's chat model, and the one way to call any."""
 
 from __future__ import annotations
 
@@ -15,17 +15,15 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolCall
 from langchain_core.messages.ai import UsageMetadata
 from pydantic import BaseModel, SecretStr, ValidationError
 
-from src.config import OFFLINE_MODEL, Settings
-from src.errors import AppError, ModelError
+from src.base.config import Settings
+from src.base.errors import AppError, ModelError
+from src.base.metrics import Metrics
+from src.base.providers import PROVIDERS, find_provider
 from src.llm.completion_stream import MAX_TOKENS, CompletionStream
 from src.llm.errors import model_error
-from src.llm.model_usage import ModelUsage
-from src.llm.offline.model import OfflineChatModel
 from src.llm.prompt_cache import Call, ChatRunnable, PromptCache
-from src.llm.reply import Reply, ending_of
+from src.llm.reply import ModelUsage, Reply, ending_of
 from src.llm.tokens import TokenCounter
-from src.metrics import Metrics
-from src.providers import PROVIDERS, find_provider
 
 Schema = TypeVar("Schema", bound=BaseModel)
 
@@ -34,15 +32,12 @@ MAX_SECONDS = 900.0  # of one call, however steadily it drips
 GRACE_SECONDS = 5.0  # that a reply which is over is waited for: its usage may follow
 
 
-def build_chat_model(settings: Settings, name: str | None = None) -> BaseChatModel:
-    """The chat model ``name`` (``provider:model``), by default the one of the settings.
+def build_provider_model(settings: Settings, name: str) -> BaseChatModel:
+    """The chat model ``name`` (``provider:model``) of a provider.
 
     Retries are the queue's, so the SDK makes none; its time-out is ``LLM_TIMEOUT``.
     """
-    name = name or settings.chat_model_name
     provider_name, _, model = name.partition(":")
-    if provider_name == OFFLINE_MODEL:
-        return OfflineChatModel()
     provider = PROVIDERS[provider_name]
     key: SecretStr | None = getattr(settings, provider.key_variable.lower())
     options: dict[str, Any] = {

@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import httpx2
 
-from src.errors import ModelReplyError
+from src.base.errors import ModelReplyError
 from src.llm.errors import reported_error
 
 logger = logging.getLogger(__name__)

@@ -1,22 +1,92 @@
-"""Embeddings: the local model (multilingual-e5-small) or an OpenAI-compatible endpoint."""
+"""Embeddings: the local model (multilingual-e5-small) or an OpenAI-compatible endpoint.
+
+What the model is given of a text, when it works, and the embedding of a message kept for reuse.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import unicodedata
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Protocol
 
 import numpy as np
 from pydantic import SecretStr
 
-from src.config import LOCAL_EMBEDDINGS, Settings
-from src.errors import BadVectorsError
-from src.llm.embedding_lane import EmbeddingLane, LaneSettings
-from src.llm.embedding_text import clean_end, clean_start
+from src.base.config import LOCAL_EMBEDDINGS, Settings
+from src.base.errors import BadVectorsError
+from src.base.metrics import Metrics
+from src.llm.embedding_lane import EmbeddingLane, LaneSettings, Vectors, read_vectors
 from src.llm.errors import model_error
-from src.llm.quiet_moments import QuietMoments
-from src.llm.vectors import Vectors, read_vectors
-from src.metrics import Metrics
+
+
+class QuietMoments:
+    """Knows whether a turn is under way in this process."""
+
+    def __init__(self) -> None:
+        """None is."""
+        self._turns = 0
+        self._quiet = asyncio.Event()
+        self._quiet.set()
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """A turn is under way inside it."""
+        self._turns += 1
+        self._quiet.clear()
+        try:
+            yield
+        finally:
+            self._turns -= 1
+            if not self._turns:
+                self._quiet.set()
+
+    async def wait(self, seconds: float) -> None:
+        """Return when none is under way, and after ``seconds`` in any case."""
+        if not self._quiet.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._quiet.wait()
+
+
+# What the local embedding model is given of a text.
+#
+# The engine writes the expansion of each character into memory of a fixed size, and U+FDFA, which
+# becomes 18, overflows it. What is expanded here already has nothing left to expand: of all
+# characters in form NFKC none takes more room in the engine than it takes as UTF-8.
+
+# Characters read of a text, for each that the model may get: text in form NFD becomes shorter.
+READ_FACTOR = 2
+# In a row; no script writes as many on one letter, and putting n in order takes n * n steps.
+MAX_MARKS = 8
+# Surrogates, private, unassigned: no text that anybody embeds.
+MEANINGLESS = frozenset({"Cs", "Co", "Cn"})
+
+
+def clean_start(text: str, limit: int) -> str:
+    """The start of a text as the model may read it, at most ``limit`` characters in form NFKC."""
+    return _clean(text[: READ_FACTOR * limit])[:limit]
+
+
+def clean_end(text: str, limit: int) -> str:
+    """The end of a text as the model may read it, at most ``limit`` characters in form NFKC."""
+    return _clean(text[-READ_FACTOR * limit :])[-limit:]
+
+
+def _clean(text: str) -> str:
+    kept: list[str] = []
+    marks = 0
+    for character in text:
+        category = unicodedata.category(character)
+        marks = marks + 1 if category[0] == "M" else 0
+        if category in MEANINGLESS or character.isspace():
+            kept.append(" ")
+        elif category != "Cc" and marks <= MAX_MARKS:
+            kept.append(character)
+    return unicodedata.normalize("NFKC", "".join(kept))
+
 
 # Characters that the local model reads; it takes 512 tokens, and a second for as many.
 MAX_QUERY = 300
@@ -183,3 +253,61 @@ class OpenAIEmbedder:
 def _sendable(text: str) -> str:
     """The text as JSON can carry it; an empty one is refused."""
     return text.encode("utf-8", "replace").decode().strip() or "-"
+
+
+KEPT = 500  # texts; 1.5 KB each
+
+
+class CachingEmbedder:
+    """Remembers the vectors of the newest queries, also those that are still on their way."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        """Ask ``embedder`` for what is not known."""
+        self._embedder = embedder
+        self._queries: OrderedDict[str, asyncio.Task[Vectors]] = OrderedDict()
+
+    @property
+    def name(self) -> str:
+        """See ``Embedder``."""
+        return self._embedder.name
+
+    async def embed_query(self, text: str) -> Vectors:
+        """See ``Embedder``; who asks meanwhile for the same text waits for the same vector.
+
+        A caller that gives up does not take the vector away from the others.
+        """
+        task = self._queries.get(text)
+        if task is None or (task.done() and not _succeeded(task)):
+            task = asyncio.create_task(self._embedder.embed_query(text))
+            if len(text) <= MAX_QUERY:  # of a longer one a query is the end, a document the start
+                self._queries[text] = task
+                if len(self._queries) > KEPT:
+                    self._queries.popitem(last=False)
+        return await asyncio.shield(task)
+
+    async def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """See ``Embedder``; texts that were queries are not embedded again."""
+        if not texts:
+            return np.zeros((0, 0), dtype=np.float32)
+        known: dict[str, Vectors] = {}
+        for text in texts:
+            task = self._queries.get(text)
+            if task is not None and _succeeded(task):
+                known[text] = task.result()
+        missing = list(dict.fromkeys(text for text in texts if text not in known))
+        if missing:
+            vectors = await self._embedder.embed_documents(missing)
+            known |= dict(zip(missing, vectors, strict=True))
+        return np.vstack([known[text] for text in texts])
+
+    def expect(self, dimensions: int) -> None:
+        """See ``Embedder``."""
+        self._embedder.expect(dimensions)
+
+    async def close(self) -> None:
+        """See ``Embedder``."""
+        await self._embedder.close()
+
+
+def _succeeded(task: asyncio.Task[Vectors]) -> bool:
+    return task.done() and not task.cancelled() and task.exception() is None

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from src.errors import (
+from src.base.errors import (
     AppError,
     ModelError,
     ModelReplyError,

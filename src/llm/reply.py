@@ -1,8 +1,6 @@
-"""A model's reply while it arrives: its text as it may be shown, its calls as they may be run.
+"""A model's reply while it arrives, and what the call cost.
 
-A model writes what it likes, and servers cut where they like: half a character at the end of a
-piece, arguments that are no JSON, two calls of one id, a call without a name. What leaves this
-module can be stored, sent, logged and put into the next prompt.
+Its text as it may be shown, its calls as they may be run.
 """
 
 from __future__ import annotations
@@ -18,6 +16,37 @@ from typing import Any, Literal, NoReturn
 from langchain_core.messages import AIMessage, AIMessageChunk, ToolCall
 from langchain_core.messages.ai import UsageMetadata, add_usage
 from langchain_core.messages.base import merge_content
+
+from src.base.metrics import Metrics
+
+
+@dataclass(frozen=True)
+class ModelUsage:
+    """One call of a model: milliseconds, and token counts (None where they make no sense)."""
+
+    purpose: str
+    model: str
+    prompt_tokens: int | None
+    cached_tokens: int | None
+    completion_tokens: int | None
+    duration_ms: int
+
+    def count(self, metrics: Metrics) -> None:
+        """Add it to the process's counts."""
+        for kind, tokens in (
+            ("prompt", self.prompt_tokens),
+            ("cached", self.cached_tokens),
+            ("completion", self.completion_tokens),
+        ):
+            metrics.tokens.labels(self.model, kind).inc(tokens or 0)
+        metrics.models.labels(self.purpose).observe(self.duration_ms / 1000)
+
+
+# A model's reply while it arrives: its text as it may be shown, its calls as they may be run.
+#
+# A model writes what it likes, and servers cut where they like: half a character at the end of a
+# piece, arguments that are no JSON, two calls of one id, a call without a name. What leaves this
+# module can be stored, sent, logged and put into the next prompt.
 
 MAX_TEXT = 200_000  # characters of text that are kept; calls behind them are read all the same
 MAX_REPLY = 2_000_000  # characters of text and arguments; what follows is not read

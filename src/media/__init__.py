@@ -1,1 +1,1 @@
-"""What users send besides text: the words in it, read where it can do no harm."""
+"""Files that people send: pictures, voices and documents, read within bounds."""

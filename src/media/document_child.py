@@ -14,7 +14,7 @@ import signal
 import sys
 from contextlib import suppress
 
-from src.errors import AppError, DocumentBrokenError, DocumentError, DocumentTooFullError
+from src.base.errors import AppError, DocumentBrokenError, DocumentError, DocumentTooFullError
 from src.media.document_kinds import choose_reader
 from src.media.document_text import DocumentText, EnoughTextError, TextCollector
 

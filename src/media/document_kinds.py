@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable
 from functools import partial
 
-from src.errors import DocumentKindError, DocumentProtectedError, DocumentWithoutTextError
+from src.base.errors import DocumentKindError, DocumentProtectedError, DocumentWithoutTextError
 from src.media.document_text import DocumentKind, TextCollector
-from src.media.packages import Package
+from src.media.office_text import Package
 
 Reader = Callable[[TextCollector], None]
 
@@ -73,8 +73,7 @@ def _reader_of_package(kind: DocumentKind, package: Package, main: str, data: by
 
 
 def _text_reader(data: bytes, hint: str) -> tuple[DocumentKind, Reader]:
-    from src.media.html_text import is_html, read_html
-    from src.media.plain_text import read_plain_text
+    from src.media.plain_text import is_html, read_html, read_plain_text
 
     if is_html(data, is_named_so=hint == "html"):
         return "html", partial(read_html, data)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, cast
 
-from src.errors import (
+from src.base.errors import (
     AppError,
     DocumentBrokenError,
     DocumentKindError,

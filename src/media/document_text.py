@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from src.errors import DocumentWithoutTextError
+from src.base.errors import DocumentWithoutTextError
 
 DocumentKind = Literal["text", "html", "pdf", "docx", "xlsx", "pptx"]
 KINDS: tuple[DocumentKind, ...] = get_args(DocumentKind)

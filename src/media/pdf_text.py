@@ -7,7 +7,7 @@ import re
 import pypdfium2
 from pypdfium2.raw import FPDF_ERR_PASSWORD
 
-from src.errors import DocumentBrokenError, DocumentProtectedError
+from src.base.errors import DocumentBrokenError, DocumentProtectedError
 from src.media.document_text import TextCollector
 
 MAX_PAGES = 2_000  # that are looked at: scanned ones hold no text, and might go on for ever

@@ -8,7 +8,7 @@ import re
 
 from python_calamine import CalamineError, CalamineWorkbook, PasswordError
 
-from src.errors import DocumentBrokenError, DocumentProtectedError
+from src.base.errors import DocumentBrokenError, DocumentProtectedError
 from src.media.document_text import TextCollector
 from src.media.marked_text import BETWEEN_CELLS
 

@@ -1,1 +1,1 @@
-"""The memory: writes, indexes, finds and forgets what was said."""
+"""Remembering and forgetting: facts, summaries, search, and what the background does for them."""

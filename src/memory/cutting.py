@@ -6,8 +6,8 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-from src.language.plain_text import CUT, INVISIBLE, TYPOGRAPHY
-from src.language.words import content_words
+from src.reading.words import content_words
+from src.texts.plain_text import CUT, INVISIBLE, TYPOGRAPHY
 
 EDGES = " \"'.,;:!?()-…"  # around a quote, where models add and drop signs
 # Between the clauses of a sentence.

@@ -1,26 +1,88 @@
-"""One embedding model as the search uses it: centred vectors, and a scale for similarity.
-
-A raw cosine says little: those of unrelated sentences are high too. Two things are found out once
-per model and stored with it. The *means*: what generic statements, and generic questions, of a
-language share is subtracted from every such text. So a question finds its answer rather than
-another question, and a Ukrainian one an English fact. The *scale* maps a centred cosine to a
-similarity from 0 (as unrelated texts) to 1 (the same again).
-"""
+"""The embedding space: a model with the centre of its vectors, and the one that serves."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import re
+import time
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from src.errors import AppError, BadVectorsError, ModelError
+from src.base.errors import AppError, BadVectorsError, ModelError
+from src.llm.embedding_lane import Vectors, unit
 from src.llm.embeddings import Embedder
-from src.llm.vectors import Vectors, unit
-from src.memory.generic_texts import GENERIC_TEXTS
-from src.storage.embedding_repo import EmbeddingModel, EmbeddingRepository, Form
-from src.storage.pg_client import PgClient
-from src.texts import detect_language
+from src.memory.search_index_repo import EmbeddingModel, EmbeddingRepository, Form
+from src.pg.client import PgClient
+from src.pg.global_settings_repo import GlobalSettingsRepository
+from src.texts import Language, detect_language
+
+# Ordinary things that people tell an assistant or ask it, per language.
+#
+# The mean of their embeddings is what all such texts share, whatever they are about.
+
+# Written one after the other; each ends with its mark.
+_TEXTS: dict[tuple[Language, Form], str] = {
+    ("ru", "statement"): """
+Сегодня была хорошая погода, и мы долго гуляли. Мне нравится слушать музыку по вечерам. Вчера я
+ходил в магазин за продуктами. У меня на работе много дел. Мы с семьёй собираемся в отпуск. Я
+купил новый телефон на прошлой неделе. Мой друг живёт в другом городе. Завтра у меня встреча с
+врачом. Я люблю читать книги перед сном. Мы давно не виделись с родителями. Спасибо большое за
+помощь! Я начал учить английский язык. Наш кот опять разбудил меня рано утром. Подскажи,
+пожалуйста, что приготовить на ужин. Меня зовут так же, как моего деда.
+""",
+    ("ru", "question"): """
+Где я работаю? Как зовут моего друга? Когда у меня встреча? Что я люблю есть? Сколько мне лет?
+Куда мы ездили летом? Какая у меня машина? Что я купил в магазине? Кто мне звонил? Какой у меня
+размер одежды? Где лежат документы? Что говорил врач? Какие книги мне нравятся? Когда день
+рождения у мамы? На каком языке я говорю? Почему я опоздал? Чем я занимаюсь по вечерам? Что
+подарить сестре? Во сколько начинается урок? С кем я живу?
+""",
+    ("uk", "statement"): """
+Сьогодні гарна погода, тож ми довго гуляли. Мені подобається слухати музику ввечері. Учора я
+ходила до крамниці по продукти. На роботі в мене багато справ. Ми з родиною збираємося у
+відпустку. Минулого тижня я купив новий телефон. Мій друг живе в іншому місті. Завтра в мене
+зустріч із лікарем. Люблю читати книжки перед сном. Ми давно не бачилися з батьками. Дуже дякую
+за допомогу! Я почала вивчати англійську мову. Наш кіт знову розбудив мене рано-вранці. Порадь,
+будь ласка, що приготувати на вечерю. Мене звати так само, як мого діда.
+""",
+    ("uk", "question"): """
+Де я працюю? Як звати мого друга? Коли в мене зустріч? Що я люблю їсти? Скільки мені років?
+Куди ми їздили влітку? Яка в мене машина? Що я купив у крамниці? Хто мені телефонував? Який у
+мене розмір одягу? Де лежать документи? Що казав лікар? Які книжки мені подобаються? Коли день
+народження в мами? Якою мовою я розмовляю? Чому я запізнився? Чим я займаюся вечорами? Що
+подарувати сестрі? О котрій починається урок? З ким я живу?
+""",
+    ("en", "statement"): """
+The weather was nice today, so we went for a long walk. I like listening to music in the
+evening. Yesterday I went to the shop for groceries. There is a lot to do at work. My family
+and I are going on holiday. I bought a new phone last week. My friend lives in another city. I
+have an appointment with the doctor tomorrow. I love reading books before going to sleep. We
+have not seen our parents for a long time. Thank you very much for your help! I have started to
+learn a new language. Our cat woke me up early again this morning. Please tell me what to cook
+for dinner. I have the same name as my grandfather.
+""",
+    ("en", "question"): """
+Where do I work? What is my friend's name? When is my appointment? What do I like to eat? How
+old am I? Where did we go in summer? What car do I have? What did I buy at the shop? Who called
+me? What is my clothes size? Where are the documents? What did the doctor say? Which books do I
+like? When is my mother's birthday? Which language do I speak? Why was I late? What do I do in
+the evenings? What should I give my sister? What time does the lesson start? Who do I live
+with?
+""",
+}
+GENERIC_TEXTS = {
+    key: tuple(re.split(r"(?<=[.?!]) ", " ".join(texts.split()))) for key, texts in _TEXTS.items()
+}
+
+
+# One embedding model as the search uses it: centred vectors, and a scale for similarity.
+#
+# A raw cosine says little: those of unrelated sentences are high too. Two things are found out
+# once per model and stored with it. The *means*: what generic statements, and generic questions,
+# of a language share is subtracted from every such text. So a question finds its answer rather
+# than another question, and a Ukrainian one an English fact. The *scale* maps a centred cosine to
+# a similarity from 0 (as unrelated texts) to 1 (the same again).
 
 PROBE = "Проверка связи, connection check"  # what no user asks: that would be in the cache
 RELATED = 0.6  # similarity from which texts have to do with each other
@@ -158,3 +220,113 @@ class EmbeddingSpace:
 def as_literal(vector: Vectors) -> str:
     """A vector as pgvector's text: ``[0.1,-0.2]``, with the four digits that halfvec keeps."""
     return "[" + ",".join(f"{value:.4f}" for value in vector.tolist()) + "]"
+
+
+LOOK_EVERY = 3.0  # seconds between two looks whether the wanted model can serve
+GIVEN_UP_AFTER = 5  # queries in a row that the model before does not embed
+LINGER = 30.0  # seconds for which one that serves no more stays open: searches may be under way
+
+
+class ServingSpace:
+    """Serves with the model that the operator wants as soon as every document has its vector.
+
+    Until then the one before serves: its vectors are all there. Every process finds out for
+    itself, by the documents; the job ``reembed`` (or the command) gives them their vectors. When
+    the one before answers no more, the wanted one serves at once, with the vectors that there are.
+    """
+
+    def __init__(
+        self,
+        build: Callable[[str], Embedder],
+        settings: GlobalSettingsRepository,
+        default: str,
+        *,
+        client: PgClient,
+        repository: EmbeddingRepository,
+    ) -> None:
+        """``build`` makes the embedder of a name; ``default`` is wanted when no setting is."""
+        self._build = build
+        self._settings = settings
+        self._default = default
+        self._client = client
+        self._repository = repository
+        self._spaces: dict[str, EmbeddingSpace] = {}
+        self._serving: EmbeddingSpace | None = None
+        self._looked_at = float("-inf")
+        self._leaving: set[asyncio.Task[None]] = set()
+
+    async def current(self) -> EmbeddingSpace:
+        """The space in which to embed and to search now; it stays usable for a while.
+
+        Raises:
+            StorageError: The database is away, and nothing serves yet.
+        """
+        serving = self._serving
+        if serving is None:
+            await self._client.run(self._settings.get)
+            self._looked_at = time.monotonic()
+            self._serving = self._space(await self._find_serving(self._wanted))
+            return self._serving
+        wanted = self._wanted
+        just_looked = time.monotonic() - self._looked_at < LOOK_EVERY
+        if serving.name == wanted or just_looked:
+            return serving
+        self._looked_at = time.monotonic()
+        given_up = serving.failures >= GIVEN_UP_AFTER
+        if not given_up and await self._find_serving(wanted) != wanted:
+            return serving
+        self._leave(serving)
+        self._serving = self._space(wanted)
+        return self._serving
+
+    def coming(self) -> EmbeddingSpace | None:
+        """The wanted model's space while another one serves; None when it serves itself."""
+        wanted = self._wanted
+        if self._serving is not None and self._serving.name == wanted:
+            return None
+        return self._space(wanted)
+
+    async def model(self) -> EmbeddingModel:
+        """The model that serves; see ``EmbeddingSpace``."""
+        return await (await self.current()).model()
+
+    async def embed_query(self, text: str) -> str:
+        """See ``EmbeddingSpace``."""
+        return await (await self.current()).embed_query(text)
+
+    def similarity(self, cosine: float) -> float:
+        """See ``EmbeddingSpace``."""
+        return self._serving.similarity(cosine) if self._serving is not None else 0.0
+
+    async def close(self) -> None:
+        """Close all that was opened."""
+        for task in self._leaving:
+            task.cancel()
+        for space in self._spaces.values():
+            await space.close()
+
+    async def _find_serving(self, wanted: str) -> str:
+        return await self._client.run(self._repository.find_serving, wanted)
+
+    @property
+    def _wanted(self) -> str:
+        return self._settings.last_known.embedding_name or self._default
+
+    def _space(self, name: str) -> EmbeddingSpace:
+        """The space of a model, opened once."""
+        if name not in self._spaces:
+            self._spaces[name] = EmbeddingSpace(self._build(name), self._client, self._repository)
+        return self._spaces[name]
+
+    def _leave(self, space: EmbeddingSpace) -> None:
+        """Close it when nobody can be at it any more."""
+
+        async def close() -> None:
+            await asyncio.sleep(LINGER)
+            if self._serving is not space:
+                self._spaces.pop(space.name, None)
+                await space.close()
+
+        task = asyncio.create_task(close())
+        self._leaving.add(task)
+        task.add_done_callback(self._leaving.discard)

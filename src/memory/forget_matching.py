@@ -12,15 +12,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 
-from src.facts.contradictions import NEGATION, stance
-from src.facts.relations import canonical_subject
-from src.facts.sameness import PREPOSITIONS
-from src.language.kin import PEOPLE
-from src.language.plain_text import blank, flat, plain, word_set
-from src.language.requests import forget_request
-from src.language.sentences import MAX_SENTENCES, sentences
-from src.language.sentences import is_question as asks
-from src.language.words import Word, content_words, lemmas_about, lemmas_of
+from src.reading.contradictions import NEGATION, stance
+from src.reading.facts import PREPOSITIONS, canonical_subject
+from src.reading.requests import forget_request
+from src.reading.sentences import MAX_SENTENCES, sentences
+from src.reading.sentences import is_question as asks
+from src.reading.words import PEOPLE, Word, content_words, lemmas_about, lemmas_of
+from src.texts.plain_text import blank, flat, plain, word_set
 
 NOISE = re.compile(
     r"\b(?:помни\w*|запомин\w+|запомни\w*|пам'ята\w*|запам'ят\w*"

@@ -6,11 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from src.facts.fact import fact_number, fact_uid
-from src.facts.relations import holds_many
-from src.language.plain_text import plain
-from src.language.requests import forget_request
-from src.language.words import lemmas_of
+from src.base.owners import Owner
 from src.memory.cutting import clauses_that_say, composed, cut, spans, without
 from src.memory.forget_matching import (
     Request,
@@ -23,17 +19,20 @@ from src.memory.forget_matching import (
     read_request,
     shared,
 )
-from src.storage.forgetting_repo import (
+from src.memory.forgetting_repo import (
     Change,
     ForgettingRepository,
     KnownFact,
     Notice,
     TouchedMessage,
 )
-from src.storage.locks import lock_history
-from src.storage.memory_rows import message_number
-from src.storage.owner import Owner
-from src.storage.pg_client import PgClient, Transaction
+from src.memory.memory_repo import message_number
+from src.pg.client import PgClient, Transaction
+from src.pg.locks import lock_history
+from src.reading.facts import fact_number, fact_uid, holds_many
+from src.reading.requests import forget_request
+from src.reading.words import lemmas_of
+from src.texts.plain_text import plain
 
 MAX_ASKED = 8  # facts that a question back names
 MAX_NEAREST = 3

@@ -8,20 +8,20 @@ from datetime import datetime, timedelta
 from typing import Literal
 from uuid import UUID
 
-from src.errors import BadVectorsError, ModelError, ModelSetupError, PoisonTextError
-from src.gate.sensitive_text import holds_secret
-from src.language.terms import terms
-from src.memory.embedding_space import EmbeddingSpace
-from src.memory.serving_space import ServingSpace
-from src.storage.embedding_repo import EmbeddingRepository, UnembeddedDocument
-from src.storage.owner import Owner
-from src.storage.pg_client import PgClient
-from src.storage.search_index_repo import (
+from src.base.errors import BadVectorsError, ModelError, ModelSetupError, PoisonTextError
+from src.base.owners import Owner
+from src.memory.embedding_space import EmbeddingSpace, ServingSpace
+from src.memory.search_index_repo import (
+    EmbeddingRepository,
     NewDocument,
     Progress,
     SearchIndexRepository,
+    UnembeddedDocument,
     UnindexedMessage,
 )
+from src.pg.client import PgClient
+from src.reading.gate import holds_secret
+from src.texts.morphology import terms
 
 logger = logging.getLogger(__name__)
 

@@ -7,17 +7,16 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from src.errors import StorageError
-from src.facts.fact import Fact, Origin, fact_uid
+from src.base.errors import StorageError
+from src.base.owners import Owner
 from src.memory.forgetter import MAX_NEAREST, Forgetter, Forgotten, Named
+from src.memory.forgetting_repo import Undone, UndoRepository
+from src.memory.memory_repo import Memory, MemoryRepository, SourceMessage
 from src.memory.retriever import Hit, Query, Retriever
 from src.memory.writer import MemoryWriter, Outcome, Said, is_important
-from src.storage.global_settings_repo import GlobalSettings, GlobalSettingsRepository
-from src.storage.memory_repo import MemoryRepository
-from src.storage.memory_rows import Memory, SourceMessage
-from src.storage.owner import Owner
-from src.storage.pg_client import PgClient
-from src.storage.undo_repo import Undone, UndoRepository
+from src.pg.client import PgClient
+from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
+from src.reading.facts import Fact, Origin, fact_uid
 
 logger = logging.getLogger(__name__)
 

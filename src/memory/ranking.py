@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from src.storage.retrieval_repo import CandidateDocument
+from src.memory.retrieval_repo import CandidateDocument
 
 LEXICAL_WEIGHT = 0.06  # of BM25F, beside a cosine with weight 1
 SPEAKER_BONUS = 0.15  # the query names the one who said it

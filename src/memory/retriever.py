@@ -1,4 +1,4 @@
-"""Finds what was said: embeds the query, asks the database once, ranks."""
+"""Finds what was said earlier, and what is known: by words, by meaning, by time, by kind."""
 
 from __future__ import annotations
 
@@ -8,32 +8,70 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Literal, cast
 from uuid import UUID
 
-from src.dates.time_expressions import TimeQuery, read_time
-from src.errors import AppError, ModelError, ModelUnavailableError, StorageError
-from src.facts.relations import canonical_subject
-from src.gate.sensitive_text import holds_secret
-from src.language.passages import best_passage
-from src.language.relation_questions import asked_relations
-from src.language.terms import WORD, terms
-from src.llm.rerank import Reranker
-from src.memory.embedding_space import RELATED
-from src.memory.overviews import Overview, read_overview
+from src.base.errors import AppError, ModelError, ModelUnavailableError, StorageError
+from src.base.owners import Owner
+from src.llm.endpoints import Reranker
+from src.memory.embedding_space import RELATED, ServingSpace
 from src.memory.ranking import RankedDocument, RankedQuery, rank
-from src.memory.serving_space import ServingSpace
-from src.storage.overview_repo import OverviewRepository
-from src.storage.owner import Owner
-from src.storage.pg_client import PgClient
-from src.storage.retrieval_repo import (
+from src.memory.retrieval_repo import (
     MAX_SHOWN,
     CandidateDocument,
+    OverviewRepository,
     RetrievalRepository,
     SearchRequest,
 )
-from src.storage.search_index_repo import Kind
+from src.memory.search_index_repo import Kind
+from src.pg.client import PgClient
+from src.reading.facts import canonical_subject
+from src.reading.gate import holds_secret
+from src.reading.relations import asked_relations
+from src.reading.requests import asks_what_was_said, overview_of
+from src.reading.sentences import best_passage
+from src.reading.time_expressions import Period, TimeQuery, read_time
+from src.texts.morphology import WORD, terms
 
 logger = logging.getLogger(__name__)
+
+# Questions for an overview: what is known of the user, of his family, or was said in a period.
+#
+# They are answered by kind and by time: no word and no vector of "what do you know about me?"
+# leads to what is known.
+
+OverviewKind = Literal["profile", "family", "work", "wishes", "period"]
+
+
+@dataclass(frozen=True)
+class Overview:
+    """What is to be listed.
+
+    Attributes:
+        kind: ``profile``: facts of every kind; ``family``: about kin; ``work``; ``wishes``: how to
+            answer; ``period``: what the user said then.
+        periods: Half-open periods to which it is bound; none: all of time.
+    """
+
+    kind: OverviewKind
+    periods: Sequence[Period] = ()
+
+
+def read_overview(text: str, now: datetime) -> Overview | None:
+    """The overview that a message asks for; None when it asks for something else.
+
+    Args:
+        text: The message.
+        now: The owner's local time (aware), for "yesterday".
+    """
+    kind = overview_of(text)
+    if kind is not None:
+        return Overview(cast("OverviewKind", kind))
+    time = read_time(text, now)
+    if time.periods and asks_what_was_said(time.content):
+        return Overview("period", time.periods)
+    return None
+
 
 EMBED_DEADLINE = 1.0  # seconds, more than a remote model takes; then words alone are searched
 RERANKED = 30  # documents that a cross-encoder looks at

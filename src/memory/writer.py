@@ -11,25 +11,30 @@ from datetime import datetime
 from functools import partial
 from typing import Literal
 
-from src.dates.relative_dates import resolve_dates, when_valid
-from src.errors import ModelError, ModelUnavailableError
-from src.facts.contradictions import ended_relations, replaces
-from src.facts.fact import WISH, Fact, Origin
-from src.facts.relations import canonical_relation, canonical_subject, is_update
-from src.facts.sameness import content_hash, is_same
-from src.gate.fact_gate import refuse
-from src.language.relation_questions import relation_term
-from src.language.relation_table import BY_NAME
-from src.language.terms import terms
+from src.base.errors import ModelError, ModelUnavailableError
+from src.base.owners import Owner
 from src.memory.cutting import spans
-from src.memory.serving_space import ServingSpace
-from src.storage.global_settings_repo import GlobalSettingsRepository
-from src.storage.locks import lock_facts
-from src.storage.memory_repo import MemoryRepository
-from src.storage.memory_rows import Memory, NewMemory, Similar, Source, Telling
-from src.storage.owner import Owner
-from src.storage.pg_client import PgClient, Transaction
+from src.memory.embedding_space import ServingSpace
+from src.memory.memory_repo import Memory, MemoryRepository, NewMemory, Similar, Source, Telling
+from src.pg.client import PgClient, Transaction
+from src.pg.global_settings_repo import GlobalSettingsRepository
+from src.pg.locks import lock_facts
+from src.reading.contradictions import ended_relations, replaces
+from src.reading.facts import (
+    WISH,
+    Fact,
+    Origin,
+    canonical_relation,
+    canonical_subject,
+    content_hash,
+    is_same,
+    is_update,
+)
+from src.reading.gate import refuse
+from src.reading.relations import BY_NAME, relation_term
+from src.reading.relative_dates import resolve_dates, when_valid
 from src.texts import detect_language
+from src.texts.morphology import terms
 
 logger = logging.getLogger(__name__)
 

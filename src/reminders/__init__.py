@@ -1,1 +1,1 @@
-"""Reminders: set, listed, cancelled, snoozed, and when each comes next."""
+"""Reminders: their rows, service, tools, screens, and the rules without a model."""

@@ -16,8 +16,8 @@ from aiogram import Bot
 from aiogram.enums import ChatAction
 from aiogram.exceptions import AiogramError, TelegramRetryAfter
 
-from src.errors import AppError
-from src.storage.pg_client import storable
+from src.base.errors import AppError
+from src.pg.client import storable
 from src.telegram.delivery import Address, reply_parameters
 from src.telegram.errors import is_not_modified, is_unknown_method
 from src.telegram.rendering import MAX_UTF16, Part, Renderer

@@ -12,9 +12,8 @@ from aiogram import Bot
 from aiogram.exceptions import AiogramError, TelegramMigrateToChat
 from aiogram.types import ForceReply, InlineKeyboardMarkup, InputFile, ReplyParameters
 
-from src.errors import DeliveryError, DeliveryRefusedError, DeliveryUnknownError
-from src.services.reply import ReplyFile
-from src.services.turn_control import check_stopped, wait_unless_stopped
+from src.base.errors import DeliveryError, DeliveryRefusedError, DeliveryUnknownError
+from src.talk.turn import check_stopped, wait_unless_stopped
 from src.telegram.errors import delivery_error, is_not_modified, is_unparsable
 from src.telegram.rendering import (
     MAX_PARTS,
@@ -25,7 +24,8 @@ from src.telegram.rendering import (
     with_lead,
     with_note,
 )
-from src.texts.visible import is_visible
+from src.texts.plain_text import is_visible
+from src.texts.reply import ReplyFile
 
 logger = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from aiogram.exceptions import (
 )
 from aiohttp import ClientConnectorError
 
-from src.errors import (
+from src.base.errors import (
     AppError,
     ChatUnavailableError,
     DeliveryError,

@@ -1,26 +1,29 @@
-"""Buttons: those of replies, and those under an answer (its sources, and what takes back)."""
+"""Replies as Telegram shows them: buttons, those under an answer, and files."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+from contextlib import ExitStack
 from datetime import datetime
 
 from aiogram.exceptions import AiogramError
 from aiogram.types import (
     CallbackQuery,
+    ForceReply,
     InlineKeyboardButton,
     InlineKeyboardMarkup,
     Message,
     WebAppInfo,
 )
 
-from src.services.answer_buttons import choice_rows, undo_buttons
-from src.services.reply import Action, Button, Rows, in_rows
-from src.storage.memory_rows import message_number
-from src.storage.turn_repo import AnswerSource, StoredAnswer
+from src.base.zones import day_text
+from src.history.turn_repo import AnswerSource, StoredAnswer
+from src.memory.memory_repo import message_number
+from src.talk.command_service import choice_rows, undo_buttons
+from src.telegram.delivery import Address, Delivery
 from src.texts import Language, say
-from src.texts.days import day_text
+from src.texts.reply import Action, Button, Reply, Rows, in_rows
 
 MAX_SOURCES = 8  # buttons; an answer that cites more is followed by the first ones
 PER_ROW = 4  # of them, still readable on a phone
@@ -103,3 +106,33 @@ def _with_messages(answer: StoredAnswer) -> list[tuple[str, AnswerSource]]:
         if message_number(source.uid) is not None:
             by_uid.setdefault(source.uid, []).append(source)
     return [("".join(f"[{s.number}]" for s in told), told[0]) for told in by_uid.values()]
+
+
+async def show_reply(
+    delivery: Delivery, address: Address, reply: Reply, *, replacing: int | None = None
+) -> None:
+    """Send a reply, or let it take the place of the message ``replacing``.
+
+    Raises:
+        DeliveryError: It did not arrive; worth another try.
+        ChatUnavailableError: Nothing can be sent to this chat.
+    """
+    with ExitStack() as files:
+        for file in reply.files:
+            files.enter_context(file.content)
+        await _show_text(delivery, address, reply, replacing)
+        for file in reply.files:
+            await delivery.send_file(address, file)
+
+
+async def _show_text(
+    delivery: Delivery, address: Address, reply: Reply, replacing: int | None
+) -> None:
+    if reply.asks or reply.corrects is not None:
+        await delivery.send_text(address, reply.text, keyboard=ForceReply(selective=True))
+        return
+    keyboard = build_keyboard(reply.rows)
+    if replacing is None:
+        await delivery.send_text(address, reply.hinted, keyboard=keyboard)
+    else:
+        await delivery.show_screen(address, replacing, reply.hinted, keyboard=keyboard)

@@ -28,11 +28,11 @@ from aiogram.methods import TelegramMethod
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 
-from src.errors import ConfigError, StorageError
-from src.metrics import Metrics
-from src.storage.advisory_lock import AdvisoryLock
-from src.storage.pg_client import PgClient
-from src.storage.update_repo import UpdateRepository
+from src.base.errors import ConfigError, StorageError
+from src.base.metrics import Metrics
+from src.pg.client import PgClient
+from src.pg.locks import AdvisoryLock
+from src.queue.update_repo import UpdateRepository
 from src.telegram.updates import ALLOWED_UPDATES, Access, BotIdentity, classify, update_id_of
 
 logger = logging.getLogger(__name__)

@@ -1,23 +1,37 @@
-"""The HTTP session to Telegram: whatever is answered becomes a result or aiogram's own error.
-
-aiogram's session trusts the Bot API: a body that is no UTF-8, an error without a description, or a
-``retry_after`` that is no number, raise what no caller expects, and redirects are followed. Here a
-refusal keeps the class that its status asks for, however odd its body.
-"""
+"""The HTTP session to Telegram, its limits, and the language that each handler answers in."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Any, cast
 
-from aiogram import Bot
+from aiogram import BaseMiddleware, Bot
 from aiogram.client.session.aiohttp import AiohttpSession
+from aiogram.client.session.middlewares.base import (
+    BaseRequestMiddleware,
+    NextRequestMiddlewareType,
+)
 from aiogram.exceptions import ClientDecodeError, TelegramNetworkError
-from aiogram.methods import Response, TelegramMethod
+from aiogram.methods import EditMessageText, Response, SendMessage, TelegramMethod
 from aiogram.methods.base import TelegramType
+from aiogram.types import TelegramObject, User
 from aiohttp import ClientError, ClientTimeout
+from aiolimiter import AsyncLimiter
+
+from src.base.metrics import Metrics
+from src.queue.update_repo import WaitingUpdate
+from src.talk.turn import wait_unless_stopped
+from src.texts import choose_language
+
+# The HTTP session to Telegram: whatever is answered becomes a result or aiogram's own error.
+#
+# aiogram's session trusts the Bot API: a body that is no UTF-8, an error without a description, or
+# a ``retry_after`` that is no number, raise what no caller expects, and redirects are followed.
+# Here a refusal keeps the class that its status asks for, however odd its body.
 
 MAX_RETRY_AFTER = 86_400  # seconds; whoever asks us to wait for more than a day is mistaken
 FLOOD_PAUSE = 3  # seconds to wait after a 429 that names none
@@ -115,3 +129,71 @@ def _is_number(value: Any) -> bool:
 def _whole(value: Any, least: int, most: int) -> int | None:
     is_whole = isinstance(value, int) and not isinstance(value, bool)
     return value if is_whole and least <= value <= most else None
+
+
+# Telegram: about one message a second in a chat (short bursts pass), 20 a minute in a group.
+PRIVATE_BURST, PRIVATE_SECONDS = 5, 5.0
+GROUP_BURST, GROUP_SECONDS = 20, 60.0
+MAX_CHATS = 10_000  # limiters kept; the least recently used goes first
+
+
+class ThrottleMiddleware(BaseRequestMiddleware):
+    """Delays messages above Telegram's limits instead of running into 429."""
+
+    def __init__(self, messages_per_second: int, metrics: Metrics) -> None:
+        """Allow so many messages a second over all chats (Telegram's default is 30)."""
+        self._all = AsyncLimiter(messages_per_second, 1.0)
+        self._chats: OrderedDict[int, AsyncLimiter] = OrderedDict()
+        self._metrics = metrics
+
+    async def __call__(
+        self,
+        make_request: NextRequestMiddlewareType[TelegramType],
+        bot: Bot,
+        method: TelegramMethod[TelegramType],
+    ) -> Response[TelegramType]:
+        """Wait for a place (a stopped delivery does not), send, count."""
+        if isinstance(method, SendMessage | EditMessageText):
+            await wait_unless_stopped(self._wait_for_place(method.chat_id))
+        result = "error"
+        try:
+            response: Any = await make_request(bot, method)
+            result = "ok"
+            return response  # type: ignore[no-any-return]
+        finally:
+            self._metrics.requests.labels(method.__api_method__, result).inc()
+
+    async def _wait_for_place(self, chat_id: int | str | None) -> None:
+        await self._chat_limiter(chat_id).acquire()
+        await self._all.acquire()
+
+    def _chat_limiter(self, chat_id: int | str | None) -> AsyncLimiter:
+        key = chat_id if isinstance(chat_id, int) else 0
+        limiter = self._chats.get(key)
+        if limiter is None:
+            is_group = key < 0
+            limiter = AsyncLimiter(
+                GROUP_BURST if is_group else PRIVATE_BURST,
+                GROUP_SECONDS if is_group else PRIVATE_SECONDS,
+            )
+            self._chats[key] = limiter
+            if len(self._chats) > MAX_CHATS:
+                self._chats.popitem(last=False)
+        self._chats.move_to_end(key)
+        return limiter
+
+
+class LanguageMiddleware(BaseMiddleware):
+    """Adds ``language``: the user's own choice, else the language of their Telegram."""
+
+    async def __call__(
+        self,
+        handler: Callable[[TelegramObject, dict[str, Any]], Awaitable[Any]],
+        event: TelegramObject,
+        data: dict[str, Any],
+    ) -> Any:
+        """Choose, and go on."""
+        stored: WaitingUpdate = data["stored"]
+        user: User | None = data.get("event_from_user")
+        data["language"] = choose_language(stored.language, user.language_code if user else None)
+        return await handler(event, data)

@@ -16,14 +16,12 @@ from aiogram.types import (
     WebAppInfo,
 )
 
-from src.config import Settings
-from src.errors import ConfigError, DeliveryError
-from src.metrics import Metrics
-from src.services.command_service import COMMANDS
-from src.telegram.handlers import buttons, chats, commands, messages, reactions, zone
-from src.telegram.middlewares.language import LanguageMiddleware
-from src.telegram.middlewares.throttle import ThrottleMiddleware
-from src.telegram.session import TelegramSession
+from src.base.config import Settings
+from src.base.errors import ConfigError, DeliveryError
+from src.base.metrics import Metrics
+from src.talk.command_service import COMMANDS
+from src.telegram import buttons, chats, commands, messages
+from src.telegram.session import LanguageMiddleware, TelegramSession, ThrottleMiddleware
 from src.telegram.updates import ALLOWED_UPDATES, BotIdentity
 from src.texts import LANGUAGES, say
 
@@ -50,8 +48,8 @@ def build_dispatcher(**dependencies: Any) -> Dispatcher:
         commands.build_router(),
         buttons.build_router(),
         chats.build_router(),
-        reactions.build_router(),
-        zone.build_router(),
+        commands.build_reaction_router(),
+        commands.build_zone_router(),
         messages.build_router(),
     ):
         router.message.middleware(LanguageMiddleware())
@@ -79,6 +77,16 @@ async def get_identity(bot: Bot) -> BotIdentity:
     return BotIdentity(
         me.id, me.username or "", me.first_name, reads_all=bool(me.can_read_all_group_messages)
     )
+
+
+async def describe_bot(settings: Settings) -> str:
+    """The bot of the token, as the doctor shows it: ``@name (id)``; raises as ``get_identity``."""
+    bot = build_bot(settings, Metrics())
+    try:
+        identity = await get_identity(bot)
+    finally:
+        await bot.session.close()
+    return f"@{identity.username} ({identity.id})"
 
 
 async def announce(bot: Bot, settings: Settings) -> None:

@@ -13,8 +13,7 @@ from aiogram.types import Update
 from procrastinate import App, JobContext
 from procrastinate.job_context import AbortReason
 
-from src.application import Core
-from src.errors import (
+from src.base.errors import (
     AppError,
     ChatUnavailableError,
     ConversationGoneError,
@@ -24,10 +23,11 @@ from src.errors import (
     StorageError,
     TransientError,
 )
-from src.jobs.retry import BackOff
-from src.services.turn_control import TurnControl
-from src.storage.queue_names import CONTROL_QUEUE, TURNS_QUEUE
-from src.storage.update_repo import UpdateKind, UpdateOutcome, WaitingUpdate
+from src.core import Core
+from src.queue.job_repo import CONTROL_QUEUE, TURNS_QUEUE
+from src.queue.update_repo import UpdateKind, UpdateOutcome, WaitingUpdate
+from src.queue.workers import BackOff
+from src.talk.turn import TurnControl
 from src.telegram.delivery import Address, Delivery
 from src.texts import choose_language, say
 

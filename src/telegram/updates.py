@@ -14,11 +14,11 @@ from typing import Any
 from aiogram.types import Update
 from pydantic import ValidationError
 
-from src.services.command_service import COMMANDS, Command, parse_command
-from src.services.memory_screens import corrected_by
-from src.services.settings_screens import asks_for_zone
-from src.storage.pg_client import storable
-from src.storage.update_repo import NewUpdate, UpdateKind
+from src.memory.screens import corrected_by
+from src.pg.client import storable
+from src.queue.update_repo import NewUpdate, UpdateKind
+from src.talk.command_service import COMMANDS, Command, parse_command
+from src.talk.settings import asks_for_zone
 
 Json = Mapping[str, Any]
 

@@ -13,7 +13,7 @@ from aiogram.types import (
 )
 from aiogram.types.message_origin_union import MessageOriginUnion
 
-from src.gate.voices import Provenance, Voice, clean_name, clean_quote
+from src.reading.voices import Provenance, Voice, clean_name, clean_quote
 
 
 def read_voice(message: Message) -> Voice:

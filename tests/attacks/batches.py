@@ -25,15 +25,16 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from uuid import UUID
 
-from src.application import build_caller
-from src.llm.batch.provider import LLMProvider
-from src.llm.batch.providers import CLASSES
-from src.services.batch_extraction_service import BatchExtractionService
-from src.services.extraction_service import ExtractionService
-from src.storage.embedded_pg import EmbeddedPostgres
-from src.storage.migrations import migrate
-from src.storage.pg_client import PgClient
-from src.storage.repositories import Repositories
+from src.core import build_caller
+from src.llm.batch import CLASSES
+from src.llm.batch_provider import LLMProvider
+from src.memory.batch_extraction import BatchExtractionService
+from src.memory.extraction import ExtractionService
+from src.memory.repositories import Repositories
+from src.pg.client import PgClient
+from src.pg.embedded import EmbeddedPostgres
+from src.pg.migrations import migrate
+from src.privacy.erasure_repo import ErasureRepository
 from tests.conftest import fast_folder
 from tests.fakes.batch_servers import SERVERS, BatchServer, Ending, Fault
 from tests.fakes.openai_server import Reply
@@ -214,7 +215,7 @@ class Scene:
     def erase(self, user: int) -> None:
         """A user is deleted with everything."""
         self.erased.add(user)
-        Repositories.on(self.rig.client).erasure.erase(user)
+        ErasureRepository(self.rig.client).erase(user)
 
     async def close(self) -> None:
         for provider in self._opened:

@@ -24,21 +24,21 @@ from typing import Any
 from aiogram import Bot, Dispatcher
 from aiogram.types import Update
 
-from src.errors import AppError
-from src.language.terms import terms
+from src.base.errors import AppError
+from src.base.owners import Owner
 from src.memory.forgetter import Forgetter
-from src.services.turn_control import TurnControl
-from src.storage.embedded_pg import EmbeddedPostgres
-from src.storage.erasure_repo import ErasureRepository
-from src.storage.forgetting_repo import ForgettingRepository
-from src.storage.migrations import migrate
-from src.storage.owner import Owner
-from src.storage.purge_repo import PurgeRepository
-from src.telegram.chat_admins import ChatAdmins
+from src.memory.forgetting_repo import ForgettingRepository
+from src.memory.purge_repo import PurgeRepository
+from src.pg.embedded import EmbeddedPostgres
+from src.pg.migrations import migrate
+from src.privacy.erasure_repo import ErasureRepository
+from src.talk.turn import TurnControl
+from src.telegram.chats import ChatAdmins
 from src.telegram.delivery import Delivery
-from src.telegram.handlers.messages import TurnHandler
+from src.telegram.messages import TurnHandler
 from src.telegram.setup import build_dispatcher
 from src.telegram.updates import BotIdentity
+from src.texts.morphology import terms
 from tests.conftest import TEMPLATE, database_url, execute, new_client, query
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.fakes.telegram_server import FakeTelegram

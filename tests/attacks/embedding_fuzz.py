@@ -23,10 +23,10 @@ from typing import Any
 
 import numpy as np
 
-from src.errors import AppError
+from src.base.errors import AppError
+from src.base.metrics import Metrics
 from src.llm.embedding_lane import ENVIRONMENT
 from src.llm.embeddings import DOCUMENTS, QUERIES, LocalEmbedder
-from src.metrics import Metrics
 
 LONGEST, SHORT = 5000, 64  # characters
 LONG = 0.05  # of the texts are of any length; 1,500 characters take half a second

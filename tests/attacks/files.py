@@ -27,11 +27,10 @@ from typing import Any
 
 import psutil
 
-from src.media.attachments import PICTURES
+from src.media.attachments import AT_ONCE, PICTURES
 from src.media.document_child import MAX_MEMORY
-from src.services.attachment_service import AT_ONCE
-from src.storage.embedded_pg import EmbeddedPostgres
-from src.storage.migrations import migrate
+from src.pg.embedded import EmbeddedPostgres
+from src.pg.migrations import migrate
 from src.texts import say
 from tests.conftest import execute, fast_folder
 from tests.e2e.bot_process import BotProcess, World, eventually

@@ -28,8 +28,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from src.storage.embedded_pg import EmbeddedPostgres
-from src.storage.migrations import migrate
+from src.pg.embedded import EmbeddedPostgres
+from src.pg.migrations import migrate
 from tests.conftest import execute, fast_folder
 from tests.e2e.bot_process import World, eventually
 from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply

@@ -19,8 +19,8 @@ from typing import Any
 import httpx
 import psutil
 
-from src.storage.embedded_pg import EmbeddedPostgres
-from src.storage.migrations import migrate
+from src.pg.embedded import EmbeddedPostgres
+from src.pg.migrations import migrate
 from tests.e2e.bot_process import World
 from tests.e2e.conftest import open_world
 

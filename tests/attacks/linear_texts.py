@@ -22,49 +22,44 @@ from functools import partial
 
 from langchain_core.messages import AIMessageChunk, HumanMessage
 
-from src.dates.relative_dates import resolve_dates, when_valid
-from src.dates.reminder_phrases import read_reminder
-from src.dates.time_expressions import read_time
-from src.facts import relations
-from src.facts.contradictions import stance
-from src.facts.fact import Fact
-from src.facts.sameness import content_hash, is_same
-from src.gate import imitations
-from src.gate.fact_gate import refuse
-from src.gate.sensitive_text import holds_secret
-from src.gate.voices import Voice
-from src.graph.tools.save_user_fact import find_said
-from src.graph.tools.search_memory import ASKS_THE_BOT
-from src.language import cities, clauses, content, kin, passages, plain_text, requests, sentences
-from src.language.relation_questions import asked_relations
-from src.language.terms import terms
-from src.language.words import content_words
-from src.llm import reminders_by_rule
-from src.llm.offline import model, replies, statements, tasks
-from src.llm.prompts.quoting import block, quoted
-from src.llm.prompts.summary import summary_messages
-from src.llm.prompts.time_label import (
-    LabelFilter,
-    add_time_label,
-    read_time_label,
-    strip_time_label,
-)
+from src.base import zones as cities
+from src.history.conversation_repo import HistoryMessage
+from src.history.new_messages import LabelFilter, add_time_label, read_time_label, strip_time_label
+from src.llm.quoting import block, quoted
 from src.llm.reply import Reply, read_arguments, sound
 from src.llm.tokens import TokenCounter
 from src.memory import citations, ranking
 from src.memory.cutting import spans
 from src.memory.forget_matching import read_request
-from src.memory.overviews import read_overview
-from src.memory.retriever import entity_terms
-from src.services.command_service import parse_command
-from src.services.confirmation import reads_as_yes
-from src.services.private_answers import repeats_private
-from src.storage.conversation_repo import HistoryMessage
-from src.storage.pg_client import storable
-from src.telegram.handlers.messages import without_address
+from src.memory.prompts import summary_messages
+from src.memory.retriever import entity_terms, read_overview
+from src.memory.tools import ASKS_THE_BOT, find_said
+from src.offline import model, replies, tasks
+from src.pg.client import storable
+from src.reading import facts as relations
+from src.reading import gate as imitations
+from src.reading import requests, sentences, statements
+from src.reading import sentences as passages
+from src.reading import statements as clauses
+from src.reading import words as content
+from src.reading import words as kin
+from src.reading.contradictions import stance
+from src.reading.facts import Fact, content_hash, is_same
+from src.reading.gate import holds_secret, refuse
+from src.reading.relations import asked_relations
+from src.reading.relative_dates import resolve_dates, when_valid
+from src.reading.reminder_phrases import read_reminder
+from src.reading.time_expressions import read_time
+from src.reading.voices import Voice
+from src.reading.words import content_words
+from src.reminders import rules as reminders_by_rule
+from src.talk.answers import reads_as_yes, repeats_private
+from src.talk.command_service import parse_command
+from src.telegram.messages import without_address
 from src.telegram.updates import Access, BotIdentity, classify
-from src.texts import detect_language
-from src.texts.visible import shortened
+from src.texts import detect_language, plain_text
+from src.texts.morphology import terms
+from src.texts.plain_text import shortened
 from tests.attacks.hostile_texts import Kind, kinds
 
 NOW = datetime(2026, 11, 21, 9, 5, tzinfo=UTC)

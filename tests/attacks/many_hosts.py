@@ -27,9 +27,9 @@ from urllib.parse import urlsplit
 
 from aiohttp import ClientSession
 
-from src.jobs.dead_jobs import DEAD_AFTER
-from src.storage.embedded_pg import EmbeddedPostgres
-from src.storage.migrations import migrate
+from src.pg.embedded import EmbeddedPostgres
+from src.pg.migrations import migrate
+from src.queue.dead_jobs import DEAD_AFTER
 from tests.conftest import execute
 from tests.e2e.bot_process import BotProcess, World
 from tests.e2e.kill_loop import FIRST_PERSON, Result, judge, slow_echo

@@ -21,8 +21,15 @@ from dataclasses import asdict, dataclass, field
 
 from telegramify_markdown import convert
 
-from src.telegram.markup_shield import ORIGINALS, shield
-from src.telegram.rendering import MAX_ENTITIES, MAX_PARTS, MAX_UTF16, Part, Renderer
+from src.telegram.rendering import (
+    MAX_ENTITIES,
+    MAX_PARTS,
+    MAX_UTF16,
+    ORIGINALS,
+    Part,
+    Renderer,
+    shield,
+)
 from tests.fakes.telegram_checks import check_entities, utf16_length
 
 PIECES = (

@@ -22,12 +22,12 @@ from contextlib import contextmanager, redirect_stderr
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from src.errors import AppError, ModelReplyError, ModelSetupError, ModelUnavailableError
-from src.logs import configure_logging
-from src.storage.embedded_pg import EmbeddedPostgres
-from src.storage.migrations import migrate
-from src.storage.pg_client import PgClient
-from src.storage.user_settings_repo import Mode
+from src.base.errors import AppError, ModelReplyError, ModelSetupError, ModelUnavailableError
+from src.base.logs import configure_logging
+from src.pg.client import PgClient
+from src.pg.embedded import EmbeddedPostgres
+from src.pg.migrations import migrate
+from src.pg.user_settings_repo import Mode
 from src.texts import say
 from tests.attacks.model_replies import CANARY, Form, Row, rows
 from tests.conftest import execute

@@ -17,8 +17,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from src.storage.embedded_pg import EmbeddedPostgres
-from src.storage.migrations import migrate
+from src.pg.embedded import EmbeddedPostgres
+from src.pg.migrations import migrate
 from tests.conftest import TEMPLATE, database_url, execute, new_database
 from tests.e2e.conftest import open_world
 from tests.e2e.test_poison import Service, live_through

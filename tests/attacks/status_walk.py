@@ -25,12 +25,12 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from src.config import Settings
-from src.errors import ConfigError, DeliveryError
-from src.metrics import Metrics
-from src.storage.embedded_pg import EmbeddedPostgres
-from src.storage.migrations import migrate
-from src.storage.pg_client import PgClient
+from src.base.config import Settings
+from src.base.errors import ConfigError, DeliveryError
+from src.base.metrics import Metrics
+from src.pg.client import PgClient
+from src.pg.embedded import EmbeddedPostgres
+from src.pg.migrations import migrate
 from src.telegram.setup import announce, build_bot, get_identity
 from tests.conftest import execute
 from tests.e2e.bot_process import World, eventually

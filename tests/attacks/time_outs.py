@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from src.storage.embedded_pg import EmbeddedPostgres
-from src.storage.migrations import migrate
+from src.pg.embedded import EmbeddedPostgres
+from src.pg.migrations import migrate
 from tests.conftest import query
 from tests.e2e.bot_process import World, eventually
 from tests.e2e.conftest import open_world

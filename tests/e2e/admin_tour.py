@@ -21,8 +21,8 @@ from typing import Any
 
 from playwright.async_api import Browser, Page, async_playwright
 
-from src.storage.embedded_pg import EmbeddedPostgres
-from src.storage.migrations import migrate
+from src.pg.embedded import EmbeddedPostgres
+from src.pg.migrations import migrate
 from tests.conftest import fast_folder, query
 from tests.e2e.bot_process import World
 from tests.e2e.web_app_tour import PUBLIC, photograph_page

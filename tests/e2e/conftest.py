@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from src.llm.prompts.summary import MERGE_PROMPT, SUMMARY_PROMPT
+from src.memory.prompts import MERGE_PROMPT, SUMMARY_PROMPT
 from tests.conftest import TEMPLATE, new_database
 from tests.e2e.bot_process import World
 from tests.fakes.openai_server import ChatRequest, FakeOpenAI

@@ -34,8 +34,8 @@ from pathlib import Path
 
 from aiohttp import web
 
-from src.storage.embedded_pg import EmbeddedPostgres
-from src.storage.migrations import migrate
+from src.pg.embedded import EmbeddedPostgres
+from src.pg.migrations import migrate
 from src.texts import LANGUAGES, say
 from tests.conftest import execute
 from tests.e2e.bot_process import BotProcess, World
@@ -232,11 +232,12 @@ async def haunt(
     actions: asyncio.Semaphore,
     enough: asyncio.Event,
     troubles: list[Json],
+    life: tuple[int, int],
 ) -> int:
     """Kill the bot after some actions, until it is enough; it lives afterwards."""
     bot, kills = await world.start(), 0
     while True:
-        for _ in range(numbers.randint(*LIFE_ACTIONS)):
+        for _ in range(numbers.randint(*life)):
             await actions.acquire()
             if enough.is_set():
                 return kills
@@ -251,7 +252,9 @@ def troubles_of(bot: BotProcess) -> list[Json]:
     return [line for line in bot.lines if line.get("level") in ("warning", "error")]
 
 
-async def run(world: World, model: Echo, *, n: int, seed: int) -> Result:
+async def run(
+    world: World, model: Echo, *, n: int, seed: int, life: tuple[int, int] = LIFE_ACTIONS
+) -> Result:
     """Let ``n`` people act; then see what came of it."""
     start = time.monotonic()
     world.telegram.keep_calls = False
@@ -266,7 +269,7 @@ async def run(world: World, model: Echo, *, n: int, seed: int) -> Result:
         async with places:
             await live(world, person, actions)
 
-    death = asyncio.create_task(haunt(world, random.Random(seed), actions, enough, troubles))
+    death = asyncio.create_task(haunt(world, random.Random(seed), actions, enough, troubles, life))
     await asyncio.gather(*map(take_turn, people))
     enough.set()
     actions.release()
@@ -348,7 +351,7 @@ def faults_of(world: World, person: Person) -> dict[str, int]:
     }
 
 
-async def main(n: int, seed: int) -> Result:
+async def main(n: int, seed: int, life: tuple[int, int] = LIFE_ACTIONS) -> Result:
     """Run it on a PostgreSQL of its own."""
     with tempfile.TemporaryDirectory(prefix="pomni-interleavings-") as folder:
         server = EmbeddedPostgres(Path(folder))
@@ -359,7 +362,7 @@ async def main(n: int, seed: int) -> Result:
             async with FakeTelegram() as telegram, Echo() as model:
                 world = World(dsn, telegram, model)
                 try:
-                    return await run(world, model, n=n, seed=seed)
+                    return await run(world, model, n=n, seed=seed, life=life)
                 finally:
                     await world.close()
         finally:

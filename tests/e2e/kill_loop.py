@@ -27,8 +27,8 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from src.storage.embedded_pg import EmbeddedPostgres
-from src.storage.migrations import migrate
+from src.pg.embedded import EmbeddedPostgres
+from src.pg.migrations import migrate
 from tests.conftest import execute
 from tests.e2e.bot_process import World
 from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply

@@ -31,7 +31,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 LENGTH = struct.Struct("<I")
 MODULES = (
-    "bot", "src.console", "src.doctor", "src.evaluation", "src.telegram.bot_process",
+    "bot", "src.console", "src.operate.doctor", "src.operate.evaluation", "src.app",
     "langchain_openai", "anyio._backends._asyncio",
 )  # fmt: skip
 
@@ -197,13 +197,22 @@ def _prepare() -> None:
         importlib.import_module(module)
     from aiogram.types import Message, User
 
-    from src.dates.time_expressions import read_time
-    from src.language.words import content_words
+    from src.base.config import Settings
+    from src.offline.model import build_chat_model
+    from src.reading.reminder_phrases import read_reminder
+    from src.reading.time_expressions import read_time
+    from src.reading.words import content_words
     from src.telegram.lazy_models import build_models
+    from src.texts import LANGUAGES, say
 
     build_models(Message, Message | bool, bool, User, list[Any])
-    read_time("5 марта", datetime.now(UTC))
+    now = datetime.now(UTC)
+    read_time("5 марта", now)
+    read_reminder("напомни завтра в 9 полить цветы", now, "Europe/Kyiv")
     content_words("слово")
+    build_chat_model(Settings(_env_file=None), "openai:any")  # type: ignore[call-arg]
+    for language in LANGUAGES:
+        say("start", language)
 
 
 def _guard(order: Mapping[str, Any], files: list[int]) -> None:

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from src.services.command_service import COMMANDS, help_page
+from src.talk.command_service import COMMANDS, help_page
 from src.texts import LANGUAGES, Language, say
 from tests.e2e.bot_process import World, eventually
 from tests.fakes.openai_server import ChatRequest, Reply

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bot import COMMANDS
-from src.storage.migrations import find_version, newest_version
+from src.pg.migrations import find_version, newest_version
 from tests.conftest import execute
 from tests.e2e.bot_command import Finished, Machine
 from tests.fakes.openai_server import FakeOpenAI, Reply

@@ -11,9 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from src.shutdown import STATUS_FORCED
-from src.storage.embedded_pg import EmbeddedPostgres
-from src.storage.migrations import migrate
+from src.base.shutdown import STATUS_FORCED
+from src.pg.embedded import EmbeddedPostgres
+from src.pg.migrations import migrate
 from tests.attacks.time_outs import MESSAGES, kill_server
 from tests.conftest import execute
 from tests.e2e.bot_command import Machine, say_to

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bot import parse_arguments
-from src.storage.owner import Owner
+from src.base.owners import Owner
 from tests.e2e.bot_command import Finished, Machine
 from tests.e2e.bot_process import World, eventually
 from tests.e2e.conftest import open_world

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 
-from src.services.command_service import help_page
+import pytest
+
+from src.talk.command_service import help_page
 from src.texts import say
 from tests.attacks.flood import FIRST_OTHER, FIRST_SLOW, FLOODER, FLOODS, GROUP, purpose, reply
 from tests.e2e.bot_process import World
@@ -88,7 +90,9 @@ async def test_one_person_in_forty_chats_leaves_places_for_the_others(world: Wor
     assert all(world.answers(GROUP - number) for number in range(40))
 
 
-async def test_floods_of_every_kind_keep_nobody_waiting_for_ever(world: World) -> None:
+@pytest.mark.timeout(900)  # of what comes too fast, one a second is taken
+@pytest.mark.parametrize("size", [9, pytest.param(60, marks=pytest.mark.proof)])
+async def test_floods_of_every_kind_keep_nobody_waiting_for_ever(world: World, size: int) -> None:
     """A short one of each; somebody else is served meanwhile, and all of it is handled."""
     telegram, model = world.telegram, world.model
     model.reply = reply
@@ -96,7 +100,7 @@ async def test_floods_of_every_kind_keep_nobody_waiting_for_ever(world: World) -
     people = itertools.count(FIRST_OTHER)
     for kind in ("buttons", "edits", "messages", "commands", "group", "groups"):
         flood, _ = FLOODS[kind]
-        flooding = asyncio.create_task(flood(world, 24))
+        flooding = asyncio.create_task(flood(world, size))
         command, question = next(people), next(people)
         await telegram.send_text(command, "/help")
         await telegram.send_text(question, "привет")

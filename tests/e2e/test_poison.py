@@ -45,6 +45,16 @@ class Service:
         log = self._order.with_suffix(".log")
         return log.read_text().splitlines() if log.exists() else []
 
+    def reply(self, request: ChatRequest) -> Reply:
+        """Whoever writes "poison" calls the tool, beside others who are being answered."""
+        text = request.last_user_text
+        if not text.startswith("poison"):
+            slow = 0.5 if len(self.calls) < 2 else 0.0  # as long as he dies beside them
+            return Reply(text=f"эхо: {text}", chunk_size=3, chunk_delay=slow)
+        if request.messages[-1]["role"] == "tool":
+            return Reply(text=f"{text}: {request.messages[-1]['content']}")
+        return Reply(tool_calls=[("lethal_soon" if "soon" in text else "lethal", {})], delay=0.3)
+
     def start(self, **settings: str) -> None:
         self._running = asyncio.create_task(self._run(settings))
 
@@ -70,16 +80,6 @@ async def service(world: World, tmp_path: Path) -> AsyncIterator[Service]:
     await made.stop()
 
 
-def reply(request: ChatRequest) -> Reply:
-    """Whoever writes "poison" calls the tool; others get an echo that takes a while."""
-    text = request.last_user_text
-    if not text.startswith("poison"):
-        return Reply(text=f"эхо: {text}", chunk_size=3, chunk_delay=0.5)
-    if request.messages[-1]["role"] == "tool":
-        return Reply(text=f"{text}: {request.messages[-1]['content']}")
-    return Reply(tool_calls=[("lethal_soon" if "soon" in text else "lethal", {})], delay=0.3)
-
-
 async def bot_command(world: World, folder: Path, *arguments: str) -> Finished:
     return await Machine(folder, world.settings()).run_beside(*arguments)
 
@@ -90,7 +90,7 @@ async def live_through(world: World, service: Service, way: str) -> None:
     Raises:
         AssertionError: Not so.
     """
-    world.model.reply = reply
+    world.model.reply = service.reply
     service.dies_by(way)
     service.start()
     others = range(FIRST, FIRST + 3)

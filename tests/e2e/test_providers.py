@@ -14,7 +14,7 @@ from tests.fakes.other_models import FakeOtherModels
 # Everything that a start imports, before a model is built.
 LOAD = """
 import sys
-import bot, src.application, src.console, src.telegram.bot_process
+import bot, src.core, src.console, src.app
 print(*sorted({name.partition(".")[0] for name in sys.modules}))
 """
 

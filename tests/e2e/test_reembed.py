@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from src.llm.prompts.assistant import SYSTEM_PROMPT
-from src.memory.serving_space import LOOK_EVERY
-from src.storage.pg_client import PgClient
+from src.memory.embedding_space import LOOK_EVERY
+from src.pg.client import PgClient
+from src.talk.prompt import SYSTEM_PROMPT
 from tests.conftest import query
 from tests.e2e.bot_command import Machine
 from tests.e2e.bot_process import BotProcess, World, eventually

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from src.config import OFFLINE_MODEL
+from src.base.config import OFFLINE_MODEL
 from tests.e2e.bot_process import World, eventually
 
 USER = 2**41 + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -9,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import Browser, Page
+from playwright.async_api import Browser, Page, Route
 
 from src.texts import LANGUAGES, Language, say
-from src.webapp.page import TELEGRAM_SCRIPT
+from src.web.app_page import TELEGRAM_SCRIPT
 from tests.e2e.admin_tour import CHROMIUM, open_browser
 from tests.e2e.bot_process import BotProcess, World, eventually
 from tests.e2e.conftest import open_world
@@ -136,7 +137,8 @@ async def test_a_whole_visit_in_russian(
         assert ("user", "У меня есть кот Рыжик") in world.history(user)
         assert ("У меня есть кот Барсик",) not in world.query(HOLDS, user)
         await page.get_by_role("button", name="Вернуть").click()
-        await card(page, "Барсик").wait_for()
+        # The card of the correction names what it replaced, so only its going tells.
+        await card(page, "Рыжик").wait_for(state="detached")
         assert ("У меня есть кот Барсик",) in world.query(HOLDS, user)
 
         await card(page, "зелёный чай").get_by_role("button", name="Забыть").click()
@@ -206,6 +208,30 @@ async def test_hostile_texts_run_nowhere(bot: tuple[World, BotProcess], browser:
         made = "document.querySelectorAll('main :is(script, img, iframe, svg, a, style)').length"
         assert await page.evaluate(made) == 0
     assert heard == []
+
+
+async def test_what_is_asked_during_a_search_is_searched_next(
+    bot: tuple[World, BotProcess], browser: Browser
+) -> None:
+    world, process = bot
+    user, first = new_user(), asyncio.Event()
+    await talk(world, user)
+
+    async def hold(route: Route) -> None:
+        await first.wait()
+        await route.continue_()
+
+    async with open_phone(browser, process, world.telegram.token, user=user) as page:
+        await page.route("**/api/search", hold)
+        await open_tab(page, "Поиск")
+        async with page.expect_request("**/api/search"):
+            await page.get_by_role("searchbox").fill("кот")
+            await page.keyboard.press("Enter")
+        await page.get_by_role("searchbox").fill("аллергия")
+        await page.keyboard.press("Enter")
+        first.set()
+        found = page.locator("section:not([hidden]) .card").filter(has_text="аллергия")
+        await found.first.wait_for()
 
 
 @pytest.mark.parametrize("scheme", THEMES)

@@ -23,8 +23,8 @@ from pathlib import Path
 
 from playwright.async_api import Browser
 
-from src.storage.embedded_pg import EmbeddedPostgres
-from src.storage.migrations import migrate
+from src.pg.embedded import EmbeddedPostgres
+from src.pg.migrations import migrate
 from src.texts import LANGUAGES, Language, keys, say
 from tests.conftest import execute
 from tests.e2e.admin_tour import open_browser

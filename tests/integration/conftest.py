@@ -11,13 +11,23 @@ from typing import Any
 import pytest
 from aiogram import Bot
 
-from src.storage.pg_client import PgClient
+from src.memory import retriever, writer
+from src.pg.client import PgClient
 from tests.conftest import TEMPLATE, new_database, open_client
 from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.telegram_server import FakeTelegram
 from tests.integration.person import Agents, Person, Rig, open_rig
 from tests.integration.polling import open_bot
 from tests.tables import empty_database
+
+
+@pytest.fixture(scope="session", autouse=True)
+def patience() -> Iterator[None]:
+    """On a busy machine the embedder of a question may take longer than a person would wait."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(retriever, "EMBED_DEADLINE", 10.0)
+        patch.setattr(writer, "EMBED_DEADLINE", 30.0)
+        yield
 
 
 @pytest.fixture

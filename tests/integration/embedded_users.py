@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import psycopg2
 
-from src.storage.postgres_folder import SYSTEM_USER
+from src.pg.embedded_folder import SYSTEM_USER
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -21,7 +21,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 SCRIPT = """
 import sys
 from pathlib import Path
-from src.storage.embedded_pg import EmbeddedPostgres
+from src.pg.embedded import EmbeddedPostgres
 
 server = EmbeddedPostgres(Path(sys.argv[1]))
 print(server.start(), flush=True)

@@ -16,29 +16,26 @@ from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from src.application import Core, build_core
-from src.config import Settings
-from src.facts.fact import Fact, Origin
-from src.gate.voices import TYPED, Voice
-from src.language.terms import terms
+from src.base.config import Settings
+from src.base.owners import Called, Owner
+from src.base.zones import local_time
+from src.core import Core, build_core
+from src.history.conversation_repo import TelegramOrigin, set_conversation_repo_factory
+from src.history.turn_repo import StoredAnswer
+from src.memory.forgetting_repo import UndoRepository
+from src.memory.memory_repo import Memory
 from src.memory.retriever import Hit, Query
 from src.memory.writer import Outcome, Said, fact_terms
-from src.services import reply as replies
-from src.services.called import Called
-from src.services.edit_service import EditService, What
-from src.services.reply import Action, Button
-from src.services.turn import IncomingMessage, Turn
-from src.services.turn_control import TurnControl
-from src.storage.conversation_repo import TelegramOrigin, set_conversation_repo_factory
-from src.storage.edit_repo import EditRepository
-from src.storage.memory_rows import Memory
-from src.storage.owner import Owner
-from src.storage.pg_client import PgClient
-from src.storage.turn_repo import StoredAnswer
-from src.storage.undo_repo import UndoRepository
-from src.storage.user_settings_repo import Mode
+from src.pg.client import PgClient
+from src.pg.user_settings_repo import Mode
+from src.reading.facts import Fact, Origin
+from src.reading.voices import TYPED, Voice
+from src.talk.edits import EditRepository, EditService, What
+from src.talk.turn import IncomingMessage, Turn, TurnControl
 from src.texts import Language
-from src.time_zones import local_time
+from src.texts import reply as replies
+from src.texts.morphology import terms
+from src.texts.reply import Action, Button
 from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply, text_of
 from tests.tables import dump
 
@@ -56,7 +53,8 @@ WRITTEN = (
     "memories", "memory_sources", "entities", "memory_entities", "rejected_facts",
     "search_documents", "search_postings", "document_embeddings", "search_owners",
 )  # fmt: skip
-new_user = itertools.count(2**41).__next__
+# Far from whom tests name by number, who may have left something in the shared database.
+new_user = itertools.count(2**41 + 2**30).__next__
 
 
 def edit(client: PgClient, owner: int, origin: TelegramOrigin, text: str) -> What:

@@ -9,14 +9,14 @@ from typing import Any
 from aiogram import Bot, Dispatcher
 from aiogram.types import Update
 
-from src.facts.fact import Fact
+from src.base.owners import Owner
+from src.history.conversation_repo import TelegramOrigin
 from src.memory.writer import Outcome, Said
-from src.services.turn_control import TurnControl
-from src.storage.conversation_repo import TelegramOrigin
-from src.storage.owner import Owner
-from src.telegram.chat_admins import ChatAdmins
+from src.reading.facts import Fact
+from src.talk.turn import TurnControl
+from src.telegram.chats import ChatAdmins
 from src.telegram.delivery import Delivery
-from src.telegram.handlers.messages import TurnHandler
+from src.telegram.messages import TurnHandler
 from src.telegram.receiver import GetRawUpdates
 from src.telegram.setup import build_dispatcher
 from src.telegram.updates import ALLOWED_UPDATES, BotIdentity

@@ -11,13 +11,14 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.applications import Starlette
 from starlette.routing import Mount, Route
 
-from src.admin.access import Access
-from src.admin.pages import HEADERS, AdminPages, build_admin_app
-from src.storage.admin_repo import AdminRepository, Price
-from src.storage.owner import Owner
-from src.storage.records_repo import RecordsRepository
+from src.base.owners import Owner
+from src.pg.records_repo import RecordsRepository
+from src.web.admin_access import Access
+from src.web.admin_pages import HEADERS, AdminPages, build_admin_app
+from src.web.admin_repo import AdminRepository, Price
 from tests.fakes.openai_server import Reply
 from tests.integration.person import Person, Rig
 
@@ -30,20 +31,39 @@ HOSTILE = (
 )  # fmt: skip
 
 
+def browser(app: Starlette, cookies: httpx.Cookies | None = None) -> httpx.AsyncClient:
+    """A browser that looks at the page."""
+    transport = httpx.ASGITransport(app)
+    return httpx.AsyncClient(transport=transport, base_url="http://bot", cookies=cookies)
+
+
 @pytest.fixture
 async def http(rig: Rig) -> AsyncIterator[httpx.AsyncClient]:
     """A browser that has not logged in."""
-    transport = httpx.ASGITransport(build_admin_app(rig.core, PASSWORD))
-    async with httpx.AsyncClient(transport=transport, base_url="http://bot") as client:
+    async with browser(build_admin_app(rig.core, PASSWORD)) as client:
         yield client
 
 
+@pytest.fixture(scope="module")
+def logged_in() -> dict[int, tuple[Starlette, httpx.Cookies]]:
+    """The page of each agent, and who logged in to it: to check a password takes long."""
+    return {}
+
+
 @pytest.fixture
-async def inside(http: httpx.AsyncClient) -> httpx.AsyncClient:
-    """The same, logged in."""
-    done = await http.post("/login", data={"password": PASSWORD})
-    assert done.status_code == 303
-    return http
+async def inside(
+    rig: Rig, logged_in: dict[int, tuple[Starlette, httpx.Cookies]]
+) -> AsyncIterator[httpx.AsyncClient]:
+    """A browser of whoever has logged in."""
+    if id(rig.core) not in logged_in:
+        app = build_admin_app(rig.core, PASSWORD)
+        async with browser(app) as first:
+            done = await first.post("/login", data={"password": PASSWORD})
+            assert done.status_code == 303
+            logged_in[id(rig.core)] = app, first.cookies
+    app, cookies = logged_in[id(rig.core)]
+    async with browser(app, cookies) as client:
+        yield client
 
 
 async def token(inside: httpx.AsyncClient) -> str:
@@ -77,7 +97,12 @@ async def test_nothing_is_shown_or_done_without_the_password(
                     assert response.headers[name] == value
     assert [route for route in pages.routes() if isinstance(route, Mount)]
     assert "секретный" not in (await http.get("/static/admin.css")).text
-    for path in ("/static/../pages.py", "/static/%2e%2e/pages.py", "/static/", "/nowhere"):
+    for path in (
+        "/static/../admin_pages.py",
+        "/static/%2e%2e/admin_pages.py",
+        "/static/",
+        "/nowhere",
+    ):
         assert (await http.get(path)).status_code in (404, 405)
 
 
@@ -104,10 +129,11 @@ async def test_a_session_is_a_strict_cookie_that_dies_with_the_password(
     cookie = done.headers["set-cookie"]
     assert "HttpOnly" in cookie and "SameSite=strict" in cookie and "Secure" not in cookie
     value = http.cookies["pomni_admin"]
-    assert Access(PASSWORD).is_session(value), "after a restart it is one still"
+    restarted = Access(PASSWORD)
+    assert restarted.is_session(value), "after a restart it is one still"
     assert not Access("another").is_session(value)
-    assert not Access(PASSWORD).is_session(value[:-2] + "xx")
-    await http.post("/logout", data={"token": Access(PASSWORD).form_token(value)})
+    assert not restarted.is_session(value[:-2] + "xx")
+    await http.post("/logout", data={"token": restarted.form_token(value)})
     assert "pomni_admin" not in http.cookies
 
 
@@ -358,7 +384,7 @@ async def test_a_lost_database_is_a_sentence(rig: Rig, inside: httpx.AsyncClient
 
 def test_no_page_reads_all_messages(rig: Rig) -> None:
     """The plans for a conversation and a list of owners go by index, however many there are."""
-    from src.storage import admin_repo
+    from src.web import admin_repo
 
     owner = {**Owner(USER).columns(), "before": 10**6, "limit": 50, "user": 0, "thread": 0}
     for statement in (

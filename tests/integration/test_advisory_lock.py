@@ -10,8 +10,8 @@ from contextlib import closing
 import psycopg2
 import pytest
 
-from src.errors import StorageUnavailableError
-from src.storage.advisory_lock import POLLER_LOCK, WORKER_LOCK, AdvisoryLock
+from src.base.errors import StorageUnavailableError
+from src.pg.locks import POLLER_LOCK, WORKER_LOCK, AdvisoryLock
 
 pytestmark = pytest.mark.own_database
 

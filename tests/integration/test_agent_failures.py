@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from src.errors import ConversationGoneError, ModelError, ModelUnavailableError
-from src.services.command_service import COMMANDS, Command, help_page, parse_command
-from src.services.turn_control import TurnControl, TurnStoppedError
-from src.storage.conversation_repo import TelegramOrigin
-from src.storage.owner import Owner
-from src.storage.user_settings_repo import Mode
+from src.base.errors import ConversationGoneError, ModelError, ModelUnavailableError
+from src.base.owners import Owner
+from src.history.conversation_repo import TelegramOrigin
+from src.pg.user_settings_repo import Mode
+from src.talk.command_service import COMMANDS, Command, help_page, parse_command
+from src.talk.turn import TurnControl, TurnStoppedError
 from src.texts import LANGUAGES, Language, say
 from tests.fakes.openai_server import Reply
 from tests.integration.person import USER, Rig, Watcher

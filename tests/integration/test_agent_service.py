@@ -10,14 +10,14 @@ from uuid import uuid4
 import pytest
 from langgraph.runtime import Runtime
 
-from src.config import Settings
-from src.graph.conversation_state import ConversationState, TurnContext
-from src.graph.nodes.init_state import init_state
-from src.llm.prompts.assistant import SYSTEM_PROMPT
+from src.base.config import Settings
+from src.base.owners import Owner
+from src.history.conversation_repo import HistoryMessage, Role, TelegramOrigin
 from src.llm.tokens import TokenCounter
-from src.storage.conversation_repo import HistoryMessage, Role, TelegramOrigin
-from src.storage.owner import Owner
-from src.storage.update_repo import NewUpdate
+from src.memory.turn_context import TurnContext
+from src.queue.update_repo import NewUpdate
+from src.talk.conversation_state import ConversationState
+from src.talk.prompt import SYSTEM_PROMPT, init_state
 from src.texts import Language, say
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.person import NOON, USER, Rig, Watcher

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from src.services.answer_bounds import bounded
+from src.talk.turn import bounded
 from src.texts import LANGUAGES, Language, say
 from tests.fakes.openai_server import Reply
 from tests.integration.person import Rig

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from src.errors import BackupError, SchemaRefusedError
-from src.storage.backup import backup, restore
-from src.storage.migrations import find_version, newest_version
-from src.storage.pg_client import PgClient
+from src.base.errors import BackupError, SchemaRefusedError
+from src.operate.backup import backup, restore
+from src.pg.client import PgClient
+from src.pg.migrations import find_version, newest_version
 from tests.conftest import execute, new_database, query
 from tests.integration.old_schema import SEEN, build_old_database
 from tests.integration.person import Person, Rig

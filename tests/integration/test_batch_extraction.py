@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from src.storage.pg_client import PgClient
+from src.pg.client import PgClient
 from tests.attacks.batches import FIRST_USER, Scene, attack, open_scene
 from tests.fakes.batch_servers import SERVERS, OpenAIBatches
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from src.config import Settings
-from src.errors import AppError, ModelSetupError, ModelUnavailableError, PostponedError
-from src.llm.batch.provider import BatchRequest, LLMProvider
-from src.llm.batch.providers import CLASSES, get_llm_provider
-from src.llm.prompts.extraction import ExtractedFacts, extraction_messages
+from src.base.config import Settings
+from src.base.errors import AppError, ModelSetupError, ModelUnavailableError, PostponedError
+from src.llm.batch import CLASSES, get_llm_provider
+from src.llm.batch_provider import BatchRequest, LLMProvider
+from src.memory.prompts import ExtractedFacts, extraction_messages
 from tests.fakes.batch_servers import FOREIGN, SERVERS, BatchServer
 
 FACTS = {"facts": [{"text": "У меня кот", "memory_type": "user_fact", "importance": 5,

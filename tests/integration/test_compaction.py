@@ -11,18 +11,17 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from src.application import build_caller
-from src.errors import AppError, ModelSetupError, ModelUnavailableError, StorageError
+from src.base.errors import AppError, ModelSetupError, ModelUnavailableError, StorageError
+from src.base.owners import Owner
+from src.core import build_caller
 from src.llm.chat import ModelCaller
-from src.llm.prompts.summary import MAX_SUMMARY, MERGE_PROMPT, SUMMARY_PROMPT
-from src.memory.window import window_start
-from src.services.compaction_service import CompactionService, first_gap
-from src.storage.global_settings_repo import GlobalSettingsRepository
-from src.storage.owner import Owner
-from src.storage.pg_client import PgClient
-from src.storage.repositories import Repositories
-from src.storage.summary_repo import Summary, SummaryRepository
-from src.texts.visible import shortened
+from src.memory.compaction import CompactionService, first_gap, window_start
+from src.memory.digest_repo import Summary, SummaryRepository
+from src.memory.prompts import MAX_SUMMARY, MERGE_PROMPT, SUMMARY_PROMPT
+from src.memory.repositories import Repositories
+from src.pg.client import PgClient
+from src.pg.global_settings_repo import GlobalSettingsRepository
+from src.texts.plain_text import shortened
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.person import FAKE_EMBEDDINGS, USER, Person, Rig, records
 

@@ -14,7 +14,7 @@ import pytz
 from babel.dates import format_date, format_datetime
 
 from src.console import Console, ConsoleStreams, ConsoleUser
-from src.services.command_service import help_page
+from src.talk.command_service import help_page
 from src.texts import Language, say
 from tests.integration.person import Person
 

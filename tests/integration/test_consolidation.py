@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from src.jobs.housekeeping import Housekeeping
-from src.language.names import same_name
-from src.storage.consolidation_repo import Consolidation, ConsolidationRepository
-from src.storage.owner import Owner
-from src.storage.pg_client import PgClient
-from src.storage.purge_repo import PurgeRepository
+from src.base.owners import Owner
+from src.memory.consolidation import Consolidation, ConsolidationRepository
+from src.memory.purge_repo import PurgeRepository
+from src.operate.housekeeping import Housekeeping
+from src.pg.client import PgClient
+from src.reading.words import same_name
 from tests.integration.person import FAKE_EMBEDDINGS, Agents, Person
 
 

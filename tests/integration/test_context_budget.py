@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from itertools import count
 from typing import Any
 from uuid import UUID
 
 import pytest
 from langchain_core.messages import SystemMessage
 
-from src.language.terms import terms
-from src.llm.prompts.assistant import SYSTEM_PROMPT
-from src.llm.prompts.summary import MAX_SUMMARY
+from src.base.owners import Owner
 from src.llm.tokens import TOKENS_OF_PRIMING, TokenCounter
-from src.storage.owner import Owner
-from src.storage.pg_client import Transaction
-from src.storage.search_index_repo import NewDocument, add_documents
+from src.memory.prompts import MAX_SUMMARY
+from src.memory.search_index_repo import NewDocument, add_documents
+from src.pg.client import Transaction
+from src.talk.prompt import SYSTEM_PROMPT
+from src.texts.morphology import terms
 from tests.fakes.openai_server import ChatRequest
-from tests.integration.person import Agents, Rig, incoming
+from tests.integration.person import Agents, Rig, incoming, new_user
 from tests.oracle import Oracle
 
 pytestmark = pytest.mark.core(embedding_model="openai:fake-embedding")
@@ -27,7 +26,6 @@ BUDGET = 2500  # tokens, without the system prompt and the history
 ORACLE = Oracle("openai:fake-model")
 MEMORY_BLOCKS = ("user_facts", "history_summary", "memories")
 FACTS = 300
-new_user = count(2**41).__next__
 
 # Texts of the user's longest stories; each is repeated until it is as long as it may be.
 STORIES = {
@@ -121,7 +119,9 @@ def tokens_by_block(request: ChatRequest, counter: TokenCounter) -> dict[str, in
     return blocks
 
 
-@pytest.mark.parametrize("messages", [10, 1_000, 100_000])
+@pytest.mark.parametrize(
+    "messages", [10, 1_000, 20_000, pytest.param(100_000, marks=pytest.mark.proof)]
+)
 async def test_the_memory_s_part_stays_within_its_budget(rig: Rig, messages: int) -> None:
     user = new_user()
     fill(rig, user, messages, STORIES["ru"])

@@ -9,27 +9,24 @@ from uuid import UUID
 
 import pytest
 
-from src.facts.fact import Fact
-from src.language.terms import terms
-from src.llm.model_usage import ModelUsage
+from src.base.owners import Owner
+from src.history.conversation_repo import KEEP_UNREAD, ConversationRepository, TelegramOrigin
+from src.history.timeline_repo import ToolResult, ToolResultRepository
+from src.history.turn_repo import AnswerSource, NewAnswer, TurnRepository
+from src.llm.reply import ModelUsage
+from src.memory.digest_repo import ExtractionRepository, SummaryRepository
 from src.memory.forgetter import Forgetter
+from src.memory.forgetting_repo import ForgettingRepository, Notice, Undone, UndoRepository
+from src.memory.memory_repo import MemoryRepository, NewMemory, Source
+from src.memory.retrieval_repo import RetrievalRepository, SearchRequest
+from src.memory.search_index_repo import NewDocument, SearchIndexRepository
 from src.memory.writer import fact_terms
-from src.storage.conversation_repo import KEEP_UNREAD, ConversationRepository, TelegramOrigin
-from src.storage.erasure_repo import ErasureRepository
-from src.storage.extraction_repo import ExtractionRepository
-from src.storage.forgetting_repo import ForgettingRepository, Notice
-from src.storage.locks import lock_facts
-from src.storage.memory_repo import MemoryRepository
-from src.storage.memory_rows import NewMemory, Source
-from src.storage.owner import Owner
-from src.storage.pg_client import PgClient, Transaction
-from src.storage.retrieval_repo import RetrievalRepository, SearchRequest
-from src.storage.search_index_repo import NewDocument, SearchIndexRepository
-from src.storage.summary_repo import SummaryRepository
-from src.storage.tool_result_repo import ToolResult, ToolResultRepository
-from src.storage.turn_repo import AnswerSource, NewAnswer, TurnRepository
-from src.storage.undo_repo import Undone, UndoRepository
-from src.storage.user_settings_repo import UserSettingsRepository
+from src.pg.client import PgClient, Transaction
+from src.pg.locks import lock_facts
+from src.pg.user_settings_repo import UserSettingsRepository
+from src.privacy.erasure_repo import ErasureRepository
+from src.reading.facts import Fact
+from src.texts.morphology import terms
 from tests.integration.person import edit
 from tests.tables import OF_QUESTIONS, ROWS_OF_OWNER, rows_of
 

@@ -8,10 +8,10 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from src.errors import ConversationGoneError, StorageRejectedError
-from src.gate.voices import TYPED
-from src.storage.conversation_repo import ConversationRepository, Role
-from src.storage.pg_client import PgClient
+from src.base.errors import ConversationGoneError, StorageRejectedError
+from src.history.conversation_repo import ConversationRepository, Role
+from src.pg.client import PgClient
+from src.reading.voices import TYPED
 
 ALL_UNICODE = "".join(chr(point) for point in range(1, 0x110000) if not 0xD800 <= point <= 0xDFFF)
 TEXTS = [

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from src.errors import PostponedError
-from src.language.plain_text import plain
-from src.storage.conversation_repo import TelegramOrigin
+from src.base.errors import PostponedError
+from src.history.conversation_repo import TelegramOrigin
+from src.texts.plain_text import plain
 from tests.integration.person import Person, Rig
 
 ADMIN = 2**41 + 7
@@ -67,7 +67,15 @@ async def test_a_retried_message_counts_once(rig: Rig) -> None:
     rig.set(daily_messages_per_user=1)
     origin = TelegramOrigin(1, somebody.user, 5, somebody.user)
     turn = await somebody.begin("вопрос", origin=origin)
-    assert await rig.core.ceilings.find_reached(turn) is None  # and then the process died
+    assert (
+        await rig.core.ceilings.find_reached(
+            turn.incoming.sender_id,
+            turn.incoming.owner.telegram_user_id,
+            conversation_id=turn.conversation_id,
+            is_new=turn.is_new,
+        )
+        is None
+    )  # and then the process died
     again = await rig.core.agent.begin_turn(turn.incoming)
     rig.model.queue("ответ")
     assert (await rig.core.agent.answer(again)).text == "ответ"

@@ -7,7 +7,7 @@ import socket
 import pytest
 from aiogram import Bot
 
-from src.errors import AppError, ChatUnavailableError, DeliveryError, DeliveryUnknownError
+from src.base.errors import AppError, ChatUnavailableError, DeliveryError, DeliveryUnknownError
 from src.telegram.delivery import QUICK_RETRIES, Address, Delivery
 from tests.fakes.telegram_server import FakeTelegram
 from tests.integration.polling import open_bot

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import pytest
 from aiogram import Bot
 
-from src.errors import ModelUnavailableError
+from src.base.errors import ModelUnavailableError
 from src.memory.retriever import Query
-from src.storage.pg_client import PgClient
+from src.pg.client import PgClient
 from src.texts import say
 from tests.fakes.openai_server import Reply
 from tests.fakes.telegram_server import FakeTelegram

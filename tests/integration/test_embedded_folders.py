@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from src.errors import StorageUnavailableError
-from src.storage.embedded_pg import EmbeddedPostgres
+from src.base.errors import StorageUnavailableError
+from src.pg.embedded import EmbeddedPostgres
 from tests.integration.embedded_users import ask, borrowed, is_reachable
 
 NAMES = {
@@ -60,7 +60,7 @@ def test_no_name_of_a_folder_fails_or_runs_a_shell(
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root adds users")
 def test_programs_that_start_at_once_add_the_system_user_once() -> None:
     name = f"pomni_test_{os.getpid()}"
-    code = f"from src.storage.postgres_folder import ensure_system_user as e; e({name!r})"
+    code = f"from src.pg.embedded_folder import ensure_system_user as e; e({name!r})"
     try:
         started = [
             subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE)

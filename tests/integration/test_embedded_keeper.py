@@ -15,11 +15,11 @@ from pathlib import Path
 import psycopg2
 import pytest
 
-from src.storage import embedded_pg, postgres_process
-from src.storage.embedded_pg import EmbeddedPostgres
-from src.storage.pg_client import PgClient
-from src.storage.postgres_folder import SEGMENT, find_shortage
-from src.storage.postgres_log import MAX_BYTES
+from src.pg import embedded as embedded_pg
+from src.pg import embedded_process as postgres_process
+from src.pg.client import PgClient
+from src.pg.embedded import EmbeddedPostgres
+from src.pg.embedded_folder import MAX_BYTES, SEGMENT, find_shortage
 from tests.integration.embedded_users import (
     ask,
     borrowed,

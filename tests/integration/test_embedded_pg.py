@@ -13,9 +13,10 @@ import psutil
 import psycopg2
 import pytest
 
-from src.errors import StorageUnavailableError
-from src.storage import embedded_pg, postgres_process
-from src.storage.embedded_pg import EmbeddedPostgres
+from src.base.errors import StorageUnavailableError
+from src.pg import embedded as embedded_pg
+from src.pg import embedded_process as postgres_process
+from src.pg.embedded import EmbeddedPostgres
 from tests.integration.embedded_users import (
     ServerUser,
     Stranger,

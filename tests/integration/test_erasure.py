@@ -10,16 +10,15 @@ from typing import Any
 
 import pytest
 
-from src.errors import ConversationGoneError, QuestionMovedError
-from src.facts.fact import Fact
-from src.services.turn import IncomingMessage
-from src.storage.conversation_repo import KEEP_UNREAD, TelegramOrigin
-from src.storage.erasure_repo import ErasureRepository
-from src.storage.locks import lock_facts
-from src.storage.memory_repo import MemoryRepository
-from src.storage.memory_rows import NewMemory, Source
-from src.storage.owner import Owner
-from src.storage.update_repo import NewUpdate, UpdateKind
+from src.base.errors import ConversationGoneError, QuestionMovedError
+from src.base.owners import Owner
+from src.history.conversation_repo import KEEP_UNREAD, TelegramOrigin
+from src.memory.memory_repo import MemoryRepository, NewMemory, Source
+from src.pg.locks import lock_facts
+from src.privacy.erasure_repo import ErasureRepository
+from src.queue.update_repo import NewUpdate, UpdateKind
+from src.reading.facts import Fact
+from src.talk.turn import IncomingMessage
 from tests.fakes.openai_server import Reply
 from tests.integration.person import FAKE_EMBEDDINGS, NOON, Rig, edit
 from tests.integration.polling import eventually

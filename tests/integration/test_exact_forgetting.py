@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from src.memory.purge_repo import PurgeRepository
 from src.memory.retriever import Query
-from src.storage.pg_client import PgClient
-from src.storage.purge_repo import PurgeRepository
+from src.pg.client import PgClient
 from src.texts import say
 from tests.fakes.openai_server import ChatRequest
 from tests.integration.person import (

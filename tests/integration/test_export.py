@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 from aiogram import Bot
 
-from src.services import export_service
-from src.storage.export_repo import PAGE, PARTS
-from src.storage.owner import Owner
-from src.storage.pg_client import PgClient
+from src.base.owners import Owner
+from src.pg.client import PgClient
+from src.privacy import export as export_service
+from src.privacy.export import PAGE, PARTS
 from src.texts import LANGUAGES, Language, say
 from tests.fakes.telegram_server import FakeTelegram
 from tests.integration.person import NOON, Agents

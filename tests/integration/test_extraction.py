@@ -9,25 +9,24 @@ from typing import Any
 
 import pytest
 
-from src.application import build_caller
-from src.errors import (
+from src.base.errors import (
     AppError,
     ModelSetupError,
     ModelUnavailableError,
     StorageError,
     StorageUnavailableError,
 )
-from src.language.terms import terms
+from src.base.owners import Owner
+from src.core import build_caller
+from src.memory.extraction import MAX_WINDOWS, ExtractionService
 from src.memory.forgetter import Forgetter
+from src.memory.forgetting_repo import ForgettingRepository, UndoRepository
 from src.memory.memories import Forgetting, Memories
+from src.memory.memory_repo import MemoryRepository
+from src.memory.repositories import Repositories
 from src.memory.writer import MemoryWriter, fact_terms
-from src.services.extraction_service import MAX_WINDOWS, ExtractionService
-from src.storage.forgetting_repo import ForgettingRepository
-from src.storage.global_settings_repo import GlobalSettingsRepository
-from src.storage.memory_repo import MemoryRepository
-from src.storage.owner import Owner
-from src.storage.repositories import Repositories
-from src.storage.undo_repo import UndoRepository
+from src.pg.global_settings_repo import GlobalSettingsRepository
+from src.texts.morphology import terms
 from tests.fakes.openai_server import ChatRequest, Reply, text_of
 from tests.integration.person import FAKE_EMBEDDINGS, USER, Json, Person, Rig, records
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from src.llm.prompts.summary import SUMMARY_PROMPT
+from src.memory.prompts import SUMMARY_PROMPT
 from tests.integration.person import FAKE_EMBEDDINGS, USER, Rig
 from tests.integration.test_memory_jobs import Works, is_extraction, open_works
 

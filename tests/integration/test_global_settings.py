@@ -9,18 +9,18 @@ import pytest
 from annotated_types import Ge, Le
 from pydantic import SecretStr
 
-from src.config import Settings
-from src.errors import SettingsError, StorageRejectedError
-from src.services.settings_service import SettingsService
-from src.storage.global_settings_repo import (
+from src.base.config import Settings
+from src.base.errors import SettingsError, StorageRejectedError
+from src.memory.repositories import Repositories
+from src.pg.async_connection import Notifications
+from src.pg.client import PgClient
+from src.pg.global_settings_repo import (
     CHANNEL,
     GlobalSettings,
     GlobalSettingsRepository,
     check_settings,
 )
-from src.storage.notifications import Notifications
-from src.storage.pg_client import PgClient
-from src.storage.repositories import Repositories
+from src.talk.settings import SettingsService
 
 pytestmark = pytest.mark.own_database
 

@@ -11,26 +11,25 @@ from uuid import UUID
 
 import pytest
 
-from src.errors import QuestionMovedError
-from src.facts.fact import Fact
-from src.language.terms import terms
-from src.llm.model_usage import ModelUsage
+from src.base.errors import QuestionMovedError
+from src.base.owners import Owner
+from src.history.conversation_repo import KEEP_UNREAD, ConversationRepository
+from src.history.timeline_repo import ToolResult, ToolResultRepository
+from src.history.turn_repo import AnswerSource, NewAnswer, TurnRepository
+from src.llm.reply import ModelUsage
+from src.memory.digest_repo import SummaryRepository
+from src.memory.forgetting_repo import ForgettingRepository, Notice, UndoRepository
+from src.memory.memory_repo import MemoryRepository, NewMemory, Source
+from src.memory.retrieval_repo import RetrievalRepository, SearchRequest
+from src.memory.search_index_repo import NewDocument, SearchIndexRepository
 from src.memory.writer import fact_terms
-from src.storage.conversation_repo import KEEP_UNREAD, ConversationRepository
-from src.storage.forgetting_repo import ForgettingRepository, Notice
-from src.storage.locks import lock_facts
-from src.storage.memory_repo import MemoryRepository, NewMemory, Source
-from src.storage.owner import Owner
-from src.storage.pg_client import PgClient, Transaction
-from src.storage.reminder_repo import NewReminder, ReminderRepository
-from src.storage.retrieval_repo import RetrievalRepository, SearchRequest
-from src.storage.search_index_repo import NewDocument, SearchIndexRepository
-from src.storage.summary_repo import SummaryRepository
-from src.storage.tool_result_repo import ToolResult, ToolResultRepository
-from src.storage.turn_repo import AnswerSource, NewAnswer, TurnRepository
-from src.storage.undo_repo import UndoRepository
-from src.storage.update_repo import NewUpdate, UpdateRepository
-from src.storage.user_settings_repo import UserSettings, UserSettingsRepository
+from src.pg.client import PgClient, Transaction
+from src.pg.locks import lock_facts
+from src.pg.user_settings_repo import UserSettings, UserSettingsRepository
+from src.queue.update_repo import NewUpdate, UpdateRepository
+from src.reading.facts import Fact
+from src.reminders.reminder_repo import NewReminder, ReminderRepository
+from src.texts.morphology import terms
 from tests.tables import OF_QUESTIONS, ROWS_OF_OWNER, rows_of
 
 OLD, NEW, BOT = -17, -1_000_000_000_017, 555

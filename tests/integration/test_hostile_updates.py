@@ -7,9 +7,9 @@ import random
 import pytest
 from aiogram.types import Update
 
-from src.metrics import Metrics
-from src.storage.pg_client import PgClient
-from src.storage.update_repo import UpdateRepository
+from src.base.metrics import Metrics
+from src.pg.client import PgClient
+from src.queue.update_repo import UpdateRepository
 from src.telegram.receiver import UpdateIntake
 from src.telegram.updates import Access, BotIdentity
 from tests.hostile_updates import BOT_ID, BOT_NAME, hostile_update

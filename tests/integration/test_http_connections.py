@@ -11,9 +11,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from src import http_connections
-from src.errors import ConfigError
-from src.http_server import HttpServer
+from src.base.errors import ConfigError
+from src.web import http_server as http_connections
+from src.web.http_server import HttpServer
 from tests.e2e.bot_process import eventually
 
 HALF = b"GET /healthz HTTP/1.1\r\nHost: x\r\n"

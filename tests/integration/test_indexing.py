@@ -12,23 +12,18 @@ import numpy as np
 import psycopg2
 import pytest
 
-from src.errors import AppError, ModelError, ModelUnavailableError, PoisonTextError
-from src.language.terms import terms
+from src.base.errors import AppError, ModelError, ModelUnavailableError, PoisonTextError
+from src.base.owners import Owner
+from src.history import conversation_repo
+from src.history.conversation_repo import TelegramOrigin
+from src.memory import digest_repo as extraction_repo
+from src.memory import digest_repo as summary_repo
+from src.memory import forgetting_repo, memory_repo, retrieval_repo, search_index_repo
+from src.memory import search_index_repo as embedding_repo
 from src.memory.embedding_space import EmbeddingSpace, as_literal
 from src.memory.indexer import EMBED_BATCH, MAX_ANSWER, MAX_BEFORE, Indexer, continues_talk
 from src.memory.retriever import PASSAGE, Hit, Query
-from src.storage import (
-    conversation_repo,
-    embedding_repo,
-    extraction_repo,
-    forgetting_repo,
-    memory_repo,
-    retrieval_repo,
-    search_index_repo,
-    summary_repo,
-)
-from src.storage.conversation_repo import TelegramOrigin
-from src.storage.owner import Owner
+from src.texts.morphology import terms
 from tests.conftest import TEMPLATE, new_database
 from tests.fakes.openai_server import Reply
 from tests.integration.person import FAKE_EMBEDDINGS, USER, Person, Rig

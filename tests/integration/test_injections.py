@@ -15,13 +15,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from src.gate.voices import Voice
-from src.llm.prompts.assistant import SYSTEM_PROMPT
-from src.llm.prompts.quoting import block
-from src.llm.prompts.time_label import strip_time_label
-from src.memory.overviews import read_overview
-from src.storage.owner import Owner
-from src.storage.pg_client import PgClient, storable
+from src.base.owners import Owner
+from src.history.new_messages import strip_time_label
+from src.llm.quoting import block
+from src.memory.retriever import read_overview
+from src.pg.client import PgClient, storable
+from src.reading.voices import Voice
+from src.talk.prompt import SYSTEM_PROMPT
 from tests.fakes.openai_server import ChatRequest, Reply, text_of
 from tests.integration.person import FAKE_EMBEDDINGS, ME, NOON, USER, Agents, Person, incoming
 from tests.unit.injections import BENIGN, INJECTIONS, STRUCTURES

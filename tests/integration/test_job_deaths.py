@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from src.jobs.quarantine import FEW, JOBS_TOGETHER, Report, how_many_at_once
-from src.storage.erasure_repo import ErasureRepository
-from src.storage.job_death_repo import JobDeathRepository, Recovered, Suspects
-from src.storage.pg_client import PgClient
-from src.storage.put_aside_repo import PutAsideRepository
-from src.storage.update_repo import NewUpdate, UpdateRepository
+from src.pg.client import PgClient
+from src.privacy.erasure_repo import ErasureRepository
+from src.queue.job_death_repo import JobDeathRepository, PutAsideRepository, Recovered, Suspects
+from src.queue.quarantine import FEW, JOBS_TOGETHER, Report, how_many_at_once
+from src.queue.update_repo import NewUpdate, UpdateRepository
 
 BOT, USER = 555, 2**41
 JOBS = "SELECT queue_name, task_name, status::text FROM procrastinate_jobs ORDER BY id"

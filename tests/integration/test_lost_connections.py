@@ -11,10 +11,10 @@ from pathlib import Path
 import psycopg2
 import pytest
 
-from src.errors import StorageUnavailableError
-from src.storage import pg_client
-from src.storage.embedded_pg import EmbeddedPostgres
-from src.storage.pg_client import PgClient, Transaction
+from src.base.errors import StorageUnavailableError
+from src.pg import client as pg_client
+from src.pg.client import PgClient, Transaction
+from src.pg.embedded import EmbeddedPostgres
 from tests.conftest import execute
 
 pytestmark = pytest.mark.own_database

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from aiogram import Bot
 
-from src.storage.pg_client import PgClient
+from src.pg.client import PgClient
 from src.telegram.setup import announce
 from src.texts import LANGUAGES, Language, say
 from tests.fakes.openai_server import Reply

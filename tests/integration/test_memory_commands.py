@@ -10,11 +10,11 @@ import re
 import pytest
 from aiogram import Bot
 
-from src.services.memory_commands import CONFIRM_SECONDS
-from src.services.memory_screens import PAGE
-from src.services.reply import MAX_DATA, Action, Button
-from src.storage.pg_client import PgClient
+from src.memory.screens import PAGE
+from src.pg.client import PgClient
+from src.talk.memory_commands import CONFIRM_SECONDS
 from src.texts import LANGUAGES, say
+from src.texts.reply import MAX_DATA, Action, Button
 from tests.fakes.telegram_people import Sender
 from tests.fakes.telegram_server import FakeTelegram
 from tests.fakes.telegram_types import SentMessage

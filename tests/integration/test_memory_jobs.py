@@ -11,16 +11,14 @@ from typing import Any
 import pytest
 from procrastinate import App
 
-from src.jobs.dead_jobs import DeadJobs
-from src.jobs.memory_tasks import MemoryTasks
-from src.jobs.workers import build_queue
+from src.base.metrics import Metrics
+from src.base.owners import Owner
 from src.memory.indexer import OnStep
-from src.metrics import Metrics
-from src.storage.job_death_repo import JobDeathRepository
-from src.storage.memory_job_repo import MemoryJobRepository
-from src.storage.owner import Owner
-from src.storage.put_aside_repo import PutAsideRepository
-from src.storage.queue_names import DIGEST_QUEUE, MEMORY_QUEUE
+from src.memory.tasks import MemoryTasks
+from src.queue.dead_jobs import DeadJobs
+from src.queue.job_death_repo import JobDeathRepository, PutAsideRepository
+from src.queue.job_repo import DIGEST_QUEUE, MEMORY_QUEUE, MemoryJobRepository
+from src.queue.workers import build_queue
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.person import FAKE_EMBEDDINGS, USER, Rig
 

@@ -13,30 +13,25 @@ import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 from langgraph.runtime import Runtime
 
-from src.application import build_caller
-from src.errors import StorageError, StorageUnavailableError
-from src.graph.conversation_state import ConversationState, TurnContext
-from src.graph.main_graph import Models, build_graph, route_after_tool, route_summary
-from src.graph.nodes.check_facts import check_facts
-from src.graph.nodes.load_facts import load_facts
-from src.graph.nodes.summarize import TAIL
-from src.graph.nodes.update_state_after_tool import update_state_after_tool
-from src.graph.tools import build_tools
-from src.language.terms import terms
-from src.llm.prompts.assistant import SYSTEM_PROMPT
+from src.base.errors import StorageError, StorageUnavailableError
+from src.base.owners import Owner
+from src.core import build_caller
 from src.memory.forgetter import Forgetter
+from src.memory.forgetting_repo import ForgettingRepository, UndoRepository
 from src.memory.memories import Forgetting, Memories
+from src.memory.memory_repo import Memory, MemoryRepository
+from src.memory.retrieval_repo import OverviewRepository, RetrievalRepository
 from src.memory.retriever import Retriever
+from src.memory.turn_context import TurnContext
 from src.memory.writer import MemoryWriter, fact_terms
-from src.services.turn import Turn
-from src.storage.forgetting_repo import ForgettingRepository
-from src.storage.memory_repo import MemoryRepository
-from src.storage.memory_rows import Memory
-from src.storage.overview_repo import OverviewRepository
-from src.storage.owner import Owner
-from src.storage.pg_client import PgClient
-from src.storage.retrieval_repo import RetrievalRepository
-from src.storage.undo_repo import UndoRepository
+from src.pg.client import PgClient
+from src.talk.assistant import update_state_after_tool
+from src.talk.conversation_state import ConversationState
+from src.talk.main_graph import Models, build_graph, route_after_tool, route_summary
+from src.talk.prompt import SYSTEM_PROMPT, TAIL, check_facts, load_facts
+from src.talk.tools import build_tools
+from src.talk.turn import Turn
+from src.texts.morphology import terms
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.person import MORNING, Person, called, fact, named, open_person, saved
 

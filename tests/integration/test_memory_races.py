@@ -15,11 +15,10 @@ from uuid import UUID
 
 import pytest
 
-from src.memory.window import window_start
-from src.services.compaction_service import NEXT_TURN
-from src.services.extraction_service import MAX_WINDOW
-from src.storage.pg_client import PgClient
-from src.storage.search_index_repo import NewDocument, SearchIndexRepository
+from src.memory.compaction import NEXT_TURN, window_start
+from src.memory.extraction import MAX_WINDOW
+from src.memory.search_index_repo import NewDocument, SearchIndexRepository
+from src.pg.client import PgClient
 from tests.conftest import open_client
 from tests.fakes.openai_server import ChatRequest, Reply, text_of
 from tests.integration.person import FAKE_EMBEDDINGS, ME, Person, open_teller

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from src.storage.conversation_repo import TelegramOrigin
+from src.history.conversation_repo import TelegramOrigin
 from src.texts import say
 from tests.fakes.openai_server import ChatRequest
 from tests.integration.person import (

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from src.errors import ModelUnavailableError, StorageError
+from src.base.errors import ModelUnavailableError, StorageError
+from src.base.owners import Owner
 from src.memory.retriever import Query
-from src.storage.owner import Owner
-from src.storage.pg_client import PgClient
+from src.pg.client import PgClient
 from tests.fakes.openai_server import Reply
 from tests.integration.person import FAKE_EMBEDDINGS, ME, SATURDAY, Agents, Person, open_teller
 from tests.tables import columns_that_hold

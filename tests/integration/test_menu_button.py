@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from aiogram import Bot
 
-from src.config import Settings
-from src.storage.pg_client import PgClient
+from src.base.config import Settings
+from src.pg.client import PgClient
 from src.telegram.setup import announce
 from src.texts import LANGUAGES, Language, say
 from tests.fakes.telegram_people import Sender

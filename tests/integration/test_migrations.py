@@ -14,14 +14,13 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 from procrastinate.schema import SchemaManager
 
-from src.errors import SchemaRefusedError, StorageRejectedError
-from src.facts.fact import MEMORY_TYPES, MemoryType
-from src.storage.adoption import LAST_OLD
-from src.storage.global_settings_repo import GlobalSettings, GlobalSettingsRepository
-from src.storage.migrations import MIGRATIONS, find_version, migrate, newest_version
-from src.storage.pg_client import PgClient
-from src.storage.postgres_folder import binary
-from src.storage.update_repo import NewUpdate, UpdateRepository
+from src.base.errors import SchemaRefusedError, StorageRejectedError
+from src.pg.client import PgClient
+from src.pg.embedded_folder import binary
+from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
+from src.pg.migrations import LAST_OLD, MIGRATIONS, find_version, migrate, newest_version
+from src.queue.update_repo import NewUpdate, UpdateRepository
+from src.reading.facts import MEMORY_TYPES, MemoryType
 from tests.conftest import execute, query
 from tests.integration.old_schema import SEEN, build_old_database
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from src.errors import TransientError
+from src.base.errors import TransientError
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.person import (
     Person,

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from src.errors import ModelReplyError
-from src.graph.tool_calls import MAX_AT_ONCE, MAX_ROUNDS, NO_JSON, WAIT
+from src.base.errors import ModelReplyError
+from src.talk.assistant import MAX_AT_ONCE, MAX_ROUNDS, NO_JSON, WAIT
 from src.texts import LANGUAGES, Language, say
 from tests.attacks.model_replies import JSON, Script, delta
 from tests.attacks.model_walk import BACKGROUND, TALK, Walk, some, walk

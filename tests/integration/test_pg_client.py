@@ -12,9 +12,8 @@ from contextlib import contextmanager, suppress
 import psycopg2
 import pytest
 
-from src.errors import StorageRejectedError, StorageUnavailableError
-from src.storage.pg_client import PgClient, storable
-from src.storage.prepared import PreparedStatement
+from src.base.errors import StorageRejectedError, StorageUnavailableError
+from src.pg.client import PgClient, PreparedStatement, storable
 
 pytestmark = pytest.mark.own_database
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import psycopg2
 import pytest
 
-from src.errors import ConfigError
-from src.storage.pooling import check_sessions
+from src.base.errors import ConfigError
+from src.pg.migrations import check_sessions
 from tests.e2e.bot_command import Machine
 
 pytestmark = pytest.mark.own_database

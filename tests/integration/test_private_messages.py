@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from src.gate.voices import Voice
-from src.llm.prompts.summary import SUMMARY_PROMPT
+from src.history.conversation_repo import HistoryMessage, TelegramOrigin
+from src.memory.prompts import SUMMARY_PROMPT
 from src.memory.retriever import Query
-from src.services.private_answers import repeats_private
-from src.storage.conversation_repo import HistoryMessage, TelegramOrigin
+from src.reading.voices import Voice
+from src.talk.answers import repeats_private
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.person import MORNING, Agents, Person, called, edit, fact, named, saved
 

@@ -18,17 +18,17 @@ from langchain_core.messages import (
 )
 from pydantic import BaseModel
 
-from src.application import build_prompt_cache
-from src.config import Settings
-from src.errors import AppError, ModelError, ModelSetupError, ModelUnavailableError
-from src.graph.tools.current_time import build_current_time
-from src.llm.chat import ModelCaller, build_chat_model
-from src.llm.model_usage import ModelUsage
+from src.base.config import Settings
+from src.base.errors import AppError, ModelError, ModelSetupError, ModelUnavailableError
+from src.core import build_prompt_cache
+from src.llm.chat import ModelCaller
 from src.llm.prompt_cache import KeyedPromptCache, PromptCache, least_tokens
+from src.llm.reply import ModelUsage
+from src.llm.stored_prompt_cache import PAYS_FROM, CachedContentRepository, StoredPromptCache
 from src.llm.tokens import TokenCounter
-from src.services.stored_prompt_cache import PAYS_FROM, StoredPromptCache
-from src.storage.cached_content_repo import CachedContentRepository
-from src.storage.pg_client import PgClient
+from src.offline.model import build_chat_model
+from src.pg.client import PgClient
+from src.talk.tools import build_current_time
 from tests.fakes.openai_server import FakeOpenAI, Reply
 from tests.fakes.other_models import FakeOtherModels
 

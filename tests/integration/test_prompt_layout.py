@@ -9,21 +9,20 @@ from typing import Any
 
 import pytest
 
-from src.application import Core, build_caller
-from src.facts.fact import Fact
-from src.graph.main_graph import Models, build_graph
-from src.graph.nodes.init_state import EARLIER
-from src.graph.tools.current_time import build_current_time
-from src.graph.tools.save_user_fact import build_save_user_fact
-from src.llm.prompts.assistant import SYSTEM_PROMPT
-from src.memory.window import window_start
+from src.base.owners import Owner
+from src.core import Core, build_caller
+from src.history.timeline_repo import ToolResultRepository
+from src.memory.compaction import window_start
+from src.memory.repositories import Repositories
+from src.memory.tools import build_save_user_fact
 from src.memory.writer import Said
-from src.services.agent_service import AgentService
-from src.services.teaching_service import TeachingService
-from src.services.tool_history_service import ToolHistoryService
-from src.storage.owner import Owner
-from src.storage.repositories import Repositories
-from src.storage.tool_result_repo import ToolResultRepository
+from src.reading.facts import Fact
+from src.talk.agent_service import AgentService
+from src.talk.main_graph import Models, build_graph
+from src.talk.prompt import EARLIER, SYSTEM_PROMPT
+from src.talk.teaching import TeachingService
+from src.talk.tool_history import ToolHistoryService
+from src.talk.tools import build_current_time
 from tests.fakes.openai_server import ChatRequest, Reply, text_of
 from tests.integration.person import USER, Rig, incoming
 

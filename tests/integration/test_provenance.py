@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from src.gate.imitations import escaped
-from src.gate.voices import Voice
-from src.services.turn import Turn
-from src.storage.conversation_repo import TelegramOrigin
-from src.storage.owner import Owner
-from src.storage.pg_client import PgClient
-from src.storage.purge_repo import PurgeRepository
-from src.storage.turn_repo import StoredAnswer
+from src.base.owners import Owner
+from src.history.conversation_repo import TelegramOrigin
+from src.history.turn_repo import StoredAnswer
+from src.memory.purge_repo import PurgeRepository
+from src.pg.client import PgClient
+from src.reading.gate import escaped
+from src.reading.voices import Voice
+from src.talk.turn import Turn
 from src.texts import say
 from tests.fakes.openai_server import Reply
 from tests.integration.person import (

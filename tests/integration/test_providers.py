@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from src.config import Settings
-from src.doctor import run_doctor
-from src.storage.pg_client import PgClient
+from src.base.config import Settings
+from src.operate.doctor import run_doctor
+from src.pg.client import PgClient
+from src.telegram.setup import describe_bot
 from tests.fakes.other_models import FakeOtherModels
 from tests.integration.person import FAKE_EMBEDDINGS, open_rig
 
@@ -19,7 +20,7 @@ async def test_a_key_is_enough_for_doctor(
 ) -> None:
     async with FakeOtherModels("готово") as model:
         key = {f"{provider}_api_key": "key-key", f"{provider}_base_url": model.url}
-        assert await run_doctor(Settings(**{"database_url": dsn, **key})) == 0
+        assert await run_doctor(Settings(**{"database_url": dsn, **key}), describe_bot) == 0
     assert f"model        {PROVIDERS[provider]}" in capsys.readouterr().out
     assert len(model.requests) == 1
 

@@ -7,13 +7,13 @@ from uuid import UUID
 
 import pytest
 
-from src.language.terms import terms
+from src.history.conversation_repo import TelegramOrigin
 from src.memory.forgetter import Forgetter
-from src.storage.conversation_repo import TelegramOrigin
-from src.storage.forgetting_repo import ForgettingRepository
-from src.storage.pg_client import PgClient
-from src.storage.purge_repo import UNDO_SECONDS, PurgeRepository
-from src.storage.update_repo import NewUpdate
+from src.memory.forgetting_repo import ForgettingRepository
+from src.memory.purge_repo import UNDO_SECONDS, PurgeRepository
+from src.pg.client import PgClient
+from src.queue.update_repo import NewUpdate
+from src.texts.morphology import terms
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.person import FAKE_EMBEDDINGS, Agents, Person, called, saved
 from tests.tables import columns_that_hold

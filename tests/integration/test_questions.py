@@ -11,23 +11,22 @@ from typing import Any
 
 import pytest
 
-from src.application import Core, build_core
-from src.errors import ConversationGoneError, StorageUnavailableError
-from src.facts.fact import Fact
-from src.graph.conversation_state import RESOLUTIONS, Resolution
-from src.graph.main_graph import checkpoint_serde
+from src.base.errors import ConversationGoneError, StorageUnavailableError
+from src.base.owners import Owner
+from src.core import Core, build_core
+from src.history.conversation_repo import TelegramOrigin
+from src.history.turn_repo import StoredAnswer
+from src.memory.purge_repo import PurgeRepository
 from src.memory.writer import Outcome
 from src.memory.writer import Said as Source
-from src.services.answer_buttons import choice_rows
-from src.services.question_service import QuestionService
-from src.services.reply import Reply as Said
-from src.storage.checkpoint_store import CheckpointStore
-from src.storage.conversation_repo import TelegramOrigin
-from src.storage.owner import Owner
-from src.storage.pg_client import PgClient
-from src.storage.purge_repo import PurgeRepository
-from src.storage.turn_repo import StoredAnswer
+from src.pg.client import PgClient
+from src.reading.facts import Fact
+from src.talk.command_service import choice_rows
+from src.talk.conversation_state import RESOLUTIONS, Resolution
+from src.talk.main_graph import checkpoint_serde
+from src.talk.questions import CheckpointStore, QuestionService
 from src.texts import Language, say
+from src.texts.reply import Reply as Said
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.person import (
     Agents,

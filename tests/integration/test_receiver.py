@@ -8,7 +8,7 @@ import psycopg2
 import pytest
 from aiogram import Bot
 
-from src.storage.pg_client import PgClient
+from src.pg.client import PgClient
 from src.telegram.receiver import PollTiming
 from src.telegram.updates import ALLOWED_UPDATES
 from tests.conftest import execute, query

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from aiogram import Bot
 
-from src.errors import ConfigError
-from src.storage.advisory_lock import POLLER_LOCK
-from src.storage.pg_client import PgClient
+from src.base.errors import ConfigError
+from src.pg.client import PgClient
+from src.pg.locks import POLLER_LOCK
 from src.telegram.receiver import UNAUTHORIZED
 from tests.conftest import query
 from tests.fakes.telegram_server import FakeTelegram

@@ -11,11 +11,11 @@ import pytest
 from aiohttp import web
 
 import bot
-from src.config import Settings
-from src.llm.prompts.assistant import SYSTEM_PROMPT
-from src.memory.serving_space import GIVEN_UP_AFTER, LOOK_EVERY
-from src.storage.conversation_repo import ConversationRepository
-from src.storage.pg_client import PgClient
+from src.base.config import Settings
+from src.history.conversation_repo import ConversationRepository
+from src.memory.embedding_space import GIVEN_UP_AFTER, LOOK_EVERY
+from src.pg.client import PgClient
+from src.talk.prompt import SYSTEM_PROMPT
 from tests.conftest import query
 from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply, text_of
 from tests.integration.person import USER, open_rig

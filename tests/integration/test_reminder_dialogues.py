@@ -11,21 +11,20 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from aiogram import Bot
 
-from src.config import OFFLINE_MODEL
-from src.dates.recurrences import Recurrence
-from src.dates.reminder_texts import describe_reminder_time
-from src.errors import DeliveryError
-from src.gate.voices import MAX_NAME
-from src.jobs.workers import build_queue
-from src.reminders.reminder_service import Asking
-from src.services.reminder_screens import PAGE
-from src.services.reply import MAX_DATA, Action
-from src.storage.owner import Owner
-from src.storage.pg_client import PgClient
-from src.storage.reminder_repo import Reminder
+from src.base.config import OFFLINE_MODEL
+from src.base.errors import DeliveryError
+from src.base.owners import Owner
+from src.pg.client import PgClient
+from src.queue.workers import build_queue
+from src.reading.recurrences import Recurrence
+from src.reading.voices import MAX_NAME
+from src.reminders.reminder_repo import Reminder
+from src.reminders.reminder_service import Asking, describe_reminder_time
+from src.reminders.screens import PAGE
 from src.telegram.delivery import Delivery
-from src.telegram.reminder_tasks import ReminderTasks
+from src.telegram.sending_tasks import ReminderTasks
 from src.texts import Language, say
+from src.texts.reply import MAX_DATA, Action
 from tests.fakes.telegram_people import Sender
 from tests.fakes.telegram_server import FakeTelegram
 from tests.fakes.telegram_types import SentMessage

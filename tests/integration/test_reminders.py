@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from src.dates.recurrences import Recurrence
+from src.base.owners import Owner
+from src.history.group_moves import move_owner
+from src.pg.client import PgClient
+from src.pg.user_settings_repo import UserSettingsRepository
+from src.privacy.erasure_repo import ErasureRepository
+from src.queue.job_death_repo import JobDeathRepository
+from src.reading.recurrences import Recurrence
+from src.reminders.reminder_repo import AHEAD, MAX_WAITING, Reminder, ReminderRepository
 from src.reminders.reminder_service import Asked, Asking, ReminderService, confirmation
-from src.storage.erasure_repo import ErasureRepository
-from src.storage.group_moves import move_owner
-from src.storage.job_death_repo import JobDeathRepository
-from src.storage.owner import Owner
-from src.storage.pg_client import PgClient
-from src.storage.reminder_repo import AHEAD, MAX_WAITING, Reminder, ReminderRepository
-from src.storage.user_settings_repo import UserSettingsRepository
 from tests.integration.person import new_user
 
 NOW = datetime(2026, 11, 23, 12, 5, tzinfo=UTC)  # 14:05 in Kyiv, a Monday

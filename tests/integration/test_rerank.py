@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from src.llm.rerank import RERANK_DEADLINE
+from src.base.owners import Owner
+from src.llm.endpoints import RERANK_DEADLINE
 from src.memory.retriever import Query
-from src.storage.owner import Owner
-from src.storage.pg_client import PgClient
+from src.pg.client import PgClient
 from tests.fakes import LoopbackServer, drop_connection, wait_for_client_to_leave
 from tests.integration.person import USER, Rig, open_rig
 

@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import pytest
 
-from src.storage.pg_client import PgClient
-from src.storage.update_repo import NewUpdate, UpdateKind, UpdateRepository
+from src.pg.client import PgClient
+from src.queue.update_repo import NewUpdate, UpdateKind, UpdateRepository
 
 BOT, ANNA, BORIS, VERA, GROUP = 555, 2**41 + 1, 2**41 + 2, 2**41 + 3, -(10**12)
 FETCH = """

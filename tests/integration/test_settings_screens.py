@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from aiogram import Bot
 
-from src.llm.prompts.memory_context import LENGTHS as LENGTH_WISHES
-from src.services.settings_screens import LANGUAGE_NAMES, LENGTHS
-from src.storage.pg_client import PgClient
+from src.memory.prompts import LENGTHS as LENGTH_WISHES
+from src.pg.client import PgClient
+from src.talk.settings import LANGUAGE_NAMES, LENGTHS
 from src.texts import LANGUAGES, Language, say
 from tests.fakes.openai_server import Reply
 from tests.fakes.telegram_people import Sender

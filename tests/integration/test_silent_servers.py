@@ -12,12 +12,15 @@ import psycopg2
 import pytest
 from procrastinate.exceptions import ConnectorException
 
-from src.errors import StorageTimeoutError, StorageUnavailableError
-from src.jobs.workers import build_queue
-from src.storage import advisory_lock, pg_client, pg_connection, queue_connection
-from src.storage.advisory_lock import POLLER_LOCK, AdvisoryLock
-from src.storage.pg_client import PgClient
-from src.storage.pg_connection import Limits, connect
+from src.base.errors import StorageTimeoutError, StorageUnavailableError
+from src.pg import async_connection as queue_connection
+from src.pg import client as pg_client
+from src.pg import connection as pg_connection
+from src.pg import locks as advisory_lock
+from src.pg.client import PgClient
+from src.pg.connection import Limits, connect
+from src.pg.locks import POLLER_LOCK, AdvisoryLock
+from src.queue.workers import build_queue
 from tests.conftest import execute, query
 from tests.e2e.bot_process import eventually
 from tests.fakes.tcp_proxy import SwallowingProxy

@@ -9,10 +9,10 @@ import pytest
 from aiogram import Bot
 from aiogram.types import InlineKeyboardMarkup
 
-from src.errors import DeliveryError, StorageError
-from src.services.answer_buttons import MAX_UNDO
-from src.storage.pg_client import PgClient
-from src.storage.turn_repo import AnswerSource, Changes, NewAnswer, StoredAnswer
+from src.base.errors import DeliveryError, StorageError
+from src.history.turn_repo import AnswerSource, Changes, NewAnswer, StoredAnswer
+from src.pg.client import PgClient
+from src.talk.command_service import MAX_UNDO
 from src.telegram.delivery import QUICK_RETRIES, Address, Delivery, Form
 from src.telegram.keyboards import answer_rows, build_keyboard
 from src.texts import LANGUAGES, Language, say

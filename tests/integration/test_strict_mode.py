@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from src.application import build_core
-from src.config import Settings
-from src.llm.prompts.reasoning import ANSWER_PROMPT
-from src.storage.conversation_repo import set_conversation_repo_factory
-from src.storage.memory_repo import MemoryRepository
-from src.storage.pg_client import PgClient
+from src.base.config import Settings
+from src.core import build_core
+from src.history.conversation_repo import set_conversation_repo_factory
+from src.memory.memory_repo import MemoryRepository
+from src.memory.prompts import ANSWER_PROMPT
+from src.pg.client import PgClient
 from src.texts import Language, detect_language, say
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.person import (

@@ -8,17 +8,17 @@ from uuid import UUID
 
 import pytest
 
-from src.errors import AppError, ConversationGoneError
-from src.llm.prompts.time_label import LABEL_START
-from src.storage.conversation_repo import (
+from src.base.errors import AppError, ConversationGoneError
+from src.base.owners import Owner
+from src.history.conversation_repo import (
     ConversationRepository,
     StoredMessage,
     TelegramOrigin,
     get_conversation_repo,
     set_conversation_repo_factory,
 )
-from src.storage.owner import Owner
-from src.storage.pg_client import PgClient
+from src.history.new_messages import LABEL_START
+from src.pg.client import PgClient
 from tests.integration.person import edit
 
 OWNER, BOT = 2**41, 555

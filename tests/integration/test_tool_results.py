@@ -7,16 +7,16 @@ from uuid import UUID
 
 import pytest
 
-from src.storage.conversation_repo import ConversationRepository
-from src.storage.owner import Owner
-from src.storage.pg_client import PgClient
-from src.storage.tool_result_repo import (
+from src.base.owners import Owner
+from src.history.conversation_repo import ConversationRepository
+from src.history.timeline_repo import (
     KEEP,
     MAX_ARGUMENTS,
     MAX_RESULT,
     ToolResult,
     ToolResultRepository,
 )
+from src.pg.client import PgClient
 
 OWNER = 2**41
 

@@ -18,12 +18,11 @@ from typing import Any
 import psutil
 import pytest
 
-from src.mcp_file import read_servers
-from src.mcp_servers import limits
-from src.mcp_servers.limits import MAX_OUTPUT, MAX_TOOLS
-from src.mcp_servers.session import open_session
-from src.services.turn_control import TurnControl
-from src.storage.pg_client import PgClient
+from src.base import mcp_file as limits
+from src.base.mcp_file import MAX_OUTPUT, MAX_TOOLS, read_servers
+from src.outside.sessions import open_session
+from src.pg.client import PgClient
+from src.talk.turn import TurnControl
 from src.texts import LANGUAGES, Language
 from tests.fakes.openai_server import Reply
 from tests.fakes.tool_server import ORDER
@@ -284,7 +283,7 @@ async def test_a_server_that_does_not_begin_stops_no_turn_and_leaves_no_process(
     monkeypatch.setattr(limits, "END_SECONDS", 0.2)
     pids = tmp_path / "pids"
     pids.mkdir()
-    with caplog.at_level(logging.INFO, "src.mcp_servers"):
+    with caplog.at_level(logging.INFO, "src.outside"):
         entry: dict[str, Any] = {
             "missing": {"command": "/nonexistent/secret-program"},
             "nowhere": {"url": "http://127.0.0.1:1/secret-path"},

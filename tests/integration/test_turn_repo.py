@@ -10,12 +10,12 @@ from uuid import UUID
 
 import pytest
 
-from src.errors import ConversationGoneError
-from src.storage.conversation_repo import ConversationRepository, TelegramOrigin
-from src.storage.owner import Owner
-from src.storage.pg_client import PgClient
-from src.storage.turn_repo import AnswerSource, ModelUsage, NewAnswer, StoredAnswer, TurnRepository
-from src.storage.update_repo import NewUpdate, UpdateRepository
+from src.base.errors import ConversationGoneError
+from src.base.owners import Owner
+from src.history.conversation_repo import ConversationRepository, TelegramOrigin
+from src.history.turn_repo import AnswerSource, ModelUsage, NewAnswer, StoredAnswer, TurnRepository
+from src.pg.client import PgClient
+from src.queue.update_repo import NewUpdate, UpdateRepository
 
 OWNER, BOT = 2**41, 555
 USAGE = (

@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from src.errors import StorageRejectedError
-from src.storage.pg_client import PgClient, Row
-from src.storage.update_repo import NewUpdate, UpdateRepository
+from src.base.errors import StorageRejectedError
+from src.pg.client import PgClient, Row
+from src.queue.update_repo import NewUpdate, UpdateRepository
 from tests.conftest import execute
 
 BOT, CHAT, USER = 555, 2**41, 2**41

@@ -11,7 +11,7 @@ from procrastinate.job_context import AbortReason
 from procrastinate.jobs import Job
 from procrastinate.testing import InMemoryConnector
 
-from src.storage.update_repo import NewUpdate
+from src.queue.update_repo import NewUpdate
 from src.telegram.update_tasks import UpdateTasks
 from tests.conftest import query
 from tests.integration.person import Rig

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from src.errors import StorageRejectedError
-from src.storage.conversation_repo import ConversationRepository
-from src.storage.pg_client import PgClient
-from src.storage.turn_repo import TurnRepository
-from src.storage.update_repo import NewUpdate, UpdateKind, UpdateRepository, WaitingUpdate
-from src.storage.user_settings_repo import UserSettingsRepository
+from src.base.errors import StorageRejectedError
+from src.history.conversation_repo import ConversationRepository
+from src.history.turn_repo import TurnRepository
+from src.pg.client import PgClient
+from src.pg.user_settings_repo import UserSettingsRepository
+from src.queue.update_repo import NewUpdate, UpdateKind, UpdateRepository, WaitingUpdate
 
 BOT, CHAT, STRANGER = 555, 2**41, 2**41 + 1
 

@@ -13,18 +13,16 @@ import httpx
 import pytest
 from starlette.routing import Route
 
-from src.gate.voices import TYPED
-from src.services.turn import Teaching
-from src.storage.owner import Owner
-from src.storage.pg_client import PgClient
-from src.storage.timeline_repo import TimelineRepository
+from src.base.owners import Owner
+from src.history.timeline_repo import TimelineRepository
+from src.pg.client import PgClient
+from src.reading.voices import TYPED
+from src.talk.turn import Teaching
 from src.texts import LANGUAGES, say
-from src.webapp import api as web_api
-from src.webapp.allowance import BURST, MAX_PEOPLE, Allowance
-from src.webapp.api import FACTS, MAX_QUERY, MAX_TEXT, MESSAGES, Api
-from src.webapp.gate import MAX_BODY, Gate
-from src.webapp.page import HEADERS, HERE, STATIC_HEADERS
-from src.webapp.views import NAMES
+from src.web import app_api as web_api
+from src.web.app_api import FACTS, MAX_QUERY, MAX_TEXT, MESSAGES, NAMES, Api
+from src.web.app_gate import BURST, MAX_BODY, MAX_PEOPLE, Allowance, Gate
+from src.web.app_page import HEADERS, HERE, STATIC_HEADERS
 from tests.fakes.init_data import signed
 from tests.integration.person import NOON, Person, new_user, open_rig
 from tests.integration.web_page import STRANGER, TOKEN, WebPage, open_page
@@ -301,7 +299,12 @@ async def test_the_page_is_three_files_without_a_script_or_style_inside(page: We
     for name, kind in (("app.js", "text/javascript"), ("app.css", "text/css")):
         found = await page.http.get(f"/static/{name}")
         assert found.headers["content-type"].startswith(kind) and found.status_code == 200
-    for path in ("/static/../page.py", "/static/%2e%2e/page.py", "/static/", "/static/page.html"):
+    for path in (
+        "/static/../app_page.py",
+        "/static/%2e%2e/app_page.py",
+        "/static/",
+        "/static/page.html",
+    ):
         assert (await page.http.get(path)).status_code in (404, 405)
     script = (HERE / "static" / "app.js").read_text(encoding="utf-8")
     assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(", script)
@@ -575,7 +578,7 @@ async def test_logs_hold_neither_what_was_sent_nor_who_vouched(
     await page.ask("search", {"text": "секретоград"})
     monkeypatch.setattr(web_api, "FACTS", None)
     await page.http.get("/api/facts", headers=page.headers)
-    ours = [record for record in caplog.records if record.name.startswith("src.webapp")]
+    ours = [record for record in caplog.records if record.name.startswith("src.web")]
     said = " ".join(record.getMessage() for record in ours)
     assert "секретоград" not in said and "hash" not in said
 

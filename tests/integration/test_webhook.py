@@ -9,14 +9,14 @@ from typing import Any
 import httpx
 import pytest
 
-from src.errors import ConfigError
-from src.http_server import ReadinessChecks, build_http_app
-from src.metrics import Metrics
-from src.storage.pg_client import PgClient
-from src.storage.put_aside_repo import PutAsideRepository
-from src.storage.update_repo import UpdateRepository
-from src.storage.worker_repo import WorkerRepository
+from src.base.errors import ConfigError
+from src.base.metrics import Metrics
+from src.pg.client import PgClient
+from src.queue.job_death_repo import PutAsideRepository
+from src.queue.job_repo import WorkerRepository
+from src.queue.update_repo import UpdateRepository
 from src.telegram.receiver import MAX_BODY, WebhookRoute
+from src.web.http_server import ReadinessChecks, build_http_app
 from tests.conftest import query
 from tests.hostile_updates import message, update
 from tests.integration.polling import build_intake, texts

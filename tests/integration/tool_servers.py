@@ -13,12 +13,12 @@ from typing import Any
 
 import psutil
 
-from src.application import build_core
-from src.config import Settings
-from src.mcp_file import read_servers
-from src.mcp_servers.servers import ServerState
-from src.storage.conversation_repo import set_conversation_repo_factory
-from src.storage.pg_client import PgClient
+from src.base.config import Settings
+from src.base.mcp_file import read_servers
+from src.core import build_core
+from src.history.conversation_repo import set_conversation_repo_factory
+from src.outside.servers import ServerState
+from src.pg.client import PgClient
 from tests.fakes.openai_server import FakeOpenAI
 from tests.integration.person import FAKE_EMBEDDINGS, Person, Rig, new_user
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import httpx
 
-from src.application import Core
-from src.services.turn import Teaching
-from src.storage.owner import Owner
-from src.webapp.page import build_web_app
+from src.base.owners import Owner
+from src.core import Core
+from src.talk.turn import Teaching
+from src.web.app_page import build_web_app
 from tests.fakes.init_data import signed
 from tests.integration.person import Rig
 

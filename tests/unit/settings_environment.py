@@ -1,4 +1,4 @@
-"""Settings from a chosen environment, for the tests of ``src/config.py``."""
+"""Settings from a chosen environment, for the tests of ``src/base/config.py``."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from src.config import Settings, load_settings
-from src.errors import ConfigError
+from src.base.config import Settings, load_settings
+from src.base.errors import ConfigError
 
 
 def load(monkeypatch: pytest.MonkeyPatch, **variables: str) -> Settings:

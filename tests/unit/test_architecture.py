@@ -13,23 +13,27 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
-# Lowest first. A package imports from its own floor and from those before it in this table, and
-# no two packages from each other.
+# The features, each with its own SQL, tools, screens and jobs; the others may ask the memory.
+FEATURES = ("src.memory", "src.reminders", "src.privacy", "src.outside", "src.media")
+# How people come in; no door knows of another.
+DOORS = ("src.telegram", "src.web", "src.console", "src.operate")
+# Lowest first. A room imports from its own floor and from those before it in this table, and no
+# two rooms from each other.
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("src.database_url", "src.env_file", "src.errors", "src.http_url", "src.logs", "src.mcp_file",
-     "src.metrics", "src.providers", "src.shutdown", "src.terminal_lines", "src.texts",
-     "src.time_zones", "src.variable_names"),
-    # The settings read TIMEZONE as /settings reads what people call a zone; languages need none.
-    ("src.language", "src.dates"), ("src.config", "src.facts"),
-    ("src.gate", "src.llm", "src.media"), ("src.mcp_servers", "src.storage"),
-    ("src.memory", "src.reminders"), ("src.graph",), ("src.services",),
-    ("src.application", "src.jobs", "src.admin", "src.http_connections", "src.http_server",
-     "src.webapp"),
-    ("src.telegram", "src.console", "src.doctor", "src.evaluation", "bot"),
-)  # fmt: skip
+    ("src.texts", "src.base", "src.pg", "src.queue", "src.llm"),
+    ("src.reading",),
+    ("src.history",),
+    FEATURES,
+    ("src.offline", "src.talk"),
+    ("src.core",),
+    DOORS,
+    ("src.app", "bot"),
+)
 
 FILES = [ROOT / "bot.py", *sorted((ROOT / "src").rglob("*.py"))]
-NODES = [path for path in FILES if path.parent.name == "nodes" and path.name != "__init__.py"]
+NODE_FILES = ("src.talk.prompt", "src.talk.assistant", "src.talk.strict")
+GRAPH = "src.talk.main_graph"
+LIST_OF_TOOLS = "src.talk.tools"
 
 
 def module_of(path: Path) -> str:
@@ -51,17 +55,17 @@ def imports(tree: ast.AST) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def package_of(name: str) -> str:
+def room_of(name: str) -> str:
     """The table's entry to which a module, or a name in it, belongs."""
-    for package in (package for floor in FLOORS for package in floor):
-        if name == package or name.startswith(f"{package}."):
-            return package
+    for room in (room for floor in FLOORS for room in floor):
+        if name == room or name.startswith(f"{room}."):
+            return room
     raise AssertionError(f"{name} has no place in FLOORS")
 
 
 def floor_of(name: str) -> int:
-    package = package_of(name)
-    return next(number for number, floor in enumerate(FLOORS) if package in floor)
+    room = room_of(name)
+    return next(number for number, floor in enumerate(FLOORS) if room in floor)
 
 
 def own_imports(module: str) -> set[str]:
@@ -70,8 +74,17 @@ def own_imports(module: str) -> set[str]:
 
 
 def defined_in(name: str) -> str:
-    """The module of a full name: ``src.errors.AppError`` is in ``src.errors``."""
+    """The module of a full name: ``src.base.errors.AppError`` is in ``src.base.errors``."""
     return name if name in TREES else name.rpartition(".")[0]
+
+
+def crossings(rooms: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Imports from one of these rooms in another of them: the module, and the name in full."""
+    for module in MODULES:
+        if room_of(module) in rooms:
+            for name in own_imports(module):
+                if room_of(name) in rooms and room_of(name) != room_of(module):
+                    yield module, name
 
 
 def is_public_function(node: ast.AST) -> bool:
@@ -86,32 +99,42 @@ def test_imports_point_one_way() -> None:
         if floor_of(name) > floor_of(module)
     ]
     assert wrong == []
-    assert len(FLOORS) <= 10
+    assert len(FLOORS) <= 8
 
 
-def test_neither_modules_nor_packages_import_each_other_in_a_circle() -> None:
+def test_neither_modules_nor_rooms_import_each_other_in_a_circle() -> None:
     modules = {module: {defined_in(name) for name in own_imports(module)} for module in MODULES}
-    packages: dict[str, set[str]] = {}
+    rooms: dict[str, set[str]] = {}
     for module, imported in modules.items():
-        package = package_of(module)
-        packages.setdefault(package, set()).update({package_of(n) for n in imported} - {package})
-    for graph in (modules, packages):
+        room = room_of(module)
+        rooms.setdefault(room, set()).update({room_of(n) for n in imported} - {room})
+    for graph in (modules, rooms):
         order = list(TopologicalSorter(graph).static_order())  # raises CycleError
         assert set(order) >= set(graph)
 
 
+def test_no_door_knows_of_another() -> None:
+    assert [f"{module} imports {name}" for module, name in crossings(DOORS)] == []
+
+
+def test_features_know_of_the_memory_alone() -> None:
+    wrong = [f"{m} imports {n}" for m, n in crossings(FEATURES) if room_of(n) != "src.memory"]
+    assert wrong == []
+
+
 def test_every_entry_of_the_table_exists() -> None:
-    for package in (package for floor in FLOORS for package in floor):
-        assert package in TREES, package
+    for room in (room for floor in FLOORS for room in floor):
+        assert room in TREES, room
 
 
-def test_psycopg2_stays_inside_storage() -> None:
+def test_psycopg2_stays_in_its_room_and_in_repositories() -> None:
     users = {
         module
         for module, tree in TREES.items()
         if any(name.split(".")[0] == "psycopg2" for name in imports(tree))
     }
-    assert users and all(package_of(module) == "src.storage" for module in users), users
+    wrong = {m for m in users if room_of(m) != "src.pg" and not m.endswith("_repo")}
+    assert users and wrong == set()
 
 
 def test_only_the_settings_read_the_environment() -> None:
@@ -121,30 +144,62 @@ def test_only_the_settings_read_the_environment() -> None:
         names = {n.attr if isinstance(n, ast.Attribute) else n.id for n in reads}
         if names & {"environ", "environb", "getenv", "BaseSettings", "load_dotenv"}:
             readers.add(module)
-    assert readers == {"src.config"}
+    assert readers == {"src.base.config"}
+
+
+def nodes_of_graph() -> dict[str, str]:
+    """The nodes that the graph adds: their names, and the functions behind them."""
+    nodes = {}
+    for call in ast.walk(TREES[GRAPH]):
+        if isinstance(call, ast.Call) and ast.unparse(call.func).endswith(".add_node"):
+            name, action = call.args
+            if isinstance(action, ast.Call) and ast.unparse(action.func) == "partial":
+                action = action.args[0]
+            if isinstance(action, ast.Name):  # not LangGraph's own ToolNode
+                nodes[ast.literal_eval(name)] = action.id
+    return nodes
+
+
+def functions_of(module: str) -> dict[str, ast.FunctionDef | ast.AsyncFunctionDef]:
+    return {n.name: n for n in TREES[module].body if isinstance(n, FUNCTIONS)}
 
 
 def test_a_node_is_one_function_that_says_what_it_reads_and_changes() -> None:
-    for path in NODES:
-        [function] = filter(is_public_function, TREES[module_of(path)].body)
-        assert isinstance(function, FUNCTIONS) and function.name == path.stem
+    functions = {n: f for module in NODE_FILES for n, f in functions_of(module).items()}
+    nodes = nodes_of_graph()
+    assert nodes
+    for name, action in nodes.items():
+        function = functions[action]
+        assert function.name == name
         docstring = ast.get_docstring(function) or ""
         labels = re.findall(r"^(Reads|Updates|Side effects): \S", docstring, re.MULTILINE)
-        assert labels == ["Reads", "Updates", "Side effects"], path
+        assert labels == ["Reads", "Updates", "Side effects"], name
         assert function.returns is not None
-        assert ast.unparse(function.returns) == "ConversationState", path
+        assert ast.unparse(function.returns) == "ConversationState", name
 
 
 def test_every_node_is_in_the_graph() -> None:
-    wired = set(imports(TREES["src.graph.main_graph"]))
-    assert NODES and {f"{module_of(path)}.{path.stem}" for path in NODES} <= wired
+    written = {
+        name
+        for module in NODE_FILES
+        for name, function in functions_of(module).items()
+        if is_public_function(function)
+        and function.returns is not None
+        and ast.unparse(function.returns) == "ConversationState"
+    }
+    assert written == set(nodes_of_graph())
 
 
 def test_every_tool_is_in_the_list_of_tools() -> None:
-    tools = "src.graph.tools"
-    files = {name for name in MODULES if name.startswith(f"{tools}.")}
-    listed = {defined_in(name) for name in own_imports(tools)}
-    assert files and files <= listed
+    built = {
+        name
+        for module in MODULES
+        if module.endswith(".tools") and room_of(module) != "src.outside"
+        for name in functions_of(module)
+        if name.startswith("build_")
+    } - {"build_tools"}
+    listed = ast.unparse(functions_of(LIST_OF_TOOLS)["build_tools"])
+    assert built and {name for name in built if f"{name}(" not in listed} == set()
 
 
 def undocumented(tree: ast.Module | ast.ClassDef, prefix: str) -> Iterator[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from src.services.confirmation import question_before, reads_as_choice
-from src.storage.conversation_repo import HistoryMessage
+from src.history.conversation_repo import HistoryMessage
+from src.talk.answers import question_before, reads_as_choice
 from src.texts import LANGUAGES, say
 from tests.cases import for_each
 

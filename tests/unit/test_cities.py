@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from src.language.cities import find_time_zone
-from src.language.time_questions import asked_place, describe_time
+from src.base.zones import find_time_zone
+from src.reading.requests import asked_place, describe_time
 from src.texts import Language
 from tests.cases import for_each
 

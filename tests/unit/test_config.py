@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from src.config import Settings, load_settings
-from src.providers import PROVIDERS
+from src.base.config import Settings, load_settings
+from src.base.providers import PROVIDERS
 from tests.unit.settings_environment import load, problems
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from psycopg2.extensions import parse_dsn
 
-from src.database_url import find_url_problem
+from src.base.addresses import find_url_problem
 from tests.attacks.database_urls import attack
 from tests.cases import for_each
 from tests.unit.settings_environment import problems

@@ -13,10 +13,10 @@ import pytest
 import yaml
 
 from bot import COMMANDS, parse_arguments
-from src.config import Settings, load_settings
-from src.metrics import Metrics
-from src.providers import PROVIDERS, find_provider
-from src.services.command_service import COMMANDS as CHAT_COMMANDS
+from src.base.config import Settings, load_settings
+from src.base.metrics import Metrics
+from src.base.providers import PROVIDERS, find_provider
+from src.talk.command_service import COMMANDS as CHAT_COMMANDS
 from tests.pages import PAGES, README, ROOT, Page, page, rows
 from tests.unit.settings_environment import load
 
@@ -33,12 +33,9 @@ ERASE = (
     "tests/e2e/test_erase_command.py::test_erase_leaves_nothing_of_a_person_and_all_of_the_others"
 )
 REEMBED = (
-    "tests/e2e/test_reembed.py"
-    "::test_everything_gets_a_vector_of_the_new_model_while_the_bot_works"
+    "tests/e2e/test_reembed.py::test_everything_gets_a_vector_of_the_new_model_while_the_bot_works"
 )
-EVAL = (
-    "tests/e2e/test_eval_command.py::test_a_file_is_measured_or_refused_in_a_plain_sentence"
-)
+EVAL = "tests/e2e/test_eval_command.py::test_a_file_is_measured_or_refused_in_a_plain_sentence"
 HOSTS = (
     "tests/e2e/test_many_hosts.py"
     "::test_deaths_among_many_hosts_lose_nothing_and_delay_nobody_for_long"
@@ -82,7 +79,7 @@ RUN = {
     "--decrypt pomni.backup.gpg": BACKUP,
     "cp .env.example .env": "tests/unit/test_config.py::test_the_example_file_says_the_defaults",
     "python -m tests.e2e.kill_loop --kills 60 --seed 21":
-        "tests/e2e/test_kill_loop.py::test_five_kills_lose_nothing_and_keep_the_order",
+        "tests/e2e/test_kill_loop.py::test_kills_lose_nothing_and_keep_the_order",
     "python -m tests.e2e.interleavings --n 5000 --seed 2":
         "tests/e2e/test_interleavings.py"
         "::test_whatever_people_do_and_whenever_the_bot_dies_nothing_is_lost_or_mixed_up",

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from src.errors import ModelUnavailableError
-from src.llm.embedding_cache import KEPT, CachingEmbedder
-from src.llm.embeddings import MAX_QUERY
-from src.llm.vectors import Vectors
+from src.base.errors import ModelUnavailableError
+from src.llm.embedding_lane import Vectors
+from src.llm.embeddings import KEPT, MAX_QUERY, CachingEmbedder
 
 
 class Recorder:

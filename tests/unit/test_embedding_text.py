@@ -6,7 +6,7 @@ import random
 import sys
 import unicodedata
 
-from src.llm.embedding_text import MAX_MARKS, READ_FACTOR, clean_end, clean_start
+from src.llm.embeddings import MAX_MARKS, READ_FACTOR, clean_end, clean_start
 from tests.attacks.embedding_fuzz import draw_text
 from tests.cases import for_each
 

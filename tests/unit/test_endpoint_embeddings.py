@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from pydantic import SecretStr
 
-from src.errors import BadVectorsError, ModelSetupError, ModelUnavailableError
-from src.llm.embedding_cache import CachingEmbedder
-from src.llm.embeddings import OpenAIEmbedder
+from src.base.errors import BadVectorsError, ModelSetupError, ModelUnavailableError
+from src.llm.embeddings import CachingEmbedder, OpenAIEmbedder
 from tests.fakes.openai_server import FakeOpenAI, Reply
 
 Json = dict[str, Any]

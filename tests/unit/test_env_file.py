@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from src.config import Settings, load_settings
-from src.errors import ConfigError
+from src.base.config import Settings, load_settings
+from src.base.errors import ConfigError
 from tests.unit.settings_environment import load
 
 KEY = "sk-CANARY-42"

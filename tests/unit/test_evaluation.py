@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from src.errors import AppError
-from src.evaluation import load_conversations
+from src.base.errors import AppError
+from src.operate.evaluation import load_conversations
 
 TURN = {"dia_id": "D1:1", "speaker": "Ann", "text": "I live in Oslo"}
 TALK = {"session_1_date_time": "1:56 pm on 8 May, 2023", "session_1": [TURN]}

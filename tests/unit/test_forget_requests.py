@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from src.facts.contradictions import replaces
-from src.facts.fact import Fact
-from src.language.requests import asks_to_forget_all, asks_to_keep_private, forget_request
 from src.memory.cutting import cut, spans
 from src.memory.forget_matching import read_request
+from src.reading.contradictions import replaces
+from src.reading.facts import Fact
+from src.reading.requests import asks_to_forget_all, asks_to_keep_private, forget_request
 from tests.attacks.forgetting import attack, by_rules
 from tests.cases import for_each
 

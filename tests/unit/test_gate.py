@@ -9,12 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from src.facts.fact import Fact
-from src.gate.fact_gate import MAX_PART, MAX_QUOTE, MAX_TEXT, Reason, refuse
-from src.gate.imitations import escaped, imitates
-from src.gate.sensitive_text import holds_secret
-from src.language.number_words import read_numbers
-from src.language.plain_text import normalise
+from src.reading.facts import Fact
+from src.reading.gate import (
+    MAX_PART,
+    MAX_QUOTE,
+    MAX_TEXT,
+    Reason,
+    escaped,
+    holds_secret,
+    imitates,
+    refuse,
+)
+from src.reading.times import read_numbers
+from src.texts.plain_text import normalise
 from tests.cases import for_each
 from tests.unit.injections import BENIGN, INJECTIONS, STRUCTURES
 

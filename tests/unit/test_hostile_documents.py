@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import psutil
 import pytest
 
-from src.errors import (
+from src.base.errors import (
     AppError,
     DocumentBrokenError,
     DocumentError,

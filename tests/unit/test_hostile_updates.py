@@ -11,7 +11,7 @@ from aiogram.types import Update
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from src.storage.update_repo import NewUpdate, UpdateKind
+from src.queue.update_repo import NewUpdate, UpdateKind
 from src.telegram.updates import MAX_ID, MAX_UPDATE_ID, Access, BotIdentity, classify
 from tests.hostile_updates import BOT_ID, BOT_NAME, ODD_VALUES, VALID, mutate
 

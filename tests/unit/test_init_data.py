@@ -10,7 +10,7 @@ from aiogram.utils.web_app import check_webapp_signature
 from hypothesis import given
 from hypothesis import strategies as st
 
-from src.webapp.init_data import (
+from src.web.app_gate import (
     MAX_AGE,
     MAX_AHEAD,
     MAX_CHARACTERS,

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from src.language.requests import forget_request
-from src.llm.offline.statements import statements
-from src.telegram.handlers.messages import without_address
+from src.reading.requests import forget_request
+from src.reading.statements import statements
+from src.telegram.messages import without_address
 from src.telegram.updates import BotIdentity
 from tests.attacks.hostile_texts import Kind, kinds
 from tests.attacks.linear_texts import BOUNDED, LIMIT, LONG, MESSAGE, READERS, measure
@@ -37,10 +37,10 @@ EDGE_MILLISECONDS = 100  # none takes ten on a quiet machine; what is cubic take
 
 
 def some_kinds(name: str, names: Collection[str], *, every: bool) -> dict[str, Kind]:
-    """All kinds of texts, or of each 16 another one for another reader."""
+    """All kinds of texts, or of each 32 another one for another reader."""
     found = kinds(thorough=False)
-    first = sorted(names).index(name) % 16
-    return found if every else {kind: found[kind] for kind in [*found][first::16]}
+    first = sorted(names).index(name) % 32
+    return found if every else {kind: found[kind] for kind in [*found][first::32]}
 
 
 @pytest.mark.parametrize("every", [False, PROOF])

@@ -5,16 +5,16 @@ from __future__ import annotations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from src.language.cities import find_time_zone
-from src.language.requests import (
+from src.base.zones import find_time_zone
+from src.reading.requests import (
     ForgetRequest,
     asks_to_keep_private,
     asks_what_was_said,
     forget_request,
     overview_of,
 )
-from src.language.sentences import MAX_SENTENCE, is_question, is_wish, sentences, told
-from src.llm.offline.statements import MAX_FACTS, statements
+from src.reading.sentences import MAX_SENTENCE, is_question, is_wish, sentences, told
+from src.reading.statements import MAX_FACTS, statements
 from tests.cases import for_each
 
 Triple = tuple[str, str, str]

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
-from src.config import Settings
-from src.errors import AppError, ModelError, ModelSetupError, ModelUnavailableError
-from src.graph.tools.current_time import build_current_time
-from src.llm.chat import ModelCaller, build_chat_model
-from src.llm.model_usage import ModelUsage
-from src.llm.offline.model import OfflineChatModel
+from src.base.config import Settings
+from src.base.errors import AppError, ModelError, ModelSetupError, ModelUnavailableError
+from src.llm.chat import ModelCaller
+from src.llm.reply import ModelUsage
 from src.llm.tokens import TokenCounter
+from src.offline.model import OfflineChatModel, build_chat_model
+from src.talk.tools import build_current_time
 from tests.fakes.openai_server import FakeOpenAI, Reply
 
 KEY = "sk-very-secret-key"

@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from src.errors import ModelError, ModelUnavailableError, PoisonTextError
+from src.base.errors import ModelError, ModelUnavailableError, PoisonTextError
+from src.base.metrics import Metrics
 from src.llm.embedding_lane import ENVIRONMENT, EmbeddingLane, LaneSettings
 from src.llm.embeddings import DOCUMENTS, QUERIES, LocalEmbedder
-from src.metrics import Metrics
 from tests.attacks.embedding_fuzz import CHECKED, attack, is_checked, is_unharmed
 from tests.cases import for_each
 from tests.e2e.bot_process import eventually
@@ -198,7 +198,7 @@ async def test_closing_does_not_wait_for_what_hangs(embedder: LocalEmbedder) -> 
 PARENT = """
 import asyncio, sys
 from src.llm.embeddings import LocalEmbedder
-from src.metrics import Metrics
+from src.base.metrics import Metrics
 
 async def main():
     embedder = LocalEmbedder(Metrics())

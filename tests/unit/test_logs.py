@@ -17,9 +17,9 @@ import pytest
 import structlog
 from pydantic import BaseModel
 
-from src.errors import AppError, ModelError, StorageRejectedError
-from src.logs import QUIET, configure_logging, log_extra
-from src.storage.pg_client import PgClient
+from src.base.errors import AppError, ModelError, StorageRejectedError
+from src.base.logs import QUIET, configure_logging, log_extra
+from src.pg.client import PgClient
 
 TOKEN = "1234567890:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw"
 KEY = "sk-proj-very-secret-key"
@@ -179,7 +179,7 @@ def test_chatty_libraries_are_quiet_and_the_level_holds(lines: Lines) -> None:
 
 BROKEN_PIPE_OF_BYTES = """
 import logging
-from src.logs import configure_logging
+from src.base.logs import configure_logging
 configure_logging("INFO")
 logging.getLogger("x").info("слово \\udcff")
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyromark
 from telegramify_markdown import convert
 
-from src.telegram.markup_shield import MAX_DEPTH, ORIGINALS, shield, unshield
+from src.telegram.rendering import MAX_DEPTH, ORIGINALS, shield, unshield
 from tests.cases import for_each
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from src.mcp_file import McpServer, read_servers
+from src.base.mcp_file import McpServer, read_servers
 from tests.unit.settings_environment import load, problems
 
 CANARY = "CANARY-42-secret"
@@ -121,7 +121,7 @@ def test_its_secrets_are_blanked_out_of_the_log(
 def test_a_variable_of_the_env_file_may_be_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from src.config import load_settings
+    from src.base.config import load_settings
 
     load(monkeypatch)
     servers = tmp_path / "servers.json"

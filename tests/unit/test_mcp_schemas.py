@@ -10,11 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from src.mcp_servers.limits import MAX_MESSAGE, MAX_SCHEMA
-from src.mcp_servers.relay import CHUNK, TOO_LONG, Lines
-from src.mcp_servers.schemas import BadSchemaError, clean_schema, find_misfit, inner_arguments
-from src.mcp_servers.tools import tool_name
-from src.mcp_servers.words import one_line
+from src.base.mcp_file import MAX_MESSAGE, MAX_SCHEMA
+from src.outside.relay import CHUNK, TOO_LONG, Lines
+from src.outside.tools import (
+    BadSchemaError,
+    clean_schema,
+    find_misfit,
+    inner_arguments,
+    one_line,
+    tool_name,
+)
 from tests.cases import for_each
 
 STRING = {"type": "string"}

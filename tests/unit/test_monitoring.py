@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from src.metrics import Metrics
+from src.base.metrics import Metrics
 from tests.cases import for_each
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -16,22 +16,32 @@ from langchain_core.messages import (
 )
 from pydantic import BaseModel
 
-from src.facts.fact import Fact
-from src.graph.tools.current_time import build_current_time
-from src.language.requests import CORRECTION
+from src.history.new_messages import NewWords, with_own_words
 from src.llm.chat import ModelCaller
-from src.llm.model_usage import ModelUsage
-from src.llm.offline.model import MAX_CALLS, SEARCHED, OfflineChatModel, answer
-from src.llm.offline.replies import LEAD, SIMILAR, SIMILAR_IF_SOME
-from src.llm.offline.statements import MAX_FACTS, statements
-from src.llm.prompts.assistant import SYSTEM_PROMPT
-from src.llm.prompts.conflicts import Conflict, Conflicts, conflict_messages
-from src.llm.prompts.extraction import ExtractedFacts, extraction_messages
-from src.llm.prompts.new_words import NewWords, with_own_words
-from src.llm.prompts.reasoning import UNKNOWN, ReasoningStep, answer_messages, reasoning_messages
-from src.llm.prompts.summary import merge_messages, summary_messages
-from src.llm.prompts.teaching import Understanding, understanding_messages
-from src.llm.reminders_by_rule import read_cancelling
+from src.llm.reply import ModelUsage
+from src.memory.prompts import (
+    UNKNOWN,
+    Conflict,
+    Conflicts,
+    ExtractedFacts,
+    ReasoningStep,
+    Understanding,
+    answer_messages,
+    conflict_messages,
+    extraction_messages,
+    merge_messages,
+    reasoning_messages,
+    summary_messages,
+    understanding_messages,
+)
+from src.offline.model import MAX_CALLS, SEARCHED, OfflineChatModel, answer
+from src.offline.replies import LEAD, SIMILAR, SIMILAR_IF_SOME
+from src.reading.facts import Fact
+from src.reading.requests import CORRECTION
+from src.reading.statements import MAX_FACTS, statements
+from src.reminders.rules import read_cancelling
+from src.talk.prompt import SYSTEM_PROMPT
+from src.talk.tools import build_current_time
 from src.texts import Language, detect_language, say
 from tests.cases import for_each
 from tests.languages import WRITTEN

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from src.telegram.own_words import keep_words
-from src.telegram.rendering import Renderer
+from src.telegram.rendering import Renderer, keep_words
 from tests.cases import for_each
 
 OWN = [

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from src.language.passages import _pieces, best_passage
-from src.language.terms import terms
+from src.reading.sentences import _pieces, best_passage
+from src.texts.morphology import terms
 from tests.cases import for_each
 
 FILLER = {

@@ -7,7 +7,7 @@ from typing import Any
 
 from aiogram.types import Update
 
-from src.storage.payload_words import names_in, without_person
+from src.privacy.payload_words import names_in, without_person
 from tests.cases import for_each
 
 ANNA, BORIS, OLEG, BOT, ROOM = 2**41 + 1, 2**41 + 2, 2**41 + 3, 555, -1_000_000_000_777

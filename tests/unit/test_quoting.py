@@ -5,14 +5,20 @@ from __future__ import annotations
 import json
 import re
 
-from src.gate.imitations import escaped
-from src.llm.prompts.conflicts import conflict_messages
-from src.llm.prompts.extraction import extraction_messages
-from src.llm.prompts.memory_context import key_facts_text, memories_text, summary_text
-from src.llm.prompts.quoting import block, quoted
-from src.llm.prompts.reasoning import answer_messages, reasoning_messages
-from src.llm.prompts.summary import merge_messages, summary_messages
-from src.llm.prompts.teaching import understanding_messages
+from src.llm.quoting import block, quoted
+from src.memory.prompts import (
+    answer_messages,
+    conflict_messages,
+    extraction_messages,
+    key_facts_text,
+    memories_text,
+    merge_messages,
+    reasoning_messages,
+    summary_messages,
+    summary_text,
+    understanding_messages,
+)
+from src.reading.gate import escaped
 from tests.cases import for_each
 
 TAGS = ("memories", "key_facts", "history_summary", "context", "messages", "conversation")

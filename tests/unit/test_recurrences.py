@@ -10,10 +10,10 @@ from dateutil.rrule import rrulestr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from src.dates.recurrences import Recurrence, next_after
-from src.dates.reminder_texts import describe_reminder_time
+from src.base.zones import first_moment, is_shown_twice, local_time, zone_at
+from src.reading.recurrences import Recurrence, next_after
+from src.reminders.reminder_service import describe_reminder_time
 from src.texts import LANGUAGES, Language
-from src.time_zones import first_moment, is_shown_twice, local_time, zone_at
 from tests.cases import for_each
 
 ZONES = [

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from src.facts.fact import Fact
-from src.facts.relations import canonical_relation, canonical_subject, holds_many, is_update
+from src.reading.facts import Fact, canonical_relation, canonical_subject, holds_many, is_update
 from tests.cases import for_each
 
 

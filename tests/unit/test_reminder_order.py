@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from src.dates.reminder_phrases import read_reminder
-from src.llm.prompts.reminder_order import MAX_TEXT, ReminderOrder, order_arguments
+from src.reading.reminder_phrases import read_reminder
+from src.reminders.rules import MAX_TEXT, ReminderOrder, order_arguments
 from tests.cases import for_each
 
 ZONE = "Europe/Kyiv"

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from src.dates.reminder_phrases import ReminderRequest, read_reminder
-from src.time_zones import local_time
+from src.base.zones import local_time
+from src.reading.reminder_phrases import ReminderRequest, read_reminder
 from tests.cases import for_each
 from tests.unit.test_time_expressions import calls_in
 

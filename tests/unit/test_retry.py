@@ -9,14 +9,14 @@ from procrastinate.exceptions import JobAborted
 from procrastinate.jobs import Job
 from procrastinate.utils import utcnow
 
-from src.errors import (
+from src.base.errors import (
     ChatUnavailableError,
     DeliveryUnknownError,
     ModelError,
     ModelUnavailableError,
     StorageUnavailableError,
 )
-from src.jobs.retry import MAX_PAUSE, UNKNOWN_PAUSE, BackOff, pause
+from src.queue.workers import MAX_PAUSE, UNKNOWN_PAUSE, BackOff, pause
 from tests.cases import for_each
 
 

@@ -8,7 +8,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from src.facts.sameness import content_hash, is_same, normalise
+from src.reading.facts import content_hash, is_same, normalise
 from tests.cases import for_each
 
 DIFFERENT = """Встреча в 15:00 | Встреча в 16:30

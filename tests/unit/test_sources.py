@@ -6,11 +6,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
-from src.graph.conversation_state import TurnContext
+from src.base.owners import Owner
 from src.memory.retriever import Hit
-from src.services.sources import GrowingReferences, cited_sources
-from src.storage.owner import Owner
-from src.storage.search_index_repo import Kind
+from src.memory.search_index_repo import Kind
+from src.memory.turn_context import TurnContext
+from src.talk.answers import GrowingReferences, cited_sources
 from tests.cases import for_each
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)

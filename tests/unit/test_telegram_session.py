@@ -20,8 +20,8 @@ from aiogram.exceptions import (
 )
 from aiogram.methods import SendMessage
 
-from src.errors import DeliveryError, DeliveryRefusedError, DeliveryUnknownError
-from src.jobs.retry import MAX_WISH, pause
+from src.base.errors import DeliveryError, DeliveryRefusedError, DeliveryUnknownError
+from src.queue.workers import MAX_WISH, pause
 from src.telegram.errors import delivery_error
 from src.telegram.session import FLOOD_PAUSE, MAX_RETRY_AFTER, TelegramSession
 from tests.attacks.status_walk import ENDLESS, FORMS, STATUSES

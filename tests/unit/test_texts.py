@@ -12,16 +12,16 @@ from typing import get_args, get_type_hints
 import pytest
 
 import src.texts
-from src.dates.reminder_moments import Problem
-from src.dates.reminder_texts import PERIODS
-from src.facts.fact import MEMORY_TYPES
-from src.graph.confirmation_text import REFUSALS
-from src.graph.conversation_state import RESOLUTIONS
-from src.memory.overviews import OverviewKind
+from src.memory.retriever import OverviewKind
 from src.memory.writer import Outcome
-from src.services.command_service import COMMANDS, help_page
-from src.services.settings_screens import LENGTHS, WHAT
-from src.storage.user_settings_repo import Mode
+from src.pg.user_settings_repo import Mode
+from src.reading.facts import MEMORY_TYPES
+from src.reading.reminder_moments import Problem
+from src.reminders.reminder_service import PERIODS
+from src.talk.command_service import COMMANDS, help_page
+from src.talk.conversation_state import RESOLUTIONS
+from src.talk.settings import LENGTHS, WHAT
+from src.talk.strict import REFUSALS
 from src.texts import (
     LANGUAGES,
     LOCALES,
@@ -32,7 +32,7 @@ from src.texts import (
     keys,
     say,
 )
-from src.webapp.views import NAMES
+from src.web.app_api import NAMES
 from tests.cases import for_each
 from tests.languages import WRITTEN
 
@@ -80,20 +80,21 @@ BUILT = {
 # What say(key, ...) can hold, by file.
 KEYS_OF_FILE = {
     "update_tasks.py": TEXT_KEYS,
-    "confirmation_text.py": set(REFUSALS),
+    "strict.py": set(REFUSALS),
     "replies.py": {
         "refused_secret", "refused_unclear_date", "refused_memory_off",
         *(f"offline_overview_{kind}" for kind in get_args(OverviewKind)),
     },
-    "command_service.py": {"erase_kept", "erase_late", "erase_done"},
+    "command_service.py": {
+        "erase_kept", "erase_late", "erase_done", "tools_away", "tools_connecting",
+        "undo_button", "undo_saved_button",
+    },
     "memory_commands.py": {"delete_ask", "delete_ask_again"},
-    "reminders_by_rule.py": {"reminder_cancelled", "reminder_gone"},
+    "rules.py": {"reminder_cancelled", "reminder_gone"},
     "agent_service.py": {"limit_user", "limit_bot", "limit_minute"},
     "buttons.py": {"source_quote", "source_quote_bot"},
-    "attachment_service.py": {"sound_unheard", "picture_unseen"},
-    "tools_page.py": {"tools_away", "tools_connecting"},
-    "answer_buttons.py": {"undo_button", "undo_saved_button"},
-    "gate.py": {
+    "attachments.py": {"sound_unheard", "picture_unseen"},
+    "app_gate.py": {
         "app_bad_request", "app_empty_text", "app_too_long", "memory_gone", "undo_nothing",
     },
 }  # fmt: skip

@@ -14,10 +14,10 @@ from zoneinfo import ZoneInfo
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from src.dates.relative_dates import resolve_dates, when_valid
-from src.dates.time_expressions import EARLIEST, Period, TimeQuery, read_time
-from src.dates.time_spans import MAX_TEXT, find_spans, fold, tidy
-from src.time_zones import local_time
+from src.base.zones import local_time
+from src.reading.relative_dates import resolve_dates, when_valid
+from src.reading.time_expressions import EARLIEST, Period, TimeQuery, read_time
+from src.reading.time_spans import MAX_TEXT, find_spans, fold, tidy
 from tests.cases import for_each
 
 KYIV = ZoneInfo("Europe/Kyiv")

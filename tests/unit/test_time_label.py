@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from src.llm.prompts.time_label import (
-    LabelFilter,
-    add_time_label,
-    read_time_label,
-    strip_time_label,
-)
+from src.history.new_messages import LabelFilter, add_time_label, read_time_label, strip_time_label
 from tests.cases import for_each
 
 MOMENT = datetime(2026, 1, 31, 21, 30, tzinfo=UTC)

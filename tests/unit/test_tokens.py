@@ -21,9 +21,7 @@ from langchain_core.messages import (
 )
 
 from benchmarks.chat_texts import ANSWERS, REMARKS, STORIES
-from src.llm.prompts.assistant import SYSTEM_PROMPT
-from src.llm.prompts.memory_context import key_facts_text, memories_text, summary_text
-from src.llm.prompts.time_label import add_time_label
+from src.history.new_messages import add_time_label
 from src.llm.tokens import (
     CACHE_SIZE,
     LEAST,
@@ -35,6 +33,8 @@ from src.llm.tokens import (
     TokenCounter,
     percent_of,
 )
+from src.memory.prompts import key_facts_text, memories_text, summary_text
+from src.talk.prompt import SYSTEM_PROMPT
 from tests.cases import for_each
 from tests.oracle import Oracle
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from aiogram.types import Update
 
-from src.storage.update_repo import NewUpdate
+from src.queue.update_repo import NewUpdate
 from src.telegram.updates import (
     ALLOWED_UPDATES,
     GROUP_ANONYMOUS_BOT,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from src.config import VARIABLES
-from src.variable_names import find_meant, find_strays
+from src.base.config import VARIABLES
+from src.base.env_file import find_meant, find_strays
 
 # What is understood wherever it stands, by the setting that is meant.
 ANYWHERE = {

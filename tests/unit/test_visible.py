@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from src.texts.visible import is_visible
+from src.texts.plain_text import is_visible
 from tests.cases import for_each
 
 

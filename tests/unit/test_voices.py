@@ -6,7 +6,7 @@ from typing import Any
 
 from aiogram.types import Message
 
-from src.gate.voices import Voice, clean_name
+from src.reading.voices import Voice, clean_name
 from src.telegram.voices import read_voice
 from tests.cases import for_each
 

@@ -1,1 +1,0 @@
-"""The admin page: what the bot does, keeps and costs, for whoever runs it."""

@@ -1,0 +1,299 @@
+"""The bot at work: receiver, workers and HTTP server in one process, started and drained."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from aiogram import Bot
+from aiogram.exceptions import AiogramError
+from aiogram.types import Message, User
+from procrastinate import App
+
+from src.base.config import Settings
+from src.base.errors import AppError, ConfigError, DeliveryError
+from src.base.shutdown import Shutdown
+from src.core import Core
+from src.memory.tasks import MemoryTasks
+from src.operate.housekeeping import Housekeeping
+from src.pg.async_connection import Notifications
+from src.pg.global_settings_repo import CHANNEL
+from src.pg.locks import POLLER_LOCK, WORKER_LOCK, AdvisoryLock
+from src.queue.dead_jobs import DeadJobs
+from src.queue.job_repo import WorkerRepository
+from src.queue.quarantine import Parent, Quarantine, QuarantineWorker
+from src.queue.workers import Workers, build_queue
+from src.talk.questions import QuestionTasks
+from src.telegram.chats import ChatAdmins, move_group
+from src.telegram.delivery import Delivery
+from src.telegram.lazy_models import build_models
+from src.telegram.messages import TurnHandler
+from src.telegram.receiver import UNAUTHORIZED, Poller, UpdateIntake, WebhookRoute
+from src.telegram.sending_tasks import QuestionEndings, ReminderTasks
+from src.telegram.setup import announce, build_bot, build_dispatcher, get_identity
+from src.telegram.update_tasks import UpdateTasks
+from src.telegram.updates import Access, BotIdentity
+from src.web.http_server import HttpServer, ReadinessChecks, build_http_app
+
+logger = logging.getLogger(__name__)
+
+MAX_PAUSE = 30.0  # seconds between attempts to reach Telegram at start
+
+
+@dataclass(frozen=True)
+class Receiving:
+    """How this process gets updates: by polling, by webhook, or (a worker) not at all."""
+
+    intake: UpdateIntake | None = None
+    poller: Poller | None = None
+    webhook: WebhookRoute | None = None
+
+
+async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> None:
+    """Work until told to stop: take updates when ``receive``, and handle what is queued.
+
+    Before it works it may be cancelled at any point.
+
+    Raises:
+        ConfigError: The token is wrong, or the HTTP port is taken.
+    """
+    async with _open_bot(core) as (bot, identity, queue):
+        dead_jobs, reminders = _register_tasks(core, bot, identity, queue)
+        workers = Workers(
+            queue,
+            AdvisoryLock(core.dsn, WORKER_LOCK),
+            dead_jobs,
+            Quarantine(
+                core.client,
+                core.deaths,
+                dead_jobs,
+                shutdown_timeout=core.settings.shutdown_timeout,
+            ),
+            concurrency=core.settings.worker_concurrency,
+            shutdown_timeout=core.settings.shutdown_timeout,
+        )
+        receiving = _build_receiving(core, bot, identity) if receive else Receiving()
+        http = _build_http(core, receiving, required=receive)
+        await workers.announce()
+        notifications = Notifications(
+            core.dsn, {CHANNEL: partial(core.client.run, core.memory.settings.refresh)}
+        )
+        jobs: list[Coroutine[Any, Any, None]] = [
+            workers.run(), http.run(), core.warm_up(), notifications.run(), reminders.plan_now(),
+        ]  # fmt: skip
+        if receive:
+            jobs.append(_announce(bot, core))
+        if receiving.poller is not None:
+            jobs.append(receiving.poller.run())
+        logger.info(
+            "started",
+            extra={"bot": identity.username, "receives": receive, "http_port": http.port},
+        )
+        await _run_until(shutdown.drain(), jobs, workers, http)
+
+
+async def run_quarantine(core: Core, shutdown: Shutdown, parent: Parent) -> None:
+    """Work off the suspected jobs, in a process of their own; nothing else is done here.
+
+    Raises:
+        ConfigError: The token is wrong.
+    """
+    async with _open_bot(core) as (bot, identity, queue):
+        _register_tasks(core, bot, identity, queue)
+        timeout = core.settings.shutdown_timeout
+        worker = QuarantineWorker(queue, parent, shutdown_timeout=timeout)
+        await worker.run(shutdown.drain())
+
+
+@asynccontextmanager
+async def _open_bot(core: Core) -> AsyncIterator[tuple[Bot, BotIdentity, App]]:
+    """The bot, as soon as Telegram knows it, and the queue."""
+    build_models(Message, Message | bool, bool, User, list[Any])
+    core.servers.start()
+    bot = build_bot(core.settings, core.metrics)
+    try:
+        identity = await _until_reached(bot)
+        async with build_queue(core.dsn).open_async() as queue:
+            yield bot, identity, queue
+    finally:
+        await bot.session.close()
+
+
+class HttpRunner:
+    """A bound HTTP server."""
+
+    def __init__(self, server: HttpServer, *, required: bool) -> None:
+        """Bind now, so that a taken port is an error at start."""
+        self._server = server
+        self.port: int | None = None
+        self._listener = None
+        try:
+            self._listener = server.bind()
+            self.port = server.port
+        except ConfigError as error:
+            if required:
+                raise
+            logger.warning("this worker has no HTTP server: %s", error)
+
+    async def run(self) -> None:
+        """Serve until ``stop``."""
+        if self._listener is not None:
+            await self._server.serve(sockets=[self._listener])
+
+    def stop(self) -> None:
+        """Finish the requests that are under way, then end."""
+        self._server.should_exit = True
+
+
+def _register_tasks(
+    core: Core, bot: Bot, identity: BotIdentity, queue: App
+) -> tuple[DeadJobs, ReminderTasks]:
+    """Tell the queue about every task; returns what has to do with a start as well."""
+    dead_jobs = DeadJobs(core.client, core.deaths, core.put_aside, core.metrics)
+    delivery = Delivery(bot, partial(move_group, core))
+    _build_tasks(core, bot, identity, delivery).register(queue)
+    reminders = ReminderTasks(core, delivery)
+    reminders.register(queue)
+    Housekeeping(
+        core.client,
+        core.updates,
+        dead_jobs,
+        core.memory.settings,
+        core.metrics,
+        core.settings.timezone,
+    ).register(queue)
+    QuestionTasks(core.questions, core.settings.timezone).register(queue)
+    QuestionEndings(core.client, delivery).register(queue)
+    memory = core.memory
+    MemoryTasks(memory.digest, memory.batches, memory.consolidation).register(queue)
+    return dead_jobs, reminders
+
+
+def _build_tasks(core: Core, bot: Bot, identity: BotIdentity, delivery: Delivery) -> UpdateTasks:
+    dispatcher = build_dispatcher(
+        core=core,
+        identity=identity,
+        delivery=delivery,
+        admins=ChatAdmins(bot),
+        turn_handler=TurnHandler(core, bot, delivery),
+    )
+    return UpdateTasks(core, bot, dispatcher, delivery)
+
+
+def _build_receiving(core: Core, bot: Bot, identity: BotIdentity) -> Receiving:
+    settings = core.settings
+    intake = UpdateIntake(
+        client=core.client,
+        updates=core.updates,
+        bot=identity,
+        access=_access(settings),
+        metrics=core.metrics,
+    )
+    if settings.telegram_webhook_url and settings.telegram_webhook_secret:
+        secret = settings.telegram_webhook_secret.get_secret_value()
+        return Receiving(intake, webhook=WebhookRoute(intake, secret))
+    lock = AdvisoryLock(core.dsn, POLLER_LOCK, identity.id)
+    return Receiving(intake, poller=Poller(bot, intake, lock))
+
+
+def _access(settings: Settings) -> Access:
+    """Who may use the bot; operators always may."""
+    allowed = settings.allowed_user_ids
+    return Access(allowed | settings.admin_user_ids if allowed else allowed)
+
+
+def _build_http(core: Core, receiving: Receiving, *, required: bool) -> HttpRunner:
+    """The HTTP server on its port; a receiver needs it, a worker beside it does without."""
+    intake = receiving.intake
+    checks = ReadinessChecks(
+        client=core.client,
+        workers=WorkerRepository(core.client),
+        last_received=(lambda: intake.last_received) if intake is not None else None,
+        is_polling=receiving.poller is not None,
+        data_dir=core.settings.data_dir if core.settings.uses_embedded_database else None,
+    )
+    app = build_http_app(
+        checks=checks,
+        metrics=core.metrics,
+        client=core.client,
+        updates=core.updates,
+        put_aside=core.put_aside,
+        webhook=receiving.webhook,
+    )
+    if password := core.settings.admin_password:
+        from src.web.admin_pages import build_admin_app  # 5 MB and 60 ms, for those who want it
+
+        app.mount("/admin", build_admin_app(core, password.get_secret_value()))
+    if core.settings.app_url and (token := core.settings.telegram_bot_token):
+        from src.web.app_page import build_web_app
+
+        access = _access(core.settings)
+        permits = partial(access.permits, chat_id=None)
+        app.mount("/app", build_web_app(core, token.get_secret_value(), permits))
+    server = HttpServer(app, core.settings.http_host, core.settings.http_port)
+    return HttpRunner(server, required=required)
+
+
+async def _until_reached(bot: Bot) -> BotIdentity:
+    """Who we are, as soon as Telegram says so.
+
+    Raises:
+        ConfigError: Telegram says several times in a row that it does not know the token.
+    """
+    pause, unauthorized = 0.5, 0
+    while True:
+        try:
+            return await get_identity(bot)
+        except ConfigError:
+            unauthorized += 1
+            if unauthorized == UNAUTHORIZED:
+                raise
+            logger.error("Telegram does not know this token; asking again")  # noqa: TRY400
+        except DeliveryError as error:
+            unauthorized = 0
+            logger.error("%s; trying again", error)  # noqa: TRY400  (the cause is in the message)
+        await asyncio.sleep(pause * random.uniform(0.8, 1.2))
+        pause = min(MAX_PAUSE, pause * 2)
+
+
+async def _announce(bot: Bot, core: Core) -> None:
+    """Set the webhook and the commands, as often as it takes."""
+    pause = 1.0
+    while True:
+        try:
+            await announce(bot, core.settings)
+        except AiogramError as error:
+            logger.warning("Telegram did not take the commands or webhook", exc_info=error)
+            await asyncio.sleep(pause)
+            pause = min(MAX_PAUSE * 10, pause * 2)
+        else:
+            return
+
+
+async def _run_until(
+    stop: asyncio.Event, jobs: list[Coroutine[Any, Any, None]], workers: Workers, http: HttpRunner
+) -> None:
+    """Run the jobs side by side; on ``stop``, or when one fails, drain the workers and end."""
+    tasks = [asyncio.ensure_future(job) for job in jobs]
+    receive = tasks[2:]
+    stopped = asyncio.ensure_future(stop.wait())
+    pending: set[asyncio.Future[Any]] = {*tasks, stopped}
+    failed: BaseException | None = None
+    while not stopped.done() and failed is None:
+        done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+        failed = next((task.exception() for task in done if task.exception()), None)
+    logger.info("stopping: finishing the turns that are under way")
+    for task in (*receive, stopped):
+        task.cancel()
+    workers.stop()
+    http.stop()
+    await asyncio.gather(*tasks, stopped, return_exceptions=True)
+    logger.info("stopped")
+    if failed is not None:
+        raise failed if isinstance(failed, AppError) else AppError(str(failed)) from failed

@@ -1,0 +1,1 @@
+"""Without a room of their own: settings, errors, logs, metrics, zones, owners."""

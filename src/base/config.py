@@ -1,0 +1,462 @@
+"""Settings: the one place that reads the environment and ``.env``.
+
+``load_settings()`` returns a frozen :class:`Settings` or raises :class:`ConfigError` with
+one line for every variable that is missing or malformed, all of them at once.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import quote, urlsplit
+
+import pytz
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PrivateAttr,
+    SecretStr,
+    ValidationError,
+)
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from src.base.addresses import HttpUrl, check_http_url, find_url_problem
+from src.base.env_file import EnvFile, Stray, find_strays, is_of_compose, read_env_file
+from src.base.errors import ConfigError
+from src.base.mcp_file import McpServer, find_references, read_servers
+from src.base.providers import PROVIDERS, Provider, ProviderSettings, find_provider
+
+OFFLINE_MODEL = "offline"
+LOCAL_EMBEDDINGS = "local"
+
+
+QUARANTINE_VARIABLE = "POMNI_QUARANTINE"  # set by one process of ours for another; no setting
+
+
+def _read_time_zone(name: str) -> str:
+    """The zone that ``/settings`` would take for a name; of several it would ask which."""
+    if name in pytz.all_timezones_set:
+        return name
+    from src.base.zone_names import find_time_zones  # reads the names of all cities
+
+    zones = find_time_zones(name)
+    if not zones:
+        raise ValueError("it is not the name of a time zone")
+    if len(zones) > 1:
+        raise ValueError(f"it may be {', '.join(zones)}")
+    return zones[0]
+
+
+def _check_https_url(value: str) -> str:
+    if not check_http_url(value).startswith("https://"):
+        host = urlsplit(value).hostname or ""
+        if host not in ("localhost", "127.0.0.1", "::1"):
+            raise ValueError("Telegram calls only https addresses")
+    return value.rstrip("/")
+
+
+def _check_token(value: SecretStr) -> SecretStr:
+    if not re.fullmatch(r"\d+:[\w-]+", value.get_secret_value()):
+        raise ValueError("it does not look like 123456:ABC-def")
+    return value
+
+
+def _check_admin_password(value: SecretStr) -> SecretStr:
+    if len(value.get_secret_value()) < 10:
+        raise ValueError("it is shorter than 10 characters")
+    return value
+
+
+def _check_webhook_secret(value: SecretStr) -> SecretStr:
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,256}", value.get_secret_value()):
+        raise ValueError("only A-Z a-z 0-9 _ - are allowed, 1 to 256 of them")
+    return value
+
+
+def _check_database_url(value: SecretStr) -> SecretStr:
+    """Refuse what libpq would refuse while it quotes a piece of the password."""
+    problem = find_url_problem(value.get_secret_value())
+    if problem is not None:
+        raise ValueError(problem)
+    return value
+
+
+def _check_model(value: str) -> str:
+    provider, _, name = value.partition(":")
+    if provider == OFFLINE_MODEL and not name:
+        return value
+    if provider not in PROVIDERS or not name:
+        raise ValueError("it is not provider:model")
+    return value
+
+
+def _check_embedding_model(value: str) -> str:
+    provider, _, name = value.partition(":")
+    if value == LOCAL_EMBEDDINGS or (provider == "openai" and name):
+        return value
+    raise ValueError("it is neither local nor openai:model")
+
+
+def _split_ids(value: Any) -> Any:
+    if isinstance(value, str):
+        return frozenset(part for part in re.split(r"[,;\s]+", value) if part)
+    return value
+
+
+ModelName = Annotated[str, AfterValidator(_check_model)]
+UserIds = Annotated[frozenset[int], NoDecode, BeforeValidator(_split_ids)]
+Port = Annotated[int, Field(ge=0, le=65535)]
+LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
+
+
+class Settings(ProviderSettings, BaseSettings):
+    """Every setting, read once at start and never changed.
+
+    Each field is the lower-case name of its variable; ``.env.example`` explains them. Those of
+    the providers are in ``src/base/providers.py``.
+    """
+
+    model_config = SettingsConfigDict(
+        frozen=True, env_ignore_empty=True, extra="ignore", hide_input_in_errors=True
+    )
+
+    telegram_bot_token: Annotated[SecretStr, AfterValidator(_check_token)] | None = None
+    telegram_api_base: HttpUrl = "https://api.telegram.org"
+    telegram_webhook_url: Annotated[str, AfterValidator(_check_https_url)] | None = None
+    telegram_webhook_secret: Annotated[SecretStr, AfterValidator(_check_webhook_secret)] | None = (
+        None
+    )
+    telegram_rate_limit: Annotated[int, Field(ge=1, le=1000)] = 30
+    allowed_user_ids: UserIds = frozenset()
+    admin_user_ids: UserIds = frozenset()
+
+    database_url: Annotated[SecretStr, AfterValidator(_check_database_url)] | None = None
+    pg_host: str | None = None
+    pg_port: Port | None = None
+    pg_db: str | None = None
+    pg_user: str | None = None
+    pg_password: SecretStr | None = None
+    pg_pool_min: Annotated[int, Field(ge=1, le=100)] = 1
+    pg_pool_max: Annotated[int, Field(ge=1, le=100)] = 10
+    data_dir: Path = Path("data")
+
+    llm_model: ModelName | None = None
+    summary_model: ModelName | None = None
+    extraction_model: ModelName | None = None
+    llm_context_size: Annotated[int, Field(ge=1024)] = 128_000
+    llm_timeout: Annotated[float, Field(gt=0, le=3600)] = 60.0
+    embedding_model: Annotated[str, AfterValidator(_check_embedding_model)] = LOCAL_EMBEDDINGS
+    vision_model: ModelName | None = None
+    transcription_model: str | None = None
+    transcription_base_url: HttpUrl | None = None
+    transcription_api_key: SecretStr | None = None
+    rerank_url: HttpUrl | None = None
+    rerank_model: str | None = None
+    rerank_api_key: SecretStr | None = None
+    mcp_servers: Path | None = None
+
+    timezone: Annotated[str, AfterValidator(_read_time_zone)] = "Europe/Moscow"
+    http_host: str = "127.0.0.1"
+    http_port: Port = 8080
+    public_url: Annotated[str, AfterValidator(_check_https_url)] | None = None
+    admin_password: Annotated[SecretStr, AfterValidator(_check_admin_password)] | None = None
+    log_level: Annotated[LogLevel, BeforeValidator(str.upper)] = "INFO"
+    worker_concurrency: Annotated[int, Field(ge=1, le=1000)] = 32
+    shutdown_timeout: Annotated[float, Field(ge=0, le=600)] = 20.0
+    console_fallback: bool = True
+
+    _servers: tuple[McpServer, ...] = PrivateAttr(default=())
+    _warnings: tuple[str, ...] = PrivateAttr(default=())
+    _unread: tuple[str, ...] = PrivateAttr(default=())
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is odd about the variables, a line each: ``NAME: what. What to do``."""
+        return self._warnings
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """The names in ``.env`` that are nothing to the bot, and like nothing of it."""
+        return self._unread
+
+    @property
+    def servers(self) -> tuple[McpServer, ...]:
+        """What the file ``mcp_servers`` says, read with the settings."""
+        return self._servers
+
+    def with_servers(self, servers: tuple[McpServer, ...]) -> Settings:
+        """The same settings with these servers."""
+        changed = self.model_copy()
+        changed._servers = servers
+        return changed
+
+    @property
+    def uses_embedded_database(self) -> bool:
+        """Whether no database is configured, so that the embedded PostgreSQL runs."""
+        pg_fields = (self.pg_host, self.pg_port, self.pg_db, self.pg_user, self.pg_password)
+        return self.database_url is None and all(field is None for field in pg_fields)
+
+    @property
+    def database_dsn(self) -> str | None:
+        """The libpq address of the configured database; None with the embedded one."""
+        if self.database_url is not None:
+            return self.database_url.get_secret_value()
+        if self.uses_embedded_database:
+            return None
+        password = self.pg_password.get_secret_value() if self.pg_password else ""
+        user = quote(self.pg_user or "postgres", safe="")
+        secret = f":{quote(password, safe='')}" if password else ""
+        database = quote(self.pg_db or "ai_db", safe="")
+        host = self.pg_host or "localhost"
+        address = f"[{host}]" if ":" in host else quote(host, safe="")
+        return f"postgresql://{user}{secret}@{address}:{self.pg_port or 5432}/{database}"
+
+    @property
+    def chat_model_name(self) -> str:
+        """``LLM_MODEL``, or a default for the first key that is set, or ``offline``."""
+        if self.llm_model:
+            return self.llm_model
+        for provider in PROVIDERS.values():
+            if getattr(self, provider.key_variable.lower()):
+                return f"{provider.name}:{provider.default_model}"
+        return OFFLINE_MODEL
+
+    @property
+    def bot_id(self) -> int | None:
+        """The number before the colon of the bot token: the bot's own user id."""
+        if self.telegram_bot_token is None:
+            return None
+        return int(self.telegram_bot_token.get_secret_value().partition(":")[0])
+
+    @property
+    def app_url(self) -> str | None:
+        """The address of the page in Telegram; None where nobody can reach it.
+
+        It is under ``PUBLIC_URL``, or where Telegram reaches the webhook.
+        """
+        base = self.public_url
+        if base is None and self.telegram_webhook_url is not None:
+            scheme, host, *_ = urlsplit(self.telegram_webhook_url)
+            base = f"{scheme}://{host}"
+        return f"{base}/app/" if base is not None else None
+
+    def secrets(self) -> list[str]:
+        """Every secret value that is set, for the log to blank out."""
+        values = [getattr(self, name) for name in type(self).model_fields]
+        own = [
+            value.get_secret_value()
+            for value in values
+            if isinstance(value, SecretStr) and len(value.get_secret_value()) >= 6
+        ]
+        return own + [secret for server in self.servers for secret in server.secrets]
+
+
+# What to write instead, per variable; a variable without a line here gets a general one.
+MENDS: Mapping[str, str] = {
+    "TELEGRAM_BOT_TOKEN": "Copy the token that @BotFather gave you: 123456:ABC-def",
+    "TELEGRAM_API_BASE": "Write an address such as https://api.telegram.org",
+    "TELEGRAM_WEBHOOK_URL": "Write the public https address of this bot, "
+    "such as https://bot.example.org/telegram/webhook, or leave it empty for polling",
+    "TELEGRAM_WEBHOOK_SECRET": "Make one with: openssl rand -hex 32",
+    "TELEGRAM_RATE_LIMIT": "Write a number from 1 to 1000; Telegram allows 30 by default",
+    "ALLOWED_USER_IDS": "Write Telegram user ids with commas: 1001,1002",
+    "ADMIN_USER_IDS": "Write Telegram user ids with commas: 1001,1002",
+    "DATABASE_URL": "Write postgresql://user:password@host:5432/database",
+    "PG_PORT": "Write the port of PostgreSQL, usually 5432",
+    "PG_POOL_MIN": "Write a number from 1 to PG_POOL_MAX",
+    "PG_POOL_MAX": "Write a number from PG_POOL_MIN to 100",
+    "LLM_MODEL": "Write provider:model, such as openai:gpt-5-mini "
+    f"(providers: {', '.join(PROVIDERS)}), or leave it empty",
+    "SUMMARY_MODEL": "Write provider:model, such as openai:gpt-5-mini, or leave it empty",
+    "EXTRACTION_MODEL": "Write provider:model, such as openai:gpt-5-mini, or leave it empty",
+    "EMBEDDING_MODEL": "Write local, or openai:model such as openai:text-embedding-3-small",
+    "VISION_MODEL": "Write provider:model, such as openai:gpt-5-mini, or leave it empty",
+    "TRANSCRIPTION_BASE_URL": "Write the address of a server that speaks OpenAI's protocol, "
+    "such as http://localhost:8000/v1, or leave it empty",
+    "RERANK_URL": "Write the address of a /rerank endpoint, or leave it empty",
+    "TIMEZONE": "Write a name from the tz database, such as Europe/Moscow, a city or UTC+3",
+    "HTTP_PORT": "Write a port from 1 to 65535, or 0 for any free one",
+    "PUBLIC_URL": "Write the https address at which the bot's HTTP port is reached, "
+    "such as https://bot.example.org, or leave it empty",
+    "ADMIN_PASSWORD": "Make one with: openssl rand -base64 18, or leave it empty",
+    "LOG_LEVEL": "Write DEBUG, INFO, WARNING or ERROR",
+    "CONSOLE_FALLBACK": "Write true or false",
+}
+
+VARIABLES = frozenset(name.upper() for name in Settings.model_fields)
+# Without these everybody may use the bot. ADMIN_USER_IDS allows more, and without
+# TELEGRAM_WEBHOOK_SECRET or ADMIN_PASSWORD there is no webhook and no admin page.
+LIMITS = frozenset({"ALLOWED_USER_IDS"})
+PLAIN_NAME = re.compile(r"[A-Z]{1,20}(?:_[A-Z0-9]+)*")  # and not half of a key without its name
+
+
+def load_settings(env_file: str | None = ".env") -> Settings:
+    """Read the environment and ``env_file`` (the environment wins).
+
+    Raises:
+        ConfigError: With one line per bad variable, all of them at once.
+    """
+    file = read_env_file(Path(env_file)) if env_file else EnvFile()
+    problems = list(file.problems)
+    given = _given(file)
+    try:
+        settings = Settings(**given)
+    except ValidationError as error:
+        problems += [_describe(entry) for entry in error.errors()]
+        settings = _settings_without(error, given)
+    problems += [problem for check in _CROSS_CHECKS for problem in check(settings)]
+    if settings.mcp_servers is not None:
+        servers, its = read_servers(settings.mcp_servers, {**file.values, **os.environ})
+        settings = settings.with_servers(servers)
+        problems += its
+    strays, settings._unread = _find_strays(settings, file)
+    settings._warnings = tuple(map(_describe_stray, strays))
+    if problems or any(stray.meant in LIMITS for stray in strays):
+        raise ConfigError(_first_of_each([*problems, *settings.warnings]))
+    return settings
+
+
+def _given(file: EnvFile) -> dict[str, Any]:
+    """The fields that a file gives a value, and the environment none."""
+    set_outside = {name.lower() for name, value in os.environ.items() if value}
+    fields = Settings.model_fields.keys() - set_outside
+    return {key.lower(): value for key, value in file.values.items() if key.lower() in fields}
+
+
+def quarantine_environment() -> dict[str, str]:
+    """Our environment, for a process of this program that tries suspected jobs."""
+    return {**os.environ, QUARANTINE_VARIABLE: "1"}
+
+
+def is_quarantine() -> bool:
+    """Whether this process was started to try suspected jobs."""
+    return QUARANTINE_VARIABLE in os.environ
+
+
+def _first_of_each(problems: list[str]) -> list[str]:
+    """One line per variable: its first; what follows from a bad value is no news."""
+    by_variable: dict[str, str] = {}
+    for problem in problems:
+        by_variable.setdefault(problem.partition(":")[0], problem)
+    return list(by_variable.values())
+
+
+def _describe(entry: Any) -> str:
+    name = str(entry["loc"][0]).upper()
+    message = str(entry["msg"]).removeprefix("Value error, ").rstrip(".")
+    message = message[:1].lower() + message[1:]
+    return f"{name}: {message}. {MENDS.get(name, 'Correct it, or leave it out.')}"
+
+
+def _settings_without(error: ValidationError, given: Mapping[str, Any]) -> Settings:
+    """What remains when the malformed variables are left out, for the checks that compare."""
+    bad = {str(entry["loc"][0]) for entry in error.errors()}
+    defaults = {name: Settings.model_fields[name].default for name in bad}
+    return Settings(**{**given, **defaults})
+
+
+def _find_strays(settings: Settings, file: EnvFile) -> tuple[list[Stray], tuple[str, ...]]:
+    """The variables with names like ours, and the names in the file that are nothing to us."""
+    used = file.references
+    if settings.mcp_servers is not None:
+        used |= find_references(settings.mcp_servers)
+    names = dict.fromkeys((name for name, value in os.environ.items() if value), False)
+    names |= dict.fromkeys(file.values, True)
+    strays = [
+        stray
+        for stray in find_strays(names, VARIABLES)
+        if stray.name not in used and not _is_idle(stray, settings)
+    ]
+    known = used.union(stray.name for stray in strays)
+    unread = (name for name in file.values if name.upper() not in VARIABLES and name not in known)
+    plain = filter(PLAIN_NAME.fullmatch, unread)
+    return strays, tuple(name for name in plain if not is_of_compose(name))
+
+
+def _is_idle(stray: Stray, settings: Settings) -> bool:
+    """Whether what was meant would change nothing, or the variable is rather another program's."""
+    if stray.meant == "DATABASE_URL":
+        return not settings.uses_embedded_database
+    if stray.meant.startswith("PG_"):
+        return settings.database_url is not None
+    if stray.in_file or all(stray.meant != one.key_variable for one in PROVIDERS.values()):
+        return False
+    has_model = any(provider.is_configured(settings) for provider in PROVIDERS.values())
+    return has_model or settings.llm_model == OFFLINE_MODEL
+
+
+def _describe_stray(stray: Stray) -> str:
+    where = ".env" if stray.in_file else "the environment"
+    what = f"{ascii(stray.name)[1:-1]}: it is in {where}, but no setting has this name"
+    hint = f"{stray.meant} was probably meant"
+    if stray.meant not in LIMITS:
+        return f"{what}. {hint}"
+    mend = MENDS[stray.meant]
+    if not stray.in_file:
+        mend += "; if it is another program's, start the bot without it"
+    return f"{what}, so everybody could use the bot. {hint}. {mend}"
+
+
+def _check_webhook(settings: Settings) -> list[str]:
+    if settings.telegram_webhook_url and not settings.telegram_webhook_secret:
+        return [
+            "TELEGRAM_WEBHOOK_SECRET: it is missing while TELEGRAM_WEBHOOK_URL is set, so anyone "
+            f"could forge updates. {MENDS['TELEGRAM_WEBHOOK_SECRET']}"
+        ]
+    return []
+
+
+def _check_pool(settings: Settings) -> list[str]:
+    if settings.pg_pool_min > settings.pg_pool_max:
+        return [f"PG_POOL_MIN: it is more than PG_POOL_MAX. {MENDS['PG_POOL_MIN']}"]
+    return []
+
+
+def _check_providers(settings: Settings) -> list[str]:
+    problems = []
+    for field in ("llm_model", "summary_model", "extraction_model", "vision_model"):
+        name: str | None = getattr(settings, field)
+        provider = find_provider(name or "")
+        if provider is not None:
+            problems += _check_key(settings, field.upper(), provider)
+            problems += _check_package(field.upper(), provider)
+    by_key = find_provider(settings.chat_model_name)
+    if settings.llm_model is None and by_key is not None:
+        problems += _check_package(by_key.key_variable, by_key)
+    embedding = find_provider(settings.embedding_model)
+    if embedding is not None:
+        problems += _check_key(settings, "EMBEDDING_MODEL", embedding)
+    return list(dict.fromkeys(problems))
+
+
+def _check_key(settings: Settings, variable: str, provider: Provider) -> list[str]:
+    """A model needs a key, or the address of a server that wants none."""
+    if provider.is_configured(settings):
+        return []
+    return [
+        f"{provider.key_variable}: it is missing while {variable} is {provider.name}:…. "
+        f"Write your key, or set {provider.base_url_variable} for a server that needs none"
+    ]
+
+
+def _check_package(variable: str, provider: Provider) -> list[str]:
+    """requirements.txt names every provider's package; an installation may lack it still."""
+    if find_spec(provider.package) is not None:
+        return []
+    package = provider.package.replace("_", "-")
+    return [
+        f"{variable}: {provider.name}:… needs a package that is not installed. "
+        f"Run: .venv/bin/pip install {package}"
+    ]
+
+
+_CROSS_CHECKS: tuple[Callable[[Settings], list[str]], ...] = (
+    _check_webhook,
+    _check_pool,
+    _check_providers,
+)

@@ -1,0 +1,67 @@
+"""Owners: whose rows (a person's, or a group and topic's), and who called a command for one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import NamedTuple
+
+from src.base.zones import day_text
+from src.texts import Language
+
+
+class Owner(NamedTuple):
+    """The owner of memories and of what the search knows.
+
+    Attributes:
+        telegram_user_id: The person's Telegram id, or a group's negative chat id.
+        thread_id: The topic of a forum group, else 0.
+    """
+
+    telegram_user_id: int
+    thread_id: int = 0
+
+    @property
+    def is_group(self) -> bool:
+        """Whether several people speak there."""
+        return self.telegram_user_id < 0
+
+    def columns(self) -> dict[str, object]:
+        """The parameters ``owner`` and ``thread_id`` that every statement on users' data takes."""
+        return {"owner": self.telegram_user_id, "thread_id": self.thread_id}
+
+
+@dataclass(frozen=True)
+class Called:
+    """A command, or a pressed button, with who it comes from.
+
+    Attributes:
+        owner: Whose memory it is about: the person, or the group and topic.
+        language: The language of the reply.
+        moment: When it came (aware).
+        time_zone: The owner's, a tz database name.
+        argument: What stands after a command's name.
+        member: In a group, who called it.
+        is_admin: Whether he may do what concerns all of a group; in a private chat he may.
+    """
+
+    owner: Owner
+    language: Language
+    moment: datetime
+    time_zone: str
+    argument: str = ""
+    member: int | None = None
+    is_admin: bool = True
+
+    @property
+    def asker(self) -> int | None:
+        """Who wants something of a group's memory; None in a private chat: all of it is his."""
+        return self.member if self.owner.is_group else None
+
+    def asking(self, text: str) -> Called:
+        """The same, about another text."""
+        return replace(self, argument=text)
+
+    def day(self, moment: datetime) -> str:
+        """The day of a moment, as people say it."""
+        return day_text(moment, self.moment, self.language, self.time_zone)

@@ -1,0 +1,128 @@
+"""The providers of chat models: one record each, and its settings.
+
+A new one needs a record, its two settings, their lines in ``.env.example``, and its package in
+``requirements.txt``. LangChain's ``init_chat_model`` makes its models; an API of its own that
+OpenAI's clients speak needs none of this, but ``OPENAI_BASE_URL``.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, SecretStr
+
+from src.base.addresses import HttpUrl
+
+
+class ProviderSettings(BaseModel):
+    """Each provider's key, and the address of another server that speaks its protocol."""
+
+    openai_api_key: SecretStr | None = None
+    openai_base_url: HttpUrl | None = None
+    anthropic_api_key: SecretStr | None = None
+    anthropic_base_url: HttpUrl | None = None
+    google_api_key: SecretStr | None = None
+    google_base_url: HttpUrl | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Provider:
+    """What is particular to a provider; how its models count tokens, their names tell.
+
+    Attributes:
+        name: LangChain's name of it; in ``LLM_MODEL``, what stands before the colon.
+        key_variable: The variable of its key.
+        base_url_variable: The variable of another address.
+        package: The LangChain package that knows it.
+        default_model: Without ``LLM_MODEL``, where its key is the first that is set.
+        options: What its LangChain class is made with, beside key, address and time-out.
+        has_openai_client: Whether that class calls it through OpenAI's SDK, which we tune.
+        takes_system_in_history: Whether a system message may stand between the others.
+        no_tool: The ``tool_choice`` that keeps the model from calling any.
+        log_levels: From which level on its libraries are heard in the log.
+        batch_name: Its name in ``memory_extraction_provider``.
+        prompt_cache: How it is made to keep what prompts begin with; see ``build_prompt_cache``.
+        cache_host: The end of the addresses where it is, when other servers know no such thing.
+    """
+
+    name: str
+    key_variable: str
+    base_url_variable: str
+    package: str
+    default_model: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    has_openai_client: bool = False
+    takes_system_in_history: bool = False
+    no_tool: str | Mapping[str, str] = "none"
+    log_levels: Mapping[str, int] = field(default_factory=dict)
+    batch_name: str
+    prompt_cache: Literal["keyed", "marked", "stored"]
+    cache_host: str = ""
+
+    def keeps_prompts(self, settings: ProviderSettings) -> bool:
+        """Whether ``prompt_cache`` is understood at the address that the settings name."""
+        address: str | None = getattr(settings, self.base_url_variable.lower())
+        host = urlsplit(address).hostname if address else None
+        return host is None or f".{host}".endswith(self.cache_host)
+
+    def is_configured(self, settings: ProviderSettings) -> bool:
+        """Whether there is a key, or the address of a server that wants none."""
+        variables = (self.key_variable, self.base_url_variable)
+        return any(getattr(settings, variable.lower()) is not None for variable in variables)
+
+
+# In the order in which their keys choose the model.
+PROVIDERS: Mapping[str, Provider] = {
+    provider.name: provider
+    for provider in (
+        Provider(
+            name="openai",
+            batch_name="openai",
+            key_variable="OPENAI_API_KEY",
+            base_url_variable="OPENAI_BASE_URL",
+            package="langchain_openai",
+            default_model="gpt-5-mini",
+            prompt_cache="keyed",
+            cache_host=".api.openai.com",
+            options={"stream_usage": True},
+            has_openai_client=True,
+            takes_system_in_history=True,
+            log_levels={"openai": logging.WARNING},
+        ),
+        Provider(
+            name="anthropic",
+            batch_name="anthropic",
+            key_variable="ANTHROPIC_API_KEY",
+            base_url_variable="ANTHROPIC_BASE_URL",
+            package="langchain_anthropic",
+            default_model="claude-haiku-4-5",
+            prompt_cache="marked",
+            no_tool={"type": "none"},  # LangChain takes any other text for the name of a tool
+            log_levels={"anthropic": logging.WARNING},
+        ),
+        Provider(
+            name="google_genai",
+            batch_name="google",
+            key_variable="GOOGLE_API_KEY",
+            base_url_variable="GOOGLE_BASE_URL",
+            package="langchain_google_genai",
+            default_model="gemini-2.5-flash",
+            prompt_cache="stored",
+            log_levels={"google_genai": logging.WARNING, "langchain_google_genai": logging.ERROR},
+        ),
+    )
+}
+
+
+def find_provider(model: str) -> Provider | None:
+    """The provider of ``provider:model``; None for the offline model, which has none."""
+    return PROVIDERS.get(model.partition(":")[0])
+
+
+def find_batch_provider(name: str) -> Provider | None:
+    """The provider that ``memory_extraction_provider`` names; None for ``immediate``."""
+    return next((p for p in PROVIDERS.values() if p.batch_name == name), None)

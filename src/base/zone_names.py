@@ -1,0 +1,114 @@
+"""Time zones as people name them in the settings: a city, an offset, a name of the tz database."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import islice, product
+
+import pytz
+
+from src.base import city_names
+from src.base.zones import MAX_TEXT, MIN_STEM, NAME_WORDS, find_time_zone, plain_name
+from src.texts.morphology import CYRILLIC, ENDING, dictionary_forms, nominatives
+from src.texts.plain_text import plain
+
+MAX_ZONES = 5  # that are offered
+MAX_FORMS = 60  # of a name that are looked for
+OFFSET = re.compile(
+    r"(?:(?P<base>utc|gmt|мск|msk|москва) ?)?(?P<sign>[+-]) ?(?P<hours>\d{1,2})"
+    r"(?::?(?P<minutes>\d\d))?(?: ?(?:ч|час(?:а|ов)?|годин[аиу]?|h|hours?))?",
+    re.ASCII | re.IGNORECASE,
+)
+MOSCOW_HOURS = 3  # ahead of UTC since 2014
+EARLIEST, LATEST = -12, 14  # the hours for which the tz database has Etc/GMT
+# Offsets that are no whole hours, by places that keep them all the year, or most of their people
+# do (tz database 2026): the database has no names for them by themselves.
+PARTS_OF_HOURS = {
+    (-9, 30): "Pacific/Marquesas", (-3, 30): "America/St_Johns", (3, 30): "Asia/Tehran",
+    (4, 30): "Asia/Kabul", (5, 30): "Asia/Kolkata", (5, 45): "Asia/Kathmandu",
+    (6, 30): "Asia/Yangon", (8, 45): "Australia/Eucla", (9, 30): "Australia/Darwin",
+    (10, 30): "Australia/Lord_Howe", (12, 45): "Pacific/Chatham",
+}  # fmt: skip
+ADJECTIVES = (
+    (re.compile(r"\b(?:мск|msk|московск\w*|moscow time)\b"), "Europe/Moscow"),
+    (re.compile(r"\b(?:киевск\w*|київськ\w*|kyiv time|kiev time)\b"), "Europe/Kyiv"),
+)
+
+
+def find_time_zones(text: str) -> list[str]:
+    """The zones that somebody may mean, the likeliest first; at most five, none when unknown.
+
+    An offset of whole hours is the zone ``Etc/GMT`` of it, whose sign is the other way round by
+    the POSIX custom: "+3" is ``Etc/GMT-3``. Of a name that several cities bear, the zones of all
+    that are not much smaller than the largest.
+
+    Args:
+        text: "Europe/Kyiv", "UTC+05:30", "мск", "Сочи", "в Нижнем Новгороде", "Lisbon"; of more
+            only the first 100 characters are read.
+    """
+    said = plain(text[:MAX_TEXT])
+    if not said:
+        return []
+    offset = OFFSET.fullmatch(said)
+    if offset is not None:
+        return _of_offset(offset)
+    named = {zone.lower(): zone for zone in pytz.all_timezones}.get(said.replace(" ", "_"))
+    if named is not None:
+        return [named]
+    adjective = next((zone for words, zone in ADJECTIVES if words.search(said)), None)
+    if adjective is not None:
+        return [adjective]
+    return _of_city(said)[:MAX_ZONES]
+
+
+def _of_offset(offset: re.Match[str]) -> list[str]:
+    hours, minutes = int(offset["hours"]), int(offset["minutes"] or 0)
+    sign = -1 if offset["sign"] == "-" else 1
+    if minutes:
+        zone = PARTS_OF_HOURS.get((sign * hours, minutes))
+        return [zone] if zone and offset["base"] in (None, "utc", "gmt") else []
+    total = sign * hours
+    if offset["base"] not in (None, "utc", "gmt"):
+        total += MOSCOW_HOURS
+    if not EARLIEST <= total <= LATEST:
+        return []
+    return [f"Etc/GMT{-total:+d}" if total else "Etc/UTC"]
+
+
+def _of_city(said: str) -> list[str]:
+    """The zones of the city with the longest name in a text."""
+    found = plain_name(said).split()[: 3 * NAME_WORDS]
+    for length in range(min(NAME_WORDS, len(found)), 0, -1):
+        windows = [found[start : start + length] for start in range(len(found) - length + 1)]
+        for forms_of in (nominatives, _all_forms):
+            names = (form for window in windows for form in _forms(" ".join(window), forms_of))
+            zones = city_names.zones_of_names(frozenset(names))
+            if zones:
+                return _with_namesake(said, zones)
+    known = find_time_zone(said)
+    if known is not None:
+        return [known]
+    stems = (ENDING.sub("", word) for word in found if CYRILLIC.search(word))
+    unknown = frozenset(stem for stem in stems if len(stem) >= MIN_STEM)
+    return city_names.zones_of_stems(unknown)
+
+
+def _with_namesake(name: str, zones: list[str]) -> list[str]:
+    """The zones, the one that bears the name itself first."""
+    known = find_time_zone(name)
+    return [known, *(zone for zone in zones if zone != known)] if known in zones else zones
+
+
+def _forms(name: str, forms_of: Callable[[str], frozenset[str]]) -> Iterator[str]:
+    """A name, and what it may be in the nominative: "нижнем новгороде", "ростове-на-дону"."""
+    if len(name) < city_names.MIN_NAME:
+        return iter(())
+    parts = re.split("([ -])", name)
+    every = [sorted({part, *(forms_of(part) if CYRILLIC.search(part) else ())}) for part in parts]
+    return islice(map("".join, product(*every)), MAX_FORMS)
+
+
+def _all_forms(part: str) -> frozenset[str]:
+    """What a word may be a form of, also one that names no place by itself: "нижнем"."""
+    return nominatives(part) | dictionary_forms(part)

@@ -1,0 +1,200 @@
+"""Time zones: times in a zone, the zone of a place or a city's name, days as people say them."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+import unicodedata
+from datetime import UTC, date, datetime, timedelta
+from functools import cache
+
+import pytz
+from babel import Locale
+from babel.core import get_global
+from babel.dates import format_date, format_skeleton
+
+from src.texts import LANGUAGES, Language
+from src.texts.morphology import CYRILLIC, ENDING, dictionary_forms, words
+
+DAY = timedelta(days=1)
+SECOND = timedelta(seconds=1)
+LOOK_UP_TIME = 20  # seconds; it takes a tenth of one
+LOOK_UP = "import sys, tzfpy; print(tzfpy.get_tz(float(sys.argv[1]), float(sys.argv[2])))"
+
+
+def local_time(moment: datetime, time_zone: str) -> datetime:
+    """An aware moment in a zone of the tz database."""
+    return moment.astimezone(pytz.timezone(time_zone))
+
+
+def in_zone(written: datetime, time_zone: str) -> datetime:
+    """A wall-clock time as the aware moment that it was in a zone of the tz database."""
+    return pytz.timezone(time_zone).localize(written)
+
+
+def first_moment(written: datetime, time_zone: str) -> datetime:
+    """The moment (in UTC) at which the clocks of a zone first show a time, or have passed it.
+
+    A time that clocks show twice, in autumn, is the first of the two; one that they skip, in
+    spring, is the moment right after the gap.
+
+    Raises:
+        OverflowError: It is at the very edge of the calendar.
+    """
+    as_utc = written.replace(tzinfo=UTC)
+    before, after = (_offset(as_utc + shift, time_zone) for shift in (-DAY, DAY))
+    for offset in (before, after):
+        moment = as_utc - offset
+        if _offset(moment, time_zone) == offset:
+            return moment
+    return _end_of_gap(as_utc - after, as_utc - before, time_zone)
+
+
+def is_shown_twice(moment: datetime, time_zone: str) -> bool:
+    """Whether the clocks of a zone show the time of an aware moment twice on that day."""
+    zone = pytz.timezone(time_zone)
+    written = moment.astimezone(zone).replace(tzinfo=None)
+    return zone.localize(written, is_dst=True) != zone.localize(written, is_dst=False)
+
+
+def name_of_zone(zone: str) -> str:
+    """As people read it: the sign of ``Etc/GMT-3`` is the other way round."""
+    if zone.startswith(("Etc/GMT+", "Etc/GMT-")):
+        sign = "-" if zone[7] == "+" else "+"
+        return f"UTC{sign}{zone[8:]}"
+    return zone
+
+
+def zone_at(latitude: float, longitude: float) -> str | None:
+    """The zone of the tz database at a place on the map, also at sea; None: no such place.
+
+    The borders of the zones (tzfpy) take 35 MB of memory, so a child process looks at them and
+    ends: some 100 ms, in which the caller waits.
+
+    Args:
+        latitude: In degrees, north of the equator positive.
+        longitude: In degrees, east of Greenwich positive.
+    """
+    if not (math.isfinite(latitude) and math.isfinite(longitude)):
+        return None
+    if abs(latitude) > 90 or abs(longitude) > 180:
+        return None
+    place = [repr(float(longitude)), repr(float(latitude))]
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", LOOK_UP, *place],
+            capture_output=True, text=True, check=True, timeout=LOOK_UP_TIME,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return None
+    zone = done.stdout.strip()
+    return zone if zone in pytz.all_timezones_set else None
+
+
+def _offset(moment: datetime, time_zone: str) -> timedelta:
+    return local_time(moment, time_zone).utcoffset() or timedelta()
+
+
+def _end_of_gap(low: datetime, high: datetime, time_zone: str) -> datetime:
+    """The moment between two at which the offset of a zone changes."""
+    former = _offset(low, time_zone)
+    while high - low > SECOND:
+        middle = low + (high - low) // 2 // SECOND * SECOND
+        if _offset(middle, time_zone) == former:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+MAX_TEXT = 100  # characters
+NAME_WORDS = 4  # of the longest name that is looked for: "Port of Spain"
+MIN_STEM = 4  # letters of a name without its ending; of shorter ones too many are alike
+CONTINENTS = frozenset(
+    ("Africa", "America", "Antarctica", "Arctic", "Asia", "Atlantic", "Australia", "Europe",
+     "Indian", "Pacific")
+)  # fmt: skip
+
+
+def find_time_zone(place: str) -> str | None:
+    """The zone of the tz database for its name, or for a city in any language; None: unknown."""
+    place = place.strip()[:MAX_TEXT]
+    by_name = {zone.lower(): zone for zone in pytz.all_timezones}
+    if place.lower() in by_name:
+        return by_name[place.lower()]
+    found = plain_name(place).split()
+    for length in range(min(NAME_WORDS, len(found)), 0, -1):
+        for start in range(len(found) - length + 1):
+            zone = _zone_of(found[start : start + length])
+            if zone is not None:
+                return zone
+    return None
+
+
+def _zone_of(name: list[str]) -> str | None:
+    """The zone of a city by these words, which may be declined when they are one.
+
+    A word that the dictionaries know is that word: "в Туле" is Тула, not Thule in Greenland.
+    """
+    written = " ".join(name)
+    if len(name) > 1 or not CYRILLIC.search(written):
+        return _cities().get(written)
+    forms = dictionary_forms(written)
+    if forms:
+        return next((_cities()[form] for form in sorted(forms) if form in _cities()), None)
+    return _cities().get(written) or _stems().get(ENDING.sub("", written))
+
+
+@cache
+def _cities() -> dict[str, str]:
+    """The cities of the zones, from the CLDR (by Babel) and the tz database."""
+    cities: dict[str, str] = {}
+    for language in LANGUAGES:
+        for zone, names in Locale.parse(language).time_zones.items():
+            if "city" in names and zone in pytz.all_timezones_set:
+                cities.setdefault(plain_name(str(names["city"])), _modern(zone))
+    for zone in [*pytz.common_timezones, *pytz.all_timezones]:
+        continent, _, city = zone.rpartition("/")
+        if continent.partition("/")[0] in CONTINENTS:
+            cities.setdefault(plain_name(city.replace("_", " ")), _modern(zone))
+    return cities
+
+
+@cache
+def _stems() -> dict[str, str]:
+    """The Cyrillic names of one word without their endings."""
+    stems = {ENDING.sub("", name): zone for name, zone in _cities().items() if " " not in name}
+    return {
+        stem: zone
+        for stem, zone in stems.items()
+        if len(stem) >= MIN_STEM and CYRILLIC.search(stem)
+    }
+
+
+def _modern(zone: str) -> str:
+    """The CLDR keeps some names that the tz database has changed: Europe/Kiev."""
+    name = str(get_global("zone_aliases").get(zone, zone))
+    return name if name in pytz.all_timezones_set else zone
+
+
+def plain_name(name: str) -> str:
+    """The words of a name, in lower case and without accents: "St. John’s", "São Paulo"."""
+    flat = name.lower().replace("ё", "е")
+    if not CYRILLIC.search(flat):
+        decomposed = unicodedata.normalize("NFKD", flat)
+        flat = "".join(c for c in decomposed if not unicodedata.combining(c))
+    return " ".join(words(flat)).replace("'", "")
+
+
+def day_text(moment: datetime, now: datetime, language: Language, time_zone: str) -> str:
+    """The day of a moment: ``3 марта``, with the year unless it is this one."""
+    day = local_time(moment, time_zone)
+    if day.year == local_time(now, time_zone).year:
+        return str(format_skeleton("MMMMd", day, locale=language))
+    return long_day(day, language)
+
+
+def long_day(day: date, language: Language) -> str:
+    """A day with its year: ``3 марта 2026 г.``."""
+    return str(format_date(day, "long", locale=language))

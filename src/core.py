@@ -1,0 +1,451 @@
+"""The objects that every command shares, built once: database, repositories, model, agent."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.tools import BaseTool
+
+from src.base.config import OFFLINE_MODEL, Settings
+from src.base.errors import AppError
+from src.base.metrics import Metrics
+from src.base.providers import find_provider
+from src.base.shutdown import SHUTDOWN
+from src.history.conversation_repo import ConversationRepository, set_conversation_repo_factory
+from src.history.timeline_repo import ToolResultRepository
+from src.history.turn_repo import TurnRepository
+from src.llm.chat import ModelCaller
+from src.llm.embeddings import CachingEmbedder, QuietMoments, build_embedder
+from src.llm.endpoints import build_reranker, build_transcriber
+from src.llm.prompt_cache import BreakpointPromptCache, KeyedPromptCache, PromptCache
+from src.llm.stored_prompt_cache import CachedContentRepository, StoredPromptCache
+from src.llm.tokens import TokenCounter
+from src.media.attachments import AttachmentService
+from src.memory.batch_extraction import BatchExtractionService
+from src.memory.budget import DailyCeilings
+from src.memory.compaction import CompactionService
+from src.memory.consolidation import ConsolidationService
+from src.memory.digest import DigestService
+from src.memory.embedding_space import ServingSpace
+from src.memory.extraction import ExtractionService
+from src.memory.forgetter import Forgetter
+from src.memory.forgetting_repo import ForgettingRepository, UndoRepository
+from src.memory.indexer import Indexer
+from src.memory.memories import Forgetting, Memories
+from src.memory.memory_page_repo import MemoryPageRepository
+from src.memory.memory_repo import MemoryRepository
+from src.memory.repositories import Repositories
+from src.memory.retrieval_repo import OverviewRepository, RetrievalRepository
+from src.memory.retriever import Retriever
+from src.memory.screens import MemoryScreens
+from src.memory.search_index_repo import EmbeddingRepository, SearchIndexRepository
+from src.memory.writer import MemoryWriter, fact_terms
+from src.offline.model import build_chat_model
+from src.outside.servers import McpServers
+from src.pg.client import PgClient
+from src.pg.embedded import EmbeddedPostgres
+from src.pg.global_settings_repo import GlobalSettingsRepository
+from src.pg.migrations import check_sessions, migrate
+from src.pg.user_settings_repo import UserSettingsRepository
+from src.privacy.export import ExportRepository, ExportService
+from src.queue.job_death_repo import JobDeathRepository, PutAsideRepository
+from src.queue.update_repo import UpdateRepository
+from src.reading.reminder_phrases import read_reminder
+from src.reading.time_expressions import read_time
+from src.reading.words import content_words
+from src.reminders.reminder_repo import ReminderRepository
+from src.reminders.reminder_service import ReminderService
+from src.reminders.screens import ReminderScreens
+from src.talk.agent_service import AgentService
+from src.talk.command_service import CommandFamilies, CommandService, UsagePage
+from src.talk.edits import EditRepository, EditService
+from src.talk.main_graph import Models, build_graph, checkpoint_serde
+from src.talk.memory_commands import MemoryCommands
+from src.talk.questions import CheckpointStore, QuestionService
+from src.talk.settings import SettingsScreens, SettingsService
+from src.talk.teaching import TeachingService
+from src.talk.tool_history import ToolHistoryService
+from src.talk.tools import build_tools
+from src.texts.morphology import terms
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class MemoryCore:
+    """The parts of the memory that others use.
+
+    Attributes:
+        memories: What graph, tools and commands call.
+        digest: What the background does after a turn.
+        batches: What it lets a provider do for many users together.
+        compaction: Summarises what leaves the window.
+        summary_llm: The model that summarises.
+        retriever: Searches, under ``memories``.
+        index: What the index holds.
+        indexer: Fills the index; ``reembed`` uses it alone.
+        space: The embedding model that serves.
+        embeddings: What is stored of embedding models.
+        settings: What an operator may change while the bot runs.
+    """
+
+    memories: Memories
+    digest: DigestService
+    batches: BatchExtractionService
+    consolidation: ConsolidationService
+    compaction: CompactionService
+    summary_llm: ModelCaller
+    retriever: Retriever
+    index: SearchIndexRepository
+    indexer: Indexer
+    space: ServingSpace
+    embeddings: EmbeddingRepository
+    settings: GlobalSettingsRepository
+
+    async def warm_up(self) -> None:
+        """Load what the first search would wait for.
+
+        Raises:
+            AppError: The database or the embedder is away.
+        """
+        read_time("5 марта", datetime.now(UTC))
+        content_words("слово")
+        await self.space.embed_query("?")
+
+    async def close(self) -> None:
+        """Close the connections to the embedder and the reranker."""
+        await self.space.close()
+        await self.batches.close()
+        await self.retriever.close()
+
+
+@dataclass(frozen=True)
+class Core:
+    """What the console, the bot and the workers have in common."""
+
+    settings: Settings
+    dsn: str
+    client: PgClient
+    metrics: Metrics
+    conversations: ConversationRepository
+    turns: TurnRepository
+    updates: UpdateRepository
+    deaths: JobDeathRepository
+    put_aside: PutAsideRepository
+    user_settings: UserSettingsRepository
+    memory: MemoryCore
+    agent: AgentService
+    questions: QuestionService
+    commands: CommandService
+    pages: MemoryPageRepository
+    exports: ExportService
+    attachments: AttachmentService
+    edits: EditService
+    counter: TokenCounter
+    live_settings: SettingsService
+    ceilings: DailyCeilings
+    reminders: ReminderService
+    servers: McpServers
+
+    async def close(self) -> None:
+        """Close the connections that were opened meanwhile."""
+        await self.questions.aclose()
+        await self.memory.close()
+
+    async def warm_up(self) -> None:
+        """Load what the first turn would wait for: patterns, dictionaries, the embedder.
+
+        A failure is no reason not to start: it is met again, and told, when a turn needs it.
+        """
+        zone = self.settings.timezone
+        await asyncio.to_thread(read_reminder, "напомни завтра", datetime.now(UTC), zone)
+        try:
+            await self.memory.warm_up()
+        except AppError as error:
+            logger.warning("the memory is not warm", exc_info=error)
+
+
+@asynccontextmanager
+async def open_database(settings: Settings) -> AsyncIterator[str]:
+    """The address of the database; without a configured one, the embedded server runs meanwhile.
+
+    Raises:
+        StorageUnavailableError: The embedded server did not start.
+    """
+    if settings.database_dsn is not None:
+        yield settings.database_dsn
+        return
+    server = EmbeddedPostgres(settings.data_dir)
+    SHUTDOWN.at_worst(server.abandon)
+    try:
+        dsn = await asyncio.to_thread(server.start)
+        server.look_after()
+        yield dsn
+    finally:
+        await asyncio.to_thread(server.stop)
+
+
+@asynccontextmanager
+async def open_core(
+    settings: Settings, *, extra_tools: Sequence[BaseTool] = ()
+) -> AsyncIterator[Core]:
+    """Open the database, bring it to the newest schema, and build what stands on it.
+
+    Args:
+        settings: The settings.
+        extra_tools: What the model may call beside our own tools.
+
+    Raises:
+        StorageUnavailableError: The database cannot be reached.
+        ConfigError: The database is newer than this program, or behind a pooler of transactions.
+    """
+    async with AsyncExitStack() as stack:
+        dsn = await stack.enter_async_context(open_database(settings))
+        if not settings.uses_embedded_database:
+            await asyncio.to_thread(check_sessions, dsn)
+        await asyncio.to_thread(migrate, dsn)
+        client = PgClient(
+            dsn, min_connections=settings.pg_pool_min, max_connections=settings.pg_pool_max
+        )
+        await asyncio.to_thread(client.open)
+        stack.push_async_callback(asyncio.to_thread, client.close)
+        stack.callback(set_conversation_repo_factory, None)
+        core = build_core(settings, dsn, client, extra_tools=extra_tools)
+        stack.push_async_callback(core.close)
+        stack.push_async_callback(core.servers.close)
+        yield core
+
+
+def build_core(
+    settings: Settings, dsn: str, client: PgClient, *, extra_tools: Sequence[BaseTool] = ()
+) -> Core:
+    """Wire the objects; nothing here connects to anything."""
+    metrics = Metrics()
+    repositories = Repositories.on(client)
+    set_conversation_repo_factory(lambda: repositories.conversations)
+    quiet = QuietMoments()
+    ceilings = DailyCeilings(
+        repositories, metrics, time_zone=settings.timezone, exempt=settings.admin_user_ids
+    )
+    memory = build_memory(settings, repositories, metrics, quiet, ceilings)
+    tool_history = ToolHistoryService(client, ToolResultRepository(client))
+    counter = TokenCounter(settings.chat_model_name)
+    user_settings = UserSettingsRepository(client)
+    caller = build_caller(
+        settings, counter=counter, metrics=metrics, contents=CachedContentRepository(client)
+    )
+    pages = MemoryPageRepository(client)
+    servers = McpServers(settings.servers, metrics)
+    models = _build_models(settings, memory, caller, counter)
+    reminders = ReminderService(client, ReminderRepository(client))
+    graph = build_graph(
+        models,
+        [*build_tools(memory.memories, reminders), *extra_tools],
+        memory.memories,
+        reminders=reminders,
+        lent_tools=servers.tools,
+        wrap_tool_call=tool_history.record,
+    )
+    checkpoints = CheckpointStore(dsn, checkpoint_serde())
+    questions = QuestionService(client, memory.memories, checkpoints)
+    agent = AgentService(
+        repositories,
+        graph,
+        memory.memories,
+        teaching=TeachingService(memory.memories, pages, client),
+        questions=questions,
+        tool_history=tool_history,
+        metrics=metrics,
+        ceilings=ceilings,
+        quiet=quiet,
+    )
+    exports = ExportService(ExportRepository(client))
+    return Core(
+        settings=settings,
+        dsn=dsn,
+        client=client,
+        metrics=metrics,
+        conversations=repositories.conversations,
+        turns=repositories.turns,
+        updates=repositories.updates,
+        deaths=JobDeathRepository(client),
+        put_aside=PutAsideRepository(client),
+        user_settings=user_settings,
+        memory=memory,
+        agent=agent,
+        questions=questions,
+        commands=CommandService(
+            agent,
+            memory.memories,
+            user_settings,
+            CommandFamilies(
+                screens=MemoryScreens(memory.memories, pages, client, app_url=settings.app_url),
+                usage=UsagePage(ceilings, repositories.settings, client),
+                settings=SettingsScreens(
+                    user_settings, reminders, client, time_zone=settings.timezone
+                ),
+                memory=MemoryCommands(
+                    agent, memory.memories, memory.compaction, exports, repositories
+                ),
+                reminders=ReminderScreens(reminders),
+            ),
+            questions=questions,
+            has_model=settings.chat_model_name != OFFLINE_MODEL,
+            servers=servers,
+        ),
+        pages=pages,
+        exports=exports,
+        attachments=AttachmentService(
+            repositories,
+            ceilings,
+            transcriber=build_transcriber(settings),
+            vision=build_vision(settings, metrics),
+        ),
+        edits=EditService(client, EditRepository(), UndoRepository(terms, fact_terms)),
+        counter=counter,
+        live_settings=SettingsService(repositories, settings),
+        ceilings=ceilings,
+        reminders=reminders,
+        servers=servers,
+    )
+
+
+def _build_models(
+    settings: Settings, memory: MemoryCore, caller: ModelCaller, counter: TokenCounter
+) -> Models:
+    """The models of the graph."""
+    provider = find_provider(settings.chat_model_name)
+    return Models(
+        caller=caller,
+        summary_llm=memory.summary_llm,
+        counter=counter,
+        context_size=settings.llm_context_size,
+        system_in_history=provider is None or provider.takes_system_in_history,
+    )
+
+
+def build_vision(settings: Settings, metrics: Metrics) -> ModelCaller | None:
+    """Who looks at pictures: ``VISION_MODEL``, else the chat model, if it is a real one."""
+    name = settings.vision_model or settings.chat_model_name
+    return None if name == OFFLINE_MODEL else build_caller(settings, name, metrics=metrics)
+
+
+def build_prompt_cache(
+    settings: Settings,
+    model: BaseChatModel,
+    counter: TokenCounter,
+    contents: CachedContentRepository,
+) -> PromptCache:
+    """What makes the provider of the chat model keep the beginning of its prompts."""
+    provider = find_provider(settings.chat_model_name)
+    if provider is None or not provider.keeps_prompts(settings):
+        return PromptCache()
+    name = settings.chat_model_name.partition(":")[2]
+    if provider.prompt_cache == "keyed":
+        return KeyedPromptCache()
+    if provider.prompt_cache == "marked":
+        return BreakpointPromptCache(name, counter)
+    return StoredPromptCache(model, name, counter=counter, contents=contents)
+
+
+def build_memory(
+    settings: Settings,
+    repositories: Repositories,
+    metrics: Metrics,
+    quiet: QuietMoments,
+    ceilings: DailyCeilings,
+) -> MemoryCore:
+    """Wire the memory; nothing here connects to anything or starts a model."""
+    client, stored = repositories.client, repositories.settings
+    embeddings = EmbeddingRepository(client)
+    index = SearchIndexRepository(client)
+    space = ServingSpace(
+        lambda name: CachingEmbedder(build_embedder(settings, name, metrics, quiet)),
+        stored,
+        settings.embedding_model,
+        client=client,
+        repository=embeddings,
+    )
+    retriever = Retriever(
+        client,
+        RetrievalRepository(client),
+        space,
+        OverviewRepository(client),
+        reranker=build_reranker(settings),
+    )
+    facts = MemoryRepository(client)
+    writer = MemoryWriter(client, facts, space, stored)
+    memories = Memories(
+        client,
+        facts,
+        Forgetting(
+            Forgetter(client, ForgettingRepository(terms)), UndoRepository(terms, fact_terms)
+        ),
+        retriever,
+        writer,
+        stored,
+    )
+    indexer = Indexer(client, index, embeddings, space)
+    summary_llm = build_caller(settings, settings.summary_model, metrics=metrics)
+    compaction = CompactionService(repositories, summary_llm, ceilings)
+
+    @cache
+    def extraction_caller(name: str) -> ModelCaller:
+        provider = find_provider(name)
+        if name and (provider is None or not provider.is_configured(settings)):
+            logger.warning(
+                "memory_extraction_model has no provider or key: EXTRACTION_MODEL reads"
+            )
+            name = ""
+        return build_caller(settings, name or settings.extraction_model, metrics=metrics)
+
+    extraction = ExtractionService(
+        repositories,
+        memories,
+        extraction_caller,
+        ceilings,
+        time_zone=settings.timezone,
+    )
+    return MemoryCore(
+        memories=memories,
+        digest=DigestService(repositories, index, indexer, compaction, extraction),
+        batches=BatchExtractionService(repositories, extraction, ceilings, metrics, settings),
+        consolidation=ConsolidationService(client, writer, facts, space, stored, metrics),
+        compaction=compaction,
+        summary_llm=summary_llm,
+        retriever=retriever,
+        index=index,
+        indexer=indexer,
+        space=space,
+        embeddings=embeddings,
+        settings=stored,
+    )
+
+
+def build_caller(
+    settings: Settings,
+    name: str | None = None,
+    counter: TokenCounter | None = None,
+    metrics: Metrics | None = None,
+    contents: CachedContentRepository | None = None,
+) -> ModelCaller:
+    """The caller of a chat model, by default of ``LLM_MODEL``.
+
+    ``counter`` learns from it, ``metrics`` counts its calls; with ``contents`` its provider is to
+    keep the beginnings of the prompts, whose tokens ``counter`` counts.
+    """
+    name = name or settings.chat_model_name
+    model = build_chat_model(settings, name)
+    cache = None
+    if counter is not None and contents is not None:
+        cache = build_prompt_cache(settings, model, counter, contents)
+    return ModelCaller(
+        model, name, timeout=settings.llm_timeout, counter=counter, metrics=metrics, cache=cache
+    )

@@ -1,1 +1,0 @@
-"""The LangGraph graph that answers a message: state, nodes, tools."""

@@ -1,0 +1,137 @@
+"""What was said and called in a conversation: messages page by page, and the results of tools."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from src.base.owners import Owner
+from src.pg.client import Repository, storable
+
+MAX_TEXT = 20_000  # characters of a message; answers end at answer_max_characters
+
+
+class Place(NamedTuple):
+    """Where a message stands in its conversation: before it come those with a smaller place."""
+
+    position: int
+    id: int
+
+
+LAST = Place(2**31 - 1, 2**63 - 1)
+
+# What the owner and the bot said before a place, and before a moment, the newest first.
+SELECT_PAGE = """
+SELECT m.position, m.id, m.role, left(message_text(m.content), %(longest)s), m.said_at,
+       m.is_private
+FROM messages m JOIN conversations c ON c.id = m.conversation_id
+WHERE c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+  AND m.role IN ('user', 'assistant') AND NOT m.is_forgotten
+  AND (m.position, m.id) < (%(position)s, %(id)s)
+  AND (%(until)s::timestamptz IS NULL OR m.said_at < %(until)s)
+ORDER BY m.position DESC, m.id DESC LIMIT %(limit)s
+"""
+
+
+@dataclass(frozen=True)
+class TimelineMessage:
+    """A message of the owner's, or of the bot's.
+
+    Attributes:
+        place: Where it stands.
+        role: ``user`` or ``assistant``.
+        text: Without the time label, at most MAX_TEXT characters of it.
+        said_at: When.
+        is_private: Whether nothing but the conversation remembers it.
+    """
+
+    place: Place
+    role: str
+    text: str
+    said_at: datetime
+    is_private: bool
+
+
+class TimelineRepository(Repository):
+    """Reads conversations; every method blocks (see ``PgClient.run``)."""
+
+    def list_messages(
+        self,
+        owner: Owner,
+        *,
+        before: Place = LAST,
+        until: datetime | None = None,
+        limit: int = 40,
+    ) -> list[TimelineMessage]:
+        """Messages before a place, and said before a moment, the newest first."""
+        wanted = {
+            **owner.columns(), **before._asdict(), "until": until, "limit": limit,
+            "longest": MAX_TEXT,
+        }  # fmt: skip
+        rows = self._client.fetch_all(SELECT_PAGE, wanted)
+        return [TimelineMessage(Place(position, id_), *row) for position, id_, *row in rows]
+
+
+KEEP = 50  # newest calls kept per conversation
+MAX_RESULT = 4000  # characters kept of a result
+MAX_ARGUMENTS = 4000  # characters of JSON kept of the arguments
+
+
+@dataclass(frozen=True)
+class ToolResult:
+    """One call of a tool; ``error`` is the error's type when it failed, else None."""
+
+    name: str
+    arguments: dict[str, Any]
+    result: str
+    duration_ms: int
+    error: str | None = None
+
+
+# One tool call, without its words when its message is to be remembered nowhere, and away with
+# those beyond the newest KEEP of the conversation.
+INSERT_RESULT = """
+WITH old AS (
+    DELETE FROM tool_results WHERE conversation_id = %(conversation_id)s AND id <= (
+        SELECT id FROM tool_results WHERE conversation_id = %(conversation_id)s
+        ORDER BY id DESC OFFSET %(keep)s - 1 LIMIT 1)
+)
+INSERT INTO tool_results (conversation_id, message_id, name, arguments, result, error, duration_ms)
+SELECT m.conversation_id, m.id, %(name)s,
+       CASE WHEN m.is_forgotten OR m.is_private THEN '{}' ELSE %(arguments)s::jsonb END,
+       CASE WHEN m.is_forgotten OR m.is_private THEN '' ELSE %(result)s END,
+       %(error)s, %(duration_ms)s
+FROM messages m WHERE m.id = %(message_id)s AND m.conversation_id = %(conversation_id)s
+"""
+
+# Forget the tool calls of every conversation of an owner.
+DELETE_RESULTS = """
+DELETE FROM tool_results t USING conversations c
+WHERE c.id = t.conversation_id AND c.telegram_user_id = %(owner)s
+  AND c.thread_id = %(thread_id)s
+"""
+
+
+class ToolResultRepository(Repository):
+    """Stores tool calls; every method blocks (see ``PgClient.run``)."""
+
+    def add(self, conversation_id: UUID, message_id: int, result: ToolResult) -> None:
+        """Store one call, cut to size; only the newest KEEP of a conversation stay."""
+        plain = json.loads(json.dumps(result.arguments, default=str), parse_constant=str)  # no NaN
+        arguments = storable(json.dumps(plain, ensure_ascii=False))
+        arguments = arguments.replace("\\u0000", "\\ufffd")
+        if len(arguments) > MAX_ARGUMENTS:
+            arguments = json.dumps({"cut": arguments[:MAX_ARGUMENTS]}, ensure_ascii=False)
+        columns = {
+            **vars(result), "conversation_id": str(conversation_id), "message_id": message_id,
+            "name": storable(result.name)[:200], "arguments": arguments,
+            "result": storable(result.result)[:MAX_RESULT], "keep": KEEP,
+        }  # fmt: skip
+        self._client.execute(INSERT_RESULT, columns)
+
+    def clear(self, owner: Owner) -> int:
+        """Forget every call of an owner; returns how many there were."""
+        return self._client.execute(DELETE_RESULTS, owner.columns())

@@ -1,0 +1,524 @@
+"""What belongs to one turn: the answer, its delivery, and the tokens that it cost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from src.base.errors import (
+    AppError,
+    ConversationGoneError,
+    QuestionMovedError,
+    StorageRejectedError,
+)
+from src.base.owners import Owner
+from src.history.conversation_repo import FOREIGN_KEY_VIOLATION
+from src.llm.reply import ModelUsage
+from src.pg.client import Repository, Transaction, storable
+from src.pg.user_settings_repo import Mode
+from src.queue.job_repo import DEFER_INDEXING, INDEXING, UNIQUE_VIOLATION
+from src.queue.update_repo import UpdateOutcome
+
+# Whether to erase everything; which of two facts holds, and that this is decided, or too late.
+Asks = Literal["erase_all", "conflict", "conflict_over"]
+
+
+@dataclass(frozen=True)
+class AnswerSource:
+    """What a reference in an answer stands for.
+
+    Attributes:
+        number: ``[1]`` is 1.
+        uid: ``msg-<id>``.
+        text: What was said, word for word.
+        said_at: When it was said.
+        message_id: The message, if it is still there.
+        memory_id: The fact, if it is one.
+    """
+
+    number: int
+    uid: str
+    text: str
+    said_at: datetime
+    message_id: int | None = None
+    memory_id: int | None = None
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What a turn changed in the memory, by numbers: what it says may be forgotten meanwhile.
+
+    Attributes:
+        saved: Facts that are new.
+        replaced_by: New facts that replaced others.
+        forgetting: Under which number something was forgotten.
+        reminders: Those that were set.
+    """
+
+    saved: tuple[int, ...] = ()
+    replaced_by: tuple[int, ...] = ()
+    forgetting: int | None = None
+    reminders: tuple[int, ...] = ()
+
+    @classmethod
+    def from_row(cls, stored: dict[str, Any] | None) -> Changes:
+        """As it is stored; None is nothing."""
+        row = stored or {}
+        return cls(
+            tuple(row.get("saved", ())), tuple(row.get("replaced_by", ())), row.get("forgetting"),
+            tuple(row.get("reminders", ())),
+        )  # fmt: skip
+
+    def as_row(self) -> str | None:
+        """How it is stored, as JSON."""
+        return None if self == NO_CHANGES else json.dumps(vars(self))
+
+
+NO_CHANGES = Changes()
+
+
+@dataclass(frozen=True)
+class StoredAnswer:
+    """An answer in the database.
+
+    Attributes:
+        id: Its message id.
+        text: Markdown, as the model wrote it.
+        delivered: Whether the user has it.
+        delivered_parts: How many of its Telegram messages have arrived.
+        tools: Names of the tools it used; only known right after it was made.
+        sources: What its references stand for.
+        intent: What strict mode took the message for; only known right after it was made.
+        asks: What it asks, if it asks something.
+        changes: What its turn changed in the memory.
+    """
+
+    id: int
+    text: str
+    delivered: bool
+    delivered_parts: int
+    tools: tuple[str, ...] = ()
+    sources: tuple[AnswerSource, ...] = ()
+    intent: str | None = None
+    asks: Asks | None = None
+    changes: Changes = NO_CHANGES
+
+
+@dataclass(frozen=True)
+class NewAnswer:
+    """What a finished turn stores.
+
+    Attributes:
+        conversation_id: The conversation.
+        message_id: The user message that is answered.
+        text: The answer, Markdown.
+        tools: Names of the tools that ran, in order.
+        usage: The model calls.
+        stopped: Whether the user stopped it, so that the text is a beginning only.
+        sources: What its references stand for.
+        asks: What it asks, if it asks something.
+        is_private: Whether it answers a private message beside the one that it replies to.
+        changes: What its turn changed in the memory.
+        mode: In which it was given.
+    """
+
+    conversation_id: UUID
+    message_id: int
+    text: str
+    tools: tuple[str, ...] = ()
+    usage: tuple[ModelUsage, ...] = ()
+    stopped: bool = False
+    sources: tuple[AnswerSource, ...] = ()
+    asks: Asks | None = None
+    is_private: bool = False
+    changes: Changes = NO_CHANGES
+    mode: Mode = "assistant"
+
+
+# The answer to a message, if it has one.
+SELECT_ANSWER = """
+SELECT a.id, a.content, a.delivered_at IS NOT NULL, a.delivered_parts, a.asks, a.changes
+FROM messages a
+WHERE a.conversation_id = %(conversation_id)s AND a.reply_to_id = %(message_id)s
+  AND a.role = 'assistant'
+"""
+
+# One row per model call; the owner is the conversation's.
+INSERT_USAGE = """
+INSERT INTO model_usage (telegram_user_id, purpose, model, prompt_tokens, cached_tokens,
+                         completion_tokens, duration_ms)
+SELECT c.telegram_user_id, u.purpose, u.model, u.prompt_tokens, u.cached_tokens,
+       u.completion_tokens, u.duration_ms
+FROM conversations c,
+     unnest(%(purpose)s::text[], %(model)s::text[], %(prompt)s::int[], %(cached)s::int[],
+            %(completion)s::int[], %(duration)s::int[])
+         AS u (purpose, model, prompt_tokens, cached_tokens, completion_tokens, duration_ms)
+WHERE c.id = %(conversation_id)s
+"""
+
+# The answer with what it cost; a message has one, so a second attempt finds the first one's row.
+# A message that is to be forgotten, or private, is answered, and so is the answer.
+INSERT_ANSWER = f"""
+WITH answer AS (
+    INSERT INTO messages (conversation_id, role, content, reply_to_id, is_forgotten, forgotten_at,
+                          is_private, asks, changes, mode, position)
+    SELECT m.conversation_id, 'assistant', %(content)s, m.id, m.is_forgotten, m.forgotten_at,
+           m.is_private OR %(is_private)s, %(asks)s, %(changes)s, %(mode)s,
+           1 + greatest(c.last_position, (SELECT max(position) FROM messages
+                                          WHERE conversation_id = %(conversation_id)s))
+    FROM messages m JOIN conversations c ON c.id = m.conversation_id
+    WHERE m.id = %(message_id)s AND m.conversation_id = %(conversation_id)s
+    ON CONFLICT (reply_to_id) WHERE role = 'assistant' DO NOTHING
+    RETURNING id
+), usage AS ({INSERT_USAGE} AND EXISTS (SELECT 1 FROM answer))
+SELECT id FROM answer
+"""  # noqa: S608  (it holds a constant of ours)
+
+# Whether a message that left its conversation is elsewhere, or the conversation is still there.
+SELECT_MOVED = """
+SELECT 1 FROM conversations WHERE id = %(conversation_id)s
+UNION ALL SELECT 1 FROM messages WHERE id = %(message_id)s
+"""
+
+# Which tools the answer used.
+INSERT_TOOLS_USED = """
+INSERT INTO messages (conversation_id, role, content, reply_to_id, position)
+VALUES (%(conversation_id)s, 'system', %(content)s, %(message_id)s,
+        (SELECT max(position) + 1 FROM messages WHERE conversation_id = %(conversation_id)s))
+"""
+
+# What the references of an answer stand for; a message or fact that is gone by now stays out.
+INSERT_SOURCES = """
+INSERT INTO answer_sources (answer_id, number, message_id, memory_id)
+SELECT %(answer_id)s, s.number, m.id, f.id
+FROM conversations own CROSS JOIN
+     unnest(%(numbers)s::int[], %(message_ids)s::bigint[], %(memory_ids)s::bigint[])
+     AS s (number, message_id, memory_id)
+LEFT JOIN messages m ON m.id = s.message_id AND m.conversation_id = own.id
+LEFT JOIN memories f ON f.id = s.memory_id
+     AND f.telegram_user_id = own.telegram_user_id AND f.thread_id = own.thread_id
+WHERE own.id = %(conversation_id)s
+ON CONFLICT DO NOTHING
+"""
+
+# Facts that an answer relied on.
+COUNT_RECALLS = """
+UPDATE memories SET recalls = recalls + 1
+WHERE id = ANY(%(memory_ids)s) AND (telegram_user_id, thread_id) =
+      (SELECT telegram_user_id, thread_id FROM conversations WHERE id = %(conversation_id)s)
+"""
+
+# The sources of a stored answer.
+SELECT_SOURCES = """
+SELECT s.number, coalesce('msg-' || s.message_id, f.uid, ''),
+       coalesce(nullif(f.quote, ''), f.text, message_text(m.content), ''),
+       coalesce(m.said_at, f.said_at, a.created_at), s.message_id, s.memory_id
+FROM answer_sources s
+JOIN messages a ON a.id = s.answer_id AND a.conversation_id = %(conversation_id)s
+LEFT JOIN messages m ON m.id = s.message_id
+LEFT JOIN facts f ON f.id = s.memory_id
+WHERE s.answer_id = %(answer_id)s AND num_nonnulls(s.message_id, s.memory_id) > 0
+ORDER BY s.number
+"""
+
+# The user stopped the answer to this message.
+UPDATE_STOPPED = """
+UPDATE messages SET stopped_at = now()
+WHERE id = %(message_id)s AND conversation_id = %(conversation_id)s
+"""
+
+# The bot gave up answering this message.
+UPDATE_FAILED = """
+UPDATE messages SET failed_at = now()
+WHERE bot_id = %(bot_id)s AND chat_id = %(chat_id)s AND telegram_message_id = %(message_id)s
+"""
+
+# The Telegram messages of an answer, with those that arrived now.
+SENT_IDS = """coalesce(sent_message_ids, '{}') || array(
+        SELECT id FROM unnest(%(sent)s::bigint[]) WITH ORDINALITY AS new (id, place)
+        WHERE id <> ALL(coalesce(sent_message_ids, '{}')) ORDER BY place)"""
+
+# The user has the answer, and the update behind it is done: one statement, right after sending.
+# Until it commits, a killed process would send the answer again, so the commit does not wait for
+# the disk: PostgreSQL has it, and only a crash of PostgreSQL within a moment could forget it.
+UPDATE_DELIVERED = f"""
+WITH delivered AS (
+    UPDATE messages SET delivered_at = now(), delivered_parts = %(parts)s,
+                        sent_message_ids = {SENT_IDS}
+    WHERE id = %(answer_id)s AND conversation_id = %(conversation_id)s
+)
+UPDATE telegram_updates SET handled_at = now(), outcome = %(outcome)s, payload = '{{}}'
+FROM (SELECT set_config('synchronous_commit', 'off', true)) AS without_waiting
+WHERE id = %(update)s
+"""  # noqa: S608  (it holds a constant of ours)
+
+# The same, and the memory is asked to take the turn in.
+UPDATE_DELIVERED_AND_INDEX = UPDATE_DELIVERED + "RETURNING (" + DEFER_INDEXING + ")"
+
+# The user stopped the delivery of the answer to a stored update's message: what has arrived of it
+# is all that he gets.
+UPDATE_DELIVERY_STOPPED = """
+WITH question AS (
+    UPDATE messages m SET stopped_at = now()
+    FROM telegram_updates u
+    WHERE u.id = %(update)s AND m.bot_id = u.bot_id AND m.chat_id = u.chat_id
+      AND m.telegram_message_id = u.message_id
+    RETURNING m.id, m.conversation_id
+)
+UPDATE messages a SET delivered_at = now()
+FROM question q
+WHERE a.conversation_id = q.conversation_id AND a.reply_to_id = q.id AND a.role = 'assistant'
+  AND a.delivered_at IS NULL
+"""
+
+# One more Telegram message of a long answer has arrived.
+UPDATE_DELIVERED_PARTS = f"""
+UPDATE messages SET delivered_parts = %(parts)s, sent_message_ids = {SENT_IDS}
+WHERE id = %(answer_id)s AND conversation_id = %(conversation_id)s
+"""  # noqa: S608  (it holds a constant of ours)
+
+# The Telegram message in a group that shows the growing answer, kept on the question's row.
+UPDATE_STREAM_MESSAGE = """
+UPDATE messages SET stream_message_id = %(telegram_message_id)s
+WHERE id = %(message_id)s AND conversation_id = %(conversation_id)s
+"""
+
+# See above.
+SELECT_STREAM_MESSAGE = """
+SELECT stream_message_id FROM messages
+WHERE id = %(message_id)s AND conversation_id = %(conversation_id)s
+"""
+
+# Whether the owner's newest message is one whose answer was stopped.
+SELECT_NEWEST_STOPPED = """
+SELECT m.stopped_at IS NOT NULL
+FROM messages m JOIN conversations c ON c.id = m.conversation_id
+WHERE c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s AND m.role = 'user'
+ORDER BY m.created_at DESC, m.id DESC LIMIT 1
+"""
+
+# What the answer in a Telegram message cited and is still there: facts, or else messages. It is
+# looked for among the newest answers only.
+SELECT_CITED = """
+WITH answer AS (
+    SELECT id FROM (
+        SELECT a.id, a.sent_message_ids
+        FROM messages a JOIN conversations c ON c.id = a.conversation_id
+        WHERE c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+          AND a.role = 'assistant'
+        ORDER BY a.created_at DESC, a.id DESC LIMIT 300) AS newest
+    WHERE %(sent)s = ANY(sent_message_ids) LIMIT 1
+)
+SELECT DISTINCT ON (uid) uid, text FROM (
+    SELECT coalesce('fact-' || f.id, 'msg-' || m.id) AS uid,
+           coalesce(f.text, message_text(m.content)) AS text
+    FROM answer JOIN answer_sources s ON s.answer_id = answer.id
+    LEFT JOIN memories f ON f.id = s.memory_id AND f.retired_at IS NULL
+         AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+    LEFT JOIN messages m ON m.id = s.message_id AND m.role = 'user' AND NOT m.is_forgotten
+) AS cited
+WHERE uid IS NOT NULL ORDER BY uid LIMIT 20
+"""
+
+# Seconds until the owner has one of so many background calls an hour left; no row when he has.
+SELECT_BUDGET_PAUSE = """
+SELECT extract(epoch FROM u.created_at + interval '1 hour' - now())::float
+FROM conversations c JOIN model_usage u ON u.telegram_user_id = c.telegram_user_id
+WHERE c.id = %(conversation_id)s AND u.created_at > now() - interval '1 hour'
+  AND u.purpose IN ('summary', 'extract')
+ORDER BY u.created_at DESC, u.id DESC LIMIT 1 OFFSET %(calls)s - 1
+"""
+
+
+class TurnRepository(Repository):
+    """Stores answers and their delivery; every method blocks (see ``PgClient.run``)."""
+
+    def find_answer(
+        self, conversation_id: UUID, message_id: int, *, within: Transaction | None = None
+    ) -> StoredAnswer | None:
+        """The stored answer to a user message, or None."""
+        on = within or self._client
+        row = on.fetch_one(SELECT_ANSWER, _ids(conversation_id, message_id))
+        if row is None:
+            return None
+        answer = {"answer_id": row[0], "conversation_id": str(conversation_id)}
+        sources = on.fetch_all(SELECT_SOURCES, answer)
+        return replace(_answer_from(row), sources=tuple(AnswerSource(*s) for s in sources))
+
+    def save_answer(self, answer: NewAnswer) -> StoredAnswer:
+        """Store the answer, the tools it used and what it cost, in one transaction.
+
+        When the message has an answer already (two workers ran one turn), that one comes back
+        and nothing is stored.
+
+        Raises:
+            ConversationGoneError: /new wiped the conversation meanwhile.
+            QuestionMovedError: The message is to be answered anew.
+        """
+        try:
+            stored = self._client.in_transaction(lambda t: _save_answer(t, answer))
+        except StorageRejectedError as error:
+            if error.sqlstate == FOREIGN_KEY_VIOLATION:
+                raise self._gone(answer) from error
+            raise
+        if stored is None:
+            raise self._gone(answer)
+        return stored
+
+    def _gone(self, answer: NewAnswer) -> AppError:
+        """Why there is no place for the answer."""
+        ids = _ids(answer.conversation_id, answer.message_id)
+        if self._client.fetch_one(SELECT_MOVED, ids) is None:
+            return ConversationGoneError("the conversation was deleted")
+        return QuestionMovedError("the message has another place by now")
+
+    def add_usage(self, conversation_id: UUID, usage: tuple[ModelUsage, ...]) -> None:
+        """Record model calls that led to no answer."""
+        if usage:
+            self._client.execute(INSERT_USAGE, _usage_columns(conversation_id, usage))
+
+    def find_budget_pause(self, conversation_id: UUID, calls: int) -> float | None:
+        """Seconds until the owner has one of ``calls`` background calls an hour; None: now."""
+        parameters = {"conversation_id": str(conversation_id), "calls": calls}
+        row = self._client.fetch_one(SELECT_BUDGET_PAUSE, parameters)
+        return float(row[0]) if row else None
+
+    def mark_delivered(
+        self,
+        conversation_id: UUID,
+        answer_id: int,
+        *,
+        parts: int = 1,
+        update: int | None = None,
+        sent: Sequence[int] = (),
+    ) -> None:
+        """The user has the answer; the stored update ``update`` (its row id) is done.
+
+        ``sent`` are the Telegram messages that show it, as far as they arrived just now. With an
+        update the memory's job is deferred too, if none waits.
+        """
+        outcome: UpdateOutcome = "done"
+        delivered = {
+            "conversation_id": str(conversation_id), "answer_id": answer_id, "parts": parts,
+            "update": update, "outcome": outcome, "sent": list(sent),
+        }  # fmt: skip
+        try:
+            self._client.execute(UPDATE_DELIVERED_AND_INDEX, delivered | INDEXING)
+        except StorageRejectedError as error:
+            if error.sqlstate != UNIQUE_VIOLATION:
+                raise
+            self._client.execute(UPDATE_DELIVERED, delivered)  # another turn was faster
+
+    def mark_delivered_parts(
+        self, conversation_id: UUID, answer_id: int, parts: int, *, sent: Sequence[int] = ()
+    ) -> None:
+        """The first ``parts`` Telegram messages of the answer have arrived, under these ids."""
+        arrived = {
+            "conversation_id": str(conversation_id), "answer_id": answer_id, "parts": parts,
+            "sent": list(sent),
+        }  # fmt: skip
+        self._client.execute(UPDATE_DELIVERED_PARTS, arrived)
+
+    def mark_stopped(
+        self, conversation_id: UUID, message_id: int, *, within: Transaction | None = None
+    ) -> None:
+        """The user stopped the answer to this message before it began."""
+        (within or self._client).execute(UPDATE_STOPPED, _ids(conversation_id, message_id))
+
+    def mark_delivery_stopped(self, update: int) -> None:
+        """The user stopped what waited to be sent for the stored update (its row id)."""
+        self._client.execute(UPDATE_DELIVERY_STOPPED, {"update": update})
+
+    def mark_failed(self, bot_id: int, chat_id: int, telegram_message_id: int) -> None:
+        """The bot gave up answering this Telegram message; it stays in the history."""
+        message = {"bot_id": bot_id, "chat_id": chat_id, "message_id": telegram_message_id}
+        self._client.execute(UPDATE_FAILED, message)
+
+    def set_stream_message(
+        self, conversation_id: UUID, message_id: int, telegram_message_id: int
+    ) -> None:
+        """Remember the group message that shows the answer to ``message_id`` as it grows."""
+        shown = {**_ids(conversation_id, message_id), "telegram_message_id": telegram_message_id}
+        self._client.execute(UPDATE_STREAM_MESSAGE, shown)
+
+    def find_stream_message(
+        self, conversation_id: UUID, message_id: int, *, within: Transaction | None = None
+    ) -> int | None:
+        """The group message that already shows a part of the answer, or None."""
+        ids = _ids(conversation_id, message_id)
+        row = (within or self._client).fetch_one(SELECT_STREAM_MESSAGE, ids)
+        return row[0] if row else None
+
+    def list_cited(self, owner: Owner, sent_message: int) -> list[tuple[str, str]]:
+        """``fact-<id>`` or ``msg-<id>``, and the text, of what an answer cited.
+
+        Args:
+            owner: Whose conversation it is in.
+            sent_message: A Telegram message that shows the answer.
+        """
+        rows = self._client.fetch_all(SELECT_CITED, {**owner.columns(), "sent": sent_message})
+        return [(str(uid), str(text)) for uid, text in rows]
+
+    def was_newest_stopped(self, owner: Owner) -> bool:
+        """Whether the answer to the owner's newest message was stopped."""
+        row = self._client.fetch_one(SELECT_NEWEST_STOPPED, owner.columns())
+        return bool(row and row[0])
+
+
+def _save_answer(transaction: Transaction, answer: NewAnswer) -> StoredAnswer | None:
+    """See ``TurnRepository.save_answer``; None when the message is not there any more."""
+    ids = _ids(answer.conversation_id, answer.message_id)
+    text = storable(answer.text)
+    values = {
+        "content": text, "asks": answer.asks, "is_private": answer.is_private,
+        "changes": answer.changes.as_row(), "mode": answer.mode,
+    }  # fmt: skip
+    usage = _usage_columns(answer.conversation_id, answer.usage)
+    row = transaction.fetch_one(INSERT_ANSWER, ids | values | usage)
+    if row is None:
+        earlier = transaction.fetch_one(SELECT_ANSWER, ids)
+        return _answer_from(earlier) if earlier else None
+    if answer.tools:
+        tools = f"Tools used: {', '.join(answer.tools)}"
+        transaction.execute(INSERT_TOOLS_USED, {**ids, "content": storable(tools)})
+    if answer.stopped:
+        transaction.execute(UPDATE_STOPPED, ids)
+    if answer.sources:
+        columns = {
+            **ids,
+            "answer_id": row[0],
+            "numbers": [source.number for source in answer.sources],
+            "message_ids": [source.message_id for source in answer.sources],
+            "memory_ids": [source.memory_id for source in answer.sources],
+        }
+        transaction.execute(INSERT_SOURCES, columns)
+        transaction.execute(COUNT_RECALLS, columns)
+    return StoredAnswer(
+        int(row[0]), text, False, 0, tools=answer.tools, sources=answer.sources, asks=answer.asks,
+        changes=answer.changes,
+    )  # fmt: skip
+
+
+def _answer_from(row: Sequence[Any]) -> StoredAnswer:
+    id_, text, delivered, parts, asks, changes = row
+    return StoredAnswer(id_, text, delivered, parts, asks=asks, changes=Changes.from_row(changes))
+
+
+def _ids(conversation_id: UUID, message_id: int) -> dict[str, object]:
+    return {"conversation_id": str(conversation_id), "message_id": message_id}
+
+
+def _usage_columns(conversation_id: UUID, usage: tuple[ModelUsage, ...]) -> dict[str, object]:
+    return {
+        "conversation_id": str(conversation_id),
+        "purpose": [call.purpose for call in usage],
+        "model": [call.model for call in usage],
+        "prompt": [call.prompt_tokens for call in usage],
+        "cached": [call.cached_tokens for call in usage],
+        "completion": [call.completion_tokens for call in usage],
+        "duration": [call.duration_ms for call in usage],
+    }

@@ -1,1 +1,0 @@
-"""The three languages: words, search terms, sentences, and what people ask and tell in them."""

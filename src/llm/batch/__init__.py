@@ -1,1 +1,0 @@
-"""Batch APIs: many questions at once, answered within a day, at half the price."""

@@ -1,0 +1,127 @@
+"""Endpoints that are no chat: a cross-encoder behind ``/rerank``, and speech to text.
+
+A reranker is Cohere's, Jina's, or a server of BGE models; a transcriber is any endpoint that
+speaks OpenAI's ``/audio/transcriptions``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import httpx
+from openai import AsyncOpenAI
+from pydantic import BaseModel, SecretStr, ValidationError
+
+from src.base.config import Settings
+from src.base.errors import ModelError, ModelReplyError, ModelUnavailableError
+from src.llm.errors import model_error
+
+RERANK_DEADLINE = 0.5  # seconds; a turn does not wait longer for a better order
+
+
+class _Result(BaseModel):
+    index: int
+    relevance_score: float
+
+
+class _Reply(BaseModel):
+    results: list[_Result]
+
+
+class Reranker:
+    """Orders texts by how well they answer a query."""
+
+    def __init__(self, url: str, model: str | None, *, key: SecretStr | None = None) -> None:
+        """Ask ``url`` for ``model``."""
+        headers = {"Authorization": f"Bearer {key.get_secret_value()}"} if key else {}
+        self._client = httpx.AsyncClient(timeout=None, headers=headers)
+        self._url = url
+        self._model = model
+
+    async def order(self, query: str, texts: Sequence[str]) -> list[int]:
+        """The indices of ``texts``, best first; those that the endpoint left out come last.
+
+        Raises:
+            ModelUnavailableError: The deadline passed, or the endpoint is away.
+            ModelError: It refused, or its reply makes no sense.
+        """
+        body = {"query": query, "documents": list(texts), "top_n": len(texts)}
+        if self._model:
+            body["model"] = self._model
+        try:
+            async with asyncio.timeout(RERANK_DEADLINE):  # httpx has none for the whole exchange
+                response = await self._client.post(self._url, json=body)
+            response.raise_for_status()
+            results = _Reply.model_validate_json(response.content).results
+        except (httpx.TransportError, TimeoutError) as error:
+            raise ModelUnavailableError(
+                f"the reranker did not answer ({type(error).__name__})"
+            ) from error
+        except (httpx.HTTPStatusError, ValidationError) as error:
+            raise ModelError(f"the reranker failed ({type(error).__name__})") from error
+        best_first = sorted(results, key=lambda result: -result.relevance_score)
+        order = [result.index for result in best_first if 0 <= result.index < len(texts)]
+        return list(dict.fromkeys([*order, *range(len(texts))]))
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+
+def build_reranker(settings: Settings) -> Reranker | None:
+    """The reranker of ``RERANK_URL``, or None."""
+    if settings.rerank_url is None:
+        return None
+    return Reranker(settings.rerank_url, settings.rerank_model, key=settings.rerank_api_key)
+
+
+MAX_TRANSCRIPT = 20_000  # characters; an hour of talk has some 50,000
+TIMEOUT = 120.0  # seconds; minutes of speech take seconds
+
+
+class Transcriber:
+    """Asks one endpoint; it keeps no connection open between two files."""
+
+    def __init__(self, model: str, *, base_url: str | None, key: str) -> None:
+        """Ask ``model`` at ``base_url``, by default OpenAI's."""
+        self._model = model
+        self._base_url = base_url
+        self._key = key
+
+    async def transcribe(self, sound: bytes, file_name: str) -> str:
+        """What is said in a file; empty when nothing is.
+
+        Args:
+            sound: The file: ogg, mp3, m4a, mp4, wav, webm.
+            file_name: With the ending that tells which.
+
+        Raises:
+            ModelUnavailableError: Worth another try.
+            ModelError: The endpoint refused the file, or us.
+        """
+        try:
+            async with AsyncOpenAI(
+                api_key=self._key, base_url=self._base_url, max_retries=0, timeout=TIMEOUT
+            ) as client:
+                reply = await client.audio.transcriptions.create(
+                    file=(file_name, sound), model=self._model
+                )
+        except Exception as error:
+            raise model_error(error) from error
+        text = getattr(reply, "text", None)
+        if not isinstance(text, str):
+            raise ModelReplyError("the transcription has no text")
+        return text.strip()[:MAX_TRANSCRIPT]
+
+
+def build_transcriber(settings: Settings) -> Transcriber | None:
+    """The one that the settings ask for; None when they ask for none."""
+    if settings.transcription_model is None:
+        return None
+    key = settings.transcription_api_key or settings.openai_api_key
+    return Transcriber(
+        settings.transcription_model.removeprefix("openai:"),
+        base_url=settings.transcription_base_url or settings.openai_base_url,
+        key=key.get_secret_value() if key else "none",
+    )

@@ -1,1 +1,0 @@
-"""Prompts, each beside the schema of its reply."""

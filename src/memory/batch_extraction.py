@@ -1,0 +1,387 @@
+"""Extraction through a provider's batch API: many users' windows at once, at half the price.
+
+The order in which things happen makes it safe to die anywhere. The intent is committed before
+anything is sent, the provider's id after it; results are applied one by one, each with the note
+that it was; and only then is the provider's copy deleted. Whatever was begun, ``poll`` takes up
+again.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID, uuid4
+
+from src.base.config import Settings
+from src.base.errors import AppError, ModelError, PostponedError, StorageError, TransientError
+from src.base.metrics import Metrics
+from src.base.providers import Provider, ProviderSettings, find_batch_provider, find_provider
+from src.llm.batch import get_llm_provider
+from src.llm.batch_provider import BatchRequest, BatchResult, LLMProvider
+from src.llm.chat import read_form
+from src.llm.reply import ModelUsage
+from src.memory.budget import DailyCeilings
+from src.memory.digest_repo import BatchJob, BatchWindow
+from src.memory.extraction import MAX_BATCH_TRIES, ExtractionService, Window
+from src.memory.prompts import ExtractedFacts
+from src.memory.repositories import Repositories
+from src.pg.global_settings_repo import GlobalSettings
+
+logger = logging.getLogger(__name__)
+
+PURPOSE = "extract_batch"  # in ``model_usage``: batches cost half
+PAGE = 500  # conversations that are looked at together, and requests of a batch
+MAX_AGE = 2 * 86_400.0  # seconds; providers promise a day, and then it is given up
+RETRY_SECONDS = 3600.0  # after a batch that the provider refused
+MAX_DELETE_AGE = 30 * 86_400.0  # seconds; providers delete by themselves before that
+
+
+@dataclass(frozen=True)
+class _Question:
+    """A window, and what a provider is asked about it."""
+
+    window: BatchWindow
+    encoded: dict[str, Any]
+
+    @property
+    def size(self) -> int:
+        """Bytes as they are sent, at most."""
+        return len(json.dumps(self.encoded).encode())
+
+
+class BatchExtractionService:
+    """Gathers windows into batches, and takes in what providers have read in them."""
+
+    def __init__(
+        self,
+        repositories: Repositories,
+        extraction: ExtractionService,
+        ceilings: DailyCeilings,
+        metrics: Metrics,
+        settings: Settings,
+        get_provider: Callable[[str, ProviderSettings], LLMProvider] = get_llm_provider,
+    ) -> None:
+        """Read windows with ``extraction``; keys and models are in ``settings``."""
+        self._client = repositories.client
+        self._repos = repositories
+        self._batches = repositories.batches
+        self._extraction = extraction
+        self._ceilings = ceilings
+        self._metrics = metrics
+        self._environment = settings
+        self._get_provider = get_provider
+        self._providers: dict[str, LLMProvider] = {}
+
+    async def close(self) -> None:
+        """Close the connections to the providers."""
+        for provider in self._providers.values():
+            await provider.close()
+        self._providers.clear()
+
+    async def gather(self) -> int:
+        """When it is time: send every closed window to the provider; returns how many.
+
+        Raises:
+            StorageError: The database is away.
+        """
+        settings = await self._client.run(self._repos.settings.get)
+        chosen = find_batch_provider(settings.memory_extraction_provider)
+        if chosen is None or not settings.memory_extraction_enabled:
+            return 0
+        if not await self._is_due(settings):
+            return 0
+        provider, model = self._provider(chosen.batch_name), self._model(settings, chosen)
+        sent = size = 0
+        portion: list[_Question] = []
+        async for window in self._closed_windows(settings):
+            question = await self._question(provider, model, window)
+            size += question.size
+            if len(portion) == min(PAGE, provider.max_requests) or size > provider.max_bytes:
+                sent += await self._send(provider, model, portion)
+                portion, size = [], question.size
+            portion.append(question)
+        return sent + await self._send(provider, model, portion)
+
+    async def poll(self) -> int:
+        """Take every batch a step further; returns how many are not over yet.
+
+        Raises:
+            StorageError: The database is away.
+        """
+        jobs = await self._client.run(self._batches.list_open)
+        for job in jobs:
+            try:
+                await self._take_further(job)
+            except StorageError:
+                raise
+            except AppError as error:
+                if not isinstance(error, PostponedError):
+                    logger.warning(
+                        "a batch did not go on", extra={"job": str(job.id)}, exc_info=error
+                    )
+                await self._client.run(self._batches.set_error, job.id, str(error))
+        left = len(await self._client.run(self._batches.list_open)) if jobs else 0
+        self._metrics.batches.set(left)
+        return left
+
+    async def delete_old(self, *, days: int) -> int:
+        """Forget batches that have been over for so long; returns how many."""
+        return await self._client.run(self._batches.delete_old, days=days)
+
+    async def _is_due(self, settings: GlobalSettings) -> bool:
+        """Whether the interval is over, or something came back unread."""
+        state = await self._client.run(self._batches.find_state, MAX_BATCH_TRIES)
+        if state.age is None or state.age >= 3600.0 * settings.memory_extraction_interval_hours:
+            return True
+        if state.was_refused:
+            return state.age >= RETRY_SECONDS
+        return state.is_unread and not state.is_open
+
+    async def _closed_windows(self, settings: GlobalSettings) -> AsyncIterator[Window]:
+        """Every window that a batch may read."""
+        after = UUID(int=0)
+        while True:
+            found = await self._client.run(
+                self._batches.list_closed,
+                window=settings.memory_extraction_window,
+                minutes=settings.memory_extraction_silence_minutes,
+                after=after,
+                limit=PAGE,
+            )
+            for conversation_id in found:
+                window = await self._window_of(conversation_id)
+                if window is not None:
+                    yield window
+            if len(found) < PAGE:
+                return
+            after = found[-1]
+
+    async def _window_of(self, conversation_id: UUID) -> Window | None:
+        window = await self._extraction.find_window(conversation_id)
+        if window is None:
+            return None
+        if not window.is_told:
+            await self._extraction.advance(window)
+            return None
+        failures, is_waiting = await self._client.run(
+            self._batches.count_tries, conversation_id, window.first
+        )
+        if is_waiting or failures >= MAX_BATCH_TRIES:
+            return None
+        try:
+            await self._ceilings.check_background(conversation_id)
+        except PostponedError:
+            return None
+        return window
+
+    async def _question(
+        self, provider: LLMProvider, model: str, window: Window, request_id: UUID | None = None
+    ) -> _Question:
+        """What is asked about a window."""
+        request_id = request_id or uuid4()
+        prompt, known = await self._extraction.build_prompt(window)
+        request = BatchRequest(str(request_id), prompt, ExtractedFacts)
+        asked = BatchWindow(
+            request_id, window.conversation_id, window.first, window.last, tuple(known)
+        )
+        return _Question(asked, provider.encode(request, model))
+
+    async def _send(
+        self, provider: LLMProvider, model: str, questions: Sequence[_Question]
+    ) -> int:
+        """Commit the intent, then send it; returns how many windows went."""
+        if not questions:
+            return 0
+        job_id = uuid4()
+        windows = [question.window for question in questions]
+        added = await self._client.run(
+            self._batches.add_job, job_id, provider=provider.name, model=model, windows=windows
+        )
+        taken = [question for question in questions if question.window.id in added]
+        if taken:
+            try:
+                await self._submit(provider, job_id, model, taken)
+            except (TransientError, ModelError) as error:
+                logger.warning("a batch was not sent", extra={"job": str(job_id)}, exc_info=error)
+                await self._client.run(self._batches.set_error, job_id, str(error))
+        return len(taken)
+
+    async def _submit(
+        self, provider: LLMProvider, job_id: UUID, model: str, questions: Sequence[_Question]
+    ) -> None:
+        """Send a batch whose intent is committed.
+
+        Raises:
+            TransientError: It is tried again by ``poll``.
+        """
+        try:
+            batch_id = await provider.submit_batch(
+                [question.encoded for question in questions], model, job_id=str(job_id)
+            )
+        except ModelError as error:  # refused: the operator has to look at it
+            await self._client.run(self._batches.refuse, job_id, str(error))
+            await provider.delete_batch(None, job_id=str(job_id))
+            raise
+        if not await self._client.run(self._batches.set_submitted, job_id, batch_id):
+            # Another process was faster while this one slept: one of the two batches goes.
+            await provider.cancel_batch(batch_id)
+            await provider.delete_batch(batch_id, job_id=str(job_id))
+
+    async def _take_further(self, job: BatchJob) -> None:
+        provider = self._provider(job.provider)
+        if job.status == "intended":
+            await self._recover(provider, job)
+        elif job.status == "collected":
+            await self._delete(provider, job)
+        elif not job.waiting:  # its users were erased, or wiped their conversations
+            await provider.cancel_batch(job.batch_id or "")
+            await self._collected(provider, job)
+        else:
+            await self._look(provider, job)
+
+    async def _recover(self, provider: LLMProvider, job: BatchJob) -> None:
+        """Adopt the batch that was sent, or send it now."""
+        windows = await self._client.run(self._batches.list_waiting, job.id)
+        ids = frozenset(str(window.id) for window in windows)
+        batch_id = None
+        if ids:
+            batch_id = await provider.find_batch(str(job.id), ids, since=job.created_at)
+        if batch_id is not None:
+            await self._client.run(self._batches.set_submitted, job.id, batch_id)
+            return
+        await provider.delete_batch(None, job_id=str(job.id))
+        questions = [
+            question
+            for window in windows
+            if (question := await self._question_again(provider, job.model, window)) is not None
+        ]
+        if questions:
+            await self._submit(provider, job.id, job.model, questions)
+        else:
+            await self._client.run(self._batches.set_status, job.id, "completed")
+
+    async def _question_again(
+        self, provider: LLMProvider, model: str, asked: BatchWindow
+    ) -> _Question | None:
+        window = await self._extraction.find_window_again(
+            asked.conversation_id, asked.first, asked.last
+        )
+        if window is None or not window.is_told:
+            return None
+        question = await self._question(provider, model, window, asked.id)
+        await self._client.run(self._batches.set_known, asked.id, question.window.known_ids)
+        return question
+
+    async def _look(self, provider: LLMProvider, job: BatchJob) -> None:
+        """Take in the results, when there is nothing more to wait for."""
+        batch_id = job.batch_id or ""
+        status = await provider.get_batch_status(batch_id)
+        if status == "pending":
+            if job.age > MAX_AGE:
+                await provider.cancel_batch(batch_id)
+            return
+        results = [] if status == "lost" else await provider.get_batch_results(batch_id)
+        await self._apply(job, results)
+        await self._client.run(
+            self._batches.fail_waiting, job.id, "lost" if status == "lost" else "missing"
+        )
+        await self._collected(provider, job)
+
+    async def _apply(self, job: BatchJob, results: Sequence[BatchResult]) -> None:
+        """Each result once, in any order; those for nobody are counted."""
+        waiting = {
+            str(window.id): window
+            for window in await self._client.run(self._batches.list_waiting, job.id)
+        }
+        dropped = 0
+        for result in results:
+            asked = waiting.pop(result.custom_id, None)
+            if asked is None:
+                dropped += 1
+                self._count(job, "dropped")
+                continue
+            error = result.error or await self._read(job, asked, result)
+            if error:
+                await self._client.run(self._batches.fail, job.id, asked.id, error)
+            self._count(job, "failed" if error else "succeeded")
+        for _window in waiting:
+            self._count(job, "missing")
+        if dropped:
+            await self._client.run(self._batches.count_dropped, job.id, dropped)
+
+    async def _read(self, job: BatchJob, asked: BatchWindow, result: BatchResult) -> str | None:
+        """Store the facts of one result; returns why it could not be read, or None."""
+        try:
+            extracted = read_form(result.reply or "", ExtractedFacts)
+        except ModelError:
+            return "malformed"
+        window = await self._extraction.find_window_again(
+            asked.conversation_id, asked.first, asked.last
+        )
+        if window is None:  # wiped or erased meanwhile
+            return "gone"
+        if _is_of_another(extracted, window):
+            return "foreign"
+        await self._extraction.store_facts(window, extracted, asked.known_ids)
+        if await self._client.run(self._batches.finish, job.id, asked):
+            spent = ModelUsage(PURPOSE, _usage_name(job), *result.tokens, 0)
+            spent.count(self._metrics)
+            await self._client.run(self._repos.turns.add_usage, asked.conversation_id, (spent,))
+        return None
+
+    async def _collected(self, provider: LLMProvider, job: BatchJob) -> None:
+        await self._client.run(self._batches.set_status, job.id, "collected")
+        await self._delete(provider, job)
+
+    async def _delete(self, provider: LLMProvider, job: BatchJob) -> None:
+        """Nothing that a user wrote stays at the provider."""
+        try:
+            await provider.delete_batch(job.batch_id, job_id=str(job.id))
+        except AppError as error:
+            if job.age < MAX_DELETE_AGE:
+                raise
+            logger.warning("a batch could not be deleted", exc_info=error)
+        await self._client.run(self._batches.set_status, job.id, "completed")
+
+    def _provider(self, name: str) -> LLMProvider:
+        """The provider of a batch, whatever the settings say by now.
+
+        Raises:
+            ModelSetupError: Its key is gone.
+        """
+        if name not in self._providers:
+            self._providers[name] = self._get_provider(name, self._environment)
+        return self._providers[name]
+
+    def _model(self, settings: GlobalSettings, provider: Provider) -> str:
+        """The model that reads: the operator's, or the environment's if it is the provider's."""
+        names = (
+            settings.memory_extraction_model,
+            self._environment.extraction_model,
+            self._environment.chat_model_name,
+        )
+        for name in filter(None, names):
+            if ":" not in name:
+                return name
+            if find_provider(name) == provider:
+                return name.partition(":")[2]
+        return provider.default_model
+
+    def _count(self, job: BatchJob, outcome: str) -> None:
+        self._metrics.batch_requests.labels(job.provider, outcome).inc()
+
+
+def _usage_name(job: BatchJob) -> str:
+    """The model as in ``model_usage``: ``provider:model``."""
+    provider = find_batch_provider(job.provider)
+    return f"{provider.name if provider else job.provider}:{job.model}"
+
+
+def _is_of_another(extracted: ExtractedFacts, window: Window) -> bool:
+    """Whether a reply speaks of messages that are not in the window at all."""
+    named = {fact.message for fact in extracted.facts if fact.message.startswith("msg-")}
+    there = {f"msg-{message.id}" for message in window.messages}
+    return bool(named) and not named & there

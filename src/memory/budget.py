@@ -1,0 +1,397 @@
+"""What a day may cost: ceilings for one user and for the whole bot, and the background's calls.
+
+Whom the operator trusts is exempt.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, TypeVar
+from uuid import UUID
+
+from src.base.errors import ModelError, ModelReplyError, ModelSetupError, PostponedError
+from src.base.metrics import Metrics
+from src.llm.reply import ModelUsage
+from src.memory.repositories import Repositories
+from src.pg.client import Repository
+from src.pg.global_settings_repo import GlobalSettings
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class DailyUsage:
+    """What there was since midnight.
+
+    Attributes:
+        ends_at: The next midnight.
+        user_messages: Messages of the one who writes, this one among them.
+        messages: Of everybody.
+        user_tokens: Model tokens, prompts and replies, of the owner of the conversation.
+    """
+
+    ends_at: datetime
+    user_messages: int
+    messages: int
+    user_tokens: int
+
+
+@dataclass(frozen=True)
+class TokensToday:
+    """Model tokens since midnight: everybody's, one owner's; seconds until the day ends."""
+
+    total: int
+    own: int
+    seconds_left: float
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Messages of today that were counted, model tokens of today and of thirty days."""
+
+    messages: int
+    tokens: int
+    tokens_in_month: int
+
+
+# Count a message (or none) of somebody; what there was today of him, and of all.
+COUNT_MESSAGE = """
+WITH today AS (
+    SELECT day, day::timestamp AT TIME ZONE %(zone)s AS begins,
+           (day + 1)::timestamp AT TIME ZONE %(zone)s AS ends
+    FROM (SELECT (now() AT TIME ZONE %(zone)s)::date AS day) AS here
+), counted AS (
+    INSERT INTO daily_messages AS m (day, telegram_user_id, messages)
+    SELECT day, %(sender)s, %(messages)s FROM today
+    ON CONFLICT (day, telegram_user_id) DO UPDATE SET messages = m.messages + EXCLUDED.messages
+    RETURNING messages
+)
+SELECT t.ends, c.messages,
+       c.messages + (SELECT coalesce(sum(m.messages), 0) FROM daily_messages m
+                     WHERE m.day = t.day AND m.telegram_user_id <> %(sender)s),
+       (SELECT coalesce(sum(coalesce(u.prompt_tokens, 0) + coalesce(u.completion_tokens, 0)), 0)
+        FROM model_usage u
+        WHERE u.telegram_user_id = %(owner)s AND u.created_at >= t.begins)
+FROM today t, counted c
+"""
+
+# The model tokens of today: everybody's, and those of one owner; seconds until the day ends.
+SUM_TOKENS = """
+SELECT coalesce(sum(u.tokens), 0),
+       coalesce(sum(u.tokens) FILTER (WHERE u.telegram_user_id = %(owner)s), 0),
+       max(extract(epoch FROM t.ends - now()))
+FROM (SELECT day::timestamp AT TIME ZONE %(zone)s AS begins,
+             (day + 1)::timestamp AT TIME ZONE %(zone)s AS ends
+      FROM (SELECT (now() AT TIME ZONE %(zone)s)::date AS day) AS here) AS t
+LEFT JOIN LATERAL (
+    SELECT telegram_user_id, coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0) AS tokens
+    FROM model_usage WHERE created_at >= t.begins) AS u ON true
+"""
+
+# Answers to somebody within a minute, refusals apart, and when the first of them is a minute old.
+COUNT_MINUTE = """
+SELECT count(*), min(a.created_at) + interval '1 minute'
+FROM messages a JOIN messages m ON m.id = a.reply_to_id
+WHERE a.conversation_id = %(conversation_id)s AND a.role = 'assistant'
+  AND a.created_at > now() - interval '1 minute' AND NOT a.is_private
+  AND (m.sender_id IS NULL OR m.sender_id = %(sender)s)
+"""
+
+# What somebody wrote and spent: today, and in the last thirty days with it.
+SELECT_SPENT = """
+WITH today AS (
+    SELECT day, day::timestamp AT TIME ZONE %(zone)s AS begins
+    FROM (SELECT (now() AT TIME ZONE %(zone)s)::date AS day) AS here
+)
+SELECT (SELECT coalesce(sum(m.messages), 0) FROM daily_messages m
+        WHERE m.day = t.day AND m.telegram_user_id = %(sender)s),
+       coalesce(sum(u.tokens) FILTER (WHERE u.created_at >= t.begins), 0),
+       coalesce(sum(u.tokens), 0)
+FROM today t
+LEFT JOIN LATERAL (
+    SELECT created_at, coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0) AS tokens
+    FROM model_usage
+    WHERE telegram_user_id = %(owner)s AND created_at > now() - interval '30 days') AS u ON true
+GROUP BY t.day, t.begins
+"""
+
+# Days that no ceiling asks about any more.
+DELETE_OLD = "DELETE FROM daily_messages WHERE day < current_date - %(days)s"
+
+
+class DailyUsageRepository(Repository):
+    """Counts and adds up; every method blocks (see ``PgClient.run``)."""
+
+    def count_message(self, sender: int, owner: int, *, zone: str, is_new: bool) -> DailyUsage:
+        """Count a message unless it was counted before; what there was today with it.
+
+        Args:
+            sender: Who wrote it.
+            owner: Whose conversation it is in: the same person, or a group.
+            zone: In whose midnight the day begins.
+            is_new: Whether it is to be counted.
+        """
+        [row] = self._client.fetch_all(
+            COUNT_MESSAGE,
+            {"sender": sender, "owner": owner, "zone": zone, "messages": int(is_new)},
+        )
+        ends, own, everybody, tokens = row
+        return DailyUsage(ends, int(own), int(everybody), int(tokens))
+
+    def sum_tokens(self, owner: int, *, zone: str) -> TokensToday:
+        """The model tokens of today: everybody's, and one owner's."""
+        [(total, own, seconds)] = self._client.fetch_all(
+            SUM_TOKENS, {"owner": owner, "zone": zone}
+        )
+        return TokensToday(int(total), int(own), float(seconds))
+
+    def count_minute(self, conversation_id: UUID, sender: int) -> tuple[int, datetime | None]:
+        """Answers to somebody in the last minute, and when there is room for one more."""
+        parameters = {"conversation_id": str(conversation_id), "sender": sender}
+        [(count, ends_at)] = self._client.fetch_all(COUNT_MINUTE, parameters)
+        return int(count), ends_at
+
+    def sum_spent(self, sender: int, owner: int, *, zone: str) -> Spent:
+        """What somebody wrote and spent lately."""
+        [row] = self._client.fetch_all(
+            SELECT_SPENT, {"sender": sender, "owner": owner, "zone": zone}
+        )
+        return Spent(*map(int, row))
+
+    def delete_old(self, *, days: int) -> int:
+        """Delete the counts of days before the last ``days``."""
+        return self._client.execute(DELETE_OLD, {"days": days})
+
+
+Ceiling = Literal[
+    "daily_messages", "daily_tokens", "daily_messages_per_user", "daily_tokens_per_user",
+    "messages_per_minute_per_user",
+]  # fmt: skip
+TOTAL_SECONDS = 2.0  # for which a sum of everybody's tokens holds: it takes a while to add up
+
+
+@dataclass(frozen=True)
+class ReachedCeiling:
+    """A ceiling that was reached, until when nothing is answered."""
+
+    ceiling: Ceiling
+    until: datetime
+
+    @property
+    def is_of_user(self) -> bool:
+        """Whether it is one user's, and not the whole bot's."""
+        return self.ceiling.endswith("_per_user")
+
+
+class DailyCeilings:
+    """Counts, where there is a ceiling; a bot without any pays nothing for them."""
+
+    def __init__(
+        self,
+        repositories: Repositories,
+        metrics: Metrics,
+        *,
+        time_zone: str,
+        exempt: frozenset[int] = frozenset(),
+    ) -> None:
+        """Days begin at midnight in ``time_zone``; ``exempt`` are ids of users without limits."""
+        self._client = repositories.client
+        self._repos = repositories
+        self._usage = DailyUsageRepository(repositories.client)
+        self._metrics = metrics
+        self._time_zone = time_zone
+        self._exempt = exempt
+        self._total = 0
+        self._total_at = float("-inf")
+        self._told: dict[Ceiling, datetime] = {}
+
+    async def find_reached(
+        self, sender: int, owner: int, *, conversation_id: UUID, is_new: bool
+    ) -> ReachedCeiling | None:
+        """The ceiling that keeps a message from being answered; None when none does.
+
+        Args:
+            sender: Who wrote it.
+            owner: Whose memory it is.
+            conversation_id: Where it stands.
+            is_new: Whether this is the first attempt, which is counted.
+
+        Raises:
+            StorageError: The database is away.
+        """
+        settings = await self._client.run(self._repos.settings.get)
+        if sender in self._exempt or not has_ceilings(settings):
+            return None
+        if (until := await self._minute_ends(sender, conversation_id, settings)) is not None:
+            return ReachedCeiling("messages_per_minute_per_user", until)
+        today = await self._client.run(
+            self._usage.count_message,
+            sender,
+            owner,
+            zone=self._time_zone,
+            is_new=is_new,
+        )
+        tokens = await self._sum_tokens(owner) if settings.daily_tokens else 0
+        checks: tuple[tuple[Ceiling, bool], ...] = (
+            ("daily_messages_per_user", today.user_messages > settings.daily_messages_per_user),
+            ("daily_tokens_per_user", today.user_tokens >= settings.daily_tokens_per_user),
+            ("daily_messages", today.messages > settings.daily_messages),
+            ("daily_tokens", tokens >= settings.daily_tokens),
+        )
+        for ceiling, is_reached in checks:
+            if is_reached and getattr(settings, ceiling):
+                self._note(ceiling, today.ends_at)
+                return ReachedCeiling(ceiling, today.ends_at)
+        return None
+
+    async def sum_spent(self, sender: int, owner: int) -> Spent:
+        """What somebody wrote and spent lately, for himself to see."""
+        return await self._client.run(self._usage.sum_spent, sender, owner, zone=self._time_zone)
+
+    async def _minute_ends(
+        self, sender: int, conversation_id: UUID, settings: GlobalSettings
+    ) -> datetime | None:
+        """When there is room for one more answer, where there were too many in a minute."""
+        limit = settings.messages_per_minute_per_user
+        if not limit:
+            return None
+        count, ends_at = await self._client.run(self._usage.count_minute, conversation_id, sender)
+        if count < limit or ends_at is None:
+            return None
+        self._metrics.ceilings.labels("messages_per_minute_per_user").inc()
+        return ends_at
+
+    async def check_background(self, conversation_id: UUID) -> None:
+        """Whether the background may ask a model about what was said there.
+
+        Raises:
+            PostponedError: Not today.
+            StorageError: The database is away.
+        """
+        settings = await self._client.run(self._repos.settings.get)
+        own_limit, limit = settings.daily_tokens_per_user, settings.daily_tokens
+        if not (limit or own_limit):
+            return
+        state = await self._client.run(self._repos.extraction.find_state, conversation_id)
+        owner_id = state.owner.telegram_user_id if state is not None else 0
+        if owner_id in self._exempt:
+            return
+        today = await self._client.run(self._usage.sum_tokens, owner_id, zone=self._time_zone)
+        if 0 < limit <= today.total or 0 < own_limit <= today.own:
+            raise PostponedError(
+                "the tokens of this day are used up", seconds=max(60.0, today.seconds_left)
+            )
+
+    async def _sum_tokens(self, owner_id: int) -> int:
+        """Everybody's tokens of today, a moment old."""
+        if time.monotonic() - self._total_at > TOTAL_SECONDS:
+            sums = await self._client.run(self._usage.sum_tokens, owner_id, zone=self._time_zone)
+            self._total, self._total_at = sums.total, time.monotonic()
+        return self._total
+
+    def _note(self, ceiling: Ceiling, until: datetime) -> None:
+        """Count it; the bot's own are told to the operator, once a day."""
+        self._metrics.ceilings.labels(ceiling).inc()
+        if not ceiling.endswith("_per_user") and self._told.get(ceiling) != until:
+            self._told[ceiling] = until
+            logger.warning(
+                "a ceiling of the whole bot is reached; nobody is answered until the day ends",
+                extra={"ceiling": ceiling, "until": until.isoformat()},
+            )
+
+
+def has_ceilings(settings: GlobalSettings) -> bool:
+    """Whether the operator has set any."""
+    return any(
+        (
+            settings.daily_messages,
+            settings.daily_tokens,
+            settings.daily_messages_per_user,
+            settings.daily_tokens_per_user,
+            settings.messages_per_minute_per_user,
+        )
+    )
+
+
+T = TypeVar("T")
+
+LEAST_PAUSE = 60.0  # seconds; calls leave the hour one by one, and are not worth a job each
+MAX_REPLIES = 3  # without sense, to one question; then it is left as if it had been refused
+MAX_QUESTIONS = 10_000  # that are remembered; the worst of forgetting them is to ask again
+
+
+class BackgroundModel:
+    """Asks about windows of conversations; counts the calls, and the senseless replies to each.
+
+    A model that is away is waited for as long as it takes. One that answers with nonsense may do
+    so for ever, and its conversation would never be digested, at a call a minute.
+    """
+
+    def __init__(self, repositories: Repositories, ceilings: DailyCeilings, refusal: str) -> None:
+        """Count in ``model_usage``; log ``refusal`` where a model does not take a window."""
+        self._client = repositories.client
+        self._repos = repositories
+        self._ceilings = ceilings
+        self._refusal = refusal
+        self._replies: Counter[tuple[UUID, int, int]] = Counter()
+
+    async def ask(
+        self,
+        conversation_id: UUID,
+        window: tuple[int, int],
+        question: Callable[[Callable[[ModelUsage], None]], Awaitable[T]],
+    ) -> T | None:
+        """The model's reply; None when it refuses these texts, now and always.
+
+        Args:
+            conversation_id: Whose owner pays.
+            window: The positions that the question is about.
+            question: Makes the one call, and says what it cost.
+
+        Raises:
+            PostponedError: The owner has no call left in this hour, or no token on this day; it
+                says when there is one.
+            ModelUnavailableError: It is away.
+            ModelReplyError: Its reply makes no sense so far.
+            ModelSetupError: It refuses everything.
+            StorageError: The database is away.
+        """
+        await self._check_budget(conversation_id)
+        usage: list[ModelUsage] = []
+        try:
+            try:
+                reply = await question(usage.append)
+            finally:
+                await self._client.run(self._repos.turns.add_usage, conversation_id, tuple(usage))
+        except ModelSetupError:
+            raise
+        except (ModelError, ModelReplyError) as error:  # the next window may be fine
+            if isinstance(error, ModelReplyError) and not self._is_over(conversation_id, window):
+                raise
+            logger.warning(self._refusal, exc_info=error)
+            return None
+        self._replies.pop((conversation_id, *window), None)
+        return reply
+
+    async def _check_budget(self, conversation_id: UUID) -> None:
+        await self._ceilings.check_background(conversation_id)
+        calls = (await self._client.run(self._repos.settings.get)).background_calls_per_hour
+        seconds: float | None = await self._client.run(
+            self._repos.turns.find_budget_pause, conversation_id, calls
+        )
+        if seconds is not None:
+            seconds = max(LEAST_PAUSE, seconds)
+            raise PostponedError("the owner's calls of this hour are used up", seconds=seconds)
+
+    def _is_over(self, conversation_id: UUID, window: tuple[int, int]) -> bool:
+        """Note one more senseless reply about these positions; whether it was the last."""
+        if len(self._replies) >= MAX_QUESTIONS:
+            self._replies.clear()
+        question = (conversation_id, *window)
+        self._replies[question] += 1
+        return self._replies[question] >= MAX_REPLIES

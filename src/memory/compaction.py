@@ -1,0 +1,272 @@
+"""Compaction: what leaves the window of recent messages is summarised, portion by portion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from math import ceil
+from uuid import UUID
+
+from langchain_core.messages import BaseMessage
+
+from src.base.errors import ModelReplyError
+from src.history.conversation_repo import PastMessage
+from src.llm.chat import ModelCaller
+from src.llm.reply import ModelUsage
+from src.memory.budget import BackgroundModel, DailyCeilings
+from src.memory.digest_repo import Summary
+from src.memory.prompts import MAX_SUMMARY, merge_messages, summary_messages
+from src.memory.repositories import Repositories
+from src.pg.global_settings_repo import GlobalSettings
+from src.texts.morphology import terms
+from src.texts.plain_text import shortened
+
+# The rendered window: which of the last messages the model sees.
+#
+# It moves in steps, so that between two steps the prompt only grows at its end and a provider's
+# prefix cache covers everything before it. What lies before the window is in the summaries.
+
+
+def window_start(last_position: int, *, window: int = 30, step: int = 15) -> int:
+    """The position of the first message that is rendered.
+
+    Args:
+        last_position: Of the newest message; positions count from 1.
+        window: The most messages that are rendered.
+        step: By how many the start moves at once; so ``window - step + 1`` to ``window``
+            messages are rendered once the conversation is that long.
+    """
+    overflow = max(0, last_position - window)
+    return -(-overflow // step) * step + 1
+
+
+# How much one background call reads: the usual portion, or more when it is far behind.
+#
+# A flood of a thousand messages is worth a few calls, not two hundred. What was said at an
+# ordinary pace is read in the usual portions, of which the design gives the sizes.
+
+USUAL_PORTIONS = 3  # so many may wait before it counts as being far behind
+MAX_PORTION_TEXT = 24_000  # characters of one call, about 8,000 tokens
+
+
+def portion_size(waiting: int, usual: int, *, far: int, most: int) -> int:
+    """How many of the ``waiting`` messages the next call reads.
+
+    Args:
+        waiting: Messages that wait to be read.
+        usual: Messages that one call reads when it is not far behind.
+        far: From more than so many waiting messages on it is far behind.
+        most: Messages that one call reads at most then.
+    """
+    if waiting <= max(far, USUAL_PORTIONS * usual):
+        return usual
+    return max(usual, ceil(waiting / ceil(waiting / most)))  # equal ones, without a rest
+
+
+def fitting(messages: Sequence[PastMessage], *, least: int, longest: int) -> Sequence[PastMessage]:
+    """As many of the first ``messages`` as one call may read, in characters.
+
+    Args:
+        messages: In their order.
+        least: So many are taken in any case.
+        longest: Characters of one message that are read.
+    """
+    characters = 0
+    for number, message in enumerate(messages):
+        characters += min(len(message.text), longest)
+        if characters > MAX_PORTION_TEXT and number >= least:
+            return messages[:number]
+    return messages
+
+
+MAX_FOLDS = 20  # of one job; the rest waits for the next one
+FAR_BEHIND = 30  # messages; three steps of the window
+MAX_FOLD = 120  # messages that one summary takes in when it is far behind
+MAX_TEXT = 1500  # characters of one message that the model reads
+NEXT_TURN = 3  # messages that a turn adds at most: question, answer, tools used
+
+
+class CompactionService:
+    """Keeps the second tier: what lies before the window, in a sentence or two."""
+
+    def __init__(
+        self, repositories: Repositories, caller: ModelCaller, ceilings: DailyCeilings
+    ) -> None:
+        """Ask ``caller``, which is ``SUMMARY_MODEL``, below ``ceilings``."""
+        self._client = repositories.client
+        self._repos = repositories
+        self._caller = caller
+        self._model = BackgroundModel(
+            repositories, ceilings, "messages were left without a summary"
+        )
+
+    async def compact(self, conversation_id: UUID) -> int:
+        """Fold what the next turn's window will not show any more; merge when there are many.
+
+        Positions are recorded with each summary, so nothing is folded twice or skipped, also
+        when two workers do this at once or one dies in the middle: a summary is stored when it
+        is complete, and only if nothing covers its messages yet.
+
+        Returns:
+            How many summaries were written; with MAX_FOLDS there may be more to do.
+
+        Raises:
+            PostponedError: The owner has no call left in this hour; the rest waits.
+            ModelError: The model is away or refuses; what is done stays.
+            StorageError: The database is away.
+        """
+        settings = await self._client.run(self._repos.settings.get)
+        for done in range(MAX_FOLDS):
+            if not await self._fold_next(conversation_id, settings):
+                return done
+        return MAX_FOLDS
+
+    async def describe(self, conversation_id: UUID) -> list[str]:
+        """What a conversation has been about so far: its summaries, and one of what follows them.
+
+        The last one is made for the one who asks, and not stored.
+
+        Raises:
+            PostponedError: The owner has no call left in this hour.
+            ModelError: The model is away or refuses.
+            StorageError: The database is away.
+        """
+        last = await self._client.run(self._repos.conversations.get_last_position, conversation_id)
+        summaries = await self._client.run(self._repos.summaries.list_summaries, conversation_id)
+        first = max((summary.last_position for summary in summaries), default=0) + 1
+        first = max(first, last - MAX_FOLD + 1)
+        found = await self._client.run(
+            self._repos.conversations.list_messages, conversation_id, first, last
+        )
+        newest = fitting(found, least=1, longest=MAX_TEXT)
+        texts = [summary.content for summary in summaries]
+        if any(message.role == "user" for message in newest):
+            texts.append(await self._summarise(conversation_id, newest, (first, last)))
+        return [text for text in texts if text]
+
+    async def _fold_next(self, conversation_id: UUID, settings: GlobalSettings) -> bool:
+        last = await self._client.run(self._repos.conversations.get_last_position, conversation_id)
+        left = _start(last + NEXT_TURN, settings) - 1
+        summaries = await self._client.run(self._repos.summaries.list_summaries, conversation_id)
+        gap = first_gap(summaries, left, size=left)
+        if gap is None:
+            past = await self._summaries_to_merge(conversation_id, summaries, last, settings)
+            return await self._merge(conversation_id, past)
+        return await self._fold(conversation_id, gap, settings.summary_messages)
+
+    async def _fold(self, conversation_id: UUID, gap: tuple[int, int], usual: int) -> bool:
+        """One summary of the first messages of a gap between the summaries."""
+        first, last = gap
+        size = portion_size(last - first + 1, usual, far=FAR_BEHIND, most=MAX_FOLD)
+        last = min(last, first + size - 1)
+        found = await self._client.run(
+            self._repos.conversations.list_messages, conversation_id, first, last
+        )
+        messages = fitting(found, least=usual, longest=MAX_TEXT)
+        if len(messages) < len(found):
+            last = messages[-1].position
+        content = await self._summarise(conversation_id, messages, (first, last))
+        said_at = messages[-1].said_at if messages else datetime.now(UTC)
+        return await self._client.run(
+            self._repos.summaries.replace, conversation_id, (content, terms(content), said_at),
+            first=first, last=last, made_of=len(messages),
+        )  # fmt: skip
+
+    async def _summaries_to_merge(
+        self,
+        conversation_id: UUID,
+        summaries: Sequence[Summary],
+        last: int,
+        settings: GlobalSettings,
+    ) -> list[Summary]:
+        """Those before the next turn's window, when there are many and the window moves now.
+
+        Between two steps of the window the prompt stays as it is, so that it stays cached.
+        """
+        start = _start(last + 1, settings)
+        past = [summary for summary in summaries if summary.last_position < start]
+        if len(past) <= settings.summaries_kept:
+            return []
+        turn = await self._client.run(
+            self._repos.conversations.list_messages, conversation_id, last - NEXT_TURN + 1, last
+        )
+        asked = max((message.position for message in turn if message.role == "user"), default=0)
+        moves = _start(asked, settings) < start
+        return past if moves else []
+
+    async def _merge(self, conversation_id: UUID, summaries: Sequence[Summary]) -> bool:
+        """One summary for the oldest ones that follow each other; the newest stays as it is."""
+        run = _first_run(summaries[:-1])
+        if len(run) < 2:
+            return False
+        texts = [summary.content for summary in run if summary.content]
+        content: str | None = texts[0] if len(texts) == 1 else ""
+        if len(texts) > 1:
+            gap = run[0].first_position, run[-1].last_position
+            prompt = merge_messages(texts)
+            content = await self._ask(conversation_id, prompt, 2 * MAX_SUMMARY, gap)
+        if content is None:
+            return False  # they stay as they are, until there is one more of them
+        first, last = run[0].first_position, run[-1].last_position
+        told = await self._client.run(
+            self._repos.conversations.list_messages, conversation_id, run[-1].first_position, last
+        )
+        said_at = told[-1].said_at if told else datetime.now(UTC)
+        return await self._client.run(
+            self._repos.summaries.replace, conversation_id, (content, terms(content), said_at),
+            first=first, last=last, merged=[summary.id for summary in run],
+        )  # fmt: skip
+
+    async def _summarise(
+        self, conversation_id: UUID, messages: Sequence[PastMessage], gap: tuple[int, int]
+    ) -> str:
+        """A sentence or two; nothing for messages without text."""
+        if not messages:
+            return ""
+        records = [
+            {"role": m.role, **m.voice.fields(), "text": m.text[:MAX_TEXT]} for m in messages
+        ]
+        prompt = summary_messages(records)
+        return await self._ask(conversation_id, prompt, MAX_SUMMARY, gap) or ""
+
+    async def _ask(
+        self, conversation_id: UUID, prompt: list[BaseMessage], limit: int, gap: tuple[int, int]
+    ) -> str | None:
+        """The model's text; see ``BackgroundModel.ask``."""
+
+        async def question(on_usage: Callable[[ModelUsage], None]) -> str:
+            text = await self._caller.text(prompt, purpose="summary", on_usage=on_usage)
+            if not text:
+                raise ModelReplyError("the model returned an empty summary")
+            return shortened(text, limit)
+
+        return await self._model.ask(conversation_id, gap, question)
+
+
+def first_gap(summaries: Sequence[Summary], last: int, *, size: int) -> tuple[int, int] | None:
+    """The first positions up to ``last`` that no summary covers, at most ``size`` of them."""
+    start = 1
+    for summary in summaries:
+        if summary.first_position > start:
+            break
+        start = max(start, summary.last_position + 1)
+    after = [s.first_position for s in summaries if s.first_position > start]
+    end = min([last, start + size - 1, *(position - 1 for position in after)])
+    return (start, end) if start <= end else None
+
+
+def _start(last_position: int, settings: GlobalSettings) -> int:
+    """Where the window begins when this is the newest message."""
+    return window_start(
+        last_position, window=settings.history_messages, step=settings.history_step
+    )
+
+
+def _first_run(summaries: Sequence[Summary]) -> list[Summary]:
+    """The first summaries that follow each other without a gap."""
+    run: list[Summary] = []
+    for summary in summaries:
+        if run and summary.first_position != run[-1].last_position + 1:
+            break
+        run.append(summary)
+    return run

@@ -1,0 +1,218 @@
+"""After a turn: index it, fold old messages into summaries, read closed windows for facts."""
+
+from __future__ import annotations
+
+import logging
+import time
+from contextlib import suppress
+from functools import partial
+from uuid import UUID
+
+from src.base.errors import AppError, ModelError, ModelUnavailableError, PostponedError
+from src.memory.compaction import MAX_FOLDS, NEXT_TURN, CompactionService, window_start
+from src.memory.extraction import MAX_BATCH_TRIES, MAX_WINDOWS, ExtractionService
+from src.memory.indexer import Indexer, OnStep
+from src.memory.purge_repo import PurgeRepository
+from src.memory.repositories import Repositories
+from src.memory.search_index_repo import Progress, SearchIndexRepository
+from src.pg.global_settings_repo import GlobalSettings
+
+logger = logging.getLogger(__name__)
+
+REFUSED_SECONDS = 600.0  # for which an embedding model that refuses everything is left alone
+REEMBED_BATCHES = 20  # of 64 documents, in one job: others take their turns
+QUIET_SECONDS = 5.0  # without a new message, after which a flood counts as over
+
+
+class DigestService:
+    """What background jobs do with what was said; every step can be repeated."""
+
+    def __init__(
+        self,
+        repositories: Repositories,
+        index: SearchIndexRepository,
+        indexer: Indexer,
+        compaction: CompactionService,
+        extraction: ExtractionService,
+    ) -> None:
+        """Bring together the steps."""
+        self._client = repositories.client
+        self._settings = repositories.settings
+        self._extraction_repo = repositories.extraction
+        self._batches = repositories.batches
+        self._index = index
+        self._indexer = indexer
+        self._compaction = compaction
+        self._extraction = extraction
+        self._refused_until = float("-inf")
+
+    async def index_pending(self, on_step: OnStep | None = None) -> list[UUID]:
+        """Index the new messages of every conversation.
+
+        Args:
+            on_step: Told each message before it is looked at; they go in one by one then.
+
+        Returns:
+            The conversations that have something to digest.
+
+        Raises:
+            StorageError: The database is away; what went in stays in.
+        """
+        settings = await self._client.run(self._settings.get)
+        to_digest: list[UUID] = []
+        done: set[UUID] = set()
+        while pending := [
+            conversation_id
+            for conversation_id in await self._client.run(self._index.list_conversations_to_index)
+            if conversation_id not in done  # messages that came meanwhile wait for the next job
+        ]:
+            for conversation_id in pending:
+                done.add(conversation_id)
+                progress = await self._indexer.index_conversation(conversation_id, on_step=on_step)
+                if progress is not None and needs_digest(progress, settings):
+                    to_digest.append(conversation_id)
+        return list(dict.fromkeys([*to_digest, *await self.list_parted()]))
+
+    async def list_parted(self) -> list[UUID]:
+        """Conversations whose owners' last /new deleted what nobody had read for facts."""
+        return await self._client.run(self._extraction_repo.list_parted)
+
+    async def read_parting(self) -> None:
+        """Read what /new left, where no jobs run (the console).
+
+        Raises:
+            AppError: The database or the model is away.
+        """
+        for conversation_id in await self.list_parted():
+            with suppress(PostponedError):
+                await self._extraction.read_parting(conversation_id)
+
+    async def wait_for_quiet(self, conversation_id: UUID) -> None:
+        """Return when nobody is writing one message after the other there.
+
+        What comes together meanwhile is read in fewer calls, and not while it is being answered.
+
+        Raises:
+            PostponedError: The newest message is a moment old, and not answered yet.
+            StorageError: The database is away.
+        """
+        state = await self._client.run(self._extraction_repo.find_state, conversation_id)
+        if state is not None and state.is_unanswered and state.silent_seconds < QUIET_SECONDS:
+            raise PostponedError("messages are still coming", seconds=QUIET_SECONDS)
+
+    async def digest(self, conversation_id: UUID) -> bool:
+        """Compact a conversation; read its closed windows, and what /new left, for facts.
+
+        The two may have different models: when one is away, the other does its work.
+
+        Returns:
+            Whether there may be more to do: one call of this method is bounded.
+
+        Raises:
+            PostponedError: The owner's model calls of this hour are used up.
+            TransientError: The database or a model is away; worth another try.
+            ModelError: A provider refuses the bot.
+        """
+        failures: list[AppError] = []
+        is_bounded = False
+        for step, most in (
+            (self._compaction.compact, MAX_FOLDS),
+            (self._extraction.extract, MAX_WINDOWS),
+            (self._extraction.read_parting, MAX_WINDOWS),
+        ):
+            try:
+                is_bounded |= await step(conversation_id) == most
+            except (ModelError, ModelUnavailableError, PostponedError) as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
+        return is_bounded
+
+    async def embed(self, on_step: OnStep | None = None) -> int:
+        """Embed what has no vector yet; returns how many documents.
+
+        Args:
+            on_step: Told each document before it is embedded; one by one then.
+
+        Raises:
+            TransientError: The database or the endpoint is away.
+        """
+        return await self._indexer.embed_pending(on_step=on_step)
+
+    async def changes_model(self) -> bool:
+        """Whether another embedding model than the one that serves is to get its vectors.
+
+        Raises:
+            StorageError: The database is away.
+        """
+        if time.monotonic() < self._refused_until:
+            return False
+        return await self._indexer.find_coming() is not None
+
+    async def reembed(self) -> bool:
+        """Give some documents a vector of the wanted model; returns whether more may be left.
+
+        Raises:
+            TransientError: The database or the endpoint is away.
+        """
+        space = await self._indexer.find_coming()
+        if space is None:
+            return False
+
+        def report(done: int, total: int) -> None:
+            log = {"model": space.name, "done": done, "documents": total}
+            logger.info("embedded anew", extra=log)
+
+        try:
+            return await self._indexer.reembed(space, batches=REEMBED_BATCHES, on_progress=report)
+        except ModelError as error:
+            self._refused_until = time.monotonic() + REFUSED_SECONDS
+            log = {"model": space.name}
+            logger.warning("it embeds nothing: the model before serves", extra=log, exc_info=error)
+            return False
+
+    async def delete_unused_vectors(self) -> int:
+        """Delete the vectors of replaced models; returns how many models there were.
+
+        Raises:
+            AppError: The database or the endpoint is away.
+        """
+        return await self._indexer.delete_unused_vectors()
+
+    async def remember_turn(self, conversation_id: UUID) -> None:
+        """All of it for one conversation, where no jobs run (the console).
+
+        Raises:
+            AppError: The database or the model is away.
+        """
+        progress = await self._indexer.index_conversation(conversation_id)
+        await self.embed()
+        if await self.changes_model():
+            await self.reembed()
+        settings = await self._client.run(self._settings.get)
+        if progress is not None and needs_digest(progress, settings):
+            with suppress(PostponedError):  # a later turn does it
+                await self.digest(conversation_id)
+        await self._client.run(PurgeRepository(self._client).purge_forgotten)
+
+    async def list_silent(self) -> list[UUID]:
+        """Conversations that fell silent before their last messages were read for facts."""
+        settings = await self._client.run(self._settings.get)
+        if not settings.memory_extraction_enabled:
+            return []
+        if settings.memory_extraction_provider != "immediate":
+            return await self._client.run(self._batches.list_given_up, MAX_BATCH_TRIES)
+        return await self._client.run(
+            self._extraction_repo.list_silent, settings.memory_extraction_silence_minutes
+        )
+
+
+def needs_digest(progress: Progress, settings: GlobalSettings) -> bool:
+    """Whether messages left the window, or it moves now, or a window of extraction is full."""
+    window, step = settings.history_messages, settings.history_step
+    start = partial(window_start, window=window, step=step)
+    left = start(progress.last + NEXT_TURN) - 1
+    moves = start(progress.last + 1) > start(progress.last + 1 - NEXT_TURN)
+    unread = progress.last - progress.extracted
+    is_full = unread >= settings.memory_extraction_window
+    return left > progress.summarised or moves or (is_full and settings.memory_extraction_enabled)

@@ -1,0 +1,608 @@
+"""The background's progress: summaries, how far facts were extracted, and batches of providers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from src.base.owners import Owner
+from src.history.conversation_repo import PastMessage, past_message
+from src.memory.search_index_repo import NewDocument, add_documents
+from src.pg.client import Repository, Transaction, storable
+from src.pg.locks import lock_conversations
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What the messages from ``first_position`` to ``last_position`` were about."""
+
+    id: int
+    first_position: int
+    last_position: int
+    content: str
+
+
+# The newest summaries of what lies before the rendered window, and before them the oldest, into
+# which the others are merged in time: without it all but the last twenty messages would be lost.
+SELECT_SHOWN = """
+SELECT id, first_position, last_position, content FROM (
+    SELECT id, first_position, last_position, content,
+           row_number() OVER (ORDER BY first_position) AS from_oldest,
+           row_number() OVER (ORDER BY first_position DESC) AS from_newest
+    FROM conversation_summaries
+    WHERE conversation_id = %(conversation_id)s AND last_position < %(before)s AND content <> ''
+) AS all_of_them
+WHERE %(limit)s > 0 AND (from_oldest = 1 OR from_newest < %(limit)s)
+ORDER BY first_position
+"""
+
+# All summaries of a conversation: there are never many, since they are merged.
+SELECT_SUMMARIES = """
+SELECT id, first_position, last_position, content FROM conversation_summaries
+WHERE conversation_id = %(conversation_id)s ORDER BY first_position LIMIT 1000
+"""
+
+# How many messages there are to summarise between two positions.
+COUNT_MESSAGES = """
+SELECT count(*) FROM messages
+WHERE conversation_id = %(conversation_id)s AND position BETWEEN %(first)s AND %(last)s
+  AND role IN ('user', 'assistant') AND NOT is_forgotten AND NOT is_private
+"""
+
+# A summary, unless another one covers a part of it.
+INSERT_SUMMARY = """
+INSERT INTO conversation_summaries (conversation_id, first_position, last_position, content)
+SELECT %(conversation_id)s, %(first)s, %(last)s, %(content)s
+WHERE NOT EXISTS (SELECT 1 FROM conversation_summaries
+                  WHERE conversation_id = %(conversation_id)s
+                    AND first_position <= %(last)s AND last_position >= %(first)s)
+RETURNING id
+"""
+
+# Those that a merged one replaces.
+DELETE_SUMMARIES = """
+DELETE FROM conversation_summaries
+WHERE conversation_id = %(conversation_id)s AND id = ANY(%(ids)s)
+"""
+
+
+class SummaryRepository(Repository):
+    """Stores summaries; every method blocks (see ``PgClient.run``)."""
+
+    def list_shown(
+        self,
+        conversation_id: UUID,
+        before: int,
+        *,
+        limit: int = 3,
+        within: Transaction | None = None,
+    ) -> list[Summary]:
+        """The oldest and the newest summaries of messages before ``before``, in their order."""
+        rows = (within or self._client).fetch_all(
+            SELECT_SHOWN,
+            {"conversation_id": str(conversation_id), "before": before, "limit": limit},
+        )
+        return [Summary(*row) for row in rows]
+
+    def list_summaries(self, conversation_id: UUID) -> list[Summary]:
+        """Every summary of a conversation, in order."""
+        rows = self._client.fetch_all(SELECT_SUMMARIES, {"conversation_id": str(conversation_id)})
+        return [Summary(*row) for row in rows]
+
+    def replace(
+        self,
+        conversation_id: UUID,
+        document: tuple[str, Sequence[str], datetime],
+        *,
+        first: int,
+        last: int,
+        merged: Sequence[int] = (),
+        made_of: int | None = None,
+    ) -> bool:
+        """Store a summary of positions ``first`` to ``last``, in place of the ``merged`` ones.
+
+        Args:
+            conversation_id: Whose history it is.
+            document: The summary, its search terms, and when the last of it was said.
+            first: The first position that it covers.
+            last: The last one.
+            merged: Ids of summaries that it takes in.
+            made_of: How many messages it was made from.
+
+        Returns:
+            False when a part is covered already, a message was forgotten meanwhile, or the
+            conversation is gone: nothing happened.
+        """
+        content, terms, said_at = document
+        parameters = {
+            "conversation_id": str(conversation_id), "first": first, "last": last,
+            "content": storable(content), "ids": list(merged),
+        }  # fmt: skip
+
+        def work(transaction: Transaction) -> bool:
+            owners = lock_conversations(transaction, [conversation_id])
+            if not owners:
+                return False
+            if made_of is not None and transaction.fetch_one(COUNT_MESSAGES, parameters) != (
+                made_of,
+            ):
+                return False
+            if transaction.execute(DELETE_SUMMARIES, parameters) != len(merged):
+                raise _MergedMeanwhileError
+            added = transaction.fetch_one(INSERT_SUMMARY, parameters)
+            if added is None:
+                raise _MergedMeanwhileError
+            if content:
+                summary = NewDocument("summary", int(added[0]), "user", said_at, terms)
+                add_documents(transaction, owners[0], [summary])
+            return True
+
+        try:
+            return self._client.in_transaction(work)
+        except _MergedMeanwhileError:
+            return False
+
+
+class _MergedMeanwhileError(Exception):
+    """Another worker was faster; the transaction is rolled back."""
+
+
+@dataclass(frozen=True)
+class ExtractionState:
+    """Where extraction stands in a conversation.
+
+    Attributes:
+        owner: Whose conversation it is.
+        time_zone: The owner's zone; None for the default.
+        extracted_position: Messages up to here have been read.
+        last_position: Of the newest message.
+        silent_seconds: Since when nothing was written.
+        is_unanswered: Whether the newest message is one of the user's.
+        memory_on: Whether the owner wants anything remembered.
+    """
+
+    owner: Owner
+    time_zone: str | None
+    extracted_position: int
+    last_position: int
+    silent_seconds: float
+    is_unanswered: bool = False
+    memory_on: bool = True
+
+
+# Where extraction stands.
+SELECT_STATE = """
+SELECT c.telegram_user_id, c.thread_id, s.time_zone, c.extracted_position,
+       coalesce(m.position, 0), coalesce(extract(epoch FROM now() - m.created_at), 0)::float,
+       coalesce(m.role = 'user', false), coalesce(s.memory_on, true)
+FROM conversations c
+LEFT JOIN user_settings s ON s.telegram_user_id = c.telegram_user_id
+LEFT JOIN LATERAL (SELECT position, created_at, role FROM messages
+                   WHERE conversation_id = c.id ORDER BY position DESC, id DESC LIMIT 1) AS m
+     ON true
+WHERE c.id = %(conversation_id)s
+"""
+
+# A window was read: only from where it began, so that two workers do not skip one.
+ADVANCE = """
+UPDATE conversations SET extracted_position = %(last)s
+WHERE id = %(conversation_id)s AND extracted_position = %(first)s - 1
+"""
+
+# Conversations that have been silent for a while and have messages that were not read.
+SELECT_SILENT = """
+SELECT c.id FROM conversations c
+JOIN LATERAL (SELECT position, created_at FROM messages
+              WHERE conversation_id = c.id ORDER BY position DESC, id DESC LIMIT 1) AS m ON true
+WHERE m.position > c.extracted_position
+  AND m.created_at < now() - make_interval(mins => %(minutes)s)
+  AND m.created_at > now() - make_interval(mins => %(minutes)s, days => 7)
+ORDER BY m.created_at LIMIT %(limit)s
+"""
+
+# What is known of the owner, so that it is not extracted again; in a group with who told it.
+SELECT_KNOWN = """
+SELECT id, coalesce(speaker || ': ', '') || text FROM memories
+WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s AND retired_at IS NULL
+ORDER BY importance DESC, created_at DESC, id DESC LIMIT %(limit)s
+"""
+
+# What /new left to be read, oldest first, as if it still stood in the conversation.
+SELECT_PARTING = """
+SELECT message_id, position, 'user', message_text(content), said_at, 'typed', speaker
+FROM parting_messages
+WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+ORDER BY position, message_id LIMIT %(limit)s
+"""
+
+# It was read.
+DELETE_PARTING = """
+DELETE FROM parting_messages
+WHERE message_id = ANY(%(ids)s)
+  AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+"""
+
+# Conversations of those of whom there is something left to read.
+SELECT_PARTED = """
+SELECT c.id FROM conversations c
+WHERE (c.telegram_user_id, c.thread_id) IN (
+    SELECT telegram_user_id, thread_id FROM parting_messages)
+ORDER BY c.id LIMIT %(limit)s
+"""
+
+
+class ExtractionRepository(Repository):
+    """Keeps the progress of extraction; every method blocks (see ``PgClient.run``)."""
+
+    def find_state(self, conversation_id: UUID) -> ExtractionState | None:
+        """Where extraction stands; None when the conversation is gone."""
+        row = self._client.fetch_one(SELECT_STATE, {"conversation_id": str(conversation_id)})
+        if row is None:
+            return None
+        user, thread, *state = row
+        return ExtractionState(Owner(user, thread), *state)
+
+    def advance(self, conversation_id: UUID, *, first: int, last: int) -> bool:
+        """Positions ``first`` to ``last`` have been read; False when another worker did it."""
+        parameters = {"conversation_id": str(conversation_id), "first": first, "last": last}
+        return self._client.execute(ADVANCE, parameters) > 0
+
+    def list_silent(self, minutes: int, *, limit: int = 50) -> list[UUID]:
+        """Conversations with unread messages, silent for ``minutes`` and not for a week more."""
+        rows = self._client.fetch_all(SELECT_SILENT, {"minutes": minutes, "limit": limit})
+        return [UUID(str(row[0])) for row in rows]
+
+    def list_parting(self, owner: Owner, *, limit: int) -> list[PastMessage]:
+        """What /new left to be read of an owner's messages, oldest first."""
+        rows = self._client.fetch_all(SELECT_PARTING, {**owner.columns(), "limit": limit})
+        return [past_message(row) for row in rows]
+
+    def delete_parting(self, owner: Owner, ids: Sequence[int]) -> int:
+        """These have been read; returns how many were still there."""
+        return self._client.execute(DELETE_PARTING, {**owner.columns(), "ids": list(ids)})
+
+    def list_parted(self, *, limit: int = 50) -> list[UUID]:
+        """The new conversations of owners who left something to be read."""
+        rows = self._client.fetch_all(SELECT_PARTED, {"limit": limit})
+        return [UUID(str(row[0])) for row in rows]
+
+    def list_known(self, owner: Owner, *, limit: int = 60) -> dict[int, str]:
+        """The owner's most important facts by their ids."""
+        rows = self._client.fetch_all(SELECT_KNOWN, {**owner.columns(), "limit": limit})
+        return {int(number): str(text) for number, text in rows}
+
+
+JobStatus = Literal["intended", "submitted", "collected", "completed", "failed"]
+MAX_REQUESTS = 100_000  # of one job that are ever listed; no provider takes more
+
+
+@dataclass(frozen=True)
+class BatchJob:
+    """One batch, as ``batch_jobs`` keeps it."""
+
+    id: UUID
+    batch_id: str | None
+    provider: str
+    model: str
+    status: JobStatus
+    created_at: datetime
+    age: float
+    waiting: int
+
+
+@dataclass(frozen=True)
+class BatchState:
+    """How things stand.
+
+    Attributes:
+        age: Seconds since the last batch was begun; None when there was none.
+        was_refused: Whether the provider refused that one.
+        is_open: Whether one is intended or submitted.
+        is_unread: Whether a window came back unread that a batch may try again.
+    """
+
+    age: float | None
+    was_refused: bool
+    is_open: bool
+    is_unread: bool
+
+
+@dataclass(frozen=True)
+class BatchWindow:
+    """A window of a conversation that waits for its reading.
+
+    Attributes:
+        id: Of the request; the provider's ``custom_id``.
+        conversation_id: The conversation.
+        first: The position of its first message.
+        last: Of its last one.
+        known_ids: The facts that the model was shown.
+    """
+
+    id: UUID
+    conversation_id: UUID
+    first: int
+    last: int
+    known_ids: tuple[int, ...] = ()
+
+
+# Conversations with a closed window that nobody is reading: full, or silent for a while. Those
+# whose window failed too often are left to be read at once.
+SELECT_CLOSED = """
+SELECT c.id FROM conversations c
+JOIN LATERAL (SELECT position, created_at FROM messages
+              WHERE conversation_id = c.id ORDER BY position DESC, id DESC LIMIT 1) AS m ON true
+WHERE m.position > c.extracted_position
+  AND (m.position - c.extracted_position >= %(window)s
+       OR m.created_at < now() - make_interval(mins => %(minutes)s))
+  AND NOT EXISTS (SELECT 1 FROM batch_requests r
+                  WHERE r.conversation_id = c.id AND r.status = 'waiting')
+  AND c.id > %(after)s::uuid
+ORDER BY c.id LIMIT %(limit)s
+"""
+
+# Conversations whose next window failed too often to be sent once more.
+SELECT_GIVEN_UP = """
+SELECT r.conversation_id FROM batch_requests r JOIN conversations c ON c.id = r.conversation_id
+WHERE r.status = 'failed' AND r.first_position = c.extracted_position + 1
+GROUP BY r.conversation_id HAVING count(*) >= %(tries)s
+ORDER BY r.conversation_id LIMIT %(limit)s
+"""
+
+# How often the window that begins there failed; and whether it waits.
+SELECT_TRIES = """
+SELECT count(*) FILTER (WHERE status = 'failed'), count(*) FILTER (WHERE status = 'waiting')
+FROM batch_requests WHERE conversation_id = %(conversation)s AND first_position = %(first)s
+"""
+
+# The intent, before anything is sent.
+INSERT_JOB = """
+INSERT INTO batch_jobs (id, provider, model, requests)
+VALUES (%(id)s, %(provider)s, %(model)s, %(requests)s)
+"""
+
+# Its windows, but for those that another process has taken meanwhile.
+INSERT_REQUESTS = """
+INSERT INTO batch_requests (id, job_id, conversation_id, first_position, last_position,
+                            known_ids)
+SELECT w.id, %(job)s, w.conversation, w.first, w.last, w.known::bigint[]
+FROM unnest(%(ids)s::uuid[], %(conversations)s::uuid[], %(firsts)s::int[], %(lasts)s::int[],
+            %(known)s::text[]) AS w (id, conversation, first, last, known)
+JOIN conversations c ON c.id = w.conversation
+ORDER BY w.conversation FOR KEY SHARE OF c
+ON CONFLICT (conversation_id) WHERE status = 'waiting' DO NOTHING
+RETURNING id
+"""
+
+# What the model is shown.
+UPDATE_KNOWN = """
+UPDATE batch_requests r SET known_ids = %(known)s::bigint[] WHERE r.id = %(id)s
+"""
+
+# The provider took it; not when another process was faster.
+SET_SUBMITTED = """
+UPDATE batch_jobs SET status = 'submitted', batch_id = %(batch)s, submitted_at = now(),
+       error_message = NULL
+WHERE id = %(id)s AND status = 'intended'
+"""
+
+# What is to be looked at, oldest first.
+SELECT_OPEN = """
+SELECT j.id, j.batch_id, j.provider, j.model, j.status, j.created_at,
+       extract(epoch FROM now() - j.created_at)::float,
+       (SELECT count(*) FROM batch_requests r WHERE r.job_id = j.id AND r.status = 'waiting')
+FROM batch_jobs j WHERE j.status IN ('intended', 'submitted', 'collected')
+ORDER BY j.created_at, j.id LIMIT %(limit)s
+"""
+
+# Whether it is time for another: seconds since the last one was begun, whether that one was
+# refused; whether one is open; whether a window came back unread and is still the next to be read.
+SELECT_BATCH_STATE = """
+SELECT (SELECT extract(epoch FROM now() - max(created_at))::float FROM batch_jobs),
+       coalesce((SELECT status = 'failed' FROM batch_jobs ORDER BY created_at DESC, id LIMIT 1),
+                false),
+       EXISTS (SELECT 1 FROM batch_jobs WHERE status IN ('intended', 'submitted')),
+       EXISTS (SELECT 1 FROM batch_requests r JOIN conversations c ON c.id = r.conversation_id
+               WHERE r.status = 'failed' AND r.first_position = c.extracted_position + 1
+               GROUP BY r.conversation_id, r.first_position HAVING count(*) < %(tries)s)
+"""
+
+# What still waits of a batch.
+SELECT_WAITING = """
+SELECT id, conversation_id, first_position, last_position, known_ids
+FROM batch_requests WHERE job_id = %(job)s AND status = 'waiting'
+ORDER BY conversation_id, id LIMIT %(limit)s
+"""
+
+# A window was read; only while it waits, so that it counts once.
+FINISH_REQUEST = """
+UPDATE batch_requests SET status = %(status)s, error = %(error)s, finished_at = now()
+WHERE id = %(id)s AND status = 'waiting'
+"""
+
+# Up to there, as far as it is the next that was to be read.
+ADVANCE_PAST_BATCH = """
+UPDATE conversations SET extracted_position = %(last)s
+WHERE id = %(conversation)s AND extracted_position = %(first)s - 1
+"""
+
+COUNT_RESULT = """
+UPDATE batch_jobs SET succeeded = succeeded + %(succeeded)s, failed = failed + %(failed)s,
+       dropped = dropped + %(dropped)s
+WHERE id = %(id)s
+"""
+
+# What came to nothing: its windows are gathered again.
+FAIL_WAITING = """
+WITH failed AS (
+    UPDATE batch_requests SET status = 'failed', error = %(error)s, finished_at = now()
+    WHERE job_id = %(job)s AND status = 'waiting' RETURNING id
+)
+UPDATE batch_jobs SET failed = failed + (SELECT count(*) FROM failed) WHERE id = %(job)s
+"""
+
+# They were never sent.
+DELETE_WAITING = "DELETE FROM batch_requests WHERE job_id = %(job)s AND status = 'waiting'"
+
+SET_STATUS = """
+UPDATE batch_jobs SET status = %(status)s, error_message = %(error)s,
+       completed_at = CASE WHEN %(status)s IN ('completed', 'failed') THEN now() END
+WHERE id = %(id)s
+"""
+
+# Why it did not go on, for the operator.
+SET_ERROR = "UPDATE batch_jobs SET error_message = %(error)s WHERE id = %(id)s"
+
+# Batches that have been over for so long, with their requests.
+DELETE_OLD = """
+DELETE FROM batch_jobs WHERE status IN ('completed', 'failed')
+  AND completed_at < now() - make_interval(days => %(days)s)
+"""
+
+
+class BatchRepository(Repository):
+    """Keeps the batches; every method blocks (see ``PgClient.run``)."""
+
+    def list_closed(self, *, window: int, minutes: int, after: UUID, limit: int) -> list[UUID]:
+        """Conversations with something to read, by their ids from ``after`` on."""
+        rows = self._client.fetch_all(
+            SELECT_CLOSED,
+            {"window": window, "minutes": minutes, "after": str(after), "limit": limit},
+        )
+        return [UUID(str(row[0])) for row in rows]
+
+    def count_tries(self, conversation_id: UUID, first: int) -> tuple[int, bool]:
+        """How often the window that begins there failed, and whether it waits now."""
+        row = self._client.fetch_one(
+            SELECT_TRIES, {"conversation": str(conversation_id), "first": first}
+        )
+        return (int(row[0]), bool(row[1])) if row else (0, False)
+
+    def list_given_up(self, tries: int, *, limit: int = 50) -> list[UUID]:
+        """Conversations whose next window no batch reads any more."""
+        rows = self._client.fetch_all(SELECT_GIVEN_UP, {"tries": tries, "limit": limit})
+        return [UUID(str(row[0])) for row in rows]
+
+    def add_job(
+        self, job_id: UUID, *, provider: str, model: str, windows: Sequence[BatchWindow]
+    ) -> frozenset[UUID]:
+        """The intent; returns which windows are in it, and adds none with none of them."""
+
+        def work(transaction: Transaction) -> frozenset[UUID]:
+            job = {"id": str(job_id), "provider": provider, "model": model}
+            transaction.execute(INSERT_JOB, {**job, "requests": len(windows)})
+            rows = transaction.fetch_all(
+                INSERT_REQUESTS,
+                {
+                    "job": str(job_id),
+                    "ids": [str(window.id) for window in windows],
+                    "conversations": [str(window.conversation_id) for window in windows],
+                    "firsts": [window.first for window in windows],
+                    "lasts": [window.last for window in windows],
+                    "known": [f"{{{','.join(map(str, w.known_ids))}}}" for w in windows],
+                },
+            )
+            if not rows:
+                transaction.execute("DELETE FROM batch_jobs WHERE id = %(id)s", job)
+            return frozenset(UUID(str(row[0])) for row in rows)
+
+        return self._client.in_transaction(work)
+
+    def set_known(self, request_id: UUID, known: Sequence[int]) -> None:
+        """Which facts the model is shown with this window."""
+        self._client.execute(UPDATE_KNOWN, {"id": str(request_id), "known": list(known)})
+
+    def set_submitted(self, job_id: UUID, batch_id: str) -> bool:
+        """The provider knows it as ``batch_id``; False when another process was faster."""
+        parameters = {"id": str(job_id), "batch": batch_id}
+        return self._client.execute(SET_SUBMITTED, parameters) > 0
+
+    def refuse(self, job_id: UUID, error: str) -> None:
+        """The provider does not take it: its windows wait for another time, untried."""
+
+        def work(transaction: Transaction) -> None:
+            transaction.execute(
+                SET_STATUS, {"id": str(job_id), "status": "failed", "error": error}
+            )
+            transaction.execute(DELETE_WAITING, {"job": str(job_id)})
+
+        self._client.in_transaction(work)
+
+    def list_open(self, *, limit: int = 100) -> list[BatchJob]:
+        """Batches that are not over, oldest first."""
+        rows = self._client.fetch_all(SELECT_OPEN, {"limit": limit})
+        return [BatchJob(UUID(str(row[0])), *row[1:]) for row in rows]
+
+    def find_state(self, tries: int) -> BatchState:
+        """What decides whether it is time for another; ``tries`` is how many a window has."""
+        [row] = self._client.fetch_all(SELECT_BATCH_STATE, {"tries": tries})
+        return BatchState(*row)
+
+    def list_waiting(self, job_id: UUID) -> list[BatchWindow]:
+        """The windows of a batch that still wait."""
+        rows = self._client.fetch_all(SELECT_WAITING, {"job": str(job_id), "limit": MAX_REQUESTS})
+        return [
+            BatchWindow(UUID(str(number)), UUID(str(conversation)), first, last, tuple(known))
+            for number, conversation, first, last, known in rows
+        ]
+
+    def finish(self, job_id: UUID, window: BatchWindow) -> bool:
+        """A window was read, and its facts are stored; False when it did not wait any more."""
+
+        def work(transaction: Transaction) -> bool:
+            done: dict[str, Any] = {"id": str(window.id), "status": "applied", "error": None}
+            if not transaction.execute(FINISH_REQUEST, done):
+                return False
+            transaction.execute(
+                ADVANCE_PAST_BATCH,
+                {
+                    "conversation": str(window.conversation_id),
+                    "first": window.first,
+                    "last": window.last,
+                },
+            )
+            transaction.execute(
+                COUNT_RESULT, {"id": str(job_id), "succeeded": 1, "failed": 0, "dropped": 0}
+            )
+            return True
+
+        return self._client.in_transaction(work)
+
+    def fail(self, job_id: UUID, request_id: UUID, error: str) -> bool:
+        """A window came back unread, with a short code; it is gathered again."""
+
+        def work(transaction: Transaction) -> bool:
+            failed = {"id": str(request_id), "status": "failed", "error": error}
+            if not transaction.execute(FINISH_REQUEST, failed):
+                return False
+            transaction.execute(
+                COUNT_RESULT, {"id": str(job_id), "succeeded": 0, "failed": 1, "dropped": 0}
+            )
+            return True
+
+        return self._client.in_transaction(work)
+
+    def count_dropped(self, job_id: UUID, dropped: int) -> None:
+        """So many results were for nobody."""
+        self._client.execute(
+            COUNT_RESULT, {"id": str(job_id), "succeeded": 0, "failed": 0, "dropped": dropped}
+        )
+
+    def fail_waiting(self, job_id: UUID, error: str) -> None:
+        """Everything that still waits of a batch came to nothing."""
+        self._client.execute(FAIL_WAITING, {"job": str(job_id), "error": error})
+
+    def set_status(self, job_id: UUID, status: JobStatus, error: str | None = None) -> None:
+        """Where a batch stands."""
+        self._client.execute(SET_STATUS, {"id": str(job_id), "status": status, "error": error})
+
+    def set_error(self, job_id: UUID, error: str) -> None:
+        """Why it did not go on just now."""
+        self._client.execute(SET_ERROR, {"id": str(job_id), "error": error})
+
+    def delete_old(self, *, days: int) -> int:
+        """Delete batches that have been over for ``days``."""
+        return self._client.execute(DELETE_OLD, {"days": days})

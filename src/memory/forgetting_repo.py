@@ -1,0 +1,599 @@
+"""Forgetting, and taking it back: the steps of one transaction, put in order by its callers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from src.base.owners import Owner
+from src.history.timeline_repo import DELETE_RESULTS
+from src.memory.purge_repo import UNDO_SECONDS
+from src.memory.question_repo import DELETE_QUESTIONS
+from src.memory.search_index_repo import NewDocument, add_documents, reset_vectors, reword
+from src.pg.client import Transaction, storable
+
+# Forgetting: the steps of one transaction, which ``src/memory/forgetter.py`` puts in order.
+#
+# They come after ``lock_history``.
+
+
+@dataclass(frozen=True)
+class KnownFact:
+    """A fact of the owner's, living or retired, with the words that told it.
+
+    Attributes:
+        id: Its number.
+        text: What it says.
+        subject: Canonical.
+        relation: Canonical.
+        object: As it was said.
+        is_living: Whether it holds.
+        superseded_by: What took its place.
+        quotes: The exact words, by ``msg-<id>``.
+        speaker_id: In a group, the member who told it.
+    """
+
+    id: int
+    text: str
+    subject: str
+    relation: str
+    object: str
+    is_living: bool
+    superseded_by: int | None
+    quotes: dict[str, str]
+    speaker_id: int | None
+
+
+@dataclass(frozen=True)
+class TouchedMessage:
+    """A message that may repeat what is forgotten.
+
+    Attributes:
+        id: Its number.
+        role: ``user`` or ``assistant``.
+        text: Without the time label.
+        reply_to_id: What an answer answers.
+        cites: Whether the answer names a forgotten fact, or its message, as its source.
+        sender_id: In a group, the member who wrote it.
+    """
+
+    id: int
+    role: str
+    text: str
+    reply_to_id: int | None
+    cites: bool
+    sender_id: int | None
+
+
+@dataclass(frozen=True)
+class Notice:
+    """What the user is told to be forgotten; in a group, by which member, who may undo it."""
+
+    texts: Sequence[str]
+    asked_by: int | None = None
+
+
+@dataclass(frozen=True)
+class Change:
+    """What becomes of a message: other words, or none at all."""
+
+    message_id: int
+    before: str
+    after: str | None
+
+
+# Every fact of the owner with its quotes.
+SELECT_FACTS = """
+SELECT f.id, f.text, f.subject, f.relation, f.object, f.retired_at IS NULL, f.superseded_by,
+       coalesce((SELECT jsonb_object_agg(s.uid, s.quote) FROM memory_sources s
+                 WHERE s.memory_id = f.id), '{}'), f.speaker_id
+FROM memories f
+WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+ORDER BY f.id
+"""
+
+# Messages that may hold what is forgotten: the sources, answers to them and answers that cite
+# it, and whatever holds one of the words, by their beginnings.
+SELECT_MESSAGES = """
+SELECT m.id, m.role, message_text(m.content), m.reply_to_id,
+       EXISTS (SELECT 1 FROM answer_sources s WHERE s.answer_id = m.id
+               AND (s.memory_id = ANY(%(facts)s) OR s.message_id = ANY(%(ids)s))),
+       m.sender_id
+FROM messages m JOIN conversations c ON c.id = m.conversation_id
+WHERE c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+  AND m.role IN ('user', 'assistant') AND NOT m.is_forgotten
+  AND (m.id = ANY(%(ids)s) OR m.reply_to_id = ANY(%(ids)s)
+       OR translate(lower(m.content), 'ё’', 'е''') LIKE ANY(%(patterns)s)
+       OR EXISTS (SELECT 1 FROM answer_sources s WHERE s.answer_id = m.id
+                  AND (s.memory_id = ANY(%(facts)s) OR s.message_id = ANY(%(ids)s))))
+ORDER BY m.id
+"""
+
+# What undoing needs, as the rows are now; whose they are stands beside it, also after a move.
+KEEP_ROWS = """
+SELECT jsonb_build_object(
+    'facts', coalesce((SELECT jsonb_agg(to_jsonb(f) - 'telegram_user_id' - 'thread_id')
+                       FROM memories f WHERE f.id = ANY(%(facts)s)), '[]'),
+    'sources', coalesce((SELECT jsonb_agg(to_jsonb(s)) FROM memory_sources s
+                         WHERE s.memory_id = ANY(%(facts)s)), '[]'),
+    'entities', coalesce((SELECT jsonb_agg(to_jsonb(e) - 'telegram_user_id' - 'thread_id')
+                  FROM entities e WHERE e.id IN (
+                  SELECT entity_id FROM memory_entities WHERE memory_id = ANY(%(facts)s))), '[]'),
+    'links', coalesce((SELECT jsonb_agg(to_jsonb(l)) FROM memory_entities l
+                       WHERE l.memory_id = ANY(%(facts)s)), '[]'))
+"""
+
+# The facts leave the memory.
+DELETE_FACTS = """
+DELETE FROM memories
+WHERE id = ANY(%(facts)s) AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+"""
+
+# Messages that are hidden: neither shown to the model nor searched any more, and deleted for good
+# by a job (``PurgeRepository``).
+HIDE_MESSAGES = """
+UPDATE messages m SET is_forgotten = true, forgotten_at = coalesce(m.forgotten_at, now())
+FROM conversations c
+WHERE m.id = ANY(%(ids)s) AND c.id = m.conversation_id
+  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+"""
+
+# The request, with what the bot has answered to it so far.
+HIDE_REQUEST = """
+UPDATE messages m SET is_forgotten = true, forgotten_at = coalesce(m.forgotten_at, now())
+FROM conversations c
+WHERE (m.id = %(request)s OR m.reply_to_id = %(request)s) AND c.id = m.conversation_id
+  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+"""
+
+# A message with other words behind its time label, as long as nobody edited it.
+UPDATE_TEXT = """
+UPDATE messages m
+SET content = left(m.content, length(m.content) - length(message_text(m.content))) || %(after)s
+FROM conversations c
+WHERE m.id = %(message_id)s AND message_text(m.content) = %(before)s
+  AND c.id = m.conversation_id AND c.telegram_user_id = %(owner)s
+  AND c.thread_id = %(thread_id)s
+"""
+
+# What others facts quote of the messages that are cut.
+SELECT_OTHER_QUOTES = """
+SELECT s.id, s.message_id, s.quote, f.text, s.memory_id, f.object
+FROM memory_sources s JOIN memories f ON f.id = s.memory_id
+WHERE s.message_id = ANY(%(ids)s) AND s.memory_id <> ALL(%(facts)s)
+  AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+ORDER BY s.id
+"""
+UPDATE_QUOTE = """
+UPDATE memory_sources s SET quote = %(quote)s FROM memories f
+WHERE s.id = %(source_id)s AND f.id = s.memory_id
+  AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+"""
+
+# Hidden messages leave the search; the vector of what was said after them knows their words.
+DELETE_DOCUMENTS = """
+DELETE FROM search_documents
+WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s AND message_id = ANY(%(ids)s)
+"""
+
+# Summaries that told of them; the compaction writes them anew.
+DELETE_SUMMARIES = """
+DELETE FROM conversation_summaries s USING messages m, conversations c
+WHERE m.id = ANY(%(ids)s) AND s.conversation_id = m.conversation_id
+  AND m.position BETWEEN s.first_position AND s.last_position
+  AND c.id = s.conversation_id AND c.telegram_user_id = %(owner)s
+  AND c.thread_id = %(thread_id)s
+"""
+
+# What was refused of them may say the same.
+DELETE_REJECTED = """
+DELETE FROM rejected_facts
+WHERE message_id = ANY(%(ids)s) AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+"""
+
+# Names that no fact mentions any more.
+DELETE_ORPHANED_ENTITIES = """
+DELETE FROM entities e
+WHERE e.telegram_user_id = %(owner)s AND e.thread_id = %(thread_id)s
+  AND NOT EXISTS (SELECT 1 FROM memory_entities l WHERE l.entity_id = e.id)
+"""
+
+# Replies that quote what is gone.
+CLEAR_QUOTED = """
+UPDATE messages m SET quoted = NULL, quoted_author_id = NULL
+FROM conversations c
+WHERE c.id = m.conversation_id AND m.quoted IS NOT NULL
+  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+  AND EXISTS (SELECT 1 FROM unnest(%(gone)s::text[]) AS gone
+              WHERE position(lower(m.quoted) IN lower(gone)) > 0
+                 OR position(lower(gone) IN lower(m.quoted)) > 0)
+"""
+
+# What can be taken back for a while.
+INSERT_FORGETTING = """
+INSERT INTO forgettings (telegram_user_id, thread_id, kept)
+VALUES (%(owner)s, %(thread_id)s, %(kept)s) RETURNING id
+"""
+
+
+# A message that nothing shall remember, with the answers to it and those that cite it.
+SELECT_PRIVATE = """
+SELECT m.id FROM messages m JOIN conversations c ON c.id = m.conversation_id
+WHERE (m.id = %(request)s OR m.reply_to_id = %(request)s
+       OR EXISTS (SELECT 1 FROM answer_sources s
+                  WHERE s.answer_id = m.id AND s.message_id = %(request)s))
+  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+"""
+
+# They are marked; and what was taken of the message already goes.
+KEEP_PRIVATE = (
+    """
+UPDATE messages m SET is_private = true
+FROM conversations c
+WHERE m.id = ANY(%(ids)s) AND c.id = m.conversation_id
+  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+""",
+    """
+DELETE FROM memories f USING memory_sources s
+WHERE s.memory_id = f.id AND s.message_id = %(request)s
+  AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+  AND NOT EXISTS (SELECT 1 FROM memory_sources other
+                  WHERE other.memory_id = f.id AND other.uid <> s.uid)
+""",
+    """
+DELETE FROM memory_sources s USING memories f
+WHERE s.memory_id = f.id AND s.message_id = %(request)s
+  AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+""",
+    """
+UPDATE tool_results t SET arguments = '{}', result = ''
+FROM conversations c
+WHERE t.message_id = %(request)s AND c.id = t.conversation_id
+  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+""",
+)
+
+
+class ForgettingRepository:
+    """Reads and writes what forgetting touches; every method blocks (see ``PgClient.run``)."""
+
+    def __init__(self, terms: Callable[[str], Sequence[str]]) -> None:
+        """Index what is left of messages by their ``terms``."""
+        self._terms = terms
+
+    def list_facts(self, transaction: Transaction, owner: Owner) -> list[KnownFact]:
+        """Every fact of the owner, oldest first."""
+        return [KnownFact(*row) for row in transaction.fetch_all(SELECT_FACTS, owner.columns())]
+
+    def list_messages(
+        self,
+        transaction: Transaction,
+        owner: Owner,
+        *,
+        facts: Collection[int] = (),
+        ids: Collection[int] = (),
+        beginnings: Collection[str] = (),
+    ) -> list[TouchedMessage]:
+        """Messages that told these facts, cite or answer them, or hold one of the words."""
+        parameters = {
+            **owner.columns(), "facts": list(facts), "ids": list(ids),
+            "patterns": [f"%{_literal(word)}%" for word in beginnings],
+        }  # fmt: skip
+        return [TouchedMessage(*row) for row in transaction.fetch_all(SELECT_MESSAGES, parameters)]
+
+    def list_other_quotes(
+        self,
+        transaction: Transaction,
+        owner: Owner,
+        *,
+        facts: Collection[int],
+        ids: Collection[int],
+    ) -> list[tuple[int, int, str, str, int, str]]:
+        """Source id, message id, quote, text, fact id and object of what other facts quote."""
+        parameters = {**owner.columns(), "facts": list(facts), "ids": list(ids)}
+        return [tuple(row) for row in transaction.fetch_all(SELECT_OTHER_QUOTES, parameters)]
+
+    def forget(
+        self,
+        transaction: Transaction,
+        owner: Owner,
+        *,
+        facts: Collection[int],
+        changes: Sequence[Change],
+        quotes: Mapping[int, tuple[str, str]],
+        notice: Notice,
+    ) -> int:
+        """Take the facts and the words away; returns the number under which it can be undone.
+
+        Args:
+            transaction: The caller's.
+            owner: Whose they are.
+            facts: Ids of the facts that go.
+            changes: What becomes of messages.
+            quotes: Quotes of other facts, before and after, by the id of the source.
+            notice: What is said of it, and who may undo it.
+        """
+        row = transaction.fetch_one(KEEP_ROWS, {"facts": list(facts)})
+        kept: dict[str, Any] = dict(row[0]) if row else {}
+        kept["texts"], kept["asked_by"] = list(notice.texts), notice.asked_by
+        kept["messages"] = [[c.message_id, c.before, c.after] for c in changes]
+        kept["quotes"] = [[number, before, after] for number, (before, after) in quotes.items()]
+        for number, (_, after) in quotes.items():
+            set_quote(transaction, owner, number, after)
+        transaction.execute(DELETE_FACTS, {**owner.columns(), "facts": list(facts)})
+        self._change(transaction, owner, changes)
+        gone = [*notice.texts, *(change.before for change in changes)]
+        gone += [row["text"] for row in kept["facts"]]
+        transaction.execute(CLEAR_QUOTED, {**owner.columns(), "gone": [g for g in gone if g]})
+        for statement in (DELETE_RESULTS, DELETE_ORPHANED_ENTITIES):
+            transaction.execute(statement, owner.columns())
+        stored = json.dumps(kept, ensure_ascii=False)
+        added = transaction.fetch_one(INSERT_FORGETTING, {**owner.columns(), "kept": stored})
+        assert added is not None  # INSERT ... RETURNING without a conflict clause
+        return int(added[0])
+
+    def hide_request(self, transaction: Transaction, owner: Owner, message_id: int) -> None:
+        """The request names what to forget; it is shown to no model again."""
+        request = {**owner.columns(), "request": message_id, "ids": [message_id]}
+        transaction.execute(HIDE_REQUEST, request)
+        for statement in (DELETE_DOCUMENTS, DELETE_SUMMARIES):
+            transaction.execute(statement, request)
+
+    def keep_private(self, transaction: Transaction, owner: Owner, message_id: int) -> None:
+        """Keep a message, and the answer to it, out of everything but the window."""
+        keep_private(transaction, owner, message_id)
+
+    def _change(self, transaction: Transaction, owner: Owner, changes: Sequence[Change]) -> None:
+        ids = [change.message_id for change in changes]
+        hidden = [change.message_id for change in changes if change.after is None]
+        touched = {**owner.columns(), "ids": ids}
+        reset_vectors(transaction, owner, ids)
+        for change in changes:
+            if change.after is not None and set_text(transaction, owner, change):
+                reword(transaction, owner, change.message_id, self._terms(change.after))
+        gone = {**owner.columns(), "ids": hidden}
+        transaction.execute(HIDE_MESSAGES, gone)
+        transaction.execute(DELETE_DOCUMENTS, gone)
+        for statement in (DELETE_SUMMARIES, DELETE_REJECTED, DELETE_QUESTIONS):
+            transaction.execute(statement, touched)
+
+
+def keep_private(transaction: Transaction, owner: Owner, message_id: int) -> None:
+    """Keep a message, and the answers to it, out of everything but the window.
+
+    What was made of them goes: facts that nothing else tells, documents, summaries; the vectors
+    of what was said right after them are made anew.
+    """
+    request = {**owner.columns(), "request": message_id}
+    ids = [int(row[0]) for row in transaction.fetch_all(SELECT_PRIVATE, request)]
+    touched = {**request, "ids": ids}
+    reset_vectors(transaction, owner, ids)
+    ending = (DELETE_REJECTED, DELETE_DOCUMENTS, DELETE_SUMMARIES, DELETE_QUESTIONS)
+    for statement in (*KEEP_PRIVATE, *ending):
+        transaction.execute(statement, touched)
+
+
+def set_text(transaction: Transaction, owner: Owner, change: Change) -> bool:
+    """Give a message other words behind its time label; False when it was edited meanwhile."""
+    parameters = {**owner.columns(), **vars(change), "after": storable(change.after or "")}
+    return transaction.execute(UPDATE_TEXT, parameters) > 0
+
+
+def set_quote(transaction: Transaction, owner: Owner, source_id: int, quote: str) -> None:
+    """Let a fact quote these words of its message."""
+    parameters = {**owner.columns(), "source_id": source_id, "quote": quote}
+    transaction.execute(UPDATE_QUOTE, parameters)
+
+
+def _literal(word: str) -> str:
+    """A word in which LIKE sees no signs of its own."""
+    return storable(word).replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+
+
+class Undone(NamedTuple):
+    """What was taken back.
+
+    Attributes:
+        text: The fact that is not believed any more; None when a forgetting was taken back.
+        restored: What holds, or is known, again.
+    """
+
+    text: str | None
+    restored: list[str]
+
+
+# The last change that can be taken back: of facts that replaced others, or how a certain one came
+# about, and of forgettings; in a group of what the one who asks told, or wanted forgotten.
+SELECT_LAST = """
+SELECT 'replacement' AS kind, f.id, f.text, max(old.retired_at) AS at
+FROM memories f LEFT JOIN memories old ON old.superseded_by = f.id
+     AND old.retired_reason = 'replaced'
+     AND old.telegram_user_id = %(owner)s AND old.thread_id = %(thread_id)s
+WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s AND f.retired_at IS NULL
+  AND (f.id = %(memory_id)s OR %(memory_id)s::bigint IS NULL AND old.id IS NOT NULL)
+  AND (f.speaker_id IS NULL OR f.speaker_id = %(asker)s)
+GROUP BY f.id, f.text
+UNION ALL
+SELECT 'forgetting', id, NULL, created_at FROM forgettings
+WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s AND %(memory_id)s::bigint IS NULL
+  AND created_at > now() - make_interval(secs => %(seconds)s)
+  AND (kept ->> 'asked_by' IS NULL OR kept ->> 'asked_by' = %(asker)s::text)
+ORDER BY at DESC, kind DESC, id DESC LIMIT 1
+"""
+
+# The facts that another one replaced hold again, until the end that they had before; one that
+# was told anew meanwhile holds already.
+RESTORE_REPLACED = """
+UPDATE memories f SET retired_at = NULL, retired_reason = NULL, superseded_by = NULL,
+       updated_at = now(),
+       valid_until = nullif(valid_until, (SELECT said_at FROM memory_sources
+                                          WHERE memory_id = %(memory_id)s ORDER BY id LIMIT 1))
+WHERE superseded_by = %(memory_id)s AND retired_reason = 'replaced'
+  AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+  AND NOT EXISTS (SELECT 1 FROM memories living
+                  WHERE living.content_hash = f.content_hash AND living.retired_at IS NULL
+                    AND living.telegram_user_id = %(owner)s AND living.thread_id = %(thread_id)s)
+RETURNING text
+"""
+
+# The fact that replaced them is not believed any more; it stays, so that a replay of its message
+# does not bring it back.
+RETIRE_UNDONE = """
+UPDATE memories SET retired_at = now(), retired_reason = 'undone'
+WHERE id = %(memory_id)s AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+"""
+
+# A forgetting that can still be taken back, once; in a group by the member who wanted it.
+TAKE_FORGETTING = """
+DELETE FROM forgettings
+WHERE id = %(id)s AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+  AND created_at > now() - make_interval(secs => %(seconds)s)
+  AND (kept ->> 'asked_by' IS NULL OR kept ->> 'asked_by' = %(asker)s::text)
+RETURNING kept
+"""
+
+# The facts, sources and names as they were; what was told anew meanwhile stands.
+RESTORE_ROWS = (
+    """
+INSERT INTO memories OVERRIDING SYSTEM VALUE
+SELECT (jsonb_populate_record(NULL::memories, CASE
+            WHEN old->>'superseded_by' IS NULL
+                 OR EXISTS (SELECT 1 FROM memories s WHERE s.id = (old->>'superseded_by')::bigint)
+                 OR EXISTS (SELECT 1 FROM jsonb_array_elements(%(facts)s::jsonb) o
+                            WHERE o->>'id' = old->>'superseded_by')
+            THEN old ELSE old || '{"superseded_by": null}' END
+        || jsonb_build_object('telegram_user_id', %(owner)s, 'thread_id', %(thread_id)s))).*
+FROM jsonb_array_elements(%(facts)s::jsonb) AS old
+ON CONFLICT DO NOTHING
+""",
+    """
+INSERT INTO memory_sources OVERRIDING SYSTEM VALUE
+SELECT s.* FROM jsonb_populate_recordset(NULL::memory_sources, (
+    SELECT coalesce(jsonb_agg(CASE WHEN EXISTS (SELECT 1 FROM messages m
+                                       WHERE m.id = (old->>'message_id')::bigint)
+                          THEN old ELSE old || '{"message_id": null}' END), '[]')
+    FROM jsonb_array_elements(%(sources)s::jsonb) AS old)) AS s
+WHERE EXISTS (SELECT 1 FROM memories f WHERE f.id = s.memory_id)
+ON CONFLICT DO NOTHING
+""",
+    """
+INSERT INTO entities OVERRIDING SYSTEM VALUE
+SELECT (jsonb_populate_record(NULL::entities, old
+        || jsonb_build_object('telegram_user_id', %(owner)s, 'thread_id', %(thread_id)s))).*
+FROM jsonb_array_elements(%(entities)s::jsonb) AS old
+ON CONFLICT DO NOTHING
+""",
+    """
+INSERT INTO memory_entities
+SELECT l.* FROM jsonb_populate_recordset(NULL::memory_entities, %(links)s::jsonb) AS l
+WHERE EXISTS (SELECT 1 FROM memories f WHERE f.id = l.memory_id)
+  AND EXISTS (SELECT 1 FROM entities e WHERE e.id = l.entity_id)
+ON CONFLICT DO NOTHING
+""",
+)
+
+# Facts that came back and are not in the search.
+SELECT_UNINDEXED_FACTS = """
+SELECT f.id, f.text, f.relation, f.said_at FROM facts f
+WHERE f.id = ANY(%(facts)s) AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+  AND NOT EXISTS (SELECT 1 FROM search_documents d WHERE d.memory_id = f.id)
+"""
+
+# Messages that are shown again; the search takes them in anew.
+SHOW_MESSAGES = """
+UPDATE messages m SET is_forgotten = false, forgotten_at = NULL, indexed_at = NULL
+FROM conversations c
+WHERE m.id = ANY(%(ids)s) AND c.id = m.conversation_id
+  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+"""
+
+
+class UndoRepository:
+    """Takes back; the methods block (see ``PgClient.run``)."""
+
+    def __init__(
+        self,
+        terms: Callable[[str], Sequence[str]],
+        fact_terms: Callable[[str, str], Sequence[str]],
+    ) -> None:
+        """Index messages by their ``terms``, facts by those of their text and relation."""
+        self._terms = terms
+        self._fact_terms = fact_terms
+
+    def undo(
+        self,
+        transaction: Transaction,
+        owner: Owner,
+        memory_id: int | None = None,
+        asker: int | None = None,
+    ) -> Undone | None:
+        """Take the last change back, or how ``memory_id`` came about; None: there is none.
+
+        In a group only what ``asker`` told, or wanted forgotten, himself.
+        """
+        change = {**owner.columns(), "memory_id": memory_id, "asker": asker}
+        row = transaction.fetch_one(SELECT_LAST, {**change, "seconds": UNDO_SECONDS})
+        if row is None:
+            return None
+        kind, number, text, _ = row
+        if kind == "forgetting":
+            return self.undo_forgetting(transaction, owner, number, asker)
+        transaction.execute(RETIRE_UNDONE, {**change, "memory_id": number})
+        return Undone(text, self.restore_replaced(transaction, owner, number))
+
+    def restore_replaced(
+        self, transaction: Transaction, owner: Owner, memory_id: int
+    ) -> list[str]:
+        """Let what a fact replaced hold again; returns the texts."""
+        change = {**owner.columns(), "memory_id": memory_id}
+        return [str(text) for (text,) in transaction.fetch_all(RESTORE_REPLACED, change)]
+
+    def undo_forgetting(
+        self, transaction: Transaction, owner: Owner, number: int, asker: int | None = None
+    ) -> Undone | None:
+        """Take a forgetting back; None when it is too late.
+
+        Args:
+            transaction: The caller's.
+            owner: Whose it is.
+            number: As ``ForgettingRepository.forget`` returned it.
+            asker: Who wants it back, in a group.
+        """
+        parameters = {**owner.columns(), "id": number, "seconds": UNDO_SECONDS, "asker": asker}
+        row = transaction.fetch_one(TAKE_FORGETTING, parameters)
+        if row is None:
+            return None
+        kept = dict(row[0])
+        names = ("facts", "sources", "entities", "links")
+        rows = owner.columns() | {name: json.dumps(kept[name]) for name in names}
+        for statement in RESTORE_ROWS:
+            transaction.execute(statement, rows)
+        facts = [int(fact["id"]) for fact in kept["facts"]]
+        back = transaction.fetch_all(SELECT_UNINDEXED_FACTS, {**owner.columns(), "facts": facts})
+        documents = [
+            NewDocument("memory", int(id_), "user", said_at, self._fact_terms(text, relation))
+            for id_, text, relation, said_at in back
+        ]
+        if documents:
+            add_documents(transaction, owner, documents)
+        for source, before, _ in kept["quotes"]:
+            set_quote(transaction, owner, source, before)
+        self._restore_messages(transaction, owner, kept["messages"])
+        transaction.execute(DELETE_RESULTS, owner.columns())
+        return Undone(None, [str(text) for text in kept["texts"]])
+
+    def _restore_messages(
+        self, transaction: Transaction, owner: Owner, messages: Sequence[Any]
+    ) -> None:
+        ids = [int(number) for number, _, _ in messages]
+        hidden = [int(number) for number, _, after in messages if after is None]
+        for number, before, after in messages:
+            if after is not None and set_text(
+                transaction, owner, Change(int(number), after, before)
+            ):
+                reword(transaction, owner, int(number), self._terms(before))
+        reset_vectors(transaction, owner, ids)
+        transaction.execute(SHOW_MESSAGES, {**owner.columns(), "ids": hidden})
+        transaction.execute(DELETE_SUMMARIES, {**owner.columns(), "ids": ids})

@@ -1,0 +1,514 @@
+"""Facts: stored once, with their sources, and retired rather than overwritten."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+
+from src.base.owners import Owner
+from src.memory.search_index_repo import NewDocument, add_documents
+from src.pg.client import Repository, Transaction, storable
+from src.reading.facts import Fact, Origin, fact_number
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A fact.
+
+    Attributes:
+        id: Its number.
+        text: What it says, in the user's language.
+        memory_type: One of ``MEMORY_TYPES``.
+        subject: Whom it is about, canonical: ``user``, ``brother``, a name.
+        relation: Canonical: ``lives_in``.
+        object: As it was said.
+        importance: 1 to 10.
+        pinned: Whether the user wants it always in view.
+        valid_from: Since when it holds in the world, if known.
+        valid_until: Until when.
+        retired_at: Since when it is not believed any more.
+        uid: ``msg-<id>`` of its newest source.
+        said_at: When that was said.
+        message_id: That message, if it is still there.
+        quote: Its exact words.
+        speaker_id: In a group, the member who told it, and whom "user" means in it.
+        speaker: What he is called.
+    """
+
+    id: int
+    text: str
+    memory_type: str
+    subject: str
+    relation: str
+    object: str
+    importance: int
+    pinned: bool
+    valid_from: datetime | None
+    valid_until: datetime | None
+    retired_at: datetime | None
+    uid: str
+    said_at: datetime
+    message_id: int | None
+    quote: str | None = None
+    speaker_id: int | None = None
+    speaker: str | None = None
+
+
+def memory_query(sql: str) -> str:
+    """A statement on the view ``facts f``; ``{memory}`` are a Memory's columns.
+
+    The view calls them what the class does.
+    """
+    return sql.replace("{memory}", ", ".join(f"f.{field.name}" for field in fields(Memory)))
+
+
+@dataclass(frozen=True)
+class Telling:
+    """A message that tells a fact, as it is stored now.
+
+    Attributes:
+        text: Without the time label.
+        is_own: Whether the sender typed it himself.
+        speaker_id: Who he is, in a group.
+        speaker: What he is called there.
+        is_disputed: Whether he is, or was, asked what it is to replace.
+    """
+
+    text: str
+    is_own: bool
+    speaker_id: int | None = None
+    speaker: str | None = None
+    is_disputed: bool = False
+
+
+@dataclass(frozen=True)
+class Similar:
+    """A fact that a new one might repeat or replace."""
+
+    memory: Memory
+    content_hash: str
+    cosine: float | None
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a fact was said: the message, its exact words, and when."""
+
+    message_id: int
+    quote: str
+    said_at: datetime
+
+    @property
+    def uid(self) -> str:
+        """The name of the message in references."""
+        return f"msg-{self.message_id}"
+
+    @property
+    def episode(self) -> str:
+        """The name of the teaching."""
+        return f"teach_{self.uid}"
+
+
+@dataclass(frozen=True)
+class SourceMessage:
+    """Where something was said.
+
+    Attributes:
+        text: The message, or the quote when the message is gone.
+        said_at: When.
+        chat_id: With ``telegram_message_id``: where the message stands in Telegram, if it is
+            still known.
+        telegram_message_id: See ``chat_id``.
+        bot_id: The bot that numbered it so.
+        is_bots: Whether the bot said it.
+    """
+
+    text: str
+    said_at: datetime
+    chat_id: int | None = None
+    telegram_message_id: int | None = None
+    bot_id: int | None = None
+    is_bots: bool = False
+
+
+@dataclass(frozen=True)
+class NewMemory:
+    """A fact to store, its subject and relation canonical, and what the row has beside it.
+
+    Attributes:
+        fact: The fact.
+        language: Of its text.
+        origin: What kind of call stores it.
+        content_hash: Of its text.
+        source: Where it was said.
+        terms: Its search terms.
+        vector: Its embedding, if there is one yet.
+        entities: (name, normalised name) of whom and what it is about.
+        speaker_id: See ``Memory``.
+        speaker: See ``Memory``.
+    """
+
+    fact: Fact
+    language: str
+    origin: Origin
+    content_hash: str
+    source: Source
+    terms: Sequence[str]
+    vector: str | None = None
+    entities: Sequence[tuple[str, str]] = ()
+    speaker_id: int | None = None
+    speaker: str | None = None
+
+
+def message_number(uid: str) -> int | None:
+    """12 for ``msg-12``; None for anything else."""
+    return fact_number(uid, "msg-")
+
+
+# The facts that are always in the prompt: the pinned, then the most important that hold now.
+SELECT_KEY_FACTS = memory_query("""
+SELECT {memory} FROM facts f
+WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s AND f.retired_at IS NULL
+  AND (f.valid_until IS NULL OR f.valid_until > now())
+  AND (f.pinned OR f.importance >= %(importance)s)
+ORDER BY f.pinned DESC, f.importance DESC, f.created_at DESC, f.id DESC
+LIMIT %(limit)s
+""")
+
+# The living facts, newest first.
+SELECT_MEMORIES = memory_query("""
+SELECT {memory} FROM facts f
+WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s AND f.retired_at IS NULL
+ORDER BY f.created_at DESC, f.id DESC
+LIMIT %(limit)s OFFSET %(offset)s
+""")
+
+# How many living facts there are.
+COUNT_MEMORIES = """
+SELECT count(*) FROM memories
+WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s AND retired_at IS NULL
+"""
+
+# The message behind a reference, or an answer of the bot's; the owner's own, and nobody else's.
+SELECT_SOURCE = """
+SELECT message_text(m.content), m.said_at, coalesce(m.chat_id, asked.chat_id),
+       coalesce(abs(m.telegram_message_id), m.sent_message_ids[1]),
+       coalesce(m.bot_id, asked.bot_id), m.role = 'assistant'
+FROM messages m JOIN conversations c ON c.id = m.conversation_id
+LEFT JOIN messages asked ON asked.id = m.reply_to_id
+WHERE m.id = %(message_id)s AND c.telegram_user_id = %(owner)s
+  AND c.thread_id = %(thread_id)s AND m.role IN ('user', 'assistant') AND NOT m.is_forgotten
+"""
+
+# What is kept of a message that is gone: the words that a fact quotes.
+SELECT_QUOTE = """
+SELECT s.quote, s.said_at
+FROM memory_sources s JOIN memories f ON f.id = s.memory_id
+WHERE s.uid = %(uid)s AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+ORDER BY s.id DESC LIMIT 1
+"""
+
+# The message of an episode.
+SELECT_UID_BY_EPISODE = """
+SELECT s.uid FROM memory_sources s JOIN memories f ON f.id = s.memory_id
+WHERE s.episode = %(episode)s AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+LIMIT 1
+"""
+
+# A message of the owner that may be remembered, as it reads now, or as /new left it to be read;
+# and who says "I" in it, where the owner is a group.
+SELECT_TELLING = """
+SELECT message_text(m.content), m.provenance = 'typed',
+       CASE WHEN c.telegram_user_id < 0 THEN m.sender_id END, m.speaker, m.is_disputed
+FROM messages m JOIN conversations c ON c.id = m.conversation_id
+WHERE m.id = %(message_id)s AND m.role = 'user' AND NOT m.is_forgotten AND NOT m.is_private
+  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+UNION ALL
+SELECT message_text(p.content), true,
+       CASE WHEN p.telegram_user_id < 0 THEN p.sender_id END, p.speaker, false
+FROM parting_messages p
+WHERE p.message_id = %(message_id)s
+  AND p.telegram_user_id = %(owner)s AND p.thread_id = %(thread_id)s
+"""
+
+# Living facts that a new one might repeat or replace, of the same member where the owner is a
+# group: the same words, the same subject and relation, those that a model names, relations whose
+# end it may tell, what shares most words with it, or the nearest by meaning; and what its message
+# has told before, living or not.
+SELECT_SIMILAR = memory_query("""
+WITH living AS (
+    SELECT f.id, -(e.embedding <#> %(vector)s::halfvec) AS cosine
+    FROM memories f
+    JOIN search_documents d ON d.memory_id = f.id
+    JOIN document_embeddings e ON e.document_id = d.id AND e.model_id = %(model)s
+    WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+      AND f.retired_at IS NULL
+), chosen AS (
+    SELECT id FROM memories
+    WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s AND retired_at IS NULL
+      AND (content_hash = %(content_hash)s
+           OR (subject = %(subject)s AND relation = %(relation)s) OR id = ANY(%(contradicts)s))
+    UNION SELECT id FROM memories
+          WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+            AND relation = ANY(%(ended)s) AND retired_at IS NULL
+    UNION (SELECT d.memory_id
+           FROM search_postings p JOIN search_documents d ON d.id = p.document_id
+           JOIN memories known ON known.id = d.memory_id AND known.retired_at IS NULL
+           WHERE p.telegram_user_id = %(owner)s AND p.thread_id = %(thread_id)s
+             AND p.term = ANY(%(terms)s)
+           GROUP BY d.memory_id ORDER BY count(*) DESC, d.memory_id DESC LIMIT 30)
+    UNION (SELECT id FROM living WHERE cosine IS NOT NULL ORDER BY cosine DESC, id LIMIT 5)
+    UNION SELECT memory_id FROM memory_sources WHERE episode = %(episode)s
+)
+SELECT {memory}, f.content_hash, -(e.embedding <#> %(vector)s::halfvec) AS cosine
+FROM chosen
+JOIN facts f ON f.id = chosen.id AND f.telegram_user_id = %(owner)s
+     AND f.thread_id = %(thread_id)s AND f.speaker_id IS NOT DISTINCT FROM %(speaker_id)s
+LEFT JOIN search_documents d ON d.memory_id = f.id
+LEFT JOIN document_embeddings e ON e.document_id = d.id AND e.model_id = %(model)s
+ORDER BY f.retired_at IS NULL, f.content_hash = %(content_hash)s DESC, cosine DESC NULLS LAST, f.id
+""")
+
+# A new fact.
+INSERT_MEMORY = """
+INSERT INTO memories (telegram_user_id, thread_id, memory_type, text, language, subject, relation,
+                      object, importance, pinned, origin, valid_from, valid_until, content_hash,
+                      speaker_id, speaker)
+VALUES (%(owner)s, %(thread_id)s, %(memory_type)s, %(text)s, %(language)s, %(subject)s,
+        %(relation)s, %(object)s, %(importance)s, %(pinned)s, %(origin)s, %(valid_from)s,
+        %(valid_until)s, %(content_hash)s, %(speaker_id)s, %(speaker)s)
+RETURNING id
+"""
+
+# Where it was said, once per message.
+INSERT_SOURCE = """
+INSERT INTO memory_sources (memory_id, message_id, sender_id, author_id, uid, episode, quote,
+                            said_at)
+SELECT f.id, m.id, coalesce(m.sender_id, p.sender_id), m.author_id, %(uid)s, %(episode)s,
+       %(quote)s, %(said_at)s
+FROM memories f
+LEFT JOIN parting_messages p ON p.message_id = %(message_id)s
+     AND p.telegram_user_id = %(owner)s AND p.thread_id = %(thread_id)s
+LEFT JOIN (messages m JOIN conversations c ON c.id = m.conversation_id
+           AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s)
+     ON m.id = %(message_id)s
+WHERE f.id = %(memory_id)s AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+ON CONFLICT ON CONSTRAINT memory_sources_once DO NOTHING
+"""
+
+# It was said again: nothing new but the time.
+TOUCH_MEMORY = """
+UPDATE memories SET updated_at = now(), importance = greatest(importance, %(importance)s),
+       pinned = pinned OR %(pinned)s
+WHERE id = %(memory_id)s AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+"""
+
+# People, places and things of a fact.
+INSERT_ENTITIES = """
+WITH named AS (
+    SELECT * FROM unnest(%(names)s::text[], %(normalised)s::text[])
+         AS e (name, normalised_name)
+), added AS (
+    INSERT INTO entities (telegram_user_id, thread_id, name, normalised_name)
+    SELECT %(owner)s, %(thread_id)s, name, normalised_name FROM named
+    ON CONFLICT ON CONSTRAINT entities_once DO UPDATE
+    SET normalised_name = EXCLUDED.normalised_name
+    RETURNING id
+)
+INSERT INTO memory_entities (memory_id, entity_id)
+SELECT f.id, added.id FROM added, memories f
+WHERE f.id = %(memory_id)s AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+ON CONFLICT DO NOTHING
+"""
+
+# A fact that does not hold any more, and what took its place.
+RETIRE = """
+UPDATE memories
+SET retired_at = now(), retired_reason = %(reason)s, superseded_by = %(successor)s,
+    valid_until = coalesce(valid_until, %(until)s)
+WHERE id = ANY(%(ids)s) AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+  AND retired_at IS NULL
+"""
+
+# Beyond the limit the least important and least recalled go, never the pinned.
+RETIRE_SURPLUS = """
+UPDATE memories SET retired_at = now(), retired_reason = 'limit'
+WHERE id IN (
+    SELECT id FROM memories
+    WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s AND retired_at IS NULL
+    ORDER BY pinned DESC, importance DESC, recalls DESC, updated_at DESC, id DESC
+    OFFSET %(limit)s
+) AND NOT pinned AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+"""
+
+# What the gate refused, once per message and text.
+INSERT_REJECTED = """
+INSERT INTO rejected_facts (telegram_user_id, thread_id, message_id, reason, text, origin)
+SELECT %(owner)s, %(thread_id)s, m.id, %(reason)s, %(text)s, %(origin)s
+FROM messages m JOIN conversations c ON c.id = m.conversation_id
+WHERE m.id = %(message_id)s AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+  AND NOT EXISTS (
+    SELECT 1 FROM rejected_facts r
+    WHERE r.telegram_user_id = %(owner)s AND r.thread_id = %(thread_id)s
+      AND r.message_id = m.id AND r.reason = %(reason)s AND r.text IS NOT DISTINCT FROM %(text)s)
+"""
+
+
+class MemoryRepository(Repository):
+    """Reads and writes facts; every method blocks (see ``PgClient.run``).
+
+    The methods that take a ``Transaction`` are the steps of one use case, which
+    ``src/memory/writer.py`` puts in order, after ``lock_facts``.
+    """
+
+    def list_key_facts(
+        self, owner: Owner, *, importance: int = 7, limit: int = 20
+    ) -> list[Memory]:
+        """The pinned facts, and those of at least ``importance`` that hold now."""
+        rows = self._client.fetch_all(
+            SELECT_KEY_FACTS, {**owner.columns(), "importance": importance, "limit": limit}
+        )
+        return [Memory(*row) for row in rows]
+
+    def list_memories(self, owner: Owner, *, limit: int = 10, offset: int = 0) -> list[Memory]:
+        """The living facts, newest first."""
+        rows = self._client.fetch_all(
+            SELECT_MEMORIES, {**owner.columns(), "limit": limit, "offset": max(0, offset)}
+        )
+        return [Memory(*row) for row in rows]
+
+    def count(self, owner: Owner) -> int:
+        """How many facts hold."""
+        row = self._client.fetch_one(COUNT_MEMORIES, owner.columns())
+        return int(row[0]) if row else 0
+
+    def find_source(self, owner: Owner, uid: str) -> SourceMessage | None:
+        """The message behind ``msg-<id>``, or what a fact quotes of it; None: both are gone."""
+        number = message_number(uid)
+        if number is None:
+            return None
+        row = self._client.fetch_one(SELECT_SOURCE, {**owner.columns(), "message_id": number})
+        if row is None:
+            row = self._client.fetch_one(SELECT_QUOTE, {**owner.columns(), "uid": uid})
+        return SourceMessage(*row) if row else None
+
+    def get_message_uid_by_episode(self, owner: Owner, episode: str) -> str | None:
+        """``msg-12`` for ``teach_msg-12``; None when no fact has that source."""
+        row = self._client.fetch_one(
+            SELECT_UID_BY_EPISODE, {**owner.columns(), "episode": episode}
+        )
+        return str(row[0]) if row else None
+
+    def find_message(
+        self, transaction: Transaction, owner: Owner, message_id: int
+    ) -> Telling | None:
+        """What a message of the owner says now; None: it is not there to be remembered.
+
+        It may have been erased, forgotten, or be private; ask after ``lock_facts``.
+        """
+        parameters = {**owner.columns(), "message_id": message_id}
+        row = transaction.fetch_one(SELECT_TELLING, parameters)
+        return None if row is None else Telling(*row)
+
+    def list_similar(
+        self,
+        transaction: Transaction,
+        owner: Owner,
+        memory: NewMemory,
+        model_id: int | None,
+        *,
+        contradicts: Collection[int] = (),
+        ended: Collection[str] = (),
+    ) -> list[Similar]:
+        """Facts that ``memory`` might repeat or replace, equal words first.
+
+        Retired ones, which come before the living, are those that its message has told earlier.
+        Those whose ids are in ``contradicts`` are among them, however far away they are, and
+        those whose relation is in ``ended``.
+        """
+        compared = {
+            **owner.columns(), **vars(memory.fact), **vars(memory), "model": model_id,
+            "terms": list({term for term in memory.terms if not term.startswith("=")}),
+            "contradicts": list(contradicts), "ended": list(ended),
+            "episode": memory.source.episode,
+        }  # fmt: skip
+        rows = transaction.fetch_all(SELECT_SIMILAR, compared)
+        return [Similar(Memory(*row[:-2]), *row[-2:]) for row in rows]
+
+    def add(
+        self, transaction: Transaction, owner: Owner, memory: NewMemory, model_id: int | None
+    ) -> int:
+        """Store a fact with its source, its entities and its search document; returns its id."""
+        fact = vars(memory.fact)
+        texts = {name: storable(fact[name]) for name in ("text", "subject", "relation", "object")}
+        columns = {**owner.columns(), **vars(memory), **fact, **texts}
+        row = transaction.fetch_one(INSERT_MEMORY, columns)
+        assert row is not None  # INSERT ... RETURNING without a conflict clause
+        memory_id = int(row[0])
+        self.add_source(transaction, owner, memory_id, memory.source)
+        self._add_entities(transaction, owner, memory_id, memory.entities)
+        document = NewDocument(
+            "memory", memory_id, "user", memory.source.said_at, memory.terms, vector=memory.vector
+        )
+        add_documents(transaction, owner, [document], model_id=model_id)
+        return memory_id
+
+    def add_source(
+        self, transaction: Transaction, owner: Owner, memory_id: int, source: Source
+    ) -> bool:
+        """Note where a fact was said; False when that is known."""
+        columns = {
+            **owner.columns(), **vars(source), "memory_id": memory_id, "uid": source.uid,
+            "episode": source.episode, "quote": storable(source.quote),
+        }  # fmt: skip
+        return transaction.execute(INSERT_SOURCE, columns) > 0
+
+    def touch(
+        self, transaction: Transaction, owner: Owner, memory_id: int, fact: Fact | Memory
+    ) -> None:
+        """A fact was said again, as ``fact``; it may be more important, or pinned, now."""
+        transaction.execute(
+            TOUCH_MEMORY, {**owner.columns(), **vars(fact), "memory_id": memory_id}
+        )
+
+    def retire(
+        self,
+        transaction: Transaction,
+        owner: Owner,
+        ids: Sequence[int],
+        *,
+        successor: int | None,
+        reason: str,
+        until: datetime | None = None,
+    ) -> int:
+        """Facts that do not hold any more, since ``until``; returns how many there were."""
+        retired = {"ids": list(ids), "successor": successor, "reason": reason, "until": until}
+        return transaction.execute(RETIRE, owner.columns() | retired)
+
+    def retire_surplus(self, transaction: Transaction, owner: Owner, limit: int) -> int:
+        """Retire what exceeds ``limit`` living facts; returns how many."""
+        return transaction.execute(RETIRE_SURPLUS, {**owner.columns(), "limit": limit})
+
+    def add_rejected(
+        self, owner: Owner, message_id: int, *, reason: str, text: str | None, origin: str
+    ) -> None:
+        """Note what was refused; ``text`` is None when it must not be kept."""
+        kept = None if text is None else storable(text)
+        refused = {"message_id": message_id, "reason": reason, "text": kept, "origin": origin}
+        self._client.execute(INSERT_REJECTED, owner.columns() | refused)
+
+    def _add_entities(
+        self,
+        transaction: Transaction,
+        owner: Owner,
+        memory_id: int,
+        entities: Sequence[tuple[str, str]],
+    ) -> None:
+        unique = {normalised: name for name, normalised in entities if normalised}
+        if unique:
+            columns = {
+                **owner.columns(), "memory_id": memory_id, "normalised": list(unique),
+                "names": [storable(name) for name in unique.values()],
+            }  # fmt: skip
+            transaction.execute(INSERT_ENTITIES, columns)

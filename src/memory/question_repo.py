@@ -1,0 +1,322 @@
+"""Questions that wait for the user: what they are about, and when they are over.
+
+The paused run of the graph hangs on its question (migration 0105), so nothing else has to delete
+it: it goes with the question, and that with the messages and facts whose words it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from src.base.errors import ConversationGoneError
+from src.base.owners import Owner
+from src.history.conversation_repo import HistoryMessage
+from src.pg.client import Repository, Transaction, storable
+from src.pg.locks import lock_history
+from src.queue.job_repo import COMMANDS_QUEUE
+
+# Questions of these messages; also a step of edits and of forgetting.
+DELETE_QUESTIONS = """
+DELETE FROM open_questions q USING messages m, conversations c
+WHERE m.id = q.message_id AND c.id = m.conversation_id
+  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+  AND (m.id = ANY(%(ids)s)
+       OR q.thread_id IN (SELECT thread_id FROM question_facts WHERE message_id = ANY(%(ids)s)))
+"""
+
+# A question of the turn that answers a message of the owner.
+INSERT_QUESTION = """
+INSERT INTO open_questions (thread_id, message_id, language)
+SELECT %(thread)s, m.id, %(language)s
+FROM messages m JOIN conversations c ON c.id = m.conversation_id
+WHERE m.id = %(message_id)s AND NOT m.is_forgotten
+  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+"""
+
+# What it is about: messages of the owner, and facts of his that they deny.
+INSERT_FACTS = """
+INSERT INTO question_facts (thread_id, message_id, memory_id)
+SELECT %(thread)s, m.id, f.id
+FROM unnest(%(messages)s::bigint[], %(memories)s::bigint[]) AS pair (message_id, memory_id)
+JOIN messages m ON m.id = pair.message_id
+JOIN conversations c ON c.id = m.conversation_id
+     AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+JOIN memories f ON f.id = pair.memory_id
+     AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+ON CONFLICT DO NOTHING
+"""
+
+# From now on the background does not take from them what their writer was asked about.
+MARK_DISPUTED = """
+UPDATE messages m SET is_disputed = true FROM conversations c
+WHERE m.id = ANY(%(messages)s) AND c.id = m.conversation_id
+  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+"""
+
+# An answer that asks, its question as far as it is open, and the message that it answers.
+SELECT_QUESTION = """
+SELECT a.id, a.content, m.id, m.conversation_id::text, message_text(m.content), m.said_at,
+       m.sender_id, q.thread_id, coalesce(q.language, ''),
+       coalesce(q.asked_at < now() - make_interval(days => %(days)s), false),
+       EXISTS (SELECT 1 FROM question_facts k JOIN memories f ON f.id = k.memory_id
+               WHERE k.thread_id = q.thread_id AND f.retired_at IS NOT NULL),
+       a.asks = 'conflict_over'
+FROM messages a
+JOIN messages m ON m.id = a.reply_to_id
+JOIN conversations c ON c.id = m.conversation_id
+LEFT JOIN open_questions q ON q.message_id = m.id
+WHERE a.id = %(answer_id)s AND a.role = 'assistant'
+  AND a.asks IN ('conflict', 'conflict_over') AND NOT a.is_forgotten AND NOT m.is_forgotten
+  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+"""
+
+# The messages that deny what is known, as they read now.
+SELECT_TOLD = """
+SELECT m.id, m.content, m.position, m.sender_id
+FROM messages m JOIN conversations c ON c.id = m.conversation_id
+WHERE m.id IN (SELECT message_id FROM question_facts WHERE thread_id = %(thread)s)
+  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+  AND m.role = 'user' AND NOT m.is_forgotten
+ORDER BY m.position, m.id LIMIT 100
+"""
+
+# How it ended stands below the question; the search reads it again.
+UPDATE_ANSWER = """
+UPDATE messages a
+SET content = a.content || %(ending)s, indexed_at = NULL, asks = 'conflict_over'
+FROM open_questions q, conversations c
+WHERE q.thread_id = %(thread)s AND a.reply_to_id = q.message_id AND a.asks = 'conflict'
+  AND c.id = a.conversation_id
+  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+RETURNING a.id
+"""
+DELETE_DOCUMENT = """
+DELETE FROM search_documents
+WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s AND message_id = %(answer_id)s
+"""
+
+# Nobody looks at the question just now: Telegram is told in its own time what stands there.
+DEFER_ENDING = """
+SELECT procrastinate_defer_jobs_v1(ARRAY[
+    ROW(%(queue)s, %(task)s, 0, NULL, NULL, jsonb_build_object('answer', a.id), NULL)
+    ::procrastinate_job_to_defer_v1])
+FROM messages a WHERE a.id = %(answer_id)s AND cardinality(a.sent_message_ids) > 0
+"""
+SELECT_ENDING = """
+SELECT c.telegram_user_id, c.thread_id, a.content, a.sent_message_ids
+FROM messages a JOIN conversations c ON c.id = a.conversation_id
+WHERE a.id = %(answer_id)s AND a.asks = 'conflict_over' AND NOT a.is_forgotten
+"""
+
+# Both hold, says the user: the nightly job leaves them apart, as if an operator had parted them.
+KEEP_APART = """
+INSERT INTO consolidations (kind, memory_id, kept_memory_id, details, undone_at)
+SELECT DISTINCT 'contradiction', k.memory_id, f.id, '{"by": "user"}'::jsonb, now()
+FROM question_facts k
+JOIN memory_sources s ON s.message_id = k.message_id
+JOIN memories f ON f.id = s.memory_id AND f.retired_at IS NULL AND f.id <> k.memory_id
+     AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+WHERE k.thread_id = %(thread)s
+"""
+
+DELETE_QUESTION = """
+DELETE FROM open_questions q USING messages m, conversations c
+WHERE q.thread_id = %(thread)s AND m.id = q.message_id AND c.id = m.conversation_id
+  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+"""
+
+# Questions that nobody has answered in so many days.
+SELECT_EXPIRED = """
+SELECT c.telegram_user_id, c.thread_id, q.thread_id, a.id, q.language
+FROM open_questions q
+JOIN messages m ON m.id = q.message_id JOIN conversations c ON c.id = m.conversation_id
+LEFT JOIN messages a ON a.reply_to_id = m.id AND a.role = 'assistant' AND a.asks = 'conflict'
+     AND NOT a.is_forgotten AND NOT m.is_forgotten
+WHERE q.asked_at < now() - make_interval(days => %(days)s)
+ORDER BY q.asked_at, q.thread_id LIMIT %(limit)s
+"""
+
+SHOW_ENDING = "show_question_ending"  # the task
+EXPIRE_DAYS = 7  # for so long a question waits, and what it is about is kept in its checkpoint
+
+
+@dataclass(frozen=True)
+class NewQuestion:
+    """What a paused turn asks.
+
+    Attributes:
+        thread: LangGraph's name of the paused run.
+        message_id: The message whose answer asks.
+        language: For what is said of it later.
+        pairs: Numbers of a message and of a known fact that it denies.
+    """
+
+    thread: str
+    message_id: int
+    language: str
+    pairs: Collection[tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Question:
+    """An answer of the bot's that asks which of two facts holds.
+
+    Attributes:
+        answer_id: The answer.
+        text: What it says; when the question is over, also how it ended.
+        message_id: The message that it answers.
+        conversation_id: Where both stand.
+        told: What that message says.
+        said_at: When it was written (aware).
+        sender_id: By whom.
+        thread: LangGraph's name of the paused run; None: there is none any more.
+        language: In which it asks.
+        is_expired: Whether it has waited for EXPIRE_DAYS.
+        is_stale: Whether a fact that it is about holds no more.
+        is_over: Whether it was decided, or closed; ``text`` says how.
+    """
+
+    answer_id: int
+    text: str
+    message_id: int
+    conversation_id: UUID
+    told: str
+    said_at: datetime
+    sender_id: int | None
+    thread: str | None
+    language: str
+    is_expired: bool
+    is_stale: bool
+    is_over: bool
+
+
+@dataclass(frozen=True)
+class EndedQuestion:
+    """A question that is over, where Telegram shows it.
+
+    Attributes:
+        owner: Whose it is.
+        text: The question, and below it how it ended.
+        sent_message_ids: The Telegram messages that show the question; buttons hang on the last.
+    """
+
+    owner: Owner
+    text: str
+    sent_message_ids: Sequence[int]
+
+
+@dataclass(frozen=True)
+class ExpiredQuestion:
+    """A question that nobody answered.
+
+    Attributes:
+        owner: Whose it is.
+        thread: LangGraph's name of the paused run.
+        answer_id: The answer that asks, if there is one to be seen.
+        language: In which it asks.
+    """
+
+    owner: Owner
+    thread: str
+    answer_id: int | None
+    language: str
+
+
+class QuestionRepository(Repository):
+    """Opens and closes questions; every method blocks (see ``PgClient.run``)."""
+
+    def open(self, owner: Owner, question: NewQuestion) -> None:
+        """Note a question before its run pauses; one of the same message begins anew.
+
+        Raises:
+            ConversationGoneError: Its message is gone.
+        """
+        parameters = {
+            **owner.columns(), "thread": question.thread, "message_id": question.message_id,
+            "language": question.language, "ids": [question.message_id],
+            "messages": [message for message, _ in question.pairs],
+            "memories": [memory for _, memory in question.pairs],
+        }  # fmt: skip
+
+        def work(transaction: Transaction) -> int:
+            lock_history(transaction, *owner)
+            transaction.execute(DELETE_QUESTIONS, parameters)
+            opened = transaction.execute(INSERT_QUESTION, parameters)
+            if opened:
+                transaction.execute(INSERT_FACTS, parameters)
+                transaction.execute(MARK_DISPUTED, parameters)
+            return opened
+
+        if not self._client.in_transaction(work):
+            raise ConversationGoneError("the message to ask about was deleted")
+
+    def find(self, owner: Owner, answer_id: int) -> Question | None:
+        """The question that an answer asks; None: it is gone, or asks nothing."""
+        wanted = {**owner.columns(), "answer_id": answer_id, "days": EXPIRE_DAYS}
+        row = self._client.fetch_one(SELECT_QUESTION, wanted)
+        if row is None:
+            return None
+        answer, text, message, conversation, *rest = row
+        return Question(answer, text, message, UUID(conversation), *rest)
+
+    def list_told(self, owner: Owner, thread: str) -> list[HistoryMessage]:
+        """The messages that deny what is known, oldest first."""
+        rows = self._client.fetch_all(SELECT_TOLD, {**owner.columns(), "thread": thread})
+        return [
+            HistoryMessage(
+                id=id_, role="user", content=content, position=position, sender_id=sender
+            )
+            for id_, content, position, sender in rows
+        ]
+
+    def close(
+        self,
+        owner: Owner,
+        thread: str,
+        ending: str,
+        *,
+        keeps_both: bool = False,
+        is_shown: bool = False,
+    ) -> None:
+        """End a question, with its checkpoints, and write below it how it ended, once.
+
+        Unless that ``is_shown`` to the user anyway, the job SHOW_ENDING will.
+        """
+        parameters: dict[str, Any] = {
+            **owner.columns(), "thread": thread, "ending": storable(f"\n\n{ending}"),
+            "queue": COMMANDS_QUEUE, "task": SHOW_ENDING,
+        }  # fmt: skip
+
+        def work(transaction: Transaction) -> None:
+            lock_history(transaction, *owner)
+            changed = transaction.fetch_one(UPDATE_ANSWER, parameters)
+            if changed is not None:
+                indexed = {**parameters, "answer_id": changed[0]}
+                transaction.execute(DELETE_DOCUMENT, indexed)
+                if not is_shown:
+                    transaction.execute(DEFER_ENDING, indexed)
+            if keeps_both:
+                transaction.execute(KEEP_APART, parameters)
+            transaction.execute(DELETE_QUESTION, parameters)
+
+        self._client.in_transaction(work)
+
+    def find_ended(self, answer_id: int) -> EndedQuestion | None:
+        """A question that is over, for the job that shows it; None: nobody shall see it now."""
+        row = self._client.fetch_one(SELECT_ENDING, {"answer_id": answer_id})
+        if row is None or not row[3]:
+            return None
+        user, thread, text, sent = row
+        return EndedQuestion(Owner(user, thread), text, sent)
+
+    def list_expired(self, *, limit: int = 100) -> list[ExpiredQuestion]:
+        """Questions that have waited for EXPIRE_DAYS, oldest first."""
+        rows = self._client.fetch_all(SELECT_EXPIRED, {"days": EXPIRE_DAYS, "limit": limit})
+        return [
+            ExpiredQuestion(Owner(user, thread), name, answer_id, language)
+            for user, thread, name, answer_id, language in rows
+        ]

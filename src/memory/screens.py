@@ -1,0 +1,265 @@
+"""The memory in its owner's hands: pages of facts, and each with what can be done to it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from src.base.owners import Called
+from src.memory.memories import Memories
+from src.memory.memory_page_repo import FactCard, MemoryPageRepository
+from src.memory.memory_repo import Memory, message_number
+from src.pg.client import PgClient
+from src.reading.facts import MEMORY_TYPES, fact_uid
+from src.texts import Language, say
+from src.texts.plain_text import shortened
+from src.texts.reply import Action, Button, Reply, Rows, in_rows
+
+PAGE = 8  # facts; with MAX_LINE and what they replaced, half of a Telegram message
+PER_ROW = 4  # buttons with numbers
+MAX_LINE = 160  # characters of a fact in a list
+MAX_TEXT = 700  # characters of one that is shown alone, and of its quote
+MAX_PAST = 5  # earlier values on a card
+KINDS = tuple(MEMORY_TYPES)
+ALL_KINDS = 0  # of a page; KINDS are numbered from 1
+PENCIL, PIN = "✏️", "📌"
+
+
+class MemoryScreens:
+    """Pages and cards; what the buttons on them do."""
+
+    def __init__(
+        self,
+        memories: Memories,
+        pages: MemoryPageRepository,
+        client: PgClient,
+        *,
+        app_url: str | None = None,
+    ) -> None:
+        """Read through ``pages``, forget and take back through ``memories``.
+
+        At ``app_url`` all of it is one page (``src/web``); None where nobody can reach that.
+        """
+        self._app_url = app_url
+        self._memories = memories
+        self._pages = pages
+        self.client = client
+
+    async def page(self, called: Called, number: int = 1, kind: int = ALL_KINDS) -> Reply:
+        """A page of what is remembered, of all kinds or of one.
+
+        Args:
+            called: Who looks.
+            number: From 1; beyond the last one, the last one.
+            kind: ALL_KINDS, or the number of one of KINDS.
+        """
+        counts = await self.client.run(self._pages.count_kinds, called.owner)
+        language = called.language
+        if not counts:
+            return Reply(say("memory_empty", language), is_screen=True)
+        chosen = KINDS[kind - 1] if 0 < kind <= len(KINDS) and KINDS[kind - 1] in counts else None
+        total = counts[chosen] if chosen else sum(counts.values())
+        last = -(-total // PAGE)
+        number = max(1, min(number, last))
+        offset = (number - 1) * PAGE
+        facts = await self.client.run(
+            self._pages.list_page, called.owner, kind=chosen, limit=PAGE, offset=offset
+        )
+        past = await self._past(called, facts)
+        lines = [say("memory_title", language, count=sum(counts.values()))]
+        lines += _grouped(facts, offset, past, called)
+        kind = KINDS.index(chosen) + 1 if chosen else ALL_KINDS
+        rows = in_rows(
+            [
+                Button(str(place), Action("fact", (fact.id, number, kind)))
+                for place, fact in enumerate(facts, start=offset + 1)
+            ],
+            PER_ROW,
+        )
+        rows += _turning(number, last, kind)
+        rows += _kinds(counts, chosen, language)
+        return Reply("\n".join(lines), rows, say("memory_hint", language), is_screen=True)
+
+    async def open_app(self, called: Called) -> Reply:
+        """``/app``: a button that opens the page; Telegram has those in private chats only."""
+        language = called.language
+        if called.owner.is_group:
+            return Reply(say("app_in_private", language))
+        if self._app_url is None:
+            return Reply(say("app_disabled", language))
+        button = Button(say("app_button", language), Action("app"), self._app_url)
+        return Reply(say("app_open", language), ((button,),))
+
+    async def card(self, called: Called, memory_id: int, *back: int) -> Reply:
+        """A fact: kind, source, past, and buttons for what can be done to it.
+
+        Args:
+            called: Who looks.
+            memory_id: The fact.
+            back: The page to go back to, and its kind.
+        """
+        found = await self.client.run(self._pages.find_card, called.owner, memory_id)
+        if found is None:
+            return await self._gone(called, back)
+        text = "\n".join(_described(found, called))
+        return Reply(text, _doings(found, called, back), is_screen=True)
+
+    async def pin(self, called: Called, memory_id: int, *back: int, pinned: bool = True) -> Reply:
+        """Keep a fact always in view, or no more."""
+        done = await self.client.run(
+            self._pages.set_pinned, called.owner, memory_id, pinned=pinned, asker=called.asker
+        )
+        return await (self.card if done else self._refused)(called, memory_id, *back)
+
+    async def forget(self, called: Called, memory_id: int, *back: int) -> Reply:
+        """Forget a fact, and what was said of it; it can be taken back for ten minutes."""
+        forgotten = await self._memories.forget(
+            called.owner, [fact_uid(memory_id)], speaker_id=called.asker
+        )
+        if not forgotten.texts:
+            return await self._refused(called, memory_id, *back)
+        text = say("forgot", called.language, text=shortened("; ".join(forgotten.texts), MAX_TEXT))
+        rows: Rows = ((_to_list(called.language, back),),)
+        if forgotten.number is not None:
+            label = say("undo_forgot_button", called.language)
+            rows = ((Button(label, Action("recall", (forgotten.number,))),), *rows)
+        return Reply(text, rows, is_screen=True)
+
+    async def correct(self, called: Called, memory_id: int, *back: int) -> Reply:
+        """Ask what is right instead of a fact; the answer to this is taken as it."""
+        found = await self.client.run(self._pages.find_card, called.owner, memory_id)
+        if found is None or found.memory.retired_at is not None:
+            return await self._gone(called, back)
+        if called.asker is not None and found.memory.speaker_id not in (None, called.asker):
+            return Reply(say("memory_not_yours", called.language))
+        text = correction_prompt(found.memory, called.language)
+        return Reply(text, corrects=memory_id)
+
+    async def _past(self, called: Called, facts: Sequence[Memory]) -> dict[int, list[str]]:
+        """Texts of what each of the facts replaced."""
+        ids = [fact.id for fact in facts]
+        past: dict[int, list[str]] = defaultdict(list)
+        for replaced in await self.client.run(self._pages.list_replaced, called.owner, ids):
+            past[replaced.by].append(replaced.text)
+        return past
+
+    async def _refused(self, called: Called, memory_id: int, *back: int) -> Reply:
+        """It is not there any more, or not his to change."""
+        found = await self.client.run(self._pages.find_card, called.owner, memory_id)
+        if found is None or found.memory.retired_at is not None:
+            return await self._gone(called, back)
+        rows = ((_to_list(called.language, back),),)
+        return Reply(say("memory_not_yours", called.language), rows, is_screen=True)
+
+    async def _gone(self, called: Called, back: Sequence[int]) -> Reply:
+        rows = ((_to_list(called.language, back),),)
+        return Reply(say("memory_gone", called.language), rows, is_screen=True)
+
+
+def correction_prompt(fact: Memory, language: Language) -> str:
+    """The question to which the answer is what is right instead; it ends with the fact's name."""
+    text = say("memory_correct", language, text=shortened(fact.text, MAX_TEXT))
+    return f"{PENCIL} {text}\n#{fact_uid(fact.id).replace('-', '_')}"
+
+
+def corrected_by(prompt: str) -> int | None:
+    """The fact that a ``correction_prompt`` is about; None for any other text."""
+    tag = prompt.rpartition("\n#fact_")[2]
+    is_ours = prompt.startswith(PENCIL) and tag.isascii() and tag.isdigit() and len(tag) <= 18
+    return int(tag) if is_ours else None
+
+
+def kind_title(kind: str, language: Language) -> str:
+    """What facts of a kind are called."""
+    return say(f"kind_{kind}", language)
+
+
+def _grouped(
+    facts: Sequence[Memory], offset: int, past: dict[int, list[str]], called: Called
+) -> list[str]:
+    lines: list[str] = []
+    kind = None
+    for place, fact in enumerate(facts, start=offset + 1):
+        if fact.memory_type != kind:
+            kind = fact.memory_type
+            lines += ["", kind_title(kind, called.language)]
+        pin = f"{PIN} " if fact.pinned else ""
+        lines.append(
+            f"{place}. {pin}{shortened(fact.text, MAX_LINE)} · {called.day(fact.said_at)}"
+        )
+        if past.get(fact.id):
+            old = shortened("; ".join(past[fact.id]), MAX_LINE)
+            lines.append(f"    {say('memory_before', called.language, text=old)}")
+    return lines
+
+
+def _described(card: FactCard, called: Called) -> list[str]:
+    fact, language = card.memory, called.language
+    pin = f"{PIN} " if fact.pinned else ""
+    lines = [f"{pin}{shortened(fact.text, MAX_TEXT)}", "", kind_title(fact.memory_type, language)]
+    if fact.speaker:
+        lines.append(say("memory_speaker", language, name=shortened(fact.speaker, MAX_LINE)))
+    quote = shortened(fact.quote or fact.text, MAX_TEXT)
+    lines.append(say("memory_said", language, day=called.day(fact.said_at), quote=quote))
+    for replaced in card.replaced[:MAX_PAST]:
+        text = shortened(replaced.text, MAX_LINE)
+        until = f" ({called.day(replaced.until)})" if replaced.until else ""
+        lines.append(say("memory_before", language, text=f"{text}{until}"))
+    if fact.retired_at is not None:
+        now = shortened(card.successor or "—", MAX_LINE)
+        lines += ["", say("memory_retired", language, text=now)]
+    return lines
+
+
+def _doings(card: FactCard, called: Called, back: Sequence[int]) -> Rows:
+    fact, language = card.memory, called.language
+    rows: list[tuple[Button, ...]] = []
+    named = (fact.id, *back)
+    if fact.retired_at is None:
+        pin = "unpin" if fact.pinned else "pin"
+        rows += [
+            (
+                Button(say(f"{pin}_button", language), Action(pin, named)),
+                Button(say("correct_button", language), Action("correct", named)),
+            ),
+            (Button(say("forget_button", language), Action("forget", named)),),
+        ]
+        if card.replaced:
+            rows.append((Button(say("undo_button", language), Action("undo", (fact.id,))),))
+    number = message_number(fact.uid)
+    if number is not None:
+        rows.append((Button(say("where_button", language), Action("source", (number,))),))
+    return (*rows, (_to_list(language, back),))
+
+
+def _to_list(language: Language, back: Sequence[int]) -> Button:
+    return Button(say("back_button", language), Action("facts", tuple(back[:2])))
+
+
+def _turning(number: int, last: int, kind: int) -> Rows:
+    """Back, where one is, forward; nothing where all is on one page."""
+    if last == 1:
+        return ()
+    pages = [("‹", number - 1), (f"{number}/{last}", number), ("›", number + 1)]
+    return (
+        tuple(
+            Button(label, Action("facts", (page, kind)))
+            for label, page in pages
+            if 1 <= page <= last
+        ),
+    )
+
+
+def _kinds(counts: dict[str, int], chosen: str | None, language: Language) -> Rows:
+    """A button for each kind that is not shown alone; nothing where all fits on a page."""
+    if sum(counts.values()) <= PAGE or len(counts) == 1:
+        return ()
+    buttons = [
+        Button(f"{kind_title(kind, language)} ({count})",
+               Action("facts", (1, KINDS.index(kind) + 1)))
+        for kind, count in counts.items()
+        if kind != chosen
+    ]  # fmt: skip
+    if chosen:
+        buttons.insert(0, Button(say("kind_all", language), Action("facts", (1, ALL_KINDS))))
+    return in_rows(buttons, 2)

@@ -1,0 +1,624 @@
+"""The search index: embedding models, vectors, and its documents: messages, facts, summaries."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+from src.base.errors import StorageError
+from src.base.owners import Owner
+from src.pg.client import Repository, Transaction
+from src.pg.connection import PATIENT
+from src.pg.locks import lock_unindexed
+
+Form = Literal["statement", "question"]
+Means = Mapping[tuple[str, Form], tuple[float, ...]]
+
+
+@dataclass(frozen=True)
+class EmbeddingModel:
+    """What is known of an embedding model.
+
+    Attributes:
+        id: Its number in ``embedding_models``.
+        name: As in ``EMBEDDING_MODEL``.
+        dimensions: Length of its vectors.
+        means: Of generic texts, by language and form; vectors are centred by them.
+        unrelated_median: Centred cosine of two generic texts, in the middle.
+        unrelated_high: What 95 of 100 such pairs stay below.
+    """
+
+    id: int
+    name: str
+    dimensions: int
+    means: Means
+    unrelated_median: float
+    unrelated_high: float
+
+
+@dataclass(frozen=True)
+class UnembeddedDocument:
+    """A document without a vector of the current model.
+
+    Attributes:
+        id: Its number in ``search_documents``.
+        text: What it says.
+        speaker: Who said it.
+        before: What was said right before it in the same talk; empty when nothing was.
+        before_speaker: Who said that.
+    """
+
+    id: int
+    text: str
+    speaker: str
+    before: str
+    before_speaker: str
+
+
+# A model by its name.
+SELECT_MODEL = """
+SELECT id, name, dimensions, unrelated_median, unrelated_high
+FROM embedding_models WHERE name = %(name)s
+"""
+
+# What is subtracted from its vectors.
+SELECT_MEANS = """
+SELECT language, form, mean FROM embedding_means WHERE model_id = %(model)s
+"""
+
+# A model that this database meets for the first time; of two processes one is first.
+INSERT_MODEL = """
+INSERT INTO embedding_models (name, dimensions, unrelated_median, unrelated_high)
+VALUES (%(name)s, %(dimensions)s, %(unrelated_median)s, %(unrelated_high)s)
+ON CONFLICT (name) DO NOTHING RETURNING id
+"""
+
+# One of its means.
+INSERT_MEAN = """
+INSERT INTO embedding_means (model_id, language, form, mean)
+VALUES (%(model)s, %(language)s, %(form)s, %(mean)s::real[])
+"""
+
+# The model that documents shall have from now on.
+CHOOSE_MODEL = "UPDATE embedding_models SET created_at = now() WHERE id = %(model)s"
+
+# Documents without a vector, or with one of a model that was chosen earlier; newest first, since a
+# person asks about today sooner than about last year. Owners take turns: one's flood does not keep
+# the others' documents from being found. A bot that still runs with the model before leaves alone
+# what ``reembed`` has done, or they would undo each other's work for ever. Those that the model
+# did not take wait for their time; those that killed the process embedding them are left out.
+SELECT_UNEMBEDDED = """
+SELECT d.id,
+       coalesce(message_text(m.content), f.text, s.content),
+       d.speaker,
+       coalesce(message_text(b.content), ''),
+       coalesce(n.speaker, '')
+FROM (
+    (SELECT id FROM (
+         SELECT id, row_number() OVER (PARTITION BY telegram_user_id ORDER BY id DESC) AS nth
+         FROM search_documents d
+         WHERE model_id IS NULL AND NOT %(only_embedded)s AND NOT EXISTS (
+             SELECT 1 FROM embedding_failures f
+             WHERE f.document_id = d.id AND f.model_id = %(model)s AND f.retry_at > now())
+           AND NOT EXISTS (SELECT 1 FROM job_deaths j WHERE j.document_id = d.id)
+     ) AS new
+     ORDER BY nth, id DESC LIMIT %(limit)s)
+    UNION ALL
+    (SELECT d.id FROM embedding_models old, LATERAL (
+         SELECT id FROM search_documents d
+         WHERE model_id = old.id AND NOT EXISTS (
+             SELECT 1 FROM embedding_failures f
+             WHERE f.document_id = d.id AND f.model_id = %(model)s AND f.retry_at > now())
+           AND NOT EXISTS (SELECT 1 FROM job_deaths j WHERE j.document_id = d.id)
+         ORDER BY id DESC LIMIT %(limit)s
+     ) AS d
+     WHERE old.created_at < (SELECT created_at FROM embedding_models WHERE id = %(model)s))
+    LIMIT %(limit)s
+) AS waiting
+JOIN search_documents d ON d.id = waiting.id
+LEFT JOIN messages m ON m.id = d.message_id
+LEFT JOIN memories f ON f.id = d.memory_id
+LEFT JOIN conversation_summaries s ON s.id = d.summary_id
+LEFT JOIN search_documents n ON n.telegram_user_id = d.telegram_user_id
+     AND n.thread_id = d.thread_id AND n.position = d.position - 1 AND d.kind = 'message'
+LEFT JOIN messages b ON b.id = n.message_id
+ORDER BY d.id DESC
+"""
+
+# Vectors of one model; a document that was deleted meanwhile is passed over. What failed before
+# has not failed any more.
+INSERT_VECTORS = """
+WITH added AS (
+    INSERT INTO document_embeddings (telegram_user_id, thread_id, model_id, position, document_id,
+                                     embedding)
+    SELECT d.telegram_user_id, d.thread_id, %(model)s, d.position, d.id, v.vector::halfvec
+    FROM unnest(%(documents)s::bigint[], %(vectors)s::text[]) AS v (document, vector)
+    JOIN search_documents d ON d.id = v.document
+    ORDER BY d.id FOR UPDATE OF d
+    ON CONFLICT (document_id, model_id) DO UPDATE SET embedding = EXCLUDED.embedding
+    RETURNING document_id
+), mended AS (
+    DELETE FROM embedding_failures f USING added
+    WHERE f.document_id = added.document_id AND f.model_id = %(model)s
+)
+UPDATE search_documents SET model_id = %(model)s FROM added WHERE id = added.document_id
+"""
+
+# A model did not take a document: it is tried again after a minute, and then after twice as long
+# as the last time, at most a day; or never by this model. A deleted document is passed over.
+UPSERT_FAILURE = """
+INSERT INTO embedding_failures AS f (document_id, model_id, failures, retry_at)
+SELECT id, %(model)s, 1,
+       CASE WHEN %(is_hopeless)s THEN 'infinity' ELSE now() + interval '1 minute' END
+FROM search_documents WHERE id = %(document)s FOR KEY SHARE
+ON CONFLICT (document_id, model_id) DO UPDATE
+SET failures = f.failures + 1,
+    retry_at = CASE WHEN %(is_hopeless)s THEN 'infinity'
+                    ELSE now() + least(interval '1 minute' * 2 ^ least(f.failures, 20),
+                                       interval '1 day') END
+"""
+
+# How many documents have a vector of the model, and how many there are.
+COUNT_EMBEDDED = """
+SELECT count(*) FILTER (WHERE model_id = %(model)s), count(*) FROM search_documents
+"""
+
+# The model that serves: the wanted one when its vectors are all there, else the one with the most.
+# What is said meanwhile has a vector of the model before, so a hundredth may be missing, and 64
+# documents at most; those get theirs in a moment. What it does not take counts as done.
+SELECT_SERVING = """
+WITH missing AS (
+    SELECT d.id
+    FROM embedding_models old, LATERAL (
+        SELECT id FROM search_documents d
+        WHERE d.model_id = old.id AND NOT EXISTS (
+            SELECT 1 FROM embedding_failures f JOIN embedding_models w ON w.id = f.model_id
+            WHERE f.document_id = d.id AND w.name = %(wanted)s)
+          AND NOT EXISTS (SELECT 1 FROM job_deaths j WHERE j.document_id = d.id)
+        LIMIT 65
+    ) AS d
+    WHERE old.name <> %(wanted)s LIMIT 65
+), there AS (
+    SELECT 1 FROM embedding_models w JOIN document_embeddings e ON e.model_id = w.id
+    WHERE w.name = %(wanted)s LIMIT 6499
+)
+SELECT m.name FROM embedding_models m
+WHERE m.name <> %(wanted)s
+  AND 100 * (SELECT count(*) FROM missing) > (SELECT count(*) FROM there)
+ORDER BY (SELECT count(*) FROM document_embeddings e WHERE e.model_id = m.id) DESC, m.id
+LIMIT 1
+"""
+
+NOTE_PROGRESS = """
+UPDATE embedding_models SET embedded = %(done)s, documents = %(total)s WHERE id = %(model)s
+"""
+SELECT_EMBEDDED = "SELECT embedded, documents FROM embedding_models WHERE name = %(name)s"
+
+# Vectors that nobody compares with any more. A model that was chosen just now has no documents
+# yet and is kept.
+DELETE_OTHER_MODELS = """
+DELETE FROM embedding_models m
+WHERE m.id <> %(model)s AND m.created_at < now() - interval '1 hour'
+  AND NOT EXISTS (SELECT 1 FROM search_documents WHERE model_id = m.id)
+"""
+
+
+class EmbeddingRepository(Repository):
+    """Stores embedding models and vectors; every method blocks (see ``PgClient.run``)."""
+
+    def find_model(self, name: str) -> EmbeddingModel | None:
+        """The model of this name, or None when this database has not met it."""
+        row = self._client.fetch_one(SELECT_MODEL, {"name": name})
+        if row is None:
+            return None
+        means = {
+            (language, form): tuple(mean)
+            for language, form, mean in self._client.fetch_all(SELECT_MEANS, {"model": row[0]})
+        }
+        number, name, dimensions, unrelated_median, unrelated_high = row
+        return EmbeddingModel(number, name, dimensions, means, unrelated_median, unrelated_high)
+
+    def add_model(
+        self, name: str, means: Means, *, unrelated_median: float, unrelated_high: float
+    ) -> EmbeddingModel:
+        """Store what was measured of a model; whoever came first is right."""
+        measured = {
+            "name": name, "dimensions": len(next(iter(means.values()))),
+            "unrelated_median": unrelated_median, "unrelated_high": unrelated_high,
+        }  # fmt: skip
+
+        def add(transaction: Transaction) -> None:
+            row = transaction.fetch_one(INSERT_MODEL, measured)
+            if row is None:
+                return
+            for (language, form), mean in means.items():
+                transaction.execute(
+                    INSERT_MEAN,
+                    {"model": row[0], "language": language, "form": form, "mean": list(mean)},
+                )
+
+        self._client.in_transaction(add, limits=PATIENT)
+        model = self.find_model(name)
+        if model is None:
+            raise StorageError(f"the embedding model {name} was deleted meanwhile")
+        return model
+
+    def choose_model(self, model_id: int) -> None:
+        """Documents of every other model shall be embedded with this one."""
+        self._client.execute(CHOOSE_MODEL, {"model": model_id})
+
+    def list_unembedded(
+        self, model_id: int, limit: int = 64, *, only_embedded: bool = False
+    ) -> list[UnembeddedDocument]:
+        """Documents without a vector, or with one of a model chosen earlier; newest first.
+
+        With ``only_embedded``, those without any are left out.
+        """
+        parameters = {"model": model_id, "limit": limit, "only_embedded": only_embedded}
+        rows = self._client.fetch_all(SELECT_UNEMBEDDED, parameters, limits=PATIENT)
+        return [UnembeddedDocument(*row) for row in rows]
+
+    def add_vectors(self, model_id: int, vectors: dict[int, str]) -> None:
+        """Store vectors (``[...]``) by document id."""
+        self._client.execute(INSERT_VECTORS, vector_columns(model_id, vectors))
+
+    def add_failure(self, model_id: int, document_id: int, *, is_hopeless: bool) -> None:
+        """The model did not take this document: try it later, or when hopeless never again."""
+        failure = {"model": model_id, "document": document_id, "is_hopeless": is_hopeless}
+        self._client.execute(UPSERT_FAILURE, failure)
+
+    def count_embedded(self, model_id: int) -> tuple[int, int]:
+        """How many documents have a vector of the model, and how many there are."""
+        row = self._client.fetch_one(COUNT_EMBEDDED, {"model": model_id}, limits=PATIENT)
+        return (int(row[0]), int(row[1])) if row else (0, 0)
+
+    def find_serving(self, wanted: str) -> str:
+        """The name of the model whose vectors are all there: the wanted one, or the one before."""
+        row = self._client.fetch_one(SELECT_SERVING, {"wanted": wanted}, limits=PATIENT)
+        return str(row[0]) if row else wanted
+
+    def note_progress(self, model_id: int, done: int, total: int) -> None:
+        """So many of all documents have a vector of the model now."""
+        self._client.execute(NOTE_PROGRESS, {"model": model_id, "done": done, "total": total})
+
+    def find_progress(self, name: str) -> tuple[int, int]:
+        """How many of how many documents had a vector of a model when that was noted last."""
+        row = self._client.fetch_one(SELECT_EMBEDDED, {"name": name})
+        return (int(row[0]), int(row[1])) if row else (0, 0)
+
+    def delete_other_models(self, model_id: int) -> int:
+        """Delete models that no document uses any more, with their vectors."""
+        return self._client.execute(DELETE_OTHER_MODELS, {"model": model_id}, limits=PATIENT)
+
+
+def vector_columns(model_id: int, vectors: Mapping[int, str]) -> dict[str, object]:
+    """The parameters of ``INSERT_VECTORS``."""
+    return {"model": model_id, "documents": [*vectors], "vectors": [*vectors.values()]}
+
+
+Kind = Literal["message", "memory", "summary"]
+POSITION_GAP = 4  # more than the reach of a word into the neighbouring documents
+
+
+@dataclass(frozen=True)
+class NewDocument:
+    """A text for the index.
+
+    Attributes:
+        kind: What it is; ``source_id`` is the id of that message, memory or summary.
+        source_id: See ``kind``.
+        speaker: ``user``, ``assistant``, or a name where several people talk.
+        said_at: When it was said.
+        terms: Its search terms, repeated as often as they occur.
+        is_continued: Whether it stands in a talk right after the document before it.
+        vector: Its centred embedding as ``[...]``, when there is one already.
+    """
+
+    kind: Kind
+    source_id: int
+    speaker: str
+    said_at: datetime
+    terms: Sequence[str]
+    is_continued: bool = False
+    vector: str | None = None
+
+
+@dataclass(frozen=True)
+class UnindexedMessage:
+    """A stored message that the search does not know yet; ``speaker`` is a name, if it has one."""
+
+    id: int
+    role: str
+    text: str
+    said_at: datetime
+    speaker: str | None
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a conversation is digested; positions of messages.
+
+    Attributes:
+        owner: Whose conversation it is.
+        last: Of the newest message.
+        summarised: Of the last one that a summary covers.
+        extracted: Of the last one that was read for facts.
+    """
+
+    owner: Owner
+    last: int
+    summarised: int
+    extracted: int
+
+
+# One owner's numbers; the row is locked until the transaction ends, so that two workers give out
+# no position twice.
+RESERVE_POSITIONS = """
+INSERT INTO search_owners AS o (telegram_user_id, thread_id, next_position, documents, terms)
+VALUES (%(owner)s, %(thread_id)s, %(positions)s, %(documents)s, %(terms)s)
+ON CONFLICT (telegram_user_id, thread_id) DO UPDATE
+SET next_position = o.next_position + EXCLUDED.next_position,
+    documents = o.documents + EXCLUDED.documents, terms = o.terms + EXCLUDED.terms
+RETURNING next_position - %(positions)s
+"""
+
+# The documents; one that is there already (an edited message) was deleted before.
+INSERT_DOCUMENTS = """
+INSERT INTO search_documents (telegram_user_id, thread_id, position, kind, message_id, memory_id,
+                              summary_id, speaker, said_at, length)
+SELECT %(owner)s, %(thread_id)s, d.position, d.kind,
+       CASE d.kind WHEN 'message' THEN d.source_id END,
+       CASE d.kind WHEN 'memory' THEN d.source_id END,
+       CASE d.kind WHEN 'summary' THEN d.source_id END,
+       d.speaker, d.said_at, d.length
+FROM unnest(%(positions)s::int[], %(kinds)s::text[], %(source_ids)s::bigint[],
+            %(speakers)s::text[], %(said_at)s::timestamptz[], %(lengths)s::int[])
+     AS d (position, kind, source_id, speaker, said_at, length)
+RETURNING id, position
+"""
+
+# Which documents hold which words, and how often.
+INSERT_POSTINGS = """
+INSERT INTO search_postings (telegram_user_id, thread_id, term, position, frequency, length,
+                             in_talk, document_id)
+SELECT %(owner)s, %(thread_id)s, p.term, p.position, p.frequency, d.length,
+       d.kind = 'message', d.id
+FROM unnest(%(terms)s::text[], %(term_positions)s::int[], %(frequencies)s::int[])
+     AS p (term, position, frequency)
+JOIN search_documents d ON d.telegram_user_id = %(owner)s AND d.thread_id = %(thread_id)s
+     AND d.position = p.position
+"""
+
+# A conversation's messages that the search does not know yet; a file is found by its name as well.
+SELECT_UNINDEXED = """
+SELECT m.id, m.role,
+       concat_ws(E'\\n', CASE WHEN m.provenance = 'file' THEN m.origin END,
+                 message_text(m.content)),
+       m.said_at, coalesce(m.origin, m.speaker)
+FROM messages m
+WHERE m.conversation_id = %(conversation_id)s AND m.indexed_at IS NULL
+  AND m.role IN ('user', 'assistant') AND NOT m.is_forgotten AND NOT m.is_private
+ORDER BY m.id LIMIT %(limit)s
+"""
+
+# Whose a conversation is, and how far its history is digested: its newest message, the last one
+# that a summary covers, the last one that was read for facts.
+SELECT_PROGRESS = """
+SELECT c.telegram_user_id, c.thread_id,
+       coalesce((SELECT max(position) FROM messages WHERE conversation_id = c.id), 0),
+       coalesce((SELECT max(last_position) FROM conversation_summaries
+                 WHERE conversation_id = c.id), 0),
+       c.extracted_position
+FROM conversations c WHERE c.id = %(conversation_id)s
+"""
+
+# When the newest message of the owner that is in the index was said, and where it stands.
+SELECT_LAST_SAID = """
+SELECT d.said_at, d.position = o.next_position - 1
+FROM search_owners o
+JOIN search_documents d ON d.telegram_user_id = o.telegram_user_id AND d.thread_id = o.thread_id
+WHERE o.telegram_user_id = %(owner)s AND o.thread_id = %(thread_id)s AND d.kind = 'message'
+ORDER BY d.position DESC LIMIT 1
+"""
+
+# An edited message leaves the index before it comes back with its new words.
+DELETE_EDITED = """
+DELETE FROM search_documents
+WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s AND message_id = ANY(%(ids)s)
+"""
+
+# The search knows these now.
+MARK_INDEXED = """
+UPDATE messages SET indexed_at = now()
+WHERE id = ANY(%(ids)s) AND conversation_id = %(conversation_id)s
+"""
+
+# Conversations with messages that wait for the index, oldest first.
+SELECT_CONVERSATIONS_TO_INDEX = """
+SELECT DISTINCT conversation_id FROM (
+    SELECT conversation_id FROM messages
+    WHERE indexed_at IS NULL AND role IN ('user', 'assistant') AND NOT is_forgotten
+      AND NOT is_private
+    LIMIT 10000
+) AS waiting LIMIT %(limit)s
+"""
+
+# A document whose message has other words now: it keeps its place.
+DELETE_POSTINGS = """
+DELETE FROM search_postings p USING search_documents d
+WHERE d.message_id = %(message_id)s AND p.document_id = d.id
+  AND d.telegram_user_id = %(owner)s AND d.thread_id = %(thread_id)s
+"""
+UPDATE_LENGTH = """
+UPDATE search_documents SET length = %(length)s
+WHERE message_id = %(message_id)s AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+RETURNING position
+"""
+
+# Vectors that know the words of these messages: their own, and those of what was said right after
+# them; the background makes them anew.
+RESET_VECTORS = """
+WITH touched AS (
+    SELECT DISTINCT d.id
+    FROM search_documents told JOIN search_documents d
+         ON d.telegram_user_id = told.telegram_user_id AND d.thread_id = told.thread_id
+        AND d.position IN (told.position, told.position + 1)
+    WHERE told.message_id = ANY(%(ids)s)
+      AND told.telegram_user_id = %(owner)s AND told.thread_id = %(thread_id)s
+), gone AS (
+    DELETE FROM document_embeddings e USING touched WHERE e.document_id = touched.id
+)
+UPDATE search_documents d SET model_id = NULL FROM touched WHERE d.id = touched.id
+"""
+
+
+class SearchIndexRepository(Repository):
+    """Fills the index; every method blocks (see ``PgClient.run``)."""
+
+    def list_unindexed(self, conversation_id: UUID, limit: int = 200) -> list[UnindexedMessage]:
+        """The oldest messages of a conversation that the search does not know."""
+        rows = self._client.fetch_all(
+            SELECT_UNINDEXED, {"conversation_id": str(conversation_id), "limit": limit}
+        )
+        return [UnindexedMessage(*row) for row in rows]
+
+    def find_progress(self, conversation_id: UUID) -> Progress | None:
+        """Whose conversation it is and how far it is digested; None when it is gone."""
+        row = self._client.fetch_one(SELECT_PROGRESS, {"conversation_id": str(conversation_id)})
+        return Progress(Owner(*row[:2]), *row[2:]) if row else None
+
+    def find_last_said(self, owner: Owner) -> tuple[datetime, bool] | None:
+        """When the owner's newest indexed message was said, and whether nothing came after it."""
+        row = self._client.fetch_one(SELECT_LAST_SAID, owner.columns())
+        return (row[0], bool(row[1])) if row else None
+
+    def add_messages(
+        self,
+        owner: Owner,
+        conversation_id: UUID,
+        documents: Sequence[NewDocument],
+        message_ids: Sequence[int],
+    ) -> int:
+        """Put messages of one conversation into the index, each once; returns how many went in.
+
+        A message that was deleted or indexed by another worker meanwhile is left out.
+
+        Args:
+            owner: Whose conversation it is.
+            conversation_id: The conversation.
+            documents: What goes into the index.
+            message_ids: The messages that are dealt with; some may have no document.
+        """
+
+        def add(transaction: Transaction) -> int:
+            waiting = lock_unindexed(transaction, owner, conversation_id, message_ids)
+            new = [document for document in documents if document.source_id in waiting]
+            ids = {"ids": sorted(waiting), "conversation_id": str(conversation_id)}
+            transaction.execute(DELETE_EDITED, {**owner.columns(), **ids})
+            if new:
+                add_documents(transaction, owner, new)
+            transaction.execute(MARK_INDEXED, ids)
+            return len(new)
+
+        return self._client.in_transaction(add)
+
+    def list_conversations_to_index(self, limit: int = 200) -> list[UUID]:
+        """Conversations with messages that are not indexed yet."""
+        rows = self._client.fetch_all(SELECT_CONVERSATIONS_TO_INDEX, {"limit": limit})
+        return [UUID(str(row[0])) for row in rows]
+
+
+def add_documents(
+    transaction: Transaction,
+    owner: Owner,
+    documents: Sequence[NewDocument],
+    *,
+    model_id: int | None = None,
+) -> None:
+    """Put documents into the index within a transaction of the caller's.
+
+    Args:
+        transaction: The caller's.
+        owner: Whose they are.
+        documents: In the order in which they were said.
+        model_id: Of their vectors; None when they have none.
+    """
+    offsets = _offsets(documents)
+    positions = offsets[-1] + 1
+    row = transaction.fetch_one(
+        RESERVE_POSITIONS,
+        {
+            **owner.columns(),
+            "positions": positions,
+            "documents": len(documents),
+            "terms": sum(len(document.terms) for document in documents),
+        },
+    )
+    first = int(row[0]) if row else 0
+    places = [first + offset for offset in offsets]
+    rows = transaction.fetch_all(
+        INSERT_DOCUMENTS,
+        {
+            **owner.columns(),
+            "positions": places,
+            "kinds": [document.kind for document in documents],
+            "source_ids": [document.source_id for document in documents],
+            "speakers": [document.speaker for document in documents],
+            "said_at": [document.said_at for document in documents],
+            "lengths": [len(document.terms) for document in documents],
+        },
+    )
+    postings = [
+        (term, place, count)
+        for document, place in zip(documents, places, strict=True)
+        for term, count in Counter(document.terms).items()
+    ]
+    _insert_postings(transaction, owner, postings)
+    ids = {position: int(id_) for id_, position in rows}
+    vectors = {
+        ids[place]: document.vector
+        for place, document in zip(places, documents, strict=True)
+        if document.vector is not None
+    }
+    if vectors and model_id is not None:
+        transaction.execute(INSERT_VECTORS, vector_columns(model_id, vectors))
+
+
+def reword(transaction: Transaction, owner: Owner, message_id: int, terms: Sequence[str]) -> None:
+    """Index a message by other words, where it stands; nothing when it is not in the index."""
+    parameters = {**owner.columns(), "message_id": message_id, "length": len(terms)}
+    transaction.execute(DELETE_POSTINGS, parameters)
+    row = transaction.fetch_one(UPDATE_LENGTH, parameters)
+    if row is not None:
+        postings = [(term, int(row[0]), count) for term, count in Counter(terms).items()]
+        _insert_postings(transaction, owner, postings)
+
+
+def reset_vectors(transaction: Transaction, owner: Owner, message_ids: Sequence[int]) -> None:
+    """Have the vectors of these messages, and of what follows each, made anew."""
+    transaction.execute(RESET_VECTORS, {**owner.columns(), "ids": list(message_ids)})
+
+
+def _offsets(documents: Sequence[NewDocument]) -> list[int]:
+    """Where each document stands, counted from the owner's next free position."""
+    offsets: list[int] = []
+    place = -1
+    for document in documents:
+        place += 1 if document.is_continued else POSITION_GAP
+        offsets.append(place)
+    return offsets
+
+
+def _insert_postings(
+    transaction: Transaction, owner: Owner, postings: Sequence[tuple[str, int, int]]
+) -> None:
+    """Words, where they stand and how often."""
+    if postings:
+        terms, positions, counts = zip(*postings, strict=True)
+        frequencies = [min(count, 32767) for count in counts]
+        columns = {"terms": [*terms], "term_positions": [*positions], "frequencies": frequencies}
+        transaction.execute(INSERT_POSTINGS, owner.columns() | columns)

@@ -1,0 +1,209 @@
+"""The jobs of the memory: indexing, embedding in batches, digesting a conversation."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import UUID
+
+from procrastinate import App, JobContext
+from procrastinate.exceptions import AlreadyEnqueued
+
+from src.base.errors import PostponedError, TransientError
+from src.memory.batch_extraction import BatchExtractionService
+from src.memory.consolidation import ConsolidationService
+from src.memory.digest import DigestService
+from src.memory.indexer import OnStep
+from src.queue.dead_jobs import ON_STEP
+from src.queue.job_repo import DIGEST_QUEUE, INDEX_MESSAGES, MEMORY_QUEUE
+from src.queue.workers import BackOff, pause
+
+logger = logging.getLogger(__name__)
+
+EMBED_DOCUMENTS = "embed_documents"
+DIGEST_CONVERSATION = "digest_conversation"
+REEMBED = "reembed"
+CONSOLIDATE = "consolidate"
+OF_DIGESTS = frozenset({DIGEST_CONVERSATION, REEMBED, CONSOLIDATE})  # long ones, in their queue
+KEEP_DAYS = 90  # of batches that are over
+MAX_WAITS = 12  # times five seconds that a conversation waits for a flood to end
+
+
+class MemoryTasks:
+    """Works off what turns leave behind, of all users together."""
+
+    def __init__(
+        self,
+        memory: DigestService,
+        batches: BatchExtractionService,
+        consolidation: ConsolidationService,
+    ) -> None:
+        """Do the work with ``memory``; read in ``batches`` where the operator wants it."""
+        self._memory = memory
+        self._batches = batches
+        self._consolidation = consolidation
+
+    def register(self, app: App) -> None:
+        """Tell the queue about the tasks and their times, under the names of the stored jobs."""
+        for name, queue, work in (
+            (INDEX_MESSAGES, MEMORY_QUEUE, self.index_messages),
+            (EMBED_DOCUMENTS, MEMORY_QUEUE, self.embed_documents),
+            (DIGEST_CONVERSATION, DIGEST_QUEUE, self.digest_conversation),
+            (REEMBED, DIGEST_QUEUE, self.reembed),
+            (CONSOLIDATE, DIGEST_QUEUE, self.consolidate),
+        ):
+            app.task(name=name, queue=queue, pass_context=True, retry=BackOff())(work)
+        for name, cron, queue, periodic in (
+            ("remember_missed", "* * * * *", MEMORY_QUEUE, self.remember_missed),
+            ("read_batches", "* * * * *", DIGEST_QUEUE, self.read_batches),
+            ("delete_unused_vectors", "43 * * * *", MEMORY_QUEUE, self.delete_unused_vectors),
+            ("begin_consolidation", "11 3 * * *", MEMORY_QUEUE, self.begin_consolidation),
+        ):
+            task = app.task(
+                name=name, queue=queue, lock=name, queueing_lock=name, pass_context=True
+            )
+            app.periodic(cron=cron)(task(periodic))
+
+    async def index_messages(self, context: JobContext, attempts: int = 0) -> None:
+        """Index what was said since the last time; a turn asks for it, at most once a second."""
+        async with _again_if_away(context, attempts):
+            for conversation_id in await self._memory.index_pending(_on_step(context)):
+                await _defer_digest(context.app, conversation_id)
+            await _defer(context.app, EMBED_DOCUMENTS)
+
+    async def embed_documents(self, context: JobContext, attempts: int = 0) -> None:
+        """Embed everything that has no vector yet, of all users, in batches."""
+        async with _again_if_away(context, attempts):
+            done = await self._memory.embed(_on_step(context))
+            if done:
+                logger.info("embedded", extra={"documents": done})
+            if await self._memory.changes_model():
+                await _defer(context.app, REEMBED)
+
+    async def reembed(self, context: JobContext, attempts: int = 0) -> None:
+        """Embed documents with the model that the operator has chosen, some at a time."""
+        async with _again_if_away(context, attempts):
+            if await self._memory.reembed():
+                await _defer(context.app, REEMBED)
+
+    async def digest_conversation(
+        self, context: JobContext, conversation_id: str, attempts: int = 0
+    ) -> None:
+        """Fold messages that left the window into summaries; read closed windows for facts.
+
+        A flood is waited out, for a while. What one job does is bounded, so that conversations
+        take turns.
+        """
+        async with _again_if_away(context, attempts):
+            if attempts < MAX_WAITS:
+                await self._memory.wait_for_quiet(UUID(conversation_id))
+            if await self._memory.digest(UUID(conversation_id)):
+                await _defer_digest(context.app, UUID(conversation_id))
+
+    async def remember_missed(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
+        """Every minute: what lost its job, and conversations that fell silent."""
+        await _defer(context.app, INDEX_MESSAGES)
+        if await self._memory.changes_model():
+            await _defer(context.app, REEMBED)
+        for conversation_id in await self._memory.list_silent():
+            await _defer_digest(context.app, conversation_id)
+
+    async def read_batches(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
+        """Every minute: take open batches further, and begin one when it is time."""
+        await self._batches.poll()
+        if sent := await self._batches.gather():
+            logger.info("sent a batch", extra={"windows": sent})
+        await self._batches.delete_old(days=KEEP_DAYS)
+
+    async def begin_consolidation(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
+        """Every night."""
+        await _defer(context.app, CONSOLIDATE)
+
+    async def consolidate(self, context: JobContext, attempts: int = 0) -> None:
+        """Look through facts that changed, of some owners at a time."""
+        async with _again_if_away(context, attempts):
+            if await self._consolidation.run():
+                await _defer(context.app, CONSOLIDATE)
+
+    async def delete_unused_vectors(
+        self,
+        context: JobContext,  # noqa: ARG002
+        timestamp: int,  # noqa: ARG002
+    ) -> None:
+        """Every hour: the vectors of embedding models that ``reembed`` has replaced."""
+        models = await self._memory.delete_unused_vectors()
+        if models:
+            logger.info("deleted the vectors of unused models", extra={"models": models})
+
+
+def _on_step(context: JobContext) -> OnStep | None:
+    """Whom to tell each message and document, where suspects are tried: it may be the last."""
+    on_step: OnStep | None = context.additional_context.get(ON_STEP)
+    return on_step
+
+
+@asynccontextmanager
+async def _again_if_away(context: JobContext, attempts: int) -> AsyncIterator[None]:
+    """When the database, a model or an endpoint is away, do the job again after a pause.
+
+    So also when it is not the time for it.
+
+    As a job of its own and not by the queue's retry: while this one runs, a turn may have put
+    another one under the same queueing lock, of which only one may wait. The queue could not give
+    this one back then, and it would block the other for ever.
+    """
+    try:
+        yield
+    except TransientError as error:
+        job, seconds = context.job, pause(error, attempts)
+        log = {"task": job.task_name, "attempt": attempts, "seconds": round(seconds, 1)}
+        if isinstance(error, PostponedError):
+            logger.info("postponed: %s", error, extra=log)
+        else:
+            logger.warning("will try again", extra=log, exc_info=error)
+        conversation = job.task_kwargs.get("conversation_id")
+        await _defer(
+            context.app,
+            job.task_name,
+            None if conversation is None else str(conversation),
+            after=seconds,
+            attempts=attempts + 1,
+            queue=job.queue,
+        )
+
+
+async def _defer_digest(app: App, conversation_id: UUID) -> None:
+    await _defer(app, DIGEST_CONVERSATION, str(conversation_id))
+
+
+async def _defer(
+    app: App,
+    task: str,
+    conversation_id: str | None = None,
+    *,
+    after: float = 0.0,
+    attempts: int = 0,
+    queue: str | None = None,
+) -> None:
+    """Have a task run ``after`` seconds; one job of it (for a conversation) waits at a time.
+
+    It stands in the task's own queue, unless a suspect's is given.
+    """
+    lock, arguments = task, dict[str, Any]()
+    if conversation_id is not None:
+        lock, arguments = f"{task}:{conversation_id}", {"conversation_id": conversation_id}
+    if attempts:
+        arguments["attempts"] = attempts
+    job = app.configure_task(
+        task,
+        queue=queue or (DIGEST_QUEUE if task in OF_DIGESTS else MEMORY_QUEUE),
+        lock=lock,
+        queueing_lock=lock,
+        schedule_in={"milliseconds": round(1000 * after)} if after else None,
+    )
+    try:
+        await job.defer_async(**arguments)
+    except AlreadyEnqueued:
+        return

@@ -1,0 +1,256 @@
+"""``python bot.py doctor``: check what the bot needs, and say how to mend what is missing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+
+from langchain_core.messages import HumanMessage
+
+from src.base.config import OFFLINE_MODEL, Settings
+from src.base.errors import AppError, ConfigError, SchemaRefusedError
+from src.base.metrics import Metrics
+from src.base.zones import local_time, name_of_zone
+from src.core import open_database
+from src.llm.chat import ModelCaller
+from src.llm.embeddings import build_embedder
+from src.offline.model import build_chat_model
+from src.outside.servers import McpServers, ServerState
+from src.pg.client import PgClient, wrapped_errors
+from src.pg.connection import connect
+from src.pg.migrations import check_sessions, find_version, newest_version
+from src.queue.job_death_repo import PutAside, PutAsideRepository
+from src.queue.job_repo import WorkerRepository
+from src.queue.update_repo import UpdateRepository
+
+MAX_CLOCK_SKEW = 5.0  # seconds between our clock and PostgreSQL's
+MAX_WAIT = 60.0  # seconds of an update
+MAX_SILENCE = 60.0  # seconds without a heartbeat, after which no worker lives
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the table; ``mend`` is None when all is well."""
+
+    subject: str
+    state: str
+    mend: str | None = None
+
+
+AskTelegram = Callable[[Settings], Awaitable[str]]
+
+
+async def run_doctor(
+    settings: Settings, ask_telegram: AskTelegram, *, as_json: bool = False
+) -> int:
+    """Run every check, print a table; returns 0, or 1 when something needs mending.
+
+    Args:
+        settings: The settings.
+        ask_telegram: Who the bot of their token is; raises ``ConfigError`` where it is refused,
+            and ``AppError`` where Telegram cannot be reached.
+        as_json: Print one object instead: ``{"ok": bool, "findings": [{"subject": str,
+            "state": str, "mend": str|null}]}``.
+    """
+    findings = [*_examine_settings(settings), *await _check_database(settings)]
+    findings.append(await _check_telegram(settings, ask_telegram))
+    checks: list[Callable[[Settings], Awaitable[Finding]]] = [
+        _check_model,
+        _check_embeddings,
+        _check_time_zone,
+    ]
+    findings += [await check(settings) for check in checks]
+    findings += await _check_servers(settings)
+    is_well = not any(finding.mend for finding in findings)
+    if as_json:
+        report = {"ok": is_well, "findings": [asdict(finding) for finding in findings]}
+        print(json.dumps(report, ensure_ascii=False))
+        return 0 if is_well else 1
+    for finding in findings:
+        verdict = "OK" if finding.mend is None else f"MEND: {finding.mend}"
+        print(f"{finding.subject:<12} {finding.state:<48} {verdict}")
+    return 0 if is_well else 1
+
+
+def _examine_settings(settings: Settings) -> list[Finding]:
+    """Variables that are none of ours; there is no line when there is none."""
+    parts = [line.partition(". ") for line in settings.warnings]
+    findings = [Finding("settings", what, mend) for what, _, mend in parts]
+    if settings.unread:
+        state = f".env has what the bot does not read: {', '.join(settings.unread)}"
+        findings.append(Finding("settings", state))
+    return findings
+
+
+async def _check_database(settings: Settings) -> list[Finding]:
+    try:
+        async with open_database(settings) as dsn:
+            return await asyncio.to_thread(_examine_database, settings, dsn)
+    except ConfigError as error:
+        return [Finding("database", error.problems[0], "see PgBouncer in docs/operating.md")]
+    except AppError as error:
+        mend = (
+            "look at the message; is there room under DATA_DIR?"
+            if settings.uses_embedded_database
+            else "is PostgreSQL running, and are DATABASE_URL or PG_* right?"
+        )
+        return [Finding("database", str(error).splitlines()[0][:400], mend)]
+
+
+def _examine_database(settings: Settings, dsn: str) -> list[Finding]:
+    if not settings.uses_embedded_database:
+        check_sessions(dsn)
+    connection = connect(dsn)
+    try:
+        with wrapped_errors(), connection.cursor() as cursor:
+            cursor.execute("SELECT current_setting('server_version'), extract(epoch FROM now())")
+            version, server_time = cursor.fetchone() or ("?", 0)
+    finally:
+        connection.close()
+    kind = "embedded" if settings.uses_embedded_database else "configured"
+    skew = abs(time.time() - float(server_time))
+    return [
+        Finding("database", f"PostgreSQL {version}, {kind}"),
+        *_examine_schema(dsn),
+        Finding(
+            "clock",
+            f"{skew:.1f} s from the database's",
+            None if skew <= MAX_CLOCK_SKEW else "set the clock of this machine or of PostgreSQL's",
+        ),
+    ]
+
+
+def _examine_jobs(dsn: str) -> list[Finding]:
+    """What waits, and what is not tried any more."""
+    client = PgClient(dsn, max_connections=1)
+    client.open()
+    try:
+        count = PutAsideRepository(client).count()
+        waiting, oldest = UpdateRepository(client).count_waiting()
+        heartbeat = WorkerRepository(client).seconds_since_heartbeat()
+    finally:
+        client.close()
+    mend = "python bot.py jobs lists what kills its process; --retry gives it back to the queue"
+    return [
+        Finding("jobs", f"{count or 'none'} put aside", mend if count else None),
+        _examine_queue(waiting, oldest, heartbeat),
+    ]
+
+
+def _examine_queue(waiting: int, oldest: float, heartbeat: float | None) -> Finding:
+    """Updates wait for a moment only, or nobody works."""
+    is_worked = heartbeat is not None and heartbeat < MAX_SILENCE
+    workers = "a worker lives" if is_worked else "no worker"
+    if not waiting:
+        return Finding("queue", f"nothing waits, {workers}")
+    state = f"{waiting} wait, the oldest for {oldest:.0f} s, {workers}"
+    if oldest < MAX_WAIT:
+        return Finding("queue", state)
+    mend = "look into the bot's log" if is_worked else "start the bot, or python bot.py worker"
+    return Finding("queue", state, mend)
+
+
+def describe(job: PutAside) -> str:
+    """A line about what is put aside: ids and times, no text of anybody's."""
+    where = [
+        f"job {job.job_id}" if job.job_id else "",
+        f"chat {job.chat_id}" if job.chat_id else "",
+        f"conversation {job.conversation_id}" if job.conversation_id else "",
+        " ".join(map(str, job.step or ())),
+    ]
+    return (
+        f"{job.id:<6} {job.task:<20} {', '.join(filter(None, where))}; "
+        f"{job.deaths} deaths, put aside since {job.since.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    )
+
+
+def _examine_schema(dsn: str) -> list[Finding]:
+    """The version of the schema, and what can be read from it when it is the newest."""
+    newest = newest_version()
+    try:
+        version = find_version(dsn)
+    except SchemaRefusedError as error:
+        return [Finding("schema", error.state, error.mend)]
+    if version != newest:
+        state = f"version {version or 'none'}; the next start makes it {newest}"
+        return [Finding("schema", state)]
+    return [Finding("schema", f"version {version}, the newest"), *_examine_jobs(dsn)]
+
+
+async def _check_telegram(settings: Settings, ask_telegram: AskTelegram) -> Finding:
+    if settings.telegram_bot_token is None:
+        mend = None if settings.console_fallback else "set TELEGRAM_BOT_TOKEN, from @BotFather"
+        return Finding("telegram", "no token: the console opens instead", mend)
+    try:
+        identity = await ask_telegram(settings)
+    except ConfigError:
+        return Finding(
+            "telegram", "the token is refused", "copy TELEGRAM_BOT_TOKEN from @BotFather again"
+        )
+    except AppError as error:
+        return Finding("telegram", str(error), "is TELEGRAM_API_BASE right and reachable?")
+    return Finding("telegram", identity)
+
+
+async def _check_model(settings: Settings) -> Finding:
+    name = settings.chat_model_name
+    if name == OFFLINE_MODEL:
+        return Finding("model", "offline: remembers and quotes, no language model")
+    caller = ModelCaller(build_chat_model(settings), name, timeout=settings.llm_timeout)
+    start = time.perf_counter()
+    try:
+        await caller.stream(
+            caller.with_tools([]),
+            [HumanMessage("Answer with the word: ready")],
+            purpose="doctor",
+            on_text=lambda _text: None,
+            on_usage=lambda _usage: None,
+        )
+    except AppError as error:
+        return Finding("model", f"{name}: {error}", "check LLM_MODEL, its key and base URL")
+    return Finding("model", f"{name}, answered in {time.perf_counter() - start:.1f} s")
+
+
+async def _check_embeddings(settings: Settings) -> Finding:
+    embedder = build_embedder(settings, settings.embedding_model, Metrics())
+    try:
+        await embedder.embed_query("warm-up")
+        start = time.perf_counter()
+        vector = await embedder.embed_query("Где я живу?")
+    except AppError as error:
+        mend = "check EMBEDDING_MODEL, OPENAI_API_KEY and OPENAI_BASE_URL"
+        return Finding("embeddings", f"{embedder.name}: {error}", mend)
+    finally:
+        await embedder.close()
+    milliseconds = 1000 * (time.perf_counter() - start)
+    return Finding(
+        "embeddings", f"{embedder.name}, {len(vector)} dimensions, {milliseconds:.0f} ms a query"
+    )
+
+
+async def _check_time_zone(settings: Settings) -> Finding:
+    now = local_time(datetime.now(UTC), settings.timezone)
+    zone = name_of_zone(settings.timezone)
+    return Finding("time zone", f"{zone}, it is {now:%Y-%m-%d %H:%M}")
+
+
+async def _check_servers(settings: Settings) -> list[Finding]:
+    """A line for each server of MCP_SERVERS: whether it can be used, and how many tools it has."""
+    servers = McpServers(settings.servers, Metrics())
+    try:
+        await servers.settled()
+        return [_server_finding(state) for state in servers.states()]
+    finally:
+        await servers.close()
+
+
+def _server_finding(state: ServerState) -> Finding:
+    if not state.is_ready:
+        cause = state.cause or "it does not answer"
+        return Finding("mcp server", f"{state.name}: {cause}", "check its entry in MCP_SERVERS")
+    left_out = f", {state.left_out} more are not usable" if state.left_out else ""
+    return Finding("mcp server", f"{state.name}, {len(state.tools)} tools{left_out}")

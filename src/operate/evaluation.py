@@ -1,0 +1,247 @@
+"""``python bot.py eval FILE``: how well the retriever finds the annotated evidence (LoCoMo).
+
+Conversations are stored under throw-away owners, every question is asked of the retriever (no
+model answers), and everything is deleted again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from src.base.errors import AppError
+from src.base.owners import Owner
+from src.core import MemoryCore
+from src.history.conversation_repo import ConversationRepository
+from src.history.new_messages import add_time_label
+from src.memory.retriever import Query
+from src.memory.search_index_repo import NewDocument
+from src.pg.client import PgClient
+from src.privacy.erasure_repo import ErasureRepository
+from src.texts.morphology import terms
+
+CATEGORIES = (1, 2, 3, 4)  # 5 asks for what is not in the conversation
+CUTS = (5, 10, 20)
+SESSION = re.compile(r"session_(\d+)")
+EVIDENCE = re.compile(r"D\d+:\d+")
+TIME = "%I:%M %p on %d %B, %Y"  # 1:56 pm on 8 May, 2023
+# Ids of no Telegram user: they have at most 52 bits.
+FIRST_THROW_AWAY = 2**60
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One message of a conversation, with its id there (``D1:3``: session 1, message 3)."""
+
+    dia_id: str
+    session: int
+    speaker: str
+    text: str
+    said_at: datetime
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question, and the ids of the messages that answer it."""
+
+    text: str
+    category: int
+    evidence: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """A conversation in LoCoMo's format, read."""
+
+    turns: Sequence[Turn]
+    questions: Sequence[Question]
+
+
+@dataclass
+class Scores:
+    """Sums over questions, of one category or of all."""
+
+    questions: int = 0
+    sums: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+
+    def add(self, found: Sequence[str], evidence: frozenset[str]) -> None:
+        """One question: the ids that were found, best first, and those that answer it."""
+        self.questions += 1
+        for cut in CUTS:
+            hits = len(evidence & set(found[:cut]))
+            self.sums[f"recall@{cut}"] += hits / len(evidence)
+            self.sums[f"any@{cut}"] += hits > 0
+            self.sums[f"all@{cut}"] += hits == len(evidence)
+        sessions = {session_of(dia_id) for dia_id in evidence}
+        nearest = list(dict.fromkeys(session_of(dia_id) for dia_id in found))[:5]
+        self.sums["session_any@5"] += bool(sessions & set(nearest))
+
+    def percentages(self) -> dict[str, float]:
+        """The figures in percent, with the number of questions."""
+        names = [f"{kind}@{cut}" for kind in ("recall", "any", "all") for cut in CUTS]
+        result: dict[str, float] = {"questions": self.questions}
+        for name in [*names, "session_any@5"]:
+            result[name] = round(100 * self.sums[name] / max(self.questions, 1), 2)
+        return result
+
+
+class Evaluation:
+    """Stores conversations, asks, measures, deletes."""
+
+    def __init__(
+        self, client: PgClient, conversations: ConversationRepository, memory: MemoryCore
+    ) -> None:
+        """Ask the retriever of ``memory``; everything is stored as the bot stores it."""
+        self._client = client
+        self._conversations = conversations
+        self._index = memory.index
+        self._indexer = memory.indexer
+        self._retriever = memory.retriever
+        self._erasure = ErasureRepository(client)
+
+    async def run(
+        self, path: Path, *, say: Callable[[str], None] = lambda _line: None
+    ) -> dict[str, Any]:
+        """Evaluate a file; returns the figures, ready for JSON.
+
+        Args:
+            path: A JSON file in LoCoMo's format.
+            say: Gets a line about the progress now and then.
+
+        Raises:
+            AppError: The file cannot be read or is not in that format.
+        """
+        conversations = load_conversations(path)
+        overall, by_category = Scores(), {category: Scores() for category in CATEGORIES}
+        times: list[float] = []
+        for number, conversation in enumerate(conversations, start=1):
+            size = len(conversation.turns)
+            say(f"conversation {number} of {len(conversations)}, {size} messages")
+            owner = Owner(FIRST_THROW_AWAY + secrets.randbelow(2**60))
+            try:
+                ids = await self._store(owner, conversation)
+                for question in conversation.questions:
+                    found, seconds = await self._ask(owner, question, ids, conversation)
+                    times.append(1000 * seconds)
+                    overall.add(found, question.evidence)
+                    by_category[question.category].add(found, question.evidence)
+            finally:
+                await self._client.run(self._erasure.erase, owner.telegram_user_id)
+        return {
+            "conversations": len(conversations),
+            "overall": overall.percentages(),
+            "categories": {str(c): s.percentages() for c, s in by_category.items()},
+            "milliseconds": {"p50": percentile(times, 0.5), "p95": percentile(times, 0.95)},
+        }
+
+    async def _store(self, owner: Owner, conversation: Conversation) -> Mapping[str, str]:
+        """Store and index the messages; returns the uid of each as its id in the file."""
+        ids = await self._client.run(self._store_messages, owner, conversation)
+        await self._indexer.embed_pending()
+        return ids
+
+    def _store_messages(self, owner: Owner, conversation: Conversation) -> Mapping[str, str]:
+        conversation_id = self._conversations.get_or_create_conversation(owner.telegram_user_id)
+        ids, documents, previous = {}, [], None
+        for turn in conversation.turns:
+            message = self._conversations.append_message(
+                conversation_id,
+                "user",
+                add_time_label(turn.text, turn.said_at, "UTC"),
+                said_at=turn.said_at,
+            )
+            ids[f"msg-{message}"] = turn.dia_id
+            documents.append(
+                NewDocument(
+                    "message", message, turn.speaker, turn.said_at, terms(turn.text),
+                    is_continued=turn.session == previous,
+                )
+            )  # fmt: skip
+            previous = turn.session
+        self._index.add_messages(
+            owner, conversation_id, documents, [d.source_id for d in documents]
+        )
+        return ids
+
+    async def _ask(
+        self, owner: Owner, question: Question, ids: Mapping[str, str], conversation: Conversation
+    ) -> tuple[list[str], float]:
+        """The ids that the retriever finds, best first, and the seconds that it took."""
+        now = conversation.turns[-1].said_at + timedelta(days=1)
+        start = time.perf_counter()
+        hits = await self._retriever.search(Query(owner, question.text, now, limit=max(CUTS)))
+        seconds = time.perf_counter() - start
+        return [ids[hit.uid] for hit in hits if hit.uid in ids], seconds
+
+
+def load_conversations(path: Path) -> list[Conversation]:
+    """Read a file in LoCoMo's format.
+
+    Raises:
+        AppError: It cannot be read, is something else, or asks nothing.
+    """
+    try:
+        samples = json.loads(path.read_text(encoding="utf-8"))
+        samples = samples if isinstance(samples, list) else [samples]
+        conversations = [_conversation(sample) for sample in samples]
+    except (OSError, UnicodeDecodeError) as error:
+        raise AppError(f"{path} cannot be read ({type(error).__name__})") from error
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise AppError(f"{path} is no JSON") from error
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        raise AppError(
+            f"{path} is not in LoCoMo's format ({type(error).__name__}: {str(error)[:80]})"
+        ) from error
+    if not any(conversation.questions for conversation in conversations):
+        raise AppError(
+            f"{path} holds no question to ask: none of category 1 to 4 whose evidence is there"
+        )
+    return conversations
+
+
+def session_of(dia_id: str) -> str:
+    """``D1`` of ``D1:3``."""
+    return dia_id.partition(":")[0]
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The nearest-rank percentile, rounded to hundredths; 0 of nothing."""
+    if not values:
+        return 0.0
+    return round(sorted(values)[min(len(values) - 1, int(share * len(values)))], 2)
+
+
+def _conversation(sample: Mapping[str, Any]) -> Conversation:
+    turns = list(_turns(sample["conversation"]))
+    if not turns:
+        raise ValueError("a conversation has no messages")
+    known = {turn.dia_id for turn in turns}
+    questions = []
+    for entry in sample["qa"]:
+        evidence = frozenset(EVIDENCE.findall(" ".join(entry.get("evidence") or ()))) & known
+        if entry["category"] in CATEGORIES and evidence:
+            questions.append(Question(str(entry["question"]), entry["category"], evidence))
+    return Conversation(turns, questions)
+
+
+def _turns(conversation: Mapping[str, Any]) -> Iterator[Turn]:
+    numbers = sorted(
+        int(match[1]) for name in conversation if (match := SESSION.fullmatch(name)) is not None
+    )
+    for number in numbers:
+        written = conversation[f"session_{number}_date_time"]
+        start = datetime.strptime(written, TIME).replace(tzinfo=UTC)
+        for place, entry in enumerate(conversation[f"session_{number}"]):
+            text = str(entry.get("text") or "")
+            if caption := entry.get("blip_caption"):
+                text = f"{text} [photo: {caption}]".strip()
+            moment = start + timedelta(seconds=20 * place)
+            yield Turn(entry["dia_id"], number, str(entry["speaker"]), text, moment)

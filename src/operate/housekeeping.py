@@ -1,0 +1,114 @@
+"""Periodic tasks: recover the jobs of dead workers, prune what is done."""
+
+from __future__ import annotations
+
+import logging
+
+from procrastinate import App, JobContext
+
+from src.base.metrics import Metrics
+from src.llm.stored_prompt_cache import CachedContentRepository
+from src.memory.budget import DailyUsageRepository
+from src.memory.purge_repo import PurgeRepository
+from src.pg.client import PgClient
+from src.pg.global_settings_repo import GlobalSettingsRepository
+from src.pg.records_repo import RecordsRepository
+from src.queue.dead_jobs import DeadJobs
+from src.queue.job_repo import HOUSEKEEPING_QUEUE
+from src.queue.update_repo import UpdateRepository
+from src.reminders.reminder_repo import ReminderRepository
+
+logger = logging.getLogger(__name__)
+
+FORGOTTEN_AFTER = 30.0  # seconds; an update's job is stored together with it
+KEEP_UPDATES_HOURS = 72  # Telegram may deliver an update again for 24
+KEEP_DAYS = 60  # of the counts of messages by day
+KEEP_REMINDERS_DAYS = 60  # of what came or was cancelled; until then a tap puts it off
+KEEP_RECORDS_DAYS = 400  # of usage, and of what operators did
+KEEP_JOBS_HOURS = 24 * 7  # of failed and aborted jobs; finished ones go at once
+
+
+class Housekeeping:
+    """What has to be done every minute or hour, by whichever worker comes first."""
+
+    def __init__(
+        self,
+        client: PgClient,
+        updates: UpdateRepository,
+        dead_jobs: DeadJobs,
+        settings: GlobalSettingsRepository,
+        metrics: Metrics,
+        zone: str,
+    ) -> None:
+        """Prune through ``updates``, as ``settings`` say; recover through ``dead_jobs``.
+
+        The days of usage are those of ``zone``.
+        """
+        self._zone = zone
+        self._client = client
+        self._settings = settings
+        self._metrics = metrics
+        self._contents = CachedContentRepository(client)
+        self._records = RecordsRepository(client)
+        self._reminders = ReminderRepository(client)
+        self._updates = updates
+        self._dead_jobs = dead_jobs
+        self._forgotten = PurgeRepository(client)
+        self._daily = DailyUsageRepository(client)
+
+    def register(self, app: App) -> None:
+        """Tell the queue about the tasks and their times."""
+        for name, cron, work in (
+            ("recover_jobs", "* * * * *", self.recover_jobs),
+            ("prune", "17 * * * *", self.prune),
+            ("purge_forgotten", "* * * * *", self.purge_forgotten),
+            ("delete_aged", "37 * * * *", self.delete_aged),
+        ):
+            task = app.task(
+                name=name, queue=HOUSEKEEPING_QUEUE, queueing_lock=name, pass_context=True
+            )
+            app.periodic(cron=cron)(task(work))
+
+    async def recover_jobs(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
+        """Try again what was put aside; see that no update is forgotten."""
+        await self._dead_jobs.revive()
+        forgotten = await self._client.run(
+            self._updates.defer_forgotten, older_than=FORGOTTEN_AFTER
+        )
+        if forgotten:
+            logger.warning("updates had lost their jobs", extra={"updates": forgotten})
+
+    async def purge_forgotten(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
+        """Delete for good what users asked to forget some minutes ago."""
+        if gone := await self._client.run(self._forgotten.purge_forgotten):
+            logger.info("purged what was forgotten", extra={"messages": gone})
+
+    async def prune(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
+        """Delete handled updates and finished jobs that have served their time."""
+        gone = await self._client.run(self._updates.prune, hours=KEEP_UPDATES_HOURS)
+        await context.app.job_manager.delete_old_jobs(
+            nb_hours=KEEP_JOBS_HOURS,
+            include_failed=True,
+            include_cancelled=True,
+            include_aborted=True,
+        )
+        await self._client.run(self._daily.delete_old, days=KEEP_DAYS)
+        await self._client.run(self._reminders.prune, days=KEEP_REMINDERS_DAYS)
+        await self._client.run(self._contents.prune)
+        await self._client.run(self._records.prune, days=KEEP_RECORDS_DAYS)
+        await self._client.run(self._records.sum_up, zone=self._zone, days=KEEP_RECORDS_DAYS)
+        logger.info("pruned", extra={"updates": gone})
+
+    async def delete_aged(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
+        """Delete messages that are older than the operator keeps them."""
+        settings = await self._client.run(self._settings.get)
+        if not settings.message_retention_days:
+            return
+        deleted = await self._client.run(
+            self._forgotten.delete_aged,
+            days=settings.message_retention_days,
+            reads=settings.memory_extraction_enabled,
+        )
+        self._metrics.expired.inc(deleted)
+        if deleted:
+            logger.info("deleted old messages", extra={"messages": deleted})

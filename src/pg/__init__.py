@@ -1,0 +1,1 @@
+"""PostgreSQL: the pool, locks, migrations, settings in the database, the embedded server."""

@@ -1,0 +1,452 @@
+"""The PostgreSQL client: a bounded pool, transactions, repositories, the one bridge to asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+import psycopg2
+from psycopg2 import errors as pg_errors
+from psycopg2.extensions import cursor as Cursor
+from psycopg2.pool import PoolError, ThreadedConnectionPool
+
+from src.base.errors import (
+    StorageFullError,
+    StorageRejectedError,
+    StorageTimeoutError,
+    StorageUnavailableError,
+)
+from src.pg.connection import Limits, PgConnection, connect, statement_failure
+
+
+class PgPool(ThreadedConnectionPool):
+    """A pool that keeps its connections, and never connects while it holds its lock.
+
+    psycopg2's own closes every connection above ``minconn`` on return, and lets whoever wants an
+    idle connection, or gives one back, wait for another's attempt to reach the server.
+    """
+
+    # Of the base classes; their stubs keep silent about them.
+    _lock: threading.Lock
+    _pool: list[PgConnection]
+    _used: dict[object, PgConnection]
+    _getconn: Callable[[object], PgConnection]
+
+    def __init__(self, minconn: int, maxconn: int, dsn: str) -> None:
+        """Open ``minconn`` connections.
+
+        Raises:
+            StorageUnavailableError: The server cannot be reached.
+        """
+        self._dsn = dsn
+        super().__init__(minconn, maxconn)
+        self.minconn = maxconn  # of the idle ones, as many are kept
+
+    def _connect(self, key: object = None) -> PgConnection:
+        """One more idle connection; the base class asks for those of the beginning."""
+        assert key is None, "getconn connects by itself"
+        connection = connect(self._dsn)
+        self._pool.append(connection)
+        return connection
+
+    def getconn(self, key: object = None) -> PgConnection:
+        """An idle connection, else a new one.
+
+        Raises:
+            PoolError: The pool is closed.
+            StorageUnavailableError: The server cannot be reached.
+        """
+        with self._lock:
+            if self._pool or self.closed:
+                return self._getconn(key)
+        connection = connect(self._dsn)
+        with self._lock:
+            if self.closed:
+                connection.close()
+                raise PoolError("connection pool is closed")
+            self._pool.append(connection)
+            return self._getconn(key)
+
+    def list_used(self) -> list[PgConnection]:
+        """The connections that somebody works with."""
+        with self._lock:
+            return list(self._used.values())
+
+
+class PreparedStatement:
+    """A long statement whose planning takes as long as a good part of its run.
+
+    Attributes:
+        name: Its name on the server.
+        sql: The statement, with ``%(parameter)s`` as everywhere.
+        prepare: What tells the server about it.
+        execute: What runs it afterwards, with the same parameters.
+    """
+
+    def __init__(self, name: str, sql: str, types: Mapping[str, str]) -> None:
+        """Prepare ``sql``; ``types`` are PostgreSQL's names for the types of its parameters."""
+        self.name = name
+        self.sql = sql
+        places = {parameter: f"${number}" for number, parameter in enumerate(types, start=1)}
+        self.prepare = f"PREPARE {name} ({', '.join(types.values())}) AS {sql % places}"
+        values = ", ".join(f"%({parameter})s::{type_}" for parameter, type_ in types.items())
+        self.execute = f"EXECUTE {name} ({values})"
+
+
+# The PostgreSQL client: a bounded pool, transactions, and the one bridge to asyncio.
+#
+# Underneath is psycopg2's ``ThreadedConnectionPool``, which alone raises at once when it is
+# exhausted and hands out connections that died with a restarted server. Here a caller waits for a
+# free connection; dead ones are thrown away before use; a statement is repeated once when its
+# connection breaks. When one connection had to be given up because nothing came back, those that
+# have not been heard since are not trusted either: after a fail-over they would cost their
+# time-out each.
+
+T = TypeVar("T")
+Params = Mapping[str, Any] | None
+Row = tuple[Any, ...]
+
+# How long a broken statement waits for a server that restarts: what only this process knows, such
+# as that Telegram took an answer, should get into the database and not be done twice.
+RECONNECT_SECONDS = 15.0
+RECONNECT_PAUSE = 0.1
+CLOSE_SECONDS = 0.5  # what a running statement gets when the client is closed
+
+
+class _NoFreeConnectionError(StorageUnavailableError):
+    """Every connection of the pool stayed in use."""
+
+
+class PgClient:
+    """A pool of PostgreSQL connections for threads, with a bridge for coroutines.
+
+    Attributes:
+        statements: How many statements went to the server, for tests and benchmarks; that one
+            is prepared, once per connection, is not counted.
+        transactions: How many transactions these were (a statement alone is one).
+        full_at: When a statement last failed for a full disk, on the monotonic clock, or None.
+    """
+
+    def __init__(
+        self,
+        dsn: str,
+        *,
+        min_connections: int = 1,
+        max_connections: int = 10,
+        wait_timeout: float = 10.0,
+    ) -> None:
+        """Nothing connects yet; see ``open``.
+
+        Args:
+            dsn: A libpq address.
+            min_connections: Connections opened at once.
+            max_connections: The most that are ever open.
+            wait_timeout: Seconds that a caller waits for a free connection.
+        """
+        self.dsn = dsn
+        self.statements = 0
+        self.transactions = 0
+        self.full_at: float | None = None
+        self._min = min_connections
+        self._max = max_connections
+        self._wait_timeout = wait_timeout
+        self._slots = threading.BoundedSemaphore(max_connections)
+        self._prepared: WeakKeyDictionary[PgConnection, set[str]] = WeakKeyDictionary()
+        self._pool: PgPool | None = None
+        self._silent_since = 0.0
+        self._is_closing = False
+        self._threads: ThreadPoolExecutor | None = None
+        self._open_lock = threading.Lock()
+
+    def open(self) -> None:
+        """Open the pool.
+
+        Raises:
+            StorageUnavailableError: The server cannot be reached.
+        """
+        with self._open_lock:
+            if self._pool is not None:
+                return
+            self._pool = PgPool(self._min, self._max, self.dsn)
+            self._threads = ThreadPoolExecutor(self._max, thread_name_prefix="pg")
+            self._is_closing = False
+
+    def close(self) -> None:
+        """Close every connection. Closing twice does nothing.
+
+        A statement that still runs gets half a second more: with a frozen server it would hold up
+        the end of the process.
+        """
+        with self._open_lock:
+            threads, self._threads = self._threads, None  # from here on ``run`` refuses
+            self._is_closing = True
+            for connection in self._pool.list_used() if self._pool is not None else ():
+                connection.hurry(CLOSE_SECONDS)
+            if threads is not None:
+                threads.shutdown(wait=True)
+            pool, self._pool = self._pool, None
+            if pool is not None:
+                pool.closeall()
+
+    async def run(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        """Call a blocking repository method in the client's own threads.
+
+        This is the only bridge between asyncio and psycopg2. There are as many threads as
+        connections, so a burst of coroutines queues here and not in front of the pool.
+        """
+        if self._threads is None:
+            raise StorageUnavailableError("the database client is closed")
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, lambda: function(*args, **kwargs))
+
+    def fetch_all(
+        self, sql: str, params: Params = None, *, limits: Limits | None = None
+    ) -> list[Row]:
+        """Run one statement as a transaction of its own and return its rows.
+
+        A statement whose connection breaks is run once more on a new connection, so it must
+        not do harm when it runs twice: our statements are guarded by unique constraints.
+
+        Args:
+            sql: With ``%(name)s`` for parameters.
+            params: Their values.
+            limits: How long it may take; by default what a turn's statement gets.
+
+        Raises:
+            StorageUnavailableError: No connection, or it broke twice, or took too long.
+            StorageRejectedError: The server refused the statement.
+        """
+        if limits is not None:
+            return self.in_transaction(lambda t: t.fetch_all(sql, params), limits=limits)
+        return self._repeat_once(lambda: self._fetch(sql, params))
+
+    def fetch_prepared(self, statement: PreparedStatement, params: Params) -> list[Row]:
+        """Like ``fetch_all``, without planning the statement anew each time."""
+        return self._repeat_once(lambda: self._fetch_prepared(statement, params))
+
+    def fetch_one(
+        self, sql: str, params: Params = None, *, limits: Limits | None = None
+    ) -> Row | None:
+        """Like ``fetch_all``, for the first row or None."""
+        rows = self.fetch_all(sql, params, limits=limits)
+        return rows[0] if rows else None
+
+    def execute(self, sql: str, params: Params = None, *, limits: Limits | None = None) -> int:
+        """Like ``fetch_all``, for a statement without rows; returns the rows it touched."""
+        if limits is not None:
+            return self.in_transaction(lambda t: t.execute(sql, params), limits=limits)
+        return self._repeat_once(lambda: self._execute(sql, params))
+
+    def maintain(self, sql: str, *, limits: Limits) -> None:
+        """Run what PostgreSQL refuses in a transaction (VACUUM), on a connection of its own.
+
+        Raises:
+            StorageError: The server cannot be reached, or refused the statement.
+        """
+        with closing(connect(self.dsn, limits=limits)) as connection:
+            connection.autocommit = True
+            with wrapped_errors(), connection.cursor() as cursor:
+                cursor.execute(sql)
+
+    def in_transaction(
+        self, work: Callable[[Transaction], T], *, limits: Limits | None = None
+    ) -> T:
+        """Run ``work`` in one transaction, and once more when the connection breaks."""
+
+        def attempt() -> T:
+            with self.transaction(limits=limits) as transaction:
+                return work(transaction)
+
+        return self._repeat_once(attempt)
+
+    @contextmanager
+    def transaction(self, *, limits: Limits | None = None) -> Iterator[Transaction]:
+        """One transaction: committed at the end of the block, rolled back on any error."""
+        with self._connection() as connection:
+            connection.autocommit = False
+            self.transactions += 1
+            try:
+                with connection, connection.cursor() as cursor:
+                    if limits is not None:
+                        connection.limit(limits, is_local=True)
+                    yield Transaction(self, cursor)
+            finally:
+                if limits is not None:
+                    connection.forget_limit()
+
+    def _fetch(self, sql: str, params: Params) -> list[Row]:
+        with self._autocommit() as cursor:
+            cursor.execute(sql, params)
+            return cursor.fetchall() if cursor.description else []
+
+    def _fetch_prepared(self, statement: PreparedStatement, params: Params) -> list[Row]:
+        with self._autocommit() as cursor:
+            connection: Any = cursor.connection
+            known = self._prepared.setdefault(connection, set())
+            try:
+                if statement.name not in known:
+                    cursor.execute(statement.prepare)
+                    known.add(statement.name)
+                cursor.execute(statement.execute, params)
+            except (pg_errors.InvalidSqlStatementName, pg_errors.DuplicatePreparedStatement):
+                cursor.execute(statement.sql, params)  # a pooler gave us another connection
+            return cursor.fetchall()
+
+    def _execute(self, sql: str, params: Params) -> int:
+        with self._autocommit() as cursor:
+            cursor.execute(sql, params)
+            return int(cursor.rowcount)
+
+    @contextmanager
+    def _autocommit(self) -> Iterator[Cursor]:
+        with self._connection() as connection:
+            connection.autocommit = True
+            self.statements += 1
+            self.transactions += 1
+            with connection.cursor() as cursor:
+                yield cursor
+
+    def _repeat_once(self, attempt: Callable[[], T]) -> T:
+        try:
+            return attempt()
+        except (_NoFreeConnectionError, StorageFullError, StorageTimeoutError):
+            raise  # the server answers, and trying again at once would change nothing
+        except StorageUnavailableError:
+            if self._is_closing:
+                raise
+        self._wait_until_reachable()
+        return attempt()
+
+    def _wait_until_reachable(self) -> None:
+        """Wait, within bounds, for a server that is restarting; then let the attempt decide."""
+        deadline = time.monotonic() + RECONNECT_SECONDS
+        while not self._is_closing and time.monotonic() < deadline:
+            try:
+                connect(self.dsn).close()
+            except StorageUnavailableError:
+                time.sleep(RECONNECT_PAUSE)
+            else:
+                return
+
+    @contextmanager
+    def _connection(self) -> Iterator[PgConnection]:
+        pool = self._pool
+        if pool is None:
+            raise StorageUnavailableError("the database client is closed")
+        if not self._slots.acquire(timeout=self._wait_timeout):
+            raise _NoFreeConnectionError(
+                f"no database connection became free within {self._wait_timeout:g} s "
+                f"(PG_POOL_MAX is {self._max})"
+            )
+        try:
+            connection = self._take(pool)
+            try:
+                with wrapped_errors():
+                    yield connection
+            except StorageFullError:
+                self.full_at = time.monotonic()
+                _roll_back(connection)
+                raise
+            except BaseException:
+                _roll_back(connection)
+                raise
+            finally:
+                self._give_back(pool, connection)
+        finally:
+            self._slots.release()
+
+    def _take(self, pool: PgPool) -> PgConnection:
+        """A live connection: those whose server has hung up are closed and passed over."""
+        while True:
+            try:
+                connection = pool.getconn()
+            except PoolError as error:
+                raise StorageUnavailableError("the database client is closed") from error
+            if not connection.has_hung_up() and connection.answered_at >= self._silent_since:
+                if self._is_closing:
+                    connection.hurry(CLOSE_SECONDS)
+                return connection
+            pool.putconn(connection, close=True)
+
+    def _give_back(self, pool: PgPool, connection: PgConnection) -> None:
+        if connection.silent_since is not None:
+            self._silent_since = max(self._silent_since, connection.silent_since)
+        try:
+            pool.putconn(connection, close=bool(connection.closed))
+        except PoolError:  # the client was closed meanwhile
+            connection.close()
+
+
+class Transaction:
+    """What the block of ``PgClient.transaction`` runs its statements on."""
+
+    def __init__(self, client: PgClient, cursor: Cursor) -> None:
+        """Made by ``PgClient.transaction`` alone."""
+        self._client = client
+        self._cursor = cursor
+
+    def fetch_all(self, sql: str, params: Params = None) -> list[Row]:
+        """Run a statement and return its rows."""
+        self._client.statements += 1
+        self._cursor.execute(sql, params)
+        return self._cursor.fetchall() if self._cursor.description else []
+
+    def fetch_one(self, sql: str, params: Params = None) -> Row | None:
+        """Run a statement and return its first row or None."""
+        rows = self.fetch_all(sql, params)
+        return rows[0] if rows else None
+
+    def execute(self, sql: str, params: Params = None) -> int:
+        """Run a statement and return how many rows it touched."""
+        self._client.statements += 1
+        self._cursor.execute(sql, params)
+        return int(self._cursor.rowcount)
+
+
+@contextmanager
+def wrapped_errors() -> Iterator[None]:
+    """Turn driver errors into ours, without the row that the server quotes in them."""
+    try:
+        yield
+    except psycopg2.Error as error:
+        raise statement_failure(error) from error
+    except ValueError as error:  # psycopg2 refuses NUL bytes itself
+        raise StorageRejectedError(f"a value cannot be stored: {error}", None) from error
+
+
+def storable(text: str) -> str:
+    """The text as PostgreSQL can hold it.
+
+    NUL bytes and lone surrogates have no place in a UTF-8 ``text`` column; both become
+    U+FFFD, the replacement character.
+    """
+    cleaned = text.replace("\x00", "\ufffd")
+    try:
+        cleaned.encode("utf-8")
+    except UnicodeEncodeError:
+        joined = cleaned.encode("utf-16-le", "surrogatepass")  # joins split pairs
+        return joined.decode("utf-16-le", "replace")
+    return cleaned
+
+
+def _roll_back(connection: PgConnection) -> None:
+    if connection.closed:
+        return
+    try:
+        connection.rollback()
+    except psycopg2.Error:
+        connection.close()
+
+
+class Repository:
+    """Reads and writes through a client, which someone else opens and closes; it blocks."""
+
+    def __init__(self, client: PgClient) -> None:
+        """Nothing is asked yet."""
+        self._client = client

@@ -1,0 +1,280 @@
+"""What an operator may change while the bot runs: one row of ``global_settings``."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from src.base.errors import SettingsError
+from src.pg.client import PgClient, Repository, Transaction
+
+logger = logging.getLogger(__name__)
+
+FRESH_SECONDS = 4.0  # a change is in force after so long at most, also when no notification came
+CHANNEL = "global_settings"  # notified after each change
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Name = Annotated[str, Field(pattern=r"^\S{0,200}$")]
+Tokens = Annotated[int, Field(ge=0, le=10**12)]
+Messages = Annotated[int, Field(ge=0, le=10**9)]
+
+
+class GlobalSettings(BaseModel):
+    """The row. Names are those of the columns, whose checks are the bounds here.
+
+    Each description is what the operator reads; where a default is not what the bot was once
+    planned with, it says why.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    memory_extraction_enabled: bool = Field(
+        True, description="Read what users said for facts, in the background."
+    )
+    memory_extraction_provider: Literal["immediate", "openai", "anthropic", "google"] = Field(
+        "immediate",
+        description="Whose batch API reads it, at half the price and within a day. immediate: at "
+        "once, one call a window (the default, so that a fact is known within the hour).",
+    )
+    memory_extraction_model: Name = Field(
+        "", description="The model that reads it. Empty: EXTRACTION_MODEL, or else LLM_MODEL."
+    )
+    memory_extraction_interval_hours: int = Field(
+        24, ge=1, le=168, description="Hours from one batch to the next."
+    )
+    memory_extraction_window: int = Field(
+        20, ge=1, le=1000, description="Messages that one reading takes in."
+    )
+    memory_extraction_silence_minutes: int = Field(
+        60, ge=1, le=10_080, description="After so long a silence, fewer messages are read too."
+    )
+    memory_dedup_threshold: Share = Field(
+        0.6,
+        description="Similarity from which a new fact is compared with an old one. (0.85 was "
+        "planned; an update of a fact is often less similar than that, and similarity decides "
+        "nothing alone.)",
+    )
+    memory_update_threshold: Share = Field(
+        0.95, description="Similarity from which two facts may be the same."
+    )
+    memory_retrieve_limit: int = Field(
+        5, ge=0, le=50, description="Memories that are put before the model."
+    )
+    memory_retrieve_threshold: Share = Field(0.6, description="Their least similarity.")
+    max_memories_per_user: int = Field(
+        1000, ge=1, le=10**6, description="Facts beyond it are retired, the least important first."
+    )
+    embedding_provider: Literal["", "local", "openai"] = Field(
+        "",
+        description="local, or openai with a model. Empty: EMBEDDING_MODEL. Everything is "
+        "embedded anew; the old vectors serve meanwhile.",
+    )
+    embedding_model: Name = Field(
+        "", description="Such as text-embedding-3-small, with embedding_provider openai."
+    )
+    history_messages: int = Field(
+        30, ge=10, le=100, description="The most of the last messages that the model sees."
+    )
+    history_step: int = Field(
+        15,
+        ge=1,
+        le=29,
+        description="Messages by which their first one moves on at once. (The more, the more of "
+        "the prompts is cached: four fifths with 15.)",
+    )
+    summary_messages: int = Field(
+        6, ge=2, le=100, description="Messages that one summary takes in."
+    )
+    summaries_shown: int = Field(3, ge=0, le=20, description="Summaries in the prompt.")
+    summaries_kept: int = Field(6, ge=1, le=100, description="More than these are merged.")
+    strict_retrieve_limit: int = Field(
+        10, ge=1, le=50, description="Strict mode: quotes that the first search finds."
+    )
+    strict_react_limit: int = Field(
+        3, ge=1, le=20, description="Strict mode: quotes that each further search finds."
+    )
+    strict_max_iterations: int = Field(
+        3, ge=0, le=10, description="Strict mode: further searches."
+    )
+    background_calls_per_hour: int = Field(
+        120, ge=1, le=10**5, description="Model calls in the background for one owner."
+    )
+    answer_max_characters: int = Field(
+        30_000, ge=100, le=60_000, description="An answer is cut after so many."
+    )
+    answer_max_parts: int = Field(
+        10, ge=1, le=50, description="An answer is cut after so many Telegram messages."
+    )
+    answer_max_seconds: int = Field(
+        120, ge=1, le=3600, description="What a model has written after so many is its answer."
+    )
+    daily_messages: Messages = Field(
+        0,
+        description="Messages of all users a day that are answered; 0: no limit. (Days of "
+        "TIMEZONE; for ADMIN_USER_IDS there are no limits.)",
+    )
+    daily_tokens: Tokens = Field(0, description="Model tokens of all users a day; 0: no limit.")
+    daily_messages_per_user: Messages = Field(
+        0, description="Messages of one user a day that are answered; 0: no limit."
+    )
+    daily_tokens_per_user: Tokens = Field(
+        0, description="Model tokens of one user, or one group, a day; 0: no limit."
+    )
+    messages_per_minute_per_user: Messages = Field(
+        0,
+        description="Answers to one user a minute; 0: no limit. (What comes faster than it is "
+        "answered is answered together, and counts once.)",
+    )
+    message_retention_days: int = Field(
+        0, ge=0, le=36_500, description="Older messages are deleted; 0 keeps them. Facts stay."
+    )
+
+    @model_validator(mode="after")
+    def _check_together(self) -> GlobalSettings:
+        if self.history_step >= self.history_messages:
+            raise ValueError("history_step must be less than history_messages")
+        if (self.embedding_provider == "openai") != bool(self.embedding_model):
+            raise ValueError("embedding_model goes with embedding_provider openai, and only so")
+        return self
+
+    @property
+    def embedding_name(self) -> str:
+        """The embedding model as in ``EMBEDDING_MODEL``; empty when that one is meant."""
+        if self.embedding_provider == "openai":
+            return f"openai:{self.embedding_model}"
+        return self.embedding_provider
+
+
+@dataclass(frozen=True)
+class SettingChange:
+    """One setting that was changed: when, by whom, from what to what."""
+
+    id: int
+    changed_at: datetime
+    changed_by: str
+    setting: str
+    old_value: str | None
+    new_value: str | None
+
+
+NAMES = tuple(GlobalSettings.model_fields)
+
+# The one row, whose columns are called as the fields.
+SELECT_SETTINGS = "SELECT {columns} FROM global_settings WHERE id = 1".replace(
+    "{columns}", ", ".join(NAMES)
+)
+
+# The same, so that nobody else changes it meanwhile.
+LOCK_SETTINGS = SELECT_SETTINGS + " FOR UPDATE"
+
+# A row that somebody deleted comes back with the defaults.
+RESTORE_SETTINGS = "INSERT INTO global_settings DEFAULT VALUES ON CONFLICT DO NOTHING"
+
+# All of it, whatever has changed; a trigger writes the history and notifies.
+UPDATE_SETTINGS = "UPDATE global_settings SET {assignments} WHERE id = 1".replace(
+    "{assignments}", ", ".join(f"{name} = %({name})s" for name in NAMES)
+)
+
+# Who changes it, for the history; until the transaction ends.
+SET_ACTOR = "SELECT set_config('pomni.actor', %(actor)s, true)"
+
+# What was changed, newest first.
+SELECT_CHANGES = """
+SELECT id, changed_at, changed_by, setting, old_value, new_value
+FROM global_settings_changes ORDER BY id DESC LIMIT %(limit)s
+"""
+
+
+class GlobalSettingsRepository(Repository):
+    """Reads the row, at most once in ``FRESH_SECONDS``, and changes it; the methods block."""
+
+    def __init__(self, client: PgClient) -> None:
+        """Nothing is read yet."""
+        super().__init__(client)
+        self._lock = threading.Lock()
+        self._settings = GlobalSettings()
+        self._read_at = float("-inf")
+
+    @property
+    def last_known(self) -> GlobalSettings:
+        """What ``get`` returned last, however old; the defaults before that."""
+        return self._settings
+
+    def get(self) -> GlobalSettings:
+        """The settings, at most a few seconds old; the defaults when the row was deleted."""
+        with self._lock:
+            if time.monotonic() - self._read_at > FRESH_SECONDS:
+                self._settings = self._read(self._client.fetch_one(SELECT_SETTINGS))
+                self._read_at = time.monotonic()
+            return self._settings
+
+    def refresh(self) -> GlobalSettings:
+        """The settings as they are now."""
+        self._read_at = float("-inf")
+        return self.get()
+
+    def change(self, actor: str, values: Mapping[str, Any]) -> GlobalSettings:
+        """Change some settings; every process hears of it.
+
+        Args:
+            actor: Who changes them, for the history.
+            values: By name; numbers may be texts, as a form sends them.
+
+        Returns:
+            All settings as they are afterwards.
+
+        Raises:
+            SettingsError: Something is not within its bounds; nothing was changed.
+            StorageError: The database is away.
+        """
+
+        def work(transaction: Transaction) -> None:
+            transaction.execute(RESTORE_SETTINGS)
+            current = self._read(transaction.fetch_one(LOCK_SETTINGS)).model_dump()
+            settings = check_settings({**current, **values})
+            transaction.fetch_one(SET_ACTOR, {"actor": actor})
+            transaction.execute(UPDATE_SETTINGS, settings.model_dump())
+
+        self._client.in_transaction(work)
+        return self.refresh()
+
+    def list_changes(self, *, limit: int = 100) -> list[SettingChange]:
+        """What was changed by whom, newest first."""
+        rows = self._client.fetch_all(SELECT_CHANGES, {"limit": limit})
+        return [SettingChange(*row) for row in rows]
+
+    def _read(self, row: tuple[Any, ...] | None) -> GlobalSettings:
+        """The settings of a row; what was known before when they make no sense."""
+        if row is None:
+            return GlobalSettings()
+        try:
+            return GlobalSettings.model_validate(dict(zip(NAMES, row, strict=True)))
+        except ValidationError as error:
+            logger.exception("global_settings cannot be read; the last ones stay", exc_info=error)
+            return self._settings
+
+
+def check_settings(values: Mapping[str, Any]) -> GlobalSettings:
+    """The settings with these values, and the defaults.
+
+    Raises:
+        SettingsError: With what is wrong, by name.
+    """
+    try:
+        return GlobalSettings.model_validate(values)
+    except ValidationError as error:
+        raise SettingsError(
+            {
+                str(entry["loc"][0]) if entry["loc"] else "": entry["msg"].removeprefix(
+                    "Value error, "
+                )
+                for entry in error.errors()
+            }
+        ) from error

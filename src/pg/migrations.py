@@ -1,0 +1,328 @@
+"""Bring the database to the newest schema: Alembic, under an advisory lock.
+
+Also databases that an older program made, and poolers that keep no session.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import re
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+import psycopg2
+from psycopg2.extensions import connection as Connection
+from psycopg2.extensions import cursor as Cursor
+
+from src.base.errors import ConfigError, SchemaRefusedError, StorageRejectedError
+from src.pg.client import wrapped_errors
+from src.pg.connection import MIGRATING, ORDINARY, connect, statement_failure
+
+logger = logging.getLogger(__name__)
+
+# A database at the last of the old migrations, 0031, becomes one of the new numbering.
+#
+# The migrations 0101 to 0105 make in one go what 0001 to 0031 had made step by step. A database at
+# 0031 differs from theirs by what stands here, and by its comments and views, which are taken from
+# those migrations themselves.
+
+LAST_OLD = "0031"
+ADOPTED = "0105"  # what 0031 becomes; later migrations run as they do elsewhere
+
+# What nothing reads is dropped, what the mode of an answer is noted in is added, and two bounds of
+# one setting become one.
+CHANGE_TABLES = """
+DROP VIEW memories_with_source;
+ALTER TABLE messages ADD COLUMN mode text CHECK (mode IN ('assistant', 'strict'));
+ALTER TABLE memories DROP COLUMN recalled_at;
+ALTER TABLE entities DROP COLUMN entity_type;
+ALTER TABLE batch_jobs DROP COLUMN job_type;
+ALTER TABLE global_settings
+    DROP CONSTRAINT global_settings_memory_extraction_window_check,
+    DROP CONSTRAINT global_settings_memory_extraction_window_check1,
+    DROP CONSTRAINT global_settings_memory_extraction_silence_minutes_check,
+    DROP CONSTRAINT global_settings_memory_extraction_silence_minutes_check1,
+    DROP CONSTRAINT global_settings_max_memories_per_user_check,
+    DROP CONSTRAINT global_settings_max_memories_per_user_check1,
+    DROP CONSTRAINT global_settings_background_calls_per_hour_check,
+    DROP CONSTRAINT global_settings_background_calls_per_hour_check1,
+    ADD CHECK (memory_extraction_window BETWEEN 1 AND 1000),
+    ADD CHECK (memory_extraction_silence_minutes BETWEEN 1 AND 10080),
+    ADD CHECK (max_memories_per_user BETWEEN 1 AND 1000000),
+    ADD CHECK (background_calls_per_hour BETWEEN 1 AND 100000);
+"""
+
+# The database is at this version from now on.
+STAMP = "UPDATE alembic_version SET version_num = %(version)s"
+
+# A comment of a migration: it begins a line, and nothing stands behind it.
+COMMENT = re.compile(r"^COMMENT ON .+?';$", re.MULTILINE | re.DOTALL)
+
+
+def adopt(cursor: Cursor, migrations: Path) -> None:
+    """Bring a database at ``LAST_OLD`` to ``ADOPTED``; the caller commits.
+
+    Args:
+        cursor: In a transaction of its own, on which nobody else migrates.
+        migrations: The folder of the new migrations.
+    """
+    cursor.execute(CHANGE_TABLES)
+    for path in sorted(migrations.glob("[0-9]*.py")):
+        if path.name[: len(ADOPTED)] <= ADOPTED:
+            cursor.execute(_views_and_comments(path))
+    cursor.execute(STAMP, {"version": ADOPTED})
+
+
+def _views_and_comments(path: Path) -> str:
+    """The views of a migration, and all its comments."""
+    spec = importlib.util.spec_from_file_location(f"migration_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise ImportError(path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    parts = [part for name, part in vars(module).items() if name.isupper() and part is not None]
+    texts = [part for part in parts if isinstance(part, str)]
+    views = [text for text in texts if text.startswith("\nCREATE VIEW ")]
+    comments = [found for text in texts if text not in views for found in COMMENT.findall(text)]
+    return "\n".join([*views, *comments])
+
+
+PROBLEM = (
+    "DATABASE_URL: it leads to a pooler that pools transactions, where locks are lost and no "
+    "notification arrives. Use its session pooling, or PostgreSQL's own address"
+)
+
+
+def check_sessions(dsn: str) -> None:
+    """See that there is no pooler between us that lends its sessions by the transaction.
+
+    Such a one gives the session that was used last to whoever asks next. So a second connection
+    begins a transaction, and if the first one is then served by another session, its own was lent.
+
+    Raises:
+        ConfigError: There is one. Advisory locks, LISTEN and prepared statements need a session.
+        StorageUnavailableError: The database cannot be reached.
+    """
+    with (
+        wrapped_errors(),
+        closing(connect(dsn, limits=ORDINARY)) as first,
+        closing(connect(dsn, limits=ORDINARY)) as second,
+        first.cursor() as own,
+        second.cursor() as others,
+    ):
+        first.autocommit = True
+        own.execute("SELECT pg_backend_pid()")
+        before = own.fetchone()
+        others.execute("SELECT 1")  # psycopg2 begins a transaction with it
+        own.execute("SELECT pg_backend_pid()")
+        if own.fetchone() != before:
+            raise ConfigError([PROBLEM])
+
+
+# Several processes may start at once; one migrates while the others wait for it. When the database
+# is already at the newest version, Alembic is not even imported.
+
+MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations"
+VERSIONS = MIGRATIONS / "versions"
+LOCK_KEY = 7_361_200  # any number that no other advisory lock of ours uses
+LOCK_PAUSE = 0.2  # seconds between two looks whether another process has finished migrating
+# What an operator has to mend on the server: an extension that is not installed, a right that the
+# user lacks. These messages name objects of the schema and no rows.
+TOLD_IN_FULL = ("0A000", "42501", "58P01")
+
+# What tells whose database it is: whether there are migrations, what it holds besides (extensions
+# aside), and whether that is Pomni's, of whatever version.
+SELECT_CONTENT = """
+SELECT to_regclass('alembic_version') IS NOT NULL,
+       (SELECT count(*) FROM pg_class c
+        WHERE c.relnamespace = ANY (SELECT n.oid FROM pg_namespace n
+                                    WHERE n.nspname = ANY (current_schemas(false)))
+          AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relname <> 'alembic_version'
+          AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = c.oid AND d.deptype = 'e')),
+       EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass('conversations')
+               AND attname = 'telegram_user_id' AND NOT attisdropped)
+"""
+
+# The versions that the database is at: one, unless another program's migrations branch.
+SELECT_VERSIONS = "SELECT version_num FROM alembic_version ORDER BY version_num LIMIT 3"
+
+
+def newest_version() -> str:
+    """The number of the newest migration in the project, such as ``0105``."""
+    return max(_versions())
+
+
+def find_version(dsn: str) -> str | None:
+    """The version that the database is at, or None before the first migration.
+
+    Raises:
+        SchemaRefusedError: No migration of ours leads on from there.
+        StorageError: The database cannot be reached.
+    """
+    connection = connect(dsn)
+    try:
+        with wrapped_errors():
+            return _read_version(connection)
+    finally:
+        connection.close()
+
+
+def migrate(dsn: str, target: str = "head") -> tuple[str | None, str | None]:
+    """Bring the schema to ``target``, all of the way or not at all.
+
+    Args:
+        dsn: A libpq address.
+        target: A migration's number, ``head``, or ``base`` (which drops everything).
+
+    Returns:
+        The versions before and after.
+
+    Raises:
+        SchemaRefusedError: The database is newer than this program, or of an old numbering, or
+            another program's; nothing was changed.
+        StorageError: The server cannot be reached, or refused a migration; nothing was changed.
+    """
+    with _locked(dsn) as connection:
+        before = _read_version(connection)
+        if before == LAST_OLD:
+            _adopt(dsn)
+        at = _read_version(connection)
+        if target != "head" or at != newest_version():
+            _run_alembic(dsn, at, target)
+        after = _read_version(connection)
+    if before != after:
+        logger.info("migrated the database", extra={"before": before, "after": after})
+    return before, after
+
+
+def check_version(version: str) -> None:
+    """Refuse a version of Pomni's from which no migration of ours leads on.
+
+    Raises:
+        SchemaRefusedError: With what it is, and what to do.
+    """
+    newest = newest_version()
+    if version in _versions() or version == LAST_OLD:
+        return
+    if not re.fullmatch(r"\d{4}", version):
+        raise _foreign()
+    if version > newest:
+        raise SchemaRefusedError(
+            f"The database is at version {version}, this program knows {newest}",
+            "start the newer program, or restore the backup from before the upgrade",
+        )
+    if "0001" <= version < LAST_OLD:
+        raise SchemaRefusedError(
+            f"The database is at version {version} of an old numbering, which ended with "
+            f"{LAST_OLD}",
+            "start the release whose newest file in migrations/versions is "
+            f"{LAST_OLD}_reminders.py once, and then this one",
+        )
+    raise _foreign()
+
+
+def _foreign() -> SchemaRefusedError:
+    return SchemaRefusedError(
+        "The database holds tables of another program",
+        "give Pomni a database of its own: make an empty one, and name it "
+        "in DATABASE_URL or PG_DB",
+    )
+
+
+def _versions() -> set[str]:
+    return {path.name[:4] for path in VERSIONS.glob("[0-9]*.py")}
+
+
+def _read_version(connection: Connection) -> str | None:
+    """See ``find_version``."""
+    with connection.cursor() as cursor:
+        cursor.execute(SELECT_CONTENT)
+        has_versions, tables, is_ours = cursor.fetchone() or (False, 0, False)
+        rows: list[tuple[Any, ...]] = []
+        if has_versions:
+            cursor.execute(SELECT_VERSIONS)
+            rows = cursor.fetchall()
+    connection.rollback()
+    if not rows and not tables:
+        return None
+    if len(rows) != 1 or not is_ours:
+        raise _foreign()
+    version = str(rows[0][0])
+    check_version(version)
+    return version
+
+
+def _adopt(dsn: str) -> None:
+    """Take over a database at the last of the old migrations, in one transaction."""
+    with closing(connect(dsn, application_name="pomni migrate", limits=MIGRATING)) as connection:
+        try:
+            with connection.cursor() as cursor:
+                adopt(cursor, VERSIONS)
+            connection.commit()
+        except psycopg2.Error as error:
+            _explain(error)
+
+
+@contextmanager
+def _locked(dsn: str) -> Iterator[Connection]:
+    connection = connect(dsn, application_name="pomni migrate")
+    try:
+        with wrapped_errors():
+            while not _try_lock(connection):
+                time.sleep(LOCK_PAUSE)
+            yield connection
+    finally:
+        connection.close()
+
+
+def _try_lock(connection: Connection) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(%s)", (LOCK_KEY,))
+        (is_ours,) = cursor.fetchone() or (False,)
+    connection.commit()
+    return bool(is_ours)
+
+
+def _run_alembic(dsn: str, before: str | None, target: str) -> None:
+    # Imported here: Alembic and SQLAlchemy cost 25 MB, and most starts have nothing to migrate.
+    from alembic import command
+    from alembic.config import Config
+    from sqlalchemy import create_engine
+    from sqlalchemy.exc import DBAPIError
+    from sqlalchemy.pool import NullPool
+
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    engine = create_engine(
+        "postgresql+psycopg2://",
+        creator=lambda: connect(dsn, application_name="pomni migrate", limits=MIGRATING),
+        poolclass=NullPool,
+    )
+    try:
+        with engine.connect() as connection:
+            config.attributes["connection"] = connection
+            if target == "base" or (before is not None and target != "head" and target < before):
+                command.downgrade(config, target)
+            else:
+                command.upgrade(config, target)
+    except DBAPIError as error:  # its text quotes the whole statement
+        if not isinstance(error.orig, psycopg2.Error):
+            raise
+        _explain(error.orig)
+
+
+def _explain(error: psycopg2.Error) -> NoReturn:
+    """Say why a migration came to nothing.
+
+    Raises:
+        StorageError: Always.
+    """
+    if error.pgcode in TOLD_IN_FULL:
+        told = f"PostgreSQL refused a migration: {error.diag.message_primary}"
+        raise StorageRejectedError(told, error.pgcode) from error
+    raise statement_failure(error) from error

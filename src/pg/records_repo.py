@@ -1,0 +1,53 @@
+"""What is kept for the operator about the past: usage, and what was done on the admin page."""
+
+from __future__ import annotations
+
+from src.pg.client import Repository
+from src.pg.connection import PATIENT
+
+# The last day that was summed up, and the calls since then by day, model and time they took.
+USAGE_CLASSES = """
+WITH rolled AS (
+    SELECT coalesce(max(day), (now() AT TIME ZONE %(zone)s)::date - %(days)s) AS day
+    FROM model_usage_days
+), fresh AS (
+    SELECT (created_at AT TIME ZONE %(zone)s)::date AS day, model,
+           purpose = 'extract_batch' AS is_batch,
+           round(50 * ln(greatest(duration_ms, 1)::float8))::int AS class,
+           count(*) AS calls, coalesce(sum(prompt_tokens), 0) AS prompt,
+           coalesce(sum(cached_tokens), 0) AS cached,
+           coalesce(sum(completion_tokens), 0) AS completion,
+           coalesce(sum(prompt_tokens - cached_tokens), 0) AS uncached
+    FROM model_usage, rolled
+    WHERE created_at >= (rolled.day + 1)::timestamp AT TIME ZONE %(zone)s
+    GROUP BY 1, 2, 3, 4
+)"""
+
+
+def usage_query(sql: str) -> str:
+    """A statement that reads ``rolled`` and ``fresh``."""
+    return "\n".join((USAGE_CLASSES, sql))
+
+
+ROLL_UP = usage_query("""
+INSERT INTO model_usage_days SELECT * FROM fresh WHERE day < (now() AT TIME ZONE %(zone)s)::date
+ON CONFLICT DO NOTHING
+""")
+
+PRUNE = (
+    "DELETE FROM model_usage WHERE created_at < now() - make_interval(days => %(days)s)",
+    "DELETE FROM model_usage_days WHERE day < current_date - %(days)s",
+    "DELETE FROM admin_actions WHERE done_at < now() - make_interval(days => %(days)s)",
+)
+
+
+class RecordsRepository(Repository):
+    """Sums up, and ends what has served its time; every method blocks."""
+
+    def sum_up(self, *, zone: str, days: int) -> None:
+        """Sum up the usage of the days (of ``zone``) that are over, the last ``days`` of them."""
+        self._client.execute(ROLL_UP, {"zone": zone, "days": days}, limits=PATIENT)
+
+    def prune(self, *, days: int) -> int:
+        """Delete records older than ``days``; returns how many."""
+        return sum(self._client.execute(sql, {"days": days}, limits=PATIENT) for sql in PRUNE)

@@ -1,0 +1,1 @@
+"""Erasing and exporting everything of one owner."""

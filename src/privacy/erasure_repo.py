@@ -1,0 +1,452 @@
+"""Erasing everything of one owner, a person or a group: every table, every column."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from src.base.errors import StorageError
+from src.base.owners import Owner
+from src.memory.purge_repo import KEEP_POSITIONS
+from src.pg.client import Repository, Transaction
+from src.pg.connection import PATIENT
+from src.pg.locks import lock_history, lock_traces
+from src.privacy.payload_words import names_in, without_person
+
+logger = logging.getLogger(__name__)
+
+# What is stored already of an update that was changed: its turn begins again, with what is left.
+DELETE_BEGUN = """
+DELETE FROM messages m USING telegram_updates u
+WHERE u.id = %(update)s AND m.bot_id = u.bot_id AND m.chat_id = u.chat_id
+  AND m.telegram_message_id = u.message_id AND u.kind NOT IN ('edit', 'callback')
+"""
+
+# Questions that are being answered now, by a turn that has read the conversation as it was. They
+# get new numbers: its answer finds no place (``QuestionMovedError``), and they are answered anew.
+SELECT_UNDER_WAY = """
+SELECT m.id FROM messages m
+JOIN telegram_updates u ON u.bot_id = m.bot_id AND u.chat_id = m.chat_id
+     AND u.message_id = m.telegram_message_id AND u.handled_at IS NULL
+WHERE m.conversation_id = ANY(%(rooms)s::uuid[]) AND m.role = 'user'
+  AND NOT EXISTS (SELECT 1 FROM messages a WHERE a.reply_to_id = m.id AND a.role = 'assistant')
+"""
+RENUMBER = """
+WITH gone AS (
+    DELETE FROM messages WHERE id = %(id)s
+    RETURNING conversation_id, role, content, created_at, said_at, position, bot_id, chat_id,
+              telegram_message_id, sender_id, author_id, mentions, stream_message_id,
+              is_forgotten, forgotten_at, is_private, edited_at, provenance, speaker, origin,
+              quoted, quoted_author_id
+)
+INSERT INTO messages (conversation_id, role, content, created_at, said_at, position, bot_id,
+                      chat_id, telegram_message_id, sender_id, author_id, mentions,
+                      stream_message_id, is_forgotten, forgotten_at, is_private, edited_at,
+                      provenance, speaker, origin, quoted, quoted_author_id)
+SELECT conversation_id, role, content, created_at, said_at, position, bot_id, chat_id,
+       telegram_message_id, sender_id, author_id, mentions, stream_message_id, is_forgotten,
+       forgotten_at, is_private, edited_at, provenance, speaker, origin, quoted, quoted_author_id
+FROM gone RETURNING id
+"""
+UPDATE_SOURCES = """
+UPDATE memory_sources
+SET message_id = %(new)s, uid = 'msg-' || %(new)s, episode = 'teach_msg-' || %(new)s
+WHERE uid = 'msg-' || %(id)s
+"""
+
+
+def begin_anew(transaction: Transaction, rooms: Sequence[str], updates: Sequence[int]) -> None:
+    """Let no answer be stored that was made of what has just been erased.
+
+    Args:
+        transaction: The erasure's.
+        rooms: Ids of the conversations in which something was erased.
+        updates: Row ids of waiting updates out of which something was taken.
+    """
+    for update in updates:
+        transaction.execute(DELETE_BEGUN, {"update": update})
+    for (id_,) in transaction.fetch_all(SELECT_UNDER_WAY, {"rooms": list(rooms)}):
+        row = transaction.fetch_one(RENUMBER, {"id": id_})
+        if row is not None:
+            transaction.execute(UPDATE_SOURCES, {"id": id_, "new": row[0]})
+
+
+# Every id of the owner: a group that moved had another one before.
+SELECT_IDS = """
+SELECT v.new_chat_id, array(SELECT old_chat_id FROM chat_moves WHERE new_chat_id = v.new_chat_id)
+FROM chat_moves v WHERE %(owner)s IN (v.old_chat_id, v.new_chat_id) LIMIT 1
+"""
+
+# Chats of others in which he takes part, as far as is known.
+SELECT_CHATS = """
+SELECT chat_id FROM messages
+WHERE chat_id IS NOT NULL AND %(owner)s IN (sender_id, author_id, quoted_author_id)
+UNION SELECT chat_id FROM telegram_updates WHERE chat_id IS NOT NULL AND user_id = %(owner)s
+"""
+
+# His own updates, first of all: a turn of his that is only beginning stores no message any more
+# (``HOLD_UPDATE``). What they call him is looked for in those of others.
+DELETE_JOBS = r"""
+DELETE FROM procrastinate_jobs
+WHERE status <> 'doing' AND (
+    (task_name = 'handle_update' AND (args ->> 'update')::bigint IN (
+        SELECT id FROM telegram_updates WHERE user_id = %(owner)s OR chat_id = ANY(%(ids)s)))
+    OR substring(coalesce(lock, args ->> 'lock') FROM '^chat:-?\d+:(-?\d+):')::bigint
+       = ANY(%(ids)s))
+"""
+DELETE_UPDATES = """
+DELETE FROM telegram_updates WHERE user_id = %(owner)s OR chat_id = ANY(%(ids)s)
+RETURNING payload
+"""
+
+# Updates of others, from where he takes part or with his number in them.
+SELECT_PAYLOADS = """
+SELECT id, payload, coalesce(chat_id = ANY(%(chats)s), false) FROM telegram_updates
+WHERE payload <> '{}' AND (chat_id = ANY(%(chats)s)
+                           OR position((%(owner)s)::text IN payload::text) > 0)
+ORDER BY id FOR UPDATE
+"""
+UPDATE_PAYLOAD = """
+UPDATE telegram_updates SET payload = %(payload)s, revision = revision + 1
+WHERE id = %(update)s
+"""
+UPDATE_EMPTIED = """
+UPDATE telegram_updates SET payload = '{}', handled_at = now(), outcome = 'erased'
+WHERE id = %(update)s
+"""
+
+# Messages of others where he left traces that mention him without a user name.
+SELECT_MENTIONING = """
+SELECT id, content, mentions FROM messages
+WHERE conversation_id = ANY(%(rooms)s::uuid[])
+  AND mentions @> jsonb_build_array(jsonb_build_object('id', %(owner)s))
+"""
+UPDATE_MENTIONING = """
+UPDATE messages SET content = %(content)s, mentions = %(mentions)s, indexed_at = NULL
+WHERE id = %(id)s
+"""
+
+# Summaries of these conversations from the first message of his, or about him, on; they are made
+# anew without it.
+DELETE_SUMMARIES = """
+DELETE FROM conversation_summaries s
+USING (SELECT conversation_id, min(position) AS first FROM messages
+       WHERE conversation_id = ANY(%(rooms)s::uuid[])
+         AND (%(owner)s IN (sender_id, author_id, quoted_author_id)
+              OR id = ANY(%(mentioning)s))
+       GROUP BY conversation_id) AS written
+WHERE s.conversation_id = written.conversation_id AND s.last_position >= written.first
+"""
+
+# Facts of others there that call him by a name by which he was mentioned, and answers that do.
+DELETE_FACTS_ABOUT = """
+DELETE FROM memories f USING conversations c
+WHERE c.id = ANY(%(rooms)s::uuid[]) AND f.telegram_user_id = c.telegram_user_id
+  AND f.thread_id = c.thread_id AND EXISTS (
+    SELECT 1 FROM unnest(%(names)s::text[]) AS name
+    WHERE position(lower(name) IN lower(f.text || ' ' || f.subject || ' ' || f.object)) > 0
+       OR EXISTS (SELECT 1 FROM memory_sources s WHERE s.memory_id = f.id
+                  AND position(lower(name) IN lower(s.quote)) > 0))
+"""
+DELETE_ANSWERS_ABOUT = """
+DELETE FROM messages
+WHERE conversation_id = ANY(%(rooms)s::uuid[]) AND role = 'assistant' AND EXISTS (
+    SELECT 1 FROM unnest(%(names)s::text[]) AS name
+    WHERE position(lower(name) IN lower(content)) > 0)
+"""
+
+# What the bot told others there with the person's words as its source, or in words that nobody
+# else used there (by their first five letters, since words are inflected).
+DELETE_ANSWERS_TO_OTHERS = """
+DELETE FROM messages a USING answer_sources s
+LEFT JOIN messages m ON m.id = s.message_id
+LEFT JOIN memory_sources q ON q.memory_id = s.memory_id
+WHERE a.id = s.answer_id
+  AND %(owner)s IN (m.sender_id, m.author_id, q.sender_id, q.author_id)
+"""
+DELETE_ANSWERS_IN_THEIR_WORDS = r"""
+WITH rooms AS MATERIALIZED (
+    SELECT id, telegram_user_id, thread_id FROM conversations
+    WHERE id = ANY(%(rooms)s::uuid[])
+), told AS (
+    SELECT rooms.id AS conversation_id, f.text || ' ' || s.quote AS text,
+           coalesce(%(owner)s IN (s.sender_id, s.author_id), false) AS is_theirs
+    FROM rooms JOIN memories f ON f.telegram_user_id = rooms.telegram_user_id
+         AND f.thread_id = rooms.thread_id
+    JOIN memory_sources s ON s.memory_id = f.id
+    UNION ALL
+    SELECT rooms.id, message_text(m.content),
+           coalesce(%(owner)s IN (m.sender_id, m.author_id), false)
+    FROM rooms JOIN messages m ON m.conversation_id = rooms.id WHERE m.role = 'user'
+    UNION ALL
+    SELECT rooms.id, m.quoted, coalesce(%(owner)s = m.quoted_author_id, false)
+    FROM rooms JOIN messages m ON m.conversation_id = rooms.id WHERE m.quoted IS NOT NULL
+), their_words AS (
+    SELECT conversation_id, left(word, 5) AS word
+    FROM told, regexp_split_to_table(lower(text), '\W+') AS word
+    WHERE length(word) >= 5
+    GROUP BY conversation_id, left(word, 5)
+    HAVING bool_and(is_theirs)
+)
+DELETE FROM messages a
+WHERE a.role = 'assistant' AND EXISTS (
+    SELECT 1 FROM regexp_split_to_table(lower(a.content), '\W+') AS said
+    JOIN their_words t ON t.word = left(said, 5)
+    WHERE t.conversation_id = a.conversation_id AND length(said) >= 5)
+  AND a.conversation_id = ANY(%(rooms)s::uuid[])
+"""
+
+# Answers that came after a message that he edited: they may hold words that stand nowhere else.
+DELETE_ANSWERS_BEFORE_EDITS = """
+DELETE FROM messages a USING messages m
+WHERE %(owner)s IN (m.sender_id, m.author_id) AND m.edited_at IS NOT NULL
+  AND a.conversation_id = m.conversation_id AND a.role = 'assistant' AND a.position > m.position
+"""
+
+# What tools read to the model there, and what models proposed there in vain.
+DELETE_TOOL_RESULTS = """
+DELETE FROM tool_results WHERE conversation_id = ANY(%(rooms)s::uuid[])
+"""
+DELETE_REJECTED = """
+DELETE FROM rejected_facts r USING conversations c
+WHERE c.id = ANY(%(rooms)s::uuid[]) AND r.telegram_user_id = c.telegram_user_id
+  AND r.thread_id = c.thread_id
+"""
+
+# Where a person writes in groups, the group's memory holds facts that only he told, names that
+# stand in no others, and his words behind facts that others told as well.
+DELETE_ENTITIES_IN_GROUPS = """
+DELETE FROM entities e
+USING memory_entities l JOIN memory_sources s ON s.memory_id = l.memory_id
+WHERE l.entity_id = e.id AND %(owner)s IN (s.sender_id, s.author_id) AND NOT EXISTS (
+    SELECT 1 FROM memory_entities o JOIN memory_sources other ON other.memory_id = o.memory_id
+    WHERE o.entity_id = e.id
+      AND (%(owner)s IN (other.sender_id, other.author_id)) IS NOT TRUE)
+"""
+DELETE_FACTS_TOLD_IN_GROUPS = """
+DELETE FROM memories f USING memory_sources s
+WHERE s.memory_id = f.id AND %(owner)s IN (s.sender_id, s.author_id) AND NOT EXISTS (
+    SELECT 1 FROM memory_sources other
+    WHERE other.memory_id = f.id
+      AND (%(owner)s IN (other.sender_id, other.author_id)) IS NOT TRUE)
+"""
+DELETE_QUOTES_IN_GROUPS = """
+DELETE FROM memory_sources WHERE %(owner)s IN (sender_id, author_id)
+"""
+DELETE_ORPHANED_ENTITIES = """
+DELETE FROM entities e USING conversations c
+WHERE c.id = ANY(%(rooms)s::uuid[]) AND e.telegram_user_id = c.telegram_user_id
+  AND e.thread_id = c.thread_id
+  AND NOT EXISTS (SELECT 1 FROM memory_entities l WHERE l.entity_id = e.id)
+"""
+
+# What was said right after his words is embedded anew, without them before it; what mentions him
+# leaves the search, and comes back in its new words.
+EMBED_NEIGHBOURS = """
+UPDATE search_documents n SET model_id = NULL
+FROM search_documents d JOIN messages m ON m.id = d.message_id
+WHERE m.conversation_id = ANY(%(rooms)s::uuid[])
+  AND (%(owner)s IN (m.sender_id, m.author_id) OR m.id = ANY(%(mentioning)s))
+  AND n.telegram_user_id = d.telegram_user_id AND n.thread_id = d.thread_id
+  AND n.position = d.position + 1
+"""
+DELETE_DOCUMENTS = "DELETE FROM search_documents WHERE message_id = ANY(%(mentioning)s)"
+
+# What was forgotten there in the last minutes may hold his words; nobody can take it back then.
+DELETE_FORGETTINGS_OF_GROUPS = """
+DELETE FROM forgettings f USING conversations c
+WHERE f.telegram_user_id = c.telegram_user_id AND f.thread_id = c.thread_id
+  AND c.id = ANY(%(rooms)s::uuid[])
+"""
+
+# What others reply to: his words, and there also the bot's and anybody's, which may repeat his or
+# name him. Beside it what of his, or about him, waits to be read after a /new.
+UPDATE_QUOTING = """
+UPDATE messages SET quoted = NULL, quoted_author_id = NULL
+WHERE quoted IS NOT NULL
+  AND (quoted_author_id = %(owner)s OR conversation_id = ANY(%(rooms)s::uuid[]))
+"""
+DELETE_PARTING = """
+DELETE FROM parting_messages
+WHERE %(owner)s IN (telegram_user_id, sender_id)
+   OR mentions @> jsonb_build_array(jsonb_build_object('id', %(owner)s))
+"""
+
+# What the bot was to remind of there at his wish, or by a name by which he was mentioned.
+DELETE_REMINDERS_IN_GROUPS = """
+DELETE FROM reminders r
+WHERE r.asker_id = %(owner)s OR EXISTS (
+    SELECT 1 FROM conversations c
+    JOIN unnest(%(names)s::text[]) AS name ON position(lower(name) IN lower(r.text)) > 0
+    WHERE c.id = ANY(%(rooms)s::uuid[]) AND c.telegram_user_id = r.telegram_user_id
+      AND c.thread_id = r.thread_id)
+"""
+
+# What he wrote there, or others forwarded of him, with the answers to it.
+DELETE_MESSAGES_IN_GROUPS = """
+DELETE FROM messages WHERE %(owner)s IN (sender_id, author_id)
+"""
+
+# The owner's own rows; what hangs on them goes by its foreign key.
+DELETE_OWN = (
+    "DELETE FROM conversations WHERE telegram_user_id = %(owner)s",
+    "DELETE FROM memories WHERE telegram_user_id = %(owner)s",
+    "DELETE FROM entities WHERE telegram_user_id = %(owner)s",
+    "DELETE FROM rejected_facts WHERE telegram_user_id = %(owner)s",
+    "DELETE FROM reminders WHERE telegram_user_id = %(owner)s",
+    "DELETE FROM forgettings WHERE telegram_user_id = %(owner)s",
+    "DELETE FROM search_documents WHERE telegram_user_id = %(owner)s",
+    "DELETE FROM search_owners WHERE telegram_user_id = %(owner)s",
+    "DELETE FROM model_usage WHERE telegram_user_id = %(owner)s",
+    "DELETE FROM daily_messages WHERE telegram_user_id = %(owner)s",
+    "DELETE FROM user_settings WHERE telegram_user_id = %(owner)s",
+    "DELETE FROM chat_moves WHERE new_chat_id = %(owner)s",
+)
+
+# All that is remembered of an owner, and what was left to be read for it; messages stay.
+DELETE_FACTS = tuple(
+    f"DELETE FROM {table} WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s"  # noqa: S608
+    for table in ("memories", "entities", "rejected_facts", "forgettings", "parting_messages")
+)
+
+# The server gives the places of the deleted rows out again.
+VACUUM = """
+VACUUM messages, telegram_updates, reminders, memories, memory_sources, entities, rejected_facts,
+       conversation_summaries, tool_results, search_documents, search_postings,
+       document_embeddings
+"""
+
+
+class ErasureRepository(Repository):
+    """Erases; the methods block (see ``PgClient.run``)."""
+
+    def erase(self, telegram_user_id: int) -> int:
+        """Delete everything that the owner wrote, taught, or was told; returns how many rows.
+
+        One transaction: all of it goes, or nothing does. Rows of others that lose a quotation are
+        counted, those that go by a foreign key are not.
+
+        Args:
+            telegram_user_id: A person, or the negative id of a group: all of its topics.
+        """
+        return self._client.in_transaction(
+            lambda t: _Erasure(t, telegram_user_id).run(), limits=PATIENT
+        )
+
+    def erase_facts(self, owner: Owner) -> int:
+        """Delete every fact of an owner, living or not; returns how many rows.
+
+        What was said stays in the conversation; what it told is not taken from it again.
+        """
+
+        def work(transaction: Transaction) -> int:
+            lock_history(transaction, *owner)
+            return sum(transaction.execute(sql, owner.columns()) for sql in DELETE_FACTS)
+
+        return self._client.in_transaction(work)
+
+    def vacuum(self) -> bool:
+        """Free the places of deleted rows; False when the server cannot do it now."""
+        try:
+            self._client.maintain(VACUUM, limits=PATIENT)
+        except StorageError as error:
+            logger.warning("the tables were not vacuumed", exc_info=error)
+            return False
+        return True
+
+
+class _Erasure:
+    """One erasure, within its transaction."""
+
+    def __init__(self, transaction: Transaction, owner: int) -> None:
+        self._transaction = transaction
+        moved = transaction.fetch_one(SELECT_IDS, {"owner": owner})
+        owner, earlier = moved if moved else (owner, [])
+        self._owner = owner
+        self._changed: list[int] = []  # updates of others that wait
+        self._parameters: dict[str, Any] = {
+            "owner": owner, "ids": [owner, *earlier], "names": [], "mentioning": []
+        }  # fmt: skip
+
+    def run(self) -> int:
+        """All steps, in an order in which running turns take their locks too."""
+        rows = self._erase_updates()
+        conversations = lock_traces(self._transaction, self._owner)
+        self._parameters["rooms"] = [id_ for id_, is_room in conversations if is_room]
+        rows += self._erase_mentions()
+        rows += self._execute(
+            DELETE_SUMMARIES,
+            DELETE_FACTS_ABOUT,
+            DELETE_ANSWERS_ABOUT,
+            DELETE_ANSWERS_TO_OTHERS,
+            DELETE_ANSWERS_IN_THEIR_WORDS,
+            DELETE_ANSWERS_BEFORE_EDITS,
+            DELETE_TOOL_RESULTS,
+            DELETE_REJECTED,
+            DELETE_ENTITIES_IN_GROUPS,
+            DELETE_FACTS_TOLD_IN_GROUPS,
+            DELETE_QUOTES_IN_GROUPS,
+            DELETE_FORGETTINGS_OF_GROUPS,
+            UPDATE_QUOTING,
+            DELETE_PARTING,
+            DELETE_REMINDERS_IN_GROUPS,
+        )
+        self._execute(DELETE_ORPHANED_ENTITIES, KEEP_POSITIONS, EMBED_NEIGHBOURS, DELETE_DOCUMENTS)
+        rows += self._execute(DELETE_MESSAGES_IN_GROUPS)
+        begin_anew(self._transaction, self._parameters["rooms"], self._changed)
+        return rows + self._execute(*DELETE_OWN)
+
+    def _execute(self, *statements: str) -> int:
+        return sum(
+            self._transaction.execute(statement, self._parameters) for statement in statements
+        )
+
+    def _erase_updates(self) -> int:
+        """Delete the owner's updates with their jobs, and take him out of those of others."""
+        chats = self._transaction.fetch_all(SELECT_CHATS, self._parameters)
+        self._parameters["chats"] = [chat for (chat,) in chats]
+        rows = self._execute(DELETE_JOBS)
+        own = self._transaction.fetch_all(DELETE_UPDATES, self._parameters)
+        others = self._transaction.fetch_all(SELECT_PAYLOADS, self._parameters)
+        payloads = [payload for payload, *_ in own] + [payload for _, payload, _ in others]
+        names = {name for name in names_in(payloads, self._owner) if len(name) > 1}
+        for update, payload, in_room in others:
+            rows += self._clean(update, payload, names, in_room=in_room)
+        return rows + len(own)
+
+    def _clean(self, update: int, payload: Any, names: set[str], *, in_room: bool) -> int:
+        left = without_person(payload, self._owner, names, in_room=in_room)
+        if left == payload:
+            return 0
+        self._changed.append(update)
+        if left is None:
+            return self._transaction.execute(UPDATE_EMPTIED, {"update": update})
+        changed = {"update": update, "payload": json.dumps(left)}
+        return self._transaction.execute(UPDATE_PAYLOAD, changed)
+
+    def _erase_mentions(self) -> int:
+        """Take the names by which he is mentioned out of the messages of others."""
+        found = self._transaction.fetch_all(SELECT_MENTIONING, self._parameters)
+        names: set[str] = set()
+        for id_, content, mentions in found:
+            called = {one["name"] for one in mentions if one["id"] == self._owner}
+            names |= called
+            left = [one for one in mentions if one["id"] != self._owner]
+            changed = {
+                "id": id_,
+                "content": _without_names(content, called),
+                "mentions": json.dumps(left, ensure_ascii=False) if left else None,
+            }
+            self._transaction.execute(UPDATE_MENTIONING, changed)
+        self._parameters["mentioning"] = [id_ for id_, *_ in found]
+        self._parameters["names"] = sorted(name for name in names if len(name) > 1)
+        return len(found)
+
+
+def _without_names(text: str, names: Sequence[str] | set[str]) -> str:
+    """The text with a hole where one of the names stands, long ones first."""
+    found = sorted((re.escape(name) for name in names if name), key=len, reverse=True)
+    return re.sub("|".join(found), "…", text, flags=re.IGNORECASE) if found else text

@@ -1,0 +1,319 @@
+"""The export: everything of one owner, page by page, as files."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from functools import partial
+from io import TextIOWrapper
+from itertools import groupby
+from typing import Any, BinaryIO, Literal, TextIO, cast
+
+from src.base.owners import Owner
+from src.base.zones import local_time, long_day
+from src.pg.client import Repository
+from src.pg.connection import PATIENT
+from src.reading.facts import MEMORY_TYPES
+from src.texts import Language, say
+from src.texts.reply import ReplyFile
+
+PAGE = 1000  # rows that are in memory at once
+
+# What the owner chose.
+SELECT_SETTINGS = """
+SELECT jsonb_build_object('language', language, 'time_zone', time_zone, 'mode', mode,
+                          'answer_length', answer_length, 'memory_on', memory_on)
+FROM user_settings WHERE telegram_user_id = %(owner)s
+"""
+
+# The owner's conversations, one for each topic.
+SELECT_CONVERSATIONS = """
+SELECT id::text FROM conversations
+WHERE telegram_user_id = %(owner)s
+  AND (%(thread_id)s::bigint IS NULL OR thread_id = %(thread_id)s)
+ORDER BY thread_id
+"""
+
+# Messages of one, in their order; what was just forgotten is not among them.
+SELECT_MESSAGES = """
+SELECT ARRAY[m.position, m.id], jsonb_strip_nulls(jsonb_build_object(
+    'uid', 'msg-' || m.id, 'thread_id', nullif(c.thread_id, 0), 'role', m.role,
+    'text', message_text(m.content), 'said_at', coalesce(m.said_at, m.created_at),
+    'telegram_message_id', m.telegram_message_id, 'sender_id', m.sender_id,
+    'speaker', m.speaker, 'answers', 'msg-' || m.reply_to_id, 'provenance', m.provenance,
+    'origin', m.origin, 'quoted', m.quoted, 'edited_at', m.edited_at,
+    'is_private', nullif(m.is_private, false)))
+FROM messages m JOIN conversations c ON c.id = m.conversation_id
+WHERE m.conversation_id = %(conversation_id)s AND c.telegram_user_id = %(owner)s
+  AND (m.position, m.id) > ((%(after)s::bigint[])[1], (%(after)s::bigint[])[2])
+  AND NOT m.is_forgotten
+ORDER BY m.position, m.id LIMIT %(limit)s
+"""
+
+# Facts with all their sources, those that hold no more too: what replaced them says so.
+SELECT_FACTS = """
+SELECT f.id, jsonb_strip_nulls(jsonb_build_object(
+    'id', 'fact-' || f.id, 'thread_id', nullif(f.thread_id, 0), 'kind', f.memory_type,
+    'text', f.text, 'subject', f.subject, 'relation', f.relation, 'object', f.object,
+    'importance', f.importance, 'pinned', f.pinned, 'speaker', f.speaker,
+    'saved_at', f.created_at, 'valid_from', f.valid_from, 'valid_until', f.valid_until,
+    'retired_at', f.retired_at, 'retired_reason', f.retired_reason,
+    'replaced_by', 'fact-' || f.superseded_by,
+    'sources', (SELECT jsonb_agg(jsonb_build_object('uid', s.uid, 'quote', s.quote,
+                                                    'said_at', s.said_at) ORDER BY s.id)
+                FROM memory_sources s WHERE s.memory_id = f.id)))
+FROM memories f
+WHERE f.telegram_user_id = %(owner)s
+  AND (%(thread_id)s::bigint IS NULL OR f.thread_id = %(thread_id)s) AND f.id > %(after)s
+ORDER BY f.id LIMIT %(limit)s
+"""
+
+# What lies before the newest messages, in a sentence or two.
+SELECT_SUMMARIES = """
+SELECT s.id, jsonb_strip_nulls(jsonb_build_object(
+    'thread_id', nullif(c.thread_id, 0), 'text', s.content, 'made_at', s.created_at))
+FROM conversation_summaries s JOIN conversations c ON c.id = s.conversation_id
+WHERE c.telegram_user_id = %(owner)s AND s.content <> ''
+  AND (%(thread_id)s::bigint IS NULL OR c.thread_id = %(thread_id)s) AND s.id > %(after)s
+ORDER BY s.id LIMIT %(limit)s
+"""
+
+# What the owner asked to be reminded of: to come, come, cancelled.
+SELECT_REMINDERS = """
+SELECT r.id, jsonb_strip_nulls(jsonb_build_object(
+    'id', 'reminder-' || r.id, 'thread_id', nullif(r.thread_id, 0), 'text', r.text,
+    'due_at', r.due_at, 'recurrence', r.recurrence, 'time_zone', r.time_zone,
+    'is_waiting', r.is_waiting, 'asker_id', r.asker_id, 'message', 'msg-' || r.message_id,
+    'snooze_of', 'reminder-' || r.snooze_of, 'created_at', r.created_at,
+    'delivered_at', r.delivered_at, 'cancelled_at', r.cancelled_at))
+FROM reminders r
+WHERE r.telegram_user_id = %(owner)s
+  AND (%(thread_id)s::bigint IS NULL OR r.thread_id = %(thread_id)s) AND r.id > %(after)s
+ORDER BY r.id LIMIT %(limit)s
+"""
+
+# What the model calls cost, by day.
+SELECT_USAGE = """
+SELECT row_number() OVER (ORDER BY day, model), jsonb_build_object(
+    'day', day, 'model', model, 'calls', calls, 'tokens', tokens)
+FROM (SELECT (created_at AT TIME ZONE 'UTC')::date AS day, model, count(*) AS calls,
+             sum(prompt_tokens + completion_tokens) AS tokens
+      FROM model_usage WHERE telegram_user_id = %(owner)s GROUP BY 1, 2) AS days
+WHERE %(after)s = 0
+ORDER BY 1 LIMIT %(limit)s
+"""
+
+# In the order of the file.
+PARTS = {
+    "facts": SELECT_FACTS,
+    "messages": SELECT_MESSAGES,
+    "summaries": SELECT_SUMMARIES,
+    "reminders": SELECT_REMINDERS,
+    "usage": SELECT_USAGE,
+}
+
+
+class ExportRepository(Repository):
+    """Reads all that is an owner's; every method blocks (see ``PgClient.run``)."""
+
+    def get_settings(self, owner: Owner) -> dict[str, Any]:
+        """What the owner chose; empty when nothing."""
+        row = self._client.fetch_one(SELECT_SETTINGS, {"owner": owner.telegram_user_id})
+        return dict(row[0]) if row else {}
+
+    def read(
+        self, part: str, telegram_user_id: int, thread_id: int | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """The records of one of ``PARTS``, in order, at most PAGE of them in memory.
+
+        Args:
+            part: Its name.
+            telegram_user_id: The owner.
+            thread_id: Only this topic of a group; None: all of them.
+        """
+        owner = {"owner": telegram_user_id, "thread_id": thread_id}
+        if part != "messages":
+            yield from self._read_pages(PARTS[part], owner, 0)
+            return
+        for (conversation_id,) in self._client.fetch_all(SELECT_CONVERSATIONS, owner):
+            parameters = {**owner, "conversation_id": conversation_id}
+            yield from self._read_pages(SELECT_MESSAGES, parameters, [0, 0])
+
+    def _read_pages(
+        self, sql: str, parameters: dict[str, Any], after: int | list[int]
+    ) -> Iterator[dict[str, Any]]:
+        """The records whose key, the first column, comes behind ``after``."""
+        while True:
+            page = {**parameters, "after": after, "limit": PAGE}
+            rows = self._client.fetch_all(sql, page, limits=PATIENT)
+            yield from (dict(record) for _, record in rows)
+            if len(rows) < PAGE:
+                return
+            after = rows[-1][0]
+
+
+# Everything that is kept of an owner, in two files: one to read, one for programs.
+#
+# ``docs/export.md`` describes the JSON file. Both are written record by record, so that a history
+# of years takes no more memory than one of a day.
+
+FORMAT, VERSION = "pomni-export", 1
+LARGEST = 45_000_000  # bytes of a file as it is; Telegram takes 50 MB, a larger one is packed
+
+Record = dict[str, Any]
+
+
+class ExportService:
+    """Writes exports; the methods block (see ``PgClient.run``)."""
+
+    def __init__(self, repository: ExportRepository) -> None:
+        """Read from ``repository``."""
+        self._repository = repository
+
+    def write_files(
+        self, owner: Owner, moment: datetime, *, language: Language, time_zone: str
+    ) -> tuple[ReplyFile, ...]:
+        """Both files. They have no name on the disk, so that nothing stays there of them.
+
+        Args:
+            owner: The person, or the group and topic.
+            moment: Now (aware).
+            language: Of the headings in the file to read.
+            time_zone: In which it tells the time.
+        """
+        write = partial(self.write_file, language=language, time_zone=time_zone)
+        return write("json", owner, moment), write("md", owner, moment)
+
+    def write_file(
+        self,
+        form: Literal["json", "md"],
+        owner: Owner,
+        moment: datetime,
+        *,
+        language: Language,
+        time_zone: str,
+    ) -> ReplyFile:
+        """One of the two: for programs, or to read; see ``write_files``."""
+        target = _new_file()
+        if form == "json":
+            thread = owner.thread_id if owner.is_group else None
+            self.write_json(target, owner.telegram_user_id, moment, thread_id=thread)
+        else:
+            self.write_markdown(target, owner, moment, language=language, time_zone=time_zone)
+        return _packed(f"pomni-{local_time(moment, time_zone):%Y-%m-%d}.{form}", target)
+
+    def write_json(
+        self,
+        target: TextIO,
+        telegram_user_id: int,
+        moment: datetime,
+        *,
+        thread_id: int | None = None,
+    ) -> None:
+        """One JSON object, a record a line; the schema is in ``docs/export.md``."""
+        owner = Owner(telegram_user_id, thread_id or 0)
+        head = {
+            "format": FORMAT,
+            "version": VERSION,
+            "exported_at": moment.isoformat(),
+            "telegram_user_id": telegram_user_id,
+            "settings": self._repository.get_settings(owner),
+        }
+        target.write(json.dumps(head, ensure_ascii=False)[:-1])
+        for part in PARTS:
+            target.write(f',\n"{part}": [')
+            records = self._repository.read(part, telegram_user_id, thread_id)
+            for number, record in enumerate(records):
+                target.write(",\n" if number else "\n")
+                target.write(json.dumps(record, ensure_ascii=False))
+            target.write("\n]")
+        target.write("}\n")
+
+    def write_markdown(
+        self,
+        target: TextIO,
+        owner: Owner,
+        moment: datetime,
+        *,
+        language: Language,
+        time_zone: str,
+    ) -> None:
+        """What holds now, kind by kind, then what was said, day by day."""
+        thread = owner.thread_id if owner.is_group else None
+        day = long_day(local_time(moment, time_zone), language)
+        target.write(f"# {say('export_title', language, day=day)}\n")
+        for kind in MEMORY_TYPES:
+            facts = self._repository.read("facts", owner.telegram_user_id, thread)
+            living = (f for f in facts if f["kind"] == kind and "retired_at" not in f)
+            with _heading(target, say(f"kind_{kind}", language)) as write:
+                for fact in living:
+                    write(f"- {_plain(fact['text'])} ({fact['saved_at'][:10]})")
+        reminders = self._repository.read("reminders", owner.telegram_user_id, thread)
+        with _heading(target, say("export_reminders", language)) as write:
+            for reminder in reminders:
+                if reminder["is_waiting"]:
+                    due = local_time(datetime.fromisoformat(reminder["due_at"]), time_zone)
+                    write(f"- {_plain(reminder['text'])} ({due:%Y-%m-%d %H:%M})")
+        messages = self._repository.read("messages", owner.telegram_user_id, thread)
+        for date, said in groupby(_timed(messages, time_zone), key=lambda entry: entry[0].date()):
+            target.write(f"\n## {long_day(date, language)}\n\n")
+            for at, message in said:
+                target.write(f"**{_speaker(message, language)}** {at:%H:%M}\n")
+                target.writelines(f"> {line}\n" for line in message["text"].splitlines() or [""])
+                target.write("\n")
+
+
+@contextmanager
+def _heading(target: TextIO, title: str) -> Iterator[Any]:
+    """A writer of lines under a heading, which stands there only if there is a line."""
+    is_written = False
+
+    def write(line: str) -> None:
+        nonlocal is_written
+        if not is_written:
+            target.write(f"\n## {title}\n\n")
+        is_written = True
+        target.write(f"{line}\n")
+
+    yield write
+
+
+def _timed(messages: Iterable[Record], time_zone: str) -> Iterator[tuple[datetime, Record]]:
+    for message in messages:
+        if message["role"] in ("user", "assistant"):
+            yield local_time(datetime.fromisoformat(message["said_at"]), time_zone), message
+
+
+def _speaker(message: Record, language: Language) -> str:
+    if message["role"] == "assistant":
+        return say("export_bot", language)
+    return _plain(message.get("speaker") or say("export_you", language))
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _new_file() -> TextIOWrapper:
+    return TextIOWrapper(tempfile.TemporaryFile(), encoding="utf-8")
+
+
+def _packed(name: str, written: TextIOWrapper) -> ReplyFile:
+    """The file, in a zip where it would be too large for Telegram."""
+    content = cast("BinaryIO", written.detach())
+    if content.tell() <= LARGEST:
+        return ReplyFile(name, content)
+    packed = tempfile.TemporaryFile()  # noqa: SIM115  (the caller closes it)
+    content.seek(0)
+    with (
+        zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open(name, "w", force_zip64=True) as target,
+    ):
+        shutil.copyfileobj(content, target)
+    content.close()
+    return ReplyFile(f"{name}.zip", cast("BinaryIO", packed))

@@ -1,0 +1,1 @@
+"""The queue: procrastinate's jobs, the workers of this process, updates, dead jobs."""

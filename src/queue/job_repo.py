@@ -1,0 +1,60 @@
+"""The queue's own tables: names of queues, the memory's indexing job, and the living workers.
+
+The queue of an update is chosen where it is stored (``INSERT_UPDATES``).
+"""
+
+from __future__ import annotations
+
+from src.base.errors import StorageRejectedError
+from src.pg.client import Repository
+
+TURNS_QUEUE = "turns"
+COMMANDS_QUEUE = "commands"  # commands and buttons, which wait for Telegram and never for a model
+BESIDE_QUEUE = "beside"  # turns of people who want something in several chats at once
+CONTROL_QUEUE = "control"  # what cuts in
+HOUSEKEEPING_QUEUE = "housekeeping"
+MEMORY_QUEUE = "memory"  # indexing and embedding, for everybody together
+DIGEST_QUEUE = "digests"  # of one conversation; it waits for models, so nothing waits behind it
+QUARANTINE_QUEUE = "quarantine"  # of suspects, which a process of their own works off
+REMINDERS_QUEUE = "reminders"  # due within minutes; they wait for Telegram alone
+
+
+INDEX_MESSAGES = "index_messages"
+INDEXING = {"queue": MEMORY_QUEUE, "task": INDEX_MESSAGES}  # parameters of ``DEFER_INDEXING``
+UNIQUE_VIOLATION = "23505"
+
+# One job waits for all turns of the next second; when one waits already there is nothing to do.
+DEFER_INDEXING = """
+SELECT procrastinate_defer_jobs_v1(ARRAY[
+    ROW(%(queue)s, %(task)s, 0, %(task)s, %(task)s, '{}', now() + interval '1 second')
+    ::procrastinate_job_to_defer_v1])
+WHERE NOT EXISTS (SELECT 1 FROM procrastinate_jobs
+                  WHERE queueing_lock = %(task)s AND status = 'todo')
+"""
+
+
+class MemoryJobRepository(Repository):
+    """Defers the memory's jobs; the method blocks (see ``PgClient.run``)."""
+
+    def defer_indexing(self) -> None:
+        """Have new messages indexed within about a second."""
+        try:
+            self._client.fetch_all(DEFER_INDEXING, INDEXING)
+        except StorageRejectedError as error:
+            if error.sqlstate != UNIQUE_VIOLATION:  # another turn was faster: it is deferred
+                raise
+
+
+# Seconds since the youngest heartbeat of any worker; NULL when there is none.
+SELECT_HEARTBEAT = """
+SELECT extract(epoch FROM now() - max(last_heartbeat)) FROM procrastinate_workers
+"""
+
+
+class WorkerRepository(Repository):
+    """Reads procrastinate's tables; the method blocks (see ``PgClient.run``)."""
+
+    def seconds_since_heartbeat(self) -> float | None:
+        """How long ago a worker last showed that it lives, or None when there is none."""
+        row = self._client.fetch_one(SELECT_HEARTBEAT)
+        return float(row[0]) if row and row[0] is not None else None

@@ -1,0 +1,286 @@
+"""The workers of this process: procrastinate, supervised; and when a job is tried again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import random
+import time
+from datetime import timedelta
+
+from procrastinate import App, BaseRetryStrategy, PsycopgConnector, RetryDecision
+from procrastinate.exceptions import ConnectorException, JobAborted
+from procrastinate.jobs import Job
+from procrastinate.utils import utcnow
+from procrastinate.worker import Worker
+from psycopg import OperationalError
+
+from src.base.errors import (
+    DeliveryRefusedError,
+    DeliveryUnknownError,
+    StorageError,
+    TransientError,
+)
+from src.pg.async_connection import QueueConnection, limit, queue_pool
+from src.pg.connection import LIBPQ_OPTIONS
+from src.pg.locks import AdvisoryLock
+from src.queue.dead_jobs import DEAD_AFTER, HEARTBEAT_SECONDS, DeadJobs
+from src.queue.job_repo import (
+    BESIDE_QUEUE,
+    COMMANDS_QUEUE,
+    CONTROL_QUEUE,
+    DIGEST_QUEUE,
+    HOUSEKEEPING_QUEUE,
+    MEMORY_QUEUE,
+    REMINDERS_QUEUE,
+    TURNS_QUEUE,
+)
+from src.queue.quarantine import Quarantine
+
+logger = logging.getLogger(__name__)
+
+FIRST_PAUSE = 1.0  # seconds; doubled with every attempt
+MAX_PAUSE = 60.0
+UNKNOWN_PAUSE = 5.0  # the least, when a message may have arrived: no blind retry
+REFUSED_PAUSE = 10.0  # the least, when Telegram refused a message without a reason that we know
+MAX_WISH = 86_400.0  # seconds; nobody is waited for longer than a day
+
+
+class BackOff(BaseRetryStrategy):
+    """Tries again what is transient, and what a shutdown interrupted.
+
+    How often is the task's own decision: it raises something else when it gives up.
+    """
+
+    def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision | None:
+        """At once after a shutdown, else after a pause."""
+        if isinstance(exception, asyncio.CancelledError | JobAborted):
+            return RetryDecision(retry_at=utcnow())
+        if not isinstance(exception, TransientError):
+            return None
+        return RetryDecision(retry_at=utcnow() + timedelta(seconds=pause(exception, job.attempts)))
+
+
+def pause(error: TransientError, attempts: int) -> float:
+    """Seconds until the next attempt, with jitter so that chats do not all come back at once."""
+    if error.retry_after is not None:
+        return min(max(error.retry_after, 0.0), MAX_WISH)
+    seconds: float = min(MAX_PAUSE, FIRST_PAUSE * 2 ** min(attempts, 16))
+    if isinstance(error, DeliveryUnknownError):
+        seconds = max(seconds, UNKNOWN_PAUSE)
+    if isinstance(error, DeliveryRefusedError):
+        seconds = max(seconds, REFUSED_PAUSE)
+    return seconds * random.uniform(0.75, 1.25)
+
+
+# Jobs arrive by notification; a notification that comes while the worker is asking for a job is
+# lost (procrastinate clears its flag after asking), and a job whose chat's lock becomes free sends
+# none. So the queue is also asked this often, in seconds; a question takes 0.3 ms.
+POLL_SECONDS = 0.03
+OTHER_POLL_SECONDS = 0.1  # commands, buttons, what cuts in
+MEMORY_POLL_SECONDS = 0.5
+MEMORY_CONCURRENCY = 3  # jobs behind the turns: indexing, embedding
+DIGEST_CONCURRENCY = 3  # conversations that are digested side by side
+COMMAND_CONCURRENCY = 16  # commands and buttons, which wait for Telegram and never for a model
+REMINDER_CONCURRENCY = 8  # as many have to be sent at nine in the morning
+BESIDE_SHARE = 4  # one place to so many turns, for all who want something in several chats at once
+CONTROL_CONCURRENCY = 4  # jobs that cut in, and the housekeeping, have places of their own
+LOOK_SECONDS = 2.0  # between two looks for dead workers
+# Procrastinate forgets a dead worker then; until it does, its jobs are known to have died.
+FORGET_WORKER_SECONDS = 86_400.0
+NEVER = FORGET_WORKER_SECONDS  # of workers that are forgotten, or have said good-bye, alone
+RESTART_PAUSE = 1.0
+QUEUE_CONNECTIONS = 8
+# An attempt to connect is repeated after 1, 2, 4, … seconds, for so long; then whoever needs a
+# connection starts anew, so that nobody waits half a minute for a server that is back.
+RECONNECT_SECONDS = 3.0
+
+
+def build_queue(dsn: str) -> App:
+    """Procrastinate's app on the same database; the tasks are registered by their owners."""
+    connector = PsycopgConnector(
+        conninfo=dsn,
+        min_size=1,
+        max_size=QUEUE_CONNECTIONS,
+        timeout=10.0,
+        reconnect_timeout=RECONNECT_SECONDS,
+        connection_class=QueueConnection,
+        configure=limit,
+        pool_factory=queue_pool,
+        kwargs={"application_name": "pomni queue", **LIBPQ_OPTIONS},
+    )
+    return App(connector=connector)
+
+
+class Workers:
+    """Runs jobs until told to stop; a lost database costs a pause, not the process."""
+
+    def __init__(
+        self,
+        app: App,
+        alive: AdvisoryLock,
+        dead_jobs: DeadJobs,
+        quarantine: Quarantine,
+        *,
+        concurrency: int,
+        shutdown_timeout: float,
+    ) -> None:
+        """Run the jobs of ``app``.
+
+        Args:
+            app: The queue, opened.
+            alive: Held together with the other workers' while this one lives: who gets it alone
+                knows that every running job is an orphan.
+            dead_jobs: Gives orphans back.
+            quarantine: Tries those that may have killed their process.
+            concurrency: How many turns run side by side; commands have places of their own.
+            shutdown_timeout: Seconds that running jobs get to finish.
+        """
+        self._app = app
+        self._alive = alive
+        self._dead_jobs = dead_jobs
+        self._quarantine = quarantine
+        self._concurrency = concurrency
+        self._shutdown_timeout = shutdown_timeout
+        self._stopping = asyncio.Event()
+        self._ended: set[int] = set()  # workers of ours that could not say so to the database
+
+    def stop(self) -> None:
+        """Take no more jobs; ``run`` returns when the running ones are done or out of time."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        """Work until told to stop."""
+        presence = asyncio.ensure_future(self._hold_presence())
+        watch = asyncio.ensure_future(self._watch_others())
+        await asyncio.gather(
+            self._supervise([TURNS_QUEUE], self._concurrency),
+            self._supervise([BESIDE_QUEUE], max(1, self._concurrency // BESIDE_SHARE)),
+            self._supervise([COMMANDS_QUEUE], COMMAND_CONCURRENCY),
+            self._supervise([CONTROL_QUEUE, HOUSEKEEPING_QUEUE], CONTROL_CONCURRENCY),
+            self._supervise([REMINDERS_QUEUE], REMINDER_CONCURRENCY),
+            self._supervise([MEMORY_QUEUE], MEMORY_CONCURRENCY),
+            self._supervise([DIGEST_QUEUE], DIGEST_CONCURRENCY),
+            self._quarantine.run(self._stopping),
+        )
+        for task in (presence, watch):  # they may be waiting for a database that says nothing
+            task.cancel()
+        await asyncio.gather(presence, watch, return_exceptions=True)
+        await asyncio.to_thread(self._alive.release)
+
+    async def announce(self) -> None:
+        """Take the workers' lock; the only worker gives every orphaned job back to the queue.
+
+        Raises:
+            StorageError: The database is away.
+        """
+        alone = await asyncio.to_thread(self._alive.try_exclusive)
+        if alone:
+            await self._dead_jobs.recover(dead_after=0)
+        await asyncio.to_thread(self._alive.take_shared)
+        if alone:
+            await asyncio.to_thread(self._alive.leave_exclusive)
+
+    async def _hold_presence(self) -> None:
+        """Take the lock again when its connection was lost."""
+        while not self._stopping.is_set():
+            if self._alive.needs_proof():
+                await asyncio.to_thread(self._alive.prove)
+            if not self._alive.is_connected():
+                try:
+                    await asyncio.to_thread(self._alive.try_shared)
+                except StorageError:
+                    logger.warning("the database is away; the workers wait for it")
+            await self._pause(RESTART_PAUSE)
+
+    async def _watch_others(self) -> None:
+        """Give the jobs of dead workers back.
+
+        A database that nobody reaches ends everybody's heartbeats, so the dead are told from the
+        living only after it has answered us steadily for as long as a heartbeat may be late.
+        """
+        last, steady_since = -math.inf, math.inf
+        while not self._stopping.is_set():
+            try:
+                looked = time.monotonic()
+                if looked - last > 2 * LOOK_SECONDS:  # it, or we, stood still
+                    steady_since = looked
+                is_steady = looked - steady_since >= DEAD_AFTER + HEARTBEAT_SECONDS
+                await self._dead_jobs.recover(dead_after=DEAD_AFTER if is_steady else NEVER)
+                last = looked
+            except StorageError as error:
+                logger.debug("cannot look for dead workers", exc_info=error)
+            await self._pause(LOOK_SECONDS)
+
+    async def _supervise(self, queues: list[str], concurrency: int) -> None:
+        """Run a worker, and another one whenever it ended without being told to."""
+        has_ended = False
+        while not self._stopping.is_set():
+            if has_ended and not await self._recover_own():
+                await self._pause(RESTART_PAUSE)
+                continue
+            worker = asyncio.ensure_future(self._run_worker(queues, concurrency))
+            stop = asyncio.ensure_future(self._stopping.wait())
+            await asyncio.wait({worker, stop}, return_when=asyncio.FIRST_COMPLETED)
+            stop.cancel()
+            if not worker.done():
+                worker.cancel()  # procrastinate finishes the running jobs first
+            ended = (await asyncio.gather(worker, return_exceptions=True))[0]
+            if self._stopping.is_set():
+                return
+            logger.warning(
+                "a worker ended; starting another",
+                extra={"queues": queues},
+                exc_info=ended if isinstance(ended, BaseException) else None,
+            )
+            has_ended = True
+            await self._pause(RESTART_PAUSE)
+
+    async def _run_worker(self, queues: list[str], concurrency: int) -> None:
+        polls = {
+            TURNS_QUEUE: POLL_SECONDS,
+            MEMORY_QUEUE: MEMORY_POLL_SECONDS,
+            DIGEST_QUEUE: MEMORY_POLL_SECONDS,
+        }
+        poll = polls.get(queues[0], OTHER_POLL_SECONDS)
+        worker = Worker(
+            self._app,
+            queues=queues,
+            name=f"pomni-{queues[0]}",
+            concurrency=concurrency,
+            fetch_job_polling_interval=poll,
+            shutdown_graceful_timeout=self._shutdown_timeout,
+            update_heartbeat_interval=HEARTBEAT_SECONDS,
+            stalled_worker_timeout=FORGET_WORKER_SECONDS,
+            worker_middleware=[self._dead_jobs.guard],
+            delete_jobs="successful",
+            install_signal_handlers=False,
+        )
+        try:
+            await worker.run()  # type: ignore[no-untyped-call]
+        finally:
+            if worker.worker_id is not None:
+                self._ended.add(worker.worker_id)
+
+    async def _recover_own(self) -> bool:
+        """Give back what our ended workers left: nobody else would before they seem dead.
+
+        Returns:
+            Whether the database is there; the jobs are given back before the next worker begins.
+        """
+        try:
+            for worker_id in sorted(self._ended):
+                await self._app.job_manager.unregister_worker(worker_id)
+                self._ended.discard(worker_id)
+            await self._dead_jobs.recover(dead_after=NEVER, counts=False)
+        except (ConnectorException, OperationalError, StorageError):
+            return False
+        return True
+
+    async def _pause(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._stopping.wait()
+        except TimeoutError:
+            return

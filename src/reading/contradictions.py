@@ -1,0 +1,223 @@
+"""Which known facts cannot hold beside a new one, by rules that need no model.
+
+Four rules: one value at a time (a home, a job), polarity ("люблю" and "не люблю", "есть" and
+"нет", "no longer"), endings ("развелись", "sold") and wishes about the same thing ("коротко" and
+"подробно"). Each asks that both speak of the same: the subject, and the words of the one that
+denies. What no rule sees, the model that stores the fact may name (``Fact.replaces``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache, lru_cache
+
+from src.reading import relations as endings
+from src.reading.facts import PREPOSITIONS, Fact, canonical_relation, canonical_subject, is_update
+from src.reading.relations import BY_NAME, RELATIONS
+from src.reading.words import Word, content_words, lemmas_about, word_lemmas
+from src.texts.plain_text import blank, flat
+
+ENDED = re.compile(
+    "|".join((endings.LEFT_WORK, endings.LEFT_SCHOOL, endings.PARTED_WITH, endings.DIED,
+              endings.GIVEN_UP, endings.MOVED_OUT, endings.FINISHED))
+)  # fmt: skip
+# When something ended is no part of what ended.
+TIMES = (
+    "вчера позавчера сегодня недавно день неделя месяц год весна лето осень зима утро вечер ночь "
+    "прошлый этот январь февраль март апрель май июнь июль август сентябрь октябрь ноябрь декабрь "
+    "вчора сьогодні нещодавно тиждень місяць рік весна літо осінь зима ранок минулий цей січень "
+    "лютий березень квітень травень червень липень серпень вересень жовтень листопад грудень "
+    "понедельник вторник среда четверг пятница суббота воскресенье понеділок вівторок середа "
+    "четвер п'ятниця субота неділя yesterday today recently day week weekend month year spring "
+    "summer autumn fall winter morning evening night last ago january february march april may "
+    "june july august september october november december monday tuesday wednesday thursday "
+    "friday saturday sunday"
+)
+KIN_LETTERS = 5  # that words of one root have in common
+LIKING = re.compile(
+    r"\b(?:любл\w*|люб(?:ит|ят|ишь|ил[аи]?|ить)|нрав[ия]т\w*|понравил\w*|обожа\w+|полюбил\w*"
+    r"|like[sd]?|love[sd]?|enjoy(?:s|ed)?|adore[sd]?|fond of|(?:a )?(?:big )?fan of"
+    r"|любл\w*|люб(?:ить|лять|ив|ила|ити)|подоба\w+|обожню\w+|полюбля\w+|коха\w+)\b"
+)
+DISLIKING = re.compile(
+    r"\b(?:разлюби\w*|ненави\w+|надоел\w*|терпеть не мо\w+|не (?:терплю|терпит|выношу|переношу"
+    r"|перевариваю)|бесит|отвращени\w+ к|hate[sd]?|dislike[sd]?|detest\w*|(?:can't|cannot|can not"
+    r"|couldn't) (?:stand|bear)|sick of|(?:went|gone|am|'m|go) off|розлюби\w*|ненавид\w+|набрид\w+"
+    r"|терпіти не мо\w+|не (?:терплю|терпить|зношу|переношу))\b"
+)
+QUITTING = re.compile(
+    r"\b(?:бросил[аи]?|перестал[аи]?|завязал[аи]? с|отказал(?:ся|ась) от|quit|stopped|gave up"
+    r"|given up|кинул[аи]|кинув|перестав|перестал[аи]|відмови(?:вся|лась) від)\b"
+)
+NEGATION = re.compile(r"\b(?:не|нет|нету|немає|нема|без|not|no|never|without)\b|n't\b|\bcannot\b")
+CLAUSE = re.compile(r"[.,;:!?()]+\s+|\s+[—–-]\s+|\s+(?:но|а|але|but|and|і|и)\s+")
+# What a wish is about: the first expression that fits; later wishes of a kind replace it.
+WISHES = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"кратк|коротк|лаконичн|сжат|подробн|разверн|длинн|brief|short|concise|detail|long\b"
+        r"|verbose|стисл|лаконічн|докладн|розгорнут|детальн",
+        r"по-?(?:русски|английски|украински|немецки)|на \w+ском|\bin (?:english|russian|ukrainian"
+        r"|german|spanish|french)|\w+ською|language|язык|мов[аиоу]",
+        r"метр|дюйм|фут|цельси|фаренгейт|километр|мил[яиь]|metric|imperial|celsius|fahrenheit"
+        r"|kilomet|miles|единиц|одиниц|units",
+        r"\bна (?:ты|вы|ти|ви)\b|\bformal|\binformal|тыка|выка|тика",
+        r"называй|зови|обращайся ко мне|call me|address me|називай|клич|звертайся до мене",
+        r"эмодзи|смайл|emoji|емодзі",
+        r"маркдаун|markdown|списк|таблиц|bullet|lists?\b|tables?\b",
+        r"шут|юмор|joke|humou?r|жарт|гумор",
+    )
+)
+
+
+@dataclass(frozen=True)
+class Stance:
+    """What a statement affirms or denies.
+
+    Attributes:
+        is_positive: Whether it affirms.
+        is_attitude: Whether it says what somebody likes.
+        words: What it speaks of.
+        governed: Places of the words that stand after a preposition.
+    """
+
+    is_positive: bool
+    is_attitude: bool
+    words: tuple[Word, ...]
+    governed: frozenset[int]
+
+
+def replaces(new: Fact, old: Fact) -> bool:
+    """Whether ``old`` cannot hold any more once ``new`` is said, whichever rule says so."""
+    is_told = is_update(new, old) or _is_wish_about_same(new, old)
+    return is_told or denies(new, old) or ends(new, old)
+
+
+def denies(new: Fact, old: Fact) -> bool:
+    """Whether one affirms what the other denies: the one that denies speaks of nothing more."""
+    if canonical_subject(new.subject) != canonical_subject(old.subject):
+        return False
+    mine, theirs = stance(new.text), stance(old.text)
+    if mine.is_positive == theirs.is_positive or mine.is_attitude != theirs.is_attitude:
+        return False
+    no, yes = (theirs, mine) if mine.is_positive else (mine, theirs)
+    if not no.words or any(word.is_kin and not _has(no.words, word) for word in yes.words):
+        return False
+    return all(_speaks_of(yes, word, is_governed=place in no.governed)
+               for place, word in enumerate(no.words))  # fmt: skip
+
+
+def ends(new: Fact, old: Fact) -> bool:
+    """Whether ``new`` tells the end of what ``old`` says, without a new value."""
+    if _ends_a_thing(new, old):
+        return True
+    relation = BY_NAME.get(canonical_relation(old.relation))
+    if relation is None or not relation.ends:
+        return False
+    text = flat(new.text)
+    match = re.search(relation.ends, text)
+    if match is None or stance(old.text).is_positive is False:
+        return False
+    told = content_words(f"{text[: match.start()]} , {text[match.end() :]}")
+    known = content_words(f"{old.text} {old.subject} {old.object}")
+    by_relation = lemmas_about(relation.name)
+    shares = any(_has(known, word) or word.lemmas & by_relation for word in told)
+    if relation.ends_by_name:
+        return shares
+    if canonical_subject(new.subject) != canonical_subject(old.subject):
+        return False
+    names = [w for w in content_words(new.text) if w.is_name and not w.lemmas & _times()]
+    others = [w for w in content_words(old.text) if w.is_name]
+    return shares or not (names and others)
+
+
+def _ends_a_thing(new: Fact, old: Fact) -> bool:
+    """Whether the end of a thing, a job, a habit or a life is told, and the old fact is about it.
+
+    All that the clause names must be in the old fact: "уволилась из библиотеки" ends
+    "подрабатываю в библиотеке", whatever its relation is called.
+    """
+    if not stance(old.text).is_positive or ENDED.search(flat(old.text)):
+        return False
+    known = content_words(f"{old.text} {old.object}")
+    for clause in CLAUSE.split(flat(new.text)):
+        match = ENDED.search(clause)
+        if match is None or NEGATION.search(clause[: match.start()]):
+            continue
+        rest = content_words(f"{clause[: match.start()]} , {clause[match.end() :]}")
+        told = [word for word in rest if not word.lemmas & _times()]
+        if told and all(_has(known, word) or _begins_like(known, word) for word in told):
+            return True
+    return False
+
+
+@cache
+def _times() -> frozenset[str]:
+    return frozenset(lemma for word in TIMES.split() for lemma in word_lemmas(word))
+
+
+def _begins_like(words: Iterable[Word], word: Word) -> bool:
+    """Whether one is made of the other: "plumbing", "plumber"."""
+    return any(
+        len(word.text) > KIN_LETTERS and word.text[:KIN_LETTERS] == other.text[:KIN_LETTERS]
+        for other in words
+    )
+
+
+def ended_relations(text: str) -> list[str]:
+    """The relations whose end a statement may tell."""
+    told = flat(text)
+    return [r.name for r in RELATIONS if r.ends and re.search(r.ends, told)]
+
+
+@lru_cache(maxsize=4096)
+def stance(text: str) -> Stance:
+    """Whether a statement affirms or denies, and of what."""
+    lower = text.replace("ё", "е").replace("’", "'").lower()
+    marked = [part for part in CLAUSE.split(lower) if _is_denial(part)]
+    lower = " , ".join(marked) or lower  # what else is said beside it denies nothing
+    lower, disliked = DISLIKING.subn(blank, lower)
+    lower, liked = LIKING.subn(blank, lower)
+    lower, stopped = QUITTING.subn(blank, lower)
+    lower, negations = NEGATION.subn(blank, lower)
+    words = tuple(content_words(lower))
+    governed = frozenset(
+        place for place, word in enumerate(words) if _is_governed(lower, word.start)
+    )
+    negatives = bool(disliked) + bool(stopped) + negations
+    return Stance(negatives % 2 == 0, bool(disliked or liked), words, governed)
+
+
+def _is_denial(part: str) -> bool:
+    return any(found.search(part) for found in (DISLIKING, QUITTING, NEGATION))
+
+
+def _is_governed(text: str, start: int) -> bool:
+    before = re.findall(r"[\w']+", text[:start])
+    return bool(before) and before[-1] in PREPOSITIONS
+
+
+def _speaks_of(yes: Stance, word: Word, *, is_governed: bool) -> bool:
+    """Whether the other has the word in the same role: "собака" is not "аллергия на собак"."""
+    return any(
+        word.lemmas & other.lemmas and (place in yes.governed) == is_governed
+        for place, other in enumerate(yes.words)
+    )
+
+
+def _has(words: Iterable[Word], word: Word) -> bool:
+    return any(word.lemmas & other.lemmas for other in words)
+
+
+def _is_wish_about_same(new: Fact, old: Fact) -> bool:
+    if not canonical_relation(new.relation) == canonical_relation(old.relation) == "wish":
+        return False
+    kind = _kind_of_wish(new.text)
+    return kind is not None and kind == _kind_of_wish(old.text) and new.text != old.text
+
+
+def _kind_of_wish(text: str) -> int | None:
+    told = flat(text)
+    return next((n for n, pattern in enumerate(WISHES) if pattern.search(told)), None)

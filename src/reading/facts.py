@@ -1,0 +1,377 @@
+"""Facts: their type from a model's reply to the row, their relations, when two are the same."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic.json_schema import SkipJsonSchema
+
+from src.reading.relations import BY_NAME, RELATIONS
+from src.reading.times import read_numbers
+from src.reading.words import PEOPLE
+from src.texts.plain_text import flat, normalise, word_set
+
+MemoryType = Literal["user_fact", "preference", "event", "conversation_insight"]
+Origin = Literal["tool", "teach", "command", "extraction"]
+
+# What facts there are, and what a model is told of each kind. A new one wants a migration as well:
+# the database checks ``memories.memory_type``.
+MEMORY_TYPES: Mapping[MemoryType, str] = {
+    "user_fact": "who the person is, lives, works, has",
+    "preference": "likes, dislikes, habits",
+    "event": "what happens at a time",
+    "conversation_insight": "a goal or a plan",
+}
+
+MAX_SUBJECT, MAX_RELATION, MAX_OBJECT = 100, 60, 400  # characters; the rest is cut off
+MAX_REPLACED = 20  # facts that one may take the place of
+FACT_UID = "fact-"
+WISH = "wish"  # the relation of how the user wants to be answered
+
+
+class Fact(BaseModel):
+    """What a model wants to have stored; nothing in it is trusted before the gate.
+
+    Sloppy values become usable ones here (a type that does not exist, an importance of 11, no
+    quote), so that a model's slip costs no fact.
+
+    Attributes:
+        text: The fact as one sentence in the user's language.
+        quote: The user's own words that say so, exactly as written; by default the text.
+        message: ``msg-<id>`` of the message that the quote is from, when the model was shown ids.
+        memory_type: What kind of fact it is: one of ``MEMORY_TYPES``.
+        importance: 1 (a trifle) to 10 (never to be forgotten).
+        subject: Whom or what it is about: "user" for the person himself, else a name or a role.
+        relation: What links the subject and the object, for example "lives_in".
+        object: The value: a city, a name, a date; by default the text.
+        replaces: ``fact-<id>`` of each fact that does not hold any more because of it.
+        pinned: Whether it shall always be in the prompt.
+        valid_from: Since when it holds in the world, aware; None when nobody said.
+        valid_until: Until when it holds, aware; None when nobody said.
+    """
+
+    model_config = ConfigDict(frozen=True, coerce_numbers_to_str=True)
+
+    text: str = Field(description="the fact as one short sentence in the user's own language")
+    quote: str = Field(default="", description="the user's exact words that say it")
+    message: str = Field(default="", description="uid of the user's message, such as msg-12")
+    memory_type: MemoryType = "user_fact"
+    importance: int = Field(
+        default=5,
+        description="1 to 10; name, family, health 8 to 9, home and work 7, others 3 to 6",
+    )
+    subject: str = Field(default="user", description='"user", a role such as "brother", a name')
+    relation: str = Field(default="other", description="in English, such as lives_in, likes, wish")
+    object: str = Field(default="", description="what the relation leads to, as the user wrote it")
+    replaces: list[str] = Field(
+        default_factory=list,
+        description='ids of known facts that hold no more because of this one: ["fact-12"]',
+    )
+    pinned: bool = Field(default=False, description="true when he wants it always in mind")
+    valid_from: SkipJsonSchema[datetime | None] = None
+    valid_until: SkipJsonSchema[datetime | None] = None
+
+    @field_validator("memory_type", mode="before")
+    @classmethod
+    def _known_type(cls, value: Any) -> Any:
+        return value if value in tuple(MEMORY_TYPES) else "user_fact"
+
+    @field_validator("importance", mode="before")
+    @classmethod
+    def _within_scale(cls, value: Any) -> int:
+        try:
+            return max(1, min(10, round(float(value))))
+        except (TypeError, ValueError, OverflowError):
+            return 5
+
+    @field_validator("text", "quote", "message", "subject", "relation", "object", mode="before")
+    @classmethod
+    def _as_text(cls, value: Any) -> str:
+        return "" if value is None else str(value).strip()
+
+    @field_validator("replaces", mode="before")
+    @classmethod
+    def _as_ids(cls, value: Any) -> list[str]:
+        values = value if isinstance(value, list | tuple | set | frozenset) else [value]
+        return [str(entry).strip() for entry in values if entry][:MAX_REPLACED]
+
+    @field_validator("pinned", mode="before")
+    @classmethod
+    def _as_bool(cls, value: Any) -> bool:
+        return value is True or str(value).lower() == "true"
+
+    @model_validator(mode="after")
+    def _completed(self) -> Fact:
+        """A fact without a quote or an object stands for itself; long names are cut."""
+        filled = {
+            "quote": self.quote or self.text,
+            "subject": self.subject[:MAX_SUBJECT] or "user",
+            "relation": self.relation[:MAX_RELATION] or "other",
+            "object": self.object[:MAX_OBJECT] or self.text[:MAX_OBJECT],
+        }
+        for name, value in filled.items():
+            object.__setattr__(self, name, value)  # frozen for everybody else
+        return self
+
+    def replaced_ids(self) -> frozenset[int]:
+        """The numbers of the facts that it claims to replace."""
+        numbers = (fact_number(uid) for uid in self.replaces)
+        return frozenset(number for number in numbers if number is not None)
+
+
+def fact_uid(memory_id: int) -> str:
+    """The name by which models and buttons know a fact: ``fact-12``."""
+    return f"{FACT_UID}{memory_id}"
+
+
+def fact_number(uid: str, prefix: str = FACT_UID) -> int | None:
+    """12 for ``fact-12``, or for another prefix and 12; None for anything else."""
+    number = uid.removeprefix(prefix)
+    is_number = number != uid and number.isascii() and number.isdigit() and len(number) <= 18
+    return int(number) if is_number else None
+
+
+# Relations and subjects of facts in one vocabulary, and which relations hold one value.
+#
+# Models name the same relation in many ways and in the user's language. What is known gets one
+# English name; the rest stays as written and is taken to hold many values, so that a rule alone
+# never retires a fact whose meaning it does not know.
+
+# Words before a subject that add nothing: "my brother", "брат пользователя" is "brother".
+_OWN = word_set(
+    "my our the user's users мой моя мое моего моей моему моим мою наш наша пользователя",
+    "мій моє мого моєї моєму моїм моєю користувача",
+)
+_AUXILIARIES = ("user_", "users_", "my_", "is_", "has_", "have_", "пользователь_", "користувач_")
+_FAVOURITE = re.compile(r"(?:(?:his|her|their)_)?(?:favou?rite|любим[а-я]+|улюблен[а-яіїє]+)_(.+)")
+THING_LETTERS = 5  # of each word of a favourite thing, so that case endings make no difference
+
+
+def _written(relation: str) -> str:
+    """A relation in lower case, its words joined by underscores, without apostrophes."""
+    letters = flat(relation).replace("'", "")
+    return re.sub(r"[\W_]+", "_", letters).strip("_")
+
+
+_ALIASES = {
+    _written(alias): relation.name
+    for relation in RELATIONS
+    for alias in (relation.name, *relation.aliases.split())
+}
+
+
+def canonical_relation(relation: str) -> str:
+    """The relation's name in our vocabulary, or as written (lower case, underscores).
+
+    A favourite thing is a relation of its own: "улюблене місто" is ``favourite_місто``.
+    """
+    written = _written(relation)
+    bare = written
+    while bare not in _ALIASES and bare.startswith(_AUXILIARIES):
+        bare = bare.split("_", 1)[1]
+    if bare in _ALIASES:
+        return _ALIASES[bare]
+    favourite = _FAVOURITE.fullmatch(bare)
+    if favourite is None:
+        return written
+    thing = favourite[1].replace("colour", "color")
+    return "favourite_" + "_".join(word[:THING_LETTERS] for word in thing.split("_"))
+
+
+def holds_many(relation: str) -> bool:
+    """Whether a subject may have several values of the relation; true of unknown ones."""
+    name = canonical_relation(relation)
+    known = BY_NAME.get(name)
+    return not (known.is_single if known else name.startswith("favourite_"))
+
+
+def canonical_subject(subject: str) -> str:
+    """ "user" for the person himself, an English word for kin, else the normalised name."""
+    words = normalise(subject).split()
+    told = [word.removesuffix("'s") for word in words if word not in _OWN] or words
+    return " ".join(PEOPLE.get(word, word) for word in told)
+
+
+def is_update(new: Fact, old: Fact) -> bool:
+    """Whether the new fact replaces an old one by rule alone; so may two of one message.
+
+    True when both say a different value of the same single-valued relation of the same subject.
+    A brother or a cat of another name is another one: only the user's own name is replaced.
+    When each of them holds in the world is for the caller to compare.
+    """
+    subject, relation = canonical_subject(new.subject), canonical_relation(new.relation)
+    if relation == "name" and subject != "user":
+        return False
+    return (
+        subject == canonical_subject(old.subject)
+        and relation == canonical_relation(old.relation)
+        and not holds_many(relation)
+        and normalise(new.object) != normalise(old.object)
+    )
+
+
+# Whether two texts state the same fact.
+#
+# Similar embeddings prove nothing: 15:00 and 16:30, "есть аллергия" and "нет аллергии" are closer
+# than 0.95. So two facts are the same only when, besides, they consist of the same words in the
+# same order. Three things may differ: filler words ("очень", "now", "у меня"), the ending of one
+# word within its declension or conjugation, and one group of words that moved to the other end.
+# Whatever tells facts apart (a number, a name, a negation, an antonym, a preposition, a relative,
+# a tense, singular and plural) is a word that has no counterpart, and no list of such pairs is
+# needed. A false "same" would lose a fact; a false "different" only stores a near-duplicate, so
+# synonyms and translations count as different.
+
+__all__ = ["content_hash", "is_same", "normalise"]
+
+FILLERS = word_set(
+    "я мой моя мое мои моего моей моему моим моем моих моими мою пользователь пользователя",
+    "пользователю пользователем есть это вот же и а очень сейчас теперь тоже также уже ну",
+    "просто мій моє мої мого моєї моєму моїм моїй моєю моїх користувач користувача",
+    "користувачу користувачеві користувачем є це ось ж і й та дуже зараз тепер теж вже i",
+    "is are my the a an user user's and very really now also too just do does",
+)
+NEGATIONS = word_set("не нет ни без ні немає not no never without")
+PREPOSITIONS = word_set(
+    "в на из от до с к о по за под над при про для через после перед между біля від з після",
+    "під між on in at to from for with before after during since until by of about every",
+)
+# Forms of one word that differ only in how they sound.
+VARIANTS = {
+    "у": "в", "во": "в", "со": "с", "ко": "к", "об": "о", "обо": "о", "изо": "из", "ото": "от",
+    "із": "з", "зі": "з", "нема": "немає", "has": "have",
+}  # fmt: skip
+CONTRACTIONS = {"ca": "can", "wo": "will", "sha": "shall"}  # before n't
+# Endings that one word may have. Those of the plural, the past and the other gender are left out:
+# "соседа" is not "соседка", "Александр" is not "Александра", "кошка" is not "кошки".
+NOUNS = (
+    word_set("а я у ю е ой ей ою ею єю"),
+    word_set("у ом е ові") | {""},
+    word_set("ь ю ем е еві"),
+    word_set("й ю ем е єві"),
+    word_set("о у ом"),
+    word_set("ый ий ого его ому ему ым им ом ем"),
+    word_set("ая яя ую юю ой ей ої ою"),
+)
+VERBS = word_set("ю у ет ит є е ить їть")
+NOUN_STEM, VERB_STEM = 4, 3  # letters that two forms must share
+MAX_INFLECTED = 1  # words; two may swap roles: "Олег помог Ивану", "Олегу помог Иван"
+
+# "I have" in Russian and Ukrainian; "I am", whose verb must not be taken for the morning.
+FILLER_PHRASE = re.compile(r"\b(?:[ув] мен[яе]|i(?:'m| am))\b")
+CLAUSES = re.compile(
+    r"[,;:.!?—–-]\s+\w|\s(?:и|а|но|і|й|та|але|або|или|and|but|or)\s", re.IGNORECASE
+)
+
+
+def content_hash(text: str, speaker_id: int | None = None) -> str:
+    """The SHA-256 of the normalised text, in hexadecimal; with who said it, in a group.
+
+    People choose the texts, so the hash must be one for which nobody can make two facts collide;
+    and it must be the same in every process, as Python's own ``hash`` is not.
+    """
+    told = normalise(text) if speaker_id is None else f"{speaker_id}: {normalise(text)}"
+    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def is_same(
+    a: str,
+    b: str,
+    *,
+    similarity: float,
+    threshold: float = 0.95,
+    subjects: tuple[str, str] | None = None,
+) -> bool:
+    """Whether ``b`` says what ``a`` says, so that nothing new is to be stored.
+
+    Args:
+        a: One fact.
+        b: The other.
+        similarity: Of their embeddings, calibrated, 0 to 1.
+        threshold: Below it they differ, unless the normalised texts are equal.
+        subjects: Whom they are about, when known; different subjects make different facts.
+            Equal texts are the same all the same: the content hash admits only one of them.
+    """
+    if normalise(a) == normalise(b):
+        return True
+    if not similarity >= threshold:  # also when it is no number
+        return False
+    if subjects is not None and canonical_subject(subjects[0]) != canonical_subject(subjects[1]):
+        return False
+    left, right = _content(a), _content(b)
+    if not left or len(left) != len(right):
+        return False
+    if _articles(a) == _articles(b) and _inflected(left, right):
+        return True
+    return not (CLAUSES.search(a) or CLAUSES.search(b)) and _moved(left, right)
+
+
+def _content(text: str) -> list[str]:
+    """The words of a text that carry its meaning, in order."""
+    words = FILLER_PHRASE.sub(" ", normalise(text)).split()
+    expanded = [part for word in words for part in _expanded(word)]
+    return [VARIANTS.get(word, word) for word in read_numbers(expanded) if word not in FILLERS]
+
+
+def _expanded(word: str) -> list[str]:
+    """A contraction as the words that it stands for: "can't", "I've"."""
+    if word == "cannot":
+        return ["can", "not"]
+    if word.endswith("n't") and word != "n't":
+        return [CONTRACTIONS.get(word[:-3], word[:-3]), "not"]
+    return [word[:-3], "have"] if word.endswith("'ve") else [word]
+
+
+def _articles(text: str) -> int:
+    """How many things are said to be one: "a dog" and "dogs" differ."""
+    return sum(word in ("a", "an") for word in normalise(text).split())
+
+
+def _inflected(left: list[str], right: list[str]) -> bool:
+    """Whether the same words come in the same order, few of them in another form."""
+    changed = [pair for pair in zip(left, right, strict=True) if pair[0] != pair[1]]
+    return len(changed) <= MAX_INFLECTED and all(_one_word(*pair) for pair in changed)
+
+
+def _one_word(left: str, right: str) -> bool:
+    """Whether two forms are of one word, in the same number, gender and tense."""
+    if left.isascii() and right.isascii():
+        return left.isalpha() and right.isalpha() and _without_s(left) == _without_s(right)
+    stem = next(
+        (at for at, pair in enumerate(zip(left, right, strict=False)) if pair[0] != pair[1]),
+        min(len(left), len(right)),
+    )
+    endings = {left[stem:], right[stem:]}
+    if stem >= NOUN_STEM and any(endings <= kind for kind in NOUNS):
+        return True
+    return stem >= VERB_STEM and endings <= VERBS
+
+
+def _without_s(word: str) -> str:
+    """An English word without the ending of the plural or of the third person."""
+    if len(word) > 4 and word.endswith("ies"):
+        return word[:-3] + "y"
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+
+
+def _moved(left: list[str], right: list[str]) -> bool:
+    """Whether the same words come with one group moved from one end to the other.
+
+    The forms must be equal, because endings and order together say who does what. A group does
+    not end in a preposition or a negation, which belong to the next word; in English it begins
+    with a preposition ("on Mondays I ..."), else the order says who does what. With two numbers
+    it would be uncertain which belongs to what.
+    """
+    if sum(word[-1].isdecimal() for word in left) > 1:
+        return False
+    for cut in range(1, len(left)):
+        first, second = left[:cut], left[cut:]
+        if second + first != right or {first[-1], second[-1]} & (NEGATIONS | PREPOSITIONS):
+            continue
+        if not "".join(left).isascii() or {first[0], second[0]} & PREPOSITIONS:
+            return True
+    return False

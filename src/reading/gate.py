@@ -1,0 +1,373 @@
+"""The gate before the memory: what may be stored of the facts that a model proposes.
+
+Card numbers, passwords, keys and numbers of documents are not, nor what imitates our labels.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from itertools import pairwise
+from typing import Literal
+
+from stdnum import iban, luhn
+
+from src.reading.facts import Fact
+from src.reading.times import read_numbers
+from src.texts.plain_text import INVISIBLE, TYPOGRAPHY, normalise, plain, single_spaced
+
+# Imitations of what only the program writes: its blocks, labels and roles.
+#
+# They are recognised by their form, not by what they want: a tag, a label in brackets, a role at
+# the beginning of a line, a call of a tool. In the history they are escaped; no fact holds one.
+
+LOOKED_AT = 80  # characters after a sign in which an imitation shows
+ESCAPE = "‹"
+# Tag characters are invisible and spell ASCII; only flags (U+1F3F4 and tags) have a use for them.
+SMUGGLED = re.compile("(?<![\U0001f3f4\U000e0020-\U000e007e])[\U000e0020-\U000e007f]+")
+ROLE = (
+    r"(?:system|assistant|user|human|tool|developer|model|система|ассистент|асистент|пользователь"
+    r"|користувач|инструмент|інструмент)"
+)
+OWN_TAGS = (
+    r"(?:memories|key_facts|wishes|history_summary|context|messages|conversation"
+    rf"|instructions?|{ROLE})"
+)
+# As the folded text reads from the sign on.
+MARK = re.compile(
+    rf"<\s*/?\s*{OWN_TAGS}\b|<\s*\||<\s*/?s>|<<\s*sys|\[\s*/?\s*inst\s*\]"
+    r"|\[\s*(?:текущее время|переслано (?:от|від)|forwarded from|(?:в|у) (?:ответ|відповідь) на"
+    r"|in reply to|пишет|пише|written by|через бота|through the bot|из файла|з файлу"
+    r"|from the file|tools used)\b"
+)
+ROLE_LINE = re.compile(rf"\s*(?:#{{1,6}}\s*(?:{ROLE}|instructions?)\b|{ROLE}\s*:)")
+SPACES = re.compile(r"[^\S\n]+")
+SIGNS = re.compile(r"[<\[＜［﹤]")
+LINE_START = re.compile(r"(?:\A|(?<=[\n\r\x0b\x0c\x85\u2028\u2029]))(?=[ \t\xa0]{0,40}\S)")
+ANY_TAG = re.compile(r"<\s*/?\s*[^\W\d][\w':.-]{0,40}(?:\s[^<>]{0,80})?/?>")
+TOOL_CALL = re.compile(r"[\"']?\b(?:arguments|parameters|args)[\"']?\s*:\s*\{")
+
+
+def escaped(text: str) -> str:
+    """A message in which our tags, labels and roles are none: ``<memories>`` is ``‹memories>``."""
+    text = SMUGGLED.sub("", text)
+    cuts = {m.start(): 1 for m in SIGNS.finditer(text) if MARK.match(_folded(text, m.start()))}
+    starts = [m.start() for m in LINE_START.finditer(text)]
+    cuts |= {at: 0 for at in starts if ROLE_LINE.match(_folded(text, at)) and at not in cuts}
+    pieces, end = [], 0
+    for at, length in sorted(cuts.items()):
+        pieces += [text[end:at], ESCAPE]
+        end = at + length
+    return "".join([*pieces, text[end:]])
+
+
+def imitates(text: str) -> bool:
+    """Whether a text holds what only the program writes; a fact never does."""
+    folded = _fold(text)
+    return (
+        SMUGGLED.search(text) is not None
+        or escaped(text) != text
+        or ANY_TAG.search(folded) is not None
+        or TOOL_CALL.search(folded) is not None
+    )
+
+
+def _folded(text: str, start: int) -> str:
+    return _fold(text[start : start + LOOKED_AT])
+
+
+def _fold(text: str) -> str:
+    """The text without invisible characters, of one width and case, with single spaces."""
+    visible = INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
+    return SPACES.sub(" ", unicodedata.normalize("NFKC", visible).casefold())
+
+
+# What must never be stored: card numbers, passwords, keys and numbers of documents.
+#
+# Every check looks for a secret, not for the mere mention of one: "забыл пароль" may be stored,
+# "пароль от почты: ..." may not. A doubtful case is refused; the user can write the fact without
+# the secret. All expressions are linear: their repetitions are bounded or cannot overlap.
+
+CARD_DIGITS = range(13, 20)  # ISO/IEC 7812: a card number has 13 to 19 digits
+MIN_GROUP = 3  # digits; card numbers are written in groups of 4, 5 or 6, the last may be shorter
+MIN_RANDOM = 20  # characters; shorter tokens are user names and models of things
+RANDOM_CHANGES = 0.3  # share of neighbours of different kinds; words in CamelCase have 0.2
+
+DATE = re.compile(
+    r"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)|(?<!\d)\d{1,2}\.\d{1,2}\.\d{4}(?!\d)"
+    r"|(?<!\d)\d{1,2} [^\W\d_]{3,9} (?:19|20)\d\d(?!\d)"  # 20 November 2026, resolved
+)
+DIGIT_GROUPS = re.compile(r"(?<!\d)\d+(?:[\s._-]{1,3}\d+)+|(?<!\d)\d{13,19}(?!\d)")
+IBAN = re.compile(
+    r"(?<!\w)[a-z]{2}\d{2}"
+    r"(?:[a-z0-9]{11,30}|(?:[ -][a-z0-9]{4}){2,7}(?:[ -][a-z0-9]{1,3})?)(?!\w)",
+    re.IGNORECASE | re.ASCII,
+)
+TOKEN = re.compile(r"[A-Za-z0-9+=_-]{20,}")
+
+# Keys that show what they are by how they begin.
+KEYS = re.compile(
+    r"\bsk-[\w-]{12,}|\b[sprw]k_(?:live|test)_\w{8,}|\bgh[opsur]_\w{16,}|\bgithub_pat_\w{16,}"
+    r"|\bglpat-[\w-]{12,}|\bxox[abeprs]-[\w-]{8,}|\b(?:AKIA|ASIA)[A-Z0-9]{12,}|\bAIza[\w-]{24,}"
+    r"|\bya29\.[\w-]{16,}|\bhf_\w{16,}|\bnpm_\w{24,}|\beyJ[\w-]{8,}|\b\d{5,12}:AA[\w-]{8,}"
+    r"|\b\d{8,12}:[\w-]{30,}|-----BEGIN [A-Z ]{0,30}PRIVATE KEY|\bbearer\s+[\w.~+/-]{16,}"
+    r"|://[^\s/:@]{1,64}:[^\s/@]{1,64}@",
+    re.ASCII,
+)
+
+_FOR = r"(?:от|до|на|від|для|к|з|из|за|for|to|of|on)"
+_OWN = r"(?:мой|мій|наш|новый|новий|старый|старий|my|our|new|the)"
+# After "пароль": words that tell something about the password instead of being it.
+_TALK = (
+    r"(?!(?:забы|забу|смен|помен|поміня|змін|потер|загуб|не\b|ні\b|зна|запис|запам|запом|нуж"
+    r"|потріб|слож|склад|прост|нов|стар|хран|збер|леж|лежи|напис|утер|измен|обнов|онов|укра|вкра"
+    r"|взлом|злам|скину|скаж|дал|дай|один|такой|тот|той|у\b|в\b|на\b|из\b|из-за\b|где|де\b|как\b|як\b"
+    r"|уже|вже|опять|снова|знову|был|бул|есть|є\b|и\b|та\b|й\b|і\b|или|або|а\b|но\b|менедж|каж|всегда"
+    r"|завжди|никогда|ніколи|подход|слаб|надеж|надій|длин|довг|корот|для\b|от\b|від\b|к\b|до\b|з\b"
+    r"|manag|is\b|was\b|and\b|or\b|for\b|to\b|on\b|in\b|at\b|of\b|reset|again|every|protect|has\b)\w*)"
+)
+_PASSWORD = r"(?:парол[ьяюе]\w{0,2}|пассворд\w?|passwords?|passcode|passphrase|passwd|pwd)"
+
+# Words that announce a secret, and the secret after them.
+WORDED = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        # "пароль от вайфая: ...", "my password is ...", "пароль — ..."
+        rf"\b{_PASSWORD}\b[^.!?\n:=]{{0,40}}?\s*[:=]\s*\S",
+        rf"\b{_PASSWORD}\b(?:\s+{_FOR})?(?:\s+[\w'-]+){{0,3}}?\s+(?:is|was|это|це|-)\s+\S",
+        # "пароль от вайфая солнышко2020", "password hunter2", "пароль 1234": a digit, or quotes
+        rf"\b{_PASSWORD}(?:\s+{_FOR}\s+[\w'-]+(?:\s+[^\W\d]+)?)?\s+"
+        rf"(?:[\"']\S|(?!1password)(?=\S{{0,30}}\d)\S{{4,}})",
+        # "пароль от вайфая солнышко", "мой пароль солнышко", "пароль qwerty"
+        rf"(?:^|[.!?,;:\n] ?|\b{_OWN}\s+)парол[ьі]\s+{_FOR}\s+[\w'-]+\s+{_TALK}\w{{3,}}",
+        rf"\b(?:мой|мій|наш)\s+{_PASSWORD}\s+{_TALK}\w{{3,}}",
+        rf"\bпароль\s+(?!wi|vpn|apple|google){_TALK}[a-z]{{4,}}\b",
+        # PIN and CVV, before and after the number; codes of phones, safes and banks
+        r"\b(?:пин|пін|pin)\b(?:[\s-]*(?:код\w*|code|номер|number))?(?:\s+(?:от|до|від|для|моей|моєї"
+        r"|мой|мій|for|to|of|my|the|карт\w*|карт[кц]\w*|банк\w*|сим\w*|сім\w*|sim|card|phone|bank"
+        r"|телефон\w*|айфон\w*|is|это|це|в|у|на))*\s*[:=-]?\s*\d[\d ]{2,8}\b",
+        r"\b(?:пин|пін)-?код\w*[^.!?\n\d]{0,30}\d{4,8}\b",
+        r"\b\d{4,8}\s*(?:-|is|это|це)?\s*(?:my|мой|мій|наш)?\s*(?:pin|пин|пін)\b",
+        r"\b(?:cv[vc]2?|цвв|свв|cvv-?код\w*|код безопасности|код безпеки|security code)\b"
+        r"[^.!?\n\d]{0,30}\d{3,4}\b",
+        r"\b\d{3,4}\s*(?:-|is|это|це)?\s*(?:my|мой|мій)?\s*(?:cv[vc]2?)\b",
+        r"\b(?:код\w?|code|passcode)\s+(?:от|к|до|від|for|to|of)\s+(?:мо\w+\s+|my\s+|the\s+)?"
+        r"(?:сейф\w*|телефон\w*|айфон\w*|карт\w*|банк\w*|сигнализац\w*|сигналізац\w*|safe|phone"
+        r"|card|bank|alarm|iphone)[^.!?\n\d]{0,20}\d{3,}",
+        # "api key: ...", "токен - ..."
+        r"\b(?:api[\s_-]?key|access[\s_-]?key|secret[\s_-]?key|client[\s_-]?secret|secret|token"
+        r"|токен|(?:api|апи|апі)[\s-]?ключ|секретный ключ|секретний ключ)\w{0,2}"
+        r"\s*(?:[:=-]|is|это|це)\s*(?=\S{0,60}\d)\S{6,}",
+        r"[?&](?:token|access_token|api_?key|key|password|secret|sig)=[^\s&]{6,}",
+        # Recovery words of a wallet
+        r"\b(?:seed[\s-]?phrase|recovery phrase|secret phrase|mnemonic(?:\s+phrase)?|private key"
+        r"|сид[\s-]?фраз\w*|мнемоник\w*|мнемонік\w*|мнемоническ\w+ фраз\w*|мнемонічн\w+ фраз\w*"
+        r"|фраз\w+ восстановлени\w*|фраз\w+ відновлення|приватн\w+ ключ\w*)"
+        r"(?:[^.!?\n:=]{0,30}(?:[:=]|\s-\s|\bis\b|\bэто\b|\bце\b)\s*\w|(?:[\s,]+\w+){8})",
+        # Numbers of documents
+        r"\b(?:паспорт\w*|passport|снилс\w*|инн|іпн|рнокпп|ідентифікаційн\w+ (?:код|номер)\w*"
+        r"|ssn|social security|tax (?:id|number)|водительск\w+ (?:удостоверени|прав)\w*"
+        r"|посвідчення водія|driver'?s licen[cs]e|id card)\b[^.!?\n+\d]{0,40}"
+        r"(?:\d[\s-]?){2,6}(?:[^\w+.!?\n]{0,3}(?:номер|number|no|№|n)?\s?(?:\d[\s-]?)){4}",
+        r"(?<!\d)\d{3}-\d{3}-\d{3}[ -]\d{2}(?!\d)",
+        r"\biban\b\W{0,5}[a-z]{2}\d{2}",
+    )
+)
+
+
+def holds_secret(text: str) -> bool:
+    """Whether the text holds a number, a word or a key that lets others in or pay."""
+    visible = INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
+    seen = single_spaced(visible.translate(TYPOGRAPHY))
+    undated = DATE.sub("/", seen)
+    return (
+        KEYS.search(seen) is not None
+        or any(pattern.search(undated) for pattern in WORDED)
+        or any(_holds_card(match.group()) for match in DIGIT_GROUPS.finditer(undated))
+        or any(_is_iban(match.group()) for match in IBAN.finditer(seen))
+        or any(_looks_random(match.group()) for match in TOKEN.finditer(seen))
+    )
+
+
+def _holds_card(digits: str) -> bool:
+    """Whether neighbouring groups of digits make up the number of a payment card."""
+    groups = re.findall(r"\d+", digits)
+    for first in range(len(groups)):
+        number = ""
+        for last in groups[first : first + len(CARD_DIGITS)]:
+            number += last
+            if len(number) in CARD_DIGITS and number[0] in "23456" and luhn.is_valid(number):
+                return True
+            if len(last) < MIN_GROUP or len(number) >= CARD_DIGITS.stop:
+                break
+    return False
+
+
+def _is_iban(found: str) -> bool:
+    """Whether it is an account number of a country that has them, with the right check digits.
+
+    The last group may be a word that only follows the number, so it counts with and without.
+    """
+    shorter = re.split(r"[ -](?=\w*$)", found)[0]
+    return any(iban.is_valid(number, check_country=False) for number in (found, shorter))
+
+
+def _looks_random(token: str) -> bool:
+    """Whether upper case, lower case and digits alternate as only in keys and encoded text.
+
+    Entropy tells little about a few dozen characters: a long word has as much as a key.
+    """
+    kinds = [
+        "digit" if character.isdigit() else "upper" if character.isupper() else "lower"
+        for character in token
+        if character.isalnum()
+    ]
+    if len(kinds) < MIN_RANDOM:
+        return False
+    changes = sum(left != right for left, right in pairwise(kinds))
+    return changes >= RANDOM_CHANGES * len(kinds)
+
+
+# The gate before the memory: which facts that a model proposes may be stored.
+#
+# A model invents, mixes things up and can be talked into things. These checks need no model and
+# look at no wording: what is stored was said by the user, in his own alphabet, with his own
+# numbers; it is no secret, and imitates nothing that only the program writes. That he typed the
+# words himself is known by their provenance (``MemoryWriter``).
+
+Reason = Literal[
+    "bad_dates", "empty", "too_long", "quote_not_said", "secret", "imitation", "question",
+    "other_script", "number_not_said",
+]  # fmt: skip
+
+MIN_TEXT = 3  # characters; a shorter text says nothing
+MAX_TEXT = 400  # one sentence, perhaps two
+MAX_QUOTE = 1000
+MAX_PART = 400  # characters of the subject, the relation and the object
+EDGES = " \"'.,;:!?()-…"  # around a quote, where models add and drop signs
+
+# Words that make 7 o'clock 19:00.
+AFTERNOON = re.compile(
+    r"\b(?:дня|вечер\w*|вечор\w*|ночи|ночі|вдень|днем|p\.?m|evening|afternoon)\b"
+)
+THOUSANDS = re.compile(r"(?<=\d)[ '](?=\d{3}(?!\d))")
+ZERO_MINUTES = re.compile(r"(?<=\d)[:.]00(?!\d)")
+RUSSIAN = frozenset("ыэъ")  # and "ё", which ``normalise`` takes away
+UKRAINIAN = frozenset("іїєґ")
+
+
+def refuse(
+    candidate: Fact, said: str, *, allowed_numbers: frozenset[str] = frozenset()
+) -> Reason | None:
+    """Why the fact may not be stored; None when it may.
+
+    Args:
+        candidate: The fact as the model proposes it.
+        said: The user's message, without the time label.
+        allowed_numbers: Numbers that were not said and are right nevertheless, such as those of
+            the date that "завтра" was resolved to: "2026-03-01", or its parts.
+
+    Secrets come before every other reason, because a "secret" must not be written anywhere, not
+    even to the list of refused facts.
+    """
+    parts = (candidate.text, candidate.subject, candidate.relation, candidate.object)
+    if any(map(holds_secret, (*parts, candidate.quote))):
+        return "secret"
+    if (reason := _shape(candidate)) is not None:
+        return reason
+    if not _was_said(plain(candidate.quote).strip(EDGES), plain(said)):
+        return "quote_not_said"
+    if any(map(imitates, (*parts, candidate.quote))):
+        return "imitation"
+    if _only_asks(candidate):
+        return "question"
+    if not _same_alphabet(candidate.text, candidate.quote, said):
+        return "other_script"
+    numbers = _said_numbers(candidate.quote, said) | _digits(" ".join(allowed_numbers))
+    written = (candidate.text, THOUSANDS.sub("", plain(candidate.text)))
+    return None if any(_digits(text) <= numbers for text in written) else "number_not_said"
+
+
+def _shape(candidate: Fact) -> Reason | None:
+    """What is wrong with the fields by themselves."""
+    start, end = candidate.valid_from, candidate.valid_until
+    if start and end and ((start.utcoffset() is None) != (end.utcoffset() is None) or start > end):
+        return "bad_dates"
+    parts = (candidate.subject, candidate.relation, candidate.object)
+    if (
+        len(candidate.text) > MAX_TEXT
+        or len(candidate.quote) > MAX_QUOTE
+        or max(map(len, parts)) > MAX_PART
+    ):
+        return "too_long"
+    has_words = any(map(str.isalpha, candidate.text)) and plain(candidate.quote).strip(EDGES)
+    return None if has_words and len(normalise(candidate.text)) >= MIN_TEXT else "empty"
+
+
+def _was_said(quote: str, said: str) -> bool:
+    """Whether the quote stands in the message, beginning and ending where words do.
+
+    Both are as ``plain`` leaves them.
+    """
+    start = said.find(quote)
+    while start >= 0:
+        end = start + len(quote)
+        cut_before = start > 0 and said[start - 1].isalnum() and quote[0].isalnum()
+        cut_after = said[end : end + 1].isalnum() and quote[-1].isalnum()
+        if not cut_before and not cut_after:
+            return True
+        start = said.find(quote, start + 1)
+    return False
+
+
+def _only_asks(candidate: Fact) -> bool:
+    """Whether the fact, or all that the user said of it, is a question by its mark."""
+    if candidate.text.rstrip().endswith("?"):
+        return True
+    quote = plain(candidate.quote)
+    return quote.endswith("?") and not re.search(r"[.!?,;:]", quote[:-1])
+
+
+def _same_alphabet(text: str, quote: str, said: str) -> bool:
+    """Whether the fact is written in the alphabet of the quote.
+
+    Words that both have (names, brands) count on neither side; when the quote has no others, the
+    rest of the message counts. A fact with letters that only Russian has does not come from a
+    quote with letters that only Ukrainian has, nor the other way round.
+    """
+    words, quoted = set(normalise(text).split()), set(normalise(quote).split())
+    ours, theirs = "".join(words - quoted), "".join(quoted - words)
+    if _script(theirs) is None:
+        theirs = "".join(set(normalise(said).split()) - words)
+    if None not in (_script(ours), _script(theirs)) and _script(ours) != _script(theirs):
+        return False
+    languages = [(letters & set(ours), letters & set(theirs)) for letters in (RUSSIAN, UKRAINIAN)]
+    (russian, russian_said), (ukrainian, ukrainian_said) = languages
+    if russian and not ukrainian:
+        return not ukrainian_said or bool(russian_said)
+    return not ukrainian or bool(russian) or not russian_said or bool(ukrainian_said)
+
+
+def _script(text: str) -> str | None:
+    """The script of most letters, as Unicode names it ("CYRILLIC"); None without letters."""
+    letters = Counter(character for character in text if character.isalpha())
+    scripts: Counter[str] = Counter()
+    for letter, times in letters.items():
+        scripts[unicodedata.name(letter, "?").split()[0]] += times
+    return max(scripts, key=lambda script: scripts[script], default=None)
+
+
+def _digits(text: str) -> set[str]:
+    """The numbers in digits of a text, without zeros before them; 15:00 is 15."""
+    return {run.lstrip("0") or "0" for run in re.findall(r"\d+", ZERO_MINUTES.sub("", text))}
+
+
+def _said_numbers(quote: str, said: str) -> set[str]:
+    """Every number that the user may have meant: digits, words, 7 in the evening as 19."""
+    text = plain(f"{quote} {said}")
+    read = " ".join(read_numbers(normalise(text).split(), ordinals=True))
+    numbers = _digits(text) | _digits(THOUSANDS.sub("", text)) | _digits(read)
+    if AFTERNOON.search(text):
+        numbers |= {str(int(hour) + 12) for hour in numbers if len(hour) < 3 and int(hour) < 12}
+    return numbers

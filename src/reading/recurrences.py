@@ -1,0 +1,186 @@
+"""What comes again: daily, weekly, monthly and yearly times on the clock of a zone.
+
+A recurrence is kept as text in a subset of RFC 5545: ``FREQ=WEEKLY;BYDAY=MO,WE;BYHOUR=8;
+BYMINUTE=0``. Every other week (``INTERVAL``) needs a day to count from, and so has the two lines
+``DTSTART:20261123T080000`` and ``RRULE:…``. A day that a month lacks is its last one, which the
+standard writes ``BYMONTHDAY=28,29,30,31;BYSETPOS=-1``. Any reader of the standard reads the text;
+dateutil's is what the tests hold ours against. We do not use it: it knows no gaps in a clock.
+"""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from typing import Literal
+
+from src.base.zones import first_moment, local_time
+from src.reading.times import DAY, WEEK, week_of
+
+Frequency = Literal["daily", "weekly", "monthly", "yearly"]
+
+MAX_INTERVALS: dict[Frequency, int] = {"daily": 3650, "weekly": 520, "monthly": 120, "yearly": 10}
+MAX_DAYS = 366 * 11  # in which the longest interval ends
+SHORTEST_MONTH = 28  # days
+DAY_NAMES = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
+MAX_TEXT = 300  # characters; each hour, each weekday
+LIST = r"-?\d{1,2}(?:,-?\d{1,2})*"
+TEXT = re.compile(
+    r"(?:DTSTART:(?P<start>\d{8})T\d{6}\nRRULE:)?FREQ=(?P<frequency>DAILY|WEEKLY|MONTHLY|YEARLY)"
+    r"(?:;INTERVAL=(?P<interval>\d{1,4}))?(?:;BYDAY=(?P<weekdays>[A-Z]{2}(?:,[A-Z]{2})*))?"
+    rf"(?:;BYMONTH=(?P<month>\d{{1,2}}))?(?:;BYMONTHDAY=(?P<days>{LIST}))?"
+    rf";BYHOUR=(?P<hours>{LIST});BYMINUTE=(?P<minute>\d{{1,2}})(?:;BYSETPOS={LIST})?",
+    re.ASCII,
+)
+
+
+@dataclass(frozen=True)
+class Recurrence:
+    """When something comes again, by the clock on the user's wall.
+
+    Attributes:
+        frequency: What it is counted in.
+        hours: Of the day, 0 to 23, ascending; at least one.
+        minute: 0 to 59, the same in each hour.
+        weekdays: Of a weekly one, ascending; Monday is 0.
+        day: Of the month, of a monthly or a yearly one; shorter months have it on their last day.
+        month: Of a yearly one.
+        interval: Every so many days, weeks, months or years.
+        start: A day in a period that counts, when the interval is more than one.
+
+    Raises:
+        ValueError: These do not make a recurrence.
+    """
+
+    frequency: Frequency
+    hours: tuple[int, ...]
+    minute: int = 0
+    weekdays: tuple[int, ...] = ()
+    day: int = 0
+    month: int = 0
+    interval: int = 1
+    start: date | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what would never come, or come at another time than it says."""
+        lists = _is_ascending(self.hours, 24) and _is_ascending(self.weekdays, 7)
+        weekly, yearly = self.frequency == "weekly", self.frequency == "yearly"
+        dated = yearly or self.frequency == "monthly"
+        fits = bool(self.weekdays) == weekly and bool(self.day) == dated
+        fits = fits and bool(self.month) == yearly and (self.start is None) == (self.interval == 1)
+        ranges = self.minute in range(60) and self.day in range(32) and self.month in range(13)
+        if yearly and ranges and self.month:
+            ranges = self.day <= monthrange(2024, self.month)[1]  # a leap year
+        counted = 1 <= self.interval <= MAX_INTERVALS[self.frequency]
+        if not (lists and self.hours and fits and ranges and counted):
+            raise ValueError("no recurrence")
+
+    def to_text(self) -> str:
+        """The recurrence for a column of the database; ``from_text`` reads it."""
+        parts = {
+            "FREQ": self.frequency.upper(),
+            "INTERVAL": str(self.interval) if self.interval > 1 else "",
+            "BYDAY": ",".join(DAY_NAMES[number] for number in self.weekdays),
+            "BYMONTH": str(self.month or ""),
+            "BYMONTHDAY": self._month_days(),
+            "BYHOUR": _joined(self.hours),
+            "BYMINUTE": str(self.minute),
+            "BYSETPOS": _joined(range(-len(self.hours), 0)) if self.day > SHORTEST_MONTH else "",
+        }
+        rule = ";".join(f"{name}={value}" for name, value in parts.items() if value)
+        if self.start is None:
+            return rule
+        return f"DTSTART:{self.start:%Y%m%d}T{self.hours[0]:02}{self.minute:02}00\nRRULE:{rule}"
+
+    def _month_days(self) -> str:
+        """The day of the month, behind those on which shorter months have it."""
+        first = min(self.day, SHORTEST_MONTH)
+        return _joined(range(first, self.day + 1)) if self.day else ""
+
+    @classmethod
+    def from_text(cls, text: str) -> Recurrence:
+        """The recurrence that ``to_text`` wrote.
+
+        Raises:
+            ValueError: It wrote no such text.
+        """
+        match = TEXT.fullmatch(text) if len(text) <= MAX_TEXT else None
+        if match is None:
+            raise ValueError("no recurrence")
+        start = match["start"]
+        names = match["weekdays"].split(",") if match["weekdays"] else []
+        frequencies: dict[str, Frequency] = {name.upper(): name for name in MAX_INTERVALS}
+        found = cls(
+            frequencies[match["frequency"]],
+            tuple(map(int, match["hours"].split(","))),
+            int(match["minute"]),
+            weekdays=tuple(map(DAY_NAMES.index, names)),
+            day=int(match["days"].split(",")[-1]) if match["days"] else 0,
+            month=int(match["month"] or 0),
+            interval=int(match["interval"] or 1),
+            start=date(int(start[:4]), int(start[4:6]), int(start[6:])) if start else None,
+        )
+        if found.to_text() != text:
+            raise ValueError("no recurrence")
+        return found
+
+
+def next_after(recurrence: Recurrence, moment: datetime, time_zone: str) -> datetime:
+    """The next time of a recurrence, strictly after a moment; in UTC.
+
+    It stays at its hour on the clock of the zone when the clocks change. A time that the clocks
+    skip comes right after the gap; one that they show twice comes once, the first time.
+
+    Args:
+        recurrence: What comes again.
+        moment: Aware.
+        time_zone: A name of the tz database.
+
+    Raises:
+        OverflowError: There is none before the end of the calendar.
+    """
+    # From the day before: what falls into a gap at midnight comes on the next day.
+    first = local_time(moment, time_zone).date() - DAY
+    for day in _days(recurrence, first):
+        for hour in recurrence.hours:
+            found = first_moment(datetime.combine(day, time(hour, recurrence.minute)), time_zone)
+            if found > moment:
+                return found.astimezone(UTC)
+    raise OverflowError("the recurrence has ended")
+
+
+def _days(recurrence: Recurrence, first: date) -> Iterator[date]:
+    """The days of a recurrence from a day on."""
+    days = (first + DAY * number for number in range(MAX_DAYS))
+    return (day for day in days if _falls_on(recurrence, day))
+
+
+def _falls_on(recurrence: Recurrence, day: date) -> bool:
+    start = recurrence.start or day
+    match recurrence.frequency:
+        case "daily":
+            passed, fits = (day - start).days, True
+        case "weekly":
+            passed = (week_of(day).first - week_of(start).first) // WEEK
+            fits = day.weekday() in recurrence.weekdays
+        case _:
+            yearly = recurrence.frequency == "yearly"
+            passed = day.year - start.year
+            if not yearly:
+                passed = passed * 12 + day.month - start.month
+            last = monthrange(day.year, day.month)[1]
+            fits = day.day == min(recurrence.day, last)
+            fits = fits and (not yearly or day.month == recurrence.month)
+    return fits and passed % recurrence.interval == 0
+
+
+def _is_ascending(numbers: tuple[int, ...], limit: int) -> bool:
+    """Whether numbers are below a limit, in order, and each is there once."""
+    return list(numbers) == sorted(set(numbers) & set(range(limit)))
+
+
+def _joined(numbers: range | tuple[int, ...]) -> str:
+    """Numbers with commas between them."""
+    return ",".join(map(str, numbers))

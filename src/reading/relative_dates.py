@@ -1,0 +1,513 @@
+"""Dates in facts: "tomorrow" is stored as the day that it was, in words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from typing import Literal
+
+from src.reading.time_expressions import (
+    FUTURE,
+    Period,
+    amount_in,
+    counted_day,
+    days_of,
+    named_periods,
+)
+from src.reading.time_spans import MAX_TEXT, Span, find_spans, fold, may_name_time, tidy
+from src.reading.times import DAY, DAY_WORDS, WINTER, Days, day, unit_of
+
+# Absolute dates in words, to stand where a relative expression stood.
+#
+# In Russian and Ukrainian the preposition and the noun of the expression stay, so that the case
+# stays right: "на прошлой неделе" becomes "на неделе с 9 ноября 2026", "с прошлого года" becomes
+# "с 2025 года". English says "on" or "in", or keeps what stood there: "since last month" becomes
+# "since October 2026".
+
+Language = Literal["ru", "uk", "en"]
+Precision = Literal["day", "days", "week", "weekend", "month", "season", "year"]
+Case = Literal["nominative", "genitive", "dative", "locative"]
+
+GENITIVE: dict[Language, str] = {
+    "ru": "января февраля марта апреля мая июня июля августа сентября октября ноября декабря",
+    "uk": "січня лютого березня квітня травня червня липня серпня вересня жовтня листопада грудня",
+    "en": "January February March April May June July August September October November December",
+}
+NOMINATIVE: dict[Language, str] = {
+    "ru": "январь февраль март апрель май июнь июль август сентябрь октябрь ноябрь декабрь",
+    "uk": "січень лютий березень квітень травень червень липень серпень вересень жовтень "
+    "листопад грудень",
+}
+# What the genitive ending becomes; Ukrainian ``лютого`` is an adjective of its own.
+ENDINGS: dict[tuple[Language, Case], dict[str, str]] = {
+    ("ru", "locative"): {"а": "е", "я": "е"},
+    ("uk", "locative"): {"а": "і", "я": "і"},
+    ("ru", "dative"): {"а": "у", "я": "ю"},
+    ("uk", "dative"): {"а": "у", "я": "ю"},
+}
+CASES: dict[str, Case] = {
+    **dict.fromkeys(("месяц", "місяць"), "nominative"),
+    **dict.fromkeys(("месяца", "місяця"), "genitive"),
+    **dict.fromkeys(("месяцу", "місяцю"), "dative"),
+    **dict.fromkeys(("месяце", "місяці"), "locative"),
+}
+ROUGHLY_OF = frozenset({"около", "близько"})  # with the genitive; other adverbs rule no case
+ENGLISH_OWN = frozenset({"", "in", "on", "at", "during", "over"})  # replaced by the right one
+
+# Ukrainian names a time by the bare genitive ("минулого літа"); with a date it wants these.
+UKRAINIAN_SEASONS = {3: "навесні", 6: "влітку", 9: "восени", 12: "взимку"}
+ENGLISH_SEASONS = {3: "spring", 6: "summer", 9: "autumn", 12: "winter"}
+ENGLISH_PARTS = {
+    **dict.fromkeys(("tonight", "last evening", "this evening"), "evening"),
+    **{"last night": "night", "this morning": "morning", "this afternoon": "afternoon"},
+}
+# Parts of a day that stand in one expression with the day; a night belongs to the day it ends on.
+SLAVIC_PARTS = {
+    "этим утром": ("утром", 0),
+    "этим вечером": ("вечером", 0),
+    "прошлой ночью": ("в ночь на", 1),
+    "цього ранку": ("вранці", 0),
+    "цього вечора": ("увечері", 0),
+    "минулої ночі": ("у ніч на", 1),
+}
+
+
+def absolute_phrase(span: Span, precision: Precision, days: Days, language: Language) -> str:
+    """The absolute words for a relative span, its preposition included, without a capital.
+
+    Args:
+        span: What they replace.
+        precision: How exactly to say it.
+        days: What the span means.
+        language: In which language.
+    """
+    if language == "en":
+        return _english(span, precision, days)
+    return _slavic(span, precision, days, language).strip()
+
+
+def vague_phrase(span: Span, now: date, language: Language) -> str:
+    """``A few years ago`` counted from a month: ``a few years before November 2026``."""
+    amount = f"{span.words['n']} {span.words['unit']}"
+    month = f"{GENITIVE[language].split()[now.month - 1]} {now.year}"
+    past = span.kind == "ago"
+    if language == "en":
+        return f"{amount} {'before' if past else 'after'} {month}"
+    if past:
+        return f"за {amount} до {month}"
+    return f"через {amount} {'после' if language == 'ru' else 'після'} {month}"
+
+
+def date_words(day: date, language: Language) -> str:
+    """``23 ноября 2026``, ``23 листопада 2026``, ``23 November 2026``."""
+    return f"{day.day} {GENITIVE[language].split()[day.month - 1]} {day.year}"
+
+
+def bare_english(phrase: str) -> str:
+    """The phrase as a subject: "today is my birthday" wants no "on"."""
+    return re.sub("^(?:in|on) ", "", phrase)
+
+
+def _english(span: Span, precision: Precision, days: Days) -> str:
+    if precision == "days":
+        return _from_to(days, "en")
+    own, phrase = _english_parts(span, precision, days)
+    return f"{own if span.preposition in ENGLISH_OWN else span.preposition} {phrase}"
+
+
+def _english_parts(span: Span, precision: Precision, days: Days) -> tuple[str, str]:
+    """The preposition that belongs to a phrase, and the phrase."""
+    first = days.first
+    match precision:
+        case "week":
+            return "in", f"the week of {date_words(first, 'en')}"
+        case "month":
+            return "in", f"{GENITIVE['en'].split()[first.month - 1]} {first.year}"
+        case "season":
+            return "in", f"{ENGLISH_SEASONS[first.month]} {_season_years(first)}"
+        case "year":
+            return "in", str(first.year)
+        case "weekend":
+            return "on", f"the weekend of {_range_words(days, 'en')}"
+    part = span.words.get("part") or ENGLISH_PARTS.get(span.words.get("word", ""))
+    return "on", (f"the {part} of " if part else "") + date_words(first, "en")
+
+
+def _slavic(span: Span, precision: Precision, days: Days, language: Language) -> str:
+    prep = re.sub(r"\b(с|к)о$", r"\1", re.sub(r"\b(?:зі|із)$", "з", span.preposition))
+    match precision:
+        case "week":
+            return _slavic_week(span, prep, days.first, language)
+        case "month":
+            return _slavic_month(span, prep, days.first, language)
+        case "season":
+            return _slavic_season(span, prep, days.first, language)
+        case "year":
+            return _slavic_year(span, prep, days.first, language)
+        case "weekend":
+            noun = span.words["weekend"]
+            at = "на" if language == "uk" and not prep else prep
+            return f"{at} {noun} {_range_words(days, language)}"
+        case "days":
+            return _from_to(days, language)
+    return _slavic_day(span, prep, days.first, language)
+
+
+def _slavic_day(span: Span, prep: str, day: date, language: Language) -> str:
+    part, nights = SLAVIC_PARTS.get(span.words.get("word", ""), ("", 0))
+    if part:
+        return f"{part} {date_words(day + DAY * nights, language)}"
+    at = "" if prep in ("в", "во", "у") else prep
+    return f"{at} {date_words(day, language)}"
+
+
+def _slavic_week(span: Span, prep: str, monday: date, language: Language) -> str:
+    words = date_words(monday, language)
+    if prep in ("с", "з", "до", "к"):
+        return f"{prep} {words}"
+    if language == "uk":
+        return f"{prep} {span.words['unit']} з {words}" if prep else f"на тижні з {words}"
+    return f"{prep} {span.words['unit']} с {words}"
+
+
+def _slavic_month(span: Span, prep: str, first: date, language: Language) -> str:
+    at = "в" if language == "ru" else "у"
+    if span.kind in ("ago", "ahead"):
+        if prep in ROUGHLY_OF:
+            return f"{prep} {_month(first, 'genitive', language)} {first.year}"
+        return f"{prep} {at} {_month(first, 'locative', language)} {first.year}"
+    noun = span.words.get("unit", "")
+    if language == "uk" and not prep and noun in ("місяця", ""):
+        return f"{at} {_month(first, 'locative', language)} {first.year}"
+    case = CASES.get(noun, "nominative")  # a unit of another language has no case here
+    name = span.words.get("month") or _month(first, case, language)
+    return f"{prep} {name} {first.year}"
+
+
+def _slavic_season(span: Span, prep: str, first: date, language: Language) -> str:
+    noun = span.words["season"]
+    if language == "uk" and not prep:
+        noun = UKRAINIAN_SEASONS[first.month]
+    winter = first.month == WINTER
+    if language == "uk":
+        return f"{prep} {noun} {_season_years(first)} {'років' if winter else 'року'}"
+    return f"{prep} {noun} {_season_years(first)} {'годов' if winter else 'года'}"
+
+
+def _slavic_year(span: Span, prep: str, first: date, language: Language) -> str:
+    noun = span.words.get("unit", "")
+    if span.kind == "named":
+        return f"{prep} {first.year} {noun}"
+    if language == "uk":
+        return f"{prep} {first.year} року"
+    return f"{prep} {first.year} года" if prep in ROUGHLY_OF else f"{prep} в {first.year} году"
+
+
+def _month(first: date, case: Case, language: Language) -> str:
+    if case == "nominative":
+        return NOMINATIVE[language].split()[first.month - 1]
+    genitive = GENITIVE[language].split()[first.month - 1]
+    if case == "genitive":
+        return genitive
+    if genitive.endswith("ого"):
+        return genitive.removesuffix("ого") + "ому"
+    return genitive[:-1] + ENDINGS[language, case][genitive[-1]]
+
+
+def _season_years(first: date) -> str:
+    return f"{first.year}–{first.year + 1}" if first.month == WINTER else str(first.year)
+
+
+def _from_to(days: Days, language: Language) -> str:
+    """``с 19 по 22 ноября 2026``, ``from 30 October 2026 to 2 November 2026``."""
+    beginning, to = {"ru": ("с", "по"), "uk": ("з", "до"), "en": ("from", "to")}[language]
+    first, last = days.first, days.after - DAY
+    same_month = (first.year, first.month) == (last.year, last.month)
+    first_words = str(first.day) if same_month else date_words(first, language)
+    return f"{beginning} {first_words} {to} {date_words(last, language)}"
+
+
+def _range_words(days: Days, language: Language) -> str:
+    """``28–29 ноября 2026``, ``31 октября – 1 ноября 2026``."""
+    first, last = days.first, days.after - DAY
+    if first.month == last.month:
+        return f"{first.day}–{date_words(last, language)}"
+    beginning = date_words(first, language)
+    if first.year == last.year:
+        beginning = beginning.removesuffix(f" {first.year}")
+    return f"{beginning} – {date_words(last, language)}"
+
+
+# Dates in facts: "tomorrow" is stored as the day that it was.
+#
+# A fact is read years later, so every expression that counts from the day on which it was said
+# becomes a date, in its own language. One that names a day which nobody can tell ("на днях", "in a
+# few days", "через пару недель", "больше года назад") makes the fact unfit to be stored. Words
+# that name no day ("скоро", "recently") stay, and so do dates, plain months and seasons ("в
+# марте", "летом") and habits ("every Friday", "обычно в пятницу", "с понедельника по пятницу").
+#
+# "On Friday" is the coming Friday, or the last one if a verb in the past tense stands in the fact.
+# Days and weeks are counted to the day ("через неделю" is a date), months and years only to the
+# month and the year ("a month ago" is "in October 2026").
+
+# Verbs in the past tense, by their endings; nouns that look like them are named as far as they
+# are common. It decides only between the last and the coming Friday.
+PAST = re.compile(
+    r"\b(?!(?:или|если|недел[яи]|отдел[аы]?|дела|зал[аы]?|журнал|канал|финал|сериал|материал"
+    r"|модели|села|сил[аы]|цели|коли|али)\b)"
+    r"(?:[а-я]+[аеиуыя]л(?:а|о|и)?(?:сь|ся)?|[а-я]*ш(?:ел|ла|ло|ли)|[а-яіїє']+[аиуяі]л[аои](?:с[ья])?"
+    r"|[а-яіїє']+[аиуя]в(?:ся)?|хотів|сидів|вмів|їв|[а-я]*йшов|прив[іе]з|прин[іе]с|міг)\b"
+    r"|\b(?:was|were|had|did|went|bought|met|saw|came|got|took|made|said|told|ate|left|began|won"
+    r"|lost|found|gave|sold|paid|broke|fell|felt|flew|drove|ran|slept|spent|wrote|heard)\b"
+    r"|(?<!\bis )(?<!\bare )(?<!\bbe )(?<!\bam )\b(?!hundred)[a-z]{2,}[^e\W]ed\b"
+)
+HABIT = re.compile(
+    r"\b(?:обычно|всегда|часто|иногда|регулярно|никогда|кажд[а-я]{2,3}"
+    r"|зазвичай|завжди|інколи|іноді|ніколи|щоразу|кож(?:ен|н[а-я]{1,3})"
+    r"|usually|always|often|sometimes|regularly|normally|never|every)\b"
+)
+UKRAINIAN = re.compile(
+    r"[іїєґ]|\b(?:[ву]чора|позавчора|минул[а-я]+|наступн[а-я]+|рок[уи]|цього|має|буде|треба)\b"
+)
+RUSSIAN = re.compile("[ыэъё]")
+CYRILLIC = re.compile("[а-яёіїєґ]")
+SENTENCE_START = re.compile(r"(?:^|[.!?;:] )[^\w ]{0,3}$")
+PREDICATE = re.compile(r" (?:is|was|will|has|had)\b")
+CLOCK = re.compile(r",? (?:at )?\d{1,2}(?::\d\d| ?[ap]m)")
+
+UNCERTAIN_KINDS = frozenset({"someday", "narrated"})
+TIMELESS_KINDS = frozenset({"someday", "narrated", "habit", "recent"})
+COUNTED_KINDS = frozenset({"ago", "ahead", "lasting"})
+
+
+class _UncertainError(Exception):
+    """A relative expression names a day that nobody can tell."""
+
+
+@dataclass(frozen=True)
+class _Fact:
+    """A fact while its dates are resolved: as written and folded, and when it was said."""
+
+    source: str
+    folded: str
+    said_at: datetime  # local, naive
+
+    @property
+    def past(self) -> bool:
+        return PAST.search(self.folded) is not None and FUTURE.search(self.folded) is None
+
+    @property
+    def habitual(self) -> bool:
+        return HABIT.search(self.folded) is not None
+
+    def language(self, span: Span) -> Language:
+        """The language of an expression in it."""
+        if not CYRILLIC.search(self.folded, span.start, span.end):
+            return "en"
+        text = self.source.lower()
+        return "uk" if UKRAINIAN.search(text) and not RUSSIAN.search(text) else "ru"
+
+
+def resolve_dates(text: str, said_at: datetime) -> str | None:
+    """The fact with dates in place of what counts from the day on which it was said.
+
+    Args:
+        text: The fact.
+        said_at: The local time (aware) at which it was said.
+
+    Returns:
+        The same text when nothing in it is relative; None when a day in it cannot be told, or
+        when it names times and is longer than any fact (2,000 characters).
+    """
+    if not may_name_time(text.lower()):
+        return text
+    if len(text) > MAX_TEXT:
+        return None
+    source = tidy(text)
+    changes = _changes(source, said_at)
+    if changes is None:
+        return None
+    for start, end, phrase in reversed(changes):
+        source = source[:start] + phrase + source[end:]
+    return source if changes else text
+
+
+def resolved_dates(text: str, said_at: datetime) -> list[str]:
+    """The dates that ``resolve_dates`` would put in, to stand beside words that stay as said.
+
+    None for what it would not touch or not understand.
+    """
+    if len(text) > MAX_TEXT or not may_name_time(text.lower()):
+        return []
+    phrases = [phrase for _, _, phrase in _changes(tidy(text), said_at) or ()]
+    return [bare_english(phrase[:1].lower() + phrase[1:]) for phrase in phrases]
+
+
+def _changes(source: str, said_at: datetime) -> list[tuple[int, int, str]] | None:
+    """What to put where; None when a day cannot be told."""
+    fact = _Fact(source, fold(source), said_at.replace(tzinfo=None))
+    try:
+        changes = [_change(span, fact) for span in _ends(find_spans(fact.folded), fact)]
+    except (_UncertainError, ValueError, OverflowError):
+        return None
+    return [change for change in changes if change is not None]
+
+
+def when_valid(text: str, said_at: datetime) -> Period | None:
+    """The first day or period that a resolved fact names, in the zone of ``said_at`` (aware).
+
+    What recurs ("5 марта", "в субботу") is the next one, or the last one if the fact speaks in
+    the past tense. Habits and vague words name no period.
+    """
+    if not may_name_time(text.lower()):
+        return None
+    source = tidy(text)
+    fact = _Fact(source, fold(source), said_at.replace(tzinfo=None))
+    spans = [span for span in find_spans(fact.folded) if _names_time(span, fact)]
+    found = named_periods(spans, said_at, past=fact.past)
+    return found[0][1] if found else None
+
+
+def _names_time(span: Span, fact: _Fact) -> bool:
+    if span.kind in TIMELESS_KINDS or _is_schedule(span) or _is_duration(span, fact):
+        return False
+    return not _is_plain(span) or _is_dated(span, fact)
+
+
+def _ends(spans: Sequence[Span], fact: _Fact) -> Iterator[Span]:
+    """The spans to be looked at: both ends of a range, and of "марте прошлого года" the year."""
+    for span in spans:
+        if span.kind == "offset" and span.within is not None:
+            yield span.within  # "two days before | last Friday"
+        elif span.to is not None and not _is_schedule(span):
+            link = span.to.words["link"]
+            start = span.to.start + len(link) - len(link.lstrip())
+            yield replace(span, to=None)
+            yield replace(span.to, start=start, words={**span.to.words, "prep": link.strip()})
+        elif span.within is not None and _precision(span.within) == "year":
+            follows = fact.language(span) == "en" and span.within.start > span.start
+            of = {"prep": "of"} if follows else {}  # "in March | of 2025"
+            yield replace(span.within, words={**of, **span.within.words})
+        elif span.to is None:
+            yield span
+
+
+def _is_schedule(span: Span) -> bool:
+    """Whether it is a range of weekdays: "с понедельника по пятницу" is every week."""
+    return span.to is not None and _is_plain(span) and _is_plain(span.to)
+
+
+def _is_duration(span: Span, fact: _Fact) -> bool:
+    """Whether it says how long something took: "I learned it in three days"."""
+    return span.kind == "ahead" and fact.folded.startswith("in ", span.start) and fact.past
+
+
+def _is_dated(span: Span, fact: _Fact) -> bool:
+    """Whether a plain weekday means one day: not "my favourite day is Friday", nor a habit."""
+    words = span.words
+    dated = "prep" in words or "part" in words or CLOCK.match(fact.folded, span.end) is not None
+    return dated and not fact.habitual
+
+
+def _is_plain(span: Span) -> bool:
+    """Whether it is a weekday or a weekend, without saying which one."""
+    named = not span.words.keys().isdisjoint(("weekday", "weekend"))
+    return span.kind == "named" and named and "which" not in span.words and span.within is None
+
+
+def _change(span: Span, fact: _Fact) -> tuple[int, int, str] | None:
+    """What to put where; None to leave the span as it is.
+
+    Raises:
+        _UncertainError: It names a day that nobody can tell.
+    """
+    if _is_uncertain(span, fact):
+        raise _UncertainError
+    if not _is_relative(span, fact):
+        return None
+    phrase, end = _phrase(span, fact)
+    at_start = SENTENCE_START.search(fact.folded[: span.start]) is not None
+    if at_start and not span.preposition and PREDICATE.match(fact.folded, end):
+        phrase = bare_english(phrase)  # "Today is my birthday"
+    if at_start and fact.source[span.start].isupper():
+        phrase = phrase[0].upper() + phrase[1:]
+    return span.start, end, phrase
+
+
+def _phrase(span: Span, fact: _Fact) -> tuple[str, int]:
+    """The absolute words for a relative span, and the end of what they replace.
+
+    Raises:
+        _UncertainError: There are no such days in the calendar.
+    """
+    precision, language = _precision(span), fact.language(span)
+    if not _is_exact(span):
+        return vague_phrase(span, fact.said_at, language), span.end
+    days = _meaning(span, precision, fact)
+    if days is None:
+        raise _UncertainError
+    end = span.end
+    if "part" in span.words and (language != "en" or precision != "day"):
+        # Other languages leave the part of the day where it stands: "завтра | вечером".
+        end = len(fact.folded[: fact.folded.rindex(span.words["part"], 0, end)].rstrip(" ,"))
+    return absolute_phrase(span, precision, days, language), end
+
+
+def _is_uncertain(span: Span, fact: _Fact) -> bool:
+    words = span.words
+    if span.kind in UNCERTAIN_KINDS or "hedge" in words:
+        return True
+    if not _is_exact(span):
+        counted_roughly = span.kind != "lasting" and "prep" in words
+        return counted_roughly or amount_in(span)[1] not in ("month", "year")
+    if span.kind == "day" and words["word"] not in DAY_WORDS and "noun" not in words:
+        return True  # an adjective: "завтрашний экзамен"
+    possessive = fact.folded.startswith("'s", span.end)  # "tomorrow's exam"
+    return possessive and (span.kind == "day" or "which" in words)
+
+
+def _is_exact(span: Span) -> bool:
+    return span.kind not in COUNTED_KINDS or amount_in(span)[0].exact
+
+
+def _is_relative(span: Span, fact: _Fact) -> bool:
+    """Whether what it means depends on the day on which it was said."""
+    words = span.words
+    if span.kind == "lasting":
+        return _is_exact(span)  # "the last few years" stay
+    if span.kind in COUNTED_KINDS:
+        return not _is_duration(span, fact)
+    if _is_plain(span):
+        return _is_dated(span, fact)
+    if span.kind == "day":
+        return True
+    if span.kind == "named":
+        return "which" in words or "unit" in words or "weekday" in words
+    return "year_word" in words or (span.kind == "month day" and span.within is not None)
+
+
+def _precision(span: Span) -> Precision:
+    """How exactly an absolute phrase can say what the span means."""
+    if span.kind == "lasting":
+        return "days"
+    if span.kind in ("ago", "ahead"):
+        unit = amount_in(span)[1]
+        return unit if unit == "month" or unit == "year" else "day"
+    if span.kind == "year":
+        return "year"
+    if span.kind != "named" or "weekday" in span.words:
+        return "day"
+    if "unit" in span.words:
+        unit = unit_of(span.words["unit"])
+        return unit if unit == "month" or unit == "year" else "week"
+    if "month" in span.words:
+        return "month"
+    return "season" if "season" in span.words else "weekend"
+
+
+def _meaning(span: Span, precision: Precision, fact: _Fact) -> Days | None:
+    if span.kind in ("ago", "ahead") and precision == "day":
+        return day(counted_day(span, fact.said_at))
+    return days_of(span, fact.said_at, past=fact.past)

@@ -1,0 +1,440 @@
+"""Requests for a reminder in plain words: "напомни завтра в 9 позвонить маме".
+
+No model is asked, and a question to the memory never becomes a reminder: "напомни, как зовут
+мою сестру", "remind me what I said about Lisbon", "напомни мне мой адрес". What asks, then, is an
+order to remind with a time beside it ("напомни завтра …", "в пятницу напомни …"); one with
+something to do ("напомни позвонить маме", "remind me to …"), with or without a time; one about
+a thing ("напомни про концерт …") with a day or an hour behind it, told in no past tense; and what
+names a reminder ("поставь напоминание", "set a reminder"). Everything else is left to others.
+
+A time stands beside the order, at either end of the text, or, when neither has one, inside it.
+What stands elsewhere belongs to the thing: "напомни завтра купить билеты на пятницу".
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from src.reading.recurrences import Recurrence
+from src.reading.relative_dates import PAST
+from src.reading.reminder_elements import Element, find_elements
+from src.reading.reminder_moments import Problem, Timing, read_timing
+from src.reading.requests import MAX_TEXT, TALKED, YOU_MAY
+from src.reading.sentences import QUESTION
+from src.reading.time_spans import fold
+from src.reading.times import DAY_WORDS, which_of
+from src.texts.morphology import parts_of_speech
+from src.texts.plain_text import INVISIBLE, single_spaced
+
+# Quick, for every message: without one of these nothing asks for a reminder.
+HINT = re.compile("напом|нагад|remind", re.IGNORECASE)
+ME = "(?:(?:мне|мені|нам|me|us|пожалуйста|плиз|будь ласка|please)[ ,]+){0,3}"
+MAKE = (
+    "(?:постав(?:ь|ьте|и)|созда(?:й|йте)|сдела(?:й|йте)|добав(?:ь|ьте)|заведи(?:те)?"
+    "|установи(?:те)?|запиши(?:те)?|включи(?:те)?|постав(?:те)?|створи(?:ти)?|створіть"
+    "|зроби|зробіть|дода(?:й|йте)|встанови|запланируй|заплануй"
+    "|set(?: up)?|create|add|make|schedule|put|give me|i need|i want|i'd like|i would like"
+    "|нужно|потрібно|потрібне)"
+)
+NOUN = "(?:напоминани[еяй]|напоминалк[уи]|нагадування|нагадувалку|reminders?)"
+ORDER = (
+    "(?:напомни(?:те)?(?:-ка)?|напоминай(?:те)?|нагадай(?:те)?|нагадуй(?:те)?|нагадайте"
+    "|remind (?:me|us))"
+)
+COMMAND = re.compile(
+    rf"(?<![\w'-])(?:(?P<noun>{MAKE} {ME}(?:(?:a|an|another|one|новое|одно|еще|ще|нове|одне) )"
+    rf"{{0,2}}(?:(?:daily|weekly|monthly|yearly) )?{NOUN})"
+    rf"|(?P<label>^{NOUN})(?=[ ]?[:—-])"
+    rf"|(?P<asked>(?:чи |не )?(?:{YOU_MAY}){ME}(?:напомнить|нагадати|напомнила?|нагадав|нагадала"
+    r"|напоминать|нагадувати|remind (?:me|us)))"
+    r"|(?P<kept>(?:не забудь(?:те)?|don't forget to|прошу) (?:мне |мені |please )?"
+    r"(?:напомнить|нагадати|remind me))"
+    r"|(?P<will>(?:не )?(?:напомнишь|нагадаєш)(?: ли)?)"
+    r"|(?P<bare>^(?:напомнить|нагадати))"
+    r"|(?P<infinitive>напомнить|нагадати|напомнила?|нагадав|нагадала)"
+    rf"|(?P<order>{ORDER}))(?![\w'])"
+)
+# What may stand some words before an infinitive: "можешь мне завтра напомнить".
+ASKING = re.compile(rf"(?<![\w'-])(?:{YOU_MAY})")
+# Words beside the order, and between it and a time, that say nothing more.
+BESIDE = (
+    r"(?:мне|мені|me|us|нам|пожалуйста|плиз|please|будь ласка|будьласка|ты|ти|you|еще|ще|то|ка|"
+    r"обязательно|kindly|пожалуй|again|снова|and|и|і|та|так|also|then|потом|тогда|тоді)"
+)
+AFTER_ORDER = re.compile(rf"(?:[ ,:—-]*{BESIDE}(?![\w'-]))*[ ,:—-]*")
+BEFORE_ORDER = re.compile(rf"(?:[ ,:—-]+{BESIDE})?[ ,:—-]*$|^{BESIDE}?[ ,:—-]*$")
+BETWEEN = re.compile(
+    r"[ ,]*(?:(?:и|і|й|та|and|начиная|починаючи|starting|from|с|з|на|ровно|рівно|точно|exactly|"
+    r"примерно|about|around|прямо|где-то|десь|а)[ ,]+){0,2}"
+)
+GREETING = (
+    r"(?:привет\w*|здравствуй\w*|привіт|вітаю|hi|hello|hey|ok|okay|ок|окей|слушай|слухай|помни|"
+    r"pomni|бот|bot|а|и|і|ну|так|пожалуйста|please|будь ласка|добрый (?:день|вечер)|доброе утро|"
+    r"and|also|кстати|до речі)"
+)
+BEGINNING = re.compile(rf"(?:{GREETING}[ ,!.]+){{0,3}}")
+ENDING = re.compile(
+    r"[ ,]*(?:пожалуйста|плиз|please|будь ласка|спасибо|дякую|thanks|thank you|ладно|ок|ok)?"
+    r"[ .!?)…]*"
+)
+# What asks beside what ``QUESTION`` knows.
+ASKS_TOO = re.compile(r"(?:if|whether|чи|(?:(?:о|об|на|до|в|у) )?котр\w+)(?![\w'-])")
+# What makes a day the end or the exception of something, and no time to remind.
+LIMIT = re.compile(
+    r"\b(?:до|until|till|кроме|крім|except|after|после|після|before|перед) (?:the )?$"
+)
+QUOTES = "\"'«»“”„‘’`"
+# Where an English order may begin; behind anything else "remind me" is told of somebody.
+CLAUSE = re.compile(
+    r"(?:^|[.,;!?:)(—-]|\b(?:please|kindly|and|then|also|so|but|just|now|hey|hi|hello|ok|okay|"
+    r"pomni|bot|maybe|forget to|can you|could you|would you|will you))"
+    r"[ ]*$"
+)
+WH = re.compile(
+    r"\W*(?:(?:а|и|но|ну|та|і|але|and|but|so)\s+)?(?:(?:во|о|об|с|на|в|до|про|at)\s+)?(?:когда|"
+    r"почему|зачем|скольк\w+|что|чего|чем|кто|как|где|разве|неужели|как(?:ой|ая|ие|ое)|коли|чому|"
+    r"навіщо|скільки|котрій|що|хто|як|де|який|які|хіба|чи|when|why|what|who|where|how|which|did|"
+    r"do|does|have|has|is|are|if|once|whenever|если|якщо)(?![\w'-])"
+)
+SAID = re.compile(r"\b(?:(?:по)?проси\w*|(?:по)?просит\w*|ask(?:s|ed)?|велел\w*|велі\w*)\b")
+NOT = re.compile(r"\b(?:не|ні|don't|do not|never|stop|перестань\w*|хватит|досить|годі) ?$")
+SENTENCE_END = re.compile(r"[.!?…;] ")
+ABOUT = re.compile(r"(?:про|о|об|обо|насчет|щодо|за(?= те)|about|of|on|that|чтобы|щоб)(?![\w'-])")
+TO = re.compile(r"to (?![.,!?]|$)")
+NEED = re.compile(
+    r"(?:(?:не|надо|нужно|необходимо|пора|треба|потрібно|срочно|терміново|обязательно|"
+    r"обов'язково|(?:до|к|перед|после|після) [^\W\d_]+|летом|зимой|весной|осенью|навесні|восени|"
+    r"влітку|взимку|иногда|іноді|почаще|частіше|еще|ще|снова|знову|чтобы|щоб|сначала|быстро|таки|"
+    r"все-таки)[ ,]+){0,3}(?P<word>[^\W\d_]+(?:['-][^\W\d_]+)*)"
+)
+INFINITIVE = re.compile(r"\w+(?:[аеиоуыяю]ть|[аиуеіїоя]ти|чь|ться|тися|тись|сти|йти)$")
+MENTIONED = re.compile(
+    r"\b(?:разговор\w*|бесед\w*|розмов\w*|conversation\w*|talk|chat|обещал\w*|обіця\w*|promised)\b"
+)
+FAR_DATES = frozenset({"month", "season", "year", "year_word"})  # words of a vague day
+NAMED_FOR = re.compile(r"(?:на|к|ко|до|for|by|from|с|со|з|за) ")
+# What joins the order and the thing and is no part of it.
+JOINING = re.compile(
+    r"[\s,:;—–-]*(?:(?:to|that|что|що|о том,? что|про то,? что|про те,? що)(?![\w'-])[\s,]*)?",
+    re.IGNORECASE,
+)
+POLITE_END = re.compile(
+    r"(?<![\s,])[\s,]+(?:пожалуйста|плиз|будь ласка|please|thanks|thank you|спасибо|дякую)"
+    r"(?=[\s.!?]*$)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class ReminderRequest:
+    """What somebody wants to be reminded of.
+
+    Attributes:
+        what: In his own words, without the order and the words for the time; may be empty.
+        when: The first time, in UTC, after now; None: see ``problem``.
+        repeats: How it comes again; None: once.
+        problem: Why it cannot be set as it is. ``no_time``: none is said, or none that anybody
+            can tell; ``past``: it has passed; ``too_far``: it is more than ten years away;
+            ``too_often``: it comes more than once an hour; ``no_text``: nothing is said to be
+            reminded of.
+    """
+
+    what: str
+    when: datetime | None = None
+    repeats: Recurrence | None = None
+    problem: Problem | None = None
+
+
+@dataclass(frozen=True)
+class _Order:
+    """An order to remind at ``[start, end)`` of a folded text.
+
+    Attributes:
+        folded: The text.
+        start: Where it begins.
+        end: Where it ends.
+        kind: How it is said: a group of ``COMMAND``.
+        asking: Where "can you" stands, some words before it.
+    """
+
+    folded: str
+    start: int
+    end: int
+    kind: str
+    asking: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Pieces of time that stand side by side, and where: beside the order, at an end, inside."""
+
+    elements: tuple[Element, ...]
+    place: str
+
+
+def read_reminder(text: str, now: datetime, time_zone: str) -> ReminderRequest | None:
+    """What a message wants to be reminded of, and when; None: it asks for no reminder.
+
+    Args:
+        text: A message; one of more than 1,000 characters is no request.
+        now: Aware; the reminder is after it.
+        time_zone: Of the user, a name of the tz database.
+    """
+    if len(text) > MAX_TEXT:
+        return None
+    source = _cleaned(text)
+    if HINT.search(source) is None:
+        return None
+    folded = _ascii_digits(fold(source)).replace("\n", " ")
+    found = find_elements(folded)
+    order = _find_order(folded, found)
+    if order is None:
+        return None
+    chosen = _chosen(_runs(_usable(found, order), order), order)
+    what = _what(source, order, [element for run in chosen for element in run.elements])
+    if not _is_request(order, chosen, what):
+        return None
+    elements = [element for run in chosen for element in run.elements]
+    timing = read_timing(elements, now, time_zone)
+    return ReminderRequest(what, timing.when, timing.repeats, _problem(timing, what))
+
+
+def _problem(timing: Timing, what: str) -> Problem | None:
+    if not what and timing.problem in (None, "no_time"):
+        return "no_text"
+    return timing.problem
+
+
+def _cleaned(text: str) -> str:
+    """The text, composed, without what cannot be seen, and with single spaces; lines stay."""
+    return single_spaced(INVISIBLE.sub("", unicodedata.normalize("NFC", text)))
+
+
+def _ascii_digits(folded: str) -> str:
+    """The text with the digits 0 to 9 for those of other scripts, character by character."""
+    if folded.isascii():
+        return folded
+    return "".join(
+        str(unicodedata.decimal(c)) if c.isdecimal() else ":" if c == "：" else c for c in folded
+    )
+
+
+def _find_order(folded: str, found: Sequence[Element]) -> _Order | None:
+    """The first order to remind in a text that is meant as one."""
+    rest = _blanked(folded, found)
+    for match in COMMAND.finditer(folded):
+        start = match.start()
+        begin = max((end.end() for end in SENTENCE_END.finditer(rest, 0, start)), default=0)
+        kind = match.lastgroup or "order"
+        asking = ASKING.search(rest, begin, start) if kind == "infinitive" else None
+        if kind == "infinitive" and asking is None:
+            continue
+        if _is_meant(rest[begin:start], kind, match[0]):
+            return _Order(folded, start, match.end(), kind, asking.span() if asking else None)
+    return None
+
+
+def _is_meant(before: str, kind: str, said: str) -> bool:
+    """Whether an order is given here, by what stands before it in its sentence."""
+    bare = before.rstrip()
+    if WH.match(before) or NOT.search(bare) or bare[-1:] in tuple(QUOTES):
+        return False
+    if TALKED.search(before) or SAID.search(before):
+        return False  # "мама сказала: напомни …"
+    english = said[-1:].isascii()
+    return not english or kind == "kept" or CLAUSE.search(before) is not None
+
+
+def _blanked(folded: str, elements: Iterable[Element]) -> str:
+    """The text with spaces for the pieces of time."""
+    for element in elements:
+        blanks = " " * (element.end - element.start)
+        folded = folded[: element.start] + blanks + folded[element.end :]
+    return folded
+
+
+def _usable(found: Sequence[Element], order: _Order) -> list[Element]:
+    """The pieces outside the order; "a daily reminder" has one inside.
+
+    A bare English part of a day ("morning") is one only behind a day.
+    """
+    usable: list[Element] = []
+    for element in found:
+        is_inside = element.start < order.end and element.end > order.start
+        if is_inside and element.slot != "every":
+            continue
+        if element.slot == "date" and _is_limit(element, found, order):
+            continue
+        bare = element.rule.startswith("bare ")
+        if bare and not (usable and order.folded[usable[-1].end : element.start] == " "):
+            continue
+        usable.append(element)
+    return usable
+
+
+def _is_limit(element: Element, found: Sequence[Element], order: _Order) -> bool:
+    """Whether a day only limits the thing ("до 5 декабря"); not so in "за день до | 5 декабря"."""
+    if any(other.slot == "before" and other.end + 1 == element.start for other in found):
+        return False
+    return LIMIT.search(order.folded[: element.start][-20:]) is not None
+
+
+def _runs(elements: Sequence[Element], order: _Order) -> list[_Run]:
+    groups: list[list[Element]] = []
+    for element in elements:
+        joined = groups and _is_between(groups[-1][-1].end, element.start, order)
+        if joined:
+            groups[-1].append(element)
+        else:
+            groups.append([element])
+    return [_Run(tuple(group), _place(group, order)) for group in groups]
+
+
+def _is_between(end: int, start: int, order: _Order) -> bool:
+    """Whether nothing but joints stands between two pieces; the order is no joint."""
+    if end <= order.start < start:
+        return False
+    return start - end <= 30 and BETWEEN.fullmatch(order.folded, end, start) is not None
+
+
+def _place(group: Sequence[Element], order: _Order) -> str:
+    first, last = group[0], group[-1]
+    folded = order.folded
+    if order.start <= first.start < order.end:
+        return "beside"
+    if first.start >= order.end:
+        after = AFTER_ORDER.match(folded, order.end)
+        if after is not None and (
+            after.end() >= first.start or BETWEEN.fullmatch(folded, after.end(), first.start)
+        ):
+            return "beside"
+        return "end" if ENDING.fullmatch(folded, last.end) else "inside"
+    if BEFORE_ORDER.match(folded[last.end : order.start]):
+        return "beside"
+    begin = BEGINNING.match(folded)
+    return "beginning" if begin is not None and begin.end() >= first.start else "inside"
+
+
+def _chosen(runs: Sequence[_Run], order: _Order) -> list[_Run]:
+    """The runs that say when to remind, in the order of the text."""
+    chosen: list[_Run] = []
+    taken: set[str] = set()
+    for place in ("beside", "end", "beginning", "inside"):
+        for run in (run for run in runs if run.place == place):
+            slots = _slots(run)
+            if slots & taken or not _belongs(run, order):
+                continue
+            taken |= slots
+            chosen.append(run)
+    return [run for run in runs if run in chosen]
+
+
+def _slots(run: _Run) -> set[str]:
+    """What a run says; a wait says the day."""
+    names = {element.slot for element in run.elements}
+    return {"date" if name == "after" else name for name in names}
+
+
+def _belongs(run: _Run, order: _Order) -> bool:
+    """Whether a run is a time to remind, and not of the thing: "билеты на пятницу"."""
+    if run.place == "beside" or order.kind in ("noun", "label"):
+        return True
+    first = run.elements[0]
+    if first.slot in ("date", "after") and NAMED_FOR.match(first.text):
+        return False
+    if which_of(first.words.get("which", "")) in ("last", "before last"):
+        return False
+    return first.rule != "ago" and DAY_WORDS.get(first.words.get("word", ""), 0) >= 0
+
+
+def _is_request(order: _Order, chosen: Sequence[_Run], what: str) -> bool:
+    """Whether an order asks for a reminder, and not for something to be recalled."""
+    if order.kind in ("noun", "label"):
+        return True
+    folded = fold(what)
+    beside = any(run.place == "beside" for run in chosen)
+    if beside:
+        is_asked = order.folded.endswith("?")
+        if is_asked and order.kind == "order":
+            return _is_to_do(folded) or ABOUT.match(folded) is not None
+        return bool(what) or not is_asked
+    rest = order.folded[order.end :]
+    after = AFTER_ORDER.match(rest)
+    said = rest[after.end() :] if after else rest
+    is_to_do = TO.match(said) is not None or _is_to_do(folded)
+    if not TO.match(said) and (QUESTION.match(said) or ASKS_TOO.match(said)):
+        return False
+    if is_to_do:
+        return order.kind != "will" or bool(chosen)
+    if not any(_is_certain(run) for run in chosen):
+        return False
+    has_clock = any(element.slot == "clock" for run in chosen for element in run.elements)
+    if PAST.search(folded) or (
+        (TALKED.search(folded) or MENTIONED.search(folded)) and not has_clock
+    ):
+        return False
+    stands_before = any(run.elements[0].start < order.start for run in chosen)
+    return stands_before or ABOUT.match(said) is not None
+
+
+def _is_to_do(folded: str) -> bool:
+    """Whether a text begins with something to do: an infinitive of Russian or Ukrainian."""
+    found = NEED.match(folded)
+    if found is None:
+        return False
+    word = found["word"]
+    parts = parts_of_speech(word)
+    return bool(parts & {"INFN", "infn"}) if parts else INFINITIVE.fullmatch(word) is not None
+
+
+def _is_certain(run: _Run) -> bool:
+    """Whether a run names a day, an hour or a habit, and not only a month or a year."""
+    return any(
+        element.slot in ("clock", "every", "after")
+        or (
+            element.slot == "date"
+            and (element.rule != "named" or not element.words.keys() & FAR_DATES)
+        )
+        for element in run.elements
+    )
+
+
+def _what(source: str, order: _Order, elements: Sequence[Element]) -> str:
+    """What is left of a text without the order, the time and the words that join them."""
+    cuts = [(e.start, e.end) for e in elements if e.slot != "before" or e.rule == "earlier"]
+    starts = {start for start, _ in cuts}  # "за день до | 5 декабря" goes with its date
+    cuts += [(e.start, e.end) for e in elements if e.slot == "before" and e.end + 1 in starts]
+    cuts += [order.asking] if order.asking else []
+    after = AFTER_ORDER.match(order.folded, order.end)
+    cuts.append((order.start, after.end() if after else order.end))
+    pieces, position = [], 0
+    for start, end in _joined_cuts(sorted(cuts), order.folded):
+        pieces.append(source[position:start])
+        position = end
+    # Punctuation stays behind what it belongs to: "встреча, за час до неё".
+    kept = [piece.lstrip(" ,:;—–-").rstrip(" :—–-") for piece in (*pieces, source[position:])]
+    text = " ".join(piece for piece in kept if re.search(r"\w", piece))
+    text = POLITE_END.sub("", BEGINNING_OF_TEXT.sub("", text))
+    text = text[match.end() :] if (match := JOINING.match(text)) else text
+    text = text.strip().rstrip(" ,;:.?—–-")
+    return text if re.search(r"\w", text) else ""
+
+
+BEGINNING_OF_TEXT = re.compile(rf"^(?:{GREETING}[\s,!.]+)+(?=\S)", re.IGNORECASE)
+
+
+def _joined_cuts(cuts: Sequence[tuple[int, int]], folded: str) -> list[tuple[int, int]]:
+    """The places to cut, those between which only joints stand as one."""
+    joined: list[tuple[int, int]] = []
+    for start, end in cuts:
+        if joined and start - joined[-1][1] <= 30:
+            gap = folded[joined[-1][1] : start]
+            if BETWEEN.fullmatch(gap) or AFTER_ORDER.fullmatch(gap):
+                joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+                continue
+        joined.append((start, end))
+    return joined

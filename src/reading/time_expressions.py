@@ -1,0 +1,483 @@
+"""Times in questions: "what did I buy last week?" names a period and is about the purchase."""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta
+from itertools import islice
+
+import pytz
+from pytz.tzinfo import BaseTzInfo
+
+from src.reading.time_spans import (
+    DIGIT_HINT,
+    HINTS,
+    MAX_TEXT,
+    Span,
+    beginning_with,
+    find_spans,
+    fold,
+    tidy,
+)
+from src.reading.times import (
+    DAY,
+    DAY_ADJECTIVES,
+    DAY_WORDS,
+    MONTHS,
+    SEASONS,
+    WEEK,
+    WEEKDAYS,
+    WINTER,
+    YEAR_WORDS,
+    Amount,
+    Days,
+    Unit,
+    Which,
+    amount_of,
+    around,
+    day,
+    day_number,
+    digit_date,
+    month_of,
+    months_later,
+    season_of,
+    shifted,
+    unit_of,
+    week_of,
+    which_of,
+    year_of,
+)
+
+RECENT = timedelta(days=14)  # what "recently" and "the other day" reach to
+REACH = 8  # years to the next 29 February, at most
+OFFSETS: dict[Which, int] = {"before last": -2, "last": -1, "this": 0, "coming": 1, "next": 1}
+
+
+def days_of(span: Span, now: datetime, *, past: bool) -> Days | None:
+    """The days that a span means.
+
+    Args:
+        span: The expression; its preposition and its other end are not looked at.
+        now: The local time, naive.
+        past: Whether "on Monday" and "in March" mean the last one or the coming one.
+
+    Returns:
+        None when there are no such days ("31 июня", "9999 лет назад") or the span names none.
+    """
+    reader = READERS.get(span.kind)
+    try:
+        return None if reader is None else reader(span, now, past)
+    except (ValueError, OverflowError):
+        return None
+
+
+def counted_day(span: Span, now: datetime) -> date:
+    """The very day that "N units ago" or "in N units" counts to.
+
+    Raises:
+        ValueError, OverflowError: It is out of the calendar.
+    """
+    amount, unit = amount_in(span)
+    return shifted(now, unit, -amount.low if span.kind == "ago" else amount.low)
+
+
+def amount_in(span: Span) -> tuple[Amount, Unit]:
+    """How many of which unit a span counts ("три недели", "a couple of days", "полгода")."""
+    if "half" in span.words:
+        return Amount(6, 6, True), "month"
+    return amount_of(span.words.get("n")), unit_of(span.words["unit"])
+
+
+def _date(span: Span, now: datetime, past: bool) -> Days | None:
+    words = span.words
+    if "number" in words:
+        return day(digit_date(words["number"]))
+    number, month = day_number(words["day"]), MONTHS[words["month"][:3]]
+    return _of_some_year(lambda year: day(date(year, month, number)), span, now, past)
+
+
+def _days(span: Span, now: datetime, past: bool) -> Days | None:
+    first, last = day_number(span.words["day"]), day_number(span.words["last_day"])
+    month = MONTHS[span.words["month"][:3]]
+
+    def in_year(year: int) -> Days | None:
+        return Days(date(year, month, first), date(year, month, last) + DAY)
+
+    return _of_some_year(in_year, span, now, past) if first <= last else None
+
+
+def _week_from(span: Span, now: datetime, past: bool) -> Days | None:
+    found = _date(span, now, past)
+    return week_of(found.first) if found is not None else None
+
+
+def _month_day(span: Span, now: datetime, past: bool) -> Days | None:
+    number, today = day_number(span.words["day"]), now.date()
+    if span.within is not None:
+        month = days_of(span.within, now, past=past)
+        return day(month.first.replace(day=number)) if month is not None else None
+    months = (months_later(today.replace(day=1), -n if past else n) for n in range(13))
+    days = (
+        first.replace(day=number)
+        for first in months
+        if number <= monthrange(first.year, first.month)[1]
+    )
+    return next((day(d) for d in days if (d <= today if past else d >= today)), None)
+
+
+def _ago(span: Span, now: datetime, _past: bool) -> Days:
+    amount, unit = amount_in(span)
+    first = around(shifted(now, unit, -amount.high), unit)
+    return Days(first.first, around(shifted(now, unit, -amount.low), unit).after)
+
+
+def _ahead(span: Span, now: datetime, _past: bool) -> Days:
+    amount, unit = amount_in(span)
+    first = around(shifted(now, unit, amount.low), unit)
+    return Days(first.first, around(shifted(now, unit, amount.high), unit).after)
+
+
+def _offset(span: Span, now: datetime, past: bool) -> Days | None:
+    amount, unit = amount_in(span)
+    outer = days_of(span.within, now, past=past) if span.within is not None else None
+    if outer is None or span.within is None or not amount.exact:
+        return None
+    before = span.within.role == "until"
+    edge = outer.first if before else outer.after - DAY
+    moment = datetime.combine(edge, time.min)
+    return around(shifted(moment, unit, -amount.low if before else amount.low), unit)
+
+
+def _lasting(span: Span, now: datetime, _past: bool) -> Days:
+    amount, unit = amount_in(span)
+    today = now.date()
+    if which_of(span.words["side"]) in ("coming", "next"):
+        return Days(today, shifted(now, unit, amount.high) + DAY)
+    return Days(shifted(now, unit, -amount.high), today + DAY)
+
+
+def _recent(_span: Span, now: datetime, _past: bool) -> Days:
+    return Days((now - RECENT).date(), now.date() + DAY)
+
+
+def _someday(_span: Span, now: datetime, past: bool) -> Days:
+    today = now.date()
+    return Days(today - RECENT, today + DAY) if past else Days(today, today + RECENT)
+
+
+def _day(span: Span, now: datetime, _past: bool) -> Days:
+    word = span.words["word"]
+    offset = DAY_WORDS.get(word, DAY_ADJECTIVES.get(word[:2], 0))
+    return day(now.date() + DAY * offset)
+
+
+def _year(span: Span, now: datetime, _past: bool) -> Days:
+    if "year" in span.words:
+        return year_of(int(span.words["year"]))
+    return year_of(now.year + YEAR_WORDS[span.words["year_word"]])
+
+
+def _named(span: Span, now: datetime, past: bool) -> Days | None:
+    words = span.words
+    if "unit" in words:
+        return _named_unit(span, now)
+    if "weekday" in words:
+        return _named_weekday(span, now, past)
+    if "weekend" in words:
+        return _named_weekend(span, now, past)
+    if "season" in words:
+        return _named_season(span, now, past)
+    month = MONTHS[words["month"][:3]]
+    return _of_some_year(lambda year: month_of(date(year, month, 1)), span, now, past)
+
+
+def _named_unit(span: Span, now: datetime) -> Days:
+    which = which_of(span.words.get("which", "this"))
+    unit = unit_of(span.words["unit"])
+    return around(shifted(now, unit, OFFSETS[which]), unit)
+
+
+def _named_season(span: Span, now: datetime, past: bool) -> Days | None:
+    month = SEASONS[span.words["season"][:3]]
+    # "The winter of 2026" lies mostly in 2026; "зима 2025-2026" says in which year it begins.
+    of_one_year = ("year" in span.words or span.within is not None) and "year_to" not in span.words
+    earlier = 1 if month == WINTER and of_one_year else 0
+    return _of_some_year(lambda year: season_of(year - earlier, month), span, now, past)
+
+
+def _named_weekday(span: Span, now: datetime, past: bool) -> Days | None:
+    today, number = now.date(), WEEKDAYS[span.words["weekday"][:3]]
+    if span.within is not None:
+        week = days_of(span.within, now, past=past)
+        return day(week.first + DAY * number) if week is not None else None
+    which = which_of(span.words["which"]) if "which" in span.words else None
+    if which == "next":
+        return day(week_of(today + WEEK).first + DAY * number)
+    back, ahead = (today.weekday() - number) % 7, (number - today.weekday()) % 7
+    if which == "this":
+        return day(today - DAY * back if past else today + DAY * ahead)
+    if which == "coming" or (which is None and not past):
+        return day(today + DAY * (ahead or 7))
+    last = today - DAY * (back or 7)
+    return day(last - WEEK if which == "before last" else last)
+
+
+def _named_weekend(span: Span, now: datetime, past: bool) -> Days:
+    today = now.date()
+    saturday = week_of(today).first + DAY * 5
+    which = which_of(span.words["which"]) if "which" in span.words else None
+    begun = saturday <= today
+    if which is None:
+        weeks = -1 if past and not begun else 0
+    else:
+        weeks = 0 if which == "coming" and not begun else OFFSETS[which]
+    first = saturday + WEEK * weeks
+    return Days(first, first + DAY * 2)
+
+
+def _of_some_year(
+    in_year: Callable[[int], Days | None], span: Span, now: datetime, past: bool
+) -> Days | None:
+    """What recurs each year, in the year that is named, or the nearest that fits."""
+    if "year" in span.words:
+        return in_year(int(span.words["year"]))
+    if span.within is not None:
+        outer = days_of(span.within, now, past=past)
+        return in_year(outer.first.year) if outer is not None else None
+    which = which_of(span.words["which"]) if "which" in span.words else "this"
+    return _nearest(in_year, now.date(), which, past=past)
+
+
+def _nearest(
+    in_year: Callable[[int], Days | None], today: date, which: str, *, past: bool
+) -> Days | None:
+    backwards = which in ("before last", "last") or (which == "this" and past)
+    # A coming winter may have begun last year.
+    years = range(today.year, today.year - REACH - 2, -1)
+    if not backwards:
+        years = range(today.year - 1, today.year + REACH + 1)
+    for found in _valid(in_year, years):
+        if which == "this":
+            fits = found.first <= today if past else found.after > today
+        else:
+            fits = found.after <= today if backwards else found.first > today
+        if fits:
+            return in_year(found.first.year - 1) if which == "before last" else found
+    return None
+
+
+def _valid(in_year: Callable[[int], Days | None], years: Iterable[int]) -> Iterator[Days]:
+    for year in years:
+        try:
+            found = in_year(year)
+        except ValueError:  # 29 February
+            continue
+        if found is not None:
+            yield found
+
+
+READERS: dict[str, Callable[[Span, datetime, bool], Days | None]] = {
+    "someday": _someday,
+    "recent": _recent,
+    "week of": _week_from,
+    "days": _days,
+    "date": _date,
+    "month day": _month_day,
+    "ago": _ago,
+    "ahead": _ahead,
+    "lasting": _lasting,
+    "day": _day,
+    "named": _named,
+    "year": _year,
+    "offset": _offset,
+}
+
+
+# No model is asked: this runs in every turn, and gives the same answer each time. The rules, where
+# people differ: weeks begin on Monday; "N weeks (months, years) ago" is the calendar week (month,
+# year) of that day; "on Monday" and "in March" are the last ones, unless the question is put in
+# the future tense; a range that has begun and does not end, ends now.
+
+MAX_PERIODS = 8  # that one text names
+EARLIEST = date(1900, 1, 1)  # where "before March" begins
+
+HISTORY = re.compile(
+    r"\b(?:раньше|ранее|прежде|прежн\w+|бывш\w+|когда-то|некогда|изначально|до (?:этого|того)"
+    r"|в прошлом|прошл\w{2,3}|предыдущ\w+|истори\w+|больше не|(?:по|из)?менял\w*|изменил\w*"
+    r"|раніше|колись|колишн\w+|давніше|до цього|(?:в|у) минулому|минул\w{1,3}|попередн\w+"
+    r"|історі\w+|більше не|змін(?:ив|юв|ил)\w*"
+    r"|before|previous(?:ly)?|former(?:ly)?|earlier|originally|in the past|back then|history"
+    r"|no longer|any ?more|changed|(?<!am )(?<!'m )(?<!is )(?<!are )(?<!get )used to)\b"
+)
+WHEN = re.compile(
+    r"\b(?:когда(?!-)|с каких пор|как давно|какого (?:числа|года)|какое (?:было )?число|какая дата"
+    r"|в (?:каком (?:году|месяце)|какой день|какие дни|какое время года)"
+    r"|сколько (?:времени|лет|дней|недель|месяцев) (?:тому )?назад"
+    r"|коли(?!-)|відколи|з яких пір|як давно|якого (?:числа|дня|року|місяця)|яка дата"
+    r"|[ву] (?:якому (?:році|місяці)|який день)|скільки (?:часу|років|днів|тижнів|місяців) тому"
+    r"|when|(?:what|which) (?:date|day|month|year|week)|what(?:'s| is| was) the date"
+    r"|how long ago|since when|how many (?:days|weeks|months|years) ago)\b"
+)
+FUTURE = re.compile(
+    r"\b(?:буд(?:у|ет|ешь|ем|ете|ут|е|емо|уть|еш)|предстоит|предстоящ\w+|планы|запланирован\w*"
+    r"|плани|заплановано|will|going to|upcoming|plans)\b"
+)
+# What is said "for Friday" is said of the coming one.
+FORWARD = frozenset({"на", "к", "ко", "for", "by"})
+AT_WEEKENDS = frozenset({"выходных", "вихідних"})  # "на выходных" has been
+
+# How the words begin without which neither of the first two matches.
+QUESTION_HINTS = """
+раньше ранее прежд прежн бывш когда некогда изначально этого того прошл предыд истори больше
+менял поменя измен раніше колись колишн давніше цього минул поперед історі більше змін before
+previous former earlier originally past back history long any changed used пор пір давно числ
+какая какое коли відколи дата when date since
+"""
+QUERY_HINT = beginning_with(HINTS + QUESTION_HINTS, DIGIT_HINT)
+
+
+@dataclass(frozen=True)
+class Period:
+    """From ``start`` (aware) until just before ``end`` (aware)."""
+
+    start: datetime
+    end: datetime
+
+
+@dataclass(frozen=True)
+class TimeQuery:
+    """What a text says of time.
+
+    Attributes:
+        periods: Those that it names, in its order.
+        content: The text without the words that name them (its first 2,000 characters).
+        wants_history: It asks for what used to hold, so retired facts are of interest.
+        asks_when: It asks for a time.
+    """
+
+    periods: tuple[Period, ...]
+    content: str
+    wants_history: bool
+    asks_when: bool
+
+
+def read_time(text: str, now: datetime) -> TimeQuery:
+    """The time that a text names or asks for.
+
+    Args:
+        text: A question, or any text; only its first 2,000 characters are read.
+        now: The local time of the user (aware, in the user's zone); periods are in this zone.
+    """
+    text = text[:MAX_TEXT]
+    if QUERY_HINT.search(text.lower()) is None:
+        return TimeQuery((), text, wants_history=False, asks_when=False)
+    source = tidy(text)
+    folded = fold(source)
+    past = FUTURE.search(folded) is None
+    found = named_periods(find_spans(folded), now, past=past)
+    content = _without([span for span, _ in found], source)
+    rest = fold(content)
+    until_past = any(span.role == "until" and period.end <= now for span, period in found)
+    return TimeQuery(
+        periods=tuple(dict.fromkeys(period for _, period in found)),
+        content=content,
+        wants_history=until_past or HISTORY.search(rest) is not None,
+        asks_when=WHEN.search(folded) is not None,
+    )
+
+
+def named_periods(
+    spans: Iterable[Span], now: datetime, *, past: bool
+) -> list[tuple[Span, Period]]:
+    """The spans that name a period, with it; at most ``MAX_PERIODS``.
+
+    Args:
+        spans: Time expressions.
+        now: The local time (aware).
+        past: Whether what recurs ("on Monday") is the last or the coming one.
+    """
+    found = ((span, _period(span, now, past)) for span in islice(spans, MAX_PERIODS))
+    return [(span, period) for span, period in found if period is not None]
+
+
+def _period(span: Span, now: datetime, past: bool) -> Period | None:
+    """The period of a span with its preposition: "since March", "before 2024", "from … to …"."""
+    if span.to is not None:
+        return _range(span, span.to, now, past)
+    days = days_of(span, now.replace(tzinfo=None), past=past and not _looks_ahead(span))
+    if days is None:
+        return None
+    period = _of_days(days, now)
+    began = period.start <= now
+    if span.role == "until" and period.end <= now:
+        return Period(_midnight(EARLIEST, now), period.start)
+    if span.role == "until":
+        return Period(_midnight(now.date(), now), period.end)
+    if span.role == "after" and period.end <= now:
+        return Period(period.end, now)
+    return Period(period.start, now) if span.role == "since" and began else period
+
+
+def _looks_ahead(span: Span) -> bool:
+    """Whether the preposition speaks of the coming one: "что у меня на пятницу"."""
+    words = span.words
+    day = "weekday" in words or words.get("weekend", "выходных") not in AT_WEEKENDS
+    return day and span.preposition in FORWARD
+
+
+def _range(first: Span, last: Span, now: datetime, past: bool) -> Period | None:
+    """From the first through the last; the last follows the first ("с ноября по март")."""
+    local = now.replace(tzinfo=None)
+    begin = days_of(first, local, past=past)
+    if begin is None:
+        return None
+    counted_from_now = last.kind == "day" or "which" in last.words
+    base = local if counted_from_now else datetime.combine(begin.first, time.min)
+    end = days_of(last, base, past=False)
+    if end is not None and "year" in last.words and "year" not in first.words:
+        begin = _just_before(first, end, local)
+    if begin is None or end is None or end.after <= begin.first:
+        return None
+    return _of_days(Days(begin.first, end.after), now)
+
+
+def _just_before(first: Span, end: Days, local: datetime) -> Days | None:
+    """The beginning of a range of which only the end has a year: "с ноября по март 2025"."""
+    for year in (end.first.year, end.first.year - 1):
+        begin = days_of(replace(first, words={**first.words, "year": str(year)}), local, past=True)
+        if begin is not None and begin.first <= end.first:
+            return begin
+    return None
+
+
+def _of_days(days: Days, now: datetime) -> Period:
+    return Period(_midnight(days.first, now), _midnight(days.after, now))
+
+
+def _midnight(day: date, now: datetime) -> datetime:
+    """The first moment of a day in the zone of ``now``, also when clocks change at midnight."""
+    zone = now.tzinfo
+    naive = datetime.combine(day, time.min)
+    if not isinstance(zone, BaseTzInfo):
+        return naive.replace(tzinfo=zone).astimezone(UTC).astimezone(zone)
+    try:
+        return zone.localize(naive, is_dst=None)
+    except pytz.AmbiguousTimeError:
+        return zone.localize(naive, is_dst=True)
+    except pytz.NonExistentTimeError:
+        return zone.normalize(zone.localize(naive, is_dst=False))
+
+
+def _without(spans: Sequence[Span], source: str) -> str:
+    """The text without these spans, with the spaces and commas put right; empty without words."""
+    kept, position = [], 0
+    for span in spans:
+        kept.append(source[position : span.start])
+        end = (span.to or span).end
+        position = end + 2 * (source[end : end + 2] in ("'s", "’s"))
+    rest = " ".join(" ".join([*kept, source[position:]]).split())
+    rest = re.sub(r" +([?!.,;:])", r"\1", rest).strip(" ,;:-–—")
+    return rest if re.search(r"\w", rest) else ""

@@ -1,0 +1,311 @@
+"""A reminder as a model orders it, and without a model: the request read by rules."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal, get_args
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from pydantic import Field
+
+from src.base.zones import first_moment, local_time
+from src.history.new_messages import asked_at_of, own_words_of, strip_time_label
+from src.llm.quoting import Form
+from src.reading.recurrences import Recurrence
+from src.reading.reminder_phrases import ReminderRequest, read_reminder
+from src.reading.sentences import FOLD, is_question
+from src.reading.words import shared
+from src.texts import LANGUAGES, Language, detect_language, say
+
+Repeats = Literal["no", "hourly", "daily", "workdays", "weekly", "monthly", "yearly"]
+Weekday = Literal[
+    "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"
+]  # fmt: skip
+
+MAX_TEXT = 1000  # characters; the bound of the column
+WEEKDAYS: tuple[Weekday, ...] = get_args(Weekday)
+WORKDAYS = (0, 1, 2, 3, 4)
+HOURS = 24
+MAX_MINUTES = 60 * 24 * 366  # a year; farther moments have a date
+
+
+class ReminderOrder(Form):
+    """When to remind of what."""
+
+    text: str = Field(
+        min_length=1, max_length=MAX_TEXT,
+        description="what to remind him of, in his words, without the time",
+    )  # fmt: skip
+    when: str = Field(
+        default="", max_length=40,
+        description="his local wall time of the first reminder: 2026-11-24T09:00",
+    )  # fmt: skip
+    in_minutes: int = Field(
+        default=0, ge=0, le=MAX_MINUTES,
+        description='instead of when: "in 20 minutes" is 20',
+    )  # fmt: skip
+    repeats: Repeats = "no"
+    every: int = Field(
+        default=1, ge=1, le=3650,
+        description="2: every second day, week, month, year; 3 with hourly: every 3 hours",
+    )  # fmt: skip
+    weekdays: list[Weekday] = Field(
+        default_factory=list, description="of weekly; by default that of when"
+    )
+    hours: list[int] = Field(
+        default_factory=list, description="several hours of the day: [9, 21]; by default when's"
+    )
+    day: int = Field(
+        default=0, ge=0, le=31,
+        description="of monthly, when other than that of when; 31 is the last day",
+    )  # fmt: skip
+
+    def moment(self, now: datetime, time_zone: str) -> datetime | None:
+        """The first time, aware; None where none is said.
+
+        Raises:
+            ValueError: It is no time.
+        """
+        if self.in_minutes:
+            return now + timedelta(minutes=self.in_minutes)
+        if not self.when.strip():
+            return None
+        try:
+            written = datetime.fromisoformat(self.when.strip())
+            if written.tzinfo is not None:
+                return written.astimezone(UTC)
+            return first_moment(written, time_zone)
+        except (ValueError, OverflowError):
+            raise ValueError("when: write it as 2026-11-24T09:00") from None
+
+    def recurrence(self, first: datetime, time_zone: str) -> Recurrence | None:
+        """How it comes again, by the clock of its first time; None: once.
+
+        Raises:
+            ValueError: These do not make a recurrence.
+        """
+        if self.repeats == "no":
+            return None
+        try:
+            return self._recurrence(local_time(first, time_zone))
+        except ValueError:
+            raise ValueError("repeats, every, weekdays, hours, day: they do not fit") from None
+
+    def _recurrence(self, local: datetime) -> Recurrence:
+        hours = tuple(sorted(set(self.hours) or {local.hour}))
+        values: dict[str, Any] = {"minute": local.minute}
+        if self.every > 1 and self.repeats != "hourly":
+            values |= {"interval": self.every, "start": local.date()}
+        named = sorted({WEEKDAYS.index(one) for one in self.weekdays})
+        day = self.day or local.day
+        match self.repeats:
+            case "hourly":
+                return Recurrence("daily", self._hours_from(local.hour), **values)
+            case "daily":
+                return Recurrence("daily", hours, **values)
+            case "workdays":
+                return Recurrence("weekly", hours, weekdays=WORKDAYS, **values)
+            case "weekly":
+                days = tuple(named or [local.weekday()])
+                return Recurrence("weekly", hours, weekdays=days, **values)
+            case "monthly":
+                return Recurrence("monthly", hours, day=day, **values)
+        return Recurrence("yearly", hours, day=day, month=local.month, **values)
+
+    def _hours_from(self, hour: int) -> tuple[int, ...]:
+        if HOURS % self.every:
+            raise ValueError("the day has no whole number of these")
+        return tuple(range(hour % self.every, HOURS, self.every))
+
+
+def order_arguments(request: ReminderRequest, time_zone: str) -> dict[str, Any]:
+    """The arguments that order what a phrase asks for; its time is exact, with its offset.
+
+    Args:
+        request: One without a problem.
+        time_zone: The user's.
+    """
+    assert request.when is not None
+    when = local_time(request.when.replace(microsecond=0), time_zone)
+    arguments: dict[str, Any] = {"text": request.what[:MAX_TEXT], "when": when.isoformat()}
+    again = request.repeats
+    if again is None:
+        return arguments
+    its = {
+        "repeats": again.frequency,
+        "every": again.interval,
+        "hours": list(again.hours),
+        "weekdays": [WEEKDAYS[number] for number in again.weekdays],
+        "day": again.day,
+    }
+    return arguments | {name: value for name, value in its.items() if value}
+
+
+# The tools.
+SET_REMINDER, LIST_REMINDERS, CANCEL_REMINDER = "set_reminder", "list_reminders", "cancel_reminder"
+MAX_LISTED = 20  # lines; /reminders has the rest
+MAX_QUESTION = 80  # characters of a question for them
+MAX_CANCELLING = 150  # characters of a request to cancel one
+# Questions for what is set: "какие у меня напоминания?", "show my reminders".
+ASKS_FOR_LIST = re.compile(
+    r"\W*(?:(?:какие|каких|покажи(?:те)?|перечисли(?:те)?|список|мои|все|сколько|есть ли|"
+    r"які|яких|перелічи(?:ть)?|мої|усі|всі|скільки|чи є|"
+    r"what|which|show|list|tell|my|all|any|do i have)\b[\w ,']{0,30} )?"
+    r"(?:напоминани[яей]|напоминаний|нагадування|нагадувань|reminders)"
+    r"(?: (?:у меня|у мене|do i have|are there|i have|есть|є|стоят|set))*\W*",
+    re.IGNORECASE,
+)
+_STOP = (
+    "(?:отмени(?:ть|те)?|удали(?:ть|те)?|убери(?:те)?|убрать|сними(?:те)?|отключи(?:те)?|"
+    "выключи(?:те)?|скасуй(?:те)?|скасувати|видали(?:ти)?|прибери|вимкни|"
+    "cancel|delete|remove|drop|turn off)"
+)
+_ALL = "все|всі|усі|all|every|all my|all the"
+_NOUN = "(?:напоминани[еяй]|напоминалк[уи]|нагадування|нагадувань|reminders?)"
+_ABOUT = "(?:про|о|об|обо|насчет|щодо|за|на|about|of|for|to)"
+_WHOSE = "(?:мо[еи]|моє|мої|мне|это|эти|це|ці|my|the|this|that|these)"
+# "Remind me": of what, and when? The answer completes it.
+BARE_ORDER = re.compile(
+    r"(?:напомни(?:те)?|нагадай(?:те)?)(?: (?:мне|мені))?[.! ]*|remind me[.! ]*", re.IGNORECASE
+)
+POLITE = re.compile(r"[ ,]*\b(?:пожалуйста|будь ласка|please)\b[ ,]*", re.IGNORECASE)
+# "Отмени напоминание про хлеб", "cancel the bread reminder", "больше не напоминай о хлебе".
+CANCEL = tuple(
+    re.compile(
+        rf"\W*(?:(?:и|а|і|and|then)[ ,]+)?{pattern}\W*",
+        re.IGNORECASE,
+    )
+    for pattern in (
+        rf"{_STOP} (?:{_WHOSE} )?(?:(?P<all>{_ALL}) )?(?:{_WHOSE} )?{_NOUN}"
+        rf"(?: (?:{_ABOUT} )?(?P<about>.{{1,80}}?))?",
+        rf"{_STOP} (?:{_WHOSE} )?(?P<about>.{{1,40}}?) reminders?",
+        r"(?:(?:больше|більше) )?не (?:напоминай|нагадуй)(?:те)?(?: (?:мне|мені))?"
+        rf"(?: (?:больше|більше))?(?:(?: {_ABOUT})? (?P<about>.{{1,80}}?))?",
+        r"(?:перестань|хватит|досить|годі)(?:те)? (?:мне |мені )?(?:напоминать|нагадувати)"
+        rf"(?: (?:мне|мені))?(?:(?: {_ABOUT})? (?P<about>.{{1,80}}?))?",
+        r"(?:stop reminding me|don't remind me|do not remind me)"
+        rf"(?:(?: {_ABOUT})? (?P<about>.{{1,80}}?))?(?: any ?more| again)?",
+    )
+)
+
+
+@dataclass(frozen=True)
+class Cancelling:
+    """Which reminders shall not come.
+
+    Attributes:
+        about: Words of theirs; empty: none are named.
+        is_all: Whether all are meant.
+    """
+
+    about: str
+    is_all: bool
+
+
+def read_cancelling(text: str) -> Cancelling | None:
+    """What a message wants to be reminded of no more; None: it wants nothing of the kind."""
+    if len(text) > MAX_CANCELLING or is_question(text):
+        return None
+    folded = POLITE.sub(" ", text.translate(FOLD)).strip()
+    for pattern in CANCEL:
+        if match := pattern.fullmatch(folded):
+            groups = match.groupdict()
+            return Cancelling(groups["about"] or "", bool(groups.get("all")))
+    return None
+
+
+def cancel_calls(wanted: Cancelling, found: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """The calls that cancel it; nothing where several may be meant, or none is.
+
+    Args:
+        wanted: What shall not come.
+        found: The result of LIST_REMINDERS.
+    """
+    listed = found.get("reminders") or []
+    chosen = listed
+    if wanted.about:
+        shares = [len(shared(wanted.about, str(one["text"]))) for one in listed]
+        most = max(shares, default=0)
+        chosen = [one for one, share in zip(listed, shares, strict=True) if share == most > 0]
+    if not wanted.is_all and len(chosen) != 1:
+        return []
+    return [(CANCEL_REMINDER, {"id": one["id"]}) for one in chosen]
+
+
+def reminder_request(text: str, messages: Sequence[BaseMessage]) -> ReminderRequest | None:
+    """What a new message asks to be reminded of; None: nothing.
+
+    It may be the answer to our question when, which completes the request before it.
+
+    Args:
+        text: What was typed.
+        messages: The prompt, with the time at which it was.
+    """
+    asked_at = asked_at_of(messages)
+    if asked_at is None:
+        return None
+    request = read_reminder(text, *asked_at)
+    begun = _without_time(messages)
+    if request is None and begun:
+        request = read_reminder(f"{begun.rstrip('.! ')} {text}", *asked_at)
+    return request
+
+
+def asks_for_reminder(text: str) -> bool:
+    """Whether a text asks for a reminder, at whatever time."""
+    return read_reminder(text, datetime.now(UTC), "UTC") is not None
+
+
+def problem_text(messages: Sequence[BaseMessage], tool_names: Sequence[str]) -> str | None:
+    """What is said to a request that cannot be fulfilled as it is; None to all else.
+
+    Args:
+        messages: The prompt.
+        tool_names: The tools that may be called.
+    """
+    said = [words["text"].strip() for words in own_words_of(messages) if words["is_asked"]]
+    text = "\n".join(said)
+    if SET_REMINDER in tool_names and BARE_ORDER.fullmatch(text):
+        return say("reminder_no_time", detect_language(text))
+    request = reminder_request(text, messages) if SET_REMINDER in tool_names else None
+    if request is None or request.problem is None:
+        return None
+    return say(f"reminder_{request.problem}", detect_language(text))
+
+
+def reminder_calls(text: str, messages: Sequence[BaseMessage]) -> list[tuple[str, dict[str, Any]]]:
+    """The call of the tool that fulfils a request, or lists them; nothing to other messages."""
+    if len(text) <= MAX_QUESTION and ASKS_FOR_LIST.fullmatch(text):
+        return [(LIST_REMINDERS, {})]
+    request, asked_at = reminder_request(text, messages), asked_at_of(messages)
+    if request is None or request.problem is not None or asked_at is None:
+        return []
+    return [(SET_REMINDER, order_arguments(request, asked_at[1]))]
+
+
+def describe_reminder(found: Mapping[str, Any], language: Language) -> str:
+    """What is said to the result of either tool."""
+    listed = found.get("reminders")
+    if listed is not None:
+        title = say("reminders_title", language, count=len(listed))
+        lines = [f"• {one['text']}: {one['time']}" for one in listed[:MAX_LISTED]]
+        lines += [say("reminders_where", language)]
+        return "\n".join([title, *lines]) if listed else say("reminders_empty", language)
+    if "cancelled" in found:
+        key = "reminder_cancelled" if found["cancelled"] else "reminder_gone"
+        return say(key, language, text=found.get("text", ""))
+    if found.get("set"):
+        return say("reminder_set", language, text=found["text"], time=found["time"])
+    return say(f"reminder_{found.get('reason', 'no_time')}", language)
+
+
+def _without_time(messages: Sequence[BaseMessage]) -> str:
+    """The request of which the bot has just asked when."""
+    talk = [m for m in messages if isinstance(m, HumanMessage | AIMessage) and str(m.text)]
+    if len(talk) < 3 or not isinstance(talk[-2], AIMessage):  # request, question, answer
+        return ""
+    asked = any(str(talk[-2].text) == say("reminder_no_time", one) for one in LANGUAGES)
+    return strip_time_label(str(talk[-3].text)) if asked else ""

@@ -1,0 +1,228 @@
+"""Reminders in their owner's hands: set by a command, listed, put off, cancelled, and arriving."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from src.base.owners import Called
+from src.base.zones import day_text, first_moment, local_time
+from src.reminders.reminder_repo import DueReminder, Reminder
+from src.reminders.reminder_service import Asking, ReminderService, confirmation
+from src.texts import Language, say
+from src.texts.plain_text import shortened
+from src.texts.reply import Action, Button, Reply, Rows, in_rows
+
+PAGE = 8  # reminders; with MAX_LINE, half of a Telegram message
+PER_ROW = 4  # buttons with numbers
+MAX_LINE = 160  # characters of a reminder in a list
+LATE = timedelta(minutes=10)  # from which on being late is apologised for
+DAY = timedelta(days=1)
+MAX_EPOCH = 2**33  # seconds since 1970 of a time that a button may name: the year 2242
+IN_ANSWER = 0  # in place of the number of a page: the button stands under an answer
+
+# How long a reminder is put off, by the number in its button: (now, its time, zone) → when.
+SNOOZES: dict[int, Callable[[datetime, datetime, str], datetime]] = {
+    0: lambda now, _due, _zone: now + timedelta(minutes=10),
+    1: lambda now, _due, _zone: now + timedelta(hours=1),
+    2: lambda now, due, zone: _tomorrow(now, due, zone),
+}
+
+
+class ReminderScreens:
+    """What ``/remind`` and ``/reminders`` say, and what the buttons of reminders do."""
+
+    def __init__(self, reminders: ReminderService) -> None:
+        """Ask ``reminders``."""
+        self._reminders = reminders
+
+    async def remind(self, called: Called) -> Reply:
+        """``/remind tomorrow at 9 to call mum``: set it, or say what is missing."""
+        if not called.argument:
+            return Reply(say("remind_usage", called.language))
+        asking = _asking(called)
+        asked = await self._reminders.set_by_words(asking, called.argument)
+        text = confirmation(asked, asking)
+        if asked.reminder is None:
+            return Reply(text)
+        return Reply(text, ((cancel_button(asked.reminder.id, called.language),),))
+
+    async def page(self, called: Called, number: int = 1, *, note: str = "") -> Reply:
+        """A page of what waits, the next one first.
+
+        Args:
+            called: Who looks.
+            number: From 1; beyond the last one, the last one.
+            note: What has just been done, above it.
+        """
+        language = called.language
+        total = await self._reminders.count(called.owner)
+        if not total:
+            text = say("reminders_empty", language)
+            return Reply(f"{note}\n\n{text}".strip(), is_screen=True)
+        last = -(-total // PAGE)
+        number = max(1, min(number, last))
+        offset = (number - 1) * PAGE
+        shown = await self._reminders.list_waiting(called.owner, limit=PAGE, offset=offset)
+        placed = list(enumerate(shown, start=offset + 1))
+        lines = [note, say("reminders_title", language, count=total)]
+        lines += [_line(place, reminder, called) for place, reminder in placed]
+        buttons = [
+            Button(f"✖ {place}", Action("unremind", (reminder.id, number)))
+            for place, reminder in placed
+        ]
+        rows = in_rows(buttons, PER_ROW) + _turning(number, last)
+        text = "\n\n".join(filter(None, lines))
+        return Reply(text, rows, say("reminders_hint", language), is_screen=True)
+
+    async def cancel(self, called: Called, number: int, page: int) -> Reply:
+        """Cancel a reminder, from a page of them or from under the answer that set it."""
+        known = await self._find(called, number)
+        if isinstance(known, Reply) and page == IN_ANSWER:
+            return known
+        if isinstance(known, Reply):
+            return await self.page(called, page, note=known.text)
+        done = await self._reminders.cancel(called.owner, number)
+        note = say("reminder_gone", called.language)
+        if done:
+            text = shortened(known.text, MAX_LINE)
+            note = say("reminder_cancelled", called.language, text=text)
+        return Reply(note) if page == IN_ANSWER else await self.page(called, page, note=note)
+
+    async def snooze(self, called: Called, number: int, choice: int, due: int) -> Reply:
+        """Put a reminder off, also one that came long ago; of several taps the last one counts.
+
+        Args:
+            called: Who taps.
+            number: The reminder.
+            choice: One of SNOOZES.
+            due: For which time it came, in seconds since 1970; "tomorrow" is at its hour.
+        """
+        known = await self._find(called, number)
+        if isinstance(known, Reply):
+            return known
+        now = called.moment.astimezone(UTC)
+        came = datetime.fromtimestamp(due, UTC) if 0 < due < MAX_EPOCH else now
+        later = SNOOZES.get(choice, SNOOZES[0])(now, came, called.time_zone)
+        put_off = await self._reminders.snooze(known, later, time_zone=called.time_zone, now=now)
+        if put_off is None:
+            return _gone(called)
+        language = called.language
+        time = _asking(called).describe(put_off)
+        text = f"⏰ {known.text}\n\n{say('reminder_snoozed', language, time=time)}"
+        rows: Rows = ((_done_button(put_off.id, language),),)
+        if known.repeats is not None and known.is_waiting:
+            rows = (*rows, (_stop_button(known.id, language),))
+        return Reply(text, rows, is_screen=True)
+
+    async def finish(self, called: Called, number: int) -> Reply:
+        """It is done; what recurs says when it comes next."""
+        known = await self._find(called, number)
+        if isinstance(known, Reply):
+            return known
+        await self._reminders.finish(known)
+        text = f"✅ {known.text}"
+        if known.repeats is None or not known.is_waiting:
+            return Reply(text, is_screen=True)
+        time = _asking(called).describe(known)
+        text = f"{text}\n\n{say('reminder_goes_on', called.language, time=time)}"
+        return Reply(text, ((_stop_button(number, called.language),),), is_screen=True)
+
+    async def stop(self, called: Called, number: int) -> Reply:
+        """It comes no more; done already, it says the same."""
+        known = await self._find(called, number)
+        if isinstance(known, Reply):
+            return known
+        await self._reminders.cancel(called.owner, number)
+        text = f"⏰ {known.text}\n\n{say('reminder_stopped', called.language)}"
+        return Reply(text, is_screen=True)
+
+    async def _find(self, called: Called, number: int) -> Reminder | Reply:
+        """The reminder, or why he who taps may not have it."""
+        known = await self._reminders.find(called.owner, number)
+        if known is None:
+            return _gone(called)
+        if not known.may_be_changed_by(called.asker):
+            return Reply(say("reminder_not_yours", called.language), keeps_button=True)
+        return known
+
+
+def arrival(due: DueReminder, now: datetime) -> Reply:
+    """A reminder as it arrives, with an apology when it is late."""
+    reminder, language = due.reminder, due.language
+    text = f"⏰ {reminder.text}"
+    if now - reminder.due_at > LATE:
+        text = f"{text}\n\n{_apology(reminder, language, now)}"
+    epoch = int(reminder.due_at.timestamp())
+    later = tuple(
+        Button(label, Action("later", (reminder.id, choice, epoch)))
+        for choice, label in enumerate(
+            (
+                say("later_minutes", language),
+                say("later_hour", language),
+                say("later_tomorrow", language),
+            )
+        )
+    )
+    end = [_done_button(reminder.id, language)]
+    if reminder.repeats is not None:
+        end.append(_stop_button(reminder.id, language))
+    return Reply(text, (later, tuple(end)))
+
+
+def cancel_button(number: int, language: Language) -> Button:
+    """Under an answer that set a reminder: takes it back."""
+    return Button(say("reminder_cancel_button", language), Action("unremind", (number, IN_ANSWER)))
+
+
+def _apology(reminder: Reminder, language: Language, now: datetime) -> str:
+    """Sorry, this was for 09:00; with the day when that was another."""
+    zone = reminder.time_zone
+    local = local_time(reminder.due_at, zone)
+    time = f"{local:%H:%M}"
+    if local.date() != local_time(now, zone).date():
+        day = day_text(reminder.due_at, now, language, zone)
+        time = say("reminder_late_day", language, day=day, time=time)
+    return say("reminder_late", language, time=time)
+
+
+def _asking(called: Called) -> Asking:
+    return Asking(called.owner, called.moment, called.time_zone, called.language, called.asker)
+
+
+def _line(place: int, reminder: Reminder, called: Called) -> str:
+    time = _asking(called).describe(reminder)
+    return f"{place}. {shortened(reminder.text, MAX_LINE)}\n{time}"
+
+
+def _gone(called: Called) -> Reply:
+    return Reply(say("reminder_gone", called.language))
+
+
+def _done_button(number: int, language: Language) -> Button:
+    return Button(say("reminder_done_button", language), Action("done", (number,)))
+
+
+def _stop_button(number: int, language: Language) -> Button:
+    return Button(say("reminder_stop_button", language), Action("norepeat", (number,)))
+
+
+def _turning(number: int, last: int) -> Rows:
+    """Back, where one is, forward; nothing where all is on one page."""
+    if last == 1:
+        return ()
+    pages = [("‹", number - 1), (f"{number}/{last}", number), ("›", number + 1)]
+    return (
+        tuple(
+            Button(label, Action("reminders", (page,)))
+            for label, page in pages
+            if 1 <= page <= last
+        ),
+    )
+
+
+def _tomorrow(now: datetime, due: datetime, time_zone: str) -> datetime:
+    """Tomorrow at the hour of a time."""
+    day = local_time(now, time_zone).date() + DAY
+    hour = local_time(due, time_zone).time().replace(tzinfo=None)
+    return first_moment(datetime.combine(day, hour), time_zone)

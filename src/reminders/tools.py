@@ -1,0 +1,142 @@
+"""Tools: remind the user of something later, list the reminders that wait, cancel one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from langchain_core.tools import BaseTool, StructuredTool, tool
+from langgraph.prebuilt import ToolRuntime
+
+from src.history.new_messages import new_messages, own_words
+from src.memory.turn_context import TurnContext
+from src.reading.facts import fact_number
+from src.reminders.reminder_repo import MAX_WAITING
+from src.reminders.reminder_service import (
+    REMINDER_UID,
+    Asked,
+    Asking,
+    ReminderService,
+    reminder_uid,
+)
+from src.reminders.rules import ReminderOrder
+from src.texts import detect_language
+from src.texts.plain_text import shortened
+
+DESCRIPTION = """\
+Remind the user of something at a time, once or again and again; the program sends it then. Only \
+when he himself asks for it; once for each reminder. Leave when empty where he names no time.
+
+Returns JSON: {"set": true, "id", "text", "time"}: tell him this time, as it stands. Or {"set": \
+false, "reason"}: no_time (ask him when), past, too_far (ten years at most), too_many (200 wait; \
+/reminders cancels some), not_own (no words of his own ask for it)."""
+
+
+def build_set_reminder(reminders: ReminderService) -> BaseTool:
+    """The tool ``set_reminder``; the schema of its arguments is ``ReminderOrder``."""
+
+    async def set_reminder(runtime: ToolRuntime[Any, Any], **values: Any) -> str:
+        context: TurnContext = runtime.context
+        asking = asking_of(context)
+        if not _asks_himself(runtime):
+            return _told(Asked(refusal="not_own"), asking)
+        order = ReminderOrder.model_validate(values)
+        when = order.moment(asking.moment, asking.time_zone)
+        repeats = None if when is None else order.recurrence(when, asking.time_zone)
+        asked = await reminders.set(asking, order.text, when, repeats)
+        if asked.reminder is not None:
+            context.reminders.append(asked.reminder.id)
+        return _told(asked, asking)
+
+    return StructuredTool.from_function(
+        coroutine=set_reminder,
+        name="set_reminder",
+        description=DESCRIPTION,
+        args_schema=ReminderOrder,
+    )
+
+
+def asking_of(context: TurnContext) -> Asking:
+    """Who asks in a turn; he is answered in the language that he writes."""
+    return Asking(
+        context.owner,
+        context.moment,
+        context.time_zone,
+        detect_language(context.text, context.language),
+        context.speaker_id,
+        context.message_id,
+    )
+
+
+def _asks_himself(runtime: ToolRuntime[Any, Any]) -> bool:
+    """Whether he typed anything in what is answered: forwarded words ask for nothing."""
+    history = runtime.state.get("history") or ()
+    words = own_words(new_messages(history))
+    return not history or any(one["is_asked"] and one["text"].strip() for one in words)
+
+
+def _told(asked: Asked, asking: Asking) -> str:
+    reminder = asked.reminder
+    if reminder is None:
+        return json.dumps({"set": False, "reason": asked.refusal})
+    found = {
+        "set": True,
+        "id": reminder_uid(reminder),
+        "text": reminder.text,
+        "time": asking.describe(reminder),
+    }
+    return json.dumps(found, ensure_ascii=False)
+
+
+MAX_SHOWN = 200  # characters of each
+
+
+def build_list_reminders(reminders: ReminderService) -> BaseTool:
+    """The tool ``list_reminders``."""
+
+    @tool
+    async def list_reminders(runtime: ToolRuntime[Any, Any]) -> str:
+        """List the user's reminders that are still to come.
+
+        Returns:
+            JSON: {"reminders": [{"id", "text", "time"}]}, the next one first.
+        """
+        context: TurnContext = runtime.context
+        asking = asking_of(context)
+        found = [
+            {
+                "id": reminder_uid(one),
+                "text": shortened(one.text, MAX_SHOWN),
+                "time": asking.describe(one),
+            }
+            for one in await reminders.list_waiting(context.owner, limit=MAX_WAITING)
+        ]
+        return json.dumps({"reminders": found}, ensure_ascii=False)
+
+    return list_reminders
+
+
+def build_cancel_reminder(reminders: ReminderService) -> BaseTool:
+    """The tool ``cancel_reminder``."""
+
+    @tool
+    async def cancel_reminder(runtime: ToolRuntime[Any, Any], id: str) -> str:  # noqa: A002
+        """Cancel one of the user's reminders. Only when he asks for it.
+
+        Args:
+            id: Of list_reminders or set_reminder, such as "reminder-12".
+
+        Returns:
+            JSON: {"cancelled": true, "text"}; false when there is none, or another member
+            of the group asked for it.
+        """
+        context: TurnContext = runtime.context
+        number = fact_number(id, REMINDER_UID)
+        known = None if number is None else await reminders.find(context.owner, number)
+        done = known is not None and known.may_be_changed_by(context.speaker_id)
+        if known is not None and done:
+            done = await reminders.cancel(context.owner, known.id)
+        text = {"text": known.text} if known is not None and done else {}
+        return json.dumps({"cancelled": done, **text}, ensure_ascii=False)
+
+    return cancel_reminder

@@ -1,1 +1,0 @@
-"""PostgreSQL: the client, the embedded server, migrations and one repository per table family."""

@@ -1,0 +1,1 @@
+"""A turn: from a message to its answer; the graph, its nodes, commands, questions and settings."""

@@ -1,0 +1,211 @@
+"""Answers: sources that they cite, private words that they repeat, answers to our questions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import get_args
+
+from src.history.conversation_repo import HistoryMessage
+from src.history.new_messages import strip_time_label, voice_of
+from src.history.turn_repo import AnswerSource, Asks
+from src.memory.citations import References, number_references, reference_names
+from src.memory.retriever import Hit
+from src.memory.turn_context import TurnContext
+from src.reading.words import content_words, lemmas_of
+from src.talk.conversation_state import Resolution
+from src.texts.plain_text import plain
+
+FENCE = "```"
+CLOSED_CODE = re.compile(r"```|(?<!\w)`[^`\n]+`")
+# What may be the beginning of a reference, of a list of them, of a link, or of code in a line.
+BEGUN = re.compile(r"(?:(?<!\w)`{1,2}[^`\n]{0,60}|[ \t]*\[[^\[\]\n]{0,60}\]?|[ \t]+)\Z")
+
+
+def cited_sources(text: str, context: TurnContext) -> tuple[str, tuple[AnswerSource, ...]]:
+    """The answer with references 1, 2, 3 that all lead somewhere, and what they stand for.
+
+    A reference leads to a message of the user's; neither a summary nor what the bot said is one.
+    """
+    hits = context.sources
+    numbered, cited = number_references(text, _known(hits), said=_said(context.text, hits))
+    return numbered, tuple(
+        _source(number, hits[place]) for number, place in enumerate(cited, start=1)
+    )
+
+
+class GrowingReferences:
+    """Shows an answer while it grows, with the numbers that it will have in the end."""
+
+    def __init__(
+        self, on_text: Callable[[str], None], sources: Sequence[Hit], *, text: str
+    ) -> None:
+        """Pass on to ``on_text``; ``sources`` grows meanwhile, ``text`` is what is answered."""
+        self._on_text = on_text
+        self._sources = sources
+        self._text = text
+        self._references = References()
+        self._before = ""  # the last character that was shown
+        self._held = ""
+        self._is_code = False
+
+    def feed(self, piece: str) -> None:
+        """The next piece; what may become a reference or code waits for its end."""
+        self._held += piece
+        flat = CLOSED_CODE.sub(lambda code: "." * len(code[0]), self._before + self._held)
+        begun = BEGUN.search(flat, len(self._before))
+        self._show(len(self._held) if begun is None else begun.start() - len(self._before))
+
+    def flush(self) -> None:
+        """The end of it."""
+        self._show(len(self._held))
+
+    def _show(self, end: int) -> None:
+        ready, self._held = self._held[:end], self._held[end:]
+        self._before = (self._before + ready)[-1:]
+        shown = []
+        for number, part in enumerate(ready.split(FENCE)):
+            self._is_code ^= number > 0
+            shown.append(part if self._is_code else self._number(part))
+        if any(shown) or len(shown) > 1:
+            self._on_text(FENCE.join(shown))
+
+    def _number(self, part: str) -> str:
+        if "[" not in part:
+            return part
+        hits = self._sources
+        return self._references.number(part, _known(hits), said=_said(self._text, hits))
+
+
+def _known(hits: Sequence[Hit]) -> dict[str, int]:
+    """What an answer may cite: the numbers and ids that the model saw, and which hit it is."""
+    told = {place for place, hit in enumerate(hits) if _is_told(hit)}
+    names = {name: place for name, place in reference_names(hits).items() if place in told}
+    return {str(place + 1): place for place in told} | names
+
+
+def _said(text: str, hits: Sequence[Hit]) -> list[str]:
+    return [text, *(hit.words for hit in hits if _is_told(hit))]
+
+
+def _is_told(hit: Hit) -> bool:
+    return hit.kind != "summary" and hit.speaker != "assistant"
+
+
+def _source(number: int, hit: Hit) -> AnswerSource:
+    memory_id = hit.source_id if hit.kind == "memory" else None
+    return AnswerSource(number, hit.uid, hit.words, hit.said_at, hit.message_id, memory_id)
+
+
+REPEATED = 0.5  # of what a private message says: an answer with so much of it repeats it
+WORDS = 2  # of it that no other message of the user has: so few repeat it as well
+
+# Words of the request itself.
+REQUESTS = (
+    "запоминай запомни помни сохраняй записывай запам'ятовуй пам'ятай зберігай записуй remember "
+    "memorize save store keep record log off tell anyone никому нікому"
+)
+
+
+def repeats_private(answer: str, history: Sequence[HistoryMessage]) -> bool:
+    """Whether an answer says what a private message in the window said.
+
+    Words that the user also said openly tell nothing. In doubt it is private: what an answer says
+    is seldom looked for.
+    """
+    private = [entry for entry in history if voice_of(entry).is_private]
+    if not private or not answer:
+        return False
+    openly = lemmas_of(REQUESTS) | lemmas_of("\n".join(
+        strip_time_label(entry["content"]) for entry in history
+        if entry["role"] == "user" and not voice_of(entry).is_private
+    ))  # fmt: skip
+    said = lemmas_of(answer)
+    return any(_repeats(entry, said, openly) for entry in private)
+
+
+def _repeats(entry: HistoryMessage, said: frozenset[str], openly: frozenset[str]) -> bool:
+    """Of what the bot itself answered to it, which is mostly phrases, more must be repeated."""
+    words = [
+        word
+        for word in content_words(strip_time_label(entry["content"]))
+        if not word.lemmas & openly
+    ]
+    repeated = sum(bool(word.lemmas & said) for word in words)
+    is_much = repeated > 0 and repeated >= REPEATED * len(words)
+    is_many = repeated >= WORDS
+    return (is_much or is_many) if entry["role"] == "user" else (is_much and is_many)
+
+
+YES = re.compile(
+    r"(?:да|ага|угу|конечно|подтверждаю|согласен|согласна|удаляй|удали|стирай|сотри|забудь|давай|точно"
+    r"|так|авжеж|звісно|звичайно|підтверджую|видаляй|видали|стирай|зітри|забудь"
+    r"|yes|yep|yeah|sure|ok|okay|confirm|confirmed|do it|delete|erase|go ahead|please|absolutely"
+    r"|все|всё|всe|everything|it|всё верно|,| |пожалуйста|будь ласка)+"
+)
+NO = re.compile(
+    r"(?:нет|не надо|не нужно|не стоит|отмена|отмени|стоп|передумал\w*|не удаляй|не стирай|оставь"
+    r"|ні|не треба|не потрібно|скасуй|скасувати|передумав|передумала|не видаляй|залиш"
+    r"|no|nope|nah|don't|do not|cancel|stop|keep|never ?mind|not now|wait)\b.*"
+)
+# Which of two facts holds, by what a whole message says.
+VERB = (
+    r"(?:(?:оставь(?:те)?|оставить|сохрани(?:те)?|запомни(?:те)?|верн[оы]|пусть будут?"
+    r"|залиш(?:и|те|ити)?|збережи|запам'ятай|правильн[еі]|хай буд(?:е|уть)"
+    r"|keep|leave|save|use|take) )?"
+)
+RIGHT = r"(?: верн[оы]| правильн[еі]| (?:is|are) right)?"
+BOTH = (
+    r"(?:и то,? и (?:то|другое)|оба|обе|і те,? і (?:те|інше)|обидва|обидві|обоє|both(?: of them)?)"
+)
+OLD = (
+    r"(?:прежнее|старое|первое|как было|попереднє|старе|перше|як було"
+    r"|(?:the )?(?:old|previous|first)(?: one)?)"
+)
+NEW = r"(?:новое|второе|нове|друге|(?:the )?(?:new|second)(?: one)?)"
+KEEP = (
+    r"не (?:меняй|заменяй|змінюй|заміняй|міняй)(?:те)?|не надо менять|не треба міняти|keep it"
+    r"|(?:do not|don't) (?:replace|change)(?: it)?"
+)
+REPLACE = (
+    r"замени(?:ть|те)?|поменяй(?:те)?|обнови(?:те)?|замін(?:и|іть|ити)|зміни|онови"
+    r"|(?:replace|change|update)(?: it| the old one)?"
+)
+CHOICES: tuple[tuple[Resolution, re.Pattern[str]], ...] = (
+    ("both", re.compile(f"{VERB}{BOTH}{RIGHT}")),
+    ("old", re.compile(f"{VERB}{OLD}{RIGHT}|{KEEP}")),
+    ("replace", re.compile(f"{VERB}{NEW}{RIGHT}|{REPLACE}")),
+)
+BEGINS_YES = re.compile(
+    r"(?:да|так|yes|ага|угу|конечно|sure|ok|okay|yep|yeah|подтвер|підтвер|confirm)"
+)
+
+
+def reads_as_yes(text: str) -> bool | None:
+    """True for yes, False for no, None for anything else."""
+    flat = plain(text).strip(" .!…")
+    if NO.fullmatch(flat):
+        return False
+    return True if BEGINS_YES.match(flat) and YES.fullmatch(flat) else None
+
+
+def reads_as_choice(text: str) -> Resolution | None:
+    """Which of two facts a whole message wants to hold; None for anything else."""
+    flat = plain(text).strip(' .!…«»"')
+    return next((choice for choice, words in CHOICES if words.fullmatch(flat)), None)
+
+
+def question_before(history: Sequence[HistoryMessage]) -> HistoryMessage | None:
+    """The answer of the bot's right before the newest message, if it asks and that counts."""
+    for entry in reversed(history[:-1]):
+        if entry["role"] == "user":
+            return None
+        if entry["role"] == "assistant":
+            return entry if entry.get("asks") else None
+    return None
+
+
+def asked_before(history: Sequence[HistoryMessage]) -> Asks | None:
+    """What the bot asked right before the newest message, if that still counts."""
+    entry = question_before(history)
+    return next((asked for asked in get_args(Asks) if entry and entry.get("asks") == asked), None)

@@ -1,0 +1,503 @@
+"""Commands and buttons: the tables of them, and the replies of those that need no screen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from src.base.owners import Called
+from src.history.turn_repo import Changes
+from src.memory.budget import DailyCeilings
+from src.memory.forgetting_repo import Undone
+from src.memory.memories import Memories
+from src.memory.screens import MemoryScreens
+from src.outside.servers import McpServers, ServerState
+from src.pg.client import PgClient
+from src.pg.global_settings_repo import GlobalSettingsRepository
+from src.pg.user_settings_repo import Mode, UserSettings, UserSettingsRepository
+from src.queue.update_repo import UpdateKind
+from src.reminders.screens import ReminderScreens, cancel_button
+from src.talk.agent_service import AgentService
+from src.talk.conversation_state import RESOLUTIONS
+from src.talk.memory_commands import MemoryCommands
+from src.talk.questions import QuestionService
+from src.talk.settings import SettingsScreens
+from src.texts import Language, say
+from src.texts.reply import Action, Button, Reply, Rows, in_rows
+
+MAX_UNDO = 4  # buttons; /memory and /undo reach the rest
+
+
+def choice_rows(answer_id: int, language: Language) -> Rows:
+    """The buttons under an answer that asks which of two facts holds."""
+    return tuple(
+        (Button(say(f"conflict_{name}", language), Action("settle", (answer_id, place))),)
+        for place, name in enumerate(RESOLUTIONS)
+    )
+
+
+def undo_buttons(changes: Changes, language: Language) -> list[Button]:
+    """A button for each change, those that cost something first."""
+    buttons = []
+    if changes.forgetting is not None:
+        action = Action("recall", (changes.forgetting,))
+        buttons.append(Button(say("undo_forgot_button", language), action))
+    for ids, key in ((changes.replaced_by, "undo_button"), (changes.saved, "undo_saved_button")):
+        label = say(key, language)
+        buttons += [
+            Button(f"{label} ({number})" if len(ids) > 1 else label, Action("undo", (memory_id,)))
+            for number, memory_id in enumerate(ids, start=1)
+        ]
+    reminders = [cancel_button(number, language) for number in changes.reminders]
+    return [*_numbered(reminders), *buttons][:MAX_UNDO]
+
+
+def _numbered(buttons: list[Button]) -> list[Button]:
+    """The same, told apart by numbers where there are several."""
+    if len(buttons) == 1:
+        return buttons
+    return [replace(one, label=f"{one.label} ({n})") for n, one in enumerate(buttons, start=1)]
+
+
+MAX_PAGE = 3500  # characters; with our own tools it stays within one message of Telegram's
+MAX_LINES = 12  # tools of one server
+
+
+def tools_page(states: Sequence[ServerState], language: Language) -> str:
+    """Our own tools in plain words, then each server with the names of what it offers.
+
+    Descriptions and names of tools are words of others: they are on one line each, and short.
+    """
+    own = say("tools_own", language)
+    if not states:
+        return f"{own}\n\n{say('tools_none', language)}"
+    parts, left = [own, say("tools_servers", language)], MAX_PAGE
+    for number, state in enumerate(states):
+        part = _server_part(state, language)
+        left -= len(part)
+        if left < 0:
+            parts.append(say("tools_more", language, count=len(states) - number))
+            break
+        parts.append(part)
+    return "\n\n".join(parts)
+
+
+def _server_part(state: ServerState, language: Language) -> str:
+    if not state.is_ready:
+        key = "tools_away" if state.cause else "tools_connecting"
+        return f"• {state.name}: {say(key, language)}"
+    lines = [f"• {state.name}: {say('tools_ready', language, count=len(state.tools))}"]
+    lines += [
+        f"   {name} — {title}" if title else f"   {name}"
+        for name, title in state.tools[:MAX_LINES]
+    ]
+    hidden = len(state.tools) - MAX_LINES
+    if hidden > 0:
+        lines.append(f"   {say('tools_more', language, count=hidden)}")
+    return "\n".join(lines)
+
+
+class UsagePage:
+    """Shows a user his own figures; in a group, the group's tokens and his own messages."""
+
+    def __init__(
+        self, ceilings: DailyCeilings, settings: GlobalSettingsRepository, client: PgClient
+    ) -> None:
+        """The figures come from ``ceilings``, the limits from ``settings``."""
+        self._ceilings = ceilings
+        self._settings = settings
+        self._client = client
+
+    async def page(self, called: Called) -> Reply:
+        """Messages and tokens of today, tokens of thirty days, and the limits that there are."""
+        settings = await self._client.run(self._settings.get)
+        owner = called.owner.telegram_user_id
+        spent = await self._ceilings.sum_spent(called.member or owner, owner)
+        language = called.language
+        lines = [say("usage_title", language)]
+        if settings.daily_messages_per_user:
+            limit = settings.daily_messages_per_user
+            lines.append(say("usage_messages", language, count=spent.messages, limit=limit))
+        lines.append(say("usage_tokens", language, count=_grouped(spent.tokens)))
+        lines.append(say("usage_month", language, count=_grouped(spent.tokens_in_month)))
+        if settings.daily_tokens_per_user:
+            limit_text = _grouped(settings.daily_tokens_per_user)
+            lines.append(say("usage_token_limit", language, limit=limit_text))
+        if settings.messages_per_minute_per_user:
+            limit = settings.messages_per_minute_per_user
+            lines.append(say("usage_minute", language, limit=limit))
+        has_limits = settings.daily_messages_per_user or settings.daily_tokens_per_user
+        if not has_limits and not settings.messages_per_minute_per_user:
+            lines.append(say("usage_unlimited", language))
+        return Reply("\n".join(lines))
+
+
+def _grouped(number: int) -> str:
+    """With narrow spaces between thousands, as all three languages read them."""
+    return f"{number:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+
+
+PATTERN = re.compile(r"/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{3,64}))?(?:\s+(.*))?$", re.DOTALL)
+# What a user may write after /mode.
+MODES: dict[str, Mode] = {
+    "strict": "strict",
+    "строгий": "strict",
+    "строго": "strict",
+    "суворий": "strict",
+    "суворо": "strict",
+    "assistant": "assistant",
+    "обычный": "assistant",
+    "ассистент": "assistant",
+    "звичайний": "assistant",
+    "асистент": "assistant",
+}
+
+
+@dataclass(frozen=True)
+class Command:
+    """``/name@addressee argument``; the name in lower case."""
+
+    name: str
+    addressee: str | None = None
+    argument: str = ""
+
+    def is_for(self, username: str) -> bool:
+        """Whether a bot of this name is meant: by name, or because no name is given."""
+        return self.addressee is None or self.addressee.lower() == username.lower()
+
+
+@dataclass(frozen=True)
+class CommandEntry:
+    """A command of the bot: all that the rest of the program knows of it.
+
+    Its texts are ``command_<name>`` (Telegram's menu), ``help_<name>`` (/help) and its replies.
+
+    Attributes:
+        name: Without the slash.
+        run: Does its work and returns the reply.
+        kind: The kind of its updates; ``new`` and ``stop`` end the answer that is being written.
+        is_at_once: Whether its reply may come in the middle of an answer: it changes nothing.
+        is_in_help: Whether /help names it.
+        deletes_messages: Whether a job reads, for facts, what it deleted.
+        teaches: Whether what stands after it is a message, to be remembered as it stands.
+        is_for_admins: Whether in a group only its admins may use it.
+        is_for_groups: Whether it makes sense there, so that their menu shows it.
+    """
+
+    name: str
+    run: Callable[[CommandService, Called], Awaitable[Reply]]
+    kind: UpdateKind = "command"
+    is_at_once: bool = False
+    is_in_help: bool = True
+    deletes_messages: bool = False
+    teaches: bool = False
+    is_for_admins: bool = False
+    is_for_groups: bool = True
+
+
+def undone_text(undone: Undone, language: Language) -> str:
+    """What the user is told when something was taken back."""
+    restored = "; ".join(undone.restored)
+    if undone.text is None:
+        return say("undo_forgot_done", language, restored=restored)
+    if not undone.restored:
+        return say("undo_saved_done", language, text=undone.text)
+    return say("undo_done", language, text=undone.text, restored=restored)
+
+
+def parse_command(text: str) -> Command | None:
+    """The command that a text begins with, or None."""
+    match = PATTERN.match(text)
+    return Command(match[1].lower(), match[2], (match[3] or "").strip()) if match else None
+
+
+def help_page(language: Language) -> str:
+    """What the bot can do, and every command; the page's own comes last."""
+    names = [entry.name for entry in COMMANDS.values() if entry.is_in_help]
+    names.sort(key=lambda name: name == "help")
+    lines = [f"/{name} — {say(f'help_{name}', language)}" for name in names]
+    return say("help", language, commands="\n".join(lines))
+
+
+@dataclass(frozen=True)
+class CommandFamilies:
+    """The commands and buttons that have a file of their own.
+
+    Attributes:
+        screens: Pages of facts, and what is done to each.
+        memory: The other commands about what is remembered.
+        settings: What a user chooses.
+        usage: What he wrote and spent.
+        reminders: What he is to be reminded of.
+    """
+
+    screens: MemoryScreens
+    memory: MemoryCommands
+    settings: SettingsScreens
+    usage: UsagePage
+    reminders: ReminderScreens
+
+
+class CommandService:
+    """Runs the commands of a user, and what his buttons do."""
+
+    def __init__(  # noqa: PLR0913  (each has its commands)
+        self,
+        agent: AgentService,
+        memories: Memories,
+        user_settings: UserSettingsRepository,
+        families: CommandFamilies,
+        *,
+        questions: QuestionService,
+        has_model: bool = True,
+        servers: McpServers | None = None,
+    ) -> None:
+        """Use the agent's conversations, the memory, and the users' settings.
+
+        Without a language model /start says so.
+        """
+        self.has_model = has_model
+        self.screens = families.screens
+        self.memory = families.memory
+        self.settings = families.settings
+        self.usage = families.usage
+        self.reminders = families.reminders
+        self._agent = agent
+        self._memories = memories
+        self._user_settings = user_settings
+        self._client = families.screens.client
+        self._servers = servers
+        self._questions = questions
+
+    async def run(self, command: str, called: Called) -> Reply:
+        """Run a command, named without its slash, and return the reply."""
+        entry = COMMANDS.get(command)
+        if entry is None:
+            return Reply(say("unknown_command", called.language))
+        if entry.is_for_admins and not called.is_admin:
+            return Reply(say("only_admins", called.language))
+        return await entry.run(self, called)
+
+    async def press(self, action: Action, called: Called) -> Reply | None:
+        """Do what a button stands for; None for one that nobody knows (any more)."""
+        do = ACTIONS.get(action.name)
+        if do is None:
+            return None
+        if action.name in FOR_ADMINS and not called.is_admin:
+            return Reply(say("only_admins", called.language))
+        return await do(self, called, action)
+
+    async def get_settings(self, telegram_user_id: int) -> UserSettings:
+        """What the user chose."""
+        return await self._client.run(self._user_settings.get, telegram_user_id)
+
+    async def get_mode(self, telegram_user_id: int) -> Mode:
+        """The mode that the user chose."""
+        return (await self.get_settings(telegram_user_id)).mode
+
+    async def start(self, called: Called) -> Reply:
+        """Say what the bot does, keeps and forgets, and whether a language model is connected.
+
+        A deep link (``t.me/<bot>?start=settings``) opens one of LINKED at once.
+        """
+        if called.argument in LINKED:
+            return await self.run(called.argument, replace(called, argument=""))
+        start = say("start", called.language)
+        model = say("start_model" if self.has_model else "offline_note", called.language)
+        return Reply(f"{start}\n\n{model}")
+
+    async def say_help(self, called: Called) -> Reply:
+        """Show what the bot can do."""
+        return Reply(help_page(called.language))
+
+    async def tools(self, called: Called) -> Reply:
+        """Show what the bot can use: its own tools, and those of servers."""
+        states = [] if self._servers is None else self._servers.states()
+        return Reply(tools_page(states, called.language))
+
+    async def say_privacy(self, called: Called) -> Reply:
+        """Tell what is kept, who sees it, and how it is erased."""
+        settings = await self._memories.settings()
+        days = settings.message_retention_days
+        kept = say("privacy_days", called.language, days=days) if days else ""
+        model = say("privacy_model" if self.has_model else "privacy_offline", called.language)
+        return Reply(say("privacy", called.language, model=model, kept=kept).strip())
+
+    async def say_how_to_remember(self, called: Called) -> Reply:
+        """``/remember`` alone; with a text it is a message (``CommandEntry.teaches``)."""
+        return Reply(say("remember_usage", called.language))
+
+    async def mode(self, called: Called) -> Reply:
+        """``/mode strict`` and ``/mode assistant`` set it; ``/mode`` alone says which it is."""
+        mode = MODES.get(called.argument.lower())
+        if mode is None:
+            current = await self.get_mode(called.owner.telegram_user_id)
+            it_is = say(f"mode_is_{current}", called.language)
+            unknown = say("mode_unknown", called.language)
+            return Reply(f"{unknown}\n{it_is}" if called.argument else it_is)
+        await self._client.run(self._user_settings.set_mode, called.owner.telegram_user_id, mode)
+        return Reply(say(f"mode_set_{mode}", called.language))
+
+    async def undo(self, called: Called, memory_id: int | None = None) -> Reply:
+        """Take back the last replacement or forgetting, or how a certain fact came about."""
+        undone = await self._memories.undo(called.owner, memory_id, asker=called.member)
+        return _undone_reply(undone, called.language)
+
+    async def recall(self, called: Called, number: int) -> Reply:
+        """Remember again what was forgotten under a number, while that is possible."""
+        undone = await self._memories.undo_forgetting(called.owner, number, asker=called.member)
+        return _undone_reply(undone, called.language)
+
+    async def settle(self, called: Called, answer_id: int, choice: int) -> Reply:
+        """Decide which of two facts holds; what came of it stands below the question.
+
+        Args:
+            called: Who pressed the button.
+            answer_id: The answer that asks.
+            choice: The place of the decision among ``RESOLUTIONS``.
+        """
+        resolution = RESOLUTIONS[choice] if choice < len(RESOLUTIONS) else "old"
+        settlement = await self._questions.settle(
+            called.owner, answer_id, resolution, asker=called.asker,
+            language=called.language, time_zone=called.time_zone,
+        )  # fmt: skip
+        await self._questions.close(called.owner, settlement, is_shown=True)
+        rows = in_rows(undo_buttons(settlement.changes, called.language), 1)
+        if settlement.kind == "not_his":  # the question stays, for him who may answer
+            rows = choice_rows(answer_id, called.language)
+        return Reply(settlement.shown, rows, is_screen=True)
+
+    async def erase(self, called: Called, *, agreed: bool) -> Reply:
+        """Erase everything, or nothing; in a group only the group's memory is asked about."""
+        key = await self._agent.confirm_erasure(called.owner, agreed=agreed)
+        return Reply(say(key, called.language))
+
+    async def new(self, called: Called) -> Reply:
+        """Wipe the conversation; facts survive it, and the reply says how many."""
+        await self._agent.start_new_conversation(called.owner)
+        language = called.language
+        facts = await self._memories.count(called.owner)
+        if not facts:
+            return Reply(say("new_done", language))
+        text = f"{say('new_done', language)} {say('new_facts', language, count=facts)}"
+        buttons = (
+            (Button(say("see_button", language), Action("facts")),),
+            (Button(say("forget_facts_button", language), Action("wipe")),),
+        )
+        return Reply(text, buttons)
+
+    async def wipe(self, called: Called, step: int) -> Reply:
+        """Forget every fact: ask first (step 0), then (1) do it, or (2) leave all as it is."""
+        language = called.language
+        facts = await self._memories.count(called.owner)
+        if not facts:
+            return Reply(say("memory_empty", language), is_screen=True)
+        if step == 1:
+            await self._agent.erase_facts(called.owner)
+            return Reply(say("wipe_done", language), is_screen=True)
+        if step == 2:
+            return Reply(say("erase_kept", language), is_screen=True)
+        buttons = (
+            (Button(say("wipe_yes", language), Action("wipe", (1,))),),
+            (Button(say("erase_no", language), Action("wipe", (2,))),),
+        )
+        return Reply(say("wipe_ask", language, count=facts), buttons, is_screen=True)
+
+    async def stop(self, called: Called) -> Reply:
+        """Say whether an answer was stopped: the command did it on its arrival."""
+        stopped = await self._agent.was_stopped(called.owner)
+        return Reply(say("stop_done" if stopped else "stop_nothing", called.language))
+
+
+def _undone_reply(undone: Undone | None, language: Language) -> Reply:
+    return Reply(
+        say("undo_nothing", language) if undone is None else undone_text(undone, language)
+    )
+
+
+# In the order of Telegram's menu.
+COMMANDS: Mapping[str, CommandEntry] = {
+    entry.name: entry
+    for entry in (
+        CommandEntry("start", CommandService.start, is_at_once=True, is_in_help=False),
+        CommandEntry("help", CommandService.say_help, is_at_once=True),
+        CommandEntry("memory", lambda service, called: service.screens.page(called)),
+        CommandEntry(
+            "app", lambda service, called: service.screens.open_app(called), is_at_once=True
+        ),
+        CommandEntry("remember", CommandService.say_how_to_remember, kind="teach", teaches=True),
+        CommandEntry("forget", lambda service, called: service.memory.forget(called)),
+        CommandEntry("search", lambda service, called: service.memory.search(called)),
+        CommandEntry("summary", lambda service, called: service.memory.summary(called)),
+        CommandEntry("remind", lambda service, called: service.reminders.remind(called)),
+        CommandEntry("reminders", lambda service, called: service.reminders.page(called)),
+        CommandEntry(
+            "settings", lambda service, called: service.settings.page(called), is_for_admins=True
+        ),
+        CommandEntry("mode", CommandService.mode),
+        CommandEntry("tools", CommandService.tools, is_at_once=True),
+        CommandEntry("undo", CommandService.undo),
+        CommandEntry(
+            "new", CommandService.new, kind="new", deletes_messages=True, is_for_admins=True
+        ),
+        CommandEntry("stop", CommandService.stop, kind="stop"),
+        CommandEntry(
+            "export", lambda service, called: service.memory.export(called), is_for_admins=True
+        ),
+        CommandEntry("usage", lambda service, called: service.usage.page(called), is_at_once=True),
+        CommandEntry("privacy", CommandService.say_privacy, is_at_once=True),
+        CommandEntry(
+            "delete_me",
+            lambda service, called: service.memory.delete_me(called),
+            is_for_groups=False,
+        ),
+    )
+}
+
+# What a deep link may open.
+LINKED = frozenset({"help", "memory", "settings", "privacy", "usage", "export", "tools"})
+
+# Actions that concern all of a group.
+FOR_ADMINS = frozenset({"wipe", "choose", "mode", "language", "length", "remembering", "zone"})
+
+# What buttons do, by the name of their action; the numbers are whatever somebody sent.
+ACTIONS: Mapping[str, Callable[[CommandService, Called, Action], Awaitable[Reply]]] = {
+    "facts": lambda service, called, a: service.screens.page(called, a.number(0, 1), a.number(1)),
+    "fact": lambda service, called, a: service.screens.card(called, a.number(0), *a.numbers[1:3]),
+    "pin": lambda service, called, a: service.screens.pin(called, a.number(0), *a.numbers[1:3]),
+    "unpin": lambda service, called, a: service.screens.pin(
+        called, a.number(0), *a.numbers[1:3], pinned=False
+    ),
+    "correct": lambda service, called, a: service.screens.correct(
+        called, a.number(0), *a.numbers[1:3]
+    ),
+    "forget": lambda service, called, a: service.screens.forget(
+        called, a.number(0), *a.numbers[1:3]
+    ),
+    "drop": lambda service, called, a: service.memory.drop(called, a.number(0), a.number(1)),
+    "undo": lambda service, called, a: service.undo(called, a.number(0)),
+    "recall": lambda service, called, a: service.recall(called, a.number(0)),
+    "settle": lambda service, called, a: service.settle(called, a.number(0), a.number(1, 2)),
+    "erase": lambda service, called, a: service.erase(called, agreed=a.number(0) == 1),
+    "delete": lambda service, called, a: service.memory.confirm_deletion(
+        called, a.number(0), a.number(1)
+    ),
+    "reminders": lambda service, called, a: service.reminders.page(called, a.number(0, 1)),
+    "unremind": lambda service, called, a: service.reminders.cancel(
+        called, a.number(0), a.number(1)
+    ),
+    "later": lambda service, called, a: service.reminders.snooze(
+        called, a.number(0), a.number(1), a.number(2)
+    ),
+    "done": lambda service, called, a: service.reminders.finish(called, a.number(0)),
+    "norepeat": lambda service, called, a: service.reminders.stop(called, a.number(0)),
+    "settings": lambda service, called, _: service.settings.page(called),
+    "choose": lambda service, called, a: service.settings.choose(called, a.number(0)),
+    "mode": lambda service, called, a: service.settings.set_mode(called, a.number(0)),
+    "language": lambda service, called, a: service.settings.set_language(called, a.number(0)),
+    "length": lambda service, called, a: service.settings.set_length(called, a.number(0)),
+    "remembering": lambda service, called, a: service.settings.set_memory(called, a.number(0)),
+    "zone": lambda service, called, a: service.settings.set_zone(called, a.number(0)),
+    "wipe": lambda service, called, a: service.wipe(called, a.number(0)),
+}

@@ -1,0 +1,137 @@
+"""Corrections of facts by their owner, and the notes that tell what an answer changed."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from src.base.owners import Called
+from src.history.turn_repo import StoredAnswer
+from src.memory.memory_page_repo import MemoryPageRepository
+from src.pg.client import PgClient
+from src.pg.user_settings_repo import Mode
+from src.queue.job_repo import MemoryJobRepository
+from src.talk.agent_service import AgentService
+from src.talk.turn import IncomingMessage, Teaching, Turn
+from src.texts import say
+from src.texts.plain_text import shortened
+
+MAX_NOTED = 4  # facts; the rest is counted
+MAX_TEXT = 120  # characters of each
+
+
+class ChangeNotes:
+    """Writes that line; the facts are looked up, so one that is gone again is not told."""
+
+    def __init__(self, pages: MemoryPageRepository, client: PgClient) -> None:
+        """Look them up in ``pages``."""
+        self._pages = pages
+        self._client = client
+
+    async def describe(self, turn: Turn, answer: StoredAnswer) -> str:
+        """The line, in the language of the turn; empty when there is nothing to tell.
+
+        A confirmation (strict mode, /remember) tells it all itself.
+        """
+        incoming, changes = turn.incoming, answer.changes
+        ids = [*changes.replaced_by, *changes.saved]
+        if not ids or incoming.mode == "strict" or incoming.teaching is not None:
+            return ""
+        found = dict(await self._client.run(self._pages.list_texts, incoming.owner, ids))
+        past = await self._client.run(self._pages.list_replaced, incoming.owner, ids)
+        before = {replaced.by: replaced.text for replaced in reversed(past)}
+        untold = [
+            (text, before.get(id_)) for id_, text in found.items() if text not in answer.text
+        ]
+        lines = [_line(turn, text, old) for text, old in untold[:MAX_NOTED]]
+        if len(untold) > MAX_NOTED:
+            lines.append(say("note_more", incoming.language, count=len(untold) - MAX_NOTED))
+        return "\n".join(lines)
+
+
+def _line(turn: Turn, text: str, old: str | None) -> str:
+    language, text = turn.incoming.language, shortened(text, MAX_TEXT)
+    if old is None:
+        return say("note_saved", language, text=text)
+    return say("note_replaced", language, text=text, old=shortened(old, MAX_TEXT))
+
+
+@dataclass(frozen=True)
+class Correction:
+    """What became of a correction.
+
+    Attributes:
+        text: What the user is told, in his language.
+        fact: The new fact, through which it can be taken back; None when nothing is new.
+    """
+
+    text: str
+    fact: int | None
+
+
+class CorrectionService:
+    """Puts what the user says in the place of a fact; no model is asked."""
+
+    def __init__(self, agent: AgentService, pages: MemoryPageRepository, client: PgClient) -> None:
+        """Look the fact up in ``pages``, and let ``agent`` run the turn."""
+        self._agent = agent
+        self._pages = pages
+        self._client = client
+        self._jobs = MemoryJobRepository(client)
+
+    async def correct(
+        self, called: Called, memory_id: int, text: str, *, mode: Mode
+    ) -> Correction | None:
+        """Store the text as a message, the source of what holds instead of a fact, and answer it.
+
+        Args:
+            called: Whose fact it is, in a private chat.
+            memory_id: The fact.
+            text: What is right.
+            mode: In which the user talks with the bot.
+
+        Returns:
+            None when the fact is not there, or holds no more; nothing is stored then.
+
+        Raises:
+            AppError: It did not work; the message may be stored.
+        """
+        card = await self._client.run(self._pages.find_card, called.owner, memory_id)
+        if card is None or card.memory.retired_at is not None:
+            return None
+        incoming = IncomingMessage(
+            called.owner, text, called.moment, called.language, called.time_zone, mode,
+            teaching=Teaching(corrects=memory_id),
+        )  # fmt: skip
+        view = _KeptAnswer()
+        await self._agent.run_turn(incoming, view)
+        await self._client.run(self._jobs.defer_indexing)  # else an update brings that about
+        return view.correction
+
+
+class _KeptAnswer:
+    """Keeps an answer for whoever waits for it, instead of showing it."""
+
+    def __init__(self) -> None:
+        self.correction: Correction | None = None
+        self.sent_ids: list[int] = []  # nothing here has a number
+
+    async def open(self, turn: Turn, on_message: Callable[[int], Awaitable[None]]) -> None:
+        """There is nothing to show yet."""
+
+    def feed(self, text: str) -> None:
+        """It is kept when it is whole."""
+
+    async def close(self) -> None:
+        """There is nothing to take away."""
+
+    async def deliver(
+        self,
+        turn: Turn,  # noqa: ARG002
+        answer: StoredAnswer,
+        on_part: Callable[[int], Awaitable[None]],  # noqa: ARG002
+    ) -> int:
+        """Keep it, in one part."""
+        changed = (*answer.changes.replaced_by, *answer.changes.saved)
+        self.correction = Correction(answer.text, changed[0] if changed else None)
+        return 1

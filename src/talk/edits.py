@@ -1,0 +1,285 @@
+"""Messages that their writers edited: the words, and what was made of the words before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from src.base.owners import Owner
+from src.history.conversation_repo import TelegramOrigin
+from src.history.timeline_repo import DELETE_RESULTS
+from src.memory.cutting import spans
+from src.memory.forgetting_repo import (
+    DELETE_REJECTED,
+    DELETE_SUMMARIES,
+    UndoRepository,
+    keep_private,
+)
+from src.memory.question_repo import DELETE_QUESTIONS
+from src.pg.client import PgClient, Transaction, storable
+from src.pg.locks import lock_facts, lock_history
+from src.reading.requests import asks_to_keep_private
+from src.reminders.reminder_repo import delete_of_message
+
+# The edited message, until the transaction ends; whether nothing came after it but its answer, and
+# which Telegram messages show that.
+SELECT_EDITED = """
+SELECT m.id, c.thread_id, message_text(m.content), m.position <= c.extracted_position,
+       NOT EXISTS (SELECT 1 FROM messages later
+                   WHERE later.conversation_id = m.conversation_id AND later.role = 'user'
+                     AND (later.created_at, later.id) > (m.created_at, m.id)),
+       (SELECT a.sent_message_ids FROM messages a
+        WHERE a.reply_to_id = m.id AND a.role = 'assistant'),
+       m.stream_message_id,
+       EXISTS (SELECT 1 FROM messages a WHERE a.reply_to_id = m.id AND a.role = 'assistant')
+FROM messages m JOIN conversations c ON c.id = m.conversation_id
+WHERE c.telegram_user_id = %(owner)s AND m.role = 'user' AND NOT m.is_forgotten
+  AND m.provenance <> 'file'
+  AND m.bot_id = %(bot_id)s AND m.chat_id = %(chat_id)s
+  AND m.telegram_message_id = %(message_id)s
+FOR UPDATE OF m
+"""
+
+# Its time label stays, and the search reads it again.
+UPDATE_TEXT = """
+UPDATE messages m
+SET content = left(m.content, length(m.content) - length(message_text(m.content))) || %(content)s,
+    mentions = %(mentions)s, indexed_at = NULL, edited_at = now(),
+    is_private = m.is_private OR %(is_private)s, is_disputed = false
+FROM conversations c
+WHERE m.id = %(id)s AND c.id = m.conversation_id AND c.telegram_user_id = %(owner)s
+  AND c.thread_id = %(thread_id)s
+"""
+
+# Living facts that it told, with its words for each, and whether another message tells them too.
+SELECT_TOLD = """
+SELECT f.id, s.quote, EXISTS (SELECT 1 FROM memory_sources other
+                              WHERE other.memory_id = f.id AND other.id <> s.id)
+FROM memory_sources s JOIN memories f ON f.id = s.memory_id
+WHERE s.message_id = %(id)s AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+  AND f.retired_at IS NULL
+"""
+
+# A fact that others tell as well.
+DELETE_SOURCE = """
+DELETE FROM memory_sources s USING memories f
+WHERE s.message_id = %(id)s AND f.id = s.memory_id AND f.id = %(memory_id)s
+  AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+"""
+
+# One that nobody tells any more; told again, it is new.
+RETIRE_TOLD = """
+UPDATE memories SET retired_at = now(), retired_reason = 'edited'
+WHERE id = %(memory_id)s AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+"""
+RENAME_EPISODE = """
+UPDATE memory_sources s SET episode = 'edited_' || s.uid FROM memories f
+WHERE s.memory_id = f.id AND f.id = %(memory_id)s
+  AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+"""
+
+# It was read for facts before: a job reads it once more, by itself.
+READ_AGAIN = """
+INSERT INTO parting_messages (message_id, telegram_user_id, thread_id, position, content, said_at,
+                              sender_id, speaker, mentions)
+SELECT m.id, c.telegram_user_id, c.thread_id, m.position, m.content, m.said_at, m.sender_id,
+       m.speaker, m.mentions
+FROM messages m JOIN conversations c ON c.id = m.conversation_id
+WHERE m.id = %(id)s AND c.telegram_user_id = %(owner)s
+  AND c.thread_id = %(thread_id)s AND m.provenance = 'typed'
+  AND NOT m.is_private
+ON CONFLICT (message_id) DO UPDATE SET content = EXCLUDED.content, left_at = now()
+"""
+
+# The answer to the words before goes, with all that hangs on it; its first message in Telegram
+# is where the next one appears.
+DELETE_ANSWER = """
+DELETE FROM messages a USING messages m, conversations c
+WHERE a.reply_to_id = m.id AND m.id = %(id)s AND c.id = m.conversation_id
+  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+"""
+UPDATE_SHOWN = """
+UPDATE messages m SET stream_message_id = %(shown)s, stopped_at = NULL, failed_at = NULL
+FROM conversations c
+WHERE m.id = %(id)s AND c.id = m.conversation_id AND c.telegram_user_id = %(owner)s
+  AND c.thread_id = %(thread_id)s
+"""
+
+
+@dataclass(frozen=True)
+class Edited:
+    """A message that was edited, as it was before.
+
+    Attributes:
+        id: Its number.
+        thread_id: Its topic, or 0.
+        text: What it said, without the time label.
+        was_read: Whether it was read for facts.
+        is_last: Whether the writer has written nothing since.
+        is_answered: Whether it has an answer.
+        shown_in: The Telegram messages that show its answer, or showed it.
+    """
+
+    id: int
+    thread_id: int
+    text: str
+    was_read: bool
+    is_last: bool
+    is_answered: bool
+    shown_in: tuple[int, ...]
+
+
+class EditRepository:
+    """The steps of one use case (``src/talk/edits.py``); they block."""
+
+    def find(
+        self, transaction: Transaction, telegram_user_id: int, origin: TelegramOrigin
+    ) -> Edited | None:
+        """The stored message, held until the transaction ends; None: it is not there."""
+        row = transaction.fetch_one(SELECT_EDITED, {**origin.columns(), "owner": telegram_user_id})
+        if row is None:
+            return None
+        id_, thread_id, text, was_read, is_last, sent, streamed, is_answered = row
+        shown = tuple(sent or ()) or ((streamed,) if streamed is not None else ())
+        return Edited(id_, thread_id, text, was_read, is_last, is_answered, shown)
+
+    def set_text(
+        self,
+        transaction: Transaction,
+        owner: Owner,
+        edited: Edited,
+        origin: TelegramOrigin,
+        text: str,
+    ) -> None:
+        """Let it say ``text``; what was summarised, refused or asked of it is made anew."""
+        its = _columns(owner, edited)
+        values = {**origin.columns(), **its, "content": storable(text), "is_private": False}
+        transaction.execute(UPDATE_TEXT, values)
+        for statement in (
+            DELETE_SUMMARIES,
+            DELETE_REJECTED,
+            DELETE_RESULTS,
+            DELETE_QUESTIONS,
+        ):
+            transaction.execute(statement, {**its, "ids": [edited.id]})
+
+    def keep_private(self, transaction: Transaction, owner: Owner, edited: Edited) -> None:
+        """It says now that it is to be remembered nowhere."""
+        keep_private(transaction, owner, edited.id)
+
+    def list_told(
+        self, transaction: Transaction, owner: Owner, edited: Edited
+    ) -> list[tuple[int, str, bool]]:
+        """Numbers of living facts that it told, its words for each, and whether others tell it."""
+        rows = transaction.fetch_all(SELECT_TOLD, _columns(owner, edited))
+        return [(int(id_), str(quote), bool(others)) for id_, quote, others in rows]
+
+    def untell(
+        self,
+        transaction: Transaction,
+        owner: Owner,
+        edited: Edited,
+        memory_id: int,
+        *,
+        has_others: bool,
+    ) -> None:
+        """It does not tell this fact any more; one that nobody else tells is retired."""
+        its = {**_columns(owner, edited), "memory_id": memory_id}
+        if has_others:
+            transaction.execute(DELETE_SOURCE, its)
+            return
+        for statement in (RETIRE_TOLD, RENAME_EPISODE):
+            transaction.execute(statement, its)
+
+    def read_again(self, transaction: Transaction, owner: Owner, edited: Edited) -> None:
+        """Let a job read it for facts once more."""
+        transaction.execute(READ_AGAIN, _columns(owner, edited))
+
+    def delete_answer(self, transaction: Transaction, owner: Owner, edited: Edited) -> None:
+        """Delete its answer, with the reminders that it asked for; the next answer appears where
+        the first message of this one stands.
+        """
+        delete_of_message(transaction, owner, edited.id)
+        its = {**_columns(owner, edited), "shown": next(iter(edited.shown_in), None)}
+        for statement in (DELETE_ANSWER, UPDATE_SHOWN):
+            transaction.execute(statement, its)
+
+
+def _columns(owner: Owner, edited: Edited) -> dict[str, Any]:
+    return {**owner.columns(), "id": edited.id}
+
+
+What = Literal["unknown", "same", "older", "last"]
+
+
+@dataclass(frozen=True)
+class EditOutcome:
+    """What an edit was about.
+
+    Attributes:
+        what: ``unknown``: the message is not kept; ``same``: nothing of its words changed;
+            ``older``: others came after it; ``last``: it waits for a new answer.
+        leftover: Telegram messages of the old answer beside its first, to be deleted.
+    """
+
+    what: What
+    leftover: Sequence[int] = ()
+
+
+class EditService:
+    """Carries edits out, each in one transaction; it blocks (see ``PgClient.run``)."""
+
+    def __init__(self, client: PgClient, edits: EditRepository, undoing: UndoRepository) -> None:
+        """Write through ``edits``; ``undoing`` brings back what a withdrawn fact replaced."""
+        self._client = client
+        self._edits = edits
+        self._undoing = undoing
+
+    def take(
+        self, owner: Owner, origin: TelegramOrigin, text: str, *, is_own: bool
+    ) -> EditOutcome:
+        """Let a message say ``text``; facts that only its old words told are retired.
+
+        What such a fact had replaced holds again. The answer to the last message is deleted, so
+        that it is given anew. A second call, after a crash, finds a last message without an answer
+        and says so again.
+
+        Args:
+            owner: The chat; the topic is the message's own.
+            origin: Where it stands in Telegram.
+            text: What it says now.
+            is_own: Whether its sender typed it himself, so that it may wish to be private.
+        """
+        private = is_own and asks_to_keep_private(text)
+
+        def work(transaction: Transaction) -> EditOutcome:
+            lock_history(transaction, owner.telegram_user_id)
+            edited = self._edits.find(transaction, owner.telegram_user_id, origin)
+            if edited is None:
+                return EditOutcome("unknown")
+            place = Owner(owner.telegram_user_id, edited.thread_id)
+            if edited.text == storable(text):
+                unanswered = edited.is_last and not edited.is_answered
+                return EditOutcome("last" if unanswered else "same")
+            lock_facts(transaction, place)
+            self._edits.set_text(transaction, place, edited, origin, text)
+            self._withdraw(transaction, place, edited, text)
+            if private:
+                self._edits.keep_private(transaction, place, edited)
+            elif edited.was_read:
+                self._edits.read_again(transaction, place, edited)
+            if not edited.is_last:
+                return EditOutcome("older")
+            self._edits.delete_answer(transaction, place, edited)
+            return EditOutcome("last", edited.shown_in[1:])
+
+        return self._client.in_transaction(work)
+
+    def _withdraw(self, transaction: Transaction, owner: Owner, edited: Edited, text: str) -> None:
+        for memory_id, quote, has_others in self._edits.list_told(transaction, owner, edited):
+            if spans(text, quote):
+                continue
+            self._edits.untell(transaction, owner, edited, memory_id, has_others=has_others)
+            if not has_others:
+                self._undoing.restore_replaced(transaction, owner, memory_id)

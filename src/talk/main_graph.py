@@ -1,0 +1,351 @@
+"""The graph: nodes and edges.
+
+START → init_state → check_facts → load_facts → retrieve_memories → [summarize] → by mode:
+
+assistant: assistant ⇄ tools → update_state_after_tool → (fact saved: check_facts) … → END
+strict: classify_intent → teach: extract_facts → check_conflicts → weigh_conflicts
+                                 → [auto_resolve] → store_knowledge → generate_confirmation → END
+                        → solve: retrieve_context → react_loop → generate_answer → END
+                        → forget: forget_knowledge → END
+                        → remind: set_reminder → END
+
+What ``weigh_conflicts`` sets aside, because it denies something important, takes a graph of its
+own, the only one with a checkpointer: a turn that asks nothing writes no checkpoint.
+
+question: confirm_conflicts ‖ → [auto_resolve] → store_knowledge → generate_confirmation → END
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+from langchain_core.tools import BaseTool
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.prebuilt import ToolNode, tools_condition
+from langgraph.prebuilt.tool_node import AsyncToolCallWrapper, ToolInvocationError
+from langgraph.runtime import Runtime
+
+from src.base.errors import ToolServerError
+from src.llm.chat import ModelCaller
+from src.llm.tokens import TokenCounter
+from src.memory.memories import Memories
+from src.memory.memory_repo import Memory
+from src.memory.prompts import Intent
+from src.memory.retriever import Hit
+from src.memory.turn_context import TurnContext
+from src.memory.writer import Outcome
+from src.reading.facts import Fact
+from src.reading.voices import Voice
+from src.reminders.reminder_service import ReminderService
+from src.talk.assistant import (
+    LentTools,
+    ToolOffer,
+    assistant,
+    no_lent_tools,
+    run_bounded,
+    update_state_after_tool,
+)
+from src.talk.conversation_state import ConversationState
+from src.talk.prompt import (
+    SYSTEM_PROMPT,
+    check_facts,
+    init_state,
+    load_facts,
+    retrieve_memories,
+    summarize,
+)
+from src.talk.strict import (
+    auto_resolve,
+    check_conflicts,
+    classify_intent,
+    confirm_conflicts,
+    extract_facts,
+    forget_knowledge,
+    generate_answer,
+    generate_confirmation,
+    react_loop,
+    retrieve_context,
+    set_reminder,
+    store_knowledge,
+    weigh_conflicts,
+)
+
+Graph = CompiledStateGraph[ConversationState, TurnContext, ConversationState, ConversationState]
+Builder = StateGraph[ConversationState, TurnContext, ConversationState, ConversationState]
+
+KEPT_TYPES = (Fact, Hit, Memory, Outcome, Voice)  # in the state, beside LangChain's own
+# Where earlier versions had them: a question that they asked names these modules.
+FORMER_MODULES = {
+    "src.facts.fact": Fact,
+    "src.storage.memory_rows": Memory,
+    "src.gate.voices": Voice,
+}
+SUMMARIZE_FROM = 0.6  # of the model's context
+
+
+@dataclass(frozen=True)
+class Models:
+    """The models of the graph, and what their providers are like.
+
+    Attributes:
+        caller: The chat model.
+        summary_llm: The model that summarises.
+        counter: Counts the chat model's tokens.
+        context_size: Tokens that the chat model takes.
+        system_in_history: Whether the provider takes system messages in mid-history.
+    """
+
+    caller: ModelCaller
+    summary_llm: ModelCaller
+    counter: TokenCounter
+    context_size: int
+    system_in_history: bool = True
+
+
+def build_graph(
+    models: Models,
+    tools: Sequence[BaseTool],
+    memories: Memories,
+    *,
+    reminders: ReminderService,
+    lent_tools: LentTools = no_lent_tools,
+    wrap_tool_call: AsyncToolCallWrapper | None = None,
+) -> Graph:
+    """Wire the nodes together.
+
+    Args:
+        models: The chat model, the summary model, the token counter.
+        tools: What the model may call in assistant mode.
+        memories: The memory.
+        reminders: The reminders.
+        lent_tools: Returns what it may call besides when a turn begins: tools of servers, which
+            come and go.
+        wrap_tool_call: Runs around every tool call; ``ToolHistoryService.record``.
+
+    Returns:
+        A graph to ``ainvoke`` with ``{"history": [...], "summaries": [...]}``
+        and ``context=TurnContext(...)``.
+    """
+    builder: Builder = StateGraph(ConversationState, context_schema=TurnContext)
+    _add_prompt(builder, models, memories)
+    _add_assistant(builder, models, tools, lent_tools, wrap_tool_call)
+    _add_strict(builder, models, memories, reminders)
+    return builder.compile()
+
+
+def build_question_graph(memories: Memories, checkpointer: BaseCheckpointSaver[str]) -> Graph:
+    """The end of a teaching that waits for the user's decision, for days if need be.
+
+    Args:
+        memories: The memory.
+        checkpointer: Keeps the paused run; made with ``serde=checkpoint_serde()``.
+
+    Returns:
+        A graph to ``ainvoke`` with ``{"extracted_facts": [...], "conflicts": [...]}``. It pauses
+        at once with a list of ``Doubt``, and to resume with one of ``RESOLUTIONS`` and with the
+        messages that told the facts as ``history``. They stay out of the pause, so that it holds
+        no words but those in question.
+    """
+    builder: Builder = StateGraph(ConversationState, context_schema=TurnContext)
+    builder.add_node("confirm_conflicts", confirm_conflicts)
+    _add_storing(builder, memories)
+    builder.add_edge(START, "confirm_conflicts")
+    builder.add_conditional_edges(
+        "confirm_conflicts", route_resolution, ["auto_resolve", "store_knowledge"]
+    )
+    return builder.compile(checkpointer=checkpointer)
+
+
+def checkpoint_serde() -> JsonPlusSerializer:
+    """How a checkpointer writes and reads the state: the types in it, and no others.
+
+    It imports a type by the name of its module, so those of ``FORMER_MODULES`` are known, too.
+    """
+    for name, kept in FORMER_MODULES.items():
+        sys.modules.setdefault(name, sys.modules[kept.__module__])
+    former = [(name, kept.__name__) for name, kept in FORMER_MODULES.items()]
+    return JsonPlusSerializer(allowed_msgpack_modules=[*KEPT_TYPES, *former])
+
+
+def _add_prompt(builder: Builder, models: Models, memories: Memories) -> None:
+    """What both modes begin with."""
+    counter, in_history = models.counter, models.system_in_history
+    builder.add_node(
+        "init_state",
+        partial(
+            init_state,
+            system_prompt=SYSTEM_PROMPT,
+            system_in_history=in_history,
+            counter=counter,
+            context_size=models.context_size,
+        ),
+    )
+    builder.add_node("check_facts", partial(check_facts, memories=memories))
+    builder.add_node("load_facts", partial(load_facts, counter=counter))
+    builder.add_node(
+        "retrieve_memories",
+        partial(
+            retrieve_memories, memories=memories, counter=counter, system_in_history=in_history
+        ),
+    )
+    builder.add_node(
+        "summarize", partial(summarize, summary_llm=models.summary_llm, counter=counter)
+    )
+    builder.add_conditional_edges(START, route_start, ["init_state", "classify_intent"])
+    builder.add_edge("init_state", "check_facts")
+    builder.add_edge("check_facts", "load_facts")
+    builder.add_edge("load_facts", "retrieve_memories")
+    builder.add_conditional_edges(
+        "retrieve_memories", route_summary, {"summarize": "summarize", "assistant": "assistant"}
+    )
+    builder.add_edge("summarize", "assistant")
+
+
+def _add_assistant(
+    builder: Builder,
+    models: Models,
+    tools: Sequence[BaseTool],
+    lent_tools: LentTools,
+    wrap_tool_call: AsyncToolCallWrapper | None,
+) -> None:
+    """Assistant mode: the model and its tools."""
+    builder.add_node(
+        "assistant",
+        partial(
+            assistant,
+            caller=models.caller,
+            offer=ToolOffer(models.caller, tools, lent_tools),
+            counter=models.counter,
+        ),
+    )
+    builder.add_node(
+        "tools",
+        ToolNode(
+            tools,
+            handle_tool_errors=describe_tool_error,
+            awrap_tool_call=partial(run_bounded, wrap=wrap_tool_call),
+        ),
+    )
+    builder.add_node(
+        "update_state_after_tool", partial(update_state_after_tool, counter=models.counter)
+    )
+    builder.add_conditional_edges("assistant", route_tools, {"tools": "tools", END: END})
+    builder.add_edge("tools", "update_state_after_tool")
+    builder.add_conditional_edges(
+        "update_state_after_tool", route_after_tool, ["check_facts", "assistant"]
+    )
+
+
+def _add_strict(
+    builder: Builder, models: Models, memories: Memories, reminders: ReminderService
+) -> None:
+    """Strict mode: only what was taught."""
+    caller = models.caller
+    builder.add_node("classify_intent", partial(classify_intent, caller=caller))
+    builder.add_node("extract_facts", partial(extract_facts, caller=caller))
+    builder.add_node("check_conflicts", partial(check_conflicts, memories=memories, caller=caller))
+    builder.add_node("weigh_conflicts", partial(weigh_conflicts, memories=memories))
+    _add_storing(builder, memories)
+    builder.add_node("retrieve_context", partial(retrieve_context, memories=memories))
+    builder.add_node("react_loop", partial(react_loop, memories=memories, caller=caller))
+    builder.add_node("generate_answer", partial(generate_answer, caller=caller))
+    builder.add_node(
+        "forget_knowledge", partial(forget_knowledge, memories=memories, caller=caller)
+    )
+
+    builder.add_conditional_edges(
+        "classify_intent",
+        route_intent,
+        {"teach": "extract_facts", "solve": "retrieve_context", "forget": "forget_knowledge",
+         "remind": "set_reminder"},
+    )  # fmt: skip
+    builder.add_edge("extract_facts", "check_conflicts")
+    builder.add_edge("check_conflicts", "weigh_conflicts")
+    builder.add_conditional_edges(
+        "weigh_conflicts", route_conflicts, ["auto_resolve", "store_knowledge", END]
+    )
+    builder.add_edge("retrieve_context", "react_loop")
+    builder.add_edge("react_loop", "generate_answer")
+    builder.add_edge("generate_answer", END)
+    builder.add_node("set_reminder", partial(set_reminder, reminders=reminders))
+    builder.add_edge("forget_knowledge", END)
+    builder.add_edge("set_reminder", END)
+
+
+def _add_storing(builder: Builder, memories: Memories) -> None:
+    """What every teaching ends with."""
+    builder.add_node("auto_resolve", auto_resolve)
+    builder.add_node("store_knowledge", partial(store_knowledge, memories=memories))
+    builder.add_node("generate_confirmation", generate_confirmation)
+    builder.add_edge("auto_resolve", "store_knowledge")
+    builder.add_edge("store_knowledge", "generate_confirmation")
+    builder.add_edge("generate_confirmation", END)
+
+
+# Like the nodes that only compute, the routes are coroutines: LangGraph sends plain functions to
+# a worker thread, which costs more than they do.
+
+
+async def route_start(
+    state: ConversationState,  # noqa: ARG001  (LangGraph passes the state first)
+    runtime: Runtime[TurnContext],
+) -> Literal["init_state", "classify_intent"]:
+    """To the prompt, or straight to strict mode, which has no use for it."""
+    return "classify_intent" if runtime.context.mode == "strict" else "init_state"
+
+
+async def route_summary(state: ConversationState) -> Literal["summarize", "assistant"]:
+    """To a summary when the prompt takes 60 % of the context or more."""
+    share = state["current_token_count"] / state["llm_context_size"]
+    return "summarize" if share >= SUMMARIZE_FROM else "assistant"
+
+
+async def route_tools(state: ConversationState) -> Literal["tools", "__end__"]:
+    """To the tools that the model called, else the turn is over."""
+    return tools_condition(state["messages"])
+
+
+async def route_after_tool(state: ConversationState) -> Literal["check_facts", "assistant"]:
+    """A saved fact belongs into the prompt at once, a forgotten one out of it."""
+    return "check_facts" if state["fact_added_in_last_run"] else "assistant"
+
+
+async def route_intent(state: ConversationState) -> Intent:
+    """What the message does."""
+    return state["intent"] or "solve"
+
+
+async def route_conflicts(
+    state: ConversationState,
+) -> Literal["auto_resolve", "store_knowledge", "__end__"]:
+    """Conflicts are resolved before anything is stored; what is in question is not stored here."""
+    if state["disputed_facts"] and not state["extracted_facts"]:
+        return "__end__"
+    return "auto_resolve" if state["conflicts"] else "store_knowledge"
+
+
+async def route_resolution(
+    state: ConversationState,
+) -> Literal["auto_resolve", "store_knowledge"]:
+    """Only who says so replaces something important."""
+    return "auto_resolve" if state["resolution"] == "replace" else "store_knowledge"
+
+
+def describe_tool_error(error: Exception) -> str:
+    """What the model is told when a tool fails: enough to mend its call, nothing internal."""
+    problem = str(error) if isinstance(error, ValueError) else ""
+    if isinstance(error, ToolInvocationError):  # the arguments do not fit the tool's schema
+        fields = error.filtered_errors or []
+        problem = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in fields)
+    if isinstance(error, ToolServerError):
+        return f"The tool failed: {error}. Answer without it, and say so."
+    if problem:
+        return f"The tool refused its arguments: {problem[:500]}. Correct them and try again."
+    return f"The tool failed ({type(error).__name__}). Answer without it, and say so."

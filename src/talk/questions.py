@@ -1,0 +1,369 @@
+"""Questions that wait for the user: asked, answered and expired; the graph's state meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.types import Command
+
+from src.base.errors import ConversationGoneError, StorageRejectedError, StorageUnavailableError
+from src.base.owners import Owner
+from src.history.turn_repo import NO_CHANGES, Changes
+from src.memory.memories import Memories
+from src.memory.question_repo import NewQuestion, Question, QuestionRepository
+from src.memory.turn_context import TurnContext
+from src.memory.writer import Outcome
+from src.pg.client import PgClient
+from src.pg.connection import LIBPQ_OPTIONS
+from src.queue.job_repo import HOUSEKEEPING_QUEUE
+from src.talk.conversation_state import ConversationState, Doubt, Resolution
+from src.talk.main_graph import Graph, build_question_graph
+from src.talk.strict import question_text
+from src.texts import Language, choose_language, say
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+    from langgraph.checkpoint.serde.base import SerializerProtocol
+    from procrastinate import App
+    from psycopg_pool import AsyncConnectionPool
+
+logger = logging.getLogger(__name__)
+
+# LangGraph's checkpointer on our PostgreSQL: a connection that is made when a turn pauses.
+#
+# The library speaks psycopg, as the queue does, and holds a lock around each of its calls, so one
+# connection is all that it can use.
+
+POOL_TIMEOUT = 8.0  # seconds to wait for the connection, as for a statement
+IDLE_SECONDS = 60.0  # after which it is closed: questions are rare
+
+
+class CheckpointStore:
+    """Opens the checkpointer when it is first needed; its tables are those of migration 0105."""
+
+    def __init__(
+        self, dsn: str, serde: SerializerProtocol, *, timeout: float = POOL_TIMEOUT
+    ) -> None:
+        """Nothing is connected yet; ``timeout`` is how long to wait for it, in seconds."""
+        self._dsn = dsn
+        self._timeout = timeout
+        self._serde = serde
+        self._opening = asyncio.Lock()
+        self._pool: AsyncConnectionPool[Any] | None = None
+
+    async def open(self) -> BaseCheckpointSaver[str]:
+        """A checkpointer; it connects when it is asked something."""
+        # Imported here: the console has no psycopg, and most processes never ask a question.
+        from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+        from psycopg.rows import dict_row
+
+        from src.pg.async_connection import QueueConnection, limit, queue_pool
+
+        async with self._opening:
+            if self._pool is None:
+                self._pool = queue_pool(
+                    conninfo=self._dsn,
+                    min_size=0,
+                    max_size=1,
+                    timeout=self._timeout,
+                    max_idle=IDLE_SECONDS,
+                    connection_class=QueueConnection,
+                    configure=limit,
+                    open=False,
+                    kwargs={
+                        "application_name": "pomni questions", "row_factory": dict_row,
+                        **LIBPQ_OPTIONS,
+                    },
+                )  # fmt: skip
+                await self._pool.open()
+        return AsyncPostgresSaver(self._pool, serde=self._serde)
+
+    async def close(self) -> None:
+        """Close what was opened."""
+        if self._pool is not None:
+            await self._pool.close()
+
+
+@contextmanager
+def checkpoint_errors() -> Iterator[None]:
+    """What the library's connection raises, as ours.
+
+    Raises:
+        ConversationGoneError: The question was deleted while its run was paused or resumed.
+        StorageError: The database is away, or refused a statement.
+    """
+    import psycopg  # see ``CheckpointStore.open``
+    from psycopg_pool import PoolClosed, PoolTimeout
+
+    try:
+        yield
+    except psycopg.errors.ForeignKeyViolation as error:
+        raise ConversationGoneError("the question was deleted") from error
+    except (psycopg.OperationalError, PoolTimeout, PoolClosed) as error:
+        raise StorageUnavailableError("the connection for checkpoints broke") from error
+    except psycopg.Error as error:
+        name = type(error).__name__
+        told = f"PostgreSQL refused a checkpoint: {name}"
+        raise StorageRejectedError(told, error.sqlstate) from error
+
+
+PAUSE = "confirm_conflicts"  # the node that asks
+Ending = Literal["settled", "over", "gone", "not_his"]
+
+
+@dataclass(frozen=True)
+class Settlement:
+    """What came of an answer to a question.
+
+    Attributes:
+        kind: ``settled``: it is over by this; ``over``: it was before; ``gone``: it is not there
+            any more; ``not_his``: somebody else has to answer.
+        said: What is to be said of it.
+        shown: What stands in the place of the question from now on.
+        changes: What it changed in the memory.
+        thread: What ``close`` is to end; None: nothing.
+        keeps_both: Whether both facts hold.
+    """
+
+    kind: Ending
+    said: str
+    shown: str
+    changes: Changes = NO_CHANGES
+    thread: str | None = None
+    keeps_both: bool = False
+
+
+class QuestionService:
+    """Pauses the graph with a question, and resumes it with the answer.
+
+    The state of the paused run stands in LangGraph's checkpoint, and holds no words but those in
+    question. A question of its own row says to whom it belongs and when it is over.
+    """
+
+    def __init__(self, client: PgClient, memories: Memories, checkpoints: CheckpointStore) -> None:
+        """Ask about ``memories``; pause in ``checkpoints``. Nothing is connected yet."""
+        self._client = client
+        self._memories = memories
+        self._checkpoints = checkpoints
+        self._questions = QuestionRepository(client)
+
+    async def ask(self, context: TurnContext, state: ConversationState) -> str:
+        """Pause over what a turn has set aside; a second call for it begins anew.
+
+        Args:
+            context: Of the turn.
+            state: Its end, with ``disputed_facts`` and ``disputes``.
+
+        Returns:
+            The question.
+
+        Raises:
+            ConversationGoneError: The message was deleted meanwhile.
+            StorageError: The database is away.
+        """
+        thread = f"{context.conversation_id}:{context.message_id}"
+        pairs = {(d["said_in"], d["memory_id"]) for d in state["disputes"]}
+        question = NewQuestion(thread, context.message_id, context.language, pairs)
+        await self._client.run(self._questions.open, context.owner, question)
+        begun: ConversationState = {
+            "extracted_facts": state["disputed_facts"], "conflicts": state["disputes"]
+        }  # fmt: skip
+        # One checkpoint, of the pause: nothing is stored before it that could be lost.
+        paused = await self._run(begun, context, thread, durability="exit")
+        [wanted] = paused["__interrupt__"]  # type: ignore[typeddict-item]
+        return question_text(cast("Sequence[Doubt]", wanted.value), context.language)
+
+    async def settle(
+        self,
+        owner: Owner,
+        answer_id: int,
+        resolution: Resolution,
+        *,
+        asker: int | None,
+        language: Language,
+        time_zone: str,
+    ) -> Settlement:
+        """Resume what an answer of the bot's asks; ``close`` has to follow.
+
+        It may be called again after a crash at any point: what was stored is not stored twice,
+        and the first decision stays.
+
+        Args:
+            owner: Whose question it is.
+            answer_id: The answer that asks; anybody may have sent any number.
+            resolution: What holds.
+            asker: In a group, who says so: only he whose message it is may.
+            language: For what is said when the question is not there.
+            time_zone: The owner's.
+
+        Raises:
+            ConversationGoneError: It was deleted in the middle.
+            StorageError: The database is away.
+        """
+        question = await self._client.run(self._questions.find, owner, answer_id)
+        gone = say("conflict_gone", language)
+        if question is None:
+            return Settlement("gone", gone, gone)
+        if question.is_over:
+            return Settlement("over", "", question.text)
+        if question.thread is None:
+            return Settlement("gone", gone, f"{question.text}\n\n{gone}")
+        if asker is not None and asker != question.sender_id:
+            refusal = say("conflict_not_yours", choose_language(question.language))
+            return Settlement("not_his", refusal, f"{question.text}\n\n{refusal}")
+        return await self._resume(owner, question, resolution, asker, time_zone)
+
+    async def close(self, owner: Owner, settlement: Settlement, *, is_shown: bool = False) -> None:
+        """End the question, when what came of it is said, or about to be; a second call is none.
+
+        Args:
+            owner: Whose it is.
+            settlement: What came of it.
+            is_shown: Whether it stands below the question already; else Telegram is told.
+
+        Raises:
+            StorageError: The database is away.
+        """
+        if settlement.thread is not None:
+            await self._client.run(
+                self._questions.close, owner, settlement.thread, settlement.said,
+                keeps_both=settlement.keeps_both, is_shown=is_shown,
+            )  # fmt: skip
+
+    async def expire(self, time_zone: str) -> int:
+        """Close what nobody has answered for a week: what was known stays; returns how many.
+
+        Raises:
+            StorageError: The database is away.
+        """
+        expired = await self._client.run(self._questions.list_expired)
+        for entry in expired:
+            language = choose_language(entry.language)
+            if entry.answer_id is None:  # the process died before it asked
+                settlement = Settlement("gone", "", "", thread=entry.thread)
+            else:
+                settlement = await self.settle(
+                    entry.owner, entry.answer_id, "old",
+                    asker=None, language=language, time_zone=time_zone,
+                )  # fmt: skip
+            await self.close(entry.owner, settlement)
+        return len(expired)
+
+    async def aclose(self) -> None:
+        """Close the connection, if there is one."""
+        await self._checkpoints.close()
+
+    async def _resume(
+        self,
+        owner: Owner,
+        question: Question,
+        resolution: Resolution,
+        asker: int | None,
+        time_zone: str,
+    ) -> Settlement:
+        thread = question.thread or ""
+        context = _context(owner, question, asker, time_zone)
+        values, coming = await self._state(thread)
+        if PAUSE in coming or not values:  # else somebody has decided, and died before he said so
+            if question.is_expired:
+                return _ended(question, say("conflict_expired", context.language))
+            if question.is_stale or not values:  # or the process died before the run was paused
+                return _ended(question, say("conflict_gone", context.language))
+            told = await self._client.run(self._questions.list_told, owner, thread)
+            command: Command[str] = Command(resume=resolution, update={"history": told})
+            values = await self._run(command, context, thread, durability="sync")
+        elif coming:
+            values = await self._run(None, context, thread, durability="sync")
+        changes = _changes(values.get("outcomes", ()))
+        kept_both = values.get("resolution") == "both"
+        return _ended(question, values["answer"], changes=changes, keeps_both=kept_both)
+
+    async def _state(self, thread: str) -> tuple[ConversationState, Sequence[str]]:
+        """What a run has come to, and the nodes that come next; empty where it never paused."""
+        graph = await self._graph()
+        with checkpoint_errors():
+            snapshot = await graph.aget_state(_config(thread))
+        return cast("ConversationState", snapshot.values), snapshot.next
+
+    async def _run(
+        self,
+        begun: ConversationState | Command[str] | None,
+        context: TurnContext,
+        thread: str,
+        *,
+        durability: Literal["exit", "sync"],
+    ) -> ConversationState:
+        # Each step of a resumed run is kept ("sync"): a second attempt goes on behind them.
+        graph = await self._graph()
+        with checkpoint_errors():
+            state = await graph.ainvoke(
+                begun, context=context, config=_config(thread), durability=durability
+            )
+        return cast("ConversationState", state)
+
+    async def _graph(self) -> Graph:
+        return build_question_graph(self._memories, await self._checkpoints.open())
+
+
+def _config(thread: str) -> RunnableConfig:
+    return {"configurable": {"thread_id": thread}}
+
+
+def _context(owner: Owner, question: Question, asker: int | None, time_zone: str) -> TurnContext:
+    return TurnContext(
+        owner=owner,
+        conversation_id=question.conversation_id,
+        message_id=question.message_id,
+        text=question.told,
+        moment=question.said_at,
+        time_zone=time_zone,
+        language=choose_language(question.language),
+        mode="strict",
+        window_start=1,
+        on_text=lambda _text: None,
+        speaker_id=asker,
+    )
+
+
+def _ended(
+    question: Question, said: str, *, changes: Changes = NO_CHANGES, keeps_both: bool = False
+) -> Settlement:
+    shown = f"{question.text}\n\n{said}"
+    return Settlement("settled", said, shown, changes, question.thread, keeps_both)
+
+
+def _changes(outcomes: Sequence[Outcome]) -> Changes:
+    """What can be taken back of what was stored."""
+    stored = [(outcome.kind, outcome.memory_id) for outcome in outcomes if outcome.memory_id]
+    return Changes(
+        saved=tuple(number for kind, number in stored if kind in ("new", "beside")),
+        replaced_by=tuple(number for kind, number in stored if kind == "update"),
+    )
+
+
+NAME = "expire_questions"
+
+
+class QuestionTasks:
+    """Closes questions, by whichever worker comes first."""
+
+    def __init__(self, questions: QuestionService, time_zone: str) -> None:
+        """``time_zone`` is the default one."""
+        self._questions = questions
+        self._time_zone = time_zone
+
+    def register(self, app: App) -> None:
+        """Tell the queue about the task and its time."""
+        task = app.task(name=NAME, queue=HOUSEKEEPING_QUEUE, queueing_lock=NAME)
+        app.periodic(cron="47 * * * *")(task(self.expire_questions))
+
+    async def expire_questions(self, timestamp: int) -> None:  # noqa: ARG002
+        """Close them: what was known stays, and a late press says so."""
+        if expired := await self._questions.expire(self._time_zone):
+            logger.info("closed questions without an answer", extra={"questions": expired})

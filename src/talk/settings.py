@@ -1,0 +1,261 @@
+"""Settings: an operator's, which change while the bot runs, and the screens of the user's own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, get_args
+from zlib import crc32
+
+import pytz
+
+from src.base.config import Settings
+from src.base.errors import SettingsError
+from src.base.owners import Called
+from src.base.providers import PROVIDERS, Provider, find_batch_provider, find_provider
+from src.base.zone_names import find_time_zones
+from src.base.zones import local_time, name_of_zone, zone_at
+from src.memory.repositories import Repositories
+from src.pg.client import PgClient
+from src.pg.global_settings_repo import GlobalSettings, SettingChange, check_settings
+from src.pg.user_settings_repo import AnswerLength, Mode, UserSettings, UserSettingsRepository
+from src.reminders.reminder_service import ReminderService
+from src.texts import LANGUAGES, choose_language, say
+from src.texts.reply import Action, Button, Reply, Rows
+
+
+class SettingsService:
+    """Checks a change against the environment (keys, providers), and makes it."""
+
+    def __init__(self, repositories: Repositories, settings: Settings) -> None:
+        """Keys and addresses are in ``settings``, which do not change while the bot runs."""
+        self._client = repositories.client
+        self._repo = repositories.settings
+        self._environment = settings
+
+    async def get(self) -> GlobalSettings:
+        """The settings as they are in the database now.
+
+        Raises:
+            StorageError: The database is away.
+        """
+        return await self._client.run(self._repo.refresh)
+
+    async def change(self, actor: str, values: Mapping[str, Any]) -> GlobalSettings:
+        """Change some settings; they are in force everywhere within seconds.
+
+        Args:
+            actor: Who changes them, for the history.
+            values: By name; numbers may be texts, as a form sends them.
+
+        Raises:
+            SettingsError: With what is wrong, by name; nothing was changed.
+            StorageError: The database is away.
+        """
+        current = await self.get()
+        wanted = check_settings({**current.model_dump(), **values})
+        if problems := self._find_problems(wanted, values.keys()):
+            raise SettingsError(problems)
+        return await self._client.run(self._repo.change, actor, dict(values))
+
+    async def list_changes(self, *, limit: int = 100) -> list[SettingChange]:
+        """What was changed by whom, newest first.
+
+        Raises:
+            StorageError: The database is away.
+        """
+        return await self._client.run(self._repo.list_changes, limit=limit)
+
+    def _find_problems(self, wanted: GlobalSettings, changed: Any) -> dict[str, str]:
+        """What the bot could not work with, among the settings that are changed."""
+        problems = {
+            "memory_extraction_provider": self._extraction_problem(wanted),
+            "memory_extraction_model": _model_problem(wanted)
+            or self._key_problem(find_provider(wanted.memory_extraction_model)),
+            "embedding_provider": self._key_problem(find_provider(wanted.embedding_name)),
+        }
+        return {name: text for name, text in problems.items() if text and name in changed}
+
+    def _extraction_problem(self, wanted: GlobalSettings) -> str:
+        if wanted.memory_extraction_provider == "immediate":
+            return ""
+        return self._key_problem(find_batch_provider(wanted.memory_extraction_provider))
+
+    def _key_problem(self, provider: Provider | None) -> str:
+        """What is missing to call a provider; empty when nothing is, or none is called."""
+        if provider is None or provider.is_configured(self._environment):
+            return ""
+        return f"{provider.key_variable} is not set: put it into .env and restart the bot"
+
+
+def _model_problem(wanted: GlobalSettings) -> str:
+    """Whether ``memory_extraction_model`` names a model of the right provider."""
+    model, provider = wanted.memory_extraction_model, wanted.memory_extraction_provider
+    if not model:
+        return ""
+    named = find_provider(model) if ":" in model else None
+    if provider == "immediate":
+        names = ", ".join(PROVIDERS)
+        return "" if named else f"write provider:model, with one of the providers {names}"
+    if named is not None and named != find_batch_provider(provider):
+        return f"it is not a model of {provider}"
+    return ""
+
+
+MODES: tuple[Mode, ...] = get_args(Mode)
+LENGTHS: tuple[AnswerLength, ...] = get_args(AnswerLength)
+LANGUAGE_NAMES = {"ru": "Русский", "uk": "Українська", "en": "English"}
+TICK, CLOCK = "✓ ", "🕒"
+MAX_CITY = 100  # characters of what may be a time zone
+WHAT = ("mode", "language", "zone", "length", "memory")
+
+
+class SettingsScreens:
+    """The page of settings, and what its buttons do; in a group they are the group's."""
+
+    def __init__(
+        self,
+        settings: UserSettingsRepository,
+        reminders: ReminderService,
+        client: PgClient,
+        *,
+        time_zone: str,
+    ) -> None:
+        """Keep them in ``settings``; who chose no zone lives in ``time_zone``.
+
+        ``reminders`` move with a new zone.
+        """
+        self._settings = settings
+        self._client = client
+        self._reminders = reminders
+        self._time_zone = time_zone
+
+    async def page(self, called: Called) -> Reply:
+        """``/settings`` shows all of them; with a city or an offset it sets the zone."""
+        if called.argument:
+            return await self.find_zone(called, called.argument)
+        known = await self._get(called)
+        return self._page(known, called)
+
+    async def choose(self, called: Called, what: int) -> Reply:
+        """What there is to choose from for one of WHAT."""
+        known = await self._get(called)
+        language, kind = called.language, WHAT[what] if what < len(WHAT) else ""
+        if kind == "mode":
+            labels = [say(f"mode_name_{mode}", language) for mode in MODES]
+            rows = _options("mode", labels, MODES.index(known.mode))
+        elif kind == "language":
+            chosen = LANGUAGES.index(choose_language(known.language, language))
+            rows = _options("language", [LANGUAGE_NAMES[one] for one in LANGUAGES], chosen)
+        elif kind == "length":
+            labels = [say(f"length_{length}", language) for length in LENGTHS]
+            rows = _options("length", labels, LENGTHS.index(known.answer_length))
+        elif kind == "memory":
+            labels = [say("memory_on", language), say("memory_off", language)]
+            rows = _options("remembering", labels, int(not known.memory_on))
+        elif kind == "zone":
+            return Reply(f"{CLOCK} {say('zone_ask', language)}", asks=True)
+        else:
+            return self._page(known, called)
+        back = Button(say("settings_back", language), Action("settings"))
+        return Reply(say(f"settings_{kind}", language), (*rows, (back,)), is_screen=True)
+
+    async def set_mode(self, called: Called, number: int) -> Reply:
+        """Choose one of MODES."""
+        return await self._set(called, MODES, number, self._settings.set_mode)
+
+    async def set_language(self, called: Called, number: int) -> Reply:
+        """Choose one of LANGUAGES; the page comes in it."""
+        return await self._set(called, LANGUAGES, number, self._settings.set_language)
+
+    async def set_length(self, called: Called, number: int) -> Reply:
+        """Choose one of LENGTHS."""
+        return await self._set(called, LENGTHS, number, self._settings.set_answer_length)
+
+    async def set_memory(self, called: Called, number: int) -> Reply:
+        """Switch the memory on (0) or off (1)."""
+        return await self._set(called, (True, False), number, self._settings.set_memory_on)
+
+    async def set_zone(self, called: Called, name_hash: int) -> Reply:
+        """Choose the zone whose name has this hash; see ``find_zone``."""
+        zone = next((z for z in pytz.all_timezones if crc32(z.encode()) == name_hash), None)
+        if zone is None:
+            return Reply(say("zone_unknown", called.language))
+        return (await self._keep_zone(called, zone)).in_place()
+
+    async def find_zone(self, called: Called, text: str) -> Reply:
+        """Set the zone that a city, an offset or a name means; of several, ask which."""
+        zones = await asyncio.to_thread(find_time_zones, text[:MAX_CITY])
+        if not zones:
+            return Reply(f"{CLOCK} {say('zone_unknown', called.language)}", asks=True)
+        if len(zones) == 1:
+            return await self._keep_zone(called, zones[0])
+        rows = tuple(
+            (Button(_zone_label(zone, called), Action("zone", (crc32(zone.encode()),))),)
+            for zone in zones
+        )
+        return Reply(say("zone_which", called.language), rows)
+
+    async def find_zone_at(self, called: Called, latitude: float, longitude: float) -> Reply:
+        """Set the zone of a place."""
+        zone = await asyncio.to_thread(zone_at, latitude, longitude)
+        if zone is None:
+            return Reply(f"{CLOCK} {say('zone_unknown', called.language)}", asks=True)
+        return await self._keep_zone(called, zone)
+
+    async def _keep_zone(self, called: Called, zone: str) -> Reply:
+        owner = called.owner.telegram_user_id
+        await self._client.run(self._settings.set_time_zone, owner, zone)
+        await self._reminders.change_zone(called.owner, zone)
+        text = say("zone_set", called.language, zone=_zone_label(zone, called))
+        return Reply(text, ((Button(say("settings_back", called.language), Action("settings")),),))
+
+    async def _set(
+        self,
+        called: Called,
+        values: Sequence[Any],
+        number: int,
+        keep: Callable[[int, Any], None],
+    ) -> Reply:
+        if number < len(values):
+            owner = called.owner.telegram_user_id
+            await self._client.run(keep, owner, values[number])
+        known = await self._get(called)
+        return self._page(known, called)
+
+    async def _get(self, called: Called) -> UserSettings:
+        return await self._client.run(self._settings.get, called.owner.telegram_user_id)
+
+    def _page(self, known: UserSettings, called: Called) -> Reply:
+        language = choose_language(known.language, called.language)
+        zone = known.time_zone or self._time_zone
+        now = local_time(called.moment, zone)
+        values = (
+            say(f"mode_name_{known.mode}", language),
+            LANGUAGE_NAMES[language],
+            say("zone_now", language, zone=name_of_zone(zone), time=f"{now:%H:%M}"),
+            say(f"length_{known.answer_length}", language),
+            say("memory_on" if known.memory_on else "memory_off", language),
+        )
+        titles = [say(f"settings_{kind}", language) for kind in WHAT]
+        lines = [f"{title}: {value}" for title, value in zip(titles, values, strict=True)]
+        rows = tuple((Button(t, Action("choose", (n,))),) for n, t in enumerate(titles))
+        text = "\n".join([say("settings_title", language), "", *lines])
+        return Reply(text, rows, is_screen=True)
+
+
+def asks_for_zone(prompt: str) -> bool:
+    """Whether a text of ours asks for a time zone, so that the answer to it names one."""
+    return prompt.startswith(CLOCK)
+
+
+def _options(action: str, labels: Sequence[str], chosen: int) -> Rows:
+    return tuple(
+        (Button(f"{TICK if n == chosen else ''}{label}", Action(action, (n,))),)
+        for n, label in enumerate(labels)
+    )
+
+
+def _zone_label(zone: str, called: Called) -> str:
+    now = local_time(called.moment, zone)
+    return say("zone_now", called.language, zone=name_of_zone(zone), time=f"{now:%H:%M}")

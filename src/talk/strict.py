@@ -1,0 +1,604 @@
+"""The nodes of strict mode: teach, solve, forget, remind.
+
+Teaching writes no word by a model: what is told or asked of facts are sentences of ours. Solving
+uses facts and what the user said himself, nothing that a model wrote.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from functools import partial
+
+from langgraph.runtime import Runtime
+from langgraph.types import interrupt
+
+from src.base.errors import AppError
+from src.history.conversation_repo import HistoryMessage
+from src.history.new_messages import new_messages, own_words, record, strip_time_label
+from src.llm.chat import ModelCaller
+from src.memory.citations import context_records, hit_id, number_references, reference_names
+from src.memory.memories import Memories
+from src.memory.memory_repo import Memory
+from src.memory.prompts import (
+    UNKNOWN,
+    Conflicts,
+    ExtractedFacts,
+    Forgetting,
+    ReasoningStep,
+    Understanding,
+    answer_messages,
+    conflict_messages,
+    extraction_messages,
+    forgetting_messages,
+    reasoning_messages,
+    understanding_messages,
+)
+from src.memory.retriever import Hit, Query
+from src.memory.search_index_repo import Kind
+from src.memory.tools import MEMORY_OFF, find_said
+from src.memory.turn_context import TurnContext
+from src.memory.writer import Outcome, is_important
+from src.reading.facts import Fact, content_hash
+from src.reading.requests import asks_to_forget_all
+from src.reminders.reminder_service import Asking, ReminderService, confirmation
+from src.talk.conversation_state import RESOLUTIONS, Conflict, ConversationState, Doubt, new_turn
+from src.texts import Language, say
+from src.texts.plain_text import shortened
+
+logger = logging.getLogger(__name__)
+
+MAX_TEXT = 500  # characters of a fact in a question
+
+
+def confirmation_text(outcomes: Sequence[Outcome], language: Language) -> str:
+    """What became of the facts of a message, a line each."""
+    lines = dict.fromkeys(_line(outcome, language) for outcome in outcomes)
+    return "\n".join(lines) or say("taught_nothing", language)
+
+
+def question_text(doubts: Sequence[Doubt], language: Language) -> str:
+    """Which of the facts holds: each pair in a line, then the question."""
+    lines = [
+        say(
+            "conflict_pinned" if doubt["pinned"] else "conflict_important",
+            language,
+            old=shortened(doubt["old"], MAX_TEXT),
+            new=shortened(doubt["new"], MAX_TEXT),
+        )
+        for doubt in doubts
+    ]
+    return "\n".join([*lines, say("conflict_ask", language)])
+
+
+def _line(outcome: Outcome, language: Language) -> str:
+    if outcome.kind in ("update", "beside", "kept"):
+        old = "; ".join(outcome.replaced)
+        return say(f"taught_{outcome.kind}", language, text=outcome.text, old=old)
+    if outcome.kind == "refused":
+        key = f"refused_{outcome.reason}"
+        return say(key, language) if key in REFUSALS else say("refused_other", language)
+    return say(f"taught_{outcome.kind}", language, text=outcome.text)
+
+
+# Refusals that have a sentence of their own.
+REFUSALS = frozenset(
+    {
+        "refused_secret", "refused_others_words", "refused_unclear_date", "refused_too_long",
+        "refused_question", "refused_memory_off",
+    }
+)  # fmt: skip
+
+
+TAUGHT: tuple[Kind, ...] = ("memory", "message")
+MIN_TEXT = 5  # characters; shorter ones say nothing
+
+
+async def search_taught(
+    memories: Memories,
+    context: TurnContext,
+    history: Sequence[HistoryMessage],
+    text: str,
+    *,
+    limit: int,
+    with_retired: bool = False,
+) -> list[Hit]:
+    """Facts and statements of the user that fit ``text``.
+
+    Args:
+        memories: The memory.
+        context: The turn; its own message is left out.
+        history: Ends with the message that is answered.
+        text: What to look for.
+        limit: How many at most.
+        with_retired: Also what was replaced, if the text asks for what was before.
+    """
+    if not context.memory_on:
+        return []
+    settings = await memories.settings()
+    hits = await memories.search(
+        Query(
+            context.owner,
+            text,
+            context.now,
+            limit=2 * limit,
+            threshold=settings.memory_retrieve_threshold,
+            conversation_id=context.conversation_id,
+            before_position=history[-1]["position"] if history else 0,
+            kinds=TAUGHT,
+            speaker_id=context.speaker_id,
+        )
+    )
+    taught = [hit for hit in hits if hit.is_own and _tells(hit)]
+    return [hit for hit in taught if with_retired or not hit.retired][:limit]
+
+
+def _tells(hit: Hit) -> bool:
+    """A question tells nothing, neither does a word."""
+    text = hit.text.strip()
+    return len(text) >= MIN_TEXT and not text.endswith("?")
+
+
+RECENT = 4  # messages before the new ones, so that "he" can be understood
+RECENT_TEXT = 500  # characters of each
+
+
+async def classify_intent(
+    state: ConversationState, runtime: Runtime[TurnContext], *, caller: ModelCaller
+) -> ConversationState:
+    """Tell teaching, asking and forgetting apart; the facts or the query come with the same call.
+
+    Reads: ``history``.
+    Updates: ``intent``, ``extracted_facts``, ``search_query``, and whatever the turn before may
+    have left.
+    Side effects: one model call; its cost is added to the turn's ``usage``.
+    """
+    context = runtime.context
+    history = state["history"]
+    new = new_messages(history)
+    before = [entry for entry in history if entry not in new][-RECENT:]
+    recent = [record(m, RECENT_TEXT) for m in before if m["role"] in ("user", "assistant")]
+    understanding = await caller.structured(
+        understanding_messages([record(entry) for entry in new], recent),
+        Understanding,
+        purpose="classify",
+        on_usage=context.usage.append,
+    )
+    is_own = bool(own_words(new))  # what others say wishes nothing and asks nothing
+    return {
+        **new_turn(),
+        "intent": understanding.intent if is_own else "solve",
+        "extracted_facts": [fact for fact in understanding.facts if fact.text],
+        "search_query": understanding.query.strip()[:500],
+    }
+
+
+MAX_FACTS = 20  # of one message
+
+
+async def extract_facts(
+    state: ConversationState, runtime: Runtime[TurnContext], *, caller: ModelCaller
+) -> ConversationState:
+    """Take over the facts that ``classify_intent`` found; ask for them when it found none.
+
+    Reads: ``extracted_facts``, ``history``.
+    Updates: ``extracted_facts``.
+    Side effects: at most one model call.
+    """
+    facts = state.get("extracted_facts", [])
+    if not facts:
+        context = runtime.context
+        said_at = {"said_at": context.moment.isoformat()}
+        messages = [record(entry) | said_at for entry in new_messages(state["history"])]
+        extracted = await caller.structured(
+            extraction_messages(messages, {}),
+            ExtractedFacts,
+            purpose="extract",
+            on_usage=context.usage.append,
+        )
+        facts = [fact for fact in extracted.facts if fact.text]
+    return {"extracted_facts": facts[:MAX_FACTS]}
+
+
+CANDIDATES = 5  # known facts that a new one is compared with
+
+
+async def check_conflicts(
+    state: ConversationState,
+    runtime: Runtime[TurnContext],
+    *,
+    memories: Memories,
+    caller: ModelCaller,
+) -> ConversationState:
+    """Search known facts like the new ones; ask the model about all of them in one call.
+
+    When nothing similar is known there is nothing to ask. A failed call finds no conflict: the
+    facts are stored, and what a rule can decide is decided then.
+
+    Reads: ``extracted_facts``.
+    Updates: ``conflicts``.
+    Side effects: one search per fact, at most one model call.
+    """
+    facts = state["extracted_facts"]
+    context = runtime.context
+    known = await _list_similar(facts, context, memories) if context.memory_on else {}
+    if not known:
+        return {"conflicts": []}
+    try:
+        verdict = await caller.structured(
+            conflict_messages([fact.text for fact in facts], known),
+            Conflicts,
+            purpose="conflicts",
+            on_usage=context.usage.append,
+        )
+    except AppError as error:
+        logger.warning("conflicts could not be checked", exc_info=error)
+        return {"conflicts": []}
+    conflicts: list[Conflict] = [
+        {"new": pair.new, "memory_id": pair.known, "text": known[pair.known]}
+        for pair in verdict.conflicts
+        if pair.known in known and 0 <= pair.new < len(facts) and pair.confidence >= 0.5
+    ]
+    return {"conflicts": conflicts}
+
+
+async def _list_similar(
+    facts: Sequence[Fact], context: TurnContext, memories: Memories
+) -> dict[int, str]:
+    """Texts of known facts that are close to a new one and not the same, by id."""
+    threshold = (await memories.settings()).memory_dedup_threshold
+    known: dict[int, str] = {}
+    for fact in facts:
+        query = Query(context.owner, fact.text, context.now, limit=CANDIDATES, kinds=("memory",))
+        for hit in await memories.search(query):
+            is_same = content_hash(hit.text) == content_hash(fact.text)
+            if hit.similarity >= threshold and not is_same:
+                known[hit.source_id] = hit.text
+    return known
+
+
+async def auto_resolve(state: ConversationState) -> ConversationState:
+    """Accept what the user teaches now, once per known fact: strict mode knows nothing better.
+
+    The old fact is retired, not deleted, and one tap takes it back.
+
+    Reads: ``conflicts``.
+    Updates: ``accepted_conflicts``.
+    Side effects: none.
+    """
+    by_memory = {conflict["memory_id"]: conflict for conflict in state["conflicts"]}
+    return {"accepted_conflicts": list(by_memory.values())}
+
+
+async def weigh_conflicts(
+    state: ConversationState, runtime: Runtime[TurnContext], *, memories: Memories
+) -> ConversationState:
+    """Set aside the new facts that would replace a pinned fact, or one of importance 8 or more.
+
+    It asks the memory what storing them would retire, so that what only a rule finds counts like
+    what the model found. The others go on as if those had not been said.
+
+    Reads: ``extracted_facts``, ``conflicts``, ``history``.
+    Updates: ``extracted_facts``, ``conflicts``, ``disputed_facts``, ``disputes``.
+    Side effects: one transaction per fact, which writes nothing.
+    """
+    context = runtime.context
+    new = new_messages(state["history"])
+    plain: list[Fact] = []
+    conflicts: list[Conflict] = []
+    disputed: list[Fact] = []
+    disputes: list[Conflict] = []
+    for number, fact in enumerate(state["extracted_facts"]):
+        its = [conflict for conflict in state["conflicts"] if conflict["new"] == number]
+        said = find_said(new, fact, context)
+        rivals = await memories.find_important_rivals(
+            context.owner, fact, said, contradicts={c["memory_id"] for c in its}
+        )
+        if not rivals:
+            conflicts += [{**conflict, "new": len(plain)} for conflict in its]
+            plain.append(fact)
+            continue
+        disputes += [
+            {
+                "new": len(disputed), "memory_id": rival.id, "text": rival.text,
+                "pinned": rival.pinned, "said_in": said.message_id,
+            }
+            for rival in rivals
+        ]  # fmt: skip
+        disputed.append(fact)
+    return {
+        "extracted_facts": plain,
+        "conflicts": conflicts,
+        "disputed_facts": disputed,
+        "disputes": disputes,
+    }
+
+
+async def confirm_conflicts(state: ConversationState) -> ConversationState:
+    """Ask, and wait: the run pauses here, and goes on in whatever process has the answer.
+
+    When it goes on LangGraph runs the node once more from its beginning, so it does nothing else.
+
+    Reads: ``extracted_facts``, ``conflicts``.
+    Updates: ``resolution``.
+    Side effects: the run is interrupted; its state goes into the checkpoint.
+    """
+    facts = state["extracted_facts"]
+    doubts: list[Doubt] = [
+        {
+            "old": conflict["text"],
+            "new": facts[conflict["new"]].text,
+            "pinned": conflict.get("pinned", False),
+        }
+        for conflict in state["conflicts"]
+    ]
+    resolution = interrupt(doubts)
+    return {"resolution": resolution if resolution in RESOLUTIONS else "old"}
+
+
+async def store_knowledge(
+    state: ConversationState, runtime: Runtime[TurnContext], *, memories: Memories
+) -> ConversationState:
+    """Store each fact with its source, the episode ``teach_msg-<id>``.
+
+    What is important is replaced only when the user said so: ``accepted_conflicts`` name it. Where
+    he keeps what he said before, nothing is stored; where he keeps both, this beside it.
+
+    Reads: ``extracted_facts``, ``conflicts``, ``accepted_conflicts``, ``resolution``, ``history``.
+    Updates: ``outcomes``.
+    Side effects: one transaction per fact; the turn's ``replacements`` and ``saved``.
+    """
+    context = runtime.context
+    outcomes: list[Outcome] = []
+    new = new_messages(state["history"])
+    resolution = state.get("resolution")
+    for number, fact in enumerate(state["extracted_facts"]):
+        said = find_said(new, fact, context)
+        if not context.memory_on:
+            uid = f"msg-{said.message_id}"
+            outcomes.append(Outcome("refused", fact.text, uid, reason=MEMORY_OFF))
+            continue
+        denied = _of(state["conflicts"], number)
+        if resolution == "old":
+            outcomes.append(_kept(fact, said.message_id, denied))
+            continue
+        accepted = {c["memory_id"] for c in _of(state.get("accepted_conflicts", ()), number)}
+        outcome = await memories.remember(
+            context.owner, fact, said, origin="teach", contradicts=accepted,
+            spares=partial(_is_spared, accepted=accepted),
+        )  # fmt: skip
+        context.note(outcome)
+        is_stored = outcome.kind in ("new", "same")
+        outcomes.append(
+            _beside(outcome, denied) if resolution == "both" and is_stored else outcome
+        )
+    return {"outcomes": outcomes}
+
+
+def _of(conflicts: Sequence[Conflict], number: int) -> list[Conflict]:
+    return [conflict for conflict in conflicts if conflict["new"] == number]
+
+
+def _is_spared(known: Memory, *, accepted: Collection[int]) -> bool:
+    return is_important(known) and known.id not in accepted
+
+
+def _kept(fact: Fact, message_id: int, denied: Sequence[Conflict]) -> Outcome:
+    texts = tuple(conflict["text"] for conflict in denied)
+    return Outcome("kept", fact.text, f"msg-{message_id}", replaced=texts)
+
+
+def _beside(outcome: Outcome, denied: Sequence[Conflict]) -> Outcome:
+    return replace(outcome, kind="beside", replaced=tuple(conflict["text"] for conflict in denied))
+
+
+async def generate_confirmation(
+    state: ConversationState, runtime: Runtime[TurnContext]
+) -> ConversationState:
+    """Say what became of the facts; no model is asked, so the confirmation cannot be wrong.
+
+    The same outcome is said once, such as one refusal of several facts.
+
+    Reads: ``outcomes``.
+    Updates: ``answer``, ``references``.
+    Side effects: the text goes to the turn's ``on_text``.
+    """
+    context = runtime.context
+    outcomes = state["outcomes"]
+    answer = confirmation_text(outcomes, context.language)
+    context.on_text(answer)
+    stored = [outcome.uid for outcome in outcomes if outcome.kind in ("new", "update")]
+    return {"answer": answer, "references": list(dict.fromkeys(stored))}
+
+
+async def retrieve_context(
+    state: ConversationState, runtime: Runtime[TurnContext], *, memories: Memories
+) -> ConversationState:
+    """Search what the user taught for his message as it stands.
+
+    Reads: ``history``.
+    Updates: ``retrieved_context``.
+    Side effects: one search.
+    """
+    context = runtime.context
+    limit = (await memories.settings()).strict_retrieve_limit
+    hits = await search_taught(memories, context, state["history"], context.text, limit=limit)
+    return {"retrieved_context": hits}
+
+
+async def react_loop(
+    state: ConversationState,
+    runtime: Runtime[TurnContext],
+    *,
+    memories: Memories,
+    caller: ModelCaller,
+) -> ConversationState:
+    """Think, search, look; as often as the settings say. The steps are not stored anywhere.
+
+    The first search is the one that ``classify_intent`` proposed, so it costs no call; with two
+    more thoughts (the settings as they begin), solving takes four calls at most.
+
+    Reads: ``history``, ``search_query``, ``retrieved_context``.
+    Updates: ``retrieved_context``.
+    Side effects: at most ``strict_max_iterations`` searches, and one model call less.
+    """
+    context = runtime.context
+    settings = await memories.settings()
+    limit = settings.strict_react_limit
+    hits = list(state["retrieved_context"])
+    searched = [context.text]
+    query = state.get("search_query", "")
+    for iteration in range(settings.strict_max_iterations):
+        if iteration > 0:
+            query = await _next_query(caller, context, hits, searched)
+            if not query:
+                break
+        if not query or query in searched:
+            continue
+        searched.append(query)
+        found = await search_taught(memories, context, state["history"], query, limit=limit)
+        known = {hit.uid for hit in hits}
+        hits += [hit for hit in found if hit.uid not in known]
+    return {"retrieved_context": hits}
+
+
+async def _next_query(
+    caller: ModelCaller, context: TurnContext, hits: list[Hit], searched: list[str]
+) -> str:
+    """What to search next; empty when the context is enough, or the model does not answer."""
+    if not hits and len(searched) > 1:
+        return ""  # two searches found nothing at all
+    try:
+        step = await caller.structured(
+            reasoning_messages(context.text, context_records(hits, context), searched),
+            ReasoningStep,
+            purpose="reason",
+            on_usage=context.usage.append,
+        )
+    except AppError as error:
+        logger.warning("the search ends early", exc_info=error)
+        return ""
+    return step.query.strip()[:500] if step.action == "search" else ""
+
+
+async def generate_answer(
+    state: ConversationState, runtime: Runtime[TurnContext], *, caller: ModelCaller
+) -> ConversationState:
+    """Answer from the context alone; without a reference that holds, say that it is not known.
+
+    A cited id that was not in the context is dropped, the others become numbers. Nothing is shown
+    before it is verified, and nothing is stored as knowledge.
+
+    Reads: ``retrieved_context``.
+    Updates: ``answer``, ``references``.
+    Side effects: one model call when there is any context; the text goes to ``on_text``, and
+    the cited quotes become the turn's ``sources``.
+    """
+    context = runtime.context
+    hits = state["retrieved_context"]
+    answer = ""
+    cited: list[int] = []
+    if hits:
+        text = await caller.text(
+            answer_messages(context.text, context_records(hits, context)),
+            purpose="answer",
+            on_usage=context.usage.append,
+        )
+        said = [context.text, *(hit.words for hit in hits)]
+        answer, cited = number_references(strip_time_label(text), reference_names(hits), said=said)
+    if not cited or answer.strip().startswith(UNKNOWN):
+        answer, cited = say("strict_unknown", context.language), []
+    context.sources[:] = [hits[place] for place in cited]
+    context.on_text(answer)
+    references = dict.fromkeys(hit.uid for hit in context.sources)
+    return {"answer": answer.strip(), "references": list(references)}
+
+
+LIMIT = 10  # quotes
+
+
+async def forget_knowledge(
+    state: ConversationState,
+    runtime: Runtime[TurnContext],
+    *,
+    memories: Memories,
+    caller: ModelCaller,
+) -> ConversationState:
+    """Search what the user means, let the model choose among the quotes, forget these for good.
+
+    The confirmation names what is gone, and no model writes it. A chosen uid that was not among
+    the quotes is dropped.
+
+    Reads: ``history``, ``search_query``.
+    Updates: ``answer``, ``references``.
+    Side effects: one search; one model call when it finds anything; what is chosen is forgotten,
+    in one transaction; the text goes to the turn's ``on_text``.
+    """
+    context = runtime.context
+    query = state.get("search_query", "")
+    if query:
+        texts = await _forget(state, context, query, memories=memories, caller=caller)
+        lines = [say("forgot", context.language, text=text) for text in dict.fromkeys(texts)]
+        answer = "\n".join(lines) or say("forgot_nothing", context.language)
+    elif asks_to_forget_all(context.text):
+        answer = "" if context.ask_to_erase() else say("forget_group", context.language)
+    else:
+        answer = say("forget_what", context.language)
+    context.on_text(answer)
+    return {"answer": answer, "references": []}
+
+
+async def _forget(
+    state: ConversationState,
+    context: TurnContext,
+    query: str,
+    *,
+    memories: Memories,
+    caller: ModelCaller,
+) -> list[str]:
+    """The texts of what is forgotten now."""
+    hits = await search_taught(
+        memories, context, state["history"], query, limit=LIMIT, with_retired=True
+    )
+    if not hits:
+        return []
+    chosen = await caller.structured(
+        forgetting_messages(context.text, context_records(hits, context)),
+        Forgetting,
+        purpose="forget",
+        on_usage=context.usage.append,
+    )
+    shown = {name: hit_id(hit) for hit in hits for name in (hit.uid, hit_id(hit))}
+    ids = [shown[uid] for uid in dict.fromkeys(chosen.uids) if uid in shown]
+    forgotten = await memories.forget(
+        context.owner, ids, about=query, request_id=context.message_id,
+        speaker_id=context.speaker_id,
+    )  # fmt: skip
+    context.forgetting = forgotten.number
+    return list(forgotten.texts)
+
+
+async def set_reminder(
+    state: ConversationState,  # noqa: ARG001  (LangGraph passes the state first)
+    runtime: Runtime[TurnContext],
+    *,
+    reminders: ReminderService,
+) -> ConversationState:
+    """Set what the message asks for, read by rule; where no time can be read, ask for it.
+
+    Reads: nothing.
+    Updates: ``answer``, ``references``.
+    Side effects: a reminder is stored; the confirmation goes to the turn's ``on_text``.
+    """
+    context = runtime.context
+    asking = Asking(
+        context.owner, context.moment, context.time_zone, context.language, context.speaker_id,
+        context.message_id,
+    )  # fmt: skip
+    asked = await reminders.set_by_words(asking, context.text)
+    if asked.reminder is not None:
+        context.reminders.append(asked.reminder.id)
+    answer = confirmation(asked, asking)
+    context.on_text(answer)
+    return {"answer": answer, "references": []}

@@ -1,0 +1,104 @@
+"""What a user wants remembered as he wrote it: /remember, and the correction of a fact."""
+
+from __future__ import annotations
+
+from src.memory.memories import Memories
+from src.memory.memory_page_repo import MemoryPageRepository
+from src.memory.memory_repo import Memory
+from src.memory.turn_context import TurnContext
+from src.memory.writer import Outcome, Said
+from src.pg.client import PgClient, storable
+from src.reading.facts import Fact
+from src.reading.gate import holds_secret
+from src.reading.sentences import sentences
+from src.reading.statements import statements
+from src.talk.strict import confirmation_text
+from src.talk.turn import Turn
+from src.texts import say
+
+MAX_FACTS = 20  # of one message
+IMPORTANCE = 7  # of what somebody takes the trouble to teach: it is always in the prompt
+
+
+class TeachingService:
+    """Stores facts by rule; no model is asked, so it works without one, and at once.
+
+    The background reads the message as any other, so a model still finds what the rules do not.
+    """
+
+    def __init__(self, memories: Memories, pages: MemoryPageRepository, client: PgClient) -> None:
+        """Store in ``memories``; look up in ``pages`` what is corrected."""
+        self._memories = memories
+        self._pages = pages
+        self._client = client
+
+    async def teach(self, turn: Turn, context: TurnContext) -> str:
+        """Store what the message of a turn teaches, and say what became of it.
+
+        Args:
+            turn: With its ``incoming.teaching``.
+            context: Notes what was stored and replaced.
+
+        Raises:
+            StorageError: The database is away; a second attempt stores nothing twice.
+        """
+        incoming = turn.incoming
+        known = await self._corrected(turn)
+        corrects = incoming.teaching.corrects if incoming.teaching else None
+        if corrects is not None and known is None:
+            return say("memory_gone", incoming.language)
+        text = storable(incoming.text).strip()
+        said = Said(turn.message_id, text, context.now)
+        outcomes: list[Outcome] = []
+        for fact in taught_facts(text, known):
+            contradicts = {known.id} if known is not None and not outcomes else set()
+            outcome = await self._memories.remember(
+                context.owner, fact, said, origin="command", contradicts=contradicts
+            )
+            context.note(outcome)
+            outcomes.append(outcome)
+        return confirmation_text(outcomes, incoming.language)
+
+    async def _corrected(self, turn: Turn) -> Memory | None:
+        """The fact to correct: his own, which still holds or which this message replaced."""
+        teaching, owner = turn.incoming.teaching, turn.incoming.owner
+        if teaching is None or teaching.corrects is None:
+            return None
+        card = await self._client.run(self._pages.find_card, owner, teaching.corrects)
+        speaker = turn.incoming.speaker_id
+        is_his = card is not None and (
+            speaker is None or card.memory.speaker_id in (None, speaker)
+        )
+        if card is None or not is_his:
+            return None
+        is_gone = card.memory.retired_at is not None and turn.is_new
+        return None if is_gone else card.memory
+
+
+def taught_facts(text: str, known: Memory | None = None) -> list[Fact]:
+    """The facts of a text, every sentence of it: read by the rules, or as it stands.
+
+    Args:
+        text: What the user wrote.
+        known: What the first of them takes the place of; it is about the same.
+    """
+    if holds_secret(text):  # to be refused as a whole
+        return [Fact(text=text)]
+    found = statements(text)
+    rest = [
+        Fact(text=plain)
+        for sentence in sentences(text)
+        if (plain := sentence.strip().rstrip(".!…")) and not _is_told(plain, found)
+    ]
+    facts = [
+        fact.model_copy(update={"importance": max(fact.importance, IMPORTANCE)})
+        for fact in [*found, *rest] or [Fact(text=text)]
+    ][:MAX_FACTS]
+    if known is not None and facts[0].relation == "other":
+        same = {"subject": known.subject, "relation": known.relation}
+        facts[0] = facts[0].model_copy(update={**same, "memory_type": known.memory_type})
+    return facts
+
+
+def _is_told(sentence: str, found: list[Fact]) -> bool:
+    return any(fact.text in sentence or sentence in fact.text for fact in found)

@@ -1,0 +1,332 @@
+"""A turn: the message, who shows its answer, what stops it, and how long an answer may be."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol, TypeVar
+from uuid import UUID
+
+from src.base.owners import Owner
+from src.history.conversation_repo import HistoryMessage, TelegramOrigin
+from src.history.turn_repo import StoredAnswer
+from src.media.attachments import Enclosed
+from src.pg.user_settings_repo import AnswerLength, Mode
+from src.queue.update_repo import UpdateKind
+from src.reading.voices import TYPED, Voice
+from src.texts import Language, say
+from src.texts.plain_text import is_visible
+
+# No sender, a channel's post, an anonymous admin: Telegram's ids of those who are nobody.
+CHAT_VOICES = frozenset({0, 777000, 1087968824})
+
+
+@dataclass(frozen=True)
+class Teaching:
+    """That a message is to be remembered as it stands, without a model.
+
+    Attributes:
+        corrects: The fact that it takes the place of.
+    """
+
+    corrects: int | None = None
+
+
+@dataclass(frozen=True)
+class IncomingMessage:
+    """A message to answer.
+
+    Attributes:
+        owner: Whose memory it is: the person's, or the group and topic's.
+        text: What was written.
+        moment: When (aware).
+        language: For the sentences that the bot says itself.
+        time_zone: The owner's zone.
+        mode: ``assistant`` or ``strict``.
+        origin: Where in Telegram it stands; None in the console.
+        voice: Whose words it holds.
+        newer: What was known to wait behind it, and will be answered instead of it.
+        teaching: Where it is to be remembered as it stands; then it is answered for itself.
+        enclosed: What was read out of its attachment.
+        heard: What was heard in it, to be shown with the answer.
+        answer_length: How long the user wants answers.
+        memory_on: Whether anything is remembered, and recalled.
+        problem: A sentence about its attachment, to be shown under the answer.
+    """
+
+    owner: Owner
+    text: str
+    moment: datetime
+    language: Language
+    time_zone: str
+    mode: Mode = "assistant"
+    origin: TelegramOrigin | None = None
+    voice: Voice = TYPED
+    newer: UpdateKind | None = None
+    teaching: Teaching | None = None
+    enclosed: Enclosed | None = None
+    heard: str = ""
+    problem: str = ""
+    answer_length: AnswerLength = "normal"
+    memory_on: bool = True
+
+    @property
+    def speaker_id(self) -> int | None:
+        """Who says "I", where the owner is a group."""
+        return self.origin.sender_id if self.origin and self.owner.is_group else None
+
+    @property
+    def sender_id(self) -> int:
+        """Who wrote it; the chat, where one writes in the chat's name."""
+        sender = self.origin.sender_id if self.origin else 0
+        return self.owner.telegram_user_id if sender in CHAT_VOICES else sender
+
+    @property
+    def update(self) -> int | None:
+        """The row id of the stored update that brought it."""
+        return self.origin.update if self.origin else None
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A stored message that waits for its answer, or has it already (after a crash).
+
+    Attributes:
+        incoming: The message.
+        conversation_id: Where it is stored.
+        message_id: Its id there.
+        is_new: Whether it was stored just now, so that this is the first attempt.
+        newer: What waits behind it and is answered instead of it, with it in the history.
+        is_ended: Whether /new or /stop waits behind it.
+        history: The last 30 messages, oldest first, this one last.
+        window_start: Position of the first message that the model sees.
+        summaries: Of what lies before it, oldest first.
+        answer: Its answer, when an earlier attempt got that far.
+        shown_in: Telegram's number of the message in which an earlier attempt began to show it.
+        is_private: Whether it says that it shall not be remembered.
+    """
+
+    incoming: IncomingMessage
+    conversation_id: UUID
+    message_id: int
+    is_new: bool = True
+    newer: UpdateKind | None = None
+    is_ended: bool = False
+    history: tuple[HistoryMessage, ...] = ()
+    window_start: int = 1
+    summaries: tuple[str, ...] = ()
+    answer: StoredAnswer | None = None
+    shown_in: int | None = None
+    is_private: bool = False
+
+
+class AnswerView(Protocol):
+    """Where one answer appears: a chat in Telegram, or the console."""
+
+    sent_ids: list[int]  # of the Telegram messages that show the answer, as they arrive
+
+    async def open(self, turn: Turn, on_message: Callable[[int], Awaitable[None]]) -> None:
+        """The model begins.
+
+        Args:
+            turn: What is answered.
+            on_message: To be told the number of the message that shows the beginning, if any.
+        """
+
+    def feed(self, text: str) -> None:
+        """The next piece of the answer."""
+
+    async def close(self) -> None:
+        """The model has ended; nothing of the beginning is shown any more when this returns."""
+
+    async def deliver(
+        self, turn: Turn, answer: StoredAnswer, on_part: Callable[[int], Awaitable[None]]
+    ) -> int:
+        """Show the answer for good, except for the parts that have arrived already.
+
+        Args:
+            turn: What is answered.
+            answer: The answer.
+            on_part: To be told how many parts have arrived, after each but the last.
+
+        Returns:
+            How many parts it took.
+
+        Raises:
+            DeliveryError: Worth another try; what has arrived is not sent again then.
+        """
+
+
+T = TypeVar("T")
+
+
+class TurnStoppedError(Exception):
+    """The user stopped the answer (/stop, the Stop button, /new)."""
+
+
+class TurnCutError(Exception):
+    """The answer reached one of its bounds."""
+
+
+class TurnControl:
+    """Lets the user's Stop, or a bound, end what is run through it, and only that.
+
+    Storing, and a request that is on its way to Telegram, go on undisturbed. One Stop ends one
+    thing: what was written by then is still delivered, until there is another one.
+
+    Attributes:
+        stopped: Whether the user stopped anything of this turn.
+    """
+
+    def __init__(self) -> None:
+        """One control per turn."""
+        self.stopped = False
+        self._pending = False  # a Stop that has ended nothing yet
+        self._is_cut = False
+        self._running: asyncio.Task[Any] | None = None
+
+    def stop(self) -> None:
+        """The user's: end what runs, or what would run next."""
+        self.stopped = self._pending = True
+        self._cancel()
+
+    def cut(self) -> None:
+        """A bound's: end what runs."""
+        self._is_cut = True
+        self._cancel()
+
+    def check(self) -> None:
+        """Between two steps that are not run through here.
+
+        Raises:
+            TurnStoppedError: The user does not want the next one.
+        """
+        if self._pending:
+            self._pending = False
+            raise TurnStoppedError
+
+    async def run(self, work: Coroutine[Any, Any, T], *, seconds: float | None = None) -> T:
+        """Run something that may be ended.
+
+        Raises:
+            TurnStoppedError: It was stopped.
+            TurnCutError: It took longer than ``seconds``, or ``cut`` was called.
+        """
+        if self._pending:
+            work.close()
+        self.check()
+        task = asyncio.ensure_future(work)
+        self._running = task
+        loop = asyncio.get_running_loop()
+        timer = None if seconds is None else loop.call_later(seconds, self.cut)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            outer = asyncio.current_task()
+            if outer is not None and not outer.cancelling():
+                self.check()
+                if self._is_cut:
+                    raise TurnCutError from None
+            task.cancel()
+            raise
+        finally:
+            self._running = None
+            self._is_cut = False
+            if timer is not None:
+                timer.cancel()
+
+    def _cancel(self) -> None:
+        if self._running is not None:
+            self._running.cancel()
+
+
+_delivering: ContextVar[TurnControl | None] = ContextVar("delivering", default=None)
+
+
+@contextmanager
+def stoppable_delivery(control: TurnControl) -> Iterator[None]:
+    """Inside it, a stop of ``control`` ends the delivery where the two functions below look."""
+    token = _delivering.set(control)
+    try:
+        yield
+    finally:
+        _delivering.reset(token)
+
+
+async def wait_unless_stopped(waiting: Coroutine[Any, Any, T]) -> T:
+    """Wait for something without an effect, such as a pause or a place in a queue.
+
+    Raises:
+        TurnStoppedError: The user stopped the answer for whose delivery this is.
+    """
+    control = _delivering.get()
+    return await (waiting if control is None else control.run(waiting))
+
+
+def check_stopped() -> None:
+    """Between two parts of an answer.
+
+    Raises:
+        TurnStoppedError: The user stopped the delivery; the next one is not wanted.
+    """
+    control = _delivering.get()
+    if control is not None:
+        control.check()
+
+
+FENCE = "```"
+
+
+class Writing:
+    """What the model has written so far of one answer, passed on and bounded."""
+
+    def __init__(
+        self, on_text: Callable[[str], None], *, limit: int, on_limit: Callable[[], None]
+    ) -> None:
+        """Pass on at most ``limit`` characters to ``on_text``; call ``on_limit`` at one more."""
+        self._on_text = on_text
+        self._on_limit = on_limit
+        self._left = limit
+        self._is_full = False
+        self._pieces: list[str] = []
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return "".join(self._pieces)
+
+    def add(self, piece: str) -> None:
+        """The next piece."""
+        taken = piece[: self._left]
+        self._left -= len(taken)
+        if taken:
+            self._pieces.append(taken)
+            self._on_text(taken)
+        if len(taken) < len(piece):
+            self._is_full = True
+            self._on_limit()
+
+    def cut_text(self, language: Language) -> str:
+        """The answer of a model that was stopped at a bound: what there is to see, and why."""
+        if not is_visible(self.text):
+            return say("took_too_long", language)
+        return _with_ending(self.text, say("cut_long" if self._is_full else "cut_slow", language))
+
+
+def bounded(text: str, limit: int, language: Language) -> str:
+    """The text, cut with a sentence when it is longer than ``limit`` characters."""
+    if len(text) <= limit:
+        return text
+    return _with_ending(text[:limit], say("cut_long", language))
+
+
+def _with_ending(text: str, sentence: str) -> str:
+    """The sentence behind the text, and outside its code."""
+    body = text.rstrip()
+    if body.count(FENCE) % 2:
+        body += f"\n{FENCE}"
+    return f"{body}\n\n{sentence}"

@@ -1,1 +1,0 @@
-"""The aiogram routers: ordinary handlers, fed by the queue's jobs."""

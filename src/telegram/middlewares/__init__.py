@@ -1,1 +1,0 @@
-"""Middlewares: of updates (language) and of requests to Telegram (throttle, metrics)."""

@@ -1,0 +1,126 @@
+"""Text without what only looks different: invisible characters, kinds of quotes, case."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+# ``plain`` keeps punctuation (was the quote said?), ``normalise`` drops it (are two facts the
+# same?).
+
+# Default-ignorable code points of Unicode 15 (soft hyphen, zero-width and bidi controls,
+# fillers, variation selectors, tags), the blank Braille pattern, and controls that are no space.
+INVISIBLE = re.compile(
+    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5"
+    "\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff"
+    "\uffa0\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+TYPOGRAPHY = str.maketrans(
+    dict.fromkeys("’ʼ‘‛`´′ʹ＇", "'")
+    | dict.fromkeys("«»„“”‟″‹›＂", '"')
+    | dict.fromkeys("‐‑‒–—―−⁃﹣－", "-")
+)
+
+CUT = "[…]"  # stands in a message in the place of what was forgotten
+# What means something although it is no letter: an address, a number, an apostrophe inside a
+# word, C++ and C#. The bounds and the look-behinds keep the search linear.
+SIGN = re.compile(
+    r"(?P<address>(?<![\w.+-])[\w.+-]{1,64}@[\w.-]{0,250}\w)"
+    r"|(?P<number>(?:(?<![\w-])-)?(?<!\w)\d+(?:[.,:]\d+)*)"
+    r"|(?P<inside>(?<=[^\W\d_])'(?=[^\W\d_])|(?<=[a-z])(?:\+\+|\#)(?!\w))|[^\w\s]"
+)
+
+
+def plain(text: str) -> str:
+    """The text in NFC and lower case, with one kind of apostrophe, quote, dash and space."""
+    visible = INVISIBLE.sub("", unicodedata.normalize("NFC", text))
+    return " ".join(visible.casefold().translate(TYPOGRAPHY).split())
+
+
+def flat(text: str) -> str:
+    """The same, with ``е`` for ``ё``."""
+    return plain(text).replace("ё", "е")
+
+
+def blank(match: re.Match[str]) -> str:
+    """As many spaces as was matched, so that the places of the other words stay."""
+    return " " * len(match.group())
+
+
+def normalise(text: str) -> str:
+    """The words, numbers and symbols of a text, one space between each two.
+
+    NFKC, lower case, ``е`` for ``ё``; punctuation goes, except what tells two facts apart: the
+    sign and the fraction of a number (``15:00`` becomes ``15.00``), an e-mail address, C++, C#.
+    Emoji and currency signs are symbols and stay.
+    """
+    visible = INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).casefold()
+    folded = unicodedata.normalize("NFKC", visible).translate(TYPOGRAPHY).replace("ё", "е")
+    return " ".join(SIGN.sub(_meaning, folded).split())
+
+
+def _meaning(match: re.Match[str]) -> str:
+    """What is left of a sign, a number or an address."""
+    found = match.group()
+    if match.lastgroup == "number":
+        return f" {found.replace(',', '.').replace(':', '.')} "
+    if match.lastgroup is not None:
+        return found
+    category = unicodedata.category(found)
+    if category.startswith("M"):
+        return found
+    return f" {found} " if category in ("Sc", "Sm", "So") or found == "%" else " "
+
+
+def word_set(*lines: str) -> frozenset[str]:
+    """The words of the lines, for tables of words."""
+    return frozenset(word for line in lines for word in line.split())
+
+
+def single_spaced(text: str) -> str:
+    """The text with one space or one line break between each two words."""
+    return "\n".join(" ".join(line.split()) for line in text.splitlines() if line.strip())
+
+
+# Unicode's Default_Ignorable_Code_Point, the noncharacters, and letters and symbols that are drawn
+# as nothing: Hangul fillers, the empty Braille pattern, the musical null notehead. Telegram takes
+# a message of nothing else for an empty one.
+BLANK_RANGES = (
+    (0x034F, 0x034F),
+    (0x115F, 0x1160),
+    (0x17B4, 0x17B5),
+    (0x2060, 0x206F),
+    (0x2800, 0x2800),
+    (0x3164, 0x3164),
+    (0xFDD0, 0xFDEF),
+    (0xFFA0, 0xFFA0),
+    (0xFFF0, 0xFFF8),
+    (0x1D159, 0x1D159),
+    (0xE0000, 0xE0FFF),
+)
+BLANKS = frozenset(code for first, last in BLANK_RANGES for code in range(first, last + 1))
+# Controls, formats, halves of pairs, separators, and marks that need a letter to stand on. What
+# Python does not know yet (Cn) may well be next year's emoji.
+UNSEEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Zs", "Mc", "Me", "Mn"})
+
+
+def is_visible(text: str) -> bool:
+    """Whether at least one character of the text can be seen."""
+    return any(map(_is_seen, text))
+
+
+def _is_seen(character: str) -> bool:
+    code = ord(character)
+    if code in BLANKS or code & 0xFFFE == 0xFFFE:  # the last two of every plane are noncharacters
+        return False
+    return unicodedata.category(character) not in UNSEEN_CATEGORIES
+
+
+def shortened(text: str, limit: int) -> str:
+    """At most ``limit`` characters, cut at the end of a sentence or a word."""
+    text = " ".join(text.split())
+    if len(text) <= limit:
+        return text
+    cut = text[:limit]
+    end = max(cut.rfind(mark) for mark in (". ", "! ", "? ", "… "))
+    return cut[: end + 1] if end > limit // 2 else f"{cut.rpartition(' ')[0] or cut}…"

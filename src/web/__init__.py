@@ -1,0 +1,1 @@
+"""Web: health, metrics and webhook, the admin page, and the Mini App."""

@@ -1,0 +1,321 @@
+"""Who may ask the page's API, how often, and with what; every request passes here.
+
+``initData`` is what Telegram tells a page about who opened it, signed with the bot's token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import json
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import parse_qsl
+
+from starlette.requests import Request
+
+from src.base.errors import AppError
+from src.base.owners import Called, Owner
+from src.core import Core
+from src.pg.user_settings_repo import Mode
+from src.texts import Language, choose_language, say
+
+logger = logging.getLogger(__name__)
+
+BURST = 120.0  # at once; opening the page and all of its parts takes five
+PER_SECOND = 1.0  # that come back
+MAX_PEOPLE = 10_000  # that are remembered
+
+
+class Allowance:
+    """A bucket for each person, from which requests take; one process keeps its own."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """Everybody's is full; ``clock`` tells the seconds."""
+        self._clock = clock
+        self._left: OrderedDict[int, tuple[float, float]] = OrderedDict()
+
+    def take(self, user_id: int, cost: float = 1.0) -> bool:
+        """Take so much of somebody's; False when it is not there, and nothing is taken."""
+        now = self._clock()
+        left, at = self._left.pop(user_id, (BURST, now))
+        left = min(BURST, left + (now - at) * PER_SECOND)
+        is_enough = left >= cost
+        self._left[user_id] = (left - cost if is_enough else left, now)
+        if len(self._left) > MAX_PEOPLE:
+            self._left.popitem(last=False)
+        return is_enough
+
+
+MAX_CHARACTERS = 8192  # Telegram's has about 700
+MAX_FIELDS = 50  # Telegram's has five to ten
+MAX_AGE = 24 * 3600  # seconds since the page was opened
+MAX_AHEAD = 60  # seconds that Telegram's clock may be before ours
+MAX_ID = 2**52  # Telegram: ids have at most 52 significant bits
+MAX_DIGITS = 12  # of a moment, in seconds since 1970
+
+
+class UnverifiedError(AppError):
+    """Nothing proves who opened the page."""
+
+    text_key = "app_unauthorized"
+
+
+class ExpiredError(UnverifiedError):
+    """The page was opened too long ago."""
+
+    text_key = "app_expired"
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """Who opened the page.
+
+    Attributes:
+        user_id: The Telegram id.
+        is_bot: Whether it is a bot.
+        language_code: The language of the Telegram application, an IETF tag.
+    """
+
+    user_id: int
+    is_bot: bool = False
+    language_code: str | None = None
+
+
+def read_init_data(text: str, token: str, now: datetime) -> Visitor:
+    """Who opened the page, if Telegram says so.
+
+    aiogram's ``check_webapp_signature`` does the same sum and compares in constant time, too, but
+    it takes the last of two fields of one name, leaves empty fields unsigned, replaces bytes that
+    are no UTF-8, fails with a TypeError at a hash beyond ASCII, and looks at no age.
+
+    Args:
+        text: As Telegram handed it to the page: percent-encoded, ASCII.
+        token: The bot's, whose page it is.
+        now: Against which its age is held (aware).
+
+    Raises:
+        UnverifiedError: It is forged, malformed, or meant for another bot.
+        ExpiredError: It is older than MAX_AGE.
+    """
+    fields = _fields(text)
+    given = fields.pop("hash", "")
+    if not hmac.compare_digest(_sign(fields, token).encode(), given.encode()):
+        raise UnverifiedError("the signature of initData is not Telegram's")
+    _check_age(fields.get("auth_date", ""), now)
+    return _visitor(fields.get("user", ""))
+
+
+def _fields(text: str) -> dict[str, str]:
+    """The fields by name, each of which stands there once."""
+    if len(text) > MAX_CHARACTERS or not text.isascii():
+        raise UnverifiedError("initData is too long, or no ASCII")
+    try:
+        pairs = parse_qsl(
+            text, keep_blank_values=True, strict_parsing=True, errors="strict",
+            max_num_fields=MAX_FIELDS,
+        )  # fmt: skip
+    except ValueError as error:
+        raise UnverifiedError("initData is no query string of UTF-8") from error
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise UnverifiedError("a field of initData stands there twice")
+    return fields
+
+
+def _sign(fields: Mapping[str, str], token: str) -> str:
+    """The sum that Telegram would have made.
+
+    Source: https://core.telegram.org/bots/webapps#validating-data-received-via-the-mini-app
+    """
+    signed = "\n".join(f"{name}={value}" for name, value in sorted(fields.items()))
+    key = hmac.new(b"WebAppData", token.encode(), hashlib.sha256).digest()
+    return hmac.new(key, signed.encode(), hashlib.sha256).hexdigest()
+
+
+def _check_age(moment: str, now: datetime) -> None:
+    if not (moment.isascii() and moment.isdigit() and len(moment) <= MAX_DIGITS):
+        raise UnverifiedError("initData does not say when the page was opened")
+    age = now.timestamp() - int(moment)
+    if age < -MAX_AHEAD:
+        raise UnverifiedError("initData is from the future")
+    if age > MAX_AGE:
+        raise ExpiredError("initData is too old")
+
+
+def _visitor(user: str) -> Visitor:
+    try:
+        told: Any = json.loads(user)
+    except (ValueError, RecursionError) as error:
+        raise UnverifiedError("initData does not say who opened the page") from error
+    number = told.get("id") if isinstance(told, dict) else None
+    if type(number) is not int or not 0 < number < MAX_ID:
+        raise UnverifiedError("initData names nobody")
+    code = told.get("language_code")
+    is_bot = told.get("is_bot", False) is not False
+    return Visitor(number, is_bot, code if isinstance(code, str) else None)
+
+
+SCHEME = "tma "  # of the Authorization header: Telegram Mini App
+MAX_BODY = 65_536  # bytes; 4,096 characters, each escaped as two \uXXXX, take 49 KB
+MAX_CALLS = 50  # side by side in this process, so that there is room for the rest of it
+
+Json = dict[str, Any]
+
+
+class RefusedError(Exception):
+    """A request that is not served.
+
+    Attributes:
+        status: Of HTTP.
+        sentence: What the user is told.
+    """
+
+    def __init__(self, status: int, sentence: str) -> None:
+        """Refuse with this status and sentence."""
+        super().__init__(f"refused with {status}")
+        self.status = status
+        self.sentence = sentence
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request that passed.
+
+    Attributes:
+        called: Who asks; the owner is he himself, never a group.
+        mode: In which he talks with the bot.
+        request: The request.
+        body: What a POST brought.
+    """
+
+    called: Called
+    mode: Mode
+    request: Request
+    body: Mapping[str, Any]
+
+    @property
+    def language(self) -> Language:
+        """In which he is answered."""
+        return self.called.language
+
+    def refused(self, status: int, key: str, **values: Any) -> RefusedError:
+        """A refusal, to be raised, that says a sentence in his language."""
+        return RefusedError(status, say(key, self.language, **values))
+
+    def number(self, name: str) -> int:
+        """A number in the address, as an id of PostgreSQL's; 0, which nothing has, for others."""
+        written = str(self.request.path_params[name])
+        is_id = written.isascii() and written.isdigit() and len(written) <= 18
+        return int(written) if is_id else 0
+
+    def text(self, name: str, limit: int) -> str:
+        """A text of the body, at most so many characters, with something in it.
+
+        Raises:
+            RefusedError: It is none.
+        """
+        text = self.body.get(name)
+        if not isinstance(text, str):
+            raise self.refused(400, "app_bad_request")
+        if len(text) > limit:
+            raise self.refused(413, "app_too_long", limit=limit)
+        if not text.strip():
+            raise self.refused(400, "app_empty_text")
+        return text.strip()
+
+
+class Gate:
+    """Verifies who asks, and counts."""
+
+    def __init__(self, core: Core, token: str, permits: Callable[[int], bool]) -> None:
+        """Let in whom the bot of ``token`` knows from Telegram, and ``permits`` by his id."""
+        self._core = core
+        self._token = token
+        self._permits = permits
+        self._allowance = Allowance()
+        self._calls = asyncio.Semaphore(MAX_CALLS)
+
+    @asynccontextmanager
+    async def passed(self, request: Request, cost: float) -> AsyncIterator[Asked]:
+        """The request, verified; it takes ``cost`` of what its sender may ask.
+
+        Raises:
+            RefusedError: It is not served, or serving it failed, as in an outage of the database.
+        """
+        language = accepted_language(request)
+        visitor = self._verify(request, language)
+        language = choose_language(visitor.language_code)
+        if visitor.is_bot or not self._permits(visitor.user_id):
+            raise RefusedError(403, say("not_allowed", language, user_id=visitor.user_id))
+        if not self._allowance.take(visitor.user_id, cost):
+            raise RefusedError(429, say("app_too_often", language))
+        if self._calls.locked():
+            raise RefusedError(503, say("app_unavailable", language))
+        async with self._calls:
+            body = await _read_body(request, language) if request.method == "POST" else {}
+            try:
+                yield await self._asked(visitor, request, body)
+            except AppError as error:
+                logger.warning("a request of the page failed", exc_info=error)
+                raise RefusedError(503, say("app_unavailable", language)) from error
+
+    def _verify(self, request: Request, language: Language) -> Visitor:
+        scheme, init_data = _split(request.headers.getlist("authorization"))
+        try:
+            if scheme != SCHEME:
+                raise UnverifiedError("there is no initData")
+            return read_init_data(init_data, self._token, datetime.now(UTC))
+        except UnverifiedError as error:
+            raise RefusedError(401, say(error.text_key, language)) from error
+
+    async def _asked(self, visitor: Visitor, request: Request, body: Json) -> Asked:
+        """Who asks, with what he chose; the database is asked in every request."""
+        core = self._core
+        known = await core.client.run(core.user_settings.get, visitor.user_id)
+        called = Called(
+            Owner(visitor.user_id),
+            choose_language(known.language, visitor.language_code),
+            datetime.now(UTC),
+            known.time_zone or core.settings.timezone,
+            member=visitor.user_id,
+        )
+        return Asked(called, known.mode, request, body)
+
+
+def accepted_language(request: Request) -> Language:
+    """The language of the browser, as long as it is not known who asks."""
+    return choose_language(request.headers.get("accept-language", "")[:16].partition(",")[0])
+
+
+def _split(headers: list[str]) -> tuple[str, str]:
+    """Scheme and value of the one Authorization header."""
+    if len(headers) != 1:
+        return "", ""
+    return headers[0][: len(SCHEME)].lower(), headers[0][len(SCHEME) :]
+
+
+async def _read_body(request: Request, language: Language) -> Json:
+    """The object that a POST brings, as JSON of a bounded size."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise RefusedError(415, say("app_bad_request", language))
+    body = b""
+    async for piece in request.stream():
+        body += piece
+        if len(body) > MAX_BODY:
+            raise RefusedError(413, say("app_bad_request", language))
+    try:
+        told = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise RefusedError(400, say("app_bad_request", language)) from error
+    if not isinstance(told, dict):
+        raise RefusedError(400, say("app_bad_request", language))
+    return told

@@ -1,0 +1,306 @@
+"""The small HTTP server: health, readiness, metrics, the webhook; half-open connections end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import resource
+import socket
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from src.base.errors import ConfigError, StorageError
+from src.base.metrics import Metrics
+from src.pg.client import PgClient
+from src.pg.embedded_folder import find_shortage
+from src.queue.job_death_repo import PutAsideRepository
+from src.queue.job_repo import WorkerRepository
+from src.queue.update_repo import UpdateRepository
+
+RECEIVE_SECONDS = 10.0  # for a whole request, from its first byte or the connection's beginning
+ANSWER_SECONDS = 60.0  # for the answer to it, with the time that the client takes to read it
+KEEP_ALIVE_SECONDS = 5  # between an answer and the next request
+MAX_CONNECTIONS = 256
+BACKLOG = 64  # connections that wait to be accepted; they are accepted all at once
+DESCRIPTORS_SHARE = 4  # the most that connections take of what the process may open
+
+
+class BoundedConnection(H11Protocol):
+    """One connection. When there are too many, the oldest half-open one makes room.
+
+    So a new connection always has a place, and time to send a request as short as ``/healthz``.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Made by uvicorn."""
+        super().__init__(*args, **kwargs)
+        self.began = self.loop.time()
+        self._phase = ""
+        self._limit: asyncio.TimerHandle | None = None
+
+    @property
+    def is_half_open(self) -> bool:
+        """Whether no whole request has arrived that still waits for its answer."""
+        cycle = self.cycle
+        return cycle is None or cycle.response_complete or cycle.more_body
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """See asyncio; somebody may have to go for it."""
+        super().connection_made(transport)
+        self._enter("receiving", RECEIVE_SECONDS)
+        if len(self.connections) > max_connections():
+            _make_room(self)
+
+    def data_received(self, data: bytes) -> None:
+        """See asyncio; what comes piece by piece gets no more time than what comes at once."""
+        super().data_received(data)
+        self._follow()
+
+    def on_response_complete(self) -> None:
+        """See uvicorn; the client has some time to read the answer, and to ask again."""
+        self._enter("idle", RECEIVE_SECONDS)
+        super().on_response_complete()
+        if not self.is_half_open:  # it had sent the next request already
+            self._follow()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """See asyncio."""
+        if self._limit is not None:
+            self._limit.cancel()
+        super().connection_lost(exc)
+
+    def give_up(self) -> None:
+        """Close it without a word: whoever is so slow would not read it either."""
+        self.transport.abort()
+
+    def _follow(self) -> None:
+        if self.is_half_open:
+            self._enter("receiving", RECEIVE_SECONDS)
+        else:
+            self._enter("answering", ANSWER_SECONDS)
+
+    def _enter(self, phase: str, seconds: float) -> None:
+        if phase == self._phase:
+            return
+        self._phase = phase
+        if self._limit is not None:
+            self._limit.cancel()
+        self._limit = self.loop.call_later(seconds, self.give_up)
+
+
+def _make_room(newcomer: BoundedConnection) -> None:
+    others = [other for other in newcomer.connections if isinstance(other, BoundedConnection)]
+    idle = [other for other in others if other.is_half_open and other is not newcomer]
+    min(idle, key=lambda other: other.began, default=newcomer).give_up()
+
+
+def max_connections() -> int:
+    """How many connections there may be, so that descriptors are left for everything else."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return min(MAX_CONNECTIONS, max(8, soft // DESCRIPTORS_SHARE))
+
+
+POLL_SECONDS = 90.0  # a getUpdates answers within 25; a webhook may be quiet for ever
+HEARTBEAT_SECONDS = 30.0
+CHECK_SECONDS = 2.0  # whoever probes does not wait long either
+FULL_SECONDS = 60.0  # how long a statement that failed for a full disk is told
+FINISH_SECONDS = 1  # what running requests get when the process stops; Telegram calls again
+MAX_WEBHOOK_CALLS = 100  # side by side, of which Telegram makes 40 by default
+
+Check = Callable[[], Awaitable[str | None]]
+
+
+class ReadinessChecks:
+    """What ``/readyz`` looks at: each check returns None, or what is wrong."""
+
+    def __init__(
+        self,
+        *,
+        client: PgClient,
+        workers: WorkerRepository,
+        last_received: Callable[[], float | None] | None,
+        is_polling: bool,
+        data_dir: Path | None = None,
+    ) -> None:
+        """Look at these.
+
+        Args:
+            client: Of the database.
+            workers: Their heartbeats.
+            last_received: When Telegram was last heard, if we receive.
+            is_polling: Whether we ask Telegram, or are called.
+            data_dir: Where the embedded database lies, if it is that one.
+        """
+        self._data_dir = data_dir
+        self._client = client
+        self._workers = workers
+        self._last_received = last_received
+        self._is_polling = is_polling
+        self._started = time.monotonic()
+
+    def checks(self) -> Mapping[str, Check]:
+        """The checks by name."""
+        return {"database": self._database, "telegram": self._telegram, "worker": self._worker}
+
+    async def _database(self) -> str | None:
+        shortage = self._find_shortage()
+        if shortage is not None:
+            return shortage
+        try:
+            await self._client.run(self._client.fetch_one, "SELECT 1")
+        except StorageError as error:
+            return str(error)
+        return None
+
+    def _find_shortage(self) -> str | None:
+        """Reading goes on when the disk is full, so a question would be answered."""
+        if self._data_dir is not None:
+            return find_shortage(self._data_dir)
+        full_at = self._client.full_at
+        if full_at is None or time.monotonic() > full_at + FULL_SECONDS:
+            return None
+        return "the disk is full: PostgreSQL could not write (53100)"
+
+    async def _telegram(self) -> str | None:
+        """Polling must have heard from Telegram lately; a webhook is called when there is news."""
+        if self._last_received is None or not self._is_polling:
+            return None
+        last = self._last_received()
+        if last is None:
+            return "Telegram has not answered getUpdates yet"
+        silence = time.monotonic() - last
+        return f"no answer to getUpdates for {silence:.0f} s" if silence > POLL_SECONDS else None
+
+    async def _worker(self) -> str | None:
+        try:
+            age = await self._client.run(self._workers.seconds_since_heartbeat)
+        except StorageError as error:
+            return str(error)
+        if age is None:
+            return "no worker is running"
+        return f"no heartbeat of a worker for {age:.0f} s" if age > HEARTBEAT_SECONDS else None
+
+
+def build_http_app(
+    *,
+    checks: ReadinessChecks,
+    metrics: Metrics,
+    client: PgClient,
+    updates: UpdateRepository,
+    put_aside: PutAsideRepository,
+    webhook: Callable[[Request], Awaitable[Response]] | None = None,
+) -> Starlette:
+    """The routes; ``webhook`` only when Telegram is to call us."""
+
+    async def healthz(_request: Request) -> Response:
+        return PlainTextResponse("ok")
+
+    async def readyz(_request: Request) -> Response:
+        named = checks.checks()
+        problems = await asyncio.gather(*(_within_deadline(check) for check in named.values()))
+        found = dict(zip(named, problems, strict=True))
+        ready = all(problem is None for problem in found.values())
+        body = {name: problem or "ok" for name, problem in found.items()}
+        return JSONResponse({"ready": ready, **body}, 200 if ready else 503)
+
+    async def show_metrics(_request: Request) -> Response:
+        with contextlib.suppress(StorageError, TimeoutError):
+            waiting, oldest = await asyncio.wait_for(
+                client.run(updates.count_waiting), CHECK_SECONDS
+            )
+            metrics.waiting.set(waiting)
+            metrics.oldest.set(oldest)
+            count = await asyncio.wait_for(client.run(put_aside.count), CHECK_SECONDS)
+            metrics.put_aside.set(count)
+        return Response(metrics.render(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    routes = [
+        Route("/healthz", healthz),
+        Route("/readyz", readyz),
+        Route("/metrics", show_metrics),
+    ]
+    if webhook is not None:
+        calls = asyncio.BoundedSemaphore(MAX_WEBHOOK_CALLS)
+
+        async def take_update(request: Request) -> Response:  # a Route calls functions only
+            if calls.locked():  # so that there is room for the others whatever the database does
+                return PlainTextResponse("try again", 503)
+            async with calls:
+                return await webhook(request)
+
+        routes.append(Route("/telegram/webhook", take_update, methods=["POST"]))
+    return Starlette(routes=routes)
+
+
+async def _within_deadline(check: Check) -> str | None:
+    try:
+        async with asyncio.timeout(CHECK_SECONDS):
+            return await check()
+    except TimeoutError:
+        return f"no answer within {CHECK_SECONDS:g} s"
+
+
+def _describe_bind(error: Exception) -> str:
+    if isinstance(error, OSError) and error.errno in (errno.EADDRINUSE, errno.EACCES):
+        mend = "Choose another port, or 0 for any free one"
+        return f"HTTP_PORT: it cannot be used ({error.strerror}). {mend}"
+    return (
+        "HTTP_HOST: it is no address of this machine. "
+        "Write 127.0.0.1, or 0.0.0.0 to be reached from others"
+    )
+
+
+class HttpServer(uvicorn.Server):
+    """uvicorn inside our own event loop; signals are ``bot.py``'s."""
+
+    def __init__(self, app: Starlette, host: str, port: int) -> None:
+        """Serve ``app`` on ``host:port``; port 0 takes any free one."""
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http=BoundedConnection,
+                log_config=None,
+                access_log=False,
+                lifespan="off",
+                ws="none",
+                backlog=BACKLOG,
+                timeout_keep_alive=KEEP_ALIVE_SECONDS,
+                timeout_graceful_shutdown=FINISH_SECONDS,
+            )
+        )
+        self._host = host
+        self._port = port
+        self.port: int | None = None
+
+    def bind(self) -> socket.socket:
+        """Take the port.
+
+        Raises:
+            ConfigError: It is taken, or not ours to take.
+        """
+        family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((self._host, self._port))
+            listener.listen()  # whoever comes before the server works waits for it
+        except (OSError, UnicodeError, ValueError, TypeError) as error:
+            listener.close()
+            raise ConfigError([_describe_bind(error)]) from None
+        self.port = listener.getsockname()[1]
+        return listener
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals alone."""
+        yield
