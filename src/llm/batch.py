@@ -22,6 +22,7 @@ from src.llm.batch_provider import (
     code,
     is_unknown,
     lines,
+    our_errors,
 )
 
 ENDPOINT: Final = "/v1/chat/completions"
@@ -105,12 +106,8 @@ class OpenAIProvider(LLMProvider):
     async def _files_of(self, batch_id: str | None, job_id: str) -> list[str]:
         """The files of a batch; without one, those that were uploaded for the job."""
         if batch_id is not None:
-            try:
-                batch = await self._batches.retrieve(batch_id)
-            except Exception as error:
-                if not is_unknown(error):
-                    raise
-            else:
+            with our_errors(is_unknown):
+                batch = await self._retrieve(batch_id)
                 named = (batch.input_file_id, batch.output_file_id, batch.error_file_id)
                 return [file for file in named if file]
         found, seen = [], 0

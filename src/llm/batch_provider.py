@@ -127,7 +127,7 @@ class LLMProvider(Protocol):
             PostponedError: It can only be told later, when some batch has ended.
         """
         seen = 0
-        with _our_errors():
+        with our_errors():
             async for batch in self._list():  # newest first
                 if seen >= self.max_listed and self._created_at(batch) < since - CLOCK_SKEW:
                     break
@@ -138,7 +138,7 @@ class LLMProvider(Protocol):
 
     async def get_batch_status(self, batch_id: str) -> BatchStatus:
         """Whether there is anything to wait for."""
-        with _our_errors(is_unknown):
+        with our_errors(is_unknown):
             batch = await self._retrieve(batch_id)
             return "pending" if self._is_pending(batch) else "completed"
         return "lost"
@@ -146,14 +146,14 @@ class LLMProvider(Protocol):
     async def get_batch_results(self, batch_id: str) -> list[BatchResult]:
         """What there is of results, in any order, perhaps some of them twice."""
         found: list[BatchResult] = []
-        with _our_errors(is_unknown):
+        with our_errors(is_unknown):
             async for result in self._results(await self._retrieve(batch_id)):
                 found.append(result)  # noqa: PERF401  (what came before an error counts)
         return found
 
     async def cancel_batch(self, batch_id: str) -> None:
         """Answer no more of it; one that has ended or is unknown is no error."""
-        with _our_errors(is_unknown, is_refused):
+        with our_errors(is_unknown, is_refused):
             await self._cancel(batch_id)
 
     async def delete_batch(self, batch_id: str | None, *, job_id: str) -> None:
@@ -199,7 +199,7 @@ class LLMProvider(Protocol):
 
 
 @contextmanager
-def _our_errors(*passed: Callable[[Exception], bool]) -> Iterator[None]:
+def our_errors(*passed: Callable[[Exception], bool]) -> Iterator[None]:
     """Raise the SDK's errors as ours; those of which ``passed`` says yes are none."""
     try:
         yield

@@ -309,7 +309,7 @@ def describe(error: BaseException) -> str:
         return str(error)
     if isinstance(error, httpx.HTTPStatusError):
         return f"it answers with HTTP {error.response.status_code}"
-    kind = type(error).__name__
-    return next((said for kinds, said in CAUSES if isinstance(error, kinds)), UNUSABLE).format(
-        kind
-    )
+    if isinstance(error, McpError) and error.error.code not in OVER_CODES:
+        return "it refuses the session"
+    said = next((said for kinds, said in CAUSES if isinstance(error, kinds)), UNUSABLE)
+    return said.format(type(error).__name__)

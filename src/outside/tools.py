@@ -6,6 +6,8 @@ import hashlib
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from operator import itemgetter
 from typing import Any
 
 import jsonschema
@@ -59,32 +61,14 @@ def describe_tool(server: str, description: str | None) -> str:
 
 def result_text(server: str, result: types.CallToolResult) -> str:
     """A result as the model reads it: in a block that no text can leave."""
-    text, total = _joined(result)
-    record: dict[str, Any] = {"server": server, "text": text or NOTHING}
-    if total > len(text):
-        record["cut"] = f"{total - len(text)} more characters are left out"
+    whole = "\n".join(map(_part, result.content))
+    if not result.content and result.structuredContent is not None:
+        whole = json.dumps(result.structuredContent, ensure_ascii=False)
+    record = {"server": server, "text": visible(whole[:MAX_OUTPUT]) or NOTHING}
+    if len(whole) > MAX_OUTPUT:
+        record["cut"] = f"{len(whole) - MAX_OUTPUT} more characters are left out"
     what = (FAILED if result.isError else ANSWERED).format(server=server)
     return f"{INTRO.format(what=what)}\n{block('tool_result', [record])}"
-
-
-def _joined(result: types.CallToolResult) -> tuple[str, int]:
-    """The beginning of all parts, and how long they are together."""
-    shown: list[str] = []
-    room, total = MAX_OUTPUT, 0
-    for part in _parts(result):
-        total += len(part) + (1 if total else 0)
-        if room > 0:
-            shown.append(visible(part[:room]))
-            room -= len(part) + 1
-    text = "\n".join(shown)
-    return text, max(total, len(text)) if total > MAX_OUTPUT else len(text)
-
-
-def _parts(result: types.CallToolResult) -> list[str]:
-    parts = [_part(content) for content in result.content]
-    if not parts and result.structuredContent is not None:
-        return [json.dumps(result.structuredContent, ensure_ascii=False)]
-    return parts
 
 
 def _part(content: types.ContentBlock) -> str:
@@ -318,8 +302,7 @@ def usable_tools(
     """
     found: dict[str, BaseTool] = {}
     refused = 0
-    for tool in _sorted(server, listed):
-        name = tool_name(server.name, tool.name)
+    for name, tool in sorted(_named(server, listed), key=itemgetter(0)):
         try:
             schema = clean_schema(tool.inputSchema)
         except BadSchemaError:
@@ -345,17 +328,13 @@ def tool_name(server: str, tool: str) -> str:
     return f"{name[: MAX_NAME - len(mark) - 1]}_{mark}"
 
 
-def _sorted(server: McpServer, listed: Sequence[Any]) -> list[types.Tool]:
-    tools = [tool for entry in listed for tool in _read(entry)]
-    wanted = (tool for tool in tools if server.tools is None or tool.name in server.tools)
-    return sorted(wanted, key=lambda tool: tool_name(server.name, tool.name))
-
-
-def _read(entry: Any) -> Iterator[types.Tool]:
-    try:
-        yield types.Tool.model_validate(entry)
-    except ValidationError:
-        return
+def _named(server: McpServer, listed: Sequence[Any]) -> Iterator[tuple[str, types.Tool]]:
+    """The tools that are wanted, by their names for the model; what is no tool is left out."""
+    for entry in listed:
+        with suppress(ValidationError):
+            tool = types.Tool.model_validate(entry)
+            if server.tools is None or tool.name in server.tools:
+                yield tool_name(server.name, tool.name), tool
 
 
 def _as_tool(
