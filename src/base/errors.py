@@ -239,3 +239,16 @@ class ToolServerError(AppError):
 
     Its message is ours and holds no word of the server: the model and the log are shown it.
     """
+
+
+class ToolCallError(ToolServerError):
+    """A call of such a tool did not work.
+
+    Attributes:
+        result: How it ended, in a word for metrics: ``timeout``, ``away`` or ``error``.
+    """
+
+    def __init__(self, result: str, problem: str) -> None:
+        """``problem`` says what the server did."""
+        super().__init__(f"the outside server {problem}")
+        self.result = result

@@ -1,73 +1,141 @@
-"""The file that ``MCP_SERVERS`` names: servers whose tools the model may call; their limits."""
+"""The file that ``MCP_SERVERS`` names: servers whose tools the model may call, and their limits.
+
+It has the form that other programs use: ``{"mcpServers": {"name": {...}}}``, where a server has a
+``command`` (it is started, and spoken to over its stdin and stdout) or a ``url``. ``${NAME}`` in a
+value stands for a variable of the environment. Whatever stands in it may be a secret.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import parse_qsl, urlsplit
 
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictFloat,
+    StrictStr,
+    ValidationError,
+    model_validator,
+)
+
 from src.base.addresses import check_http_url
-
-# The file that ``MCP_SERVERS`` names: servers whose tools the model may call.
-#
-# It has the form that other programs use: ``{"mcpServers": {"name": {...}}}``, where a server has
-# a ``command`` (it is started, and spoken to over its stdin and stdout) or a ``url``. ``${NAME}``
-# in a value stands for a variable of the environment. Whatever stands in it may be a secret.
-
-Transport = Literal["stdio", "http", "sse"]
 
 VARIABLE = "MCP_SERVERS"
 MAX_FILE = 1_000_000  # characters
 MAX_SERVERS = 20
-CALL_SECONDS = 30.0
 MAX_CALL_SECONDS = 600.0
 # A name begins those of its tools, which have 64 characters, and two underscores end it there.
 NAME = re.compile(r"(?=.{1,32}\Z)[A-Za-z][A-Za-z0-9]*(?:[_-][A-Za-z0-9]+)*")
 REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")  # RFC 9110, 5.1
-TRANSPORTS: Mapping[str, Transport] = {
-    "stdio": "stdio",
-    "http": "http",
-    "streamable-http": "http",
-    "streamable_http": "http",
-    "streamableHttp": "http",
-    "sse": "sse",
-}
 NEEDED = ("PATH", "HOME", "LANG")  # what a process needs of our environment; it gets no more
 MIN_SECRET = 6  # characters; shorter ones would blank out half of the log
 
+CONNECT_SECONDS = 20.0  # from the start of a server to its list of tools
+PING_SECONDS = 30.0  # between two signs of life of a server that nobody calls
+ANSWER_SECONDS = 5.0  # for one of them, and for taking note that a call is given up
+# For a process whose stdin is closed to end by itself, as the protocol wants; the SDK waits for 2.
+END_SECONDS = 1.5
+FIRST_PAUSE, MAX_PAUSE = 1.0, 300.0  # seconds before a server is tried again, growing by two
+RELIST_SECONDS = 5.0  # at least between two looks at the tools of a server that says they changed
 
-@dataclass(frozen=True)
-class McpServer:
+MAX_MESSAGE = 4 * 2**20  # bytes of one message; a picture of the screen has about one
+MAX_UNASKED = 64 * 2**20  # bytes of a session that answer nothing: then it is opened anew
+MAX_PAGES = 20  # of a list of tools
+MAX_LISTED = 1000  # tools that are looked at
+MAX_TOOLS = 32  # of one server; OpenAI takes 128 in all
+MAX_ALL_TOOLS = 100  # of all servers
+MAX_DESCRIPTION = 1000  # characters of a tool's description
+MAX_NOTE = 300  # characters of a parameter's
+MAX_SCHEMA = 6000  # characters of the JSON of a tool's parameters
+MAX_NODES = 400  # schemas within it, when every reference is written out
+MAX_DEPTH = 12
+MAX_OUTPUT = 10_000  # characters of a result, about 2,500 tokens of English
+MAX_CHECKS = 200_000  # parts of a schema times parts of arguments: about a tenth of a second
+
+KEYS = frozenset({
+    "type", "transport", "command", "args", "env", "cwd", "url", "headers", "timeout", "tools",
+})  # fmt: skip
+HTTP_NAMES = frozenset({"streamable-http", "streamable_http", "streamableHttp"})
+# What is wrong with a value of the file, by the kind of pydantic's error.
+PROBLEMS = {
+    "string_type": "its {key} holds what is no text. Write texts, also for numbers",
+    "list_type": 'its {key} are no list. Write ["…"]',
+    "frozen_set_type": 'its {key} are no list. Write ["…"]',
+    "dict_type": 'its {key} is no object. Write {{"NAME": "…"}}',
+    "literal_error": "its type does not fit. Write stdio with a command, http or sse with url",
+}
+NO_SECONDS = f"its timeout is not within 0 to {MAX_CALL_SECONDS:.0f}. Write seconds"
+
+
+def _check_address(url: str) -> str:
+    """The address with the slash at its end, which makes a difference to some servers."""
+    try:
+        check_http_url(url)
+    except ValueError:
+        raise ValueError("its url is not an http(s) address. Write https://…") from None
+    if any(character.isspace() or not character.isprintable() for character in url):
+        raise ValueError("its url has a space in it. Write https://…")
+    return url
+
+
+def _check_headers(headers: dict[str, str]) -> dict[str, str]:
+    for name, value in headers.items():
+        if not (HEADER.fullmatch(name) and value.isascii() and value.isprintable()):
+            raise ValueError("one of its headers cannot be sent. Write printable ASCII")
+    return headers
+
+
+class McpServer(BaseModel):
     """A server of the file.
 
     Attributes:
         name: Begins the names of its tools.
         transport: How it is spoken to.
-        command: The program and its arguments; only with ``stdio``.
-        environment: All that its process gets to see of one.
-        folder: Where it runs; None for our own.
+        command: The program; only with ``stdio``.
+        args: Its arguments.
+        env: All that its process gets to see of an environment.
+        cwd: Where it runs; empty for our own folder.
         url: Its address; not with ``stdio``.
         headers: What every request carries.
         timeout: Seconds that one call may take.
         tools: The only tools that are taken, by their own names; None for all.
-        secrets: What of this no log may hold.
+        secrets: What of this no log may hold, the longest first.
     """
 
+    model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
+
     name: str
-    transport: Transport
-    command: tuple[str, ...] = field(default=(), repr=False)
-    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
-    folder: Path | None = field(default=None, repr=False)
-    url: str = field(default="", repr=False)
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    timeout: float = CALL_SECONDS
-    tools: frozenset[str] | None = None
-    secrets: tuple[str, ...] = field(default=(), repr=False)
+    transport: Annotated[
+        Literal["stdio", "http", "sse"],
+        BeforeValidator(lambda kind: "http" if str(kind) in HTTP_NAMES else kind),
+    ] = Field(validation_alias=AliasChoices("type", "transport"))
+    command: StrictStr = Field("", repr=False)
+    args: list[StrictStr] = Field([], repr=False)
+    env: dict[str, StrictStr] = Field({}, repr=False)
+    cwd: StrictStr = Field("", repr=False)
+    url: Annotated[StrictStr, AfterValidator(_check_address)] = Field("", repr=False)
+    headers: Annotated[dict[str, StrictStr], AfterValidator(_check_headers)] = Field(
+        {}, repr=False
+    )
+    timeout: Annotated[StrictFloat, Field(gt=0, le=MAX_CALL_SECONDS)] = 30.0
+    tools: frozenset[StrictStr] | None = None
+    secrets: tuple[str, ...] = Field((), repr=False)
+
+    @model_validator(mode="after")
+    def _check_transport(self) -> Self:
+        if (self.transport == "stdio") != bool(self.command):
+            raise ValueError(PROBLEMS["literal_error"])
+        return self
 
 
 def read_servers(
@@ -91,11 +159,11 @@ def read_servers(
                 f"{VARIABLE}: a server's name is not fit for the names of its tools. Write 1 to "
                 "32 of A-Z a-z 0-9 - _, a letter first, no two signs in a row"
             )
-            continue
-        try:
-            servers += _server(name, entry, variables)
-        except ValueError as error:
-            problems.append(f"{VARIABLE}, {name}: {error}")
+        elif not (isinstance(entry, dict) and entry.get("disabled") is True):
+            try:
+                servers.append(_server(name, entry, variables))
+            except ValueError as error:
+                problems.append(f"{VARIABLE}, {name}: {error}")
     return tuple(servers), list(dict.fromkeys(problems))
 
 
@@ -136,169 +204,67 @@ def _entries(path: Path) -> dict[str, Any]:
     return entries
 
 
-def _server(name: str, entry: Any, variables: Mapping[str, str]) -> Iterator[McpServer]:
-    """The server of an entry; none where it is disabled.
+def _server(name: str, entry: Any, variables: Mapping[str, str]) -> McpServer:
+    """The server of an entry.
 
     Raises:
         ValueError: What is wrong with it, and what to write.
     """
     if not isinstance(entry, dict):
         raise ValueError('it is no object. Write {"command": "…"} or {"url": "…"}')
-    if entry.get("disabled") is True:
-        return
-    used: list[str] = []
-    transport = _transport(entry)
-    common: dict[str, Any] = {
-        "name": name, "transport": transport, "timeout": _timeout(entry), "tools": _tools(entry),
-    }  # fmt: skip
-    if transport == "stdio":
-        environment = _texts(entry, "env", variables, used)
-        folder = _expanded(entry.get("cwd") or "", "cwd", variables, used)
-        command = [_expanded(entry["command"], "command", variables, used)]
-        command += [_expanded(one, "args", variables, used) for one in _list(entry, "args")]
-        needed = {key: variables[key] for key in NEEDED if key in variables}
-        yield McpServer(
-            **common,
-            command=tuple(command),
-            environment={**needed, **environment},
-            folder=Path(folder) if folder else None,
-            secrets=_secrets([*used, *environment.values()]),
-        )
-        return
-    headers = _texts(entry, "headers", variables, used)
-    _check_headers(headers)
-    url = _expanded(entry["url"], "url", variables, used)
-    yield McpServer(
-        **common,
-        url=_checked_url(url),
-        headers=headers,
-        secrets=_secrets([*used, *_parts(headers), *_parts_of_url(url)]),
-    )
-
-
-def _checked_url(url: str) -> str:
-    """The address with the slash at its end, which makes a difference to some servers.
-
-    Raises:
-        ValueError: It is no http(s) address.
-    """
-    try:
-        check_http_url(url)
-    except ValueError:
-        raise ValueError("its url is not an http(s) address. Write https://…") from None
-    if any(character.isspace() or not character.isprintable() for character in url):
-        raise ValueError("its url has a space in it. Write https://…")
-    return url
-
-
-def _transport(entry: Mapping[str, Any]) -> Transport:
-    has_command, has_url = (
-        isinstance(entry.get(key), str) and entry[key].strip() for key in ("command", "url")
-    )
-    if bool(has_command) == bool(has_url):
+    given = {
+        key: _expanded(value, key, variables)
+        for key, value in entry.items()
+        if key in KEYS and value is not None
+    }
+    has_command, has_url = (str(given.get(key, "")).strip() != "" for key in ("command", "url"))
+    if has_command == has_url:
         what = "both command and url" if has_command else "neither command nor url"
         raise ValueError(f"it has {what}. Write one of them")
-    named = entry.get("type", entry.get("transport"))
-    if named is None:
-        return "stdio" if has_command else "http"
-    transport = TRANSPORTS.get(named) if isinstance(named, str) else None
-    if transport is None or (transport == "stdio") != bool(has_command):
-        raise ValueError("its type does not fit. Write stdio with a command, http or sse with url")
-    return transport
+    if not given.keys() & {"type", "transport"}:
+        given["type"] = "stdio" if has_command else "http"
+    try:
+        server = McpServer.model_validate({**given, "name": name})
+    except ValidationError as error:
+        raise ValueError(_describe(error)) from None
+    used = [variables[one] for one in REFERENCE.findall(json.dumps(entry)) if one in variables]
+    env = {key: variables[key] for key in NEEDED if key in variables} | server.env
+    return server.model_copy(update={"env": env, "secrets": _secrets(server, used)})
 
 
-def _timeout(entry: Mapping[str, Any]) -> float:
-    seconds = entry.get("timeout", CALL_SECONDS)
-    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    if not is_number or not 0 < seconds <= MAX_CALL_SECONDS:
-        raise ValueError(f"its timeout is not within 0 to {MAX_CALL_SECONDS:.0f}. Write seconds")
-    return float(seconds)
+def _expanded(value: Any, key: str, variables: Mapping[str, str]) -> Any:
+    """A value with what the ``${NAME}`` in its texts stand for."""
+    if isinstance(value, list):
+        return [_expanded_text(one, key, variables) for one in value]
+    if isinstance(value, dict):
+        return {name: _expanded_text(one, key, variables) for name, one in value.items()}
+    return _expanded_text(value, key, variables)
 
 
-def _tools(entry: Mapping[str, Any]) -> frozenset[str] | None:
-    names = _list(entry, "tools") if entry.get("tools") is not None else None
-    if names is not None and not all(isinstance(name, str) for name in names):
-        raise ValueError("its tools are no texts. Write a list of names")
-    return None if names is None else frozenset(names)
-
-
-def _list(entry: Mapping[str, Any], key: str) -> list[Any]:
-    values = entry.get(key) or []
-    if not isinstance(values, list):
-        raise ValueError(f'its {key} are no list. Write ["…"]')
-    return values
-
-
-def _texts(
-    entry: Mapping[str, Any], key: str, variables: Mapping[str, str], used: list[str]
-) -> dict[str, str]:
-    values = entry.get(key) or {}
-    if not isinstance(values, dict):
-        raise ValueError(f'its {key} is no object. Write {{"NAME": "…"}}')
-    return {name: _expanded(value, key, variables, used) for name, value in values.items()}
-
-
-def _check_headers(headers: Mapping[str, str]) -> None:
-    for name, value in headers.items():
-        is_fit = HEADER.fullmatch(name) and value.isascii() and value.isprintable()
-        if not is_fit:
-            raise ValueError("one of its headers cannot be sent. Write printable ASCII")
-
-
-def _expanded(value: Any, key: str, variables: Mapping[str, str], used: list[str]) -> str:
-    """A text with what its ``${NAME}`` stand for; that is noted in ``used``."""
-    if not isinstance(value, str) or "\0" in value:
-        raise ValueError(f"its {key} holds what is no text. Write texts, also for numbers")
-    for name in REFERENCE.findall(value):
-        if name not in variables:
-            raise ValueError(f"its {key} names the variable {name}, which is not set. Set it")
-        used.append(variables[name])
+def _expanded_text(value: Any, key: str, variables: Mapping[str, str]) -> Any:
+    if not isinstance(value, str):
+        return value
+    if "\0" in value:
+        raise ValueError(PROBLEMS["string_type"].format(key=key))
+    if absent := set(REFERENCE.findall(value)) - variables.keys():
+        raise ValueError(f"its {key} names the variable {min(absent)}, which is not set. Set it")
     if "${" in REFERENCE.sub("", value):
         raise ValueError(f"its {key} holds a ${{…}} of another kind. Write ${{NAME}}")
     return REFERENCE.sub(lambda match: variables[match[1]], value)
 
 
-def _parts(headers: Mapping[str, str]) -> Iterator[str]:
-    """The values, and what follows a word such as ``Bearer`` in them."""
-    for value in headers.values():
-        yield value
-        yield value.partition(" ")[2]
+def _describe(error: ValidationError) -> str:
+    first = error.errors()[0]
+    if first["type"] == "value_error":
+        return first["msg"].removeprefix("Value error, ")
+    return PROBLEMS.get(first["type"], NO_SECONDS).format(key=first["loc"][0])
 
 
-def _parts_of_url(url: str) -> Iterator[str]:
-    """The address as a whole, its password, and the values of its query."""
-    try:
-        parts = urlsplit(url)
-        password = parts.password
-    except ValueError:
-        return
-    yield password or ""
-    for _, value in parse_qsl(parts.query):
-        yield value
-
-
-def _secrets(values: list[str]) -> tuple[str, ...]:
+def _secrets(server: McpServer, used: list[str]) -> tuple[str, ...]:
+    """What variables held, what it is given in its environment, headers and address."""
+    values = [*used, *server.env.values(), *server.headers.values()]
+    values += [value.partition(" ")[2] for value in server.headers.values()]  # behind "Bearer"
+    address = urlsplit(server.url)
+    values += [address.password or "", *(value for _, value in parse_qsl(address.query))]
     found = {value for value in values if len(value) >= MIN_SECRET}
     return tuple(sorted(found, key=lambda value: (-len(value), value)))
-
-
-CONNECT_SECONDS = 20.0  # from the start of a server to its list of tools
-PING_SECONDS = 30.0  # between two signs of life of a server that nobody calls
-ANSWER_SECONDS = 5.0  # for one of them, and for taking note that a call is given up
-END_SECONDS = 2.0  # for a process whose stdin is closed to end by itself, as the protocol wants
-FIRST_PAUSE, MAX_PAUSE = 1.0, 300.0  # seconds before a server is tried again, growing by two
-RELIST_SECONDS = 5.0  # at least between two looks at the tools of a server that says they changed
-
-MAX_MESSAGE = 4 * 2**20  # bytes of one message; a picture of the screen has about one
-MAX_UNASKED = 64 * 2**20  # bytes of a session that answer nothing: then it is opened anew
-MAX_PAGES = 20  # of a list of tools
-MAX_LISTED = 1000  # tools that are looked at
-MAX_TOOLS = 32  # of one server; OpenAI takes 128 in all
-MAX_ALL_TOOLS = 100  # of all servers
-MAX_DESCRIPTION = 1000  # characters of a tool's description
-MAX_NOTE = 300  # characters of a parameter's
-MAX_SCHEMA = 6000  # characters of the JSON of a tool's parameters
-MAX_NODES = 400  # schemas within it, when every reference is written out
-MAX_DEPTH = 12
-MAX_OUTPUT = 10_000  # characters of a result, about 2,500 tokens of English
-MAX_CHECKS = 200_000  # parts of a schema times parts of arguments: about a tenth of a second

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -23,6 +23,7 @@ from src.history.turn_repo import TurnRepository
 from src.llm.batch import get_llm_provider
 from src.llm.batch_provider import BatchRequest, BatchResult, LLMProvider
 from src.llm.chat import read_form
+from src.llm.reply import ModelUsage
 from src.memory.budget import DailyCeilings
 from src.memory.digest_repo import BatchJob, BatchRepository, BatchWindow
 from src.memory.extraction import MAX_BATCH_TRIES, ExtractionService, Window
@@ -32,6 +33,7 @@ from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 
 logger = logging.getLogger(__name__)
 
+PURPOSE = "extract_batch"  # in ``model_usage``: batches cost half
 PAGE = 500  # conversations that are looked at together, and requests of a batch
 MAX_AGE = 2 * 86_400.0  # seconds; providers promise a day, and then it is given up
 RETRY_SECONDS = 3600.0  # after a batch that the provider refused
@@ -99,8 +101,6 @@ class BatchExtractionService:
         portion: list[_Question] = []
         async for window in self._closed_windows(settings):
             question = await self._question(provider, model, window)
-            if question is None:
-                continue
             size += question.size
             if len(portion) == min(PAGE, provider.max_requests) or size > provider.max_bytes:
                 sent += await self._send(provider, model, portion)
@@ -182,8 +182,8 @@ class BatchExtractionService:
 
     async def _question(
         self, provider: LLMProvider, model: str, window: Window, request_id: UUID | None = None
-    ) -> _Question | None:
-        """What is asked about a window; None when it cannot be asked now."""
+    ) -> _Question:
+        """What is asked about a window."""
         request_id = request_id or uuid4()
         prompt, known = await self._extraction.build_prompt(window)
         request = BatchRequest(str(request_id), prompt, ExtractedFacts)
@@ -275,8 +275,7 @@ class BatchExtractionService:
         if window is None or not window.is_told:
             return None
         question = await self._question(provider, model, window, asked.id)
-        if question is not None:
-            await self._client.run(self._batches.set_known, asked.id, question.window.known_ids)
+        await self._client.run(self._batches.set_known, asked.id, question.window.known_ids)
         return question
 
     async def _look(self, provider: LLMProvider, job: BatchJob) -> None:
@@ -330,9 +329,8 @@ class BatchExtractionService:
         if _is_of_another(extracted, window):
             return "foreign"
         await self._extraction.store_facts(window, extracted, asked.known_ids)
-        if await self._client.run(self._batches.finish, job.id, asked) and result.usage:
-            name = _usage_name(job)
-            spent = replace(result.usage, model=name)
+        if await self._client.run(self._batches.finish, job.id, asked):
+            spent = ModelUsage(PURPOSE, _usage_name(job), *result.tokens, 0)
             spent.count(self._metrics)
             await self._client.run(self._turns.add_usage, asked.conversation_id, (spent,))
         return None

@@ -1,81 +1,249 @@
-"""Sessions with a server: at an address, or with a program that we start."""
+"""A session with one server on the official SDK, over stdio or HTTP, of which nothing is endless.
+
+Only this module and ``tools`` import the protocol's packages.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import os
+import json
 import re
-from collections.abc import AsyncIterator, Mapping
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from pathlib import Path
 from shutil import which
-from typing import Any, cast
+from typing import Any, TextIO, cast
 
 import anyio
 import httpx
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-from langchain_mcp_adapters.sessions import Connection, create_session
-from mcp import ClientSession
-from mcp.shared.message import SessionMessage
-from mcp.types import (
-    ErrorData,
-    JSONRPCError,
-    JSONRPCMessage,
-    JSONRPCNotification,
-    JSONRPCRequest,
-)
-from pydantic import ValidationError
+from mcp import ClientSession, McpError, StdioServerParameters, stdio_client, types
+from mcp.client.sse import sse_client
+from mcp.client.stdio import get_default_environment
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import McpHttpClientFactory
+from pydantic import BaseModel, ValidationError
 
-from src.base.errors import ToolServerError
-from src.base.mcp_file import (
-    ANSWER_SECONDS,
-    CONNECT_SECONDS,
-    END_SECONDS,
-    MAX_MESSAGE,
-    MAX_UNASKED,
-    McpServer,
-)
+from src.base import mcp_file as limits
+from src.base.errors import ToolCallError, ToolServerError
+from src.base.mcp_file import McpServer
+from src.outside.relay import TOO_LONG
 
+CLIENT = types.Implementation(name="pomni", version="1")
+RELAY = Path(__file__).with_name("relay.py")
 STREAM_SECONDS = 86_400.0  # without a word from the stream in which a server may speak by itself
 EVENT_ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
+EVENT_ID = re.compile(rb"(?:^|[\r\n])id:")
+# What the SDK says when the session is over: its end of the connection, a server that forgot it.
+OVER_CODES = (types.CONNECTION_CLOSED, 32600, -32600)
+GONE = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream)
+ENDED = "it ended"
+# Why a session ended; what is more than one of them is the first.
+CAUSES: tuple[tuple[Any, str], ...] = (
+    (TimeoutError, "it does not answer"),
+    (OSError, "its process cannot be started ({})"),
+    (httpx.ConnectError, "nobody listens at its address"),
+    ((McpError, *GONE), ENDED),
+)
+UNUSABLE = "it cannot be used ({})"
+
+Fail = Callable[[int, int], None]
 
 
-def open_http(
-    server: McpServer, session_options: Mapping[str, Any]
-) -> AbstractAsyncContextManager[ClientSession]:
-    """A session with the server; ``session_options`` are those of ``ClientSession``."""
+class _Page(BaseModel):
+    """A page of a list of tools, none of which is looked at yet."""
 
-    def make_client(
-        headers: dict[str, str] | None = None,
-        timeout: httpx.Timeout | None = None,
-        auth: httpx.Auth | None = None,
-    ) -> httpx.AsyncClient:
-        return httpx.AsyncClient(
-            headers={**(headers or {}), "Accept-Encoding": "identity"},
-            timeout=timeout,
-            auth=auth,
-            transport=BoundedTransport(server.timeout),
-            trust_env=False,
-        )
-
-    connection = {
-        "transport": "streamable_http" if server.transport == "http" else "sse",
-        "url": server.url,
-        "headers": dict(server.headers),
-        "timeout": CONNECT_SECONDS,
-        "sse_read_timeout": STREAM_SECONDS,
-        "session_kwargs": dict(session_options),
-        "httpx_client_factory": make_client,
-    }
-    return create_session(cast("Connection", connection))
+    tools: list[Any]
+    nextCursor: str | None = None
 
 
-class BoundedTransport(httpx.AsyncBaseTransport):
+class Session(ClientSession):
+    """The SDK's session; its calls may come from any task, and none outlives it.
+
+    Attributes:
+        over: Set at its end.
+        wake: Set when there is something to look at.
+        has_changed: Whether the server has said that its tools changed.
+        running: Calls that somebody waits for.
+    """
+
+    def __init__(self, read: Any, write: Any) -> None:
+        """``read`` and ``write`` are the streams of a transport."""
+        super().__init__(read, write, message_handler=self._hear, client_info=CLIENT)
+        self.over, self.wake = asyncio.Event(), asyncio.Event()
+        self.has_changed = False
+        self.running = 0
+        self._notices: set[asyncio.Task[None]] = set()
+
+    async def call(
+        self, tool: str, arguments: Mapping[str, Any], seconds: float
+    ) -> types.CallToolResult:
+        """Call a tool; the server is told when nobody waits for the answer any more.
+
+        Raises:
+            ToolCallError: It did not answer within ``seconds``, or with nonsense, or is away.
+        """
+        params = types.CallToolRequestParams(name=tool, arguments=dict(arguments))
+        request = types.ClientRequest(types.CallToolRequest(params=params))
+        number = self._request_id  # the one that it is about to take
+        self.running += 1
+        try:
+            async with asyncio.timeout(seconds):
+                return await self.send_request(request, types.CallToolResult)
+        except TimeoutError:
+            self._give_up(number)
+            self.wake.set()  # is it there at all?
+            problem = f"did not answer within {seconds:g} seconds"
+            raise ToolCallError("timeout", problem) from None
+        except asyncio.CancelledError:
+            self._give_up(number)
+            raise
+        except ValidationError:
+            raise ToolCallError("error", "answered with nonsense") from None
+        except McpError as error:
+            raise self._judge(error.error.code) from None
+        except GONE:
+            raise self._judge(types.CONNECTION_CLOSED) from None
+        finally:
+            self.running -= 1
+
+    def _judge(self, code: int) -> ToolCallError:
+        """What a code of JSON-RPC says of a call; the end of the session is noted."""
+        if code == TOO_LONG:
+            return ToolCallError("error", "answered too much")
+        if code not in OVER_CODES:
+            return ToolCallError("error", f"refused the call (code {code})")
+        self.end()
+        return ToolCallError("away", "is away now")
+
+    async def ping(self) -> None:
+        """Ask for a sign of life; that it knows no pings is one, too.
+
+        Raises:
+            McpError: The session is over; or another of ``GONE``.
+        """
+        try:
+            await self.send_ping()
+        except McpError as error:
+            if error.error.code in OVER_CODES:
+                raise
+
+    async def listed(self) -> list[Any]:
+        """What the server says of its tools, none of which is looked at yet."""
+        listed: list[Any] = []
+        cursor: str | None = None
+        for _ in range(limits.MAX_PAGES):
+            params = types.PaginatedRequestParams(cursor=cursor) if cursor else None
+            request = types.ClientRequest(types.ListToolsRequest(params=params))
+            page = await self.send_request(request, _Page)
+            listed += page.tools
+            cursor = page.nextCursor
+            if not cursor or len(listed) > limits.MAX_LISTED:
+                break
+        return listed
+
+    def fail(self, number: int, code: int) -> None:
+        """End a request that gets no answer, with a code of JSON-RPC."""
+        if stream := self._response_streams.pop(number, None):
+            error = types.ErrorData(code=code, message="")
+            stream.send_nowait(types.JSONRPCError(jsonrpc="2.0", id=number, error=error))
+
+    def end(self) -> None:
+        """Note that it is over."""
+        self.over.set()
+        self.wake.set()
+
+    async def _receive_loop(self) -> None:
+        try:
+            await super()._receive_loop()
+        finally:  # the SDK tells those who wait, unless it is cancelled
+            self.end()
+            for stream in self._response_streams.values():
+                stream.close()
+
+    async def _hear(self, message: Any) -> None:
+        """What the server says unasked; of all that, only a change of its tools matters."""
+        root = getattr(message, "root", None)
+        if isinstance(root, types.ToolListChangedNotification):
+            self.has_changed = True
+            self.wake.set()
+
+    def _give_up(self, number: int) -> None:
+        """Tell the server, beside everything else, that nobody waits for an answer."""
+        notice = asyncio.create_task(self._notify(number))
+        self._notices.add(notice)
+        notice.add_done_callback(self._notices.discard)
+
+    async def _notify(self, number: int) -> None:
+        params = types.CancelledNotificationParams(requestId=number, reason="nobody waits")
+        notification = types.CancelledNotification(params=params)
+        with suppress(*GONE, TimeoutError):
+            async with asyncio.timeout(limits.ANSWER_SECONDS):
+                await self.send_notification(types.ClientNotification(notification))
+
+
+@asynccontextmanager
+async def open_session(server: McpServer) -> AsyncIterator[Session]:
+    """A session with a server, not initialized yet.
+
+    Raises:
+        ToolServerError: Its process cannot be started.
+    """
+
+    def fail(number: int, code: int) -> None:
+        session.fail(number, code)
+
+    opened = _open_process(server) if server.transport == "stdio" else _open_http(server, fail)
+    async with opened as (read, write, *_), Session(read, write) as session:
+        yield session
+
+
+def _open_process(server: McpServer) -> AbstractAsyncContextManager[Any]:
+    path = str(Path(server.cwd, server.command)) if "/" in server.command else server.command
+    if not which(path, path=server.env.get("PATH")):
+        raise ToolServerError("its command is not found")
+    unset = get_default_environment().keys() | {"LC_CTYPE"}  # what the SDK adds, and Python
+    numbers = (limits.MAX_MESSAGE, limits.MAX_UNASKED, limits.END_SECONDS)
+    relayed = [*map(str, numbers), ",".join(unset - server.env.keys()), server.command]
+    parameters = StdioServerParameters(
+        command=sys.executable,
+        args=["-I", "-S", str(RELAY), *relayed, *server.args],
+        env=server.env,
+        cwd=server.cwd or None,
+        encoding_error_handler="replace",
+    )
+    # What the server says on stderr may quote users.
+    return stdio_client(parameters, errlog=cast("TextIO", subprocess.DEVNULL))
+
+
+@asynccontextmanager
+async def _open_http(server: McpServer, fail: Fail) -> AsyncIterator[Any]:
+    client = httpx.AsyncClient(
+        headers={**server.headers, "Accept-Encoding": "identity"},
+        timeout=httpx.Timeout(limits.CONNECT_SECONDS, read=STREAM_SECONDS),
+        transport=BoundedTransport(server.timeout, fail),
+        trust_env=False,
+    )
+    if server.transport == "sse":
+        make_client = cast("McpHttpClientFactory", lambda **_: client)
+        async with sse_client(server.url, httpx_client_factory=make_client) as streams:
+            yield streams
+    else:
+        async with client, streamable_http_client(server.url, http_client=client) as streams:
+            yield streams
+
+
+class BoundedTransport(httpx.AsyncHTTPTransport):
     """HTTP in which no message is longer than ``MAX_MESSAGE``, and no wait longer than is due."""
 
-    def __init__(self, call_seconds: float) -> None:
-        """``call_seconds`` are what a call may take."""
-        self._inner = httpx.AsyncHTTPTransport(retries=0)
-        self._call_seconds = call_seconds
+    def __init__(self, call_seconds: float, fail: Fail) -> None:
+        """``call_seconds`` are what a call may take; ``fail`` ends one without an answer."""
+        super().__init__()
+        self._waits = {
+            "POST": call_seconds + limits.ANSWER_SECONDS, "DELETE": limits.ANSWER_SECONDS,
+        }  # fmt: skip
+        self._fail = fail
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request; the body of the response raises when it is too long.
@@ -84,260 +252,64 @@ class BoundedTransport(httpx.AsyncBaseTransport):
             httpx.RequestError: The server is away, or its response is compressed: nobody knows
                 how long that is.
         """
-        timeout = dict(request.extensions.get("timeout") or {})
-        if request.method == "POST":
-            timeout["read"] = self._call_seconds + ANSWER_SECONDS
-        elif request.method == "DELETE":
-            timeout["read"] = ANSWER_SECONDS
-        request.extensions["timeout"] = timeout
-        response = await self._inner.handle_async_request(request)
+        if wait := self._waits.get(request.method):
+            request.extensions["timeout"] = {**request.extensions["timeout"], "read": wait}
+        response = await super().handle_async_request(request)
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             await response.aclose()
             raise httpx.DecodingError("the response is compressed", request=request)
-        is_endless = request.method == "GET"
-        body = BoundedBody(cast("httpx.AsyncByteStream", response.stream), in_events=is_endless)
-        return httpx.Response(
-            response.status_code,
-            headers=response.headers,
-            stream=body,
-            extensions=response.extensions,
-        )
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        await self._inner.aclose()
+        response.stream = BoundedBody(response, request, self._fail)
+        return response
 
 
 class BoundedBody(httpx.AsyncByteStream):
-    """A body that is cut with an error where it gets too long, or one event of it."""
+    """A body that is cut with an error where it, or one event of an endless one, is too long."""
 
-    def __init__(self, stream: httpx.AsyncByteStream, *, in_events: bool) -> None:
-        """With ``in_events`` an event is bounded, and the whole is not."""
-        self._stream = stream
-        self._in_events = in_events
+    def __init__(self, response: httpx.Response, request: httpx.Request, fail: Fail) -> None:
+        """The body of a response to a request, which fails where the body does."""
+        self._stream = cast("httpx.AsyncByteStream", response.stream)
+        self._is_endless = request.method == "GET"
+        self._request, self._fail = request, fail
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         """The pieces.
 
         Raises:
-            httpx.ReadError: It is too long.
+            httpx.ReadError: It is too long, or the connection broke.
         """
-        length = 0
-        async for piece in self._stream:
-            is_end = self._in_events and any(end in piece for end in EVENT_ENDS)
-            length = len(piece) if is_end else length + len(piece)
-            if length > MAX_MESSAGE:
-                raise httpx.ReadError("the response is too long")
-            yield piece
+        length, has_ids = 0, False
+        try:
+            async for piece in self._stream:
+                is_end = self._is_endless and any(end in piece for end in EVENT_ENDS)
+                length = len(piece) if is_end else length + len(piece)
+                if length > limits.MAX_MESSAGE:
+                    self._end(TOO_LONG)
+                    raise httpx.ReadError("the response is too long")
+                has_ids = has_ids or EVENT_ID.search(piece) is not None
+                yield piece
+        except httpx.HTTPError:
+            if not has_ids:  # after those the SDK resumes
+                self._end(types.CONNECTION_CLOSED)
+            raise
 
     async def aclose(self) -> None:
         """Close it."""
         await self._stream.aclose()
 
-
-# A server as a process of ours: started, spoken to line by line, ended with all that it started.
-#
-# The SDK's own transport reads lines of any length, gives the server our stderr, and leaves it
-# alone when this process is killed. Here a shell stands beside each server, in one group with it;
-# its only work is to wait for the end of a pipe that we hold, and then to kill the group. The pipe
-# ends when we close it and when we die, however that happens.
-
-Incoming = SessionMessage | Exception
-Streams = tuple[MemoryObjectReceiveStream[Incoming], MemoryObjectSendStream[SessionMessage]]
-
-# Descriptor 2 is the reading end of our pipe, 4 keeps it; 3 keeps the server's stdin, since what a
-# shell starts beside itself gets none. What the server says on stderr may quote users: it is lost.
-GUARD = """
-exec 3<&0 4<&2 2>/dev/null
-"$@" <&3 3<&- 4<&- &
-exec 3<&- </dev/null >/dev/null
-read -r end <&4
-kill -KILL 0
-"""
-CHUNK = 65_536  # bytes
-TOO_LONG = -32_001  # a JSON-RPC code of our own, within the range for such
-ID = re.compile(rb'"id"\s*:\s*(\d{1,9})\s*[,}]')
-LOOKED_AT = 200  # bytes at both ends of a line in which its id is looked for
+    def _end(self, code: int) -> None:
+        if not self._is_endless:
+            self._fail(json.loads(self._request.content or b"{}").get("id", -1), code)
 
 
-@asynccontextmanager
-async def open_process(server: McpServer, over: asyncio.Event) -> AsyncIterator[Streams]:
-    """Start the process; the streams are those of an MCP session. ``over`` is set at its end.
-
-    Raises:
-        ToolServerError: It cannot be started.
-    """
-    # Cancelled in the middle of it, asyncio would kill the guard and leave the server alone.
-    starting = asyncio.ensure_future(_start(server))
-    try:
-        process, pipe = await asyncio.shield(starting)
-    except asyncio.CancelledError:
-        with suppress(ToolServerError):
-            await _end(*await starting)
-        raise
-    try:
-        incoming, read = anyio.create_memory_object_stream[Incoming](0)
-        write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
-        reading = asyncio.create_task(_read(process, incoming, over))
-        writing = asyncio.create_task(_write(process, outgoing))
-        try:
-            yield read, write
-        finally:
-            for task in (reading, writing):
-                task.cancel()
-            await asyncio.wait((reading, writing))
-            for stream in (incoming, read, write, outgoing):
-                stream.close()
-    finally:
-        await _end(process, pipe)
-
-
-async def _start(server: McpServer) -> tuple[asyncio.subprocess.Process, int]:
-    """The process, and our end of the pipe for whose end its guard waits."""
-    program = server.command[0]
-    if "/" not in program and not which(program, path=server.environment.get("PATH")):
-        raise ToolServerError("its command is not found")
-    theirs, ours = os.pipe()
-    try:
-        process = await asyncio.create_subprocess_exec(
-            "/bin/sh",
-            "-c",
-            GUARD,
-            "sh",
-            *server.command,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=theirs,
-            cwd=server.folder,
-            env=dict(server.environment),
-            start_new_session=True,
-            limit=CHUNK,
-        )
-    except (OSError, ValueError) as error:
-        os.close(ours)
-        raise ToolServerError(f"its process cannot be started ({type(error).__name__})") from None
-    finally:
-        os.close(theirs)
-    return process, ours
-
-
-async def _end(process: asyncio.subprocess.Process, pipe: int) -> None:
-    """Close its stdin, give it a moment to end, and have its guard kill what is left."""
-    assert process.stdin is not None
-    try:
-        process.stdin.close()
-        await _drain(process)
-    finally:
-        os.close(pipe)
-        await asyncio.shield(_reap(process))
-
-
-async def _drain(process: asyncio.subprocess.Process) -> None:
-    """Read what it still says, until it has ended, for a moment and some megabytes at most."""
-    assert process.stdout is not None
-    with suppress(TimeoutError, OSError):
-        async with asyncio.timeout(END_SECONDS):
-            for _ in range(MAX_MESSAGE // CHUNK):
-                if not await process.stdout.read(CHUNK):
-                    break
-
-
-async def _reap(process: asyncio.subprocess.Process) -> None:
-    """Wait for the end of a process that was killed.
-
-    asyncio learns of it only when its stdout has been read to the end; something that has left the
-    group may still hold that.
-    """
-    with suppress(TimeoutError):
-        async with asyncio.timeout(END_SECONDS):
-            await _drain(process)
-            await process.wait()
-
-
-async def _read(
-    process: asyncio.subprocess.Process,
-    incoming: MemoryObjectSendStream[Incoming],
-    over: asyncio.Event,
-) -> None:
-    """Hand its messages on, until it ends or says too much unasked."""
-    assert process.stdout is not None
-    lines = Lines()
-    try:
-        while (chunk := await process.stdout.read(CHUNK)) and lines.unasked <= MAX_UNASKED:
-            for message in lines.feed(chunk):
-                await incoming.send(SessionMessage(message))
-    except (OSError, anyio.BrokenResourceError):
-        pass
-    over.set()
-    incoming.close()
-
-
-async def _write(
-    process: asyncio.subprocess.Process, outgoing: MemoryObjectReceiveStream[SessionMessage]
-) -> None:
-    assert process.stdin is not None
-    with suppress(OSError):
-        async for message in outgoing:
-            line = message.message.model_dump_json(by_alias=True, exclude_none=True)
-            process.stdin.write(f"{line}\n".encode())
-            await process.stdin.drain()
-    outgoing.close()
-
-
-class Lines:
-    """Takes what a server prints, and gives its messages.
-
-    Of a line that is too long only its ends are looked at: where it answers a request, that gets
-    an error. What is no message is passed over.
-
-    Attributes:
-        unasked: Bytes so far that answered nothing.
-    """
-
-    def __init__(self) -> None:
-        """Nothing has come yet."""
-        self.unasked = 0
-        self._pieces: list[bytes] = []
-        self._length = 0
-        self._is_long = False
-
-    def feed(self, chunk: bytes) -> list[JSONRPCMessage]:
-        """The messages that end in the next piece."""
-        *ends, rest = chunk.split(b"\n")
-        found = [self._line(end) for end in ends]
-        self._keep(rest)
-        return [message for message in found if message is not None]
-
-    def _keep(self, piece: bytes) -> None:
-        self._pieces.append(piece)
-        self._length += len(piece)
-        if self._length > MAX_MESSAGE:
-            line = b"".join(self._pieces)
-            self._pieces = [line[:LOOKED_AT], line[-LOOKED_AT:]]
-            self.unasked += len(line) - 2 * LOOKED_AT
-            self._is_long = True
-            self._length = MAX_MESSAGE  # each further piece is dropped at once
-
-    def _line(self, end: bytes) -> JSONRPCMessage | None:
-        self._keep(end)
-        line, is_long = b"".join(self._pieces), self._is_long
-        self._pieces, self._length, self._is_long = [], 0, False
-        if is_long:
-            return _refusal(line)
-        try:
-            message = JSONRPCMessage.model_validate_json(line)
-        except ValidationError:
-            self.unasked += len(line)
-            return None
-        if isinstance(message.root, JSONRPCRequest | JSONRPCNotification):
-            self.unasked += len(line)
-        return message
-
-
-def _refusal(line: bytes) -> JSONRPCMessage | None:
-    """In place of an answer that is too long, by its two ends: that it is."""
-    found = ID.search(line[:LOOKED_AT]) or ID.search(line[-LOOKED_AT:])
-    if found is None:
-        return None
-    error = ErrorData(code=TOO_LONG, message="the answer is too long")
-    return JSONRPCMessage(JSONRPCError(jsonrpc="2.0", id=int(found[1]), error=error))
+def describe(error: BaseException) -> str:
+    """Why a session ended, without a word of the server's."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, ToolServerError):
+        return str(error)
+    if isinstance(error, httpx.HTTPStatusError):
+        return f"it answers with HTTP {error.response.status_code}"
+    if isinstance(error, McpError) and error.error.code not in OVER_CODES:
+        return "it refuses the session"
+    said = next((said for kinds, said in CAUSES if isinstance(error, kinds)), UNUSABLE)
+    return said.format(type(error).__name__)

@@ -6,6 +6,8 @@ import hashlib
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from operator import itemgetter
 from typing import Any
 
 import jsonschema
@@ -59,32 +61,14 @@ def describe_tool(server: str, description: str | None) -> str:
 
 def result_text(server: str, result: types.CallToolResult) -> str:
     """A result as the model reads it: in a block that no text can leave."""
-    text, total = _joined(result)
-    record: dict[str, Any] = {"server": server, "text": text or NOTHING}
-    if total > len(text):
-        record["cut"] = f"{total - len(text)} more characters are left out"
+    whole = "\n".join(map(_part, result.content))
+    if not result.content and result.structuredContent is not None:
+        whole = json.dumps(result.structuredContent, ensure_ascii=False)
+    record = {"server": server, "text": visible(whole[:MAX_OUTPUT]) or NOTHING}
+    if len(whole) > MAX_OUTPUT:
+        record["cut"] = f"{len(whole) - MAX_OUTPUT} more characters are left out"
     what = (FAILED if result.isError else ANSWERED).format(server=server)
     return f"{INTRO.format(what=what)}\n{block('tool_result', [record])}"
-
-
-def _joined(result: types.CallToolResult) -> tuple[str, int]:
-    """The beginning of all parts, and how long they are together."""
-    shown: list[str] = []
-    room, total = MAX_OUTPUT, 0
-    for part in _parts(result):
-        total += len(part) + (1 if total else 0)
-        if room > 0:
-            shown.append(visible(part[:room]))
-            room -= len(part) + 1
-    text = "\n".join(shown)
-    return text, max(total, len(text)) if total > MAX_OUTPUT else len(text)
-
-
-def _parts(result: types.CallToolResult) -> list[str]:
-    parts = [_part(content) for content in result.content]
-    if not parts and result.structuredContent is not None:
-        return [json.dumps(result.structuredContent, ensure_ascii=False)]
-    return parts
 
 
 def _part(content: types.ContentBlock) -> str:
@@ -147,15 +131,12 @@ def clean_schema(schema: Any) -> Schema:
         raise BadSchemaError("too deep") from None
     if whole.get("type", "object") != "object":
         raise BadSchemaError("no object")
-    properties = whole.get("properties", {})
-    clean = {
-        "type": "object",
-        "properties": {_outer(name): value for name, value in properties.items()},
-    }
-    if len(clean["properties"]) < len(properties):
+    properties = {_outer(name): its for name, its in whole.get("properties", {}).items()}
+    if len(properties) < len(whole.get("properties", {})):
         raise BadSchemaError("two parameters of one name")
-    if required := [_outer(name) for name in whole.get("required", ()) if name in properties]:
-        clean["required"] = required
+    clean = {"type": "object", "properties": properties}
+    if "required" in whole:
+        clean["required"] = [_outer(name) for name in whole["required"]]
     if len(json.dumps(clean, ensure_ascii=False)) > MAX_SCHEMA:
         raise BadSchemaError("too long")
     return clean
@@ -167,10 +148,8 @@ def _outer(name: str) -> str:
 
 def inner_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments by the names that the server gave them."""
-    return {
-        name.removesuffix(SUFFIX) if name.removesuffix(SUFFIX) in RESERVED else name: value
-        for name, value in arguments.items()
-    }
+    inner = {_outer(name): name for name in RESERVED}
+    return {inner.get(name, name): value for name, value in arguments.items()}
 
 
 def find_misfit(arguments: Mapping[str, Any], schema: Schema) -> str | None:
@@ -207,56 +186,33 @@ class _Cleaner:
             raise BadSchemaError("no schema")
         if "$ref" in schema:
             return self.clean(self._target(schema["$ref"]), depth + 1)
-        if isinstance(schema.get("type"), list):
-            return self._any_of(schema, depth)
-        return self._plain(schema, depth)
-
-    def _any_of(self, schema: Schema, depth: int) -> Schema:
-        """Several types are one of several schemas."""
-        each = [{**schema, "type": kind, "description": None} for kind in schema["type"]]
-        note = _scalars({"description": schema.get("description")})
-        return {**note, "anyOf": [self.clean(one, depth + 1) for one in each[: len(TYPES)]]}
+        kinds = schema.get("type")
+        if isinstance(kinds, list):  # that is one of several schemas
+            each = [{**schema, "type": kind, "description": None} for kind in kinds[: len(TYPES)]]
+            note = _scalars({"description": schema.get("description")})
+            return {**note, "anyOf": [self.clean(one, depth + 1) for one in each]}
+        return self._plain(schema, depth + 1)
 
     def _plain(self, schema: Schema, depth: int) -> Schema:
+        """A schema of one type; ``depth`` is that of the schemas in it."""
         clean = _scalars(schema)
         for keyword in ("anyOf", "oneOf"):  # providers know the first
-            if isinstance(schema.get(keyword), list) and schema[keyword]:
-                clean["anyOf"] = [self.clean(one, depth + 1) for one in schema[keyword]]
-        self._merge(clean, schema.get("allOf"), depth)
-        self._add_object(clean, schema, depth)
-        if clean.get("type") == "array":  # OpenAI wants to know what is in it
-            clean["items"] = self.clean(_items_of(schema), depth + 1)
-        return clean
-
-    def _merge(self, clean: Schema, parts: Any, depth: int) -> None:
-        """What must hold together stands in one: providers know no ``allOf``."""
-        for part in parts if isinstance(parts, list) else ():
-            its = self.clean(part, depth + 1)
-            properties = {**clean.get("properties", {}), **its.get("properties", {})}
-            required = [*clean.get("required", ()), *its.get("required", ())]
-            clean.update({**its, **clean})
-            if properties:
-                clean["properties"] = properties
-            if required:
-                clean["required"] = list(dict.fromkeys(required))
-
-    def _add_object(self, clean: Schema, schema: Schema, depth: int) -> None:
-        properties = schema.get("properties")
-        if isinstance(properties, dict):
+            if options := _list(schema, keyword):
+                clean["anyOf"] = [self.clean(one, depth) for one in options]
+        for part in _list(schema, "allOf"):  # of which they know none
+            _merge(clean, self.clean(part, depth))
+        if isinstance(properties := schema.get("properties"), dict):
             if not all(isinstance(name, str) and KEY.fullmatch(name) for name in properties):
                 raise BadSchemaError("a parameter's name")
-            clean.setdefault("type", "object")
-            its = {name: self.clean(one, depth + 1) for name, one in properties.items()}
-            clean["properties"] = {**clean.get("properties", {}), **its}
-        required = schema.get("required")
-        if isinstance(required, list):
-            names = [one for one in required if isinstance(one, str)]
-            known = clean.get("properties", {})
-            both = dict.fromkeys([*clean.get("required", ()), *names])
-            if kept := [name for name in both if name in known]:
-                clean["required"] = kept
+            its = {name: self.clean(one, depth) for name, one in properties.items()}
+            _merge(clean, {"type": "object", "properties": its})
+        _merge(clean, {"required": _list(schema, "required")})
         if isinstance(more := schema.get("additionalProperties"), bool):
             clean["additionalProperties"] = more
+        if clean.get("type") == "array":  # OpenAI wants to know what is in it
+            items = schema.get("items")
+            clean["items"] = self.clean(items if isinstance(items, dict) else True, depth)
+        return clean
 
     def _target(self, reference: Any) -> Any:
         """What a reference within the schema names; a circle ends at MAX_DEPTH.
@@ -264,15 +220,33 @@ class _Cleaner:
         Raises:
             BadSchemaError: It names nothing here.
         """
-        if not isinstance(reference, str) or not reference.startswith("#/"):
+        start, *parts = reference.split("/") if isinstance(reference, str) else [""]
+        if start != "#" or not parts:
             raise BadSchemaError("a reference to elsewhere")
         target = self._root
-        for part in reference[2:].split("/"):
+        for part in parts:
             key = part.replace("~1", "/").replace("~0", "~")
             if not isinstance(target, dict) or key not in target:
                 raise BadSchemaError("a reference to nothing")
             target = target[key]
         return target
+
+
+def _list(schema: Schema, keyword: str) -> list[Any]:
+    value = schema.get(keyword)
+    return value if isinstance(value, list) else []
+
+
+def _merge(clean: Schema, other: Schema) -> None:
+    """Both of two schemas, in the first; where they differ, that counts."""
+    properties = {**clean.get("properties", {}), **other.get("properties", {})}
+    names = [*clean.get("required", ()), *other.pop("required", ())]
+    clean.update({**other, **clean})
+    if "properties" in clean:
+        clean["properties"] = properties
+    known = [name for name in names if isinstance(name, str) and name in properties]
+    if known:
+        clean["required"] = list(dict.fromkeys(known))
 
 
 def _scalars(schema: Schema) -> Schema:
@@ -308,11 +282,6 @@ def _values(values: list[Any]) -> list[Any]:
     return known
 
 
-def _items_of(schema: Schema) -> Any:
-    items = schema.get("items")
-    return items if isinstance(items, dict) else True
-
-
 Call = Callable[[str, Mapping[str, Any]], Awaitable[types.CallToolResult]]
 
 MAX_NAME = 64  # characters; OpenAI's and Anthropic's limit
@@ -333,8 +302,7 @@ def usable_tools(
     """
     found: dict[str, BaseTool] = {}
     refused = 0
-    for tool in _sorted(server, listed):
-        name = tool_name(server.name, tool.name)
+    for name, tool in sorted(_named(server, listed), key=itemgetter(0)):
         try:
             schema = clean_schema(tool.inputSchema)
         except BadSchemaError:
@@ -360,17 +328,13 @@ def tool_name(server: str, tool: str) -> str:
     return f"{name[: MAX_NAME - len(mark) - 1]}_{mark}"
 
 
-def _sorted(server: McpServer, listed: Sequence[Any]) -> list[types.Tool]:
-    tools = [tool for entry in listed for tool in _read(entry)]
-    wanted = (tool for tool in tools if server.tools is None or tool.name in server.tools)
-    return sorted(wanted, key=lambda tool: tool_name(server.name, tool.name))
-
-
-def _read(entry: Any) -> Iterator[types.Tool]:
-    try:
-        yield types.Tool.model_validate(entry)
-    except ValidationError:
-        return
+def _named(server: McpServer, listed: Sequence[Any]) -> Iterator[tuple[str, types.Tool]]:
+    """The tools that are wanted, by their names for the model; what is no tool is left out."""
+    for entry in listed:
+        with suppress(ValidationError):
+            tool = types.Tool.model_validate(entry)
+            if server.tools is None or tool.name in server.tools:
+                yield tool_name(server.name, tool.name), tool
 
 
 def _as_tool(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import os
 import sys
 from typing import Any
 
@@ -35,6 +36,13 @@ async def wait(ctx: Context) -> str:
     finally:
         running.discard("wait")
     return "never"
+
+
+@server.tool()
+async def die() -> str:
+    """Die with the answer begun."""
+    await asyncio.sleep(0.3)
+    os._exit(1)
 
 
 @server.tool()

@@ -93,6 +93,16 @@ def mortal() -> None:
     by_hand([tool("die")], lambda _call: os._exit(1))  # type: ignore[func-returns-value]
 
 
+def orphan() -> None:
+    """It dies, and a child of it keeps its stdout open."""
+
+    def die(_call: Json) -> None:
+        subprocess.Popen([sys.executable, __file__, "mute"], stdin=subprocess.DEVNULL)
+        os._exit(1)
+
+    by_hand([tool("die")], die)  # type: ignore[func-returns-value]
+
+
 def huge() -> None:
     def call(request: Json) -> Json:
         if request["name"] == "small":
@@ -197,8 +207,8 @@ def nonsense() -> None:
 KINDS: dict[str, Callable[[], None]] = {
     made.__name__: made
     for made in (
-        silent, mute, late, mortal, huge, garbage, crowd, odd, preacher, parent, deaf, nonsense,
-        chatty, busy, frozen,
+        silent, mute, late, mortal, orphan, huge, garbage, crowd, odd, preacher, parent, deaf,
+        nonsense, chatty, busy, frozen,
     )
 }  # fmt: skip
 

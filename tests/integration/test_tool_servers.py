@@ -20,8 +20,7 @@ import pytest
 
 from src.base import mcp_file as limits
 from src.base.mcp_file import MAX_OUTPUT, MAX_TOOLS, read_servers
-from src.outside import sessions as stdio
-from src.outside.sessions import open_process
+from src.outside.sessions import open_session
 from src.pg.client import PgClient
 from src.talk.turn_state import TurnControl
 from src.texts import LANGUAGES, Language
@@ -83,7 +82,8 @@ async def http_server(*, port: int = 0, transport: str = "streamable-http") -> A
         await until(lambda: not _is_free(port), "the HTTP server")
         yield port
     finally:
-        process.kill()
+        if process.returncode is None:
+            process.kill()
         await process.wait()
 
 
@@ -133,7 +133,7 @@ async def test_a_result_that_is_too_long_over_http_ends_in_an_answer(
     shared: PgClient, tmp_path: Path, transport: str, path: str
 ) -> None:
     async with http_server(transport=transport) as port:
-        entry = {"type": transport, "url": f"http://127.0.0.1:{port}/{path}", "timeout": 2}
+        entry = {"type": transport, "url": f"http://127.0.0.1:{port}/{path}"}
         async with open_with_servers(shared, tmp_path, good=entry) as person:
             await person.say("2+3?", called("good__add", a=2, b=3), "5")
             assert said(results(person.requests[-1])[0]) == "5"
@@ -242,6 +242,31 @@ async def test_a_call_that_does_not_work_ends_in_an_answer_and_others_go_on(
     await until(lambda: not living(pids), "the processes to be gone")
 
 
+@pytest.mark.parametrize("kind", ["mortal", "orphan"])
+async def test_a_server_that_ends_in_mid_call_ends_the_call_at_once(
+    shared: PgClient, tmp_path: Path, kind: str
+) -> None:
+    async with open_with_servers(shared, tmp_path, **{kind: fake(kind, timeout=60)}) as person:
+        began = time.monotonic()
+        await person.say("?", called(f"{kind}__die"), "не вышло")
+        assert "is away now" in results(person.requests[-1])[0]
+        assert time.monotonic() - began < 10
+        await until(is_ready(person, kind), "another one")
+
+
+@pytest.mark.parametrize(("transport", "path"), [("streamable-http", "mcp"), ("sse", "sse")])
+async def test_a_server_at_an_address_that_ends_in_mid_call_ends_the_call_at_once(
+    shared: PgClient, tmp_path: Path, transport: str, path: str
+) -> None:
+    async with http_server(transport=transport) as port:
+        entry = {"type": transport, "url": f"http://127.0.0.1:{port}/{path}", "timeout": 60}
+        async with open_with_servers(shared, tmp_path, good=entry) as person:
+            began = time.monotonic()
+            await person.say("?", called("good__die"), "не вышло")
+            assert "is away now" in results(person.requests[-1])[0]
+            assert time.monotonic() - began < 10
+
+
 async def test_an_answer_that_comes_too_late_is_nobody_s(shared: PgClient, tmp_path: Path) -> None:
     entry = fake("late", timeout=0.5)
     async with open_with_servers(shared, tmp_path, late=entry) as person:
@@ -255,7 +280,7 @@ async def test_a_server_that_does_not_begin_stops_no_turn_and_leaves_no_process(
     shared: PgClient, tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(stdio, "END_SECONDS", 0.2)
+    monkeypatch.setattr(limits, "END_SECONDS", 0.2)
     pids = tmp_path / "pids"
     pids.mkdir()
     with caplog.at_level(logging.INFO, "src.outside"):
@@ -308,7 +333,7 @@ async def test_a_server_that_is_at_work_is_not_asked_whether_it_lives(
 async def test_a_server_that_talks_without_end_is_ended(
     shared: PgClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("src.outside.sessions.MAX_UNASKED", 2**20)
+    monkeypatch.setattr(limits, "MAX_UNASKED", 2**20)
     async with open_with_servers(shared, tmp_path, chatty=fake("chatty")) as person:
         answer = await person.say("?", called("chatty__hello"), "не вышло")
         assert answer.text == "не вышло"
@@ -407,7 +432,7 @@ async def test_a_provider_that_refuses_the_tools_is_asked_again_without_them(
 async def test_a_server_and_its_children_are_ended_though_they_do_not_want_to(
     shared: PgClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stdio, "END_SECONDS", 0.2)
+    monkeypatch.setattr(limits, "END_SECONDS", 0.2)
     pids = tmp_path / "pids"
     pids.mkdir()
     entry = fake("parent", env={"PIDS": str(pids)})
@@ -416,18 +441,20 @@ async def test_a_server_and_its_children_are_ended_though_they_do_not_want_to(
     await until(lambda: not living(pids), "the processes to be gone")
 
 
+# The SDK leaves its streams, which hold nothing, to the garbage collector.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("steps", [1, 2, 3, 5])
 async def test_a_start_that_is_given_up_in_its_middle_leaves_no_process(
     tmp_path: Path, steps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stdio, "END_SECONDS", 0.2)
+    monkeypatch.setattr(limits, "END_SECONDS", 0.2)
     pids = tmp_path / "pids"
     pids.mkdir()
     file = file_of(tmp_path, mute=fake("mute", env={"PIDS": str(pids)}))
     [server], _ = read_servers(file, os.environ)
 
     async def stay() -> None:
-        async with open_process(server, asyncio.Event()):
+        async with open_session(server):
             await asyncio.Event().wait()
 
     opening = asyncio.create_task(stay())

@@ -33,8 +33,8 @@ def test_the_usual_form_is_read(tmp_path: Path) -> None:
     found, wrong = read(tmp_path, servers, KEY=CANARY, PATH="/bin", OPENAI_API_KEY="ours")
     assert wrong == [] and [server.name for server in found] == ["files", "old", "web"]
     files, old, web = found
-    assert files.command == ("npx", "-y", "pkg", CANARY)
-    assert files.environment == {"PATH": "/bin", "A": "b"} and files.folder == Path("/tmp")
+    assert (files.command, files.args) == ("npx", ["-y", "pkg", CANARY])
+    assert files.env == {"PATH": "/bin", "A": "b"} and files.cwd == "/tmp"
     assert (files.timeout, files.tools, files.transport) == (5, {"read"}, "stdio")
     assert (old.transport, old.url) == ("sse", "http://h/sse")
     assert (web.transport, web.url, web.headers) == ("http", "https://h/mcp/", {"K": CANARY})
@@ -44,7 +44,8 @@ def test_the_usual_form_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "entry", "problem"), [
     ("a", {}, "neither command nor url"), ("a", [], "no object"),
     ("a", {"command": "x", "url": "http://h"}, "both command and url"),
-    ("a", {"command": " "}, "neither command nor url"), ("a", {"command": 5}, "neither command"),
+    ("a", {"command": " "}, "neither command nor url"),
+    ("a", {"command": 5}, "command holds what is no text"),
     ("a", {"url": f"ftp://{CANARY}"}, "not an http(s) address"),
     ("a", {"url": f"http://h/{CANARY} x"}, "space"),
     ("a", {"url": "http://h", "type": CANARY}, "type does not fit"),
@@ -127,4 +128,4 @@ def test_a_variable_of_the_env_file_may_be_named(
     servers.write_text(json.dumps({"mcpServers": {"a": {**GOOD, "env": {"K": "${THE_KEY_42}"}}}}))
     (tmp_path / ".env").write_text(f"MCP_SERVERS={servers}\nTHE_KEY_42=of-the-file\n")
     [server] = load_settings(str(tmp_path / ".env")).servers
-    assert server.environment["K"] == "of-the-file"
+    assert server.env["K"] == "of-the-file"

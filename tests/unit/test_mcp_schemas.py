@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from src.base.mcp_file import MAX_MESSAGE, MAX_SCHEMA
-from src.outside.sessions import CHUNK, TOO_LONG, Lines
+from src.outside.relay import CHUNK, TOO_LONG, Lines
 from src.outside.tools import (
     BadSchemaError,
     clean_schema,
@@ -119,8 +119,8 @@ def test_a_usual_name_stays_as_it_is() -> None:
 
 
 def lines(*pieces: bytes) -> tuple[list[Any], Lines]:
-    taken = Lines()
-    found = [message.root for piece in pieces for message in taken.feed(piece)]
+    taken = Lines(MAX_MESSAGE)
+    found = [json.loads(line) for piece in pieces for line in taken.feed(piece)]
     return found, taken
 
 
@@ -129,7 +129,7 @@ def test_messages_are_read_however_they_are_cut() -> None:
     for size in (1, 3, len(message), 2 * len(message)):
         whole = message * 3
         found, taken = lines(*[whole[at : at + size] for at in range(0, len(whole), size)])
-        assert [one.id for one in found] == [7, 7, 7] and taken.unasked == 0
+        assert [one["id"] for one in found] == [7, 7, 7] and taken.unasked == 0
 
 
 @for_each(("begin", "end"), [
@@ -142,12 +142,12 @@ def test_an_answer_that_is_too_long_becomes_a_refusal_of_its_request(
     filling = [b"x" * CHUNK] * (MAX_MESSAGE // CHUNK + 5)
     after = b'{"jsonrpc":"2.0","id":8,"result":{}}\n'
     found, taken = lines(begin, *filling, *(end[n : n + 1] for n in range(len(end))), after)
-    assert [one.id for one in found] == [7, 8] and found[0].error.code == TOO_LONG
+    assert [one["id"] for one in found] == [7, 8] and found[0]["error"]["code"] == TOO_LONG
     assert MAX_MESSAGE < taken.unasked <= MAX_MESSAGE + 6 * CHUNK
 
 
 def test_what_is_no_message_is_counted_and_passed_over() -> None:
     found, taken = lines(b"hello\n\n\xff\n", b'{"jsonrpc":"2.0","method":"x"}\n')
-    assert [one.method for one in found] == ["x"] and taken.unasked == 6 + len(
+    assert [one["method"] for one in found] == ["x"] and taken.unasked == 6 + len(
         b'{"jsonrpc":"2.0","method":"x"}'
     )
