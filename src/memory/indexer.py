@@ -221,7 +221,7 @@ class Indexer:
         while messages := self._index.list_unindexed(conversation_id, size):
             if on_step is not None:
                 on_step("message", messages[0].id)
-            documents = self._documents(progress.owner, messages)
+            documents = self._documents(progress.owner, conversation_id, messages)
             self._index.add_messages(
                 progress.owner, conversation_id, documents, [message.id for message in messages]
             )
@@ -229,8 +229,10 @@ class Indexer:
                 break
         return progress
 
-    def _documents(self, owner: Owner, messages: Sequence[UnindexedMessage]) -> list[NewDocument]:
-        last = self._index.find_last_said(owner)
+    def _documents(
+        self, owner: Owner, conversation_id: UUID, messages: Sequence[UnindexedMessage]
+    ) -> list[NewDocument]:
+        last = self._index.find_last_said(owner, conversation_id)
         previous = last[0] if last and last[1] else None
         documents = []
         for message in messages:

@@ -263,7 +263,8 @@ def test_recurring_work_is_tried_again_after_a_growing_pause(queue: Queue) -> No
 
 def test_a_message_of_a_job_for_all_is_put_aside_and_the_job_goes_on(queue: Queue) -> None:
     [(conversation,)] = queue.rows(
-        "INSERT INTO conversations (telegram_user_id) VALUES (%(user)s) RETURNING id::text",
+        "INSERT INTO conversations (owner_id, telegram_user_id)"
+        " VALUES (add_owner(%(user)s, 0), %(user)s) RETURNING id::text",
         user=USER,
     )
     [(message,)] = queue.rows(
