@@ -31,17 +31,18 @@ LIMIT = 300.0  # milliseconds of the slowest of ROUNDS
 ROUNDS = 7
 # Half a million calls in the last ninety days: more than a bot of a million messages makes.
 FILL = """
-INSERT INTO model_usage (telegram_user_id, purpose, model, prompt_tokens, cached_tokens,
+INSERT INTO model_usage (owner_id, purpose, model, prompt_tokens, cached_tokens,
                          completion_tokens, duration_ms, created_at)
-SELECT c.telegram_user_id, CASE WHEN m.id % 5 = 0 THEN 'summary' ELSE 'answer' END,
+SELECT c.owner_id, CASE WHEN m.id % 5 = 0 THEN 'summary' ELSE 'answer' END,
        CASE WHEN m.id % 5 = 0 THEN 'openai:gpt-5-nano' ELSE 'openai:gpt-5-mini' END,
        4000 + m.id % 900, 3000, 120, 900 + m.id % 700,
        now() - (m.id % 129600) * interval '1 minute'
 FROM messages m JOIN conversations c ON c.id = m.conversation_id WHERE m.role = 'assistant';
 
-INSERT INTO memories (telegram_user_id, memory_type, text, subject, relation, object, importance,
+INSERT INTO memories (owner_id, memory_type, text, subject, relation, object, importance,
                       origin, content_hash)
-SELECT {first}, 'user_fact', 'Факт ' || n, 'user', 'other', 'x', 5, 'tool', 'bench ' || n
+SELECT add_owner({first}, 0), 'user_fact', 'Факт ' || n, 'user', 'other', 'x', 5, 'tool',
+       'bench ' || n
 FROM generate_series(1, 1000) n;
 
 VACUUM ANALYZE model_usage; VACUUM ANALYZE memories;

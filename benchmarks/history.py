@@ -19,9 +19,10 @@ from src.talk.turn_state import IncomingMessage
 
 REPEATS = 2000
 INSERT_FACTS = """
-INSERT INTO memories (telegram_user_id, memory_type, text, subject, relation, object, importance,
+INSERT INTO memories (owner_id, memory_type, text, subject, relation, object, importance,
                       origin, content_hash)
-SELECT %(first)s + n %% 1000, 'user_fact', 'Факт ' || n, 'user', 'other', 'x', 9, 'tool', 'b' || n
+SELECT add_owner(%(first)s + n %% 1000, 0), 'user_fact', 'Факт ' || n, 'user', 'other', 'x', 9,
+       'tool', 'b' || n
 FROM generate_series(1, 20000) n
 """
 

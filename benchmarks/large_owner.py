@@ -31,31 +31,30 @@ from src.texts.reply import ReplyFile
 ROUNDS = 200  # turns of others, before and (as many as there is time for) meanwhile
 # All that he said is in the search, as it would be, and he has facts.
 FACTS = """
-INSERT INTO search_documents (telegram_user_id, position, kind, message_id, speaker, said_at,
+INSERT INTO search_documents (owner_id, position, kind, message_id, speaker, said_at,
                               length, model_id)
-SELECT c.telegram_user_id, m.position, 'message', m.id, m.role, m.said_at, 12,
+SELECT c.owner_id, m.position, 'message', m.id, m.role, m.said_at, 12,
        (SELECT model_id FROM search_documents WHERE model_id IS NOT NULL LIMIT 1)
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE c.telegram_user_id = %(owner)s
   AND NOT EXISTS (SELECT 1 FROM search_documents d WHERE d.message_id = m.id);
-INSERT INTO search_postings (telegram_user_id, thread_id, term, position, frequency, length,
-                             in_talk, document_id)
-SELECT d.telegram_user_id, 0, w.term, d.position, count(*), d.length, true, d.id
+INSERT INTO search_postings (owner_id, term, position, frequency, length, in_talk, document_id)
+SELECT d.owner_id, w.term, d.position, count(*), d.length, true, d.id
 FROM search_documents d JOIN messages m ON m.id = d.message_id,
      LATERAL string_to_table(message_text(m.content), ' ') AS w (term)
-WHERE d.telegram_user_id = %(owner)s AND NOT EXISTS (
+WHERE d.owner_id = add_owner(%(owner)s, 0) AND NOT EXISTS (
     SELECT 1 FROM search_postings p WHERE p.document_id = d.id)
 GROUP BY d.id, w.term;
-INSERT INTO document_embeddings (telegram_user_id, thread_id, model_id, position, document_id,
-                                 embedding)
-SELECT d.telegram_user_id, 0, d.model_id, d.position, d.id,
+INSERT INTO document_embeddings (owner_id, model_id, position, document_id, embedding)
+SELECT d.owner_id, d.model_id, d.position, d.id,
        (SELECT embedding FROM document_embeddings LIMIT 1)
 FROM search_documents d
-WHERE d.telegram_user_id = %(owner)s AND NOT EXISTS (
+WHERE d.owner_id = add_owner(%(owner)s, 0) AND NOT EXISTS (
     SELECT 1 FROM document_embeddings e WHERE e.document_id = d.id);
-INSERT INTO memories (telegram_user_id, memory_type, text, subject, relation, object, importance,
+INSERT INTO memories (owner_id, memory_type, text, subject, relation, object, importance,
                       origin, content_hash)
-SELECT %(owner)s, 'user_fact', 'Факт ' || n, 'user', 'other', 'x', 5, 'tool', 'large ' || n
+SELECT add_owner(%(owner)s, 0), 'user_fact', 'Факт ' || n, 'user', 'other', 'x', 5, 'tool',
+       'large ' || n
 FROM generate_series(1, 2000) n;
 """
 

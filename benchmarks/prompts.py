@@ -72,9 +72,9 @@ FROM generate_series(1, %(messages)s) n,
      LATERAL (SELECT now() - (%(messages)s - n + 1) * interval '1 minute') AS t (moment)
 """
 INSERT_FACTS = """
-INSERT INTO memories (telegram_user_id, memory_type, text, subject, relation, object, importance,
+INSERT INTO memories (owner_id, memory_type, text, subject, relation, object, importance,
                       origin, content_hash)
-SELECT %(user)s, 'user_fact', 'Факт ' || n || ': ' || %(text)s, 'user', 'other', 'x',
+SELECT add_owner(%(user)s, 0), 'user_fact', 'Факт ' || n || ': ' || %(text)s, 'user', 'other', 'x',
        1 + n %% 10, 'tool', 'bench ' || n
 FROM generate_series(1, %(facts)s) n
 """

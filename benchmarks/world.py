@@ -35,8 +35,8 @@ SHOWN = 20  # messages of each user that no summary covers
 # sentences of 8 to 14 words out of 5,000, so that the postings are realistic lists. Everything
 # has been digested: what is measured is the turns, not the background catching up with them.
 FILL = """
-INSERT INTO conversations (telegram_user_id, extracted_position)
-SELECT {first} + n, {long} FROM generate_series(-1, {users} - 1) n;
+INSERT INTO conversations (owner_id, telegram_user_id, extracted_position)
+SELECT add_owner({first} + n, 0), {first} + n, {long} FROM generate_series(-1, {users} - 1) n;
 
 INSERT INTO messages (conversation_id, role, content, position, created_at, said_at, indexed_at)
 SELECT c.id, CASE WHEN n % 2 = 0 THEN 'user' ELSE 'assistant' END,
@@ -53,27 +53,25 @@ INSERT INTO conversation_summaries (conversation_id, first_position, last_positi
 SELECT m.conversation_id, 1, max(m.position) - {shown}, 'Говорили о словах.'
 FROM messages m GROUP BY m.conversation_id HAVING max(m.position) > {shown};
 
-INSERT INTO search_documents (telegram_user_id, position, kind, message_id, speaker, said_at,
+INSERT INTO search_documents (owner_id, position, kind, message_id, speaker, said_at,
                               length, model_id)
-SELECT c.telegram_user_id, m.position, 'message', m.id, m.role, m.said_at,
+SELECT c.owner_id, m.position, 'message', m.id, m.role, m.said_at,
        array_length(string_to_array(message_text(m.content), ' '), 1), {model}
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE m.position <= {indexed};
 
-INSERT INTO search_postings (telegram_user_id, thread_id, term, position, frequency, length,
-                             in_talk, document_id)
-SELECT d.telegram_user_id, 0, w.term, d.position, count(*), d.length, true, d.id
+INSERT INTO search_postings (owner_id, term, position, frequency, length, in_talk, document_id)
+SELECT d.owner_id, w.term, d.position, count(*), d.length, true, d.id
 FROM search_documents d JOIN messages m ON m.id = d.message_id,
      LATERAL string_to_table(message_text(m.content), ' ') AS w (term)
 GROUP BY d.id, w.term;
 
-INSERT INTO document_embeddings (telegram_user_id, thread_id, model_id, position, document_id,
-                                 embedding)
-SELECT d.telegram_user_id, 0, {model}, d.position, d.id, v.embedding
+INSERT INTO document_embeddings (owner_id, model_id, position, document_id, embedding)
+SELECT d.owner_id, {model}, d.position, d.id, v.embedding
 FROM search_documents d JOIN sample_vectors v ON v.id = d.id % {vectors};
 
-INSERT INTO search_owners (telegram_user_id, next_position, documents, terms)
-SELECT telegram_user_id, max(position) + 1, count(*), sum(length) FROM search_documents GROUP BY 1;
+INSERT INTO search_owners (owner_id, next_position, documents, terms)
+SELECT owner_id, max(position) + 1, count(*), sum(length) FROM search_documents GROUP BY 1;
 """
 
 # Vectors of length 1 in random directions; each stands in many rows.

@@ -8,12 +8,15 @@ from src.base.owners import Owner
 from tests.conftest import execute, query
 
 # Which rows of a table are an owner's.
-_OWN = "telegram_user_id = %(owner)s AND thread_id = %(thread)s"
+_OWNERS = "telegram_user_id = %(owner)s AND thread_id = %(thread)s"
+_OWN = f"owner_id IN (SELECT id FROM owners WHERE {_OWNERS})"
+_OF_CHAT = _OWN.replace("%(thread)s", "0")
 _CONVERSATIONS = f"conversation_id IN (SELECT id FROM conversations WHERE {_OWN})"
 _MEMORIES = f"memory_id IN (SELECT id FROM memories WHERE {_OWN})"
 _MESSAGES = f"message_id IN (SELECT id FROM messages WHERE {_CONVERSATIONS})"
 _QUESTIONS = f"thread_id IN (SELECT q.thread_id FROM open_questions q WHERE {_MESSAGES})"
 ROWS_OF_OWNER = {
+    "owners": _OWNERS,
     "conversations": _OWN,
     "messages": _CONVERSATIONS,
     "tool_results": _CONVERSATIONS,
@@ -45,16 +48,16 @@ ROWS_OF_OWNER = {
         f" OR {_CONVERSATIONS}"
     ),
     "batch_requests": _CONVERSATIONS,
-    "model_usage": "telegram_user_id = %(owner)s",
-    "daily_messages": "telegram_user_id = %(owner)s",
-    "user_settings": "telegram_user_id = %(owner)s",
+    "model_usage": _OWN,
+    "daily_messages": _OF_CHAT,
+    "user_settings": _OF_CHAT,
 }
 # What only a turn that asks fills.
 OF_QUESTIONS = frozenset(
     {"open_questions", "question_facts", "checkpoints", "checkpoint_blobs", "checkpoint_writes"}
 )
 # What the topics of a group have in common.
-OF_ALL_TOPICS = frozenset({"model_usage", "daily_messages", "user_settings"})
+OF_ALL_TOPICS = frozenset({"daily_messages", "user_settings"})
 # Tables that hold nothing of anybody's.
 NOBODYS = frozenset(
     {
@@ -102,8 +105,7 @@ PAUSE = """
 WITH asked AS (
     INSERT INTO question_facts (thread_id, message_id, memory_id)
     SELECT q.thread_id, q.message_id, f.id
-    FROM open_questions q, memories f WHERE q.thread_id = %s AND f.telegram_user_id = %s
-      AND f.thread_id = %s
+    FROM open_questions q, memories f WHERE q.thread_id = %s AND f.owner_id = add_owner(%s, %s)
     ORDER BY f.id DESC LIMIT 1 RETURNING thread_id, memory_id
 ), point AS (
     INSERT INTO checkpoints (thread_id, checkpoint_id, checkpoint)
@@ -119,25 +121,25 @@ FROM asked JOIN memories f ON f.id = asked.memory_id RETURNING thread_id
 """
 
 DAY = """
-INSERT INTO daily_messages (day, telegram_user_id, messages) VALUES (current_date, %s, 1)
+INSERT INTO daily_messages (day, owner_id, messages) VALUES (current_date, add_owner(%s, 0), 1)
 ON CONFLICT DO NOTHING RETURNING day
 """
 
 NIGHT = """
 INSERT INTO consolidations (kind, memory_id, kept_memory_id)
 SELECT 'duplicate', max(id), min(id) FROM memories
-WHERE telegram_user_id = %s AND thread_id = %s HAVING max(id) IS NOT NULL RETURNING id
+WHERE owner_id = add_owner(%s, %s) HAVING max(id) IS NOT NULL RETURNING id
 """
 
 FAILURE = """
 INSERT INTO embedding_failures (document_id, model_id, failures, retry_at)
 SELECT max(d.id), max(m.id), 1, 'infinity' FROM search_documents d, embedding_models m
-WHERE d.telegram_user_id = %s AND d.thread_id = %s HAVING max(d.id) IS NOT NULL
+WHERE d.owner_id = add_owner(%s, %s) HAVING max(d.id) IS NOT NULL
 """
 
 PARTING = """
-INSERT INTO parting_messages (message_id, telegram_user_id, position, content, said_at)
-SELECT m.id, c.telegram_user_id, m.position, m.content, m.created_at
+INSERT INTO parting_messages (message_id, owner_id, position, content, said_at)
+SELECT m.id, c.owner_id, m.position, m.content, m.created_at
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE c.telegram_user_id = %s AND c.thread_id = %s AND m.role = 'user'
 ORDER BY m.id DESC LIMIT 1
@@ -197,8 +199,8 @@ def rows_of(dsn: str, owner: Owner, *, without: Iterable[str] = ()) -> list[tupl
         if table not in left_out
     ]
     sql = " UNION ALL ".join(parts) + " ORDER BY 1, 2"
-    sql = sql.replace("%(owner)s", str(int(owner.telegram_user_id)))
-    return query(dsn, sql.replace("%(thread)s", str(int(owner.thread_id))))
+    chat, thread = owner.row
+    return query(dsn, sql.replace("%(owner)s", str(chat)).replace("%(thread)s", str(thread)))
 
 
 def dump(dsn: str, *names: str, without: Iterable[str] = ("updated_at",)) -> list[tuple[str, str]]:
@@ -232,8 +234,9 @@ def remind(dsn: str, owner: Owner) -> None:
     """Let the owner be reminded of something, in a year."""
     query(
         dsn,
-        "INSERT INTO reminders (telegram_user_id, thread_id, text, due_at, time_zone, language)"
-        " VALUES (%s, %s, 'x', date_trunc('second', now()) + interval '1 year', 'UTC', 'ru')",
+        "INSERT INTO reminders (owner_id, text, due_at, time_zone, language)"
+        " VALUES (add_owner(%s, %s), 'x', date_trunc('second', now()) + interval '1 year',"
+        " 'UTC', 'ru')",
         owner.telegram_user_id,
         owner.thread_id,
     )

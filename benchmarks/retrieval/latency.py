@@ -37,8 +37,10 @@ WARM = 20  # of each kind before them: a connection plans the statement in its f
 
 # Conversations, messages, documents, words (9 of 20,000, few of them frequent) and vectors.
 FILL = """
-INSERT INTO conversations (telegram_user_id)
-SELECT {big} UNION ALL SELECT {first} + n FROM generate_series(0, {users} - 1) n;
+INSERT INTO conversations (owner_id, telegram_user_id)
+SELECT add_owner(person, 0), person
+FROM (SELECT {big} UNION ALL
+      SELECT {first} + n FROM generate_series(0, {users} - 1) n) AS people (person);
 
 CREATE TEMP TABLE arriving AS
 SELECT row_number() OVER (ORDER BY place, telegram_user_id) AS id, *
@@ -54,26 +56,24 @@ SELECT conversation_id, 'user', 'сообщение номер ' || id || ' о �
        position, now() - (1 - place) * interval '300 days', now()
 FROM arriving ORDER BY id;
 
-INSERT INTO search_documents (telegram_user_id, thread_id, position, kind, message_id, speaker,
-                              said_at, length, model_id)
-SELECT c.telegram_user_id, 0, m.position, 'message', m.id, 'user', m.said_at, 9, {model}
+INSERT INTO search_documents (owner_id, position, kind, message_id, speaker, said_at, length,
+                              model_id)
+SELECT c.owner_id, m.position, 'message', m.id, 'user', m.said_at, 9, {model}
 FROM messages m JOIN conversations c ON c.id = m.conversation_id ORDER BY m.id;
 
-INSERT INTO document_embeddings (telegram_user_id, thread_id, model_id, position, document_id,
-                                 embedding)
-SELECT d.telegram_user_id, 0, {model}, d.position, d.id, v.embedding
+INSERT INTO document_embeddings (owner_id, model_id, position, document_id, embedding)
+SELECT d.owner_id, {model}, d.position, d.id, v.embedding
 FROM search_documents d JOIN sample_vectors v ON v.id = d.id % {vectors} ORDER BY d.id;
 
-INSERT INTO search_postings (telegram_user_id, thread_id, term, position, frequency, length,
-                             in_talk, document_id)
-SELECT d.telegram_user_id, 0, 'w' || w, d.position, 1, 9, true, d.id
+INSERT INTO search_postings (owner_id, term, position, frequency, length, in_talk, document_id)
+SELECT d.owner_id, 'w' || w, d.position, 1, 9, true, d.id
 FROM search_documents d,
      LATERAL (SELECT DISTINCT floor(20000 * random() ^ 3)::int AS w
               FROM generate_series(1, 9) WHERE d.id > 0) AS words
 ORDER BY d.id;
 
-INSERT INTO search_owners
-SELECT telegram_user_id, 0, count(*), count(*), 9 * count(*) FROM search_documents GROUP BY 1;
+INSERT INTO search_owners (owner_id, next_position, documents, terms)
+SELECT owner_id, count(*), count(*), 9 * count(*) FROM search_documents GROUP BY 1;
 """
 
 

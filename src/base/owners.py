@@ -11,11 +11,14 @@ from src.texts import Language
 
 
 class Owner(NamedTuple):
-    """The owner of memories and of what the search knows.
+    """Who owns memories and what the search knows, and in which topic they talk now.
+
+    The owner of a group's data is the group and topic. The owner of a person's is the person, in
+    whichever topic of the private chat they write: only history belongs to a topic there.
 
     Attributes:
         telegram_user_id: The person's Telegram id, or a group's negative chat id.
-        thread_id: The topic of a forum group, else 0.
+        thread_id: The topic of a forum group or of a private chat, else 0.
     """
 
     telegram_user_id: int
@@ -26,9 +29,39 @@ class Owner(NamedTuple):
         """Whether several people speak there."""
         return self.telegram_user_id < 0
 
+    @property
+    def row(self) -> tuple[int, int]:
+        """``telegram_user_id`` and ``thread_id`` of the row in ``owners``."""
+        return self.telegram_user_id, self.thread_id if self.is_group else 0
+
     def columns(self) -> dict[str, object]:
-        """The parameters ``owner`` and ``thread_id`` that every statement on users' data takes."""
-        return {"owner": self.telegram_user_id, "thread_id": self.thread_id}
+        """The parameters that every statement on users' data takes.
+
+        ``owner`` is the id in ``owners``, NULL when there is none; ``user`` and ``thread_id`` tell
+        where the conversation stands.
+        """
+        return {
+            "owner": _OwnerId(*self.row), "user": self.telegram_user_id,
+            "thread_id": self.thread_id,
+        }  # fmt: skip
+
+
+class _OwnerId:
+    """A parameter that looks the id up within the statement, so that it costs no round trip."""
+
+    def __init__(self, telegram_user_id: int, thread_id: int) -> None:
+        self._user, self._thread = int(telegram_user_id), int(thread_id)
+
+    def __conform__(self, _protocol: object) -> _OwnerId:
+        """How psycopg2 asks an object for its SQL."""
+        return self
+
+    def getquoted(self) -> bytes:
+        """The SQL; it holds two numbers."""
+        return (
+            b"(SELECT id FROM owners WHERE telegram_user_id = %d AND thread_id = %d)"
+            % (self._user, self._thread)
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

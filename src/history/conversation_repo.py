@@ -112,13 +112,14 @@ NO_ORIGIN = dict.fromkeys(TelegramOrigin.__dataclass_fields__)
 # The owner's current conversation, which nobody deletes before the transaction ends.
 HOLD_CONVERSATION = """
 SELECT id FROM conversations
-WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+WHERE telegram_user_id = %(user)s AND thread_id = %(thread_id)s
 ORDER BY created_at DESC, id LIMIT 1 FOR KEY SHARE
 """
 
 # A first conversation; of two made at once the constraint keeps one.
 INSERT_CONVERSATION = """
-INSERT INTO conversations (telegram_user_id, thread_id) VALUES (%(owner)s, %(thread_id)s)
+INSERT INTO conversations (owner_id, telegram_user_id, thread_id)
+VALUES (add_owner(%(user)s, %(thread_id)s), %(user)s, %(thread_id)s)
 ON CONFLICT ON CONSTRAINT conversations_one_per_owner DO NOTHING
 RETURNING id
 """
@@ -126,7 +127,7 @@ RETURNING id
 # Everything that hangs on the owner's conversations goes with them.
 DELETE_CONVERSATIONS = """
 DELETE FROM conversations
-WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+WHERE telegram_user_id = %(user)s AND thread_id = %(thread_id)s
 """
 
 # A message, once per Telegram message: a second time no row comes back.
@@ -164,8 +165,7 @@ SELECT_TEXT = """
 SELECT message_text(m.content)
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE m.bot_id = %(bot_id)s AND m.chat_id = %(chat_id)s
-  AND m.telegram_message_id = %(message_id)s AND c.telegram_user_id = %(owner)s
-  AND c.thread_id = %(thread_id)s
+  AND m.telegram_message_id = %(message_id)s AND c.owner_id = %(owner)s
 """
 
 # The newest messages of a conversation that the user did not ask to forget, oldest of them first.
@@ -187,7 +187,7 @@ ORDER BY created_at ASC, id ASC
 
 SELECT_CONVERSATION = """
 SELECT id FROM conversations
-WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+WHERE telegram_user_id = %(user)s AND thread_id = %(thread_id)s
 ORDER BY created_at DESC, id LIMIT 1
 """
 
@@ -209,12 +209,11 @@ ORDER BY position, id LIMIT 1000
 # What the owner typed and nobody has read for facts yet, before it is deleted; not what he was
 # asked about, since the background would decide it without him.
 KEEP_UNREAD = """
-INSERT INTO parting_messages (message_id, telegram_user_id, thread_id, position, content, said_at,
-                              sender_id, speaker, mentions)
-SELECT m.id, c.telegram_user_id, c.thread_id, m.position, m.content, m.said_at, m.sender_id,
-       m.speaker, m.mentions
+INSERT INTO parting_messages (message_id, owner_id, position, content, said_at, sender_id, speaker,
+                              mentions)
+SELECT m.id, c.owner_id, m.position, m.content, m.said_at, m.sender_id, m.speaker, m.mentions
 FROM conversations c JOIN messages m ON m.conversation_id = c.id
-WHERE c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+WHERE c.telegram_user_id = %(user)s AND c.thread_id = %(thread_id)s
   AND m.position > c.extracted_position AND m.role = 'user' AND m.provenance = 'typed'
   AND NOT m.is_forgotten AND NOT m.is_private AND NOT m.is_disputed
 ORDER BY m.position DESC LIMIT %(limit)s
@@ -364,7 +363,7 @@ class ConversationRepository(Repository):
     def migrate_owner(self, old_chat_id: int, new_chat_id: int) -> int:
         """Hand a group's conversations and memory to the supergroup that it became.
 
-        What the supergroup has already is merged with it. Returns how many conversations moved.
+        What the supergroup has already is merged with it. Returns how many topics moved.
         """
         return self._client.in_transaction(
             lambda t: move_owner(t, old_chat_id, new_chat_id), limits=PATIENT

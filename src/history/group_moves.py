@@ -27,12 +27,17 @@ INSERT INTO chat_moves (old_chat_id, new_chat_id) VALUES (%(old)s, %(new)s)
 ON CONFLICT (old_chat_id) DO UPDATE SET new_chat_id = EXCLUDED.new_chat_id
 """
 
-# Topics in which both have talked: the conversation that stays, and the one that goes into it.
-SELECT_CONVERSATION_PAIRS = """
-SELECT kept.id::text, gone.id::text FROM conversations kept
-JOIN conversations gone USING (thread_id)
+# Owners of both in the same topic: the one that stays, and the one that goes into it.
+SELECT_OWNER_PAIRS = """
+SELECT kept.id, gone.id FROM owners kept JOIN owners gone USING (thread_id)
 WHERE kept.telegram_user_id = %(old)s AND gone.telegram_user_id = %(new)s
 ORDER BY thread_id
+"""
+
+# The conversation that stays, and the one that goes into it.
+SELECT_CONVERSATION_PAIRS = """
+SELECT kept.id::text, gone.id::text FROM conversations kept, conversations gone
+WHERE kept.owner_id = %(kept)s AND gone.owner_id = %(gone)s
 """
 
 # The messages of both in the order of time, numbered anew. A summary stays where its messages
@@ -85,10 +90,9 @@ DELETE_MERGED = "DELETE FROM conversations WHERE id = %(gone)s"
 
 # The same fact in both: the older row takes in the sources, answers and links of the other one.
 SELECT_FACT_PAIRS = """
-SELECT kept.id, gone.id FROM memories kept
-JOIN memories gone USING (thread_id, content_hash)
-WHERE kept.telegram_user_id = %(old)s AND kept.retired_at IS NULL
-  AND gone.telegram_user_id = %(new)s AND gone.retired_at IS NULL
+SELECT kept.id, gone.id FROM memories kept JOIN memories gone USING (content_hash)
+WHERE kept.owner_id = %(kept)s AND kept.retired_at IS NULL
+  AND gone.owner_id = %(gone)s AND gone.retired_at IS NULL
 """
 MERGE_FACTS = (
     """
@@ -128,9 +132,8 @@ MERGE_FACTS = (
 
 # The same name in both.
 SELECT_ENTITY_PAIRS = """
-SELECT kept.id, gone.id FROM entities kept
-JOIN entities gone USING (thread_id, normalised_name)
-WHERE kept.telegram_user_id = %(old)s AND gone.telegram_user_id = %(new)s
+SELECT kept.id, gone.id FROM entities kept JOIN entities gone USING (normalised_name)
+WHERE kept.owner_id = %(kept)s AND gone.owner_id = %(gone)s
 """
 MERGE_ENTITIES = (
     """
@@ -144,72 +147,62 @@ MERGE_ENTITIES = (
 )
 
 # In the search, what the new chat said stands after what the old one said; the gap is wider than
-# the reach of a word into its neighbours. Positions are unique, hence behind all of both.
-SELECT_SHIFTS = """
-SELECT o.thread_id, greatest(o.next_position, n.next_position) + 8
-FROM search_owners o JOIN search_owners n USING (thread_id)
-WHERE o.telegram_user_id = %(old)s AND n.telegram_user_id = %(new)s
-ORDER BY o.thread_id
-"""
-SHIFT_POSITIONS = (
+# the reach of a word into its neighbours. What the new chat has not chosen for itself stays as it
+# was in the old one; all the rest only changes its owner.
+MERGE_OWNERS = (
     """
-    UPDATE search_documents SET position = position + %(shift)s
-    WHERE telegram_user_id = %(new)s AND thread_id = %(thread_id)s
+    WITH shift AS (
+        SELECT coalesce(max(next_position + 8), 0) AS by FROM search_owners
+        WHERE owner_id = %(kept)s
+    ), documents AS (
+        UPDATE search_documents SET owner_id = %(kept)s, position = position + by FROM shift
+        WHERE owner_id = %(gone)s
+    ), postings AS (
+        UPDATE search_postings SET owner_id = %(kept)s, position = position + by FROM shift
+        WHERE owner_id = %(gone)s
+    ), vectors AS (
+        UPDATE document_embeddings SET owner_id = %(kept)s, position = position + by FROM shift
+        WHERE owner_id = %(gone)s
+    )
+    INSERT INTO search_owners AS o (owner_id, next_position, documents, terms)
+    SELECT %(kept)s, next_position + by, documents, terms FROM search_owners, shift
+    WHERE owner_id = %(gone)s
+    ON CONFLICT (owner_id) DO UPDATE
+    SET next_position = EXCLUDED.next_position, documents = o.documents + EXCLUDED.documents,
+        terms = o.terms + EXCLUDED.terms
     """,
     """
-    UPDATE search_postings SET position = position + %(shift)s
-    WHERE telegram_user_id = %(new)s AND thread_id = %(thread_id)s
+    INSERT INTO user_settings AS o (owner_id, language, time_zone, inactive_since, mode,
+                                    answer_length, memory_on)
+    SELECT %(kept)s, language, time_zone, inactive_since, mode, answer_length, memory_on
+    FROM user_settings WHERE owner_id = %(gone)s
+    ON CONFLICT (owner_id) DO UPDATE
+    SET language = coalesce(EXCLUDED.language, o.language),
+        time_zone = coalesce(EXCLUDED.time_zone, o.time_zone),
+        inactive_since = EXCLUDED.inactive_since,
+        mode = CASE EXCLUDED.mode WHEN 'assistant' THEN o.mode ELSE EXCLUDED.mode END,
+        answer_length = CASE EXCLUDED.answer_length WHEN 'normal' THEN o.answer_length
+                        ELSE EXCLUDED.answer_length END,
+        memory_on = EXCLUDED.memory_on AND o.memory_on, updated_at = now()
     """,
     """
-    UPDATE document_embeddings SET position = position + %(shift)s
-    WHERE telegram_user_id = %(new)s AND thread_id = %(thread_id)s
+    WITH facts AS (UPDATE memories SET owner_id = %(kept)s WHERE owner_id = %(gone)s),
+    names AS (UPDATE entities SET owner_id = %(kept)s WHERE owner_id = %(gone)s),
+    refused AS (UPDATE rejected_facts SET owner_id = %(kept)s WHERE owner_id = %(gone)s),
+    forgotten AS (UPDATE forgettings SET owner_id = %(kept)s WHERE owner_id = %(gone)s),
+    parting AS (UPDATE parting_messages SET owner_id = %(kept)s WHERE owner_id = %(gone)s),
+    reminded AS (UPDATE reminders SET owner_id = %(kept)s WHERE owner_id = %(gone)s),
+    used AS (UPDATE model_usage SET owner_id = %(kept)s WHERE owner_id = %(gone)s)
+    UPDATE conversations SET owner_id = %(kept)s, telegram_user_id = %(old)s
+    WHERE owner_id = %(gone)s
     """,
-    """
-    UPDATE search_owners o
-    SET next_position = n.next_position + %(shift)s, documents = o.documents + n.documents,
-        terms = o.terms + n.terms
-    FROM search_owners n
-    WHERE o.telegram_user_id = %(old)s AND o.thread_id = %(thread_id)s
-      AND n.telegram_user_id = %(new)s AND n.thread_id = %(thread_id)s
-    """,
-    "DELETE FROM search_owners WHERE telegram_user_id = %(new)s AND thread_id = %(thread_id)s",
+    "DELETE FROM owners WHERE id = %(gone)s",
 )
 
-# What the new chat has not chosen for itself stays as it was in the old one.
-MERGE_SETTINGS = """
-WITH old AS (
-    DELETE FROM user_settings o WHERE telegram_user_id = %(old)s
-      AND EXISTS (SELECT 1 FROM user_settings WHERE telegram_user_id = %(new)s)
-    RETURNING language, time_zone, mode, answer_length, memory_on
-)
-UPDATE user_settings n
-SET language = coalesce(n.language, old.language),
-    time_zone = coalesce(n.time_zone, old.time_zone),
-    mode = CASE n.mode WHEN 'assistant' THEN old.mode ELSE n.mode END,
-    answer_length = CASE n.answer_length WHEN 'normal' THEN old.answer_length
-                    ELSE n.answer_length END,
-    memory_on = n.memory_on AND old.memory_on, updated_at = now()
-FROM old WHERE n.telegram_user_id = %(new)s
+# All that is left: every row hangs on its owner, or follows him by its foreign key.
+UPDATE_OWNERS = """
+UPDATE owners SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s
 """
-
-# The rest only changes its owner.
-UPDATE_OWNER = (
-    "UPDATE conversations SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s"
-)
-UPDATE_OWNERS = (
-    "UPDATE memories SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s",
-    "UPDATE entities SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s",
-    "UPDATE forgettings SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s",
-    "UPDATE parting_messages SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s",
-    "UPDATE rejected_facts SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s",
-    "UPDATE search_owners SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s",
-    "UPDATE search_documents SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s",
-    "UPDATE search_postings SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s",
-    "UPDATE document_embeddings SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s",
-    "UPDATE model_usage SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s",
-    "UPDATE reminders SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s",
-    "UPDATE user_settings SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s",
-)
 
 # Updates of the old chat that wait (they find their new home by ``chat_moves``) stand in one line
 # with those of the new chat.
@@ -226,7 +219,7 @@ def move_owner(transaction: Transaction, old_chat_id: int, new_chat_id: int) -> 
     Doing it again changes nothing, or takes along what came for the old id meanwhile.
 
     Returns:
-        How many conversations were moved or merged.
+        How many topics (those of which something is kept) were moved or merged.
     """
     chats = {"old": old_chat_id, "new": new_chat_id}
     lock_moves(transaction)
@@ -235,20 +228,23 @@ def move_owner(transaction: Transaction, old_chat_id: int, new_chat_id: int) -> 
         return 0  # no group becomes a person's chat, itself, or what it came from
     transaction.execute(INSERT_MOVE, chats)
     lock_chats(transaction, old_chat_id, new_chat_id)
-    conversations = transaction.fetch_all(SELECT_CONVERSATION_PAIRS, chats)
-    for kept, gone in conversations:
+    for kept, gone in transaction.fetch_all(SELECT_OWNER_PAIRS, chats):
+        _merge_owners(transaction, {**chats, "kept": kept, "gone": gone})
+    moved = transaction.execute(UPDATE_OWNERS, chats)
+    transaction.execute(UPDATE_LOCKS, chats)
+    return moved
+
+
+def _merge_owners(transaction: Transaction, owners: dict[str, int]) -> None:
+    """Take all that is the second owner's into the first."""
+    for kept, gone in transaction.fetch_all(SELECT_CONVERSATION_PAIRS, owners):
         pair = {"kept": kept, "gone": gone}
         for statement in (MERGE_CONVERSATIONS, NUMBER_SUMMARIES, MOVE_TOOL_RESULTS, DELETE_MERGED):
             transaction.execute(statement, pair)
-    _merge(transaction, transaction.fetch_all(SELECT_FACT_PAIRS, chats), MERGE_FACTS)
-    _merge(transaction, transaction.fetch_all(SELECT_ENTITY_PAIRS, chats), MERGE_ENTITIES)
-    for thread_id, shift in transaction.fetch_all(SELECT_SHIFTS, chats):
-        for statement in SHIFT_POSITIONS:
-            transaction.execute(statement, {**chats, "thread_id": thread_id, "shift": shift})
-    moved = transaction.execute(UPDATE_OWNER, chats)
-    for statement in (MERGE_SETTINGS, *UPDATE_OWNERS, UPDATE_LOCKS):
-        transaction.execute(statement, chats)
-    return moved
+    _merge(transaction, transaction.fetch_all(SELECT_FACT_PAIRS, owners), MERGE_FACTS)
+    _merge(transaction, transaction.fetch_all(SELECT_ENTITY_PAIRS, owners), MERGE_ENTITIES)
+    for statement in MERGE_OWNERS:
+        transaction.execute(statement, owners)
 
 
 def _merge(

@@ -28,7 +28,7 @@ SELECT_PAGE = """
 SELECT m.position, m.id, m.role, left(message_text(m.content), %(longest)s), m.said_at,
        m.is_private
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
-WHERE c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+WHERE c.telegram_user_id = %(user)s AND c.thread_id = %(thread_id)s
   AND m.role IN ('user', 'assistant') AND NOT m.is_forgotten
   AND (m.position, m.id) < (%(position)s, %(id)s)
   AND (%(until)s::timestamptz IS NULL OR m.said_at < %(until)s)
@@ -107,12 +107,12 @@ SELECT m.conversation_id, m.id, %(name)s,
 FROM messages m WHERE m.id = %(message_id)s AND m.conversation_id = %(conversation_id)s
 """
 
-# Forget the tool calls of every conversation of an owner.
+# Forget the tool calls of every conversation of an owner, or of one topic.
 DELETE_RESULTS = """
 DELETE FROM tool_results t USING conversations c
-WHERE c.id = t.conversation_id AND c.telegram_user_id = %(owner)s
-  AND c.thread_id = %(thread_id)s
+WHERE c.id = t.conversation_id AND c.owner_id = %(owner)s
 """
+DELETE_OF_TOPIC = DELETE_RESULTS + "AND c.thread_id = %(thread_id)s"
 
 
 class ToolResultRepository(Repository):
@@ -133,5 +133,5 @@ class ToolResultRepository(Repository):
         self._client.execute(INSERT_RESULT, columns)
 
     def clear(self, owner: Owner) -> int:
-        """Forget every call of an owner; returns how many there were."""
-        return self._client.execute(DELETE_RESULTS, owner.columns())
+        """Forget every call of an owner in the topic; returns how many there were."""
+        return self._client.execute(DELETE_OF_TOPIC, owner.columns())

@@ -149,9 +149,9 @@ WHERE a.conversation_id = %(conversation_id)s AND a.reply_to_id = %(message_id)s
 
 # One row per model call; the owner is the conversation's.
 INSERT_USAGE = """
-INSERT INTO model_usage (telegram_user_id, purpose, model, prompt_tokens, cached_tokens,
+INSERT INTO model_usage (owner_id, purpose, model, prompt_tokens, cached_tokens,
                          completion_tokens, duration_ms)
-SELECT c.telegram_user_id, u.purpose, u.model, u.prompt_tokens, u.cached_tokens,
+SELECT c.owner_id, u.purpose, u.model, u.prompt_tokens, u.cached_tokens,
        u.completion_tokens, u.duration_ms
 FROM conversations c,
      unnest(%(purpose)s::text[], %(model)s::text[], %(prompt)s::int[], %(cached)s::int[],
@@ -199,8 +199,7 @@ FROM conversations own CROSS JOIN
      unnest(%(numbers)s::int[], %(message_ids)s::bigint[], %(memory_ids)s::bigint[])
      AS s (number, message_id, memory_id)
 LEFT JOIN messages m ON m.id = s.message_id AND m.conversation_id = own.id
-LEFT JOIN memories f ON f.id = s.memory_id
-     AND f.telegram_user_id = own.telegram_user_id AND f.thread_id = own.thread_id
+LEFT JOIN memories f ON f.id = s.memory_id AND f.owner_id = own.owner_id
 WHERE own.id = %(conversation_id)s
 ON CONFLICT DO NOTHING
 """
@@ -208,8 +207,8 @@ ON CONFLICT DO NOTHING
 # Facts that an answer relied on.
 COUNT_RECALLS = """
 UPDATE memories SET recalls = recalls + 1
-WHERE id = ANY(%(memory_ids)s) AND (telegram_user_id, thread_id) =
-      (SELECT telegram_user_id, thread_id FROM conversations WHERE id = %(conversation_id)s)
+WHERE id = ANY(%(memory_ids)s)
+  AND owner_id = (SELECT owner_id FROM conversations WHERE id = %(conversation_id)s)
 """
 
 # The sources of a stored answer.
@@ -293,11 +292,11 @@ SELECT stream_message_id FROM messages
 WHERE id = %(message_id)s AND conversation_id = %(conversation_id)s
 """
 
-# Whether the owner's newest message is one whose answer was stopped.
+# Whether the newest message of the topic is one whose answer was stopped.
 SELECT_NEWEST_STOPPED = """
 SELECT m.stopped_at IS NOT NULL
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
-WHERE c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s AND m.role = 'user'
+WHERE c.telegram_user_id = %(user)s AND c.thread_id = %(thread_id)s AND m.role = 'user'
 ORDER BY m.created_at DESC, m.id DESC LIMIT 1
 """
 
@@ -308,7 +307,7 @@ WITH answer AS (
     SELECT id FROM (
         SELECT a.id, a.sent_message_ids
         FROM messages a JOIN conversations c ON c.id = a.conversation_id
-        WHERE c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+        WHERE c.owner_id = %(owner)s
           AND a.role = 'assistant'
         ORDER BY a.created_at DESC, a.id DESC LIMIT 300) AS newest
     WHERE %(sent)s = ANY(sent_message_ids) LIMIT 1
@@ -317,8 +316,7 @@ SELECT DISTINCT ON (uid) uid, text FROM (
     SELECT coalesce('fact-' || f.id, 'msg-' || m.id) AS uid,
            coalesce(f.text, message_text(m.content)) AS text
     FROM answer JOIN answer_sources s ON s.answer_id = answer.id
-    LEFT JOIN memories f ON f.id = s.memory_id AND f.retired_at IS NULL
-         AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+    LEFT JOIN memories f ON f.id = s.memory_id AND f.retired_at IS NULL AND f.owner_id = %(owner)s
     LEFT JOIN messages m ON m.id = s.message_id AND m.role = 'user' AND NOT m.is_forgotten
 ) AS cited
 WHERE uid IS NOT NULL ORDER BY uid LIMIT 20
@@ -327,7 +325,8 @@ WHERE uid IS NOT NULL ORDER BY uid LIMIT 20
 # Seconds until the owner has one of so many background calls an hour left; no row when he has.
 SELECT_BUDGET_PAUSE = """
 SELECT extract(epoch FROM u.created_at + interval '1 hour' - now())::float
-FROM conversations c JOIN model_usage u ON u.telegram_user_id = c.telegram_user_id
+FROM conversations c JOIN owners o ON o.telegram_user_id = c.telegram_user_id
+JOIN model_usage u ON u.owner_id = o.id
 WHERE c.id = %(conversation_id)s AND u.created_at > now() - interval '1 hour'
   AND u.purpose IN ('summary', 'extract')
 ORDER BY u.created_at DESC, u.id DESC LIMIT 1 OFFSET %(calls)s - 1

@@ -67,30 +67,31 @@ WITH today AS (
            (day + 1)::timestamp AT TIME ZONE %(zone)s AS ends
     FROM (SELECT (now() AT TIME ZONE %(zone)s)::date AS day) AS here
 ), counted AS (
-    INSERT INTO daily_messages AS m (day, telegram_user_id, messages)
-    SELECT day, %(sender)s, %(messages)s FROM today
-    ON CONFLICT (day, telegram_user_id) DO UPDATE SET messages = m.messages + EXCLUDED.messages
-    RETURNING messages
+    INSERT INTO daily_messages AS m (day, owner_id, messages)
+    SELECT day, add_owner(%(sender)s, 0), %(messages)s FROM today
+    ON CONFLICT (day, owner_id) DO UPDATE SET messages = m.messages + EXCLUDED.messages
+    RETURNING owner_id, messages
 )
 SELECT t.ends, c.messages,
        c.messages + (SELECT coalesce(sum(m.messages), 0) FROM daily_messages m
-                     WHERE m.day = t.day AND m.telegram_user_id <> %(sender)s),
+                     WHERE m.day = t.day AND m.owner_id <> c.owner_id),
        (SELECT coalesce(sum(coalesce(u.prompt_tokens, 0) + coalesce(u.completion_tokens, 0)), 0)
-        FROM model_usage u
-        WHERE u.telegram_user_id = %(owner)s AND u.created_at >= t.begins)
+        FROM owners o JOIN model_usage u ON u.owner_id = o.id
+        WHERE o.telegram_user_id = %(owner)s AND u.created_at >= t.begins)
 FROM today t, counted c
 """
 
 # The model tokens of today: everybody's, and those of one owner; seconds until the day ends.
 SUM_TOKENS = """
 SELECT coalesce(sum(u.tokens), 0),
-       coalesce(sum(u.tokens) FILTER (WHERE u.telegram_user_id = %(owner)s), 0),
+       coalesce(sum(u.tokens) FILTER (
+           WHERE u.owner_id IN (SELECT id FROM owners WHERE telegram_user_id = %(owner)s)), 0),
        max(extract(epoch FROM t.ends - now()))
 FROM (SELECT day::timestamp AT TIME ZONE %(zone)s AS begins,
              (day + 1)::timestamp AT TIME ZONE %(zone)s AS ends
       FROM (SELECT (now() AT TIME ZONE %(zone)s)::date AS day) AS here) AS t
 LEFT JOIN LATERAL (
-    SELECT telegram_user_id, coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0) AS tokens
+    SELECT owner_id, coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0) AS tokens
     FROM model_usage WHERE created_at >= t.begins) AS u ON true
 """
 
@@ -110,14 +111,17 @@ WITH today AS (
     FROM (SELECT (now() AT TIME ZONE %(zone)s)::date AS day) AS here
 )
 SELECT (SELECT coalesce(sum(m.messages), 0) FROM daily_messages m
-        WHERE m.day = t.day AND m.telegram_user_id = %(sender)s),
+        WHERE m.day = t.day
+          AND m.owner_id = (SELECT id FROM owners
+                            WHERE telegram_user_id = %(sender)s AND thread_id = 0)),
        coalesce(sum(u.tokens) FILTER (WHERE u.created_at >= t.begins), 0),
        coalesce(sum(u.tokens), 0)
 FROM today t
 LEFT JOIN LATERAL (
-    SELECT created_at, coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0) AS tokens
-    FROM model_usage
-    WHERE telegram_user_id = %(owner)s AND created_at > now() - interval '30 days') AS u ON true
+    SELECT u.created_at, coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0) AS tokens
+    FROM owners o JOIN model_usage u ON u.owner_id = o.id
+    WHERE o.telegram_user_id = %(owner)s AND u.created_at > now() - interval '30 days') AS u
+    ON true
 GROUP BY t.day, t.begins
 """
 

@@ -66,28 +66,26 @@ class Consolidation:
 
 
 SELECT_DUE = """
-SELECT c.telegram_user_id, c.thread_id, c.consolidated_at FROM conversations c
+SELECT o.telegram_user_id, o.thread_id, o.consolidated_at FROM owners o
 WHERE EXISTS (SELECT 1 FROM memories f
-              WHERE f.telegram_user_id = c.telegram_user_id AND f.thread_id = c.thread_id
-                AND f.updated_at > coalesce(c.consolidated_at, '-infinity'))
-ORDER BY c.consolidated_at NULLS FIRST, c.id LIMIT %(limit)s
+              WHERE f.owner_id = o.id
+                AND f.updated_at > coalesce(o.consolidated_at, '-infinity'))
+ORDER BY o.consolidated_at NULLS FIRST, o.id LIMIT %(limit)s
 """
 
 # More facts than there may be: the limit was lowered.
 SELECT_OVERFULL = """
-SELECT telegram_user_id, thread_id FROM memories WHERE retired_at IS NULL
-GROUP BY telegram_user_id, thread_id HAVING count(*) > %(limit)s LIMIT 1000
+SELECT o.telegram_user_id, o.thread_id
+FROM memories f JOIN owners o ON o.id = f.owner_id WHERE f.retired_at IS NULL
+GROUP BY o.id HAVING count(*) > %(limit)s LIMIT 1000
 """
 
-MARK = """
-UPDATE conversations SET consolidated_at = %(at)s
-WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
-"""
+MARK = "UPDATE owners SET consolidated_at = %(at)s WHERE id = %(owner)s"
 
 # Facts to compare with all others, those that changed last first.
 SELECT_CHANGED = """
 SELECT id FROM memories
-WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s AND retired_at IS NULL
+WHERE owner_id = %(owner)s AND retired_at IS NULL
   AND updated_at > coalesce(%(since)s, '-infinity'::timestamptz)
 ORDER BY updated_at DESC, id DESC LIMIT %(limit)s
 """
@@ -99,7 +97,7 @@ FROM facts f
 JOIN memories own ON own.id = f.id
 LEFT JOIN search_documents d ON d.memory_id = f.id
 LEFT JOIN document_embeddings e ON e.document_id = d.id AND e.model_id = %(model)s
-WHERE f.id = %(id)s AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+WHERE f.id = %(id)s AND f.owner_id = %(owner)s
   AND f.retired_at IS NULL
 """)
 
@@ -126,7 +124,7 @@ VALUES (%(kind)s, %(id)s, %(kept)s, %(details)s)
 
 SELECT_ENTITIES = """
 SELECT e.id, e.name FROM entities e
-WHERE e.telegram_user_id = %(owner)s AND e.thread_id = %(thread_id)s
+WHERE e.owner_id = %(owner)s
   AND EXISTS (SELECT 1 FROM memory_entities l JOIN memories f ON f.id = l.memory_id
               WHERE l.entity_id = e.id AND f.retired_at IS NULL)
 ORDER BY e.id LIMIT 1000
@@ -134,7 +132,7 @@ ORDER BY e.id LIMIT 1000
 
 SELECT_ENTITIES_APART = """
 SELECT c.entity_id, c.kept_entity_id FROM consolidations c JOIN entities e ON e.id = c.entity_id
-WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s AND c.undone_at IS NOT NULL
+WHERE owner_id = %(owner)s AND c.undone_at IS NOT NULL
 """
 
 # The facts of both hang on both.
@@ -155,8 +153,7 @@ SELECT c.id, c.kind, coalesce(f.text, e.name), coalesce(kf.text, ke.name), c.don
 FROM consolidations c
 LEFT JOIN memories f ON f.id = c.memory_id LEFT JOIN memories kf ON kf.id = c.kept_memory_id
 LEFT JOIN entities e ON e.id = c.entity_id LEFT JOIN entities ke ON ke.id = c.kept_entity_id
-WHERE coalesce(f.telegram_user_id, e.telegram_user_id) = %(owner)s
-  AND coalesce(f.thread_id, e.thread_id) = %(thread_id)s
+WHERE coalesce(f.owner_id, e.owner_id) = %(owner)s
   AND NOT c.details ? 'by'  -- what the user himself keeps apart was never put together
 ORDER BY c.id DESC LIMIT %(limit)s
 """
@@ -165,8 +162,7 @@ SELECT_TO_UNDO = """
 SELECT c.kind, c.memory_id, c.kept_memory_id, c.details FROM consolidations c
 LEFT JOIN memories f ON f.id = c.memory_id LEFT JOIN entities e ON e.id = c.entity_id
 WHERE c.id = %(number)s AND c.undone_at IS NULL
-  AND coalesce(f.telegram_user_id, e.telegram_user_id) = %(owner)s
-  AND coalesce(f.thread_id, e.thread_id) = %(thread_id)s
+  AND coalesce(f.owner_id, e.owner_id) = %(owner)s
 FOR UPDATE OF c
 """
 
@@ -174,19 +170,19 @@ FOR UPDATE OF c
 RESTORE = """
 UPDATE memories f SET retired_at = NULL, retired_reason = NULL, superseded_by = NULL,
        valid_until = nullif(valid_until, %(until)s::timestamptz), updated_at = now()
-WHERE id = %(id)s AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+WHERE id = %(id)s AND owner_id = %(owner)s
   AND superseded_by = %(kept)s
   AND retired_reason IN ('duplicate', 'contradicted')
   AND NOT EXISTS (SELECT 1 FROM memories living
                   WHERE living.content_hash = f.content_hash AND living.retired_at IS NULL
-                    AND living.telegram_user_id = %(owner)s AND living.thread_id = %(thread_id)s)
+                    AND living.owner_id = %(owner)s)
 """
 
 FORGET_SOURCES = "DELETE FROM memory_sources WHERE id = ANY(%(sources)s) AND memory_id = %(kept)s"
 
 RESET_KEPT = """
 UPDATE memories SET importance = %(importance)s, pinned = %(pinned)s
-WHERE id = %(kept)s AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+WHERE id = %(kept)s AND owner_id = %(owner)s
 """
 
 UNLINK = """

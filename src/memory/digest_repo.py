@@ -179,7 +179,8 @@ SELECT c.telegram_user_id, c.thread_id, s.time_zone, c.extracted_position,
        coalesce(m.position, 0), coalesce(extract(epoch FROM now() - m.created_at), 0)::float,
        coalesce(m.role = 'user', false), coalesce(s.memory_on, true)
 FROM conversations c
-LEFT JOIN user_settings s ON s.telegram_user_id = c.telegram_user_id
+LEFT JOIN owners o ON o.telegram_user_id = c.telegram_user_id AND o.thread_id = 0
+LEFT JOIN user_settings s ON s.owner_id = o.id
 LEFT JOIN LATERAL (SELECT position, created_at, role FROM messages
                    WHERE conversation_id = c.id ORDER BY position DESC, id DESC LIMIT 1) AS m
      ON true
@@ -206,7 +207,7 @@ ORDER BY m.created_at LIMIT %(limit)s
 # What is known of the owner, so that it is not extracted again; in a group with who told it.
 SELECT_KNOWN = """
 SELECT id, coalesce(speaker || ': ', '') || text FROM memories
-WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s AND retired_at IS NULL
+WHERE owner_id = %(owner)s AND retired_at IS NULL
 ORDER BY importance DESC, created_at DESC, id DESC LIMIT %(limit)s
 """
 
@@ -214,23 +215,21 @@ ORDER BY importance DESC, created_at DESC, id DESC LIMIT %(limit)s
 SELECT_PARTING = """
 SELECT message_id, position, 'user', message_text(content), said_at, 'typed', speaker
 FROM parting_messages
-WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
-ORDER BY position, message_id LIMIT %(limit)s
+WHERE owner_id = %(owner)s
+ORDER BY message_id LIMIT %(limit)s
 """
 
 # It was read.
 DELETE_PARTING = """
 DELETE FROM parting_messages
-WHERE message_id = ANY(%(ids)s)
-  AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+WHERE message_id = ANY(%(ids)s) AND owner_id = %(owner)s
 """
 
-# Conversations of those of whom there is something left to read.
+# A conversation of each owner of whom there is something left to read.
 SELECT_PARTED = """
-SELECT c.id FROM conversations c
-WHERE (c.telegram_user_id, c.thread_id) IN (
-    SELECT telegram_user_id, thread_id FROM parting_messages)
-ORDER BY c.id LIMIT %(limit)s
+SELECT DISTINCT ON (c.owner_id) c.id FROM conversations c
+WHERE c.owner_id IN (SELECT owner_id FROM parting_messages)
+ORDER BY c.owner_id, c.id LIMIT %(limit)s
 """
 
 

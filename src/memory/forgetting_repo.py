@@ -90,7 +90,7 @@ SELECT f.id, f.text, f.subject, f.relation, f.object, f.retired_at IS NULL, f.su
        coalesce((SELECT jsonb_object_agg(s.uid, s.quote) FROM memory_sources s
                  WHERE s.memory_id = f.id), '{}'), f.speaker_id
 FROM memories f
-WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+WHERE f.owner_id = %(owner)s
 ORDER BY f.id
 """
 
@@ -102,8 +102,7 @@ SELECT m.id, m.role, message_text(m.content), m.reply_to_id,
                AND (s.memory_id = ANY(%(facts)s) OR s.message_id = ANY(%(ids)s))),
        m.sender_id
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
-WHERE c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
-  AND m.role IN ('user', 'assistant') AND NOT m.is_forgotten
+WHERE c.owner_id = %(owner)s AND m.role IN ('user', 'assistant') AND NOT m.is_forgotten
   AND (m.id = ANY(%(ids)s) OR m.reply_to_id = ANY(%(ids)s)
        OR translate(lower(m.content), 'ё’', 'е''') LIKE ANY(%(patterns)s)
        OR EXISTS (SELECT 1 FROM answer_sources s WHERE s.answer_id = m.id
@@ -114,11 +113,11 @@ ORDER BY m.id
 # What undoing needs, as the rows are now; whose they are stands beside it, also after a move.
 KEEP_ROWS = """
 SELECT jsonb_build_object(
-    'facts', coalesce((SELECT jsonb_agg(to_jsonb(f) - 'telegram_user_id' - 'thread_id')
+    'facts', coalesce((SELECT jsonb_agg(to_jsonb(f) - 'owner_id')
                        FROM memories f WHERE f.id = ANY(%(facts)s)), '[]'),
     'sources', coalesce((SELECT jsonb_agg(to_jsonb(s)) FROM memory_sources s
                          WHERE s.memory_id = ANY(%(facts)s)), '[]'),
-    'entities', coalesce((SELECT jsonb_agg(to_jsonb(e) - 'telegram_user_id' - 'thread_id')
+    'entities', coalesce((SELECT jsonb_agg(to_jsonb(e) - 'owner_id')
                   FROM entities e WHERE e.id IN (
                   SELECT entity_id FROM memory_entities WHERE memory_id = ANY(%(facts)s))), '[]'),
     'links', coalesce((SELECT jsonb_agg(to_jsonb(l)) FROM memory_entities l
@@ -128,7 +127,7 @@ SELECT jsonb_build_object(
 # The facts leave the memory.
 DELETE_FACTS = """
 DELETE FROM memories
-WHERE id = ANY(%(facts)s) AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+WHERE id = ANY(%(facts)s) AND owner_id = %(owner)s
 """
 
 # Messages that are hidden: neither shown to the model nor searched any more, and deleted for good
@@ -136,8 +135,7 @@ WHERE id = ANY(%(facts)s) AND telegram_user_id = %(owner)s AND thread_id = %(thr
 HIDE_MESSAGES = """
 UPDATE messages m SET is_forgotten = true, forgotten_at = coalesce(m.forgotten_at, now())
 FROM conversations c
-WHERE m.id = ANY(%(ids)s) AND c.id = m.conversation_id
-  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+WHERE m.id = ANY(%(ids)s) AND c.id = m.conversation_id AND c.owner_id = %(owner)s
 """
 
 # The request, with what the bot has answered to it so far.
@@ -145,7 +143,7 @@ HIDE_REQUEST = """
 UPDATE messages m SET is_forgotten = true, forgotten_at = coalesce(m.forgotten_at, now())
 FROM conversations c
 WHERE (m.id = %(request)s OR m.reply_to_id = %(request)s) AND c.id = m.conversation_id
-  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+  AND c.owner_id = %(owner)s
 """
 
 # A message with other words behind its time label, as long as nobody edited it.
@@ -154,28 +152,25 @@ UPDATE messages m
 SET content = left(m.content, length(m.content) - length(message_text(m.content))) || %(after)s
 FROM conversations c
 WHERE m.id = %(message_id)s AND message_text(m.content) = %(before)s
-  AND c.id = m.conversation_id AND c.telegram_user_id = %(owner)s
-  AND c.thread_id = %(thread_id)s
+  AND c.id = m.conversation_id AND c.owner_id = %(owner)s
 """
 
 # What others facts quote of the messages that are cut.
 SELECT_OTHER_QUOTES = """
 SELECT s.id, s.message_id, s.quote, f.text, s.memory_id, f.object
 FROM memory_sources s JOIN memories f ON f.id = s.memory_id
-WHERE s.message_id = ANY(%(ids)s) AND s.memory_id <> ALL(%(facts)s)
-  AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+WHERE s.message_id = ANY(%(ids)s) AND s.memory_id <> ALL(%(facts)s) AND f.owner_id = %(owner)s
 ORDER BY s.id
 """
 UPDATE_QUOTE = """
 UPDATE memory_sources s SET quote = %(quote)s FROM memories f
-WHERE s.id = %(source_id)s AND f.id = s.memory_id
-  AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+WHERE s.id = %(source_id)s AND f.id = s.memory_id AND f.owner_id = %(owner)s
 """
 
 # Hidden messages leave the search; the vector of what was said after them knows their words.
 DELETE_DOCUMENTS = """
 DELETE FROM search_documents
-WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s AND message_id = ANY(%(ids)s)
+WHERE owner_id = %(owner)s AND message_id = ANY(%(ids)s)
 """
 
 # Summaries that told of them; the compaction writes them anew.
@@ -183,20 +178,19 @@ DELETE_SUMMARIES = """
 DELETE FROM conversation_summaries s USING messages m, conversations c
 WHERE m.id = ANY(%(ids)s) AND s.conversation_id = m.conversation_id
   AND m.position BETWEEN s.first_position AND s.last_position
-  AND c.id = s.conversation_id AND c.telegram_user_id = %(owner)s
-  AND c.thread_id = %(thread_id)s
+  AND c.id = s.conversation_id AND c.owner_id = %(owner)s
 """
 
 # What was refused of them may say the same.
 DELETE_REJECTED = """
 DELETE FROM rejected_facts
-WHERE message_id = ANY(%(ids)s) AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+WHERE message_id = ANY(%(ids)s) AND owner_id = %(owner)s
 """
 
 # Names that no fact mentions any more.
 DELETE_ORPHANED_ENTITIES = """
 DELETE FROM entities e
-WHERE e.telegram_user_id = %(owner)s AND e.thread_id = %(thread_id)s
+WHERE e.owner_id = %(owner)s
   AND NOT EXISTS (SELECT 1 FROM memory_entities l WHERE l.entity_id = e.id)
 """
 
@@ -204,8 +198,7 @@ WHERE e.telegram_user_id = %(owner)s AND e.thread_id = %(thread_id)s
 CLEAR_QUOTED = """
 UPDATE messages m SET quoted = NULL, quoted_author_id = NULL
 FROM conversations c
-WHERE c.id = m.conversation_id AND m.quoted IS NOT NULL
-  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+WHERE c.id = m.conversation_id AND m.quoted IS NOT NULL AND c.owner_id = %(owner)s
   AND EXISTS (SELECT 1 FROM unnest(%(gone)s::text[]) AS gone
               WHERE position(lower(m.quoted) IN lower(gone)) > 0
                  OR position(lower(gone) IN lower(m.quoted)) > 0)
@@ -213,8 +206,7 @@ WHERE c.id = m.conversation_id AND m.quoted IS NOT NULL
 
 # What can be taken back for a while.
 INSERT_FORGETTING = """
-INSERT INTO forgettings (telegram_user_id, thread_id, kept)
-VALUES (%(owner)s, %(thread_id)s, %(kept)s) RETURNING id
+INSERT INTO forgettings (owner_id, kept) VALUES (%(owner)s, %(kept)s) RETURNING id
 """
 
 
@@ -224,7 +216,7 @@ SELECT m.id FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE (m.id = %(request)s OR m.reply_to_id = %(request)s
        OR EXISTS (SELECT 1 FROM answer_sources s
                   WHERE s.answer_id = m.id AND s.message_id = %(request)s))
-  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+  AND c.owner_id = %(owner)s
 """
 
 # They are marked; and what was taken of the message already goes.
@@ -232,26 +224,22 @@ KEEP_PRIVATE = (
     """
 UPDATE messages m SET is_private = true
 FROM conversations c
-WHERE m.id = ANY(%(ids)s) AND c.id = m.conversation_id
-  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+WHERE m.id = ANY(%(ids)s) AND c.id = m.conversation_id AND c.owner_id = %(owner)s
 """,
     """
 DELETE FROM memories f USING memory_sources s
-WHERE s.memory_id = f.id AND s.message_id = %(request)s
-  AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+WHERE s.memory_id = f.id AND s.message_id = %(request)s AND f.owner_id = %(owner)s
   AND NOT EXISTS (SELECT 1 FROM memory_sources other
                   WHERE other.memory_id = f.id AND other.uid <> s.uid)
 """,
     """
 DELETE FROM memory_sources s USING memories f
-WHERE s.memory_id = f.id AND s.message_id = %(request)s
-  AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+WHERE s.memory_id = f.id AND s.message_id = %(request)s AND f.owner_id = %(owner)s
 """,
     """
 UPDATE tool_results t SET arguments = '{}', result = ''
 FROM conversations c
-WHERE t.message_id = %(request)s AND c.id = t.conversation_id
-  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+WHERE t.message_id = %(request)s AND c.id = t.conversation_id AND c.owner_id = %(owner)s
 """,
 )
 
@@ -409,15 +397,14 @@ class Undone(NamedTuple):
 SELECT_LAST = """
 SELECT 'replacement' AS kind, f.id, f.text, max(old.retired_at) AS at
 FROM memories f LEFT JOIN memories old ON old.superseded_by = f.id
-     AND old.retired_reason = 'replaced'
-     AND old.telegram_user_id = %(owner)s AND old.thread_id = %(thread_id)s
-WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s AND f.retired_at IS NULL
+     AND old.retired_reason = 'replaced' AND old.owner_id = %(owner)s
+WHERE f.owner_id = %(owner)s AND f.retired_at IS NULL
   AND (f.id = %(memory_id)s OR %(memory_id)s::bigint IS NULL AND old.id IS NOT NULL)
   AND (f.speaker_id IS NULL OR f.speaker_id = %(asker)s)
 GROUP BY f.id, f.text
 UNION ALL
 SELECT 'forgetting', id, NULL, created_at FROM forgettings
-WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s AND %(memory_id)s::bigint IS NULL
+WHERE owner_id = %(owner)s AND %(memory_id)s::bigint IS NULL
   AND created_at > now() - make_interval(secs => %(seconds)s)
   AND (kept ->> 'asked_by' IS NULL OR kept ->> 'asked_by' = %(asker)s::text)
 ORDER BY at DESC, kind DESC, id DESC LIMIT 1
@@ -430,11 +417,10 @@ UPDATE memories f SET retired_at = NULL, retired_reason = NULL, superseded_by = 
        updated_at = now(),
        valid_until = nullif(valid_until, (SELECT said_at FROM memory_sources
                                           WHERE memory_id = %(memory_id)s ORDER BY id LIMIT 1))
-WHERE superseded_by = %(memory_id)s AND retired_reason = 'replaced'
-  AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+WHERE superseded_by = %(memory_id)s AND retired_reason = 'replaced' AND owner_id = %(owner)s
   AND NOT EXISTS (SELECT 1 FROM memories living
                   WHERE living.content_hash = f.content_hash AND living.retired_at IS NULL
-                    AND living.telegram_user_id = %(owner)s AND living.thread_id = %(thread_id)s)
+                    AND living.owner_id = %(owner)s)
 RETURNING text
 """
 
@@ -442,13 +428,13 @@ RETURNING text
 # does not bring it back.
 RETIRE_UNDONE = """
 UPDATE memories SET retired_at = now(), retired_reason = 'undone'
-WHERE id = %(memory_id)s AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+WHERE id = %(memory_id)s AND owner_id = %(owner)s
 """
 
 # A forgetting that can still be taken back, once; in a group by the member who wanted it.
 TAKE_FORGETTING = """
 DELETE FROM forgettings
-WHERE id = %(id)s AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+WHERE id = %(id)s AND owner_id = %(owner)s
   AND created_at > now() - make_interval(secs => %(seconds)s)
   AND (kept ->> 'asked_by' IS NULL OR kept ->> 'asked_by' = %(asker)s::text)
 RETURNING kept
@@ -464,7 +450,7 @@ SELECT (jsonb_populate_record(NULL::memories, CASE
                  OR EXISTS (SELECT 1 FROM jsonb_array_elements(%(facts)s::jsonb) o
                             WHERE o->>'id' = old->>'superseded_by')
             THEN old ELSE old || '{"superseded_by": null}' END
-        || jsonb_build_object('telegram_user_id', %(owner)s, 'thread_id', %(thread_id)s))).*
+        || jsonb_build_object('owner_id', %(owner)s))).*
 FROM jsonb_array_elements(%(facts)s::jsonb) AS old
 ON CONFLICT DO NOTHING
 """,
@@ -481,7 +467,7 @@ ON CONFLICT DO NOTHING
     """
 INSERT INTO entities OVERRIDING SYSTEM VALUE
 SELECT (jsonb_populate_record(NULL::entities, old
-        || jsonb_build_object('telegram_user_id', %(owner)s, 'thread_id', %(thread_id)s))).*
+        || jsonb_build_object('owner_id', %(owner)s))).*
 FROM jsonb_array_elements(%(entities)s::jsonb) AS old
 ON CONFLICT DO NOTHING
 """,
@@ -497,7 +483,7 @@ ON CONFLICT DO NOTHING
 # Facts that came back and are not in the search.
 SELECT_UNINDEXED_FACTS = """
 SELECT f.id, f.text, f.relation, f.said_at FROM facts f
-WHERE f.id = ANY(%(facts)s) AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+WHERE f.id = ANY(%(facts)s) AND f.owner_id = %(owner)s
   AND NOT EXISTS (SELECT 1 FROM search_documents d WHERE d.memory_id = f.id)
 """
 
@@ -505,8 +491,7 @@ WHERE f.id = ANY(%(facts)s) AND f.telegram_user_id = %(owner)s AND f.thread_id =
 SHOW_MESSAGES = """
 UPDATE messages m SET is_forgotten = false, forgotten_at = NULL, indexed_at = NULL
 FROM conversations c
-WHERE m.id = ANY(%(ids)s) AND c.id = m.conversation_id
-  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+WHERE m.id = ANY(%(ids)s) AND c.id = m.conversation_id AND c.owner_id = %(owner)s
 """
 
 

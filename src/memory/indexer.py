@@ -198,7 +198,7 @@ class Indexer:
         if progress is None:
             return None
         while messages := self._index.list_unindexed(conversation_id, INDEX_BATCH):
-            documents = self._documents(progress.owner, messages)
+            documents = self._documents(progress.owner, conversation_id, messages)
             self._index.add_messages(
                 progress.owner, conversation_id, documents, [message.id for message in messages]
             )
@@ -206,8 +206,10 @@ class Indexer:
                 break
         return progress
 
-    def _documents(self, owner: Owner, messages: Sequence[UnindexedMessage]) -> list[NewDocument]:
-        last = self._index.find_last_said(owner)
+    def _documents(
+        self, owner: Owner, conversation_id: UUID, messages: Sequence[UnindexedMessage]
+    ) -> list[NewDocument]:
+        last = self._index.find_last_said(owner, conversation_id)
         previous = last[0] if last and last[1] else None
         documents = []
         for message in messages:

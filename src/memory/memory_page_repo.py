@@ -13,7 +13,7 @@ from src.reading.facts import MEMORY_TYPES
 # The living facts kind by kind, of each kind the pinned first, then the newest.
 SELECT_PAGE = memory_query("""
 SELECT {memory} FROM facts f
-WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s AND f.retired_at IS NULL
+WHERE f.owner_id = %(owner)s AND f.retired_at IS NULL
   AND (%(kind)s::text IS NULL OR f.memory_type = %(kind)s)
 ORDER BY array_position(%(kinds)s::text[], f.memory_type), f.pinned DESC, f.created_at DESC,
          f.id DESC
@@ -23,35 +23,33 @@ LIMIT %(limit)s OFFSET %(offset)s
 # How many living facts there are of each kind.
 COUNT_KINDS = """
 SELECT memory_type, count(*) FROM memories
-WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s AND retired_at IS NULL
+WHERE owner_id = %(owner)s AND retired_at IS NULL
 GROUP BY memory_type
 """
 
 # A fact, living or not.
 SELECT_FACT = memory_query("""
 SELECT {memory} FROM facts f
-WHERE f.id = %(memory_id)s AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+WHERE f.id = %(memory_id)s AND f.owner_id = %(owner)s
 """)
 
 # What facts replaced, the latest first.
 SELECT_REPLACED = """
 SELECT superseded_by, text, valid_until FROM memories
-WHERE superseded_by = ANY(%(ids)s) AND retired_reason = 'replaced'
-  AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+WHERE superseded_by = ANY(%(ids)s) AND retired_reason = 'replaced' AND owner_id = %(owner)s
 ORDER BY retired_at DESC, id DESC LIMIT 100
 """
 
 # What holds instead of a fact.
 SELECT_SUCCESSOR = """
 SELECT s.text FROM memories f JOIN memories s ON s.id = f.superseded_by
-WHERE f.id = %(memory_id)s AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
-  AND s.telegram_user_id = %(owner)s AND s.thread_id = %(thread_id)s
+WHERE f.id = %(memory_id)s AND f.owner_id = %(owner)s AND s.owner_id = %(owner)s
 """
 
 # The user wants it always in view, or does not; in a group only who told it may say so.
 UPDATE_PINNED = """
 UPDATE memories SET pinned = %(pinned)s, updated_at = now()
-WHERE id = %(memory_id)s AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+WHERE id = %(memory_id)s AND owner_id = %(owner)s
   AND retired_at IS NULL
   AND (%(asker)s::bigint IS NULL OR speaker_id IS NULL OR speaker_id = %(asker)s)
 """
@@ -59,7 +57,7 @@ WHERE id = %(memory_id)s AND telegram_user_id = %(owner)s AND thread_id = %(thre
 # Living facts by their numbers, in their order.
 SELECT_TEXTS = """
 SELECT id, text FROM memories
-WHERE id = ANY(%(ids)s) AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+WHERE id = ANY(%(ids)s) AND owner_id = %(owner)s
   AND retired_at IS NULL
 ORDER BY array_position(%(ids)s::bigint[], id)
 """

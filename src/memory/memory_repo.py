@@ -169,7 +169,7 @@ def message_number(uid: str) -> int | None:
 # The facts that are always in the prompt: the pinned, then the most important that hold now.
 SELECT_KEY_FACTS = memory_query("""
 SELECT {memory} FROM facts f
-WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s AND f.retired_at IS NULL
+WHERE f.owner_id = %(owner)s AND f.retired_at IS NULL
   AND (f.valid_until IS NULL OR f.valid_until > now())
   AND (f.pinned OR f.importance >= %(importance)s)
 ORDER BY f.pinned DESC, f.importance DESC, f.created_at DESC, f.id DESC
@@ -179,7 +179,7 @@ LIMIT %(limit)s
 # The living facts, newest first.
 SELECT_MEMORIES = memory_query("""
 SELECT {memory} FROM facts f
-WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s AND f.retired_at IS NULL
+WHERE f.owner_id = %(owner)s AND f.retired_at IS NULL
 ORDER BY f.created_at DESC, f.id DESC
 LIMIT %(limit)s OFFSET %(offset)s
 """)
@@ -187,7 +187,7 @@ LIMIT %(limit)s OFFSET %(offset)s
 # How many living facts there are.
 COUNT_MEMORIES = """
 SELECT count(*) FROM memories
-WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s AND retired_at IS NULL
+WHERE owner_id = %(owner)s AND retired_at IS NULL
 """
 
 # The message behind a reference, or an answer of the bot's; the owner's own, and nobody else's.
@@ -197,22 +197,22 @@ SELECT message_text(m.content), m.said_at, coalesce(m.chat_id, asked.chat_id),
        coalesce(m.bot_id, asked.bot_id), m.role = 'assistant'
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
 LEFT JOIN messages asked ON asked.id = m.reply_to_id
-WHERE m.id = %(message_id)s AND c.telegram_user_id = %(owner)s
-  AND c.thread_id = %(thread_id)s AND m.role IN ('user', 'assistant') AND NOT m.is_forgotten
+WHERE m.id = %(message_id)s AND c.owner_id = %(owner)s AND m.role IN ('user', 'assistant')
+  AND NOT m.is_forgotten
 """
 
 # What is kept of a message that is gone: the words that a fact quotes.
 SELECT_QUOTE = """
 SELECT s.quote, s.said_at
 FROM memory_sources s JOIN memories f ON f.id = s.memory_id
-WHERE s.uid = %(uid)s AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+WHERE s.uid = %(uid)s AND f.owner_id = %(owner)s
 ORDER BY s.id DESC LIMIT 1
 """
 
 # The message of an episode.
 SELECT_UID_BY_EPISODE = """
 SELECT s.uid FROM memory_sources s JOIN memories f ON f.id = s.memory_id
-WHERE s.episode = %(episode)s AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+WHERE s.episode = %(episode)s AND f.owner_id = %(owner)s
 LIMIT 1
 """
 
@@ -220,16 +220,15 @@ LIMIT 1
 # and who says "I" in it, where the owner is a group.
 SELECT_TELLING = """
 SELECT message_text(m.content), m.provenance = 'typed',
-       CASE WHEN c.telegram_user_id < 0 THEN m.sender_id END, m.speaker, m.is_disputed
+       CASE WHEN %(user)s < 0 THEN m.sender_id END, m.speaker, m.is_disputed
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE m.id = %(message_id)s AND m.role = 'user' AND NOT m.is_forgotten AND NOT m.is_private
-  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+  AND c.owner_id = %(owner)s
 UNION ALL
 SELECT message_text(p.content), true,
-       CASE WHEN p.telegram_user_id < 0 THEN p.sender_id END, p.speaker, false
+       CASE WHEN %(user)s < 0 THEN p.sender_id END, p.speaker, false
 FROM parting_messages p
-WHERE p.message_id = %(message_id)s
-  AND p.telegram_user_id = %(owner)s AND p.thread_id = %(thread_id)s
+WHERE p.message_id = %(message_id)s AND p.owner_id = %(owner)s
 """
 
 # Living facts that a new one might repeat or replace, of the same member where the owner is a
@@ -242,20 +241,20 @@ WITH living AS (
     FROM memories f
     JOIN search_documents d ON d.memory_id = f.id
     JOIN document_embeddings e ON e.document_id = d.id AND e.model_id = %(model)s
-    WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+    WHERE f.owner_id = %(owner)s
       AND f.retired_at IS NULL
 ), chosen AS (
     SELECT id FROM memories
-    WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s AND retired_at IS NULL
+    WHERE owner_id = %(owner)s AND retired_at IS NULL
       AND (content_hash = %(content_hash)s
            OR (subject = %(subject)s AND relation = %(relation)s) OR id = ANY(%(contradicts)s))
     UNION SELECT id FROM memories
-          WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+          WHERE owner_id = %(owner)s
             AND relation = ANY(%(ended)s) AND retired_at IS NULL
     UNION (SELECT d.memory_id
            FROM search_postings p JOIN search_documents d ON d.id = p.document_id
            JOIN memories known ON known.id = d.memory_id AND known.retired_at IS NULL
-           WHERE p.telegram_user_id = %(owner)s AND p.thread_id = %(thread_id)s
+           WHERE p.owner_id = %(owner)s
              AND p.term = ANY(%(terms)s)
            GROUP BY d.memory_id ORDER BY count(*) DESC, d.memory_id DESC LIMIT 30)
     UNION (SELECT id FROM living WHERE cosine IS NOT NULL ORDER BY cosine DESC, id LIMIT 5)
@@ -263,8 +262,8 @@ WITH living AS (
 )
 SELECT {memory}, f.content_hash, -(e.embedding <#> %(vector)s::halfvec) AS cosine
 FROM chosen
-JOIN facts f ON f.id = chosen.id AND f.telegram_user_id = %(owner)s
-     AND f.thread_id = %(thread_id)s AND f.speaker_id IS NOT DISTINCT FROM %(speaker_id)s
+JOIN facts f ON f.id = chosen.id AND f.owner_id = %(owner)s
+     AND f.speaker_id IS NOT DISTINCT FROM %(speaker_id)s
 LEFT JOIN search_documents d ON d.memory_id = f.id
 LEFT JOIN document_embeddings e ON e.document_id = d.id AND e.model_id = %(model)s
 ORDER BY f.retired_at IS NULL, f.content_hash = %(content_hash)s DESC, cosine DESC NULLS LAST, f.id
@@ -272,11 +271,11 @@ ORDER BY f.retired_at IS NULL, f.content_hash = %(content_hash)s DESC, cosine DE
 
 # A new fact.
 INSERT_MEMORY = """
-INSERT INTO memories (telegram_user_id, thread_id, memory_type, text, language, subject, relation,
-                      object, importance, pinned, origin, valid_from, valid_until, content_hash,
+INSERT INTO memories (owner_id, memory_type, text, language, subject, relation, object,
+                      importance, pinned, origin, valid_from, valid_until, content_hash,
                       speaker_id, speaker)
-VALUES (%(owner)s, %(thread_id)s, %(memory_type)s, %(text)s, %(language)s, %(subject)s,
-        %(relation)s, %(object)s, %(importance)s, %(pinned)s, %(origin)s, %(valid_from)s,
+VALUES (%(owner)s, %(memory_type)s, %(text)s, %(language)s, %(subject)s, %(relation)s, %(object)s,
+        %(importance)s, %(pinned)s, %(origin)s, %(valid_from)s,
         %(valid_until)s, %(content_hash)s, %(speaker_id)s, %(speaker)s)
 RETURNING id
 """
@@ -288,12 +287,11 @@ INSERT INTO memory_sources (memory_id, message_id, sender_id, author_id, uid, ep
 SELECT f.id, m.id, coalesce(m.sender_id, p.sender_id), m.author_id, %(uid)s, %(episode)s,
        %(quote)s, %(said_at)s
 FROM memories f
-LEFT JOIN parting_messages p ON p.message_id = %(message_id)s
-     AND p.telegram_user_id = %(owner)s AND p.thread_id = %(thread_id)s
+LEFT JOIN parting_messages p ON p.message_id = %(message_id)s AND p.owner_id = %(owner)s
 LEFT JOIN (messages m JOIN conversations c ON c.id = m.conversation_id
-           AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s)
+           AND c.owner_id = %(owner)s)
      ON m.id = %(message_id)s
-WHERE f.id = %(memory_id)s AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+WHERE f.id = %(memory_id)s AND f.owner_id = %(owner)s
 ON CONFLICT ON CONSTRAINT memory_sources_once DO NOTHING
 """
 
@@ -301,7 +299,7 @@ ON CONFLICT ON CONSTRAINT memory_sources_once DO NOTHING
 TOUCH_MEMORY = """
 UPDATE memories SET updated_at = now(), importance = greatest(importance, %(importance)s),
        pinned = pinned OR %(pinned)s
-WHERE id = %(memory_id)s AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+WHERE id = %(memory_id)s AND owner_id = %(owner)s
 """
 
 # People, places and things of a fact.
@@ -310,15 +308,15 @@ WITH named AS (
     SELECT * FROM unnest(%(names)s::text[], %(normalised)s::text[])
          AS e (name, normalised_name)
 ), added AS (
-    INSERT INTO entities (telegram_user_id, thread_id, name, normalised_name)
-    SELECT %(owner)s, %(thread_id)s, name, normalised_name FROM named
+    INSERT INTO entities (owner_id, name, normalised_name)
+    SELECT %(owner)s, name, normalised_name FROM named
     ON CONFLICT ON CONSTRAINT entities_once DO UPDATE
     SET normalised_name = EXCLUDED.normalised_name
     RETURNING id
 )
 INSERT INTO memory_entities (memory_id, entity_id)
 SELECT f.id, added.id FROM added, memories f
-WHERE f.id = %(memory_id)s AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+WHERE f.id = %(memory_id)s AND f.owner_id = %(owner)s
 ON CONFLICT DO NOTHING
 """
 
@@ -327,7 +325,7 @@ RETIRE = """
 UPDATE memories
 SET retired_at = now(), retired_reason = %(reason)s, superseded_by = %(successor)s,
     valid_until = coalesce(valid_until, %(until)s)
-WHERE id = ANY(%(ids)s) AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+WHERE id = ANY(%(ids)s) AND owner_id = %(owner)s
   AND retired_at IS NULL
 """
 
@@ -336,21 +334,21 @@ RETIRE_SURPLUS = """
 UPDATE memories SET retired_at = now(), retired_reason = 'limit'
 WHERE id IN (
     SELECT id FROM memories
-    WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s AND retired_at IS NULL
+    WHERE owner_id = %(owner)s AND retired_at IS NULL
     ORDER BY pinned DESC, importance DESC, recalls DESC, updated_at DESC, id DESC
     OFFSET %(limit)s
-) AND NOT pinned AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+) AND NOT pinned AND owner_id = %(owner)s
 """
 
 # What the gate refused, once per message and text.
 INSERT_REJECTED = """
-INSERT INTO rejected_facts (telegram_user_id, thread_id, message_id, reason, text, origin)
-SELECT %(owner)s, %(thread_id)s, m.id, %(reason)s, %(text)s, %(origin)s
+INSERT INTO rejected_facts (owner_id, message_id, reason, text, origin)
+SELECT %(owner)s, m.id, %(reason)s, %(text)s, %(origin)s
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
-WHERE m.id = %(message_id)s AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+WHERE m.id = %(message_id)s AND c.owner_id = %(owner)s
   AND NOT EXISTS (
     SELECT 1 FROM rejected_facts r
-    WHERE r.telegram_user_id = %(owner)s AND r.thread_id = %(thread_id)s
+    WHERE r.owner_id = %(owner)s
       AND r.message_id = m.id AND r.reason = %(reason)s AND r.text IS NOT DISTINCT FROM %(text)s)
 """
 

@@ -22,8 +22,7 @@ from src.queue.job_repo import COMMANDS_QUEUE
 # Questions of these messages; also a step of edits and of forgetting.
 DELETE_QUESTIONS = """
 DELETE FROM open_questions q USING messages m, conversations c
-WHERE m.id = q.message_id AND c.id = m.conversation_id
-  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+WHERE m.id = q.message_id AND c.id = m.conversation_id AND c.owner_id = %(owner)s
   AND (m.id = ANY(%(ids)s)
        OR q.thread_id IN (SELECT thread_id FROM question_facts WHERE message_id = ANY(%(ids)s)))
 """
@@ -33,8 +32,7 @@ INSERT_QUESTION = """
 INSERT INTO open_questions (thread_id, message_id, language)
 SELECT %(thread)s, m.id, %(language)s
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
-WHERE m.id = %(message_id)s AND NOT m.is_forgotten
-  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+WHERE m.id = %(message_id)s AND NOT m.is_forgotten AND c.owner_id = %(owner)s
 """
 
 # What it is about: messages of the owner, and facts of his that they deny.
@@ -43,18 +41,15 @@ INSERT INTO question_facts (thread_id, message_id, memory_id)
 SELECT %(thread)s, m.id, f.id
 FROM unnest(%(messages)s::bigint[], %(memories)s::bigint[]) AS pair (message_id, memory_id)
 JOIN messages m ON m.id = pair.message_id
-JOIN conversations c ON c.id = m.conversation_id
-     AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
-JOIN memories f ON f.id = pair.memory_id
-     AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+JOIN conversations c ON c.id = m.conversation_id AND c.owner_id = %(owner)s
+JOIN memories f ON f.id = pair.memory_id AND f.owner_id = %(owner)s
 ON CONFLICT DO NOTHING
 """
 
 # From now on the background does not take from them what their writer was asked about.
 MARK_DISPUTED = """
 UPDATE messages m SET is_disputed = true FROM conversations c
-WHERE m.id = ANY(%(messages)s) AND c.id = m.conversation_id
-  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+WHERE m.id = ANY(%(messages)s) AND c.id = m.conversation_id AND c.owner_id = %(owner)s
 """
 
 # An answer that asks, its question as far as it is open, and the message that it answers.
@@ -71,7 +66,7 @@ JOIN conversations c ON c.id = m.conversation_id
 LEFT JOIN open_questions q ON q.message_id = m.id
 WHERE a.id = %(answer_id)s AND a.role = 'assistant'
   AND a.asks IN ('conflict', 'conflict_over') AND NOT a.is_forgotten AND NOT m.is_forgotten
-  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+  AND c.owner_id = %(owner)s
 """
 
 # The messages that deny what is known, as they read now.
@@ -79,7 +74,7 @@ SELECT_TOLD = """
 SELECT m.id, m.content, m.position, m.sender_id
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE m.id IN (SELECT message_id FROM question_facts WHERE thread_id = %(thread)s)
-  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+  AND c.owner_id = %(owner)s
   AND m.role = 'user' AND NOT m.is_forgotten
 ORDER BY m.position, m.id LIMIT 100
 """
@@ -90,13 +85,12 @@ UPDATE messages a
 SET content = a.content || %(ending)s, indexed_at = NULL, asks = 'conflict_over'
 FROM open_questions q, conversations c
 WHERE q.thread_id = %(thread)s AND a.reply_to_id = q.message_id AND a.asks = 'conflict'
-  AND c.id = a.conversation_id
-  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+  AND c.id = a.conversation_id AND c.owner_id = %(owner)s
 RETURNING a.id
 """
 DELETE_DOCUMENT = """
 DELETE FROM search_documents
-WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s AND message_id = %(answer_id)s
+WHERE owner_id = %(owner)s AND message_id = %(answer_id)s
 """
 
 # Nobody looks at the question just now: Telegram is told in its own time what stands there.
@@ -119,14 +113,14 @@ SELECT DISTINCT 'contradiction', k.memory_id, f.id, '{"by": "user"}'::jsonb, now
 FROM question_facts k
 JOIN memory_sources s ON s.message_id = k.message_id
 JOIN memories f ON f.id = s.memory_id AND f.retired_at IS NULL AND f.id <> k.memory_id
-     AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+     AND f.owner_id = %(owner)s
 WHERE k.thread_id = %(thread)s
 """
 
 DELETE_QUESTION = """
 DELETE FROM open_questions q USING messages m, conversations c
 WHERE q.thread_id = %(thread)s AND m.id = q.message_id AND c.id = m.conversation_id
-  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+  AND c.owner_id = %(owner)s
 """
 
 # Questions that nobody has answered in so many days.

@@ -108,14 +108,16 @@ class CandidateDocument:
 SEARCH = """
 WITH query AS MATERIALIZED (
     SELECT %(vector)s::halfvec AS vector
+), me AS MATERIALIZED (
+    SELECT id FROM owners WHERE telegram_user_id = %(user)s AND thread_id = %(thread_id)s
 ), sizes AS MATERIALIZED (
     SELECT greatest(documents, 1)::float AS documents,
            greatest(terms, 1)::float / greatest(documents, 1) AS length
-    FROM search_owners WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+    FROM search_owners WHERE owner_id = (SELECT id FROM me)
 ), dense AS MATERIALIZED (
     SELECT position, -(embedding <#> (SELECT vector FROM query)) AS cosine
     FROM document_embeddings
-    WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s AND model_id = %(model)s
+    WHERE owner_id = (SELECT id FROM me) AND model_id = %(model)s
     ORDER BY embedding <#> (SELECT vector FROM query) LIMIT %(limit)s
 ), asked AS MATERIALIZED (
     SELECT number::int, term
@@ -124,7 +126,7 @@ WITH query AS MATERIALIZED (
     SELECT asked.number AS term, p.position, p.in_talk,
            frequency / (0.8::float + 0.2::float * p.length / sizes.length) AS frequency
     FROM sizes, asked JOIN search_postings p ON p.term = asked.term
-    WHERE p.telegram_user_id = %(owner)s AND p.thread_id = %(thread_id)s
+    WHERE p.owner_id = (SELECT id FROM me)
 ), chosen AS MATERIALIZED (
     SELECT term
     FROM (SELECT term, count(*) AS postings, min(count(*)) OVER () AS fewest
@@ -151,7 +153,7 @@ WITH query AS MATERIALIZED (
     FROM fields JOIN weights USING (term) GROUP BY position
 ), named AS (
     SELECT id FROM entities
-    WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+    WHERE owner_id = (SELECT id FROM me)
       AND string_to_array(normalised_name, ' ') <@ %(entity_terms)s::text[]
       AND cardinality(%(entity_terms)s::text[]) > 0
 ), one_link AS MATERIALIZED (
@@ -170,17 +172,16 @@ WITH query AS MATERIALIZED (
     FROM (SELECT memory_id, 1 AS hops FROM one_link
           UNION ALL SELECT memory_id, 2 FROM two_links) AS facts
     JOIN search_documents d ON d.memory_id = facts.memory_id
-    WHERE d.telegram_user_id = %(owner)s AND d.thread_id = %(thread_id)s
+    WHERE d.owner_id = (SELECT id FROM me)
     GROUP BY d.position
 ), timed AS (
     SELECT d.position
     FROM unnest(%(starts)s::timestamptz[], %(ends)s::timestamptz[]) AS period (start, until),
          LATERAL (
              SELECT d.position FROM search_documents d
-             LEFT JOIN document_embeddings e ON e.telegram_user_id = d.telegram_user_id
-                  AND e.thread_id = d.thread_id AND e.model_id = %(model)s
+             LEFT JOIN document_embeddings e ON e.owner_id = d.owner_id AND e.model_id = %(model)s
                   AND e.position = d.position
-             WHERE d.telegram_user_id = %(owner)s AND d.thread_id = %(thread_id)s
+             WHERE d.owner_id = (SELECT id FROM me)
                AND d.said_at >= period.start AND d.said_at < period.until
              ORDER BY e.embedding <#> (SELECT vector FROM query), d.said_at DESC, d.id
              LIMIT %(limit)s
@@ -202,18 +203,21 @@ SELECT d.kind, coalesce(d.message_id, d.memory_id, d.summary_id),
        d.speaker, coalesce(f.said_at, d.said_at),
        left(coalesce(message_text(m.content), f.text, s.content), %(shown)s),
        coalesce(m.provenance, 'typed'), coalesce(m.origin, m.speaker, f.speaker),
-       CASE WHEN d.telegram_user_id < 0 THEN coalesce(m.sender_id, f.speaker_id) END,
+       CASE WHEN %(user)s < 0 THEN coalesce(m.sender_id, f.speaker_id) END,
        coalesce(c.cosine, (
            SELECT -(e.embedding <#> (SELECT vector FROM query)) FROM document_embeddings e
-           WHERE e.telegram_user_id = %(owner)s AND e.thread_id = %(thread_id)s
+           WHERE e.owner_id = (SELECT id FROM me)
              AND e.model_id = %(model)s AND e.position = c.position))::float,
        coalesce(c.bm25, 0)::float, c.hops,
        f.memory_type, f.importance, f.valid_from, f.valid_until,
        coalesce(f.retired_at, outdated.retired_at),
        f.quote
 FROM candidates c
-JOIN search_documents d ON d.telegram_user_id = %(owner)s AND d.thread_id = %(thread_id)s
-     AND d.position = c.position
+JOIN LATERAL (
+    SELECT kind, message_id, memory_id, summary_id, speaker, said_at FROM search_documents
+    WHERE owner_id = (SELECT id FROM me) AND position = c.position
+    LIMIT 1  -- looked up one by one, however many the owner has
+) AS d ON true
 LEFT JOIN messages m ON m.id = d.message_id
 LEFT JOIN facts f ON f.id = d.memory_id
 LEFT JOIN conversation_summaries s ON s.id = d.summary_id
@@ -241,7 +245,7 @@ SEARCH_PREPARED = PreparedStatement(
     "search_memory",
     SEARCH,
     {
-        "owner": "bigint", "thread_id": "bigint", "terms": "text[]", "entity_terms": "text[]",
+        "user": "bigint", "thread_id": "bigint", "terms": "text[]", "entity_terms": "text[]",
         "vector": "halfvec", "model": "smallint", "starts": "timestamptz[]",
         "ends": "timestamptz[]", "conversation_id": "uuid", "before_position": "integer",
         "with_assistant": "boolean", "with_retired": "boolean", "limit": "integer",
@@ -253,7 +257,7 @@ SEARCH_PREPARED = PreparedStatement(
 SELECT_TEXTS = """
 SELECT m.id, message_text(m.content)
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
-WHERE m.id = ANY(%(ids)s) AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+WHERE m.id = ANY(%(ids)s) AND c.owner_id = %(owner)s
 """
 
 
@@ -264,7 +268,7 @@ class RetrievalRepository(Repository):
         """What the channels found, in no particular order; a few hundred documents at most."""
         conversation = request.conversation_id
         wanted = {
-            **vars(request), **request.owner.columns(), "model": request.model_id,
+            **vars(request), **Owner(*request.owner.row).columns(), "model": request.model_id,
             "terms": list(dict.fromkeys(request.terms)),
             "entity_terms": list(request.entity_terms),
             "starts": [start for start, _ in request.periods],
@@ -295,7 +299,7 @@ ABOUT: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
 # The facts that hold, by kind, the most important first. A period is that of their newest source.
 SELECT_FACTS = memory_query("""
 SELECT {memory} FROM facts f
-WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s AND f.retired_at IS NULL
+WHERE f.owner_id = %(owner)s AND f.retired_at IS NULL
   AND (f.valid_until IS NULL OR f.valid_until > now() OR f.valid_until <= f.said_at)
   AND (%(speaker_id)s::bigint IS NULL OR f.speaker_id = %(speaker_id)s)
   AND (%(types)s::text[] IS NULL OR f.memory_type = ANY(%(types)s))
@@ -311,7 +315,7 @@ LIMIT %(limit)s
 SELECT_SUCCESSORS = memory_query("""
 WITH RECURSIVE line AS (
     SELECT f.id AS retired, f.superseded_by AS next, 1 AS step FROM memories f
-    WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+    WHERE f.owner_id = %(owner)s
       AND (f.id = ANY(%(ids)s) OR f.id IN (
           SELECT memory_id FROM memory_sources WHERE message_id = ANY(%(messages)s)))
     UNION ALL
@@ -322,7 +326,7 @@ WITH RECURSIVE line AS (
 SELECT line.retired, ARRAY(SELECT message_id FROM memory_sources WHERE memory_id = line.retired),
        {memory}
 FROM line JOIN facts f ON f.id = line.next
-WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s AND f.retired_at IS NULL
+WHERE f.owner_id = %(owner)s AND f.retired_at IS NULL
 """)
 
 # What the user said in a period, oldest first; of too much the newest.
@@ -333,7 +337,7 @@ SELECT kind, id, message_id, uid, 'user', said_at, text, provenance, author, aut
            m.provenance, coalesce(m.origin, m.speaker) AS author,
            CASE WHEN c.telegram_user_id < 0 THEN m.sender_id END AS author_id
     FROM messages m JOIN conversations c ON c.id = m.conversation_id
-    WHERE c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s AND m.role = 'user'
+    WHERE c.owner_id = %(owner)s AND m.role = 'user'
       AND NOT m.is_forgotten AND NOT m.is_private
       AND (%(since)s::timestamptz IS NULL OR m.said_at >= %(since)s)
       AND (%(until)s::timestamptz IS NULL OR m.said_at < %(until)s)

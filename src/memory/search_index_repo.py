@@ -99,7 +99,7 @@ SELECT d.id,
        coalesce(n.speaker, '')
 FROM (
     (SELECT id FROM (
-         SELECT id, row_number() OVER (PARTITION BY telegram_user_id ORDER BY id DESC) AS nth
+         SELECT id, row_number() OVER (PARTITION BY owner_id ORDER BY id DESC) AS nth
          FROM search_documents d
          WHERE model_id IS NULL AND NOT %(only_embedded)s AND NOT EXISTS (
              SELECT 1 FROM embedding_failures f
@@ -121,8 +121,8 @@ JOIN search_documents d ON d.id = waiting.id
 LEFT JOIN messages m ON m.id = d.message_id
 LEFT JOIN memories f ON f.id = d.memory_id
 LEFT JOIN conversation_summaries s ON s.id = d.summary_id
-LEFT JOIN search_documents n ON n.telegram_user_id = d.telegram_user_id
-     AND n.thread_id = d.thread_id AND n.position = d.position - 1 AND d.kind = 'message'
+LEFT JOIN search_documents n ON n.owner_id = d.owner_id AND n.position = d.position - 1
+     AND d.kind = 'message'
 LEFT JOIN messages b ON b.id = n.message_id
 ORDER BY d.id DESC
 """
@@ -131,9 +131,8 @@ ORDER BY d.id DESC
 # has not failed any more.
 INSERT_VECTORS = """
 WITH added AS (
-    INSERT INTO document_embeddings (telegram_user_id, thread_id, model_id, position, document_id,
-                                     embedding)
-    SELECT d.telegram_user_id, d.thread_id, %(model)s, d.position, d.id, v.vector::halfvec
+    INSERT INTO document_embeddings (owner_id, model_id, position, document_id, embedding)
+    SELECT d.owner_id, %(model)s, d.position, d.id, v.vector::halfvec
     FROM unnest(%(documents)s::bigint[], %(vectors)s::text[]) AS v (document, vector)
     JOIN search_documents d ON d.id = v.document
     ORDER BY d.id FOR UPDATE OF d
@@ -355,9 +354,9 @@ class Progress:
 # One owner's numbers; the row is locked until the transaction ends, so that two workers give out
 # no position twice.
 RESERVE_POSITIONS = """
-INSERT INTO search_owners AS o (telegram_user_id, thread_id, next_position, documents, terms)
-VALUES (%(owner)s, %(thread_id)s, %(positions)s, %(documents)s, %(terms)s)
-ON CONFLICT (telegram_user_id, thread_id) DO UPDATE
+INSERT INTO search_owners AS o (owner_id, next_position, documents, terms)
+VALUES (%(owner)s, %(positions)s, %(documents)s, %(terms)s)
+ON CONFLICT (owner_id) DO UPDATE
 SET next_position = o.next_position + EXCLUDED.next_position,
     documents = o.documents + EXCLUDED.documents, terms = o.terms + EXCLUDED.terms
 RETURNING next_position - %(positions)s
@@ -365,9 +364,9 @@ RETURNING next_position - %(positions)s
 
 # The documents; one that is there already (an edited message) was deleted before.
 INSERT_DOCUMENTS = """
-INSERT INTO search_documents (telegram_user_id, thread_id, position, kind, message_id, memory_id,
-                              summary_id, speaker, said_at, length)
-SELECT %(owner)s, %(thread_id)s, d.position, d.kind,
+INSERT INTO search_documents (owner_id, position, kind, message_id, memory_id, summary_id, speaker,
+                              said_at, length)
+SELECT %(owner)s, d.position, d.kind,
        CASE d.kind WHEN 'message' THEN d.source_id END,
        CASE d.kind WHEN 'memory' THEN d.source_id END,
        CASE d.kind WHEN 'summary' THEN d.source_id END,
@@ -380,13 +379,11 @@ RETURNING id, position
 
 # Which documents hold which words, and how often.
 INSERT_POSTINGS = """
-INSERT INTO search_postings (telegram_user_id, thread_id, term, position, frequency, length,
-                             in_talk, document_id)
-SELECT %(owner)s, %(thread_id)s, p.term, p.position, p.frequency, d.length,
-       d.kind = 'message', d.id
+INSERT INTO search_postings (owner_id, term, position, frequency, length, in_talk, document_id)
+SELECT %(owner)s, p.term, p.position, p.frequency, d.length, d.kind = 'message', d.id
 FROM unnest(%(terms)s::text[], %(term_positions)s::int[], %(frequencies)s::int[])
      AS p (term, position, frequency)
-JOIN search_documents d ON d.telegram_user_id = %(owner)s AND d.thread_id = %(thread_id)s
+JOIN search_documents d ON d.owner_id = %(owner)s
      AND d.position = p.position
 """
 
@@ -413,19 +410,21 @@ SELECT c.telegram_user_id, c.thread_id,
 FROM conversations c WHERE c.id = %(conversation_id)s
 """
 
-# When the newest message of the owner that is in the index was said, and where it stands.
+# When the newest message of a conversation that is in the index was said, and whether nothing of
+# its owner comes after it there.
 SELECT_LAST_SAID = """
 SELECT d.said_at, d.position = o.next_position - 1
 FROM search_owners o
-JOIN search_documents d ON d.telegram_user_id = o.telegram_user_id AND d.thread_id = o.thread_id
-WHERE o.telegram_user_id = %(owner)s AND o.thread_id = %(thread_id)s AND d.kind = 'message'
+JOIN search_documents d ON d.owner_id = o.owner_id
+JOIN messages m ON m.id = d.message_id AND m.conversation_id = %(conversation_id)s
+WHERE o.owner_id = %(owner)s
 ORDER BY d.position DESC LIMIT 1
 """
 
 # An edited message leaves the index before it comes back with its new words.
 DELETE_EDITED = """
 DELETE FROM search_documents
-WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s AND message_id = ANY(%(ids)s)
+WHERE owner_id = %(owner)s AND message_id = ANY(%(ids)s)
 """
 
 # The search knows these now.
@@ -447,12 +446,11 @@ SELECT DISTINCT conversation_id FROM (
 # A document whose message has other words now: it keeps its place.
 DELETE_POSTINGS = """
 DELETE FROM search_postings p USING search_documents d
-WHERE d.message_id = %(message_id)s AND p.document_id = d.id
-  AND d.telegram_user_id = %(owner)s AND d.thread_id = %(thread_id)s
+WHERE d.message_id = %(message_id)s AND p.document_id = d.id AND d.owner_id = %(owner)s
 """
 UPDATE_LENGTH = """
 UPDATE search_documents SET length = %(length)s
-WHERE message_id = %(message_id)s AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+WHERE message_id = %(message_id)s AND owner_id = %(owner)s
 RETURNING position
 """
 
@@ -462,10 +460,9 @@ RESET_VECTORS = """
 WITH touched AS (
     SELECT DISTINCT d.id
     FROM search_documents told JOIN search_documents d
-         ON d.telegram_user_id = told.telegram_user_id AND d.thread_id = told.thread_id
+         ON d.owner_id = told.owner_id
         AND d.position IN (told.position, told.position + 1)
-    WHERE told.message_id = ANY(%(ids)s)
-      AND told.telegram_user_id = %(owner)s AND told.thread_id = %(thread_id)s
+    WHERE told.message_id = ANY(%(ids)s) AND told.owner_id = %(owner)s
 ), gone AS (
     DELETE FROM document_embeddings e USING touched WHERE e.document_id = touched.id
 )
@@ -488,9 +485,10 @@ class SearchIndexRepository(Repository):
         row = self._client.fetch_one(SELECT_PROGRESS, {"conversation_id": str(conversation_id)})
         return Progress(Owner(*row[:2]), *row[2:]) if row else None
 
-    def find_last_said(self, owner: Owner) -> tuple[datetime, bool] | None:
-        """When the owner's newest indexed message was said, and whether nothing came after it."""
-        row = self._client.fetch_one(SELECT_LAST_SAID, owner.columns())
+    def find_last_said(self, owner: Owner, conversation_id: UUID) -> tuple[datetime, bool] | None:
+        """When the newest indexed message was said, and whether nothing was indexed after it."""
+        topic = {**owner.columns(), "conversation_id": str(conversation_id)}
+        row = self._client.fetch_one(SELECT_LAST_SAID, topic)
         return (row[0], bool(row[1])) if row else None
 
     def add_messages(

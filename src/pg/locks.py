@@ -36,45 +36,39 @@ LOCK_MOVES = "SELECT pg_advisory_xact_lock(hashtextextended('chat_moves', 0))"
 
 # One writer of facts per owner.
 LOCK_FACTS = """
-SELECT pg_advisory_xact_lock(hashtextextended('memories:' || %(owner)s || ':' || %(thread_id)s, 0))
+SELECT pg_advisory_xact_lock(hashtextextended('memories:' || %(owner)s, 0))
 """
 
 # The same for all topics of two chats, in the same order for everybody.
 LOCK_FACTS_OF_CHATS = """
-SELECT pg_advisory_xact_lock(
-    hashtextextended('memories:' || telegram_user_id || ':' || thread_id, 0))
-FROM (
-    SELECT telegram_user_id, thread_id FROM conversations
-    WHERE telegram_user_id IN (%(old)s, %(new)s)
-    UNION SELECT telegram_user_id, thread_id FROM memories
-    WHERE telegram_user_id IN (%(old)s, %(new)s)
-    ORDER BY 1, 2
-) AS owners
+SELECT pg_advisory_xact_lock(hashtextextended('memories:' || id, 0))
+FROM (SELECT id FROM owners WHERE telegram_user_id IN (%(old)s, %(new)s) ORDER BY id) AS chats
 """
 
-# One setter of reminders per owner, so that they can be counted.
+# One setter of reminders per owner, so that they can be counted; he may be new.
 LOCK_REMINDERS = """
 SELECT pg_advisory_xact_lock(
-    hashtextextended('reminders:' || %(owner)s || ':' || %(thread_id)s, 0))
+    hashtextextended('reminders:' || add_owner(%(user)s, %(thread_id)s), 0))
 """
 
 # Nothing of the conversation is forgotten or erased meanwhile.
 SHARE_CONVERSATION = """
 SELECT id FROM conversations
-WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s FOR SHARE
+WHERE owner_id = %(owner)s FOR SHARE
 """
 
 # Whose the conversation is does not change meanwhile (a group that moves, an erasure).
 KEEP_CONVERSATION = """
 SELECT id FROM conversations WHERE id = %(conversation_id)s
-  AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s FOR KEY SHARE
+  AND owner_id = %(owner)s FOR KEY SHARE
 """
 
-# Nobody makes facts or summaries of an owner's messages meanwhile; without a topic, of all topics.
+# Nobody makes facts or summaries of an owner's messages meanwhile; without a topic, of all topics
+# of a group.
 LOCK_HISTORY = """
 SELECT id FROM conversations
-WHERE telegram_user_id = %(owner)s
-  AND (%(thread_id)s::bigint IS NULL OR thread_id = %(thread_id)s)
+WHERE telegram_user_id = %(user)s
+  AND (%(user)s > 0 OR %(thread_id)s::bigint IS NULL OR thread_id = %(thread_id)s)
 ORDER BY id FOR NO KEY UPDATE
 """
 
@@ -93,18 +87,17 @@ ORDER BY id FOR UPDATE
 # Nor in the conversations of somebody, and in those of others in which he wrote, taught, is
 # mentioned, or is forwarded.
 LOCK_TRACES = """
-SELECT id::text, telegram_user_id <> %(owner)s FROM conversations
-WHERE telegram_user_id = %(owner)s
+SELECT id::text, telegram_user_id <> %(user)s FROM conversations
+WHERE telegram_user_id = %(user)s
    OR id IN (SELECT conversation_id FROM messages
-             WHERE %(owner)s IN (sender_id, author_id, quoted_author_id)
-                OR mentions @> jsonb_build_array(jsonb_build_object('id', %(owner)s)))
-   OR (telegram_user_id, thread_id) IN (
-       SELECT f.telegram_user_id, f.thread_id
-       FROM memories f JOIN memory_sources s ON s.memory_id = f.id
-       WHERE %(owner)s IN (s.sender_id, s.author_id)
-       UNION SELECT telegram_user_id, thread_id FROM parting_messages
-       WHERE %(owner)s = sender_id
-          OR mentions @> jsonb_build_array(jsonb_build_object('id', %(owner)s)))
+             WHERE %(user)s IN (sender_id, author_id, quoted_author_id)
+                OR mentions @> jsonb_build_array(jsonb_build_object('id', %(user)s)))
+   OR owner_id IN (
+       SELECT f.owner_id FROM memories f JOIN memory_sources s ON s.memory_id = f.id
+       WHERE %(user)s IN (s.sender_id, s.author_id)
+       UNION SELECT owner_id FROM parting_messages
+       WHERE %(user)s = sender_id
+          OR mentions @> jsonb_build_array(jsonb_build_object('id', %(user)s)))
 ORDER BY id FOR UPDATE
 """
 
@@ -112,8 +105,7 @@ ORDER BY id FOR UPDATE
 LOCK_UNINDEXED = """
 SELECT m.id FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE m.id = ANY(%(ids)s) AND m.conversation_id = %(conversation_id)s AND m.indexed_at IS NULL
-  AND NOT m.is_forgotten AND NOT m.is_private
-  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+  AND NOT m.is_forgotten AND NOT m.is_private AND c.owner_id = %(owner)s
 ORDER BY m.id FOR UPDATE OF m
 """
 
@@ -133,7 +125,7 @@ def lock_history(
     transaction: Transaction, telegram_user_id: int, thread_id: int | None = None
 ) -> None:
     """Let nobody write summaries or facts of this owner; without a topic, of all his topics."""
-    transaction.execute(LOCK_HISTORY, {"owner": telegram_user_id, "thread_id": thread_id})
+    transaction.execute(LOCK_HISTORY, {"user": telegram_user_id, "thread_id": thread_id})
 
 
 def lock_conversations(transaction: Transaction, ids: Collection[UUID | str]) -> list[Owner]:
@@ -169,7 +161,7 @@ def lock_traces(transaction: Transaction, telegram_user_id: int) -> list[tuple[s
     Returns:
         The ids of these conversations, and whether each is another's.
     """
-    rows = transaction.fetch_all(LOCK_TRACES, {"owner": telegram_user_id})
+    rows = transaction.fetch_all(LOCK_TRACES, {"user": telegram_user_id})
     return [(str(id_), bool(is_room)) for id_, is_room in rows]
 
 

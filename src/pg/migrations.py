@@ -34,13 +34,16 @@ LAST_OLD = "0031"
 ADOPTED = "0105"  # what 0031 becomes; later migrations run as they do elsewhere
 
 # What nothing reads is dropped, what the mode of an answer is noted in is added, and two bounds of
-# one setting become one.
+# one setting become one. A message or document that was put aside is tried again.
 CHANGE_TABLES = """
 DROP VIEW memories_with_source;
 ALTER TABLE messages ADD COLUMN mode text CHECK (mode IN ('assistant', 'strict'));
 ALTER TABLE memories DROP COLUMN recalled_at;
 ALTER TABLE entities DROP COLUMN entity_type;
 ALTER TABLE batch_jobs DROP COLUMN job_type;
+UPDATE messages m SET indexed_at = NULL FROM job_deaths d WHERE d.message_id = m.id;
+DELETE FROM job_deaths WHERE message_id IS NOT NULL OR document_id IS NOT NULL;
+ALTER TABLE job_deaths DROP COLUMN message_id, DROP COLUMN document_id;
 ALTER TABLE global_settings
     DROP CONSTRAINT global_settings_memory_extraction_window_check,
     DROP CONSTRAINT global_settings_memory_extraction_window_check1,
@@ -152,7 +155,7 @@ SELECT_VERSIONS = "SELECT version_num FROM alembic_version ORDER BY version_num 
 
 
 def newest_version() -> str:
-    """The number of the newest migration in the project, such as ``0107``."""
+    """The number of the newest migration in the project, such as ``0106``."""
     return max(_versions())
 
 

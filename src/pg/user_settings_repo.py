@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from src.base.owners import Owner
 from src.pg.client import Repository
 
 Mode = Literal["assistant", "strict"]
@@ -25,52 +26,52 @@ class UserSettings:
 # The owner's settings.
 SELECT_SETTINGS = """
 SELECT language, time_zone, mode, answer_length, memory_on FROM user_settings
-WHERE telegram_user_id = %(owner)s
+WHERE owner_id = %(owner)s
 """
 
 # The user blocked the bot, or the chat is gone.
 UPSERT_INACTIVE = """
-INSERT INTO user_settings (telegram_user_id, inactive_since) VALUES (%(owner)s, now())
-ON CONFLICT (telegram_user_id) DO UPDATE
+INSERT INTO user_settings (owner_id, inactive_since) VALUES (add_owner(%(user)s, 0), now())
+ON CONFLICT (owner_id) DO UPDATE
 SET inactive_since = coalesce(user_settings.inactive_since, now()), updated_at = now()
 """
 
 # The user is back.
 UPDATE_ACTIVE = """
 UPDATE user_settings SET inactive_since = NULL, updated_at = now()
-WHERE telegram_user_id = %(owner)s AND inactive_since IS NOT NULL
+WHERE owner_id = %(owner)s AND inactive_since IS NOT NULL
 """
 
 # Which way the graph takes for this owner.
 UPSERT_MODE = """
-INSERT INTO user_settings (telegram_user_id, mode) VALUES (%(owner)s, %(mode)s)
-ON CONFLICT (telegram_user_id) DO UPDATE SET mode = EXCLUDED.mode, updated_at = now()
+INSERT INTO user_settings (owner_id, mode) VALUES (add_owner(%(user)s, 0), %(mode)s)
+ON CONFLICT (owner_id) DO UPDATE SET mode = EXCLUDED.mode, updated_at = now()
 """
 
 
 # In which language the bot speaks to this owner.
 UPSERT_LANGUAGE = """
-INSERT INTO user_settings (telegram_user_id, language) VALUES (%(owner)s, %(language)s)
-ON CONFLICT (telegram_user_id) DO UPDATE SET language = EXCLUDED.language, updated_at = now()
+INSERT INTO user_settings (owner_id, language) VALUES (add_owner(%(user)s, 0), %(language)s)
+ON CONFLICT (owner_id) DO UPDATE SET language = EXCLUDED.language, updated_at = now()
 """
 
 # Where this owner lives.
 UPSERT_TIME_ZONE = """
-INSERT INTO user_settings (telegram_user_id, time_zone) VALUES (%(owner)s, %(time_zone)s)
-ON CONFLICT (telegram_user_id) DO UPDATE SET time_zone = EXCLUDED.time_zone, updated_at = now()
+INSERT INTO user_settings (owner_id, time_zone) VALUES (add_owner(%(user)s, 0), %(time_zone)s)
+ON CONFLICT (owner_id) DO UPDATE SET time_zone = EXCLUDED.time_zone, updated_at = now()
 """
 
 # How long answers are.
 UPSERT_ANSWER_LENGTH = """
-INSERT INTO user_settings (telegram_user_id, answer_length) VALUES (%(owner)s, %(length)s)
-ON CONFLICT (telegram_user_id) DO UPDATE
+INSERT INTO user_settings (owner_id, answer_length) VALUES (add_owner(%(user)s, 0), %(length)s)
+ON CONFLICT (owner_id) DO UPDATE
 SET answer_length = EXCLUDED.answer_length, updated_at = now()
 """
 
 # Whether anything is remembered.
 UPSERT_MEMORY_ON = """
-INSERT INTO user_settings (telegram_user_id, memory_on) VALUES (%(owner)s, %(memory_on)s)
-ON CONFLICT (telegram_user_id) DO UPDATE SET memory_on = EXCLUDED.memory_on, updated_at = now()
+INSERT INTO user_settings (owner_id, memory_on) VALUES (add_owner(%(user)s, 0), %(memory_on)s)
+ON CONFLICT (owner_id) DO UPDATE SET memory_on = EXCLUDED.memory_on, updated_at = now()
 """
 
 
@@ -79,34 +80,36 @@ class UserSettingsRepository(Repository):
 
     def get(self, telegram_user_id: int) -> UserSettings:
         """The owner's settings; defaults when there is no row."""
-        row = self._client.fetch_one(SELECT_SETTINGS, {"owner": telegram_user_id})
+        row = self._client.fetch_one(SELECT_SETTINGS, Owner(telegram_user_id).columns())
         return UserSettings(*row) if row else UserSettings()
 
     def mark_inactive(self, telegram_user_id: int) -> None:
         """Nothing can be sent to this owner from now on."""
-        self._client.execute(UPSERT_INACTIVE, {"owner": telegram_user_id})
+        self._write(UPSERT_INACTIVE, telegram_user_id)
 
     def mark_active(self, telegram_user_id: int) -> None:
         """The owner can be reached again."""
-        self._client.execute(UPDATE_ACTIVE, {"owner": telegram_user_id})
+        self._write(UPDATE_ACTIVE, telegram_user_id)
 
     def set_mode(self, telegram_user_id: int, mode: Mode) -> None:
         """Remember which way the graph takes for this owner."""
-        self._client.execute(UPSERT_MODE, {"owner": telegram_user_id, "mode": mode})
+        self._write(UPSERT_MODE, telegram_user_id, mode=mode)
 
     def set_language(self, telegram_user_id: int, language: str) -> None:
         """Speak this language with the owner, whatever his Telegram says."""
-        self._client.execute(UPSERT_LANGUAGE, {"owner": telegram_user_id, "language": language})
+        self._write(UPSERT_LANGUAGE, telegram_user_id, language=language)
 
     def set_time_zone(self, telegram_user_id: int, time_zone: str) -> None:
         """Remember where the owner lives: a tz database name."""
-        self._client.execute(UPSERT_TIME_ZONE, {"owner": telegram_user_id, "time_zone": time_zone})
+        self._write(UPSERT_TIME_ZONE, telegram_user_id, time_zone=time_zone)
 
     def set_answer_length(self, telegram_user_id: int, length: AnswerLength) -> None:
         """Remember how long the owner wants answers."""
-        self._client.execute(UPSERT_ANSWER_LENGTH, {"owner": telegram_user_id, "length": length})
+        self._write(UPSERT_ANSWER_LENGTH, telegram_user_id, length=length)
 
     def set_memory_on(self, telegram_user_id: int, memory_on: bool) -> None:
         """Remember whether anything of this owner is to be remembered."""
-        parameters = {"owner": telegram_user_id, "memory_on": memory_on}
-        self._client.execute(UPSERT_MEMORY_ON, parameters)
+        self._write(UPSERT_MEMORY_ON, telegram_user_id, memory_on=memory_on)
+
+    def _write(self, sql: str, telegram_user_id: int, **values: object) -> None:
+        self._client.execute(sql, {**Owner(telegram_user_id).columns(), **values})

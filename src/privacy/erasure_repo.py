@@ -77,14 +77,14 @@ def begin_anew(transaction: Transaction, rooms: Sequence[str], updates: Sequence
 # Every id of the owner: a group that moved had another one before.
 SELECT_IDS = """
 SELECT v.new_chat_id, array(SELECT old_chat_id FROM chat_moves WHERE new_chat_id = v.new_chat_id)
-FROM chat_moves v WHERE %(owner)s IN (v.old_chat_id, v.new_chat_id) LIMIT 1
+FROM chat_moves v WHERE %(user)s IN (v.old_chat_id, v.new_chat_id) LIMIT 1
 """
 
 # Chats of others in which he takes part, as far as is known.
 SELECT_CHATS = """
 SELECT chat_id FROM messages
-WHERE chat_id IS NOT NULL AND %(owner)s IN (sender_id, author_id, quoted_author_id)
-UNION SELECT chat_id FROM telegram_updates WHERE chat_id IS NOT NULL AND user_id = %(owner)s
+WHERE chat_id IS NOT NULL AND %(user)s IN (sender_id, author_id, quoted_author_id)
+UNION SELECT chat_id FROM telegram_updates WHERE chat_id IS NOT NULL AND user_id = %(user)s
 """
 
 # His own updates, first of all: a turn of his that is only beginning stores no message any more
@@ -93,12 +93,12 @@ DELETE_JOBS = r"""
 DELETE FROM procrastinate_jobs
 WHERE status <> 'doing' AND (
     (task_name = 'handle_update' AND (args ->> 'update')::bigint IN (
-        SELECT id FROM telegram_updates WHERE user_id = %(owner)s OR chat_id = ANY(%(ids)s)))
+        SELECT id FROM telegram_updates WHERE user_id = %(user)s OR chat_id = ANY(%(ids)s)))
     OR substring(coalesce(lock, args ->> 'lock') FROM '^chat:-?\d+:(-?\d+):')::bigint
        = ANY(%(ids)s))
 """
 DELETE_UPDATES = """
-DELETE FROM telegram_updates WHERE user_id = %(owner)s OR chat_id = ANY(%(ids)s)
+DELETE FROM telegram_updates WHERE user_id = %(user)s OR chat_id = ANY(%(ids)s)
 RETURNING payload
 """
 
@@ -106,7 +106,7 @@ RETURNING payload
 SELECT_PAYLOADS = """
 SELECT id, payload, coalesce(chat_id = ANY(%(chats)s), false) FROM telegram_updates
 WHERE payload <> '{}' AND (chat_id = ANY(%(chats)s)
-                           OR position((%(owner)s)::text IN payload::text) > 0)
+                           OR position((%(user)s)::text IN payload::text) > 0)
 ORDER BY id FOR UPDATE
 """
 UPDATE_PAYLOAD = """
@@ -122,7 +122,7 @@ WHERE id = %(update)s
 SELECT_MENTIONING = """
 SELECT id, content, mentions FROM messages
 WHERE conversation_id = ANY(%(rooms)s::uuid[])
-  AND mentions @> jsonb_build_array(jsonb_build_object('id', %(owner)s))
+  AND mentions @> jsonb_build_array(jsonb_build_object('id', %(user)s))
 """
 UPDATE_MENTIONING = """
 UPDATE messages SET content = %(content)s, mentions = %(mentions)s, indexed_at = NULL
@@ -135,7 +135,7 @@ DELETE_SUMMARIES = """
 DELETE FROM conversation_summaries s
 USING (SELECT conversation_id, min(position) AS first FROM messages
        WHERE conversation_id = ANY(%(rooms)s::uuid[])
-         AND (%(owner)s IN (sender_id, author_id, quoted_author_id)
+         AND (%(user)s IN (sender_id, author_id, quoted_author_id)
               OR id = ANY(%(mentioning)s))
        GROUP BY conversation_id) AS written
 WHERE s.conversation_id = written.conversation_id AND s.last_position >= written.first
@@ -144,8 +144,7 @@ WHERE s.conversation_id = written.conversation_id AND s.last_position >= written
 # Facts of others there that call him by a name by which he was mentioned, and answers that do.
 DELETE_FACTS_ABOUT = """
 DELETE FROM memories f USING conversations c
-WHERE c.id = ANY(%(rooms)s::uuid[]) AND f.telegram_user_id = c.telegram_user_id
-  AND f.thread_id = c.thread_id AND EXISTS (
+WHERE c.id = ANY(%(rooms)s::uuid[]) AND f.owner_id = c.owner_id AND EXISTS (
     SELECT 1 FROM unnest(%(names)s::text[]) AS name
     WHERE position(lower(name) IN lower(f.text || ' ' || f.subject || ' ' || f.object)) > 0
        OR EXISTS (SELECT 1 FROM memory_sources s WHERE s.memory_id = f.id
@@ -165,24 +164,22 @@ DELETE FROM messages a USING answer_sources s
 LEFT JOIN messages m ON m.id = s.message_id
 LEFT JOIN memory_sources q ON q.memory_id = s.memory_id
 WHERE a.id = s.answer_id
-  AND %(owner)s IN (m.sender_id, m.author_id, q.sender_id, q.author_id)
+  AND %(user)s IN (m.sender_id, m.author_id, q.sender_id, q.author_id)
 """
 DELETE_ANSWERS_IN_THEIR_WORDS = r"""
 WITH rooms AS MATERIALIZED (
-    SELECT id, telegram_user_id, thread_id FROM conversations
-    WHERE id = ANY(%(rooms)s::uuid[])
+    SELECT id, owner_id FROM conversations WHERE id = ANY(%(rooms)s::uuid[])
 ), told AS (
     SELECT rooms.id AS conversation_id, f.text || ' ' || s.quote AS text,
-           coalesce(%(owner)s IN (s.sender_id, s.author_id), false) AS is_theirs
-    FROM rooms JOIN memories f ON f.telegram_user_id = rooms.telegram_user_id
-         AND f.thread_id = rooms.thread_id
+           coalesce(%(user)s IN (s.sender_id, s.author_id), false) AS is_theirs
+    FROM rooms JOIN memories f ON f.owner_id = rooms.owner_id
     JOIN memory_sources s ON s.memory_id = f.id
     UNION ALL
     SELECT rooms.id, message_text(m.content),
-           coalesce(%(owner)s IN (m.sender_id, m.author_id), false)
+           coalesce(%(user)s IN (m.sender_id, m.author_id), false)
     FROM rooms JOIN messages m ON m.conversation_id = rooms.id WHERE m.role = 'user'
     UNION ALL
-    SELECT rooms.id, m.quoted, coalesce(%(owner)s = m.quoted_author_id, false)
+    SELECT rooms.id, m.quoted, coalesce(%(user)s = m.quoted_author_id, false)
     FROM rooms JOIN messages m ON m.conversation_id = rooms.id WHERE m.quoted IS NOT NULL
 ), their_words AS (
     SELECT conversation_id, left(word, 5) AS word
@@ -202,7 +199,7 @@ WHERE a.role = 'assistant' AND EXISTS (
 # Answers that came after a message that he edited: they may hold words that stand nowhere else.
 DELETE_ANSWERS_BEFORE_EDITS = """
 DELETE FROM messages a USING messages m
-WHERE %(owner)s IN (m.sender_id, m.author_id) AND m.edited_at IS NOT NULL
+WHERE %(user)s IN (m.sender_id, m.author_id) AND m.edited_at IS NOT NULL
   AND a.conversation_id = m.conversation_id AND a.role = 'assistant' AND a.position > m.position
 """
 
@@ -212,8 +209,7 @@ DELETE FROM tool_results WHERE conversation_id = ANY(%(rooms)s::uuid[])
 """
 DELETE_REJECTED = """
 DELETE FROM rejected_facts r USING conversations c
-WHERE c.id = ANY(%(rooms)s::uuid[]) AND r.telegram_user_id = c.telegram_user_id
-  AND r.thread_id = c.thread_id
+WHERE c.id = ANY(%(rooms)s::uuid[]) AND r.owner_id = c.owner_id
 """
 
 # Where a person writes in groups, the group's memory holds facts that only he told, names that
@@ -221,25 +217,24 @@ WHERE c.id = ANY(%(rooms)s::uuid[]) AND r.telegram_user_id = c.telegram_user_id
 DELETE_ENTITIES_IN_GROUPS = """
 DELETE FROM entities e
 USING memory_entities l JOIN memory_sources s ON s.memory_id = l.memory_id
-WHERE l.entity_id = e.id AND %(owner)s IN (s.sender_id, s.author_id) AND NOT EXISTS (
+WHERE l.entity_id = e.id AND %(user)s IN (s.sender_id, s.author_id) AND NOT EXISTS (
     SELECT 1 FROM memory_entities o JOIN memory_sources other ON other.memory_id = o.memory_id
     WHERE o.entity_id = e.id
-      AND (%(owner)s IN (other.sender_id, other.author_id)) IS NOT TRUE)
+      AND (%(user)s IN (other.sender_id, other.author_id)) IS NOT TRUE)
 """
 DELETE_FACTS_TOLD_IN_GROUPS = """
 DELETE FROM memories f USING memory_sources s
-WHERE s.memory_id = f.id AND %(owner)s IN (s.sender_id, s.author_id) AND NOT EXISTS (
+WHERE s.memory_id = f.id AND %(user)s IN (s.sender_id, s.author_id) AND NOT EXISTS (
     SELECT 1 FROM memory_sources other
     WHERE other.memory_id = f.id
-      AND (%(owner)s IN (other.sender_id, other.author_id)) IS NOT TRUE)
+      AND (%(user)s IN (other.sender_id, other.author_id)) IS NOT TRUE)
 """
 DELETE_QUOTES_IN_GROUPS = """
-DELETE FROM memory_sources WHERE %(owner)s IN (sender_id, author_id)
+DELETE FROM memory_sources WHERE %(user)s IN (sender_id, author_id)
 """
 DELETE_ORPHANED_ENTITIES = """
 DELETE FROM entities e USING conversations c
-WHERE c.id = ANY(%(rooms)s::uuid[]) AND e.telegram_user_id = c.telegram_user_id
-  AND e.thread_id = c.thread_id
+WHERE c.id = ANY(%(rooms)s::uuid[]) AND e.owner_id = c.owner_id
   AND NOT EXISTS (SELECT 1 FROM memory_entities l WHERE l.entity_id = e.id)
 """
 
@@ -249,17 +244,15 @@ EMBED_NEIGHBOURS = """
 UPDATE search_documents n SET model_id = NULL
 FROM search_documents d JOIN messages m ON m.id = d.message_id
 WHERE m.conversation_id = ANY(%(rooms)s::uuid[])
-  AND (%(owner)s IN (m.sender_id, m.author_id) OR m.id = ANY(%(mentioning)s))
-  AND n.telegram_user_id = d.telegram_user_id AND n.thread_id = d.thread_id
-  AND n.position = d.position + 1
+  AND (%(user)s IN (m.sender_id, m.author_id) OR m.id = ANY(%(mentioning)s))
+  AND n.owner_id = d.owner_id AND n.position = d.position + 1
 """
 DELETE_DOCUMENTS = "DELETE FROM search_documents WHERE message_id = ANY(%(mentioning)s)"
 
 # What was forgotten there in the last minutes may hold his words; nobody can take it back then.
 DELETE_FORGETTINGS_OF_GROUPS = """
 DELETE FROM forgettings f USING conversations c
-WHERE f.telegram_user_id = c.telegram_user_id AND f.thread_id = c.thread_id
-  AND c.id = ANY(%(rooms)s::uuid[])
+WHERE f.owner_id = c.owner_id AND c.id = ANY(%(rooms)s::uuid[])
 """
 
 # What others reply to: his words, and there also the bot's and anybody's, which may repeat his or
@@ -267,48 +260,37 @@ WHERE f.telegram_user_id = c.telegram_user_id AND f.thread_id = c.thread_id
 UPDATE_QUOTING = """
 UPDATE messages SET quoted = NULL, quoted_author_id = NULL
 WHERE quoted IS NOT NULL
-  AND (quoted_author_id = %(owner)s OR conversation_id = ANY(%(rooms)s::uuid[]))
+  AND (quoted_author_id = %(user)s OR conversation_id = ANY(%(rooms)s::uuid[]))
 """
 DELETE_PARTING = """
 DELETE FROM parting_messages
-WHERE %(owner)s IN (telegram_user_id, sender_id)
-   OR mentions @> jsonb_build_array(jsonb_build_object('id', %(owner)s))
+WHERE sender_id = %(user)s
+   OR mentions @> jsonb_build_array(jsonb_build_object('id', %(user)s))
 """
 
 # What the bot was to remind of there at his wish, or by a name by which he was mentioned.
 DELETE_REMINDERS_IN_GROUPS = """
 DELETE FROM reminders r
-WHERE r.asker_id = %(owner)s OR EXISTS (
+WHERE r.asker_id = %(user)s OR EXISTS (
     SELECT 1 FROM conversations c
     JOIN unnest(%(names)s::text[]) AS name ON position(lower(name) IN lower(r.text)) > 0
-    WHERE c.id = ANY(%(rooms)s::uuid[]) AND c.telegram_user_id = r.telegram_user_id
-      AND c.thread_id = r.thread_id)
+    WHERE c.id = ANY(%(rooms)s::uuid[]) AND c.owner_id = r.owner_id)
 """
 
 # What he wrote there, or others forwarded of him, with the answers to it.
 DELETE_MESSAGES_IN_GROUPS = """
-DELETE FROM messages WHERE %(owner)s IN (sender_id, author_id)
+DELETE FROM messages WHERE %(user)s IN (sender_id, author_id)
 """
 
-# The owner's own rows; what hangs on them goes by its foreign key.
+# The owner, in all topics of a group: every row of his data goes by its foreign key.
 DELETE_OWN = (
-    "DELETE FROM conversations WHERE telegram_user_id = %(owner)s",
-    "DELETE FROM memories WHERE telegram_user_id = %(owner)s",
-    "DELETE FROM entities WHERE telegram_user_id = %(owner)s",
-    "DELETE FROM rejected_facts WHERE telegram_user_id = %(owner)s",
-    "DELETE FROM reminders WHERE telegram_user_id = %(owner)s",
-    "DELETE FROM forgettings WHERE telegram_user_id = %(owner)s",
-    "DELETE FROM search_documents WHERE telegram_user_id = %(owner)s",
-    "DELETE FROM search_owners WHERE telegram_user_id = %(owner)s",
-    "DELETE FROM model_usage WHERE telegram_user_id = %(owner)s",
-    "DELETE FROM daily_messages WHERE telegram_user_id = %(owner)s",
-    "DELETE FROM user_settings WHERE telegram_user_id = %(owner)s",
-    "DELETE FROM chat_moves WHERE new_chat_id = %(owner)s",
+    "DELETE FROM owners WHERE telegram_user_id = %(user)s",
+    "DELETE FROM chat_moves WHERE new_chat_id = %(user)s",
 )
 
 # All that is remembered of an owner, and what was left to be read for it; messages stay.
 DELETE_FACTS = tuple(
-    f"DELETE FROM {table} WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s"  # noqa: S608
+    f"DELETE FROM {table} WHERE owner_id = %(owner)s"  # noqa: S608
     for table in ("memories", "entities", "rejected_facts", "forgettings", "parting_messages")
 )
 
@@ -363,12 +345,12 @@ class _Erasure:
 
     def __init__(self, transaction: Transaction, owner: int) -> None:
         self._transaction = transaction
-        moved = transaction.fetch_one(SELECT_IDS, {"owner": owner})
+        moved = transaction.fetch_one(SELECT_IDS, {"user": owner})
         owner, earlier = moved if moved else (owner, [])
         self._owner = owner
         self._changed: list[int] = []  # updates of others that wait
         self._parameters: dict[str, Any] = {
-            "owner": owner, "ids": [owner, *earlier], "names": [], "mentioning": []
+            "user": owner, "ids": [owner, *earlier], "names": [], "mentioning": []
         }  # fmt: skip
 
     def run(self) -> int:

@@ -28,13 +28,13 @@ PAGE = 1000  # rows that are in memory at once
 SELECT_SETTINGS = """
 SELECT jsonb_build_object('language', language, 'time_zone', time_zone, 'mode', mode,
                           'answer_length', answer_length, 'memory_on', memory_on)
-FROM user_settings WHERE telegram_user_id = %(owner)s
+FROM user_settings WHERE owner_id = %(owner)s
 """
 
 # The owner's conversations, one for each topic.
 SELECT_CONVERSATIONS = """
 SELECT id::text FROM conversations
-WHERE telegram_user_id = %(owner)s
+WHERE telegram_user_id = %(user)s
   AND (%(thread_id)s::bigint IS NULL OR thread_id = %(thread_id)s)
 ORDER BY thread_id
 """
@@ -49,7 +49,7 @@ SELECT ARRAY[m.position, m.id], jsonb_strip_nulls(jsonb_build_object(
     'origin', m.origin, 'quoted', m.quoted, 'edited_at', m.edited_at,
     'is_private', nullif(m.is_private, false)))
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
-WHERE m.conversation_id = %(conversation_id)s AND c.telegram_user_id = %(owner)s
+WHERE m.conversation_id = %(conversation_id)s AND c.telegram_user_id = %(user)s
   AND (m.position, m.id) > ((%(after)s::bigint[])[1], (%(after)s::bigint[])[2])
   AND NOT m.is_forgotten
 ORDER BY m.position, m.id LIMIT %(limit)s
@@ -58,7 +58,7 @@ ORDER BY m.position, m.id LIMIT %(limit)s
 # Facts with all their sources, those that hold no more too: what replaced them says so.
 SELECT_FACTS = """
 SELECT f.id, jsonb_strip_nulls(jsonb_build_object(
-    'id', 'fact-' || f.id, 'thread_id', nullif(f.thread_id, 0), 'kind', f.memory_type,
+    'id', 'fact-' || f.id, 'thread_id', nullif(o.thread_id, 0), 'kind', f.memory_type,
     'text', f.text, 'subject', f.subject, 'relation', f.relation, 'object', f.object,
     'importance', f.importance, 'pinned', f.pinned, 'speaker', f.speaker,
     'saved_at', f.created_at, 'valid_from', f.valid_from, 'valid_until', f.valid_until,
@@ -67,9 +67,9 @@ SELECT f.id, jsonb_strip_nulls(jsonb_build_object(
     'sources', (SELECT jsonb_agg(jsonb_build_object('uid', s.uid, 'quote', s.quote,
                                                     'said_at', s.said_at) ORDER BY s.id)
                 FROM memory_sources s WHERE s.memory_id = f.id)))
-FROM memories f
-WHERE f.telegram_user_id = %(owner)s
-  AND (%(thread_id)s::bigint IS NULL OR f.thread_id = %(thread_id)s) AND f.id > %(after)s
+FROM memories f JOIN owners o ON o.id = f.owner_id
+WHERE o.telegram_user_id = %(user)s
+  AND (%(thread_id)s::bigint IS NULL OR o.thread_id = %(thread_id)s) AND f.id > %(after)s
 ORDER BY f.id LIMIT %(limit)s
 """
 
@@ -78,7 +78,7 @@ SELECT_SUMMARIES = """
 SELECT s.id, jsonb_strip_nulls(jsonb_build_object(
     'thread_id', nullif(c.thread_id, 0), 'text', s.content, 'made_at', s.created_at))
 FROM conversation_summaries s JOIN conversations c ON c.id = s.conversation_id
-WHERE c.telegram_user_id = %(owner)s AND s.content <> ''
+WHERE c.telegram_user_id = %(user)s AND s.content <> ''
   AND (%(thread_id)s::bigint IS NULL OR c.thread_id = %(thread_id)s) AND s.id > %(after)s
 ORDER BY s.id LIMIT %(limit)s
 """
@@ -91,8 +91,8 @@ SELECT r.id, jsonb_strip_nulls(jsonb_build_object(
     'is_waiting', r.is_waiting, 'asker_id', r.asker_id, 'message', 'msg-' || r.message_id,
     'snooze_of', 'reminder-' || r.snooze_of, 'created_at', r.created_at,
     'delivered_at', r.delivered_at, 'cancelled_at', r.cancelled_at))
-FROM reminders r
-WHERE r.telegram_user_id = %(owner)s
+FROM reminders r JOIN owners o ON o.id = r.owner_id
+WHERE o.telegram_user_id = %(user)s
   AND (%(thread_id)s::bigint IS NULL OR r.thread_id = %(thread_id)s) AND r.id > %(after)s
 ORDER BY r.id LIMIT %(limit)s
 """
@@ -101,9 +101,10 @@ ORDER BY r.id LIMIT %(limit)s
 SELECT_USAGE = """
 SELECT row_number() OVER (ORDER BY day, model), jsonb_build_object(
     'day', day, 'model', model, 'calls', calls, 'tokens', tokens)
-FROM (SELECT (created_at AT TIME ZONE 'UTC')::date AS day, model, count(*) AS calls,
+FROM (SELECT (u.created_at AT TIME ZONE 'UTC')::date AS day, model, count(*) AS calls,
              sum(prompt_tokens + completion_tokens) AS tokens
-      FROM model_usage WHERE telegram_user_id = %(owner)s GROUP BY 1, 2) AS days
+      FROM model_usage u JOIN owners o ON o.id = u.owner_id
+      WHERE o.telegram_user_id = %(user)s GROUP BY 1, 2) AS days
 WHERE %(after)s = 0
 ORDER BY 1 LIMIT %(limit)s
 """
@@ -123,7 +124,7 @@ class ExportRepository(Repository):
 
     def get_settings(self, owner: Owner) -> dict[str, Any]:
         """What the owner chose; empty when nothing."""
-        row = self._client.fetch_one(SELECT_SETTINGS, {"owner": owner.telegram_user_id})
+        row = self._client.fetch_one(SELECT_SETTINGS, Owner(owner.telegram_user_id).columns())
         return dict(row[0]) if row else {}
 
     def read(
@@ -136,7 +137,7 @@ class ExportRepository(Repository):
             telegram_user_id: The owner.
             thread_id: Only this topic of a group; None: all of them.
         """
-        owner = {"owner": telegram_user_id, "thread_id": thread_id}
+        owner = {"user": telegram_user_id, "thread_id": thread_id}
         if part != "messages":
             yield from self._read_pages(PARTS[part], owner, 0)
             return

@@ -249,7 +249,8 @@ SELECT u.id, u.bot_id, u.update_id, u.kind, u.chat_id, u.thread_id, u.user_id, u
        coalesce(s.answer_length, 'normal'), coalesce(s.memory_on, true)
 FROM telegram_updates u
 LEFT JOIN chat_moves v ON v.old_chat_id = u.chat_id
-LEFT JOIN user_settings s ON s.telegram_user_id = coalesce(v.new_chat_id, u.chat_id)
+LEFT JOIN owners o ON o.telegram_user_id = coalesce(v.new_chat_id, u.chat_id) AND o.thread_id = 0
+LEFT JOIN user_settings s ON s.owner_id = o.id
 WHERE u.id = %(update)s AND u.handled_at IS NULL
 """
 

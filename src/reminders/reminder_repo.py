@@ -28,19 +28,20 @@ AHEAD = timedelta(minutes=2)  # twice the pause between two plans, so that one m
 BATCH = 1000  # jobs of one statement
 MAX_WAITING = 200  # reminders of one owner
 
-COLUMNS = """r.id, r.telegram_user_id, r.thread_id, r.asker_id, r.text, r.due_at, r.recurrence,
-       r.time_zone, r.language, r.snooze_of, r.is_waiting, r.cancelled_at"""
+COLUMNS = """r.id, (SELECT telegram_user_id FROM owners WHERE id = r.owner_id), r.thread_id,
+       r.asker_id, r.text, r.due_at, r.recurrence, r.time_zone, r.language, r.snooze_of,
+       r.is_waiting, r.cancelled_at"""
 
 # How many of an owner wait.
 COUNT_WAITING = """
 SELECT count(*) FROM reminders
-WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s AND is_waiting
+WHERE owner_id = %(owner)s AND is_waiting
 """
 
 # The very same reminder, which waits already: a turn that was killed is run again.
 SELECT_SAME = f"""
 SELECT {COLUMNS} FROM reminders r
-WHERE r.telegram_user_id = %(owner)s AND r.thread_id = %(thread_id)s AND r.is_waiting
+WHERE r.owner_id = %(owner)s AND r.is_waiting
   AND r.due_at = %(due_at)s AND r.text = %(text)s
   AND r.asker_id IS NOT DISTINCT FROM %(asker_id)s
   AND r.recurrence IS NOT DISTINCT FROM %(recurrence)s
@@ -49,57 +50,55 @@ ORDER BY r.id LIMIT 1
 
 # A new one; of its message, only one of the owner's own that is still there.
 INSERT_REMINDER = f"""
-INSERT INTO reminders AS r (telegram_user_id, thread_id, asker_id, text, due_at, recurrence,
-                            time_zone, language, message_id)
+INSERT INTO reminders AS r (owner_id, thread_id, asker_id, text, due_at, recurrence, time_zone,
+                            language, message_id)
 VALUES (%(owner)s, %(thread_id)s, %(asker_id)s, %(text)s, %(due_at)s, %(recurrence)s,
         %(time_zone)s, %(language)s,
         (SELECT m.id FROM messages m JOIN conversations c ON c.id = m.conversation_id
-         WHERE m.id = %(message_id)s AND c.telegram_user_id = %(owner)s
-           AND c.thread_id = %(thread_id)s))
+         WHERE m.id = %(message_id)s AND c.owner_id = %(owner)s))
 RETURNING {COLUMNS}
 """  # noqa: S608  (it holds a constant of ours)
 
 # Those that wait, the next one first.
 SELECT_WAITING = f"""
 SELECT {COLUMNS} FROM reminders r
-WHERE r.telegram_user_id = %(owner)s AND r.thread_id = %(thread_id)s AND r.is_waiting
+WHERE r.owner_id = %(owner)s AND r.is_waiting
 ORDER BY r.due_at, r.id LIMIT %(limit)s OFFSET %(offset)s
 """  # noqa: S608  (it holds a constant of ours)
 
 # One of the owner's, waiting or not.
 SELECT_ONE = f"""
 SELECT {COLUMNS} FROM reminders r
-WHERE r.id = %(id)s AND r.telegram_user_id = %(owner)s AND r.thread_id = %(thread_id)s
+WHERE r.id = %(id)s AND r.owner_id = %(owner)s
 """  # noqa: S608  (it holds a constant of ours)
 
 # It comes no more.
 UPDATE_CANCELLED = """
 UPDATE reminders SET is_waiting = false, cancelled_at = now()
-WHERE id = %(id)s AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s AND is_waiting
+WHERE id = %(id)s AND owner_id = %(owner)s AND is_waiting
 """
 
 # The time of a recurring one that was put off comes no more.
 UPDATE_SNOOZED_CANCELLED = """
 UPDATE reminders SET is_waiting = false, cancelled_at = now()
-WHERE snooze_of = %(id)s AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+WHERE snooze_of = %(id)s AND owner_id = %(owner)s
   AND is_waiting
 """
 
 # One that comes once comes again, or later.
 UPDATE_SNOOZED = f"""
 UPDATE reminders r SET is_waiting = true, due_at = %(due_at)s, time_zone = %(time_zone)s
-WHERE r.id = %(id)s AND r.telegram_user_id = %(owner)s AND r.thread_id = %(thread_id)s
+WHERE r.id = %(id)s AND r.owner_id = %(owner)s
   AND r.recurrence IS NULL AND r.cancelled_at IS NULL
 RETURNING {COLUMNS}
 """  # noqa: S608  (it holds a constant of ours)
 
 # One time of a recurring one comes later, as a reminder of its own; put off again, it moves.
 UPSERT_SNOOZED = f"""
-INSERT INTO reminders AS r (telegram_user_id, thread_id, asker_id, text, due_at, time_zone,
-                            language, message_id, snooze_of)
-SELECT telegram_user_id, thread_id, asker_id, text, %(due_at)s, %(time_zone)s, language,
-       message_id, id
-FROM reminders WHERE id = %(id)s AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+INSERT INTO reminders AS r (owner_id, thread_id, asker_id, text, due_at, time_zone, language,
+                            message_id, snooze_of)
+SELECT owner_id, thread_id, asker_id, text, %(due_at)s, %(time_zone)s, language, message_id, id
+FROM reminders WHERE id = %(id)s AND owner_id = %(owner)s
 ON CONFLICT (snooze_of) WHERE is_waiting AND snooze_of IS NOT NULL
 DO UPDATE SET due_at = EXCLUDED.due_at, time_zone = EXCLUDED.time_zone
 RETURNING {COLUMNS}
@@ -108,15 +107,17 @@ RETURNING {COLUMNS}
 # All that an owner's topics wait for and that is not due yet, for a change of the time zone.
 SELECT_TO_MOVE = f"""
 SELECT {COLUMNS} FROM reminders r
-WHERE r.telegram_user_id = %(owner)s AND r.is_waiting AND r.recurrence IS NOT NULL
-  AND r.due_at > %(now)s
+WHERE r.owner_id IN (SELECT id FROM owners WHERE telegram_user_id = %(user)s)
+  AND r.is_waiting AND r.recurrence IS NOT NULL AND r.due_at > %(now)s
 ORDER BY r.id FOR UPDATE
 """  # noqa: S608  (it holds a constant of ours)
 UPDATE_MOVED = """
-UPDATE reminders SET due_at = %(due_at)s WHERE id = %(id)s AND telegram_user_id = %(owner)s
+UPDATE reminders SET due_at = %(due_at)s
+WHERE id = %(id)s AND owner_id IN (SELECT id FROM owners WHERE telegram_user_id = %(user)s)
 """
 UPDATE_ZONE = """
-UPDATE reminders SET time_zone = %(time_zone)s WHERE telegram_user_id = %(owner)s AND is_waiting
+UPDATE reminders SET time_zone = %(time_zone)s
+WHERE owner_id IN (SELECT id FROM owners WHERE telegram_user_id = %(user)s) AND is_waiting
 """
 
 # A job for each reminder that is due soon and has none.
@@ -143,10 +144,12 @@ SELECT (SELECT count(*) FROM soon), (SELECT count(*) FROM deferred)
 # One that is due, with what its chat has chosen; in a group, as a reply to who asked.
 SELECT_DUE = f"""
 SELECT {COLUMNS}, s.language, s.inactive_since IS NOT NULL,
-       CASE WHEN m.chat_id = r.telegram_user_id AND r.telegram_user_id < 0
+       CASE WHEN m.chat_id = o.telegram_user_id AND o.telegram_user_id < 0
             THEN m.telegram_message_id END
 FROM reminders r
-LEFT JOIN user_settings s ON s.telegram_user_id = r.telegram_user_id
+JOIN owners o ON o.id = r.owner_id
+LEFT JOIN owners chat ON chat.telegram_user_id = o.telegram_user_id AND chat.thread_id = 0
+LEFT JOIN user_settings s ON s.owner_id = chat.id
 LEFT JOIN messages m ON m.id = r.message_id
 WHERE r.id = %(id)s AND r.due_at = %(due_at)s AND r.is_waiting
 """  # noqa: S608  (it holds a constant of ours)
@@ -185,7 +188,7 @@ WHERE NOT is_waiting
 # The message that asked is edited, and will be answered anew.
 DELETE_OF_MESSAGE = """
 DELETE FROM reminders
-WHERE message_id = %(id)s AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+WHERE message_id = %(id)s AND owner_id = %(owner)s
   AND is_waiting
 """
 
@@ -361,7 +364,7 @@ class ReminderRepository(Repository):
 
         What is due already comes first, as it was. Returns how many moved.
         """
-        values = {"owner": telegram_user_id, "time_zone": time_zone, "now": now}
+        values = {"user": telegram_user_id, "time_zone": time_zone, "now": now}
 
         def work(transaction: Transaction) -> int:
             moved = 0
@@ -370,7 +373,7 @@ class ReminderRepository(Repository):
                 next_time = _next(reminder, now, time_zone)
                 if next_time in (None, reminder.due_at):
                     continue
-                its = {"id": reminder.id, "due_at": next_time, "owner": telegram_user_id}
+                its = {"id": reminder.id, "due_at": next_time, "user": telegram_user_id}
                 moved += transaction.execute(UPDATE_MOVED, its)
                 _defer(transaction, now, reminder.id)
             transaction.execute(UPDATE_ZONE, values)

@@ -34,7 +34,7 @@ SELECT m.id, c.thread_id, message_text(m.content), m.position <= c.extracted_pos
        m.stream_message_id,
        EXISTS (SELECT 1 FROM messages a WHERE a.reply_to_id = m.id AND a.role = 'assistant')
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
-WHERE c.telegram_user_id = %(owner)s AND m.role = 'user' AND NOT m.is_forgotten
+WHERE c.telegram_user_id = %(user)s AND m.role = 'user' AND NOT m.is_forgotten
   AND m.provenance <> 'file'
   AND m.bot_id = %(bot_id)s AND m.chat_id = %(chat_id)s
   AND m.telegram_message_id = %(message_id)s
@@ -48,8 +48,7 @@ SET content = left(m.content, length(m.content) - length(message_text(m.content)
     mentions = %(mentions)s, indexed_at = NULL, edited_at = now(),
     is_private = m.is_private OR %(is_private)s, is_disputed = false
 FROM conversations c
-WHERE m.id = %(id)s AND c.id = m.conversation_id AND c.telegram_user_id = %(owner)s
-  AND c.thread_id = %(thread_id)s
+WHERE m.id = %(id)s AND c.id = m.conversation_id AND c.owner_id = %(owner)s
 """
 
 # Living facts that it told, with its words for each, and whether another message tells them too.
@@ -57,7 +56,7 @@ SELECT_TOLD = """
 SELECT f.id, s.quote, EXISTS (SELECT 1 FROM memory_sources other
                               WHERE other.memory_id = f.id AND other.id <> s.id)
 FROM memory_sources s JOIN memories f ON f.id = s.memory_id
-WHERE s.message_id = %(id)s AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+WHERE s.message_id = %(id)s AND f.owner_id = %(owner)s
   AND f.retired_at IS NULL
 """
 
@@ -65,29 +64,26 @@ WHERE s.message_id = %(id)s AND f.telegram_user_id = %(owner)s AND f.thread_id =
 DELETE_SOURCE = """
 DELETE FROM memory_sources s USING memories f
 WHERE s.message_id = %(id)s AND f.id = s.memory_id AND f.id = %(memory_id)s
-  AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+  AND f.owner_id = %(owner)s
 """
 
 # One that nobody tells any more; told again, it is new.
 RETIRE_TOLD = """
 UPDATE memories SET retired_at = now(), retired_reason = 'edited'
-WHERE id = %(memory_id)s AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+WHERE id = %(memory_id)s AND owner_id = %(owner)s
 """
 RENAME_EPISODE = """
 UPDATE memory_sources s SET episode = 'edited_' || s.uid FROM memories f
-WHERE s.memory_id = f.id AND f.id = %(memory_id)s
-  AND f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s
+WHERE s.memory_id = f.id AND f.id = %(memory_id)s AND f.owner_id = %(owner)s
 """
 
 # It was read for facts before: a job reads it once more, by itself.
 READ_AGAIN = """
-INSERT INTO parting_messages (message_id, telegram_user_id, thread_id, position, content, said_at,
-                              sender_id, speaker, mentions)
-SELECT m.id, c.telegram_user_id, c.thread_id, m.position, m.content, m.said_at, m.sender_id,
-       m.speaker, m.mentions
+INSERT INTO parting_messages (message_id, owner_id, position, content, said_at, sender_id, speaker,
+                              mentions)
+SELECT m.id, c.owner_id, m.position, m.content, m.said_at, m.sender_id, m.speaker, m.mentions
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
-WHERE m.id = %(id)s AND c.telegram_user_id = %(owner)s
-  AND c.thread_id = %(thread_id)s AND m.provenance = 'typed'
+WHERE m.id = %(id)s AND c.owner_id = %(owner)s AND m.provenance = 'typed'
   AND NOT m.is_private
 ON CONFLICT (message_id) DO UPDATE SET content = EXCLUDED.content, left_at = now()
 """
@@ -97,13 +93,12 @@ ON CONFLICT (message_id) DO UPDATE SET content = EXCLUDED.content, left_at = now
 DELETE_ANSWER = """
 DELETE FROM messages a USING messages m, conversations c
 WHERE a.reply_to_id = m.id AND m.id = %(id)s AND c.id = m.conversation_id
-  AND c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+  AND c.owner_id = %(owner)s
 """
 UPDATE_SHOWN = """
 UPDATE messages m SET stream_message_id = %(shown)s, stopped_at = NULL, failed_at = NULL
 FROM conversations c
-WHERE m.id = %(id)s AND c.id = m.conversation_id AND c.telegram_user_id = %(owner)s
-  AND c.thread_id = %(thread_id)s
+WHERE m.id = %(id)s AND c.id = m.conversation_id AND c.owner_id = %(owner)s
 """
 
 
@@ -137,7 +132,7 @@ class EditRepository:
         self, transaction: Transaction, telegram_user_id: int, origin: TelegramOrigin
     ) -> Edited | None:
         """The stored message, held until the transaction ends; None: it is not there."""
-        row = transaction.fetch_one(SELECT_EDITED, {**origin.columns(), "owner": telegram_user_id})
+        row = transaction.fetch_one(SELECT_EDITED, {**origin.columns(), "user": telegram_user_id})
         if row is None:
             return None
         id_, thread_id, text, was_read, is_last, sent, streamed, is_answered = row

@@ -29,7 +29,7 @@ async def move_group(core: Core, old_chat_id: int, new_chat_id: int) -> None:
     """
     moved = await core.client.run(core.conversations.migrate_owner, old_chat_id, new_chat_id)
     chats = {"chat": old_chat_id, "new_chat": new_chat_id}
-    logger.info("a group became a supergroup", extra={**chats, "conversations": moved})
+    logger.info("a group became a supergroup", extra={**chats, "topics": moved})
     allowed = core.settings.allowed_user_ids
     if old_chat_id in allowed and new_chat_id not in allowed:
         logger.warning(

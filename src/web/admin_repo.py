@@ -126,9 +126,9 @@ SELECT m.id, m.position, m.role, message_text(m.content), m.created_at, m.speake
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
 LEFT JOIN LATERAL (SELECT sum(prompt_tokens) AS prompt, sum(completion_tokens) AS completion
                    FROM model_usage
-                   WHERE telegram_user_id = c.telegram_user_id AND created_at = m.created_at
+                   WHERE owner_id = c.owner_id AND created_at = m.created_at
                      AND m.role = 'assistant') AS u ON true
-WHERE c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+WHERE c.telegram_user_id = %(user)s AND c.thread_id = %(thread_id)s
   AND m.position < %(before)s
 ORDER BY m.position DESC, m.id DESC LIMIT %(limit)s
 """
@@ -143,21 +143,21 @@ SELECT f.id, f.text, f.memory_type, f.subject, f.relation, f.object, f.importanc
 FROM memories f
 LEFT JOIN LATERAL (SELECT uid, said_at, quote FROM memory_sources
                    WHERE memory_id = f.id ORDER BY said_at DESC, id DESC LIMIT 1) AS s ON true
-WHERE f.telegram_user_id = %(owner)s AND f.thread_id = %(thread_id)s AND f.id < %(before)s
+WHERE f.owner_id = %(owner)s AND f.id < %(before)s
 ORDER BY f.id DESC LIMIT %(limit)s
 """
 
 # What the gate refused of an owner's, the newest first.
 SELECT_REJECTED = """
 SELECT id, created_at, reason, coalesce(text, ''), message_id, origin FROM rejected_facts
-WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+WHERE owner_id = %(owner)s
 ORDER BY id DESC LIMIT %(limit)s
 """
 
 # Only what holds can be pinned.
 SET_PINNED = """
 UPDATE memories SET pinned = %(pinned)s, updated_at = now()
-WHERE id = %(id)s AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+WHERE id = %(id)s AND owner_id = %(owner)s
   AND retired_at IS NULL
 """
 
@@ -165,16 +165,16 @@ WHERE id = %(id)s AND telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
 WEIGH = """
 SELECT (SELECT count(*) FROM (SELECT 1 FROM messages m JOIN conversations c
                               ON c.id = m.conversation_id
-                              WHERE c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+                              WHERE c.owner_id = %(owner)s
                               LIMIT %(bound)s) AS a),
        (SELECT coalesce(sum(octet_length(content)), 0)
         FROM (SELECT content FROM messages m JOIN conversations c ON c.id = m.conversation_id
-              WHERE c.telegram_user_id = %(owner)s AND c.thread_id = %(thread_id)s
+              WHERE c.owner_id = %(owner)s
               LIMIT %(bound)s) AS b),
-       (SELECT count(*) FROM (SELECT 1 FROM memories WHERE telegram_user_id = %(owner)s
-                              AND thread_id = %(thread_id)s LIMIT %(bound)s) AS d),
+       (SELECT count(*) FROM (SELECT 1 FROM memories WHERE owner_id = %(owner)s
+                              LIMIT %(bound)s) AS d),
        (SELECT count(*) FROM (SELECT 1 FROM document_embeddings
-                              WHERE telegram_user_id = %(owner)s AND thread_id = %(thread_id)s
+                              WHERE owner_id = %(owner)s
                               LIMIT %(bound)s) AS e)
 """
 
@@ -209,9 +209,10 @@ GROUP BY 1, 2 ORDER BY 1 DESC, 4 DESC, 2 LIMIT 1000
 
 # Those who cost most.
 SELECT_SPENDERS = """
-SELECT telegram_user_id, count(*), coalesce(sum(prompt_tokens), 0)::bigint,
+SELECT o.telegram_user_id, count(*), coalesce(sum(prompt_tokens), 0)::bigint,
        coalesce(sum(completion_tokens), 0)::bigint
-FROM model_usage WHERE created_at >= now() - make_interval(days => %(days)s)
+FROM model_usage u JOIN owners o ON o.id = u.owner_id
+WHERE u.created_at >= now() - make_interval(days => %(days)s)
 GROUP BY 1 ORDER BY 3 DESC, 1 LIMIT 20
 """
 

@@ -191,7 +191,7 @@ class Scene:
         wrong: Counter[str] = Counter()
         facts: dict[int, set[int]] = {}
         for user, number, text, said_to in self.rig.rows(
-            "SELECT f.telegram_user_id, f.id, f.text, c.telegram_user_id FROM memories f"
+            "SELECT f.telegram_user_id, f.id, f.text, c.telegram_user_id FROM facts f"
             " LEFT JOIN memory_sources s ON s.memory_id = f.id"
             " LEFT JOIN messages m ON m.id = s.message_id"
             " LEFT JOIN conversations c ON c.id = m.conversation_id"

@@ -261,7 +261,7 @@ FROM conversations c WHERE c.telegram_user_id = %(user)s
 
 def usage_rows(person: Person) -> int:
     """How many calls of the person's are on record."""
-    rows = person.rows("SELECT count(*) FROM model_usage WHERE telegram_user_id = %(user)s")
+    rows = person.rows("SELECT count(*) FROM model_usage WHERE owner_id = %(owner)s")
     return int(rows[0][0])
 
 

@@ -46,9 +46,9 @@ TALK = (
 )
 PRICES = "INSERT INTO model_prices VALUES ('openai:test', 0.25, 0.025, 2) RETURNING model"
 SPENT = """
-INSERT INTO model_usage (telegram_user_id, purpose, model, prompt_tokens, cached_tokens,
+INSERT INTO model_usage (owner_id, purpose, model, prompt_tokens, cached_tokens,
                          completion_tokens, duration_ms, created_at)
-SELECT %s, 'answer', 'openai:test', 40000 + 9000 * (n %% 5), 30000 + 5000 * (n %% 4),
+SELECT add_owner(%s, 0), 'answer', 'openai:test', 40000 + 9000 * (n %% 5), 30000 + 5000 * (n %% 4),
        4000 + 300 * n, 900 + 100 * n, now() - make_interval(days => n)
 FROM generate_series(0, 6) AS n RETURNING id
 """
@@ -83,9 +83,9 @@ async def talk(world: World) -> None:
 def keep_facts(world: World) -> None:
     """Two facts, of which the newer replaced the older, and one that is pinned."""
     fact = (
-        "INSERT INTO memories (telegram_user_id, memory_type, text, language, subject, relation,"
-        " object, importance, pinned, origin, content_hash) VALUES (%s, 'user_fact', %s, %s,"
-        " 'user', %s, %s, %s, %s, 'tool', %s) RETURNING id"
+        "INSERT INTO memories (owner_id, memory_type, text, language, subject, relation, object,"
+        " importance, pinned, origin, content_hash) VALUES (add_owner(%s, 0), 'user_fact', %s,"
+        " %s, 'user', %s, %s, %s, %s, 'tool', %s) RETURNING id"
     )
     [(old,)] = world.query(
         fact, USER, "Живу в Харькове", "ru", "lives_in", "Харьков", 7, False, "a"
@@ -101,7 +101,7 @@ def keep_facts(world: World) -> None:
     world.query(
         "INSERT INTO memory_sources (memory_id, message_id, uid, episode, quote, said_at)"
         " SELECT f.id, m.id, 'msg-' || m.id, 'teach_msg-' || m.id, f.text, m.created_at"
-        " FROM memories f, messages m WHERE f.telegram_user_id = %s"
+        " FROM memories f, messages m WHERE f.owner_id = add_owner(%s, 0)"
         " AND message_text(m.content) LIKE '%%' || f.object || '%%' AND m.role = 'user'"
         " RETURNING memory_id", USER,
     )  # fmt: skip

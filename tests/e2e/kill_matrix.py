@@ -120,8 +120,7 @@ class Someone:
     @property
     def facts(self) -> list[str]:
         sql = (
-            "SELECT text FROM memories WHERE telegram_user_id = %s AND retired_at IS NULL"
-            " ORDER BY id"
+            "SELECT text FROM facts WHERE telegram_user_id = %s AND retired_at IS NULL ORDER BY id"
         )
         return [text for (text,) in self.world.query(sql, self.id)]
 
@@ -263,7 +262,7 @@ async def ask(one: Someone) -> SentMessage:
     """Teach a city, pin it, teach another; the bot asks."""
     await one.write("/mode strict", 1)
     await one.write(KYIV["text"], 2)
-    one.world.query("UPDATE memories SET pinned = true WHERE telegram_user_id = %s", one.id)
+    one.world.query("UPDATE memories SET pinned = true WHERE owner_id = add_owner(%s, 0)", one.id)
     question = await one.write(LVIV["text"], 3)
     told = say("conflict_pinned", "uk", old=KYIV["text"], new=LVIV["text"])
     assert question.text == f"{told}\n{say('conflict_ask', 'uk')}"
@@ -275,7 +274,7 @@ def check_replaced(one: Someone, question: SentMessage) -> None:
     """The new fact stands once, the message says so, and the question waits no more."""
     told = say("taught_update", "uk", text=LVIV["text"], old=KYIV["text"])
     assert question.text.endswith(told) and one.facts == [LVIV["text"]]
-    assert one.count("SELECT 1 FROM memories WHERE telegram_user_id = %s") == 2
+    assert one.count("SELECT 1 FROM facts WHERE telegram_user_id = %s") == 2
     check_closed(one)
     assert len(one.sent) == 3, "it stands where the question stood"
 
@@ -400,7 +399,7 @@ async def before_the_answer_to_a_picture_was_sent(one: Someone) -> Life:
     assert HOUSE.split()[0] not in str([process.lines for process in one.world.processes])
 
 
-WAITING = "SELECT 1 FROM reminders WHERE is_waiting AND telegram_user_id = %s"
+WAITING = "SELECT 1 FROM reminders WHERE is_waiting AND owner_id = add_owner(%s, 0)"
 
 
 async def between_due_and_sent(one: Someone) -> Life:
@@ -422,7 +421,7 @@ async def days_before_reminders_came_due(one: Someone) -> Life:
     yield DEAD
     one.world.query(
         "UPDATE reminders SET due_at = date_trunc('second', now()) - interval '3 days 1 hour'"
-        " WHERE telegram_user_id = %s",
+        " WHERE owner_id = add_owner(%s, 0)",
         one.id,
     )
     yield ALIVE

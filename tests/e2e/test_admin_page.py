@@ -68,25 +68,27 @@ HOSTILE = (
     f"<noscript><img src=x onerror={MARK}></noscript>",
 )
 FACT = """
-INSERT INTO memories (telegram_user_id, memory_type, text, language, subject, relation, object,
+INSERT INTO memories (owner_id, memory_type, text, language, subject, relation, object,
                       importance, origin, content_hash)
-SELECT %s, 'user_fact', t, 'en', left(t, 60), 'likes', left(t, 60), 5, 'tool', md5(t)
+SELECT add_owner(%s, 0), 'user_fact', t, 'en', left(t, 60), 'likes', left(t, 60), 5, 'tool', md5(t)
 FROM unnest(%s::text[]) AS t RETURNING id
 """
 MESSAGES = """
-WITH chat AS (INSERT INTO conversations (telegram_user_id) VALUES (%s) RETURNING id)
+WITH chat AS (INSERT INTO conversations (owner_id, telegram_user_id)
+              SELECT add_owner(u, 0), u FROM (SELECT %s::bigint AS u) AS who RETURNING id)
 INSERT INTO messages (conversation_id, role, content, speaker, position)
 SELECT chat.id, 'user', t, left(t, 60), n FROM chat, unnest(%s::text[]) WITH ORDINALITY AS h (t, n)
 RETURNING id
 """
 REFUSED = """
-INSERT INTO rejected_facts (telegram_user_id, reason, text, origin)
-SELECT %s, 'r', t, 'tool' FROM unnest(%s::text[]) AS t RETURNING id
+INSERT INTO rejected_facts (owner_id, reason, text, origin)
+SELECT add_owner(%s, 0), 'r', t, 'tool' FROM unnest(%s::text[]) AS t RETURNING id
 """
 SPENT = """
-INSERT INTO model_usage (telegram_user_id, purpose, model, prompt_tokens, cached_tokens,
+INSERT INTO model_usage (owner_id, purpose, model, prompt_tokens, cached_tokens,
                          completion_tokens, duration_ms)
-SELECT %s, 'answer', left(t, 190), 5, 1, 2, 3 FROM unnest(%s::text[]) AS t RETURNING id
+SELECT add_owner(%s, 0), 'answer', left(t, 190), 5, 1, 2, 3
+FROM unnest(%s::text[]) AS t RETURNING id
 """
 
 
@@ -213,7 +215,7 @@ async def test_a_fact_is_forgotten_and_taken_back_with_two_clicks(
     anna = new_user()
     world.query(MESSAGES, anna, ["I like tea"])
     world.query(FACT, anna, ["I like tea"])
-    holds = "SELECT 1 FROM memories WHERE telegram_user_id = %s AND retired_at IS NULL"
+    holds = "SELECT 1 FROM facts WHERE telegram_user_id = %s AND retired_at IS NULL"
     await page.goto(f"{bot.http}/admin/users/{anna}/0/facts")
     await page.get_by_role("button", name="Forget", exact=True).click()
     await eventually(lambda: not world.query(holds, anna), "the forgetting")

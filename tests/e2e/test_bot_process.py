@@ -15,6 +15,10 @@ from tests.fakes.openai_server import ChatRequest, Reply
 
 _people = itertools.count(2**41 + 1)
 
+INACTIVE = """
+SELECT inactive_since IS NOT NULL FROM user_settings WHERE owner_id = add_owner(%s, 0)
+"""
+
 
 @pytest.fixture
 def person() -> int:
@@ -217,26 +221,24 @@ async def test_a_blocked_bot_is_inactive_until_the_next_message(
     shared_world: World, person: int
 ) -> None:
     telegram = shared_world.telegram
-    inactive = "SELECT inactive_since IS NOT NULL FROM user_settings WHERE telegram_user_id = %s"
     telegram.block(person)
     await telegram.send_text(person, "ты тут?")
     await eventually(
-        lambda: shared_world.query(inactive, person) == [(True,)], "the chat to be inactive"
+        lambda: shared_world.query(INACTIVE, person) == [(True,)], "the chat to be inactive"
     )
     await shared_world.settled()
     telegram.unblock(person)
     await telegram.send_text(person, "а теперь?")
     await telegram.wait_sent(person)
     assert shared_world.answers(person) == ["эхо: а теперь?"]
-    assert shared_world.query(inactive, person) == [(False,)]
+    assert shared_world.query(INACTIVE, person) == [(False,)]
 
 
 async def test_blocking_the_bot_is_noted_at_once(shared_world: World, person: int) -> None:
-    inactive = "SELECT inactive_since IS NOT NULL FROM user_settings WHERE telegram_user_id = %s"
     for status, expected in (("kicked", True), ("member", False)):
         await shared_world.telegram.change_bot_membership(person, status)
         await eventually(
-            lambda expected=expected: shared_world.query(inactive, person) == [(expected,)],
+            lambda expected=expected: shared_world.query(INACTIVE, person) == [(expected,)],
             f"inactive to be {expected}",
         )
 

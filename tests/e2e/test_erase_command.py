@@ -202,7 +202,7 @@ async def test_erase_leaves_nothing_of_a_person_and_all_of_the_others(
     assert columns_that_hold(world.dsn, *WORDS.values()) == set()
     assert rows_of(world.dsn, Owner(ANNA)) == []
     assert [rows_of(world.dsn, Owner(BORIS)), of_boris_in_group(world)] == others
-    facts = "SELECT text FROM memories WHERE telegram_user_id = %s"
+    facts = "SELECT text FROM facts WHERE telegram_user_id = %s"
     assert world.query(facts, TOPIC.telegram_user_id) == [("Боря любит чай",)]
 
     world.model.requests.clear()

@@ -24,7 +24,7 @@ from tests.integration.person import new_user
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium to look at the page with"),
 ]
-HOLDS = "SELECT text FROM memories WHERE telegram_user_id = %s AND retired_at IS NULL ORDER BY id"
+HOLDS = "SELECT text FROM facts WHERE telegram_user_id = %s AND retired_at IS NULL ORDER BY id"
 # The contrast (WCAG 2.2) of each visible text with what lies behind it.
 CONTRASTS = """() => {
   const channel = (c) => (c /= 255) <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
@@ -121,7 +121,7 @@ async def test_a_whole_visit_in_russian(
 
         await card(page, "аллергия").get_by_role("button", name="Закрепить").click()
         await card(page, "аллергия").get_by_text("Закреплено").wait_for()
-        pinned = "SELECT text FROM memories WHERE telegram_user_id = %s AND pinned"
+        pinned = "SELECT text FROM facts WHERE telegram_user_id = %s AND pinned"
         assert world.query(pinned, user) == [("У меня аллергия на орехи",)]
 
         await card(page, "Барсик").get_by_role("button", name="Исправить").click()

@@ -16,7 +16,7 @@ NAME = "@pomni_test_bot"
 ORIGIN = {"type": "hidden_user", "date": 1, "sender_user_name": "Илон"}
 _people = itertools.count(2**41 + 9200)
 FACTS = """
-SELECT text FROM memories WHERE telegram_user_id = %s AND retired_at IS NULL ORDER BY text
+SELECT text FROM facts WHERE telegram_user_id = %s AND retired_at IS NULL ORDER BY text
 """
 
 
@@ -67,5 +67,5 @@ async def test_three_quick_messages_are_all_learnt(quiet_world: World, ending: s
     await telegram.wait_sent(person)
     await eventually(lambda: facts(quiet_world, person) == sorted(burst), "the facts")
     await quiet_world.settled()
-    left = "SELECT 1 FROM parting_messages WHERE telegram_user_id = %s"
+    left = "SELECT 1 FROM parting_messages WHERE owner_id = add_owner(%s, 0)"
     await eventually(lambda: quiet_world.query(left, person) == [], "nothing is left of /new")

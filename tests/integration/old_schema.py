@@ -28,6 +28,10 @@ INSERT INTO entities (telegram_user_id, name, normalised_name, entity_type)
 VALUES (5, 'Барсик', 'барсик', 'object');
 INSERT INTO memory_entities SELECT f.id, e.id FROM memories f, entities e;
 INSERT INTO batch_jobs (provider, model, requests) VALUES ('openai', 'm', 1);
+INSERT INTO job_deaths (work, task, queue) VALUES ('prune', 'prune', 'memory');
+INSERT INTO job_deaths (work, task, queue, message_id, deaths, put_aside_at)
+SELECT 'message ' || id, 'index_messages', 'memory', id, 3, now() FROM messages;
+UPDATE messages SET indexed_at = now();
 UPDATE global_settings SET history_step = 7;
 """
 # The same rows as the views and tables show them afterwards.
@@ -42,6 +46,8 @@ SEEN = {
     "SELECT name, recalls FROM entities e JOIN memory_entities ON entity_id = e.id"
     " JOIN memories f ON f.id = memory_id": [("Барсик", 3)],
     "SELECT provider, status FROM batch_jobs": [("openai", "intended")],
+    "SELECT work FROM job_deaths": [("prune",)],
+    "SELECT DISTINCT indexed_at FROM messages": [(None,)],
     "SELECT history_step, history_messages FROM global_settings": [(7, 30)],
     "SELECT setting, new_value FROM global_settings_changes": [("history_step", "7")],
 }

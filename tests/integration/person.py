@@ -121,8 +121,10 @@ class Rig:
         return self.core.conversations.get_or_create_conversation(user, thread_id=thread)
 
     def rows(self, sql: str, **params: Any) -> list[tuple[Any, ...]]:
-        """Look into the database."""
-        return self.client.fetch_all(sql, params)
+        """Look into the database; ``%(owner)s`` is the owner's id of ``user`` (or ``group``)."""
+        chat = params.get("user", params.get("group"))
+        owner = Owner(chat).columns() if chat is not None else {}
+        return self.client.fetch_all(sql, {**owner, **params})
 
     def stored(self, user: int = USER) -> list[tuple[str, str]]:
         """Role and content of every message of a user, oldest first."""
@@ -285,13 +287,13 @@ class Person:
     def facts(self) -> list[str]:
         """The facts that hold, oldest first."""
         sql = (
-            "SELECT text FROM memories WHERE telegram_user_id = %(user)s"
+            "SELECT text FROM facts WHERE telegram_user_id = %(user)s"
             " AND retired_at IS NULL ORDER BY id"
         )
         return [text for (text,) in self.rows(sql)]
 
     def rows(self, sql: str, **params: Any) -> list[tuple[Any, ...]]:
-        """Look into the database; ``%(user)s`` is the person."""
+        """Look into the database; ``%(user)s`` is the person, ``%(owner)s`` the id as owner."""
         return self.rig.rows(sql, user=self.user, **params)
 
 

@@ -119,7 +119,7 @@ class Phone:
         return [
             text
             for (text,) in self.rig.rows(
-                "SELECT text FROM memories WHERE telegram_user_id = %(owner)s"
+                "SELECT text FROM facts WHERE telegram_user_id = %(owner)s"
                 " AND retired_at IS NULL ORDER BY id",
                 owner=self.owner.telegram_user_id,
             )

@@ -282,8 +282,8 @@ async def test_hostile_texts_are_shown_as_texts(rig: Rig, inside: httpx.AsyncCli
     rig.fill(somebody.conversation(), *(("user", text) for text in HOSTILE))
     for text in HOSTILE:
         rig.client.execute(
-            "INSERT INTO rejected_facts (telegram_user_id, thread_id, reason, text, origin)"
-            " VALUES (%(user)s, 0, 'r', %(text)s, 'tool')",
+            "INSERT INTO rejected_facts (owner_id, reason, text, origin)"
+            " VALUES (add_owner(%(user)s, 0), 'r', %(text)s, 'tool')",
             {"user": USER, "text": text},
         )
     for path in ("", "/rejected"):
@@ -308,10 +308,11 @@ async def test_an_odd_address_is_no_error_of_ours(inside: httpx.AsyncClient, pat
 
 async def test_usage_is_priced_by_the_table(rig: Rig, inside: httpx.AsyncClient) -> None:
     rig.client.execute(
-        "INSERT INTO model_usage (telegram_user_id, purpose, model, prompt_tokens, cached_tokens,"
+        "INSERT INTO model_usage (owner_id, purpose, model, prompt_tokens, cached_tokens,"
         " completion_tokens, duration_ms) VALUES"
-        " (1, 'answer', 'openai:a', 1000000, 500000, 100000, 2000),"
-        " (1, 'extract_batch', 'openai:a', 1000000, 0, 0, 0), (1, 'answer', 'x:b', 5, 0, 5, 1)"
+        " (add_owner(1, 0), 'answer', 'openai:a', 1000000, 500000, 100000, 2000),"
+        " (add_owner(1, 0), 'extract_batch', 'openai:a', 1000000, 0, 0, 0),"
+        " (add_owner(1, 0), 'answer', 'x:b', 5, 0, 5, 1)"
     )
     form = {"token": await token(inside)}
     price = {"model": "openai:a", "prompt": "2", "cached": "0,5", "completion": "10"}
@@ -332,9 +333,10 @@ async def test_usage_is_priced_by_the_table(rig: Rig, inside: httpx.AsyncClient)
 
 def test_days_that_are_summed_up_say_the_same_as_their_calls(rig: Rig) -> None:
     rig.client.execute(
-        "INSERT INTO model_usage (telegram_user_id, purpose, model, prompt_tokens, cached_tokens,"
+        "INSERT INTO model_usage (owner_id, purpose, model, prompt_tokens, cached_tokens,"
         " completion_tokens, duration_ms, created_at)"
-        " SELECT n % 7, CASE n % 4 WHEN 0 THEN 'extract_batch' ELSE 'answer' END, 'm' || n % 3,"
+        " SELECT add_owner(n % 7, 0), CASE n % 4 WHEN 0 THEN 'extract_batch' ELSE 'answer' END,"
+        "        'm' || n % 3,"
         "        nullif(n, 11), n / 2, n % 50, 100 + n, now() - n * interval '1 hour'"
         " FROM generate_series(1, 300) n"
     )

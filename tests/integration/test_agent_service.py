@@ -247,7 +247,7 @@ async def test_every_model_call_leaves_a_row_of_usage(rig: Rig) -> None:
     await rig.ask("который час?")
     assert rig.rows(
         "SELECT telegram_user_id, purpose, model, prompt_tokens, cached_tokens, completion_tokens"
-        " FROM model_usage ORDER BY id"
+        " FROM model_usage u JOIN owners o ON o.id = owner_id ORDER BY u.id"
     ) == [
         (USER, "answer", "openai:fake-model", 50, 0, 7),
         (USER, "answer", "openai:fake-model", 80, 48, 3),

@@ -125,7 +125,7 @@ async def test_a_saved_fact_is_in_the_prompt_of_the_very_next_model_call(rig: Ri
     }  # fmt: skip
     assert rig.block("user_facts", 0) == "" and "Меня зовут Анна" in rig.block("user_facts", 1)
     assert (answer.text, answer.tools) == ("Запомнил.", ("save_user_fact",))
-    [(text, owner)] = rig.rows("SELECT text, telegram_user_id FROM memories")
+    [(text, owner)] = rig.rows("SELECT text, telegram_user_id FROM facts")
     assert (text, owner) == ("Меня зовут Анна", USER)
     assert rig.rows("SELECT uid, quote FROM memory_sources") == [
         (f"msg-{rig.rows('SELECT min(id) FROM messages')[0][0]}", "меня зовут Анна")

@@ -68,7 +68,7 @@ def test_a_backup_of_an_older_schema_becomes_the_newest(
 def test_a_database_that_is_not_empty_is_left_alone(dsn: str, tmp_path: Path) -> None:
     file = tmp_path / "pomni.backup"
     backup(dsn, file)
-    execute(dsn, "INSERT INTO user_settings (telegram_user_id) VALUES (5)")
+    execute(dsn, "INSERT INTO user_settings (owner_id) VALUES (add_owner(5, 0))")
     with pytest.raises(BackupError, match="into an empty one"):
         restore(dsn, file)
     assert query(dsn, "SELECT count(*) FROM user_settings") == [(1,)]

@@ -565,7 +565,9 @@ async def test_bookkeeping_is_covered_but_not_summarised(talk: Talk) -> None:
 
 async def test_the_cost_of_summaries_is_recorded(talk: Talk) -> None:
     await talk.add_and_compact(14)
-    rows = talk.rows("SELECT purpose, model, telegram_user_id FROM model_usage")
+    rows = talk.rows(
+        "SELECT purpose, model, telegram_user_id FROM model_usage JOIN owners o ON o.id = owner_id"
+    )
     assert rows == [("summary", "openai:fake-model", USER)] * 2
 
 

@@ -43,10 +43,10 @@ FROM generate_series(1, %(messages)s) n,
      LATERAL (SELECT now() - (%(messages)s - n + 1) * interval '1 minute') AS t (moment)
 """
 INSERT_FACTS = """
-INSERT INTO memories (telegram_user_id, memory_type, text, subject, relation, object, importance,
+INSERT INTO memories (owner_id, memory_type, text, subject, relation, object, importance,
                       pinned, origin, content_hash)
-SELECT %(user)s, 'user_fact', left(n || '. ' || %(text)s, 390), 'user', 'other', 'x', 1 + n %% 10,
-       n %% 7 = 0, 'tool', n::text
+SELECT add_owner(%(user)s, 0), 'user_fact', left(n || '. ' || %(text)s, 390), 'user', 'other', 'x',
+       1 + n %% 10, n %% 7 = 0, 'tool', n::text
 FROM generate_series(1, %(facts)s) n
 """
 # The messages before the newest 31, in summaries of six and one merged one before them.
@@ -84,7 +84,7 @@ def index_oldest(rig: Rig, owner: Owner, conversation_id: UUID, text: str) -> No
     """Index the first hundred messages and facts, and the summaries, by their words."""
     sources = [
         ("message", "SELECT id FROM messages WHERE conversation_id = %(id)s AND role = 'user'"),
-        ("memory", "SELECT id FROM memories WHERE telegram_user_id = %(owner)s"),
+        ("memory", "SELECT id FROM memories WHERE owner_id = %(owner)s"),
         ("summary", "SELECT id FROM conversation_summaries WHERE conversation_id = %(id)s"),
     ]
     parameters = {"id": str(conversation_id), **owner.columns()}

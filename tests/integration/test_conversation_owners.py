@@ -30,7 +30,7 @@ from src.texts.morphology import terms
 from tests.integration.person import edit
 from tests.tables import OF_QUESTIONS, ROWS_OF_OWNER, rows_of
 
-ME, OTHER, BOT = 2**40 + 7, 2**40 + 8, 555
+ME, OTHER, GROUP, BOT = 2**40 + 7, 2**40 + 8, -(2**40), 555
 NOON = datetime(2026, 11, 21, 9, 5, tzinfo=UTC)
 
 USAGE = ModelUsage("answer", "gpt", 10, 4, 3, 250)
@@ -122,23 +122,23 @@ def index(client: PgClient, owner: Owner, conversation: UUID) -> int:
 def test_new_deletes_the_conversation_of_the_owner_and_nothing_else(
     client: PgClient, repo: ConversationRepository
 ) -> None:
-    mine = fill(client, ME)
-    topic = fill(client, ME, thread_id=9, message_id=2)
+    mine = fill(client, GROUP)
+    topic = fill(client, GROUP, thread_id=9, message_id=2)
     fill(client, OTHER)
-    others, of_topic = rows_of(client.dsn, Owner(OTHER)), rows_of(client.dsn, Owner(ME, 9))
+    others, of_topic = rows_of(client.dsn, Owner(OTHER)), rows_of(client.dsn, Owner(GROUP, 9))
     assert {table for table, _ in others} >= {"messages", "tool_results", "search_postings"}
-    new = repo.create_new_conversation(ME)
+    new = repo.create_new_conversation(GROUP)
     assert new not in (mine, topic)
-    assert repo.get_or_create_conversation(ME) == new
+    assert repo.get_or_create_conversation(GROUP) == new
     assert rows_of(client.dsn, Owner(OTHER)) == others
-    assert rows_of(client.dsn, Owner(ME, 9)) == of_topic
+    assert rows_of(client.dsn, Owner(GROUP, 9)) == of_topic
     for table in ("messages", "tool_results", "conversation_summaries"):
         left = client.fetch_all(f"SELECT DISTINCT conversation_id::text FROM {table}")
         assert (str(mine),) not in left
         assert (str(topic),) in left
     assert len(repo.load_last_messages(topic)) == 3
     assert client.fetch_one(
-        "SELECT count(*) FROM conversations WHERE telegram_user_id = %(owner)s", {"owner": ME}
+        "SELECT count(*) FROM conversations WHERE telegram_user_id = %(owner)s", {"owner": GROUP}
     ) == (2,)
 
 

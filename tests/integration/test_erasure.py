@@ -150,7 +150,7 @@ async def live(rig: Rig, user: int, word: str) -> None:
 async def fail_to_embed(rig: Rig, user: int) -> None:
     """The embedder does not take the newest message."""
     await rig.core.memory.digest.index_pending()
-    newest = "SELECT max(id) FROM search_documents WHERE telegram_user_id = %(user)s"
+    newest = "SELECT max(id) FROM search_documents WHERE owner_id = %(owner)s"
     [(document,)] = rig.rows(newest, user=user)
     model = await rig.core.memory.space.model()
     rig.core.memory.embeddings.add_failure(model.id, document, is_hopeless=True)
@@ -181,7 +181,10 @@ async def test_nothing_that_a_person_wrote_taught_or_was_told_stands_anywhere(ri
     assert rows_of(rig.core.dsn, Owner(ANNA)) == []
     assert rows_of(rig.core.dsn, Owner(BORIS)) == others
     for table in ("search_documents", "search_postings", "document_embeddings"):
-        owners = f"SELECT DISTINCT telegram_user_id FROM {table}"
+        owners = (
+            "SELECT DISTINCT telegram_user_id FROM owners o"
+            f" WHERE EXISTS (SELECT FROM {table} WHERE owner_id = o.id)"
+        )
         assert rig.rows(owners) == [(BORIS,)]
 
 

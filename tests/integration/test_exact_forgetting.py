@@ -53,7 +53,7 @@ def outcome(person: Person) -> Json:
 
 def fact_id(person: Person, text: str) -> str:
     [[number]] = person.rows(
-        "SELECT id FROM memories WHERE telegram_user_id = %(user)s AND text = %(text)s", text=text
+        "SELECT id FROM facts WHERE telegram_user_id = %(user)s AND text = %(text)s", text=text
     )
     return f"fact-{number}"
 
@@ -161,7 +161,7 @@ async def test_after_ten_minutes_nothing_of_it_is_left_anywhere(person: Person) 
     await person.say("Забудь про джаз", called("forget_fact", about="про джаз"), "Забыла.")
     person.rows(
         "UPDATE forgettings SET created_at = now() - interval '11 minutes'"
-        " WHERE telegram_user_id = %(user)s RETURNING id"
+        " WHERE owner_id = %(owner)s RETURNING id"
     )
     assert PurgeRepository(person.client).purge_forgotten() == 1
     assert await person.rig.command("undo", person.user, language="ru") == say(
@@ -198,7 +198,7 @@ async def test_everything_about_the_user_is_erased_only_after_a_yes(person: Pers
     gone = await person.say("Да, всё")
     assert gone.text == say("erase_done", "ru")
     for table in ("conversations", "memories", "forgettings", "search_documents"):
-        query = f"SELECT 1 FROM {table} WHERE telegram_user_id = %(user)s"
+        query = f"SELECT 1 FROM {table} WHERE owner_id = %(owner)s"
         assert person.rows(query) == [], table
 
 
@@ -212,7 +212,7 @@ async def test_what_shall_not_be_remembered_is_in_the_window_and_nowhere_else(
     await person.index()
     assert person.facts() == []
     for table in ("search_documents", "rejected_facts"):
-        query = f"SELECT 1 FROM {table} WHERE telegram_user_id = %(user)s"
+        query = f"SELECT 1 FROM {table} WHERE owner_id = %(owner)s"
         assert person.rows(query) == [], table
     await person.say("И что делать?")
     assert "влюблена" in whole(person.requests[-1]), "it stays in the window"
@@ -263,7 +263,7 @@ async def test_what_replaces_a_pinned_fact_is_pinned_and_as_important(person: Pe
     await person.say("Переехала в Тулу", saved(moved))
     rows: list[Any] = person.rows(
         "SELECT text, importance, pinned FROM memories"
-        " WHERE telegram_user_id = %(user)s AND retired_at IS NULL"
+        " WHERE owner_id = %(owner)s AND retired_at IS NULL"
     )
     assert rows == [("Переехала в Тулу", 9, True)]
 
@@ -291,7 +291,7 @@ async def test_forgetting_where_one_lives_forgets_what_was_taken_back_too(person
     assert person.facts() == ["Я живу в Омске"]
     await person.say("Забудь, где я живу", called("forget_fact", about="где я живу"))
     assert outcome(person)["forgotten"] == ["Я живу в Омске"]
-    left = person.rows("SELECT text FROM memories WHERE telegram_user_id = %(user)s")
+    left = person.rows("SELECT text FROM facts WHERE telegram_user_id = %(user)s")
     assert left == []
     await person.say("Привет")
     assert "живу" not in whole(person.requests[-1])

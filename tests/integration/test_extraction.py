@@ -228,7 +228,10 @@ async def test_the_cost_is_recorded_under_its_purpose(talk: Talk) -> None:
     talk.chat(40)
     await talk.service.extract(talk.id)
     assert (
-        talk.rows("SELECT purpose, telegram_user_id FROM model_usage") == [("extract", USER)] * 2
+        talk.rows(
+            "SELECT purpose, telegram_user_id FROM model_usage u JOIN owners o ON o.id = owner_id"
+        )
+        == [("extract", USER)] * 2
     )
 
 
@@ -330,8 +333,8 @@ async def test_tomorrow_is_the_day_after_the_message_in_the_user_s_own_zone(talk
     )
     assert [text[:14] for text in stored] == ["22 ноября 2026"]
     talk.client.execute(
-        "INSERT INTO user_settings (telegram_user_id, time_zone)"
-        " VALUES (%(user)s, 'America/New_York')",
+        "INSERT INTO user_settings (owner_id, time_zone)"
+        " VALUES (add_owner(%(user)s, 0), 'America/New_York')",
         {"user": USER},
     )
     message = talk.add("Завтра иду к врачу")

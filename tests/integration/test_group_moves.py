@@ -221,8 +221,7 @@ def test_the_search_goes_on_after_the_move(client: PgClient, old: Group, new: Gr
     ]
     torn = """
     SELECT 1 FROM search_postings p JOIN search_documents d ON d.id = p.document_id
-    WHERE (p.telegram_user_id, p.thread_id, p.position)
-          IS DISTINCT FROM (d.telegram_user_id, d.thread_id, d.position)
+    WHERE (p.owner_id, p.position) IS DISTINCT FROM (d.owner_id, d.position)
     """
     assert client.fetch_all(torn) == []
 

@@ -521,7 +521,10 @@ async def test_two_chats_of_one_group_share_no_position(desk: Desk) -> None:
         for number in range(30):
             conversations.append_message(topic, "user", f"номер {number}")
     await asyncio.gather(*(desk.indexer.index_conversation(topic) for topic in topics))
-    rows = desk.rows("SELECT thread_id, count(*) FROM search_documents GROUP BY 1 ORDER BY 1")
+    rows = desk.rows(
+        "SELECT thread_id, count(*) FROM search_documents JOIN owners o ON o.id = owner_id"
+        " GROUP BY 1 ORDER BY 1"
+    )
     assert rows == [(0, 30), (1, 30), (2, 30)]
 
 
@@ -548,51 +551,50 @@ FILL = """
 INSERT INTO embedding_models (name, dimensions, unrelated_median, unrelated_high, created_at)
 VALUES ('test', {dimensions}, 0, 0.1, now() - interval '1 day'),
        ('newer', {dimensions}, 0, 0.1, now());
-INSERT INTO conversations (telegram_user_id) SELECT n FROM generate_series(1, {owners}) n;
+INSERT INTO conversations (owner_id, telegram_user_id)
+SELECT add_owner(n, 0), n FROM generate_series(1, {owners}) n;
 INSERT INTO messages (conversation_id, role, content, position, said_at, created_at, indexed_at)
 SELECT c.id, CASE WHEN n % 2 = 1 THEN 'user' ELSE 'assistant' END, 'сообщение ' || n, n,
        now() - (1000 - n) * interval '1 hour', now() - (1000 - n) * interval '1 hour',
        CASE WHEN n < {each} - 2 THEN now() END
 FROM conversations c, generate_series(1, {each}) n ORDER BY n, c.id;
-INSERT INTO memories (telegram_user_id, memory_type, text, subject, relation, object, importance,
+INSERT INTO memories (owner_id, memory_type, text, subject, relation, object, importance,
                       origin, content_hash)
-SELECT c.telegram_user_id, 'user_fact', 'факт ' || n, 'user', 'other' || n, 'x', 1 + n % 10,
+SELECT c.owner_id, 'user_fact', 'факт ' || n, 'user', 'other' || n, 'x', 1 + n % 10,
        'tool', 'hash' || n
 FROM conversations c, generate_series(1, {each} / 2) n ORDER BY n, c.id;
 INSERT INTO memory_sources (memory_id, message_id, uid, episode, quote, said_at)
 SELECT f.id, m.id, 'msg-' || m.id, 'teach_msg-' || m.id, 'x', m.said_at
-FROM memories f JOIN conversations c USING (telegram_user_id)
+FROM memories f JOIN conversations c USING (owner_id)
 JOIN messages m ON m.conversation_id = c.id AND m.position = 2 * substr(f.text, 6)::int - 1;
-INSERT INTO entities (telegram_user_id, name, normalised_name)
-SELECT c.telegram_user_id, 'имя' || n, 'имя' || n
+INSERT INTO entities (owner_id, name, normalised_name)
+SELECT c.owner_id, 'имя' || n, 'имя' || n
 FROM conversations c, generate_series(1, {each} / 4) n ORDER BY n, c.id;
 INSERT INTO memory_entities SELECT f.id, e.id FROM memories f
-JOIN entities e ON e.telegram_user_id = f.telegram_user_id
+JOIN entities e ON e.owner_id = f.owner_id
      AND e.name IN ('имя' || substr(f.text, 6)::int / 2, 'имя' || substr(f.text, 6)::int / 7);
 INSERT INTO conversation_summaries (conversation_id, first_position, last_position, content)
 SELECT id, 1 + 6 * n, 6 + 6 * n, 'сводка' FROM conversations, generate_series(0, 60) n;
-INSERT INTO search_documents (telegram_user_id, position, kind, message_id, speaker, said_at,
+INSERT INTO search_documents (owner_id, position, kind, message_id, speaker, said_at,
                               length, model_id)
-SELECT c.telegram_user_id, m.position, 'message', m.id, m.role, m.said_at, 6,
+SELECT c.owner_id, m.position, 'message', m.id, m.role, m.said_at, 6,
        CASE WHEN m.position < {each} - 2 THEN 1 END
 FROM messages m JOIN conversations c ON c.id = m.conversation_id ORDER BY m.id;
-INSERT INTO search_documents (telegram_user_id, position, kind, memory_id, speaker, said_at,
+INSERT INTO search_documents (owner_id, position, kind, memory_id, speaker, said_at,
                               length, model_id)
-SELECT telegram_user_id, 10000 + 4 * id, 'memory', id, 'user', created_at, 6, 1
+SELECT owner_id, 10000 + 4 * id, 'memory', id, 'user', created_at, 6, 1
 FROM memories ORDER BY id;
-INSERT INTO search_owners (telegram_user_id, next_position, documents, terms)
-SELECT telegram_user_id, 1000000, count(*), 6 * count(*) FROM search_documents GROUP BY 1;
-INSERT INTO search_postings (telegram_user_id, thread_id, term, position, frequency, length,
-                             in_talk, document_id)
-SELECT telegram_user_id, 0, 'w' || (hashint8(id * 10 + n) & 2147483647) % 3000, position, 1, 6,
+INSERT INTO search_owners (owner_id, next_position, documents, terms)
+SELECT owner_id, 1000000, count(*), 6 * count(*) FROM search_documents GROUP BY 1;
+INSERT INTO search_postings (owner_id, term, position, frequency, length, in_talk, document_id)
+SELECT owner_id, 'w' || (hashint8(id * 10 + n) & 2147483647) % 3000, position, 1, 6,
        kind = 'message', id
 FROM search_documents, generate_series(1, 6) n ON CONFLICT DO NOTHING;
 CREATE TEMP TABLE vectors AS
 SELECT n, array_agg(random() - 0.5)::vector::halfvec AS vector
 FROM generate_series(1, 100) n, generate_series(1, {dimensions}) GROUP BY n;
-INSERT INTO document_embeddings (telegram_user_id, thread_id, model_id, position, document_id,
-                                 embedding)
-SELECT telegram_user_id, 0, 1, position, id, vector
+INSERT INTO document_embeddings (owner_id, model_id, position, document_id, embedding)
+SELECT owner_id, 1, position, id, vector
 FROM search_documents JOIN vectors ON n = 1 + id % 100 WHERE model_id IS NOT NULL ORDER BY id;
 """
 BIG = frozenset(

@@ -165,7 +165,8 @@ async def test_the_jobs_index_and_embed_what_was_said_by_everybody(works: Works)
     await works.work_off()
     assert works.unindexed() == 0
     documents = works.rig.rows(
-        "SELECT d.telegram_user_id, d.speaker, e.model_id IS NOT NULL FROM search_documents d"
+        "SELECT o.telegram_user_id, d.speaker, e.model_id IS NOT NULL FROM search_documents d"
+        " JOIN owners o ON o.id = d.owner_id"
         " LEFT JOIN document_embeddings e ON e.document_id = d.id ORDER BY d.id"
     )
     assert sorted(documents) == [

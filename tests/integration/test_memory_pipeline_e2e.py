@@ -246,7 +246,7 @@ async def test_a_forgotten_fact_leaves_the_prompt_at_once(person: Person) -> Non
     await person.remember(HOME)
     [(message,)] = person.rows(
         "SELECT s.message_id FROM memory_sources s JOIN memories f ON f.id = s.memory_id"
-        " WHERE f.telegram_user_id = %(user)s"
+        " WHERE f.owner_id = %(owner)s"
     )
     forget = called("forget_fact", ids=[f"msg-{message}"])
     await person.say("забудь, где я живу", forget, "Забыл.")
@@ -554,7 +554,7 @@ async def test_the_summary_leaves_room_and_its_cost_is_recorded(shared: PgClient
         kept = [HumanMessage(text) for name, text in named(chat) if name in ("user", "assistant")]
         tokens = person.core.counter.count_messages(kept)
         usage = person.rows(
-            "SELECT purpose, model FROM model_usage WHERE telegram_user_id = %(user)s ORDER BY id"
+            "SELECT purpose, model FROM model_usage WHERE owner_id = %(owner)s ORDER BY id"
         )
     assert tokens <= TAIL * SMALL
     assert usage == [("summary", "openai:fake-summary"), ("answer", "openai:fake-model")]

@@ -106,10 +106,11 @@ async def test_of_values_that_two_workers_teach_at_once_the_newest_stands_alone(
 async def test_two_owners_do_not_wait_for_each_other(workers: tuple[Person, Person]) -> None:
     first, second = workers
     other = replace(second, user=7, told=[])
+    first.rows("SELECT add_owner(%(user)s, 0)")
     with first.client.transaction() as held:
         held.execute(
-            "SELECT pg_advisory_xact_lock(hashtextextended('memories:' || %(owner)s || ':0', 0))",
-            {"owner": ME.telegram_user_id},
+            "SELECT pg_advisory_xact_lock(hashtextextended('memories:' || %(owner)s, 0))",
+            ME.columns(),
         )
         async with asyncio.timeout(5):
             assert (await other.tell("Люблю чай")).kind == "new"
@@ -193,7 +194,8 @@ def test_a_worker_that_comes_second_with_the_same_messages_takes_nothing_out_of_
     client: PgClient, second_client: PgClient
 ) -> None:
     client.execute(
-        "INSERT INTO conversations (telegram_user_id, thread_id) VALUES (%(owner)s, 0)",
+        "INSERT INTO conversations (owner_id, telegram_user_id)"
+        " VALUES (add_owner(%(owner)s, 0), %(owner)s)",
         {"owner": ME.telegram_user_id},
     )
     [(conversation,)] = client.fetch_all("SELECT id FROM conversations")

@@ -86,7 +86,7 @@ def hidden(person: Person, role: str = "user") -> list[str]:
 async def test_a_fact_is_saved_with_the_words_that_said_it(person: Person) -> None:
     known = {**CAT, "quote": "кота зовут Барсик"}
     answer = await person.say("Кстати, моего кота зовут Барсик!", saved(known), "Запомнил.")
-    [number] = person.rows("SELECT id FROM memories WHERE telegram_user_id = %(user)s")[0]
+    [number] = person.rows("SELECT id FROM facts WHERE telegram_user_id = %(user)s")[0]
     assert outcome(person) == {
         "saved": True, "outcome": "new", "id": f"fact-{number}", "text": CAT["text"],
         "replaced": [], "reason": None,
@@ -96,7 +96,7 @@ async def test_a_fact_is_saved_with_the_words_that_said_it(person: Person) -> No
     assert person.rows(
         "SELECT f.text, f.origin, s.message_id, s.uid, s.episode, s.quote, s.said_at"
         " FROM memories f JOIN memory_sources s ON s.memory_id = f.id"
-        " WHERE f.telegram_user_id = %(user)s"
+        " WHERE f.owner_id = %(owner)s"
     ) == [
         (
             CAT["text"], "tool", message, f"msg-{message}", f"teach_msg-{message}",
@@ -112,7 +112,7 @@ async def test_a_known_fact_gets_another_source_and_no_copy(person: Person) -> N
     assert person.facts() == [CAT["text"]]
     assert person.rows(
         "SELECT count(DISTINCT s.uid) FROM memories f JOIN memory_sources s"
-        " ON s.memory_id = f.id WHERE f.telegram_user_id = %(user)s"
+        " ON s.memory_id = f.id WHERE f.owner_id = %(owner)s"
     ) == [(2,)]
 
 
@@ -143,9 +143,9 @@ async def test_a_refused_fact_is_told_why_and_leaves_only_its_refusal(
     result = outcome(person)
     assert (result["saved"], result["outcome"], result["reason"]) == (False, "refused", reason)
     assert person.facts() == [] and answer.text == "Не буду."
-    assert person.rows(
-        "SELECT reason, origin FROM rejected_facts WHERE telegram_user_id = %(user)s"
-    ) == [(reason, "tool")]
+    assert person.rows("SELECT reason, origin FROM rejected_facts WHERE owner_id = %(owner)s") == [
+        (reason, "tool")
+    ]
 
 
 async def test_a_quote_of_an_earlier_message_has_that_one_as_its_source(person: Person) -> None:
@@ -158,7 +158,7 @@ async def test_a_quote_of_an_earlier_message_has_that_one_as_its_source(person: 
     uid = f"msg-{said(person)['Завтра у меня экзамен по химии']}"
     [(text, source, at)] = person.rows(
         "SELECT f.text, s.uid, s.said_at FROM memories f JOIN memory_sources s"
-        " ON s.memory_id = f.id WHERE f.telegram_user_id = %(user)s"
+        " ON s.memory_id = f.id WHERE f.owner_id = %(owner)s"
     )
     assert (source, at) == (uid, told_at)
     assert "21" in text and "авт" not in text, "tomorrow counts from when it was said"
@@ -333,7 +333,7 @@ async def test_what_is_forgotten_is_in_no_prompt_and_no_search_any_more(person: 
     assert not any("Забудь это" in text for text in prompt), "the request names what to forget"
     assert person.rows(
         "SELECT count(*) FROM search_documents d JOIN messages m ON m.id = d.message_id"
-        " WHERE d.telegram_user_id = %(user)s AND m.is_forgotten"
+        " WHERE d.owner_id = %(owner)s AND m.is_forgotten"
     ) == [(0,)]
 
 
@@ -344,7 +344,7 @@ async def test_forgetting_a_fact_takes_what_told_it_and_what_it_replaced(person:
     await person.say(again, saved({**KYIV, "quote": KYIV["text"].lower()}))
     assert await forget(person, again) == [KYIV["text"]]
     assert hidden(person) == [OMSK["text"], KYIV["text"], again, "Забудь это"]
-    assert person.rows("SELECT count(*) FROM memories WHERE telegram_user_id = %(user)s") == [(0,)]
+    assert person.rows("SELECT count(*) FROM memories WHERE owner_id = %(owner)s") == [(0,)]
 
 
 async def test_the_answers_that_repeat_what_is_forgotten_go_too(person: Person) -> None:
@@ -429,7 +429,7 @@ async def test_a_number_without_a_source_is_dropped(person: Person) -> None:
     assert (source.number, source.text) == (1, CAT["text"])
     assert person.rows(
         "SELECT s.number, f.text FROM answer_sources s JOIN memories f ON f.id = s.memory_id"
-        " WHERE f.telegram_user_id = %(user)s"
+        " WHERE f.owner_id = %(owner)s"
     ) == [(1, CAT["text"])]
 
 
@@ -451,7 +451,7 @@ async def test_code_in_an_answer_keeps_its_brackets(person: Person) -> None:
 
 async def test_a_cited_fact_counts_as_recalled(person: Person) -> None:
     await ask_about_the_cat(person, "Барсик [1], да, Барсик [1]")
-    assert person.rows("SELECT recalls FROM memories WHERE telegram_user_id = %(user)s") == [(1,)]
+    assert person.rows("SELECT recalls FROM memories WHERE owner_id = %(owner)s") == [(1,)]
 
 
 async def test_a_retried_turn_finds_its_answer_with_the_same_sources(person: Person) -> None:

@@ -540,6 +540,7 @@ async def test_a_refused_fact_is_noted_once_with_its_reason(
         assert (outcome.kind, outcome.reason) == ("refused", reason)
     assert teller.rows(
         "SELECT telegram_user_id, thread_id, message_id, reason, text, origin FROM rejected_facts"
+        " JOIN owners o ON o.id = owner_id"
     ) == [(*ME, source.message_id, reason, fact["text"][:400], "extraction")]
     assert teller.rows("SELECT count(*) FROM memories") == [(0,)]
 

@@ -23,6 +23,7 @@ from src.queue.update_repo import NewUpdate, UpdateRepository
 from src.reading.facts import MEMORY_TYPES, MemoryType
 from tests.conftest import execute, query
 from tests.integration.old_schema import SEEN, build_old_database
+from tests.tables import ROWS_OF_OWNER
 
 pytestmark = pytest.mark.own_database
 
@@ -119,22 +120,6 @@ def test_up_down_up_leaves_the_same_schema_as_a_whole_and_by_steps(empty_dsn: st
     assert describe(empty_dsn) == first
 
 
-def test_a_message_that_was_put_aside_by_itself_is_tried_again(empty_dsn: str) -> None:
-    migrate(empty_dsn, "0105")
-    execute(
-        empty_dsn,
-        "INSERT INTO conversations (telegram_user_id) VALUES (1)",
-        "INSERT INTO messages (conversation_id, role, content, position, said_at, indexed_at)"
-        " SELECT id, 'user', 'яд', 1, now(), now() FROM conversations",
-        "INSERT INTO job_deaths (work, task, queue, message_id, deaths, put_aside_at)"
-        " SELECT 'message ' || id, 'index_messages', 'memory', id, 3, now() FROM messages",
-        "INSERT INTO job_deaths (work, task, queue) VALUES ('prune', 'prune', 'memory')",
-    )
-    migrate(empty_dsn)
-    assert query(empty_dsn, "SELECT work FROM job_deaths") == [("prune",)]
-    assert query(empty_dsn, "SELECT indexed_at FROM messages") == [(None,)]
-
-
 def test_a_migration_that_fails_leaves_nothing_of_those_before_it(empty_dsn: str) -> None:
     execute(empty_dsn, "CREATE FUNCTION close_question() RETURNS int LANGUAGE sql RETURN 1")
     before = describe(empty_dsn)
@@ -187,6 +172,81 @@ def test_a_database_at_the_last_old_migration_becomes_one_made_anew(
     assert describe(empty_dsn) == describe(dsn)
     of_schema = [pg_dump(address, "--schema-only") for address in (empty_dsn, dsn)]
     assert of_schema[0] == of_schema[1], "even the order of the columns is the same"
+
+
+# A person who told a fact in three topics of the private chat, and a group.
+TOLD_IN_TOPICS = """
+INSERT INTO conversations (telegram_user_id, thread_id) VALUES (5, 0), (5, 7), (5, 8), (-9, 3);
+INSERT INTO messages (conversation_id, role, content, position, sender_id)
+SELECT id, 'user', 'У меня кот в ' || thread_id, 1, 5 FROM conversations ORDER BY thread_id;
+INSERT INTO memories (telegram_user_id, thread_id, memory_type, text, subject, relation, object,
+                      importance, origin, content_hash, recalls)
+SELECT telegram_user_id, thread_id, 'user_fact', fact, 'user', 'other', fact, 5 + thread_id % 5,
+       'tool', fact, 1
+FROM conversations, unnest(ARRAY['кот', 'рыба ' || thread_id]) AS fact ORDER BY thread_id;
+INSERT INTO memory_sources (memory_id, message_id, uid, episode, quote, said_at)
+SELECT f.id, m.id, 'msg-' || m.id, 'teach_msg-' || m.id, 'кот', m.said_at
+FROM memories f JOIN conversations c USING (telegram_user_id, thread_id)
+JOIN messages m ON m.conversation_id = c.id;
+INSERT INTO entities (telegram_user_id, thread_id, name, normalised_name)
+SELECT telegram_user_id, thread_id, 'Кот', 'кот' FROM conversations;
+INSERT INTO memory_entities SELECT f.id, e.id FROM memories f
+JOIN entities e USING (telegram_user_id, thread_id);
+INSERT INTO search_documents (telegram_user_id, thread_id, position, kind, memory_id, speaker,
+                              said_at, length)
+SELECT telegram_user_id, thread_id, 4 * row_number() OVER (PARTITION BY thread_id ORDER BY id),
+       'memory', id, 'user', now(), 1 FROM memories;
+INSERT INTO search_postings
+SELECT telegram_user_id, thread_id, 'кот', position, 1, 1, false, id FROM search_documents;
+INSERT INTO search_owners SELECT telegram_user_id, thread_id, 9, 2, 2 FROM conversations;
+INSERT INTO reminders (telegram_user_id, thread_id, text, due_at, time_zone, language)
+VALUES (5, 7, 'x', '2032-01-01', 'UTC', 'ru');
+INSERT INTO user_settings (telegram_user_id, mode) VALUES (5, 'strict'), (-9, 'strict');
+INSERT INTO daily_messages VALUES (current_date, 6, 1);
+INSERT INTO model_usage (telegram_user_id, purpose, model, duration_ms) VALUES (5, 'x', 'm', 1);
+"""
+
+
+def test_topics_of_a_private_chat_become_one_owner_and_the_way_back_keeps_the_rows(
+    empty_dsn: str,
+) -> None:
+    migrate(empty_dsn, "0105")
+    schema = describe(empty_dsn)
+    execute(empty_dsn, TOLD_IN_TOPICS)
+    facts = "SELECT telegram_user_id, thread_id, text FROM facts ORDER BY 1 DESC, text"
+    folded = [(5, 0, "кот"), (5, 0, "рыба 0"), (5, 0, "рыба 7"), (5, 0, "рыба 8")]
+    folded += [(-9, 3, "кот"), (-9, 3, "рыба 3")]
+    for version in ("0106", "0105", "0106"):
+        migrate(empty_dsn, version)
+        assert query(empty_dsn, facts) == folded
+        places = "SELECT telegram_user_id, thread_id FROM conversations ORDER BY 1 DESC, 2"
+        assert query(empty_dsn, places) == [(5, 0), (5, 7), (5, 8), (-9, 3)]
+        assert query(empty_dsn, "SELECT thread_id, text FROM reminders") == [(7, "x")]
+        if version == "0105":
+            assert describe(empty_dsn) == schema
+    owners = "SELECT telegram_user_id, thread_id FROM owners ORDER BY 1 DESC, 2"
+    assert query(empty_dsn, owners) == [(6, 0), (5, 0), (-9, 0), (-9, 3)]
+    [cat] = query(
+        empty_dsn,
+        "SELECT importance, recalls, (SELECT count(*) FROM memory_sources WHERE memory_id = f.id),"
+        " (SELECT count(*) FROM memory_entities WHERE memory_id = f.id) FROM memories f"
+        " WHERE text = 'кот' AND owner_id = add_owner(5, 0)",
+    )
+    assert cat == (8, 3, 3, 1), "what all three topics knew of it"
+    torn = (
+        "SELECT 1 FROM search_documents d LEFT JOIN search_postings p ON p.document_id = d.id"
+        " WHERE (p.owner_id, p.position) IS DISTINCT FROM (d.owner_id, d.position)"
+    )
+    assert query(empty_dsn, torn) == []
+    placed = (
+        "SELECT next_position > max(position), o.documents FROM search_owners o"
+        " JOIN search_documents USING (owner_id) WHERE owner_id = add_owner(5, 0)"
+        " GROUP BY o.owner_id"
+    )
+    assert query(empty_dsn, placed) == [(True, 6)]
+    execute(empty_dsn, "DELETE FROM owners")
+    for table in ROWS_OF_OWNER:
+        assert query(empty_dsn, f"SELECT count(*) FROM {table}") == [(0,)], table
 
 
 def test_an_old_database_that_somebody_has_changed_is_left_as_it_is(empty_dsn: str) -> None:
@@ -244,7 +304,8 @@ def test_a_database_that_is_not_ours_to_migrate_is_refused_and_left_as_it_is(
 def test_the_view_chat_shows_who_said_what_when_with_mode_and_tools(client: PgClient) -> None:
     client.execute("""
         WITH c AS (
-            INSERT INTO conversations (telegram_user_id, thread_id) VALUES (5, 0), (-7, 3)
+            INSERT INTO conversations (owner_id, telegram_user_id, thread_id)
+            VALUES (add_owner(5, 0), 5, 0), (add_owner(-7, 3), -7, 3)
             RETURNING id, telegram_user_id
         )
         INSERT INTO messages (conversation_id, role, content, position, sender_id, speaker,
@@ -264,7 +325,7 @@ def test_the_view_chat_shows_who_said_what_when_with_mode_and_tools(client: PgCl
         SELECT m.conversation_id, 'system', 'Tools used: search_memory, forget_fact', m.id, 5
         FROM messages m WHERE m.position = 3
     """)
-    client.execute("INSERT INTO user_settings (telegram_user_id, mode) VALUES (5, 'assistant')")
+    client.execute("INSERT INTO user_settings (owner_id) VALUES (add_owner(5, 0))")
     rows = client.fetch_all(
         "SELECT telegram_user_id, thread_id, who, what, mode, tools FROM chat"
         " ORDER BY telegram_user_id DESC, said_at, message_id"
@@ -282,15 +343,15 @@ def test_the_view_chat_shows_who_said_what_when_with_mode_and_tools(client: PgCl
 
 def test_the_view_facts_shows_what_is_known_and_what_replaced_it(client: PgClient) -> None:
     client.execute("""
-        INSERT INTO memories (telegram_user_id, memory_type, text, subject, relation, object,
+        INSERT INTO memories (owner_id, memory_type, text, subject, relation, object,
                               importance, origin, content_hash, valid_until, retired_at,
                               retired_reason)
-        VALUES (5, 'user_fact', 'Живу в Омске', 'user', 'lives_in', 'Омск', 7, 'tool', 'a', NULL,
-                now(), 'replaced'),
-               (5, 'user_fact', 'Живу в Томске', 'user', 'lives_in', 'Томск', 7, 'tool', 'b',
-                NULL, NULL, NULL),
-               (5, 'event', 'Был в Риге', 'user', 'visited', 'Рига', 3, 'tool', 'c', '2020-01-01',
-                NULL, NULL)
+        VALUES (add_owner(5, 0), 'user_fact', 'Живу в Омске', 'user', 'lives_in', 'Омск', 7,
+                'tool', 'a', NULL, now(), 'replaced'),
+               (add_owner(5, 0), 'user_fact', 'Живу в Томске', 'user', 'lives_in', 'Томск', 7,
+                'tool', 'b', NULL, NULL, NULL),
+               (add_owner(5, 0), 'event', 'Был в Риге', 'user', 'visited', 'Рига', 3, 'tool', 'c',
+                '2020-01-01', NULL, NULL)
     """)
     client.execute("""
         UPDATE memories SET superseded_by = (SELECT id FROM memories WHERE content_hash = 'b')

@@ -45,7 +45,7 @@ def calls(person: Person) -> Counter[str]:
 
 def purposes(person: Person) -> Counter[str]:
     """What the recorded calls were for."""
-    rows = person.rows("SELECT purpose FROM model_usage WHERE telegram_user_id = %(user)s")
+    rows = person.rows("SELECT purpose FROM model_usage WHERE owner_id = %(owner)s")
     return Counter(purpose for (purpose,) in rows)
 
 

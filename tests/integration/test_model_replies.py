@@ -66,7 +66,7 @@ async def test_token_counts_that_make_no_sense_are_stored_as_unknown(
     usage = {"prompt_tokens": number, "completion_tokens": 2, "total_tokens": number}
     assert (await person.say("привет", streamed("да", usage=usage))).text == "да"
     columns = "prompt_tokens, cached_tokens, completion_tokens"
-    stored = person.rows(f"SELECT {columns} FROM model_usage WHERE telegram_user_id = %(user)s")
+    stored = person.rows(f"SELECT {columns} FROM model_usage WHERE owner_id = %(owner)s")
     assert stored == [(None, 0, 2)]
     assert b'kind="prompt"' in person.core.metrics.render()
 
@@ -137,9 +137,7 @@ async def test_a_completion_that_comes_as_a_whole_is_understood(person: Person) 
     script = Script(["сразу всё"], [], USAGE, "stop")
     answer = await person.say("?", Reply(raw=Raw(script.plain(), headers=JSON)))
     assert answer.text == "сразу всё" and person.requests[-1].stream
-    stored = person.rows(
-        "SELECT completion_tokens FROM model_usage WHERE telegram_user_id = %(user)s"
-    )
+    stored = person.rows("SELECT completion_tokens FROM model_usage WHERE owner_id = %(owner)s")
     assert stored == [(2,)]
 
 
@@ -252,5 +250,5 @@ async def test_nonsense_is_asked_for_three_times_and_then_left(person: Person, m
             await person.core.memory.digest.digest(person.conversation())
     await person.core.memory.digest.digest(person.conversation())
     assert asked.count(model) == 3 * windows
-    stored = person.rows("SELECT count(*) FROM model_usage WHERE telegram_user_id = %(user)s")
+    stored = person.rows("SELECT count(*) FROM model_usage WHERE owner_id = %(owner)s")
     assert stored[0][0] == len(asked) - asked.count(model)

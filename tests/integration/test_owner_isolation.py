@@ -3,6 +3,9 @@
 Every public method is called for one owner, with his own ids and with those of another one who
 has as much: another person, or another topic of the same group. Where a method takes no owner but
 a conversation, its id stands for the owner, so there the other ids are the other owner's.
+
+The topics of a private chat have one owner, the person: there it is the history alone that each
+keeps to itself.
 """
 
 from __future__ import annotations
@@ -211,9 +214,8 @@ def fill(client: PgClient, owner: Owner) -> Filled:
     UpdateRepository(client).store(BOT, [update])
     count_death(client.dsn, owner)
     send_batch(client.dsn, owner)
-    of_him = {"owner": chat, "thread": thread}
-    mine = "WHERE telegram_user_id = %(owner)s AND thread_id = %(thread)s"
-    documents = do.ids(f"SELECT id FROM search_documents {mine} ORDER BY id", **of_him)
+    mine = "SELECT id FROM search_documents WHERE owner_id = %(owner)s ORDER BY id"
+    documents = do.ids(mine, **owner.columns())
     unembedded = [
         number
         for number in documents
@@ -223,13 +225,12 @@ def fill(client: PgClient, owner: Owner) -> Filled:
     do.embeddings.add_failure(do.model, documents[0], is_hopeless=True)
     [summary] = do.summaries.list_summaries(conversation)
     client.execute(
-        "INSERT INTO forgettings (telegram_user_id, thread_id, kept)"
-        " VALUES (%(owner)s, %(thread_id)s, %(kept)s)",
+        "INSERT INTO forgettings (owner_id, kept) VALUES (%(owner)s, %(kept)s)",
         {**owner.columns(), "kept": json.dumps({**{name: [] for name in KEPT}, "texts": [word]})},
     )
     client.execute(
-        "INSERT INTO parting_messages (message_id, telegram_user_id, thread_id, position, content,"
-        " said_at) VALUES (%(id)s, %(owner)s, %(thread_id)s, 1, %(word)s, now())",
+        "INSERT INTO parting_messages (message_id, owner_id, position, content, said_at)"
+        " VALUES (%(id)s, %(owner)s, 1, %(word)s, now())",
         {**owner.columns(), "id": asked[2], "word": f"I left {word}"},
     )
     reminders = [set_reminder(do, owner, word, asked[0], again) for again in (None, DAILY)]
@@ -489,7 +490,9 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     ),
     "SearchIndexRepository.list_unindexed": lambda s: s.do.index.list_unindexed(s.me.conversation),
     "SearchIndexRepository.find_progress": lambda s: s.do.index.find_progress(s.me.conversation),
-    "SearchIndexRepository.find_last_said": lambda s: s.do.index.find_last_said(s.me.owner),
+    "SearchIndexRepository.find_last_said": lambda s: s.both(
+        lambda who: s.do.index.find_last_said(s.me.owner, who.conversation)
+    ),
     "SearchIndexRepository.add_messages": lambda s: [
         s.do.index.add_messages(s.me.owner, conversation, s.documents(who), who.asked)
         for conversation in (s.me.conversation, s.them.conversation)
@@ -775,11 +778,7 @@ def updates_of(s: Stage, who: Filled) -> list[int]:
 
 def forgettings_of(s: Stage, who: Filled) -> list[int]:
     """What somebody has forgotten."""
-    return s.do.ids(
-        "SELECT id FROM forgettings WHERE telegram_user_id = %(owner)s"
-        " AND thread_id = %(thread_id)s",
-        **who.owner.columns(),
-    )
+    return s.do.ids("SELECT id FROM forgettings WHERE owner_id = %(owner)s", **who.owner.columns())
 
 
 def origin_of(s: Stage, who: Filled) -> TelegramOrigin:
@@ -878,6 +877,35 @@ def test_nothing_of_another_is_returned_or_changed(shared: PgClient, kind: str) 
     failures = {name: neighbours.try_out(name) for name in names}
     told = "\n\n".join(f"{name}: {why}" for name, why in failures.items() if why)
     assert not told, told
+
+
+def test_topics_of_a_person_have_one_memory_and_each_its_own_history(shared: PgClient) -> None:
+    do, person = Repositories(shared), next(_numbers) + 2**41
+    seven, eight = (fill(shared, Owner(person, topic)) for topic in (7, 8))
+    stage = Stage(do, eight, seven)
+    for name in (
+        "MemoryRepository.list_memories", "MemoryRepository.list_key_facts",
+        "MemoryRepository.find_source", "MemoryPageRepository.find_card",
+        "ExtractionRepository.list_known", "ReminderRepository.list_waiting",
+        "RetrievalRepository.search", "ForgettingRepository.list_messages",
+    ):  # fmt: skip
+        found = repr(CASES[name](stage))
+        assert seven.word in found and eight.word in found, name
+    assert {one.owner for one in do.reminders.list_waiting(eight.owner, limit=9)} == {
+        seven.owner,
+        eight.owner,
+    }  # each comes where it was set
+    told = repr([*do.timeline.list_messages(eight.owner), do.turns.list_cited(eight.owner, 1)])
+    assert eight.word in told and seven.word not in told
+    before = do.conversations.load_last_messages(seven.conversation)
+    ToolResultRepository(shared).clear(eight.owner)
+    do.conversations.create_new_conversation(person, thread_id=8)
+    assert do.conversations.load_last_messages(seven.conversation) == before
+    assert do.conversations.find_conversation(seven.owner) == seven.conversation
+    kept = rows_of(shared.dsn, seven.owner, without=set(ROWS_OF_OWNER) - {"tool_results"})
+    assert seven.word in repr(kept) and eight.word not in repr(kept)
+    do.erasure.erase(person)
+    assert rows_of(shared.dsn, eight.owner) == []
 
 
 def test_a_document_is_embedded_with_a_message_of_its_owner_before_it(shared: PgClient) -> None:

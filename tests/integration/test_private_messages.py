@@ -51,13 +51,13 @@ async def remembered(person: Person) -> str:
         "SELECT s.content FROM conversation_summaries s"
         " JOIN conversations c ON c.id = s.conversation_id"
         " WHERE c.telegram_user_id = %(user)s"
-        " UNION ALL SELECT text FROM memories WHERE telegram_user_id = %(user)s"
+        " UNION ALL SELECT text FROM facts WHERE telegram_user_id = %(user)s"
         " UNION ALL SELECT quote FROM memory_sources s JOIN memories f ON f.id = s.memory_id"
-        " WHERE f.telegram_user_id = %(user)s"
-        " UNION ALL SELECT text FROM rejected_facts WHERE telegram_user_id = %(user)s"
+        " WHERE f.owner_id = %(owner)s"
+        " UNION ALL SELECT text FROM rejected_facts WHERE owner_id = %(owner)s"
         " UNION ALL SELECT message_text(m.content) FROM search_documents d"
-        " JOIN messages m ON m.id = d.message_id WHERE d.telegram_user_id = %(user)s"
-        " UNION ALL SELECT term FROM search_postings WHERE telegram_user_id = %(user)s"
+        " JOIN messages m ON m.id = d.message_id WHERE d.owner_id = %(owner)s"
+        " UNION ALL SELECT term FROM search_postings WHERE owner_id = %(owner)s"
     )
     query = Query(person.owner, "влюблена начальник", MORNING, limit=20, with_assistant=True)
     hits = await person.core.memory.memories.search(query)
@@ -96,7 +96,7 @@ async def test_a_message_that_becomes_private_by_an_edit_is_forgotten(person: Pe
     kept = await remembered(person)
     assert "начальник" not in kept and "чай" in kept
     waiting = person.rows(
-        "SELECT 1 FROM search_documents WHERE telegram_user_id = %(user)s AND model_id IS NULL"
+        "SELECT 1 FROM search_documents WHERE owner_id = %(owner)s AND model_id IS NULL"
     )
     assert waiting == [], "what was said after it is embedded anew"
 

@@ -151,7 +151,7 @@ async def test_what_was_said_right_after_is_embedded_anew_without_what_is_forgot
     await person.say(SECRET, "Ага")
     await person.index()
     [(position,)] = person.rows(
-        "SELECT max(position) FROM search_documents WHERE telegram_user_id = %(user)s"
+        "SELECT max(position) FROM search_documents WHERE owner_id = %(owner)s"
     )
     await forget(person, SECRET)
     waiting = person.rows("SELECT position FROM search_documents WHERE model_id IS NULL")

@@ -66,8 +66,8 @@ async def person(agents: Agents) -> Person:
 
 def pin(person: Person) -> None:
     """The user pins all that is known of him."""
-    sql = "UPDATE memories SET pinned = true WHERE telegram_user_id = %(user)s"
-    person.client.execute(sql, {"user": person.user})
+    sql = "UPDATE memories SET pinned = true WHERE owner_id = %(owner)s"
+    person.client.execute(sql, person.owner.columns())
 
 
 async def ask(person: Person, new: Json = TOMSK, known: Json = OMSK) -> StoredAnswer:
@@ -363,7 +363,7 @@ async def test_the_background_does_not_decide_instead(
     outcome = await person.tell(said=said, origin="extraction", **TOMSK)
     assert (outcome.kind, outcome.reason) == ("refused", "disputed")
     await person.core.agent.start_new_conversation(person.owner)
-    left = "SELECT content FROM parting_messages WHERE telegram_user_id = %(user)s"
+    left = "SELECT content FROM parting_messages WHERE owner_id = %(owner)s"
     assert all(TOMSK["text"] not in content for (content,) in person.rows(left))
     assert person.facts() == [OMSK["text"]]
 

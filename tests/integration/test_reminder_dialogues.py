@@ -274,7 +274,8 @@ async def test_it_arrives_in_the_language_that_the_user_chose(
 ) -> None:
     reminder = await set_reminder(phone)
     phone.rig.client.execute(
-        "INSERT INTO user_settings (telegram_user_id, language) VALUES (%(owner)s, %(language)s)",
+        "INSERT INTO user_settings (owner_id, language)"
+        " VALUES (add_owner(%(owner)s, 0), %(language)s)",
         {"owner": USER, "language": language},
     )
     message = await arrive(phone, reminder)

@@ -26,7 +26,7 @@ def told(person: Person, number: int = -1) -> dict[str, Any]:
 def stored(person: Person) -> list[tuple[Any, ...]]:
     return person.rows(
         "SELECT id, text, due_at, recurrence, language, message_id IS NOT NULL FROM reminders"
-        " WHERE telegram_user_id = %(user)s AND is_waiting ORDER BY id"
+        " WHERE owner_id = %(owner)s AND is_waiting ORDER BY id"
     )
 
 

@@ -186,8 +186,9 @@ async def test_what_is_due_soon_has_a_job_from_the_start_the_rest_gets_one_in_ti
 async def test_a_lost_job_is_found_and_a_plan_has_room_for_all(desk: Desk) -> None:
     due = NOW + timedelta(minutes=1)
     desk.client.execute(
-        "INSERT INTO reminders (telegram_user_id, text, due_at, time_zone, language)"
-        " SELECT %(owner)s, 'чай', %(due)s, 'UTC', 'ru' FROM generate_series(1, 2100)",
+        "INSERT INTO reminders (owner_id, text, due_at, time_zone, language)"
+        " SELECT add_owner(%(owner)s, 0), 'чай', %(due)s, 'UTC', 'ru'"
+        " FROM generate_series(1, 2100)",
         {"owner": desk.owner.telegram_user_id, "due": due},
     )
     assert await desk.service.plan(NOW) >= 2100

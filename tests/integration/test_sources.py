@@ -292,8 +292,8 @@ async def test_the_quote_names_the_day_in_the_user_s_own_zone(phone: Phone) -> N
     _, stored = await phone.said("Собаку зовут Рекс", LONG_AGO)
     await phone.write("/help")
     phone.rig.client.execute(
-        "INSERT INTO user_settings (telegram_user_id, language, time_zone)"
-        " VALUES (%(user)s, 'en', 'Europe/London')",
+        "INSERT INTO user_settings (owner_id, language, time_zone)"
+        " VALUES (add_owner(%(user)s, 0), 'en', 'Europe/London')",
         {"user": USER},
     )
     phone.rig.client.execute("UPDATE messages SET telegram_message_id = NULL")
@@ -626,7 +626,7 @@ async def test_everything_goes_with_the_button_that_says_yes(phone: Phone) -> No
     await phone.press(button(question, "erase", say("erase_yes", "ru")))
     assert phone.last.text == say("erase_done", "ru")
     for table in ("conversations", "memories", "forgettings", "search_documents"):
-        sql = f"SELECT 1 FROM {table} WHERE telegram_user_id = %(user)s"
+        sql = f"SELECT 1 FROM {table} WHERE owner_id = %(owner)s"
         assert phone.rig.rows(sql, user=USER) == [], table
 
 

@@ -67,7 +67,7 @@ def sources(person: Person) -> list[tuple[Any, ...]]:
     return person.rows(
         "SELECT f.text, s.uid, s.episode, s.quote FROM memories f"
         " LEFT JOIN memory_sources s ON s.memory_id = f.id"
-        " WHERE f.telegram_user_id = %(user)s ORDER BY f.id, s.id"
+        " WHERE f.owner_id = %(owner)s ORDER BY f.id, s.id"
     )
 
 
@@ -75,7 +75,7 @@ def lives(person: Person) -> dict[str, tuple[bool, str | None, str | None]]:
     """Of each fact: whether it holds, why not, and what took its place."""
     rows = person.rows(
         "SELECT f.text, f.retired_at IS NULL, f.retired_reason, n.text FROM memories f"
-        " LEFT JOIN memories n ON n.id = f.superseded_by WHERE f.telegram_user_id = %(user)s"
+        " LEFT JOIN memories n ON n.id = f.superseded_by WHERE f.owner_id = %(owner)s"
     )
     return {text: (holds, reason, successor) for text, holds, reason, successor in rows}
 
@@ -101,7 +101,7 @@ def context_of(request: ChatRequest) -> list[Json]:
 
 def known_id(person: Person, text: str) -> int:
     [(number,)] = person.rows(
-        "SELECT id FROM memories WHERE telegram_user_id = %(user)s AND text = %(text)s", text=text
+        "SELECT id FROM facts WHERE telegram_user_id = %(user)s AND text = %(text)s", text=text
     )
     return int(number)
 
@@ -118,7 +118,7 @@ async def test_what_is_taught_is_confirmed_and_stored_with_its_episode(person: P
     assert sources(person) == [(CAPITAL["text"], uid, f"teach_{uid}", CAPITAL["text"])]
     assert person.rows(
         "SELECT subject, relation, object, memory_type, language, origin FROM memories"
-        " WHERE telegram_user_id = %(user)s"
+        " WHERE owner_id = %(owner)s"
     ) == [("київ", "столиця", "Україна", "user_fact", "uk", "teach")]
 
 
@@ -496,9 +496,9 @@ async def test_secrets_are_refused_with_a_sentence_of_their_own(
         answer = await person.say(text, taught(fact(text)), language=language)
         assert answer.text == say(key, language)
     assert sources(person) == []
-    assert person.rows(
-        "SELECT reason, text FROM rejected_facts WHERE telegram_user_id = %(user)s"
-    ) == [(key.removeprefix("refused_"), None)] * len(WRITTEN)
+    assert person.rows("SELECT reason, text FROM rejected_facts WHERE owner_id = %(owner)s") == [
+        (key.removeprefix("refused_"), None)
+    ] * len(WRITTEN)
 
 
 async def test_each_fact_of_a_message_gets_its_own_line(person: Person) -> None:

@@ -105,8 +105,9 @@ SAID_AT = datetime(2026, 11, 21, 9, 5, tzinfo=UTC)
 def teach(client: PgClient, owner: int, message: int, text: str) -> int:
     """Store a fact without anything around it; returns its number."""
     [(memory,)] = client.fetch_all(
-        "INSERT INTO memories (telegram_user_id, memory_type, text, subject, relation, object,"
-        " importance, origin, content_hash) VALUES (%(owner)s, 'user_fact', %(text)s, 'user',"
+        "INSERT INTO memories (owner_id, memory_type, text, subject, relation, object,"
+        " importance, origin, content_hash) VALUES (add_owner(%(owner)s, 0), 'user_fact',"
+        " %(text)s, 'user',"
         " 'other', '', 5, 'tool', %(text)s) RETURNING id",
         {"owner": owner, "text": text},
     )
@@ -197,7 +198,8 @@ def test_every_model_call_becomes_a_row_of_the_owner(
     turns.add_usage(conversation, ())
     rows = client.fetch_all(
         "SELECT telegram_user_id, purpose, model, prompt_tokens, cached_tokens,"
-        " completion_tokens, duration_ms FROM model_usage ORDER BY id"
+        " completion_tokens, duration_ms FROM model_usage u"
+        " JOIN owners o ON o.id = u.owner_id ORDER BY u.id"
     )
     assert rows == [(OWNER, *vars(call).values()) for call in (*USAGE, failed)]
 

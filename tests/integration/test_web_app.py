@@ -271,7 +271,7 @@ async def test_it_speaks_the_language_of_one_s_telegram(page: WebPage, code: str
 
 async def test_the_language_that_one_chose_comes_first(page: WebPage) -> None:
     page.rig.client.execute(
-        "INSERT INTO user_settings (telegram_user_id, language) VALUES (%(user)s, 'uk')",
+        "INSERT INTO user_settings (owner_id, language) VALUES (add_owner(%(user)s, 0), 'uk')",
         {"user": page.user},
     )
     assert (await page.ask("start"))["language"] == "uk"
@@ -357,10 +357,10 @@ TRACES = (
     " ORDER BY m.position",
     "SELECT text, memory_type, subject, relation, importance, pinned, origin, retired_reason,"
     " retired_at IS NULL, valid_until IS NULL, superseded_by IS NULL FROM memories"
-    " WHERE telegram_user_id = %(user)s ORDER BY id",
+    " WHERE owner_id = %(owner)s ORDER BY id",
     "SELECT f.text, s.quote, message_text(m.content), s.uid = 'msg-' || m.id FROM memories f"
     " JOIN memory_sources s ON s.memory_id = f.id JOIN messages m ON m.id = s.message_id"
-    " WHERE f.telegram_user_id = %(user)s ORDER BY f.id",
+    " WHERE f.owner_id = %(owner)s ORDER BY f.id",
 )
 
 
