@@ -93,7 +93,7 @@ def _refusal(line: bytes) -> bytes:
 def main() -> None:
     """Run until the server or the bot ends."""
     longest, most, seconds, unset, *command = sys.argv[1:]
-    for name in unset.split(","):
+    for name in filter(None, unset.split(",")):
         os.unsetenv(name)
     # asyncio may kill what it has started and leave its stdin open: that is a process of its own,
     # for whose end the other one waits, too.

@@ -475,12 +475,15 @@ async def test_a_server_sees_nothing_of_our_environment(
     monkeypatch.setenv("WEATHER_KEY", "sk-of-weather")
     pids = tmp_path / "pids"
     pids.mkdir()
-    entry = fake("silent", env={"PIDS": str(pids), "KEY": "${WEATHER_KEY}"})
+    monkeypatch.setenv("TERM", "dumb")
+    env = {"PIDS": str(pids), "KEY": "${WEATHER_KEY}", "LOGNAME": "server", "LC_CTYPE": "C"}
+    entry = fake("silent", env=env)
     async with open_with_servers(shared, tmp_path, silent=entry):
         [pid] = living(pids)
         environment = psutil.Process(pid).environ()
     assert environment["KEY"] == "sk-of-weather"
-    assert set(environment) <= {"PATH", "HOME", "LANG", "PIDS", "KEY", "PWD", "LC_CTYPE"}
+    assert environment["LOGNAME"] == "server"
+    assert set(environment) <= {"PATH", "HOME", "LANG", *env}
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
