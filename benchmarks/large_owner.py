@@ -42,14 +42,14 @@ INSERT INTO search_postings (owner_id, term, position, frequency, length, in_tal
 SELECT d.owner_id, w.term, d.position, count(*), d.length, true, d.id
 FROM search_documents d JOIN messages m ON m.id = d.message_id,
      LATERAL string_to_table(message_text(m.content), ' ') AS w (term)
-WHERE d.owner_id = add_owner(%(owner)s, 0) AND NOT EXISTS (
+WHERE d.owner_id = (SELECT add_owner(%(owner)s, 0)) AND NOT EXISTS (
     SELECT 1 FROM search_postings p WHERE p.document_id = d.id)
 GROUP BY d.id, w.term;
 INSERT INTO document_embeddings (owner_id, model_id, position, document_id, embedding)
 SELECT d.owner_id, d.model_id, d.position, d.id,
        (SELECT embedding FROM document_embeddings LIMIT 1)
 FROM search_documents d
-WHERE d.owner_id = add_owner(%(owner)s, 0) AND NOT EXISTS (
+WHERE d.owner_id = (SELECT add_owner(%(owner)s, 0)) AND NOT EXISTS (
     SELECT 1 FROM document_embeddings e WHERE e.document_id = d.id);
 INSERT INTO memories (owner_id, memory_type, text, subject, relation, object, importance,
                       origin, content_hash)

@@ -285,19 +285,19 @@ class DailyCeilings:
         if not (limit or own_limit):
             return
         state = await self._client.run(self._extraction.find_state, conversation_id)
-        owner_id = state.owner.telegram_user_id if state is not None else 0
-        if owner_id in self._exempt:
+        owner = state.owner.telegram_user_id if state is not None else 0
+        if owner in self._exempt:
             return
-        today = await self._client.run(self._usage.sum_tokens, owner_id, zone=self._time_zone)
+        today = await self._client.run(self._usage.sum_tokens, owner, zone=self._time_zone)
         if 0 < limit <= today.total or 0 < own_limit <= today.own:
             raise PostponedError(
                 "the tokens of this day are used up", seconds=max(60.0, today.seconds_left)
             )
 
-    async def _sum_tokens(self, owner_id: int) -> int:
+    async def _sum_tokens(self, owner: int) -> int:
         """Everybody's tokens of today, a moment old."""
         if time.monotonic() - self._total_at > TOTAL_SECONDS:
-            sums = await self._client.run(self._usage.sum_tokens, owner_id, zone=self._time_zone)
+            sums = await self._client.run(self._usage.sum_tokens, owner, zone=self._time_zone)
             self._total, self._total_at = sums.total, time.monotonic()
         return self._total
 

@@ -80,7 +80,7 @@ class WaitingUpdate:
     """A stored update that is not handled yet, with what is known of its owner.
 
     Attributes:
-        owner_id: Whose memory it belongs to: the chat, or the supergroup that the chat became.
+        home_id: Where it belongs: the chat, or the supergroup that the chat became.
         revision: How often an erasure has taken somebody's words out of it.
         newer: What waited behind it in its chat that will be answered instead of it.
     """
@@ -100,7 +100,7 @@ class WaitingUpdate:
     time_zone: str | None
     is_inactive: bool
     mode: Mode = "assistant"
-    owner_id: int | None = None
+    home_id: int | None = None
     revision: int = 0
     newer: UpdateKind | None = None
     answer_length: AnswerLength = "normal"
@@ -109,7 +109,7 @@ class WaitingUpdate:
     @property
     def owner(self) -> Owner:
         """Whose memory it belongs to; nobody's (0) where it comes from no chat."""
-        return Owner(self.owner_id or self.chat_id or 0, self.thread_id)
+        return Owner(self.home_id or self.chat_id or 0, self.thread_id)
 
     @property
     def age_days(self) -> float:

@@ -360,7 +360,7 @@ def test_an_update_of_the_old_chat_that_waits_belongs_to_the_new_one(client: PgC
     move(client)
     rows = client.fetch_all("SELECT id FROM telegram_updates ORDER BY id")
     found = [updates.find_waiting(row) for (row,) in rows]
-    assert [(one.chat_id, one.owner_id, one.mode) for one in found if one] == [
+    assert [(one.chat_id, one.home_id, one.mode) for one in found if one] == [
         (OLD, NEW, "strict"), (OLD, NEW, "strict"), (NEW, NEW, "strict"), (-177, -177, "assistant")
     ]  # fmt: skip
     locks = client.fetch_all("SELECT lock FROM procrastinate_jobs ORDER BY id")
