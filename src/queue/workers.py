@@ -26,7 +26,7 @@ from src.base.errors import (
 from src.pg.async_connection import QueueConnection, limit, queue_pool
 from src.pg.connection import LIBPQ_OPTIONS
 from src.pg.locks import AdvisoryLock
-from src.queue.dead_jobs import DEAD_AFTER, HEARTBEAT_SECONDS, DeadJobs
+from src.queue.dead_jobs import DEAD_AFTER, HEARTBEAT_SECONDS, TRIAL_SECONDS, DeadJobs
 from src.queue.job_repo import (
     BESIDE_QUEUE,
     COMMANDS_QUEUE,
@@ -150,6 +150,8 @@ class Workers:
         self._closing = asyncio.Event()  # the queues are closed, or are to be
         self._closing.set()
         self._ended: set[int] = set()  # workers of ours that could not say so to the database
+        self._living: set[Worker] = set()
+        self._late: set[asyncio.Future[None]] = set()  # trials whose job does not end
 
     def stop(self) -> None:
         """Take no more jobs; ``run`` returns when the running ones are done or out of time."""
@@ -172,7 +174,7 @@ class Workers:
                 await self._work()
         for task in (presence, watch):  # they may be waiting for a database that says nothing
             task.cancel()
-        await asyncio.gather(presence, watch, return_exceptions=True)
+        await asyncio.gather(presence, watch, *self._late, return_exceptions=True)
         await asyncio.to_thread(self._alive.release)
 
     async def _work(self) -> None:
@@ -243,15 +245,23 @@ class Workers:
         while not self._stopping.is_set():
             try:
                 looked = time.monotonic()
+                await self._beat_for_draining()
                 if looked - last > 2 * LOOK_SECONDS:  # it, or we, stood still
                     steady_since = looked
                 is_steady = looked - steady_since >= DEAD_AFTER + HEARTBEAT_SECONDS
                 await self._dead_jobs.recover(dead_after=DEAD_AFTER if is_steady else NEVER)
                 last = looked
                 await self._close_for_suspects()
-            except StorageError as error:
+            except (ConnectorException, OperationalError, StorageError) as error:
                 logger.debug("cannot look for dead workers", exc_info=error)
             await self._pause(LOOK_SECONDS)
+
+    async def _beat_for_draining(self) -> None:
+        """Keep draining workers from seeming dead: procrastinate ends their heartbeats."""
+        for worker in list(self._living):
+            is_draining = self._closing.is_set() or worker.queues == [QUARANTINE_QUEUE]
+            if is_draining and worker.worker_id is not None:
+                await self._app.job_manager.update_heartbeat(worker.worker_id)
 
     async def _close_for_suspects(self) -> None:
         """Close our queues when suspects wait and no other process has closed its own for them.
@@ -289,10 +299,17 @@ class Workers:
         """Run one worker until it ends, or has to; returns what it ended with."""
         worker = asyncio.ensure_future(self._work_off(queues, concurrency))
         stop = asyncio.ensure_future(until.wait())
-        await asyncio.wait({worker, stop}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(
+            {worker, stop},
+            timeout=TRIAL_SECONDS if queues == [QUARANTINE_QUEUE] else None,
+            return_when=asyncio.FIRST_COMPLETED,
+        )
         stop.cancel()
         if not worker.done():
             worker.cancel()  # procrastinate finishes the running jobs first
+            if not until.is_set():
+                self._late.add(worker)  # the others go on beside it
+                return None
         [ended] = await asyncio.gather(worker, return_exceptions=True)
         return ended
 
@@ -319,9 +336,11 @@ class Workers:
             delete_jobs="successful",
             install_signal_handlers=False,
         )
+        self._living.add(worker)
         try:
             await worker.run()  # type: ignore[no-untyped-call]
         finally:
+            self._living.discard(worker)
             if worker.worker_id is not None:
                 self._ended.add(worker.worker_id)
 
