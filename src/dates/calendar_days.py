@@ -69,7 +69,7 @@ def shifted(now: datetime, unit: Unit, number: int) -> date:
     Raises:
         ValueError, OverflowError: There is no such day in the calendar.
     """
-    if unit in ("minute", "hour"):
+    if unit in ("second", "minute", "hour"):
         return (now + timedelta(**{f"{unit}s": number})).date()
     if unit in ("day", "week"):
         return now.date() + (DAY if unit == "day" else WEEK) * number

@@ -1,4 +1,4 @@
-"""Times of day in Russian, Ukrainian and English: "в 9", "без четверти девять", "half past eight".
+"""Times of day: "в 9", "без четверти девять", "half past eight".
 
 Everything here is for text as ``time_spans.fold`` leaves it, with the digits 0 to 9. The
 conventions, where people differ:
@@ -17,10 +17,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
-from src.dates.time_words import ORDINALS, any_of
-from src.language.number_words import CARDINALS, read_numbers
+from src.language import lexicon
+from src.language.number_words import read_numbers
 
 Part = Literal["morning", "afternoon", "evening", "night"]
 
@@ -34,86 +34,53 @@ FIRST_EVENING = 4  # "в 4 вечера"; at "3 вечера" nobody agrees
 LATE = 10  # "в 10 ночи" is before midnight, "в 5 ночи" after it
 HOUR = 60  # minutes
 
-ONES = any_of([word for word, value in CARDINALS.items() if 0 < value < 10])
-BELOW_SIXTY = any_of([word for word, value in CARDINALS.items() if value < 60])
-TENS = (
-    "(?:двадцат[ьи]|двадцять|двадцяти|тридцать|тридцять|сорок|пятьдесят|п'ятдесят"
-    "|twenty|thirty|forty|fifty)"
+# Expressions with groups of the lexicon in them.
+NUMBER = (
+    r"(?:\d{1,2}|<numbers.cardinals:20-50>[ -]<numbers.cardinals:1-9>|<numbers.cardinals:0-59>)"
+    r"(?:(?!\w)|(?=[ap][.]?m\b))"
 )
-NUMBER = rf"(?:\d{{1,2}}|{TENS}[ -]{ONES}|{BELOW_SIXTY})(?:(?!\w)|(?=[ap][.]?m\b))"
-STEM = any_of([stem for stem, value in ORDINALS.items() if value <= DAY_HOURS])
-STEM = rf"(?:(?:двадцать|двадцять) )?{STEM}"
-OF_HOUR = rf"(?:{STEM}(?:ого|его|ьего)|\d{{1,2}}(?:-?го)?)(?!\w)"  # "половина девятого"
-UKRAINIAN_HOUR = rf"(?:{STEM}[а-яії]{{1,3}}|\d{{1,2}}(?:-?[а-яії]{{1,2}})?)(?!\w)"
-MORNING = "утра|утром|с утра|ранку|вранці|уранці|зранку|a[.]?m[.]?|in the morning"
-DAYTIME = "дня|днем|вдень|удень|in the afternoon|p[.]?m[.]?"
-EVENING = "вечера|вечером|вечора|[ву]вечері|in the evening"
-NIGHT = "ночи|ночью|ночі|[ву]ночі|at night"
-HALF_DAY = rf"(?P<half_day>{MORNING}|{DAYTIME}|{EVENING}|{NIGHT})(?![\w'])"
+STEM = "(?:<time.counting:20-20> )?<numbers.ordinals:1-24>"
+HALF_DAY = r"(?P<half_day><clock.half_day>)(?![\w'])"
 # With a bare number in front, "дня" counts days.
-HALF_DAY_OF_NUMBER = HALF_DAY.replace("дня|", "").replace("днем|", "")
-PREPOSITION = (
-    "(?:часов |часам |годині )?(?:в|во|к|ко|у|о|об|около|близько|at|by|around|about|for|@)"
-)
-AT = f"(?:(?:{PREPOSITION}|на|до) )?"
-MINUTE_NOUN = "(?:минут[уы]?|мин|хвилин[иау]?|хв|minutes?)"
-HOUR_NOUN = "(?:час(?:а|ов|ам)?|годин[аіиу]|o'?clock|ч)"
+HALF_DAY_OF_NUMBER = rf"(?!<clock.counts_days>(?!\w)){HALF_DAY}"
+PREPOSITION = "(?:<clock.hours_before> )?(?:<clock.preposition>|@)"
+ANY_PREPOSITION = f"(?:{PREPOSITION}|<clock.preposition_too>)"
+AT = f"(?:{ANY_PREPOSITION} )?"
 # What is counted cannot be a time: "в 5 магазинах", "at 3 shops".
-COUNTED = (
-    r"(?! ?(?:%|€|\$|₽|₴|раз|руб|грн|кг|км|шт|школ|магаз|класс|клас|кварт|дом|этаж|поверх|комнат"
-    r"|кімнат|человек|людей|осіб|день(?! рожд| народж)|дней|днів|дні|мес|міс|год[ау]?\b"
-    r"|лет\b|рок|недел|тиж|секунд"
-    r"|shop|store|people|places|times|days|weeks|months|years|seconds|percent)|[.,/]\d)"
+COUNTED = r"(?! ?(?:[%€$₽₴]|<clock.counted>)|[.,/]\d)"
+BARE_HOUR = (
+    rf"(?P<hour>{NUMBER}|<clock.one_alone>|{STEM}<clock.at_endings>(?!\w)"
+    r"|\d{1,2}-?<clock.digit_endings>(?!\w))"
 )
-BARE_HOUR = rf"(?P<hour>{NUMBER}|час(?! пик)(?!\w)|{STEM}ій(?!\w)|\d{{1,2}}-?(?:й|ій)(?!\w))"
-
-# Each way of saying it, by how its parts are put together.
-CLOCK_RULES: tuple[tuple[str, str], ...] = (
-    (
-        "midnight",
-        f"{AT}(?:полночь|полуночи|опівночі|півночі|midnight|(?:12|двенадцать|дванадцят[ьуа]"
-        f"|дванадцятій)(?: {HOUR_NOUN})? (?:ночи|ночі))",
-    ),
-    ("noon", f"{AT}(?:полдень|полудню|опівдні|полудень|noon|midday)"),
-    ("lunch", "(?:в обед|в обід|після обіду|после обеда|at lunch(?:time)?|after lunch)"),
-    (
-        "to",
-        rf"(?:(?:в|к) )?без (?P<minute>{NUMBER}|четверти)(?: {MINUTE_NOUN})?"
-        rf" (?P<hour>{NUMBER}|час)(?: {HALF_DAY})?",
-    ),
-    (
-        "to",
-        rf"за (?P<minute>{NUMBER}|чверть)(?: {MINUTE_NOUN})? (?:до )?"
-        rf"(?P<hour>{STEM}(?:а|я|ої|ьої|у))(?: {HALF_DAY})?",
-    ),
-    (
-        "to",
-        rf"{AT}(?:a )?(?P<minute>{NUMBER}|quarter)(?: {MINUTE_NOUN})? (?:to|before|till)"
-        rf" (?P<hour>{NUMBER})(?: ?{HALF_DAY})?",
-    ),
-    ("half to", rf"{AT}(?:половин[еуа] |пол-?)(?P<hour>{OF_HOUR})(?: {HALF_DAY})?"),
-    ("half to", rf"{AT}пів(?: на | до | )(?P<hour>{UKRAINIAN_HOUR})(?: {HALF_DAY})?"),
-    ("half past", rf"{AT}half(?: past)? (?P<hour>{NUMBER})(?: ?{HALF_DAY})?"),
-    (
-        "of",
-        rf"{AT}(?:(?P<minute>{NUMBER}) {MINUTE_NOUN}|(?P<quarter>четверть)) (?P<hour>{OF_HOUR})"
-        rf"(?: {HALF_DAY})?",
-    ),
-    (
-        "of",
-        rf"{AT}(?:(?P<minute>{NUMBER}) {MINUTE_NOUN}|(?P<quarter>чверть)) на"
-        rf" (?P<hour>{UKRAINIAN_HOUR})(?: {HALF_DAY})?",
-    ),
-    (
-        "past",
-        rf"{AT}(?P<minute>{NUMBER}|чверть)(?: {MINUTE_NOUN})? по (?P<hour>{STEM}ій)"
-        rf"(?: {HALF_DAY})?",
-    ),
-    (
-        "past",
-        rf"{AT}(?:a )?(?P<minute>{NUMBER}|quarter)(?: {MINUTE_NOUN})? (?:past|after)"
-        rf" (?P<hour>{NUMBER})(?: ?{HALF_DAY})?",
-    ),
+# What the rules of the languages are made of.
+PIECES = {
+    "at": AT, "half": HALF_DAY, "number": NUMBER,
+    "minute": f"(?:{NUMBER}|<clock.quarter>)",
+    "hour_or_one": f"(?:{NUMBER}|<clock.one>)",
+    "of_hour": rf"(?:{STEM}<clock.of_endings>|\d{{1,2}}(?:-?<clock.number_of_endings>)?)(?!\w)",
+    "some_hour": rf"(?:{STEM}\w{{1,3}}|\d{{1,2}}(?:-?\w{{1,2}})?)(?!\w)",
+    "till_hour": f"(?:{STEM}<clock.till_endings>)",
+    "at_hour": f"(?:{STEM}<clock.at_endings>)",
+    "to_hour": f"(?:{STEM}<clock.to_endings>)",
+    "until_hour": f"(?:{STEM}<clock.until_endings>)",
+}  # fmt: skip
+# The ways of saying it by how their parts are put together, in the order of trial.
+KINDS = (
+    "midnight",
+    "noon",
+    "lunch",
+    "to",
+    "half to",
+    "half past",
+    "of",
+    "past",
+    "digital",
+    "hour",
+)
+SHARED_RULES: tuple[tuple[str, str], ...] = (
+    ("midnight", f"{AT}<clock.midnight>"),
+    ("noon", f"{AT}<clock.noon>"),
+    ("lunch", "<clock.lunch>"),
     (
         "digital",
         rf"(?:{AT})(?<![\d:.,/+-])(?P<hour>\d{{1,2}}):(?P<minute>\d{{2}})(?!:?\d)"
@@ -126,38 +93,34 @@ CLOCK_RULES: tuple[tuple[str, str], ...] = (
     ),
     (
         "hour",
-        rf"(?:{PREPOSITION}|на|до) {BARE_HOUR}(?: {HOUR_NOUN})?"
-        rf"(?: (?:и |і )?(?P<minute>{NUMBER}) {MINUTE_NOUN})(?: {HALF_DAY})?",
+        rf"{ANY_PREPOSITION} {BARE_HOUR}(?: <clock.hour_noun>)?"
+        rf"(?: (?:<reminder.and> )?(?P<minute>{NUMBER}) <clock.minute_noun>)(?: {HALF_DAY})?",
     ),
     (
         "hour",
-        rf"(?:{PREPOSITION}|на|до) {BARE_HOUR}(?: {HOUR_NOUN})?"
-        rf" (?P<minute>[0-5]\d|(?:двадцат[ьи]|тридцать|сорок|пятьдесят|пятнадцать|десять|двадцять"
-        r"|тридцять|п'ятдесят|п'ятнадцять|ten|fifteen|twenty|thirty|forty|fifty)"
-        rf"(?:[ -](?:пять|п'ять|five))?)(?![\w:.,]){COUNTED}(?: ?{HALF_DAY})?",
+        rf"{ANY_PREPOSITION} {BARE_HOUR}(?: <clock.hour_noun>)?"
+        rf" (?P<minute>[0-5]\d|<clock.minutes>(?:[ -]<clock.five>)?)(?![\w:.,]){COUNTED}"
+        rf"(?: ?{HALF_DAY})?",
     ),
-    ("hour", rf"(?:{PREPOSITION}|на|до) {BARE_HOUR}(?: {HOUR_NOUN})? ?{HALF_DAY}"),
-    ("hour", rf"на (?P<hour>{STEM}у)(?!\w)(?: {HALF_DAY})?(?! [а-яії]+у\b)"),
-    ("hour", rf"до (?P<hour>{STEM}(?:ої|ьої))(?!\w)(?: {HALF_DAY})?(?= годин|$|[,.!?])"),
+    ("hour", rf"{ANY_PREPOSITION} {BARE_HOUR}(?: <clock.hour_noun>)? ?{HALF_DAY}"),
     (
         "hour",
-        rf"{PREPOSITION} {BARE_HOUR}(?: {HOUR_NOUN}(?!\w))?(?!:\d|[/%^]|-\d){COUNTED}"
-        rf"(?: (?:и|і|та|й|and) (?P<also>\d{{1,2}})(?![:\w]|[.,]\d){COUNTED})?",
+        rf"{PREPOSITION} {BARE_HOUR}(?: <clock.hour_noun>(?!\w))?(?!:\d|[/%^]|-\d){COUNTED}"
+        rf"(?: <reminder.and> (?P<also>\d{{1,2}})(?![:\w]|[.,]\d){COUNTED})?",
     ),
-    ("hour", rf"(?<![\w:.,-])(?P<hour>{NUMBER})(?: {HOUR_NOUN})? ?{HALF_DAY_OF_NUMBER}"),
+    (
+        "hour",
+        rf"(?<![\w:.,-])(?P<hour>{NUMBER})(?: <clock.hour_noun>)? ?{HALF_DAY_OF_NUMBER}",
+    ),
 )
-PART_WORDS: dict[Part, str] = {
-    "morning": "(?:рано )?(?:с утра|утром|вранці|уранці|зранку)|in the morning|this morning"
-    "|этим утром|цього ранку",
-    "afternoon": "днем(?! рожд)|вдень(?! народж)|удень(?! народж)|in the afternoon|this afternoon",
-    "evening": "(?:поздно )?(?:вечером|[ву]вечері|надвечір)|к вечеру|in the evening|this evening"
-    "|tonight|этим вечером|цього вечора",
-    "night": "ночью|[ву]ночі|at night",
-}
-# In English these stand behind the day: "tomorrow morning", "on Friday night".
-BARE_PARTS: dict[Part, str] = {
-    "morning": "morning", "afternoon": "afternoon", "evening": "evening", "night": "night",
-}  # fmt: skip
+
+
+def clock_rules() -> list[tuple[str, str]]:
+    """Every way of saying a time of day, by its name, as an expression."""
+    found = lexicon.rules("clock.rules", PIECES)
+    for kind, source in SHARED_RULES:
+        found.setdefault(kind, []).append(lexicon.expanded(source))
+    return [(kind, source) for kind in KINDS for source in found.get(kind, ())]
 
 
 @dataclass(frozen=True)
@@ -186,7 +149,8 @@ def read_clock(rule: str, words: dict[str, str], part: Part | None = None) -> Cl
     fixed = {"midnight": DAY_HOURS, "noon": NOON, "lunch": PART_HOURS["afternoon"]}
     if rule in fixed:
         return Clock(fixed[rule] * HOUR)
-    hour = 1 if words["hour"].startswith("час") else _number(words["hour"])
+    is_one = words["hour"] in lexicon.words("clock.one")
+    hour = 1 if is_one else _number(words["hour"])
     minute = _minute(words)
     if rule in ("half to", "half past"):
         minute = HOUR // 2
@@ -201,11 +165,9 @@ def read_clock(rule: str, words: dict[str, str], part: Part | None = None) -> Cl
 
 def part_of(words: str) -> Part | None:
     """The part of the day that words name."""
-    table: tuple[tuple[Part, str], ...] = (
-        ("morning", MORNING), ("afternoon", DAYTIME), ("evening", EVENING), ("night", NIGHT),
-        *PART_WORDS.items(), *BARE_PARTS.items(),
-    )  # fmt: skip
-    return next((part for part, said in table if re.fullmatch(said, words)), None)
+    tables = ("clock.half_day", "clock.part", "clock.bare_part")
+    found = (lexicon.key_of(table, words) for table in tables)
+    return cast("Part | None", next(filter(None, found), None))
 
 
 def _of_half_day(
@@ -240,7 +202,7 @@ def _is_pm(words: dict[str, str]) -> bool:
 
 def _minute(words: dict[str, str]) -> int:
     said = words.get("minute", "")
-    if "quarter" in words or said in ("четверти", "чверть", "quarter"):
+    if "quarter" in words or said in lexicon.words("clock.quarter"):
         return HOUR // 4
     return _number(said) if said else 0
 

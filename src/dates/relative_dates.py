@@ -23,27 +23,13 @@ from src.dates.date_phrases import Language, Precision, absolute_phrase, bare_en
 from src.dates.span_days import amount_in, counted_day, days_of
 from src.dates.time_expressions import FUTURE, Period, named_periods
 from src.dates.time_spans import MAX_TEXT, Span, find_spans, fold, may_name_time, tidy
-from src.dates.time_words import DAY_WORDS, unit_of
+from src.dates.time_words import day_offset, unit_of
+from src.language import lexicon
 
-# Verbs in the past tense, by their endings; nouns that look like them are named as far as they
-# are common. It decides only between the last and the coming Friday.
-PAST = re.compile(
-    r"\b(?!(?:или|если|недел[яи]|отдел[аы]?|дела|зал[аы]?|журнал|канал|финал|сериал|материал"
-    r"|модели|села|сил[аы]|цели|коли|али)\b)"
-    r"(?:[а-я]+[аеиуыя]л(?:а|о|и)?(?:сь|ся)?|[а-я]*ш(?:ел|ла|ло|ли)|[а-яіїє']+[аиуяі]л[аои](?:с[ья])?"
-    r"|[а-яіїє']+[аиуя]в(?:ся)?|хотів|сидів|вмів|їв|[а-я]*йшов|прив[іе]з|прин[іе]с|міг)\b"
-    r"|\b(?:was|were|had|did|went|bought|met|saw|came|got|took|made|said|told|ate|left|began|won"
-    r"|lost|found|gave|sold|paid|broke|fell|felt|flew|drove|ran|slept|spent|wrote|heard)\b"
-    r"|(?<!\bis )(?<!\bare )(?<!\bbe )(?<!\bam )\b(?!hundred)[a-z]{2,}[^e\W]ed\b"
-)
-HABIT = re.compile(
-    r"\b(?:обычно|всегда|часто|иногда|регулярно|никогда|кажд[а-я]{2,3}"
-    r"|зазвичай|завжди|інколи|іноді|ніколи|щоразу|кож(?:ен|н[а-я]{1,3})"
-    r"|usually|always|often|sometimes|regularly|normally|never|every)\b"
-)
-UKRAINIAN = re.compile(
-    r"[іїєґ]|\b(?:[ву]чора|позавчора|минул[а-я]+|наступн[а-я]+|рок[уи]|цього|має|буде|треба)\b"
-)
+# Verbs in the past tense; it decides only between the last and the coming Friday.
+PAST = lexicon.Expression(r"\b(?!<time.not_past>\b)<time.past>\b")
+HABIT = lexicon.Expression(r"\b<time.habitual>\b")
+UKRAINIAN = lexicon.Expression(r"[іїєґ]|\b<time.ukrainian>\b")
 RUSSIAN = re.compile("[ыэъё]")
 CYRILLIC = re.compile("[а-яёіїєґ]")
 SENTENCE_START = re.compile(r"(?:^|[.!?;:] )[^\w ]{0,3}$")
@@ -235,7 +221,7 @@ def _is_uncertain(span: Span, fact: _Fact) -> bool:
     if not _is_exact(span):
         counted_roughly = span.kind != "lasting" and "prep" in words
         return counted_roughly or amount_in(span)[1] not in ("month", "year")
-    if span.kind == "day" and words["word"] not in DAY_WORDS and "noun" not in words:
+    if span.kind == "day" and day_offset(words["word"]) is None and "noun" not in words:
         return True  # an adjective: "завтрашний экзамен"
     possessive = fact.folded.startswith("'s", span.end)  # "tomorrow's exam"
     return possessive and (span.kind == "day" or "which" in words)

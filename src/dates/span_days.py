@@ -23,20 +23,18 @@ from src.dates.calendar_days import (
 )
 from src.dates.time_spans import Span
 from src.dates.time_words import (
-    DAY_ADJECTIVES,
-    DAY_WORDS,
-    MONTHS,
-    SEASONS,
-    WEEKDAYS,
-    YEAR_WORDS,
     Amount,
     Unit,
     Which,
     amount_of,
     day_number,
+    day_offset,
+    month_number,
     unit_of,
+    weekday_number,
     which_of,
 )
+from src.language import lexicon
 
 RECENT = timedelta(days=14)  # what "recently" and "the other day" reach to
 REACH = 8  # years to the next 29 February, at most
@@ -82,13 +80,14 @@ def _date(span: Span, now: datetime, past: bool) -> Days | None:
     words = span.words
     if "number" in words:
         return day(digit_date(words["number"]))
-    number, month = day_number(words["day"]), MONTHS[words["month"][:3]]
+    number = day_number(words["day"])
+    month = int(words.get("month_number", 0)) or month_number(words["month"])
     return _of_some_year(lambda year: day(date(year, month, number)), span, now, past)
 
 
 def _days(span: Span, now: datetime, past: bool) -> Days | None:
     first, last = day_number(span.words["day"]), day_number(span.words["last_day"])
-    month = MONTHS[span.words["month"][:3]]
+    month = month_number(span.words["month"])
 
     def in_year(year: int) -> Days | None:
         return Days(date(year, month, first), date(year, month, last) + DAY)
@@ -157,14 +156,16 @@ def _someday(_span: Span, now: datetime, past: bool) -> Days:
 
 def _day(span: Span, now: datetime, _past: bool) -> Days:
     word = span.words["word"]
-    offset = DAY_WORDS.get(word, DAY_ADJECTIVES.get(word[:2], 0))
+    offset = day_offset(word)
+    if offset is None:
+        offset = int(lexicon.key_of("time.day_adjective", word) or 0)
     return day(now.date() + DAY * offset)
 
 
 def _year(span: Span, now: datetime, _past: bool) -> Days:
     if "year" in span.words:
         return year_of(int(span.words["year"]))
-    return year_of(now.year + YEAR_WORDS[span.words["year_word"]])
+    return year_of(now.year + int(lexicon.key_of("time.year_word", span.words["year_word"]) or 0))
 
 
 def _named(span: Span, now: datetime, past: bool) -> Days | None:
@@ -177,7 +178,7 @@ def _named(span: Span, now: datetime, past: bool) -> Days | None:
         return _named_weekend(span, now, past)
     if "season" in words:
         return _named_season(span, now, past)
-    month = MONTHS[words["month"][:3]]
+    month = month_number(words["month"])
     return _of_some_year(lambda year: month_of(date(year, month, 1)), span, now, past)
 
 
@@ -188,7 +189,7 @@ def _named_unit(span: Span, now: datetime) -> Days:
 
 
 def _named_season(span: Span, now: datetime, past: bool) -> Days | None:
-    month = SEASONS[span.words["season"][:3]]
+    month = int(lexicon.key_of("time.season", span.words["season"]) or 0)
     # "The winter of 2026" lies mostly in 2026; "зима 2025-2026" says in which year it begins.
     of_one_year = ("year" in span.words or span.within is not None) and "year_to" not in span.words
     earlier = 1 if month == WINTER and of_one_year else 0
@@ -196,7 +197,7 @@ def _named_season(span: Span, now: datetime, past: bool) -> Days | None:
 
 
 def _named_weekday(span: Span, now: datetime, past: bool) -> Days | None:
-    today, number = now.date(), WEEKDAYS[span.words["weekday"][:3]]
+    today, number = now.date(), weekday_number(span.words["weekday"]) or 0
     if span.within is not None:
         week = days_of(span.within, now, past=past)
         return day(week.first + DAY * number) if week is not None else None

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
+from functools import cache
 from itertools import islice
 
 import pytz
@@ -19,45 +20,16 @@ from pytz.tzinfo import BaseTzInfo
 
 from src.dates.calendar_days import Days
 from src.dates.span_days import days_of
-from src.dates.time_patterns import DIGIT_HINT, HINTS, beginning_with
+from src.dates.time_patterns import beginning_with
 from src.dates.time_spans import MAX_TEXT, Span, find_spans, fold, tidy
+from src.language import lexicon
 
 MAX_PERIODS = 8  # that one text names
 EARLIEST = date(1900, 1, 1)  # where "before March" begins
 
-HISTORY = re.compile(
-    r"\b(?:раньше|ранее|прежде|прежн\w+|бывш\w+|когда-то|некогда|изначально|до (?:этого|того)"
-    r"|в прошлом|прошл\w{2,3}|предыдущ\w+|истори\w+|больше не|(?:по|из)?менял\w*|изменил\w*"
-    r"|раніше|колись|колишн\w+|давніше|до цього|(?:в|у) минулому|минул\w{1,3}|попередн\w+"
-    r"|історі\w+|більше не|змін(?:ив|юв|ил)\w*"
-    r"|before|previous(?:ly)?|former(?:ly)?|earlier|originally|in the past|back then|history"
-    r"|no longer|any ?more|changed|(?<!am )(?<!'m )(?<!is )(?<!are )(?<!get )used to)\b"
+HISTORY, WHEN, FUTURE = (
+    lexicon.Expression(rf"\b<time.{group}>\b") for group in ("history", "when", "future")
 )
-WHEN = re.compile(
-    r"\b(?:когда(?!-)|с каких пор|как давно|какого (?:числа|года)|какое (?:было )?число|какая дата"
-    r"|в (?:каком (?:году|месяце)|какой день|какие дни|какое время года)"
-    r"|сколько (?:времени|лет|дней|недель|месяцев) (?:тому )?назад"
-    r"|коли(?!-)|відколи|з яких пір|як давно|якого (?:числа|дня|року|місяця)|яка дата"
-    r"|[ву] (?:якому (?:році|місяці)|який день)|скільки (?:часу|років|днів|тижнів|місяців) тому"
-    r"|when|(?:what|which) (?:date|day|month|year|week)|what(?:'s| is| was) the date"
-    r"|how long ago|since when|how many (?:days|weeks|months|years) ago)\b"
-)
-FUTURE = re.compile(
-    r"\b(?:буд(?:у|ет|ешь|ем|ете|ут|е|емо|уть|еш)|предстоит|предстоящ\w+|планы|запланирован\w*"
-    r"|плани|заплановано|will|going to|upcoming|plans)\b"
-)
-# What is said "for Friday" is said of the coming one.
-FORWARD = frozenset({"на", "к", "ко", "for", "by"})
-AT_WEEKENDS = frozenset({"выходных", "вихідних"})  # "на выходных" has been
-
-# How the words begin without which neither of the first two matches.
-QUESTION_HINTS = """
-раньше ранее прежд прежн бывш когда некогда изначально этого того прошл предыд истори больше
-менял поменя измен раніше колись колишн давніше цього минул поперед історі більше змін before
-previous former earlier originally past back history long any changed used пор пір давно числ
-какая какое коли відколи дата when date since
-"""
-QUERY_HINT = beginning_with(HINTS + QUESTION_HINTS, DIGIT_HINT)
 
 
 @dataclass(frozen=True)
@@ -93,7 +65,7 @@ def read_time(text: str, now: datetime) -> TimeQuery:
         now: The local time of the user (aware, in the user's zone); periods are in this zone.
     """
     text = text[:MAX_TEXT]
-    if QUERY_HINT.search(text.lower()) is None:
+    if _hint().search(text.lower()) is None:
         return TimeQuery((), text, wants_history=False, asks_when=False)
     source = tidy(text)
     folded = fold(source)
@@ -108,6 +80,12 @@ def read_time(text: str, now: datetime) -> TimeQuery:
         wants_history=until_past or HISTORY.search(rest) is not None,
         asks_when=WHEN.search(folded) is not None,
     )
+
+
+@cache
+def _hint() -> re.Pattern[str]:
+    """Quick, for every turn: without one of these nothing names or asks for a time."""
+    return beginning_with("time.hints", "time.question_hints")
 
 
 def named_periods(
@@ -145,8 +123,9 @@ def _period(span: Span, now: datetime, past: bool) -> Period | None:
 def _looks_ahead(span: Span) -> bool:
     """Whether the preposition speaks of the coming one: "что у меня на пятницу"."""
     words = span.words
-    day = "weekday" in words or words.get("weekend", "выходных") not in AT_WEEKENDS
-    return day and span.preposition in FORWARD
+    weekend = words.get("weekend")
+    day = "weekday" in words or (weekend and weekend not in lexicon.words("time.at_weekends"))
+    return bool(day) and span.preposition in lexicon.words("time.forward")
 
 
 def _range(first: Span, last: Span, now: datetime, past: bool) -> Period | None:

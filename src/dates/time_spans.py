@@ -14,18 +14,24 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Literal
 
-from src.dates.time_patterns import LINKED_RULES, OFFSET, OFFSET_LENGTH, RULES, TIME_HINT, Kind
+from src.dates.time_patterns import (
+    LINKED_RULES,
+    OFFSET,
+    OFFSET_LENGTH,
+    RULES,
+    Kind,
+    beginning_with,
+)
+from src.dates.time_words import unit_of
+from src.language import lexicon
 
 MAX_TEXT = 2000  # characters that are read; nobody dates anything in more
 
 Role = Literal["at", "since", "after", "until"]
 
 FOLDED = str.maketrans("ё’ʼ‘`´–—−‑‐", "е'''''-----")
-SINCE_WORDS = frozenset({"с", "со", "з", "зі", "із", "since", "начиная", "починаючи"})
-AFTER_WORDS = frozenset({"после", "після", "after"})
-UNTIL_WORDS = frozenset({"до", "перед", "before", "until", "till"})
-RANGE_WORDS = SINCE_WORDS | {"от", "від", "from", "between", "между", "між"}
-ONWARDS = re.compile(r" (?:onwards?\b|on(?=[,.!?]|$))")
+RANGE_GROUPS = ("time.since", "time.between")  # what begins a range
+ONWARDS = lexicon.Expression(" <time.onwards>")
 ADJACENT = re.compile(r",? ?")
 
 
@@ -58,11 +64,8 @@ class Span:
     def role(self) -> Role:
         """What the preposition makes of the time."""
         first = self.preposition.partition(" ")[0] if self.kind != "days" else ""
-        if first in SINCE_WORDS:
-            return "since"
-        if first in AFTER_WORDS:
-            return "after"
-        return "until" if first in UNTIL_WORDS else "at"
+        roles: tuple[Role, ...] = ("since", "after", "until")
+        return next((role for role in roles if first in lexicon.words(f"time.{role}")), "at")
 
 
 def tidy(text: str) -> str:
@@ -77,7 +80,7 @@ def fold(text: str) -> str:
 
 def may_name_time(text: str) -> bool:
     """Whether a folded or lower-case text has any word of time; quick, for every turn."""
-    return TIME_HINT.search(text) is not None
+    return _hint().search(text) is not None
 
 
 def find_spans(folded: str) -> list[Span]:
@@ -113,7 +116,8 @@ def _span(kind: Kind, match: re.Match[str]) -> Span:
 
 def _with_end_of_range(span: Span, text: str) -> Span:
     """The span with what follows it in "from March to May" or "5 мая - 8 мая"."""
-    if span.preposition.partition(" ")[0] not in RANGE_WORDS and span.kind != "date":
+    first = span.preposition.partition(" ")[0]
+    if span.kind != "date" and not any(first in lexicon.words(group) for group in RANGE_GROUPS):
         return span
     for kind, pattern in _linked_rules():
         match = pattern.match(text, span.end)
@@ -157,31 +161,41 @@ def _lies_in(inner: Span, outer: Span) -> bool:
     """Whether ``outer`` says which week, month or year ``inner`` is of."""
     if "year" in inner.words or "which" in inner.words or inner.within:
         return False
-    unit = outer.words.get("unit", "") if outer.kind in ("named", "ago") else ""
-    if outer.kind == "year" or unit.startswith(("год", "рік", "рок", "роц", "year")):
+    said = outer.words.get("unit") if outer.kind in ("named", "ago") else None
+    unit = unit_of(said) if said else None
+    if outer.kind == "year" or unit == "year":
         return inner.kind in ("date", "days") or not inner.words.keys().isdisjoint(
             ("month", "season")
         )
-    if unit.startswith(("нед", "тиж", "week")):
+    if unit == "week":
         return "weekday" in inner.words
-    return inner.kind == "month day" and unit.startswith(("мес", "міс", "month"))
+    return inner.kind == "month day" and unit == "month"
 
 
 @cache
 def _scanner() -> tuple[re.Pattern[str], list[tuple[Kind, re.Pattern[str]]]]:
     """One expression that finds where any rule begins, and the rules themselves."""
-    nameless = (re.sub(r"\(\?P<\w+>", "(?:", pattern) for _, pattern in RULES)
-    rules = "|".join(f"(?P<r{number}>{pattern})" for number, pattern in enumerate(nameless))
-    return re.compile(rf"\b(?<!')(?:{rules})(?!\w)"), [
-        (kind, re.compile(rf"(?:{pattern})(?!\w)")) for kind, pattern in RULES
+    rules = [(kind, lexicon.expanded(pattern)) for kind, pattern in RULES]
+    nameless = (re.sub(r"\(\?P<\w+>", "(?:", pattern) for _, pattern in rules)
+    either = "|".join(f"(?P<r{number}>{pattern})" for number, pattern in enumerate(nameless))
+    return re.compile(rf"\b(?<!')(?:{either})(?!\w)"), [
+        (kind, re.compile(rf"(?:{pattern})(?!\w)")) for kind, pattern in rules
     ]
 
 
 @cache
+def _hint() -> re.Pattern[str]:
+    return beginning_with("time.hints")
+
+
+@cache
 def _offset_rule() -> re.Pattern[str]:
-    return re.compile(rf"\b{OFFSET}")
+    return re.compile(lexicon.expanded(rf"\b{OFFSET}"))
 
 
 @cache
 def _linked_rules() -> list[tuple[Kind, re.Pattern[str]]]:
-    return [(kind, re.compile(rf"(?:{pattern})(?!\w)")) for kind, pattern in LINKED_RULES]
+    return [
+        (kind, re.compile(lexicon.expanded(rf"(?:{pattern})(?!\w)")))
+        for kind, pattern in LINKED_RULES
+    ]

@@ -8,19 +8,15 @@ never retires a fact whose meaning it does not know.
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from src.facts.fact import Fact
-from src.language.kin import PEOPLE
-from src.language.plain_text import flat, normalise, word_set
+from src.language import lexicon
+from src.language.kin import people
+from src.language.plain_text import flat, normalise
 from src.language.relation_table import BY_NAME, RELATIONS
 
-# Words before a subject that add nothing: "my brother", "брат пользователя" is "brother".
-_OWN = word_set(
-    "my our the user's users мой моя мое моего моей моему моим мою наш наша пользователя",
-    "мій моє мого моєї моєму моїм моєю користувача",
-)
-_AUXILIARIES = ("user_", "users_", "my_", "is_", "has_", "have_", "пользователь_", "користувач_")
-_FAVOURITE = re.compile(r"(?:(?:his|her|their)_)?(?:favou?rite|любим[а-я]+|улюблен[а-яіїє]+)_(.+)")
+_FAVOURITE = lexicon.Expression("(?:<facts.of_somebody>_)?<facts.favourite>_(.+)")
 THING_LETTERS = 5  # of each word of a favourite thing, so that case endings make no difference
 
 
@@ -30,11 +26,18 @@ def _written(relation: str) -> str:
     return re.sub(r"[\W_]+", "_", letters).strip("_")
 
 
-_ALIASES = {
-    _written(alias): relation.name
-    for relation in RELATIONS
-    for alias in (relation.name, *relation.aliases.split())
-}
+@cache
+def _aliases() -> dict[str, str]:
+    return {
+        _written(alias): relation.name
+        for relation in RELATIONS
+        for alias in (relation.name, *relation.aliases)
+    }
+
+
+@cache
+def _auxiliaries() -> tuple[str, ...]:
+    return tuple(f"{word}_" for word in lexicon.words("facts.auxiliaries"))
 
 
 def canonical_relation(relation: str) -> str:
@@ -43,11 +46,11 @@ def canonical_relation(relation: str) -> str:
     A favourite thing is a relation of its own: "улюблене місто" is ``favourite_місто``.
     """
     written = _written(relation)
-    bare = written
-    while bare not in _ALIASES and bare.startswith(_AUXILIARIES):
+    bare, aliases = written, _aliases()
+    while bare not in aliases and bare.startswith(_auxiliaries()):
         bare = bare.split("_", 1)[1]
-    if bare in _ALIASES:
-        return _ALIASES[bare]
+    if bare in aliases:
+        return aliases[bare]
     favourite = _FAVOURITE.fullmatch(bare)
     if favourite is None:
         return written
@@ -65,8 +68,9 @@ def holds_many(relation: str) -> bool:
 def canonical_subject(subject: str) -> str:
     """ "user" for the person himself, an English word for kin, else the normalised name."""
     words = normalise(subject).split()
-    told = [word.removesuffix("'s") for word in words if word not in _OWN] or words
-    return " ".join(PEOPLE.get(word, word) for word in told)
+    owners = lexicon.words("people.owners")
+    told = [word.removesuffix("'s") for word in words if word not in owners] or words
+    return " ".join(people().get(word, word) for word in told)
 
 
 def is_update(new: Fact, old: Fact) -> bool:

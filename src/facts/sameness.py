@@ -14,51 +14,22 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import cache
 
 from src.facts.relations import canonical_subject
+from src.language import lexicon
 from src.language.number_words import read_numbers
-from src.language.plain_text import normalise, word_set
+from src.language.plain_text import normalise
 
 __all__ = ["content_hash", "is_same", "normalise"]
 
-FILLERS = word_set(
-    "я мой моя мое мои моего моей моему моим моем моих моими мою пользователь пользователя",
-    "пользователю пользователем есть это вот же и а очень сейчас теперь тоже также уже ну",
-    "просто мій моє мої мого моєї моєму моїм моїй моєю моїх користувач користувача",
-    "користувачу користувачеві користувачем є це ось ж і й та дуже зараз тепер теж вже i",
-    "is are my the a an user user's and very really now also too just do does",
-)
-NEGATIONS = word_set("не нет ни без ні немає not no never without")
-PREPOSITIONS = word_set(
-    "в на из от до с к о по за под над при про для через после перед между біля від з після",
-    "під між on in at to from for with before after during since until by of about every",
-)
-# Forms of one word that differ only in how they sound.
-VARIANTS = {
-    "у": "в", "во": "в", "со": "с", "ко": "к", "об": "о", "обо": "о", "изо": "из", "ото": "от",
-    "із": "з", "зі": "з", "нема": "немає", "has": "have",
-}  # fmt: skip
 CONTRACTIONS = {"ca": "can", "wo": "will", "sha": "shall"}  # before n't
-# Endings that one word may have. Those of the plural, the past and the other gender are left out:
-# "соседа" is not "соседка", "Александр" is not "Александра", "кошка" is not "кошки".
-NOUNS = (
-    word_set("а я у ю е ой ей ою ею єю"),
-    word_set("у ом е ові") | {""},
-    word_set("ь ю ем е еві"),
-    word_set("й ю ем е єві"),
-    word_set("о у ом"),
-    word_set("ый ий ого его ому ему ым им ом ем"),
-    word_set("ая яя ую юю ой ей ої ою"),
-)
-VERBS = word_set("ю у ет ит є е ить їть")
 NOUN_STEM, VERB_STEM = 4, 3  # letters that two forms must share
 MAX_INFLECTED = 1  # words; two may swap roles: "Олег помог Ивану", "Олегу помог Иван"
 
 # "I have" in Russian and Ukrainian; "I am", whose verb must not be taken for the morning.
-FILLER_PHRASE = re.compile(r"\b(?:[ув] мен[яе]|i(?:'m| am))\b")
-CLAUSES = re.compile(
-    r"[,;:.!?—–-]\s+\w|\s(?:и|а|но|і|й|та|але|або|или|and|but|or)\s", re.IGNORECASE
-)
+FILLER_PHRASE = lexicon.Expression(r"\b<sameness.filler_phrases>\b")
+CLAUSES = lexicon.Expression(r"[,;:.!?—–-]\s+\w|\s<sameness.conjunctions>\s", re.IGNORECASE)
 
 
 def content_hash(text: str, speaker_id: int | None = None) -> str:
@@ -107,7 +78,8 @@ def _content(text: str) -> list[str]:
     """The words of a text that carry its meaning, in order."""
     words = FILLER_PHRASE.sub(" ", normalise(text)).split()
     expanded = [part for word in words for part in _expanded(word)]
-    return [VARIANTS.get(word, word) for word in read_numbers(expanded) if word not in FILLERS]
+    variants, fillers = lexicon.values("sameness.variants"), lexicon.words("sameness.fillers")
+    return [variants.get(word, word) for word in read_numbers(expanded) if word not in fillers]
 
 
 def _expanded(word: str) -> list[str]:
@@ -139,9 +111,18 @@ def _one_word(left: str, right: str) -> bool:
         min(len(left), len(right)),
     )
     endings = {left[stem:], right[stem:]}
-    if stem >= NOUN_STEM and any(endings <= kind for kind in NOUNS):
+    if stem >= NOUN_STEM and any(endings <= kind for kind in _endings("nouns")):
         return True
-    return stem >= VERB_STEM and endings <= VERBS
+    return stem >= VERB_STEM and any(endings <= kind for kind in _endings("verbs"))
+
+
+@cache
+def _endings(kind: str) -> list[frozenset[str]]:
+    """The endings that one word may have, declension by declension; ``-`` is none."""
+    lists = (told for _, told in lexicon.by_language(f"sameness.{kind}"))
+    return [
+        frozenset(one.replace("-", "") for one in line.split()) for told in lists for line in told
+    ]
 
 
 def _without_s(word: str) -> str:
@@ -161,10 +142,12 @@ def _moved(left: list[str], right: list[str]) -> bool:
     """
     if sum(word[-1].isdecimal() for word in left) > 1:
         return False
+    prepositions = lexicon.words("sameness.prepositions")
+    fixed = lexicon.words("sameness.negations") | prepositions
     for cut in range(1, len(left)):
         first, second = left[:cut], left[cut:]
-        if second + first != right or {first[-1], second[-1]} & (NEGATIONS | PREPOSITIONS):
+        if second + first != right or {first[-1], second[-1]} & fixed:
             continue
-        if not "".join(left).isascii() or {first[0], second[0]} & PREPOSITIONS:
+        if not "".join(left).isascii() or {first[0], second[0]} & prepositions:
             return True
     return False

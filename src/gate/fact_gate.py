@@ -16,6 +16,7 @@ from typing import Literal
 from src.facts.fact import Fact
 from src.gate.imitations import imitates
 from src.gate.sensitive_text import holds_secret
+from src.language import lexicon
 from src.language.number_words import read_numbers
 from src.language.plain_text import normalise, plain
 
@@ -31,13 +32,9 @@ MAX_PART = 400  # characters of the subject, the relation and the object
 EDGES = " \"'.,;:!?()-…"  # around a quote, where models add and drop signs
 
 # Words that make 7 o'clock 19:00.
-AFTERNOON = re.compile(
-    r"\b(?:дня|вечер\w*|вечор\w*|ночи|ночі|вдень|днем|p\.?m|evening|afternoon)\b"
-)
+AFTERNOON = lexicon.Expression(r"\b<gate.afternoon>\b")
 THOUSANDS = re.compile(r"(?<=\d)[ '](?=\d{3}(?!\d))")
 ZERO_MINUTES = re.compile(r"(?<=\d)[:.]00(?!\d)")
-RUSSIAN = frozenset("ыэъ")  # and "ё", which ``normalise`` takes away
-UKRAINIAN = frozenset("іїєґ")
 
 
 def refuse(
@@ -125,11 +122,14 @@ def _same_alphabet(text: str, quote: str, said: str) -> bool:
         theirs = "".join(set(normalise(said).split()) - words)
     if None not in (_script(ours), _script(theirs)) and _script(ours) != _script(theirs):
         return False
-    languages = [(letters & set(ours), letters & set(theirs)) for letters in (RUSSIAN, UKRAINIAN)]
-    (russian, russian_said), (ukrainian, ukrainian_said) = languages
-    if russian and not ukrainian:
-        return not ukrainian_said or bool(russian_said)
-    return not ukrainian or bool(russian) or not russian_said or bool(ukrainian_said)
+    written, heard = _languages(ours), _languages(theirs)
+    return len(written) != 1 or not heard or not written.isdisjoint(heard)
+
+
+def _languages(letters: str) -> frozenset[str]:
+    """The languages of which letters there are that no other language has."""
+    own = lexicon.by_language("gate.letters")
+    return frozenset(code for code, listed in own if not set(letters).isdisjoint(listed.split()))
 
 
 def _script(text: str) -> str | None:

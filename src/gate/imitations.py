@@ -9,28 +9,24 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from src.language import lexicon
 from src.language.plain_text import INVISIBLE
 
 LOOKED_AT = 80  # characters after a sign in which an imitation shows
 ESCAPE = "‹"
 # Tag characters are invisible and spell ASCII; only flags (U+1F3F4 and tags) have a use for them.
 SMUGGLED = re.compile("(?<![\U0001f3f4\U000e0020-\U000e007e])[\U000e0020-\U000e007f]+")
-ROLE = (
-    r"(?:system|assistant|user|human|tool|developer|model|система|ассистент|асистент|пользователь"
-    r"|користувач|инструмент|інструмент)"
-)
 OWN_TAGS = (
     r"(?:memories|key_facts|wishes|history_summary|context|messages|conversation"
-    rf"|instructions?|{ROLE})"
+    r"|instructions?|<marks.role>)"
 )
 # As the folded text reads from the sign on.
-MARK = re.compile(
-    rf"<\s*/?\s*{OWN_TAGS}\b|<\s*\||<\s*/?s>|<<\s*sys|\[\s*/?\s*inst\s*\]"
-    r"|\[\s*(?:текущее время|переслано (?:от|від)|forwarded from|(?:в|у) (?:ответ|відповідь) на"
-    r"|in reply to|пишет|пише|written by|через бота|through the bot|из файла|з файлу"
-    r"|from the file|tools used)\b"
+MARK = lexicon.Expression(
+    rf"<\s*/?\s*{OWN_TAGS}\b|<\s*\||<\s*/?s>|<<\s*sys|\[\s*/?\s*inst\s*\]|\[\s*<marks.label>\b"
 )
-ROLE_LINE = re.compile(rf"\s*(?:#{{1,6}}\s*(?:{ROLE}|instructions?)\b|{ROLE}\s*:)")
+ROLE_LINE = lexicon.Expression(
+    r"\s*(?:#{1,6}\s*(?:<marks.role>|instructions?)\b|<marks.role>\s*:)"
+)
 SPACES = re.compile(r"[^\S\n]+")
 SIGNS = re.compile(r"[<\[＜［﹤]")
 LINE_START = re.compile(r"(?:\A|(?<=[\n\r\x0b\x0c\x85\u2028\u2029]))(?=[ \t\xa0]{0,40}\S)")

@@ -11,6 +11,7 @@ import re
 from functools import cache, lru_cache
 from typing import Any
 
+from src.language import lexicon
 from src.language.terms import stem_english
 
 WORD = re.compile(r"[^\W_]+(?:['-][^\W\d_]+)*")
@@ -18,22 +19,7 @@ MAX_WORDS = 400  # of a text that are looked at
 NAMES = frozenset({"Name", "Surn", "Patr", "Geox"})  # as OpenCorpora tags them
 CYRILLIC = re.compile(r"[а-яёіїєґ]")
 # What a name that no dictionary knows may end with: "Кеша", "Кешу", "Кешей".
-ENDING = re.compile(r"(?:ами|ями|ові|еві|ого|его|ому|ему|ой|ей|ою|ею|ом|ем|єм|ам|ям|ах|ях|ів|ов|"
-                    r"[аяуюыиіїеєойь])$")  # fmt: skip
-IRREGULAR = {
-    form: base
-    for line in (
-        "go went gone,buy bought,teach taught,think thought,have has had,do did done,get got",
-        "sell sold,tell told,say said,see saw seen,take took taken,come came,give gave given",
-        "eat ate eaten,drink drank drunk,drive drove driven,write wrote written,meet met",
-        "speak spoke spoken,leave left,break broke broken,lose lost,find found,know knew known",
-        "grow grew grown,fly flew flown,run ran,swim swam swum,sing sang sung,win won",
-        "wear wore worn,child children,wife wives,man men,woman women,person people,foot feet",
-        "tooth teeth,mouse mice,bake baker bakery,teach teacher,favourite favorite,die died dying",
-    )
-    for base, *forms in (entry.split() for entry in line.split(","))
-    for form in forms
-}  # fmt: skip
+ENDING = lexicon.Expression("<forms.name_endings>$")
 
 
 def words(text: str) -> list[str]:
@@ -50,8 +36,8 @@ def lemmas(word: str) -> frozenset[str]:
     """
     lower = word.lower().replace("ё", "е")
     if not CYRILLIC.search(lower):
-        base = IRREGULAR.get(lower.removesuffix("'s"), lower.removesuffix("'s"))
-        return frozenset({stem_english(base)})
+        bare = lower.removesuffix("'s")
+        return frozenset({stem_english(lexicon.values("forms.irregular").get(bare, bare))})
     forms = set(dictionary_forms(lower))
     if not forms or word[:1].isupper():
         forms.add("~" + (ENDING.sub("", lower) if len(lower) > 3 else lower))

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
+
+from src.language import lexicon
 from src.language.morphology import nominatives, words
 
 MAX_WORDS = 4  # of a name
-LATIN = {
-    "а": "a", "б": "b", "в": "v", "г": "g", "ґ": "g", "д": "d", "е": "e", "ё": "e", "є": "ie",
-    "ж": "zh", "з": "z", "и": "i", "і": "i", "ї": "i", "й": "i", "к": "k", "л": "l", "м": "m",
-    "н": "n", "о": "o", "п": "p", "р": "r", "с": "s", "т": "t", "у": "u", "ф": "f", "х": "kh",
-    "ц": "ts", "ч": "ch", "ш": "sh", "щ": "shch", "ъ": "", "ы": "i", "ь": "", "э": "e",
-    "ю": "iu", "я": "ia", "'": "", "-": "",
-}  # fmt: skip
 SPELLINGS = (("yo", "io"), ("yu", "iu"), ("ya", "ia"), ("ye", "ie"), ("y", "i"), ("h", "g"),
              ("ii", "i"))  # fmt: skip
 
@@ -48,9 +44,16 @@ def _is_form(form: str, base: str) -> bool:
 
 def _latin(word: str) -> str:
     """The word in Latin letters, in one of the spellings that are in use."""
-    latin = "".join(LATIN.get(letter, letter) for letter in word)
+    letters = _latin_letters()
+    latin = "".join(letters.get(letter, letter) for letter in word)
     latin = latin.replace("kh", "x").replace("zh", "j").replace("shch", "w").replace("sh", "w")
     latin = latin.replace("ch", "c")
     for spelling, plain in SPELLINGS:
         latin = latin.replace(spelling, plain)
     return latin
+
+
+@cache
+def _latin_letters() -> dict[str, str]:
+    tables = (table for _, table in lexicon.by_language("forms.latin"))
+    return {"'": "", "-": ""} | {one: latin for table in tables for one, latin in table.items()}

@@ -6,12 +6,10 @@ to Lviv" answers "where do I live?" although no word is the same.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 
 from src.language.relation_table import RELATIONS
 
-ASKED = {r.name: re.compile(r.asked, re.IGNORECASE) for r in RELATIONS if r.asked}
 MAX_QUESTION = 300  # characters; a longer text is no question for one relation
 
 
@@ -23,7 +21,8 @@ def relation_term(relation: str) -> str:
 def asked_relations(question: str) -> list[str]:
     """The relations that a question asks for, as search terms."""
     text = question[-MAX_QUESTION:].replace("ё", "е").replace("’", "'")
-    return [relation_term(name) for name, pattern in ASKED.items() if pattern.search(text)]
+    asked = ((relation.name, relation.asked) for relation in RELATIONS)
+    return [relation_term(name) for name, words in asked if words and words.search(text)]
 
 
 def endings_of(terms: Collection[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What time it is, here or in a city: the question, and the answer, in three languages."""
+"""What time it is, here or in a city: the question, and the answer."""
 
 from __future__ import annotations
 
@@ -7,37 +7,16 @@ from datetime import datetime
 
 from babel.dates import format_datetime
 
+from src.language import lexicon
 from src.language.cities import find_time_zone
 from src.language.sentences import FOLD, sentences
 from src.texts import Language
 
-_NOW = r"(?:сейчас|теперь|там|зараз|тепер|now|right now|currently|there)"
-_LEAD = (
-    r"(?:(?:а|и|і|й|ну|слушай|слухай|(?:не\s+)?скажи\w*|(?:не\s+)?подскаж\w*|"
-    r"(?:чи\s+)?(?:не\s+)?підкаж\w*|знаешь|знаєш|пожалуйста|интересно|цікаво|"
-    r"(?:можешь|можете|можеш) (?:мне |мені )?(?:сказать|подсказать|сказати|підказати)|"
-    r"будь ласка|привет|привіт|hi|hey|and|so|please|tell me|do you know|wondering|"
-    r"(?:can|could|would|will) you (?:please )?(?:tell me|say)|any idea)[\s,]+)*"
-)
-_PLACE = r"(?:в|во|у|на|in|at)\s+(?P<{}>[^\s?.!,][^?.!,]{{1,39}}?)"
-_WHAT = (
-    rf"(?:котор\w+(?: {_NOW})? час|сколько(?: {_NOW})? (?:времени|время|на часах)"
-    rf"|какое(?: {_NOW})? время|(?:текущее |точное |местное )?время"
-    rf"|(?:котра|яка)(?: {_NOW})? година|скільки(?: {_NOW})? (?:часу|на годиннику)"
-    rf"|який(?: {_NOW})? час|(?:поточний |точний |місцевий )?час"
-    rf"|what(?:'?s| is)?(?: {_NOW})?(?: the)?(?: current| local| exact)? (?:time|hour)"
-    r"|(?:the )?(?:current |local |exact )?time"
-    rf"|как(?:ой|ая|ое)(?: (?:сегодня|сейчас))? (?:день(?: недели)?|число|дата)(?: сегодня)?"
-    rf"|сегодня как(?:ой|ое) (?:день(?: недели)?|число)"
-    rf"|як(?:ий|а|е)(?: (?:сьогодні|зараз))? (?:день(?: тижня)?|число|дата)(?: сьогодні)?"
-    rf"|сьогодні як(?:ий|е) (?:день(?: тижня)?|число)"
-    rf"|what(?:'?s| is)? (?:the date(?: today)?|today's date|day is (?:it|today)|"
-    rf"day of the week is it)(?: today)?)"
-)
-TIME_QUESTION = re.compile(
-    rf"{_LEAD}(?:{_PLACE.format('before')}[\s,]+)?{_WHAT}(?: is it| it is)?(?:\s+{_NOW})*"
-    rf"(?:\s+{_PLACE.format('after')})?"
-    rf"(?:\s+{_NOW}|[\s,]+(?:please|пожалуйста|будь ласка))*[\s?.!]*",
+_PLACE = r"<clocktime.place>\s+(?P<{}>[^\s?.!,][^?.!,]{{1,39}}?)"
+TIME_QUESTION = lexicon.Expression(
+    rf"(?:<clocktime.lead>[\s,]+)*(?:{_PLACE.format('before')}[\s,]+)?<clocktime.question>"
+    rf"(?: is it| it is)?(?:\s+<clocktime.now>)*(?:\s+{_PLACE.format('after')})?"
+    r"(?:\s+<clocktime.now>|[\s,]+<requests.please>)*[\s?.!]*",
     re.IGNORECASE,
 )
 MAX_SENTENCE = 120  # characters; nobody asks for the time in more

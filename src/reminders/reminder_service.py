@@ -10,6 +10,7 @@ from src.dates.recurrences import Recurrence, next_after
 from src.dates.reminder_moments import Problem
 from src.dates.reminder_phrases import ReminderRequest, read_reminder
 from src.dates.reminder_texts import describe_reminder_time
+from src.language import lexicon
 from src.llm.prompts.reminder_order import MAX_TEXT
 from src.storage.owner import Owner
 from src.storage.pg_client import PgClient, storable
@@ -21,12 +22,6 @@ Refusal = Problem | Literal["too_many", "not_own"]
 MAX_DAYS = 3654  # ten years, as the readers of phrases have it, and their last day
 SECOND = timedelta(seconds=1)
 REMINDER_UID = "reminder-"
-# What makes a request of a phrase that only says what and when, as people write after /remind.
-ORDERS: dict[Language, tuple[str, ...]] = {
-    "ru": ("напомни ", "напоминание: "),
-    "uk": ("нагадай ", "нагадування: "),
-    "en": ("remind me to ", "remind me ", "reminder: "),
-}
 
 
 @dataclass(frozen=True)
@@ -219,7 +214,8 @@ def _read(words: str, asking: Asking) -> ReminderRequest | None:
     found = read_reminder(words, asking.moment, asking.time_zone)
     if found is not None:
         return found
-    for order in (order for orders in ORDERS.values() for order in orders):
+    # What makes a request of a phrase that only says what and when, as people write after /remind.
+    for order in (order for _, orders in lexicon.by_language("cancel.remind") for order in orders):
         request = read_reminder(f"{order}{words}", asking.moment, asking.time_zone)
         if request is not None and request.problem is None:
             return request

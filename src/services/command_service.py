@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import cast
 
 from src.graph.conversation_state import RESOLUTIONS
+from src.language import lexicon
 from src.mcp_servers.servers import McpServers
 from src.memory.memories import Memories
 from src.services.agent_service import AgentService
@@ -26,19 +28,6 @@ from src.storage.user_settings_repo import Mode, UserSettings, UserSettingsRepos
 from src.texts import Language, say
 
 PATTERN = re.compile(r"/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{3,64}))?(?:\s+(.*))?$", re.DOTALL)
-# What a user may write after /mode.
-MODES: dict[str, Mode] = {
-    "strict": "strict",
-    "строгий": "strict",
-    "строго": "strict",
-    "суворий": "strict",
-    "суворо": "strict",
-    "assistant": "assistant",
-    "обычный": "assistant",
-    "ассистент": "assistant",
-    "звичайний": "assistant",
-    "асистент": "assistant",
-}
 
 
 @dataclass(frozen=True)
@@ -217,7 +206,7 @@ class CommandService:
 
     async def mode(self, called: Called) -> Reply:
         """``/mode strict`` and ``/mode assistant`` set it; ``/mode`` alone says which it is."""
-        mode = MODES.get(called.argument.lower())
+        mode = cast("Mode | None", lexicon.values("settings.mode").get(called.argument.lower()))
         if mode is None:
             current = await self.get_mode(called.owner.telegram_user_id)
             it_is = say(f"mode_is_{current}", called.language)

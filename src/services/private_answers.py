@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from src.graph.new_messages import voice_of
+from src.language import lexicon
 from src.language.words import content_words, lemmas_of
 from src.llm.prompts.time_label import strip_time_label
 from src.storage.conversation_repo import HistoryMessage
 
 REPEATED = 0.5  # of what a private message says: an answer with so much of it repeats it
 WORDS = 2  # of it that no other message of the user has: so few repeat it as well
-
-# Words of the request itself.
-REQUESTS = (
-    "запоминай запомни помни сохраняй записывай запам'ятовуй пам'ятай зберігай записуй remember "
-    "memorize save store keep record log off tell anyone никому нікому"
-)
 
 
 def repeats_private(answer: str, history: Sequence[HistoryMessage]) -> bool:
@@ -28,7 +23,7 @@ def repeats_private(answer: str, history: Sequence[HistoryMessage]) -> bool:
     private = [entry for entry in history if voice_of(entry).is_private]
     if not private or not answer:
         return False
-    openly = lemmas_of(REQUESTS) | lemmas_of("\n".join(
+    openly = lemmas_of(" ".join(lexicon.words("private.request"))) | lemmas_of("\n".join(
         strip_time_label(entry["content"]) for entry in history
         if entry["role"] == "user" and not voice_of(entry).is_private
     ))  # fmt: skip

@@ -13,6 +13,7 @@ from langgraph.prebuilt import ToolRuntime
 from src.facts.fact import MEMORY_TYPES
 from src.graph.conversation_state import TurnContext
 from src.graph.hit_rendering import memory_record, words_and_dates
+from src.language import lexicon
 from src.memory.memories import Memories
 from src.memory.retriever import Query
 from src.time_zones import in_zone
@@ -20,16 +21,7 @@ from src.time_zones import in_zone
 MAX_LIMIT = 20
 LEAST = 0.3  # similarity of what shares no word: who asked for a search judges the results himself
 # Questions about what the bot said; only then its own words are searched.
-ASKS_THE_BOT = re.compile(
-    r"\b(ты|вы)(\s\w+){0,2}\s(по|рас|на)?"
-    r"(говори|сказа|сказыва|советова|рекомендова|предлага|предложи|писа|отвеча|ответи|обеща)л|"
-    r"\b(ти|ви)(\s\w+){0,2}\s(по|роз|на|за|с|від)?"
-    r"(каза|казува|ради|рекомендува|пропонува|писа|пові|повіда|обіця)[вл]|"
-    r"\byou(['’]ve|\s\w+){0,2}\s"
-    r"(told|said|recommended|suggested|advised|wrote|answered|mentioned|promised)|"
-    r"\bdid you(\s\w+)?\s(say|tell|recommend|suggest|advise|write|answer|mention|promise)",
-    re.IGNORECASE,
-)
+ASKS_THE_BOT = lexicon.Expression(r"\b<find.the_bot_said>", re.IGNORECASE)
 KINDS = ", ".join([*MEMORY_TYPES, "message", "summary"])
 
 DESCRIPTION = f"""\

@@ -8,7 +8,8 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
-from src.language.content import ANSWER_KINDS, EMPTY_WORDS, Lemmas, content
+from src.language import lexicon
+from src.language.content import ANSWER_KINDS, Lemmas, content
 from src.language.kin import ANIMALS, kin_of
 from src.language.morphology import lemmas, words
 from src.language.passages import best_passage
@@ -131,7 +132,9 @@ class Asked:
         found = words(question)
         self._roles = {role for word in found if (role := kin_of(word))}
         self._names = lemma_set(
-            word for word in found[1:] if word[:1].isupper() and word.lower() not in EMPTY_WORDS
+            word
+            for word in found[1:]
+            if word[:1].isupper() and word.lower() not in lexicon.words("meaning.empty")
         )
         self.is_about_me = ABOUT_ME.search(folded) is not None and not self._roles
         self.is_of_asker = self.is_about_me or OF_MINE.search(folded) is not None

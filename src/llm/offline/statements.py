@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from src.facts.fact import WISH, Fact
 from src.language.clauses import THIRD_PERSON_SUBJECT, clauses, subject_of
-from src.language.kin import KIN
+from src.language.kin import kin
 from src.language.plain_text import CUT
 from src.language.relation_statements import told_of_another, told_of_himself
 from src.language.requests import asks_to_keep_private, forget_request
@@ -68,7 +68,7 @@ def read(clause: str) -> Fact:
     """A clause with the relation that the table knows, or as it stands."""
     subject = subject_of(clause)
     relation = told_of_himself(clause) if subject == "user" else told_of_another(clause)
-    importance = FAMILY if subject in KIN.values() else OTHER
+    importance = FAMILY if subject in kin().values() else OTHER
     if relation is None:
         return Fact(text=clause, subject=subject, importance=importance)
     if subject == "user":
