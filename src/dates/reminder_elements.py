@@ -6,7 +6,6 @@ in questions are read by. No expression repeats a repetition, so all are quick o
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -15,6 +14,7 @@ from typing import Literal
 from src.dates import time_patterns as p
 from src.dates import time_words as w
 from src.dates.clock_phrases import clock_rules
+from src.dates.rule_scanner import RuleScanner
 from src.language import lexicon
 
 Slot = Literal["date", "clock", "part", "after", "before", "every"]
@@ -139,8 +139,8 @@ COUNTED_SLOTS: dict[str, Slot] = {
 }  # fmt: skip
 
 
-def _rules() -> Iterator[tuple[Slot, str, str]]:
-    """Every piece of time as (what it says, the way of saying it, an expression), in order."""
+def _rules() -> Iterator[tuple[tuple[Slot, str], str]]:
+    """Every piece of time: what it says and in which way, and an expression; in order."""
     tables: tuple[tuple[Slot, Iterable[tuple[str, str]]], ...] = (
         ("every", EVERY_RULES), ("date", DATE_RULES), ("after", AFTER_RULES),
         ("clock", clock_rules()), ("date", [("counted", COUNTED_RULE)]), ("before", BEFORE_RULES),
@@ -148,7 +148,7 @@ def _rules() -> Iterator[tuple[Slot, str, str]]:
     )  # fmt: skip
     for slot, rules in tables:
         for rule, source in rules:
-            yield slot, rule, lexicon.expanded(source)
+            yield (slot, rule), source
 
 
 def _parts(group: str, prefix: str) -> Iterator[tuple[str, str]]:
@@ -180,18 +180,13 @@ class Element:
 
 def find_elements(folded: str) -> list[Element]:
     """The pieces of time in a folded text, in order, not overlapping; the first 60 of them."""
-    scanner, rules = _scanner()
     found: list[Element] = []
     position = 0
     while len(found) < MAX_ELEMENTS:
-        hit = scanner.search(folded, position)
+        hit = _scanner().first(folded, position)
         if hit is None:
             break
-        slot, rule, pattern = rules[int((hit.lastgroup or "r0")[1:])]
-        match = pattern.match(folded, hit.start())
-        if match is None:  # cannot be: it is the alternative that just matched here
-            break
-        words = {name: word for name, word in match.groupdict().items() if word}
+        (slot, rule), match, words = hit
         if rule == "counted":
             rule = next(name for name in COUNTED_SLOTS if name in words)
             slot = COUNTED_SLOTS[rule]
@@ -201,11 +196,5 @@ def find_elements(folded: str) -> list[Element]:
 
 
 @cache
-def _scanner() -> tuple[re.Pattern[str], list[tuple[Slot, str, re.Pattern[str]]]]:
-    """One expression that finds where any rule begins, and the rules themselves."""
-    rules = list(_rules())
-    nameless = (re.sub(r"\(\?P<\w+>", "(?:", pattern) for _, _, pattern in rules)
-    either = "|".join(f"(?P<r{number}>(?:{text})(?!\\w))" for number, text in enumerate(nameless))
-    return re.compile(rf"(?<![\w'])(?:{either})"), [
-        (slot, rule, re.compile(rf"(?:{pattern})(?!\w)")) for slot, rule, pattern in rules
-    ]
+def _scanner() -> RuleScanner[tuple[Slot, str]]:
+    return RuleScanner(_rules(), begins=r"(?<![\w'])")

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Literal
 
+from src.dates.rule_scanner import RuleScanner, words_of
 from src.dates.time_patterns import (
     LINKED_RULES,
     OFFSET,
@@ -97,21 +98,16 @@ def find_spans(folded: str) -> list[Span]:
 
 def _scan(text: str) -> Iterator[Span]:
     """The matches of the rules, from left to right."""
-    scanner, rules = _scanner()
     position = 0
-    while (found := scanner.search(text, position)) is not None:
-        kind, pattern = rules[int((found.lastgroup or "r0")[1:])]
-        match = pattern.match(text, found.start())
-        if match is None:  # cannot be: it is the alternative that just matched here
-            return
-        span = _with_offset(_with_end_of_range(_span(kind, match), text), text, position)
+    while (found := _scanner().first(text, position)) is not None:
+        span = _span(found.label, found.match)
+        span = _with_offset(_with_end_of_range(span, text), text, position)
         position = (span.to or span).end
         yield span
 
 
 def _span(kind: Kind, match: re.Match[str]) -> Span:
-    words = {name: word for name, word in match.groupdict().items() if word}
-    return Span(match.start(), match.end(), kind, words)
+    return Span(match.start(), match.end(), kind, words_of(match))
 
 
 def _with_end_of_range(span: Span, text: str) -> Span:
@@ -173,14 +169,8 @@ def _lies_in(inner: Span, outer: Span) -> bool:
 
 
 @cache
-def _scanner() -> tuple[re.Pattern[str], list[tuple[Kind, re.Pattern[str]]]]:
-    """One expression that finds where any rule begins, and the rules themselves."""
-    rules = [(kind, lexicon.expanded(pattern)) for kind, pattern in RULES]
-    nameless = (re.sub(r"\(\?P<\w+>", "(?:", pattern) for _, pattern in rules)
-    either = "|".join(f"(?P<r{number}>{pattern})" for number, pattern in enumerate(nameless))
-    return re.compile(rf"\b(?<!')(?:{either})(?!\w)"), [
-        (kind, re.compile(rf"(?:{pattern})(?!\w)")) for kind, pattern in rules
-    ]
+def _scanner() -> RuleScanner[Kind]:
+    return RuleScanner(RULES, begins=r"\b(?<!')")
 
 
 @cache
