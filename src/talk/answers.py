@@ -12,6 +12,7 @@ from src.history.turn_repo import AnswerSource, Asks
 from src.memory.citations import References, number_references, reference_names
 from src.memory.retriever import Hit
 from src.memory.turn_context import TurnContext
+from src.reading import lexicon
 from src.reading.words import content_words, lemmas_of
 from src.talk.conversation_state import Resolution
 from src.texts.plain_text import plain
@@ -100,12 +101,6 @@ def _source(number: int, hit: Hit) -> AnswerSource:
 REPEATED = 0.5  # of what a private message says: an answer with so much of it repeats it
 WORDS = 2  # of it that no other message of the user has: so few repeat it as well
 
-# Words of the request itself.
-REQUESTS = (
-    "запоминай запомни помни сохраняй записывай запам'ятовуй пам'ятай зберігай записуй remember "
-    "memorize save store keep record log off tell anyone никому нікому"
-)
-
 
 def repeats_private(answer: str, history: Sequence[HistoryMessage]) -> bool:
     """Whether an answer says what a private message in the window said.
@@ -116,7 +111,7 @@ def repeats_private(answer: str, history: Sequence[HistoryMessage]) -> bool:
     private = [entry for entry in history if voice_of(entry).is_private]
     if not private or not answer:
         return False
-    openly = lemmas_of(REQUESTS) | lemmas_of("\n".join(
+    openly = lemmas_of(" ".join(lexicon.words("private.request"))) | lemmas_of("\n".join(
         strip_time_label(entry["content"]) for entry in history
         if entry["role"] == "user" and not voice_of(entry).is_private
     ))  # fmt: skip
@@ -137,47 +132,15 @@ def _repeats(entry: HistoryMessage, said: frozenset[str], openly: frozenset[str]
     return (is_much or is_many) if entry["role"] == "user" else (is_much and is_many)
 
 
-YES = re.compile(
-    r"(?:да|ага|угу|конечно|подтверждаю|согласен|согласна|удаляй|удали|стирай|сотри|забудь|давай|точно"
-    r"|так|авжеж|звісно|звичайно|підтверджую|видаляй|видали|стирай|зітри|забудь"
-    r"|yes|yep|yeah|sure|ok|okay|confirm|confirmed|do it|delete|erase|go ahead|please|absolutely"
-    r"|все|всё|всe|everything|it|всё верно|,| |пожалуйста|будь ласка)+"
-)
-NO = re.compile(
-    r"(?:нет|не надо|не нужно|не стоит|отмена|отмени|стоп|передумал\w*|не удаляй|не стирай|оставь"
-    r"|ні|не треба|не потрібно|скасуй|скасувати|передумав|передумала|не видаляй|залиш"
-    r"|no|nope|nah|don't|do not|cancel|stop|keep|never ?mind|not now|wait)\b.*"
-)
+YES = lexicon.Expression("(?:<answers.yes>|[, ])+")
+NO = lexicon.Expression(r"<answers.no>\b.*")
+BEGINS_YES = lexicon.Expression("<answers.begins_yes>")
 # Which of two facts holds, by what a whole message says.
-VERB = (
-    r"(?:(?:оставь(?:те)?|оставить|сохрани(?:те)?|запомни(?:те)?|верн[оы]|пусть будут?"
-    r"|залиш(?:и|те|ити)?|збережи|запам'ятай|правильн[еі]|хай буд(?:е|уть)"
-    r"|keep|leave|save|use|take) )?"
-)
-RIGHT = r"(?: верн[оы]| правильн[еі]| (?:is|are) right)?"
-BOTH = (
-    r"(?:и то,? и (?:то|другое)|оба|обе|і те,? і (?:те|інше)|обидва|обидві|обоє|both(?: of them)?)"
-)
-OLD = (
-    r"(?:прежнее|старое|первое|как было|попереднє|старе|перше|як було"
-    r"|(?:the )?(?:old|previous|first)(?: one)?)"
-)
-NEW = r"(?:новое|второе|нове|друге|(?:the )?(?:new|second)(?: one)?)"
-KEEP = (
-    r"не (?:меняй|заменяй|змінюй|заміняй|міняй)(?:те)?|не надо менять|не треба міняти|keep it"
-    r"|(?:do not|don't) (?:replace|change)(?: it)?"
-)
-REPLACE = (
-    r"замени(?:ть|те)?|поменяй(?:те)?|обнови(?:те)?|замін(?:и|іть|ити)|зміни|онови"
-    r"|(?:replace|change|update)(?: it| the old one)?"
-)
-CHOICES: tuple[tuple[Resolution, re.Pattern[str]], ...] = (
-    ("both", re.compile(f"{VERB}{BOTH}{RIGHT}")),
-    ("old", re.compile(f"{VERB}{OLD}{RIGHT}|{KEEP}")),
-    ("replace", re.compile(f"{VERB}{NEW}{RIGHT}|{REPLACE}")),
-)
-BEGINS_YES = re.compile(
-    r"(?:да|так|yes|ага|угу|конечно|sure|ok|okay|yep|yeah|подтвер|підтвер|confirm)"
+_WHICH = "(?:<answers.keep> )?{}(?: <answers.right>)?"
+CHOICES: tuple[tuple[Resolution, lexicon.Expression], ...] = (
+    ("both", lexicon.Expression(_WHICH.format("<answers.both>"))),
+    ("old", lexicon.Expression(f"{_WHICH.format('<answers.old>')}|<answers.keep_it>")),
+    ("replace", lexicon.Expression(f"{_WHICH.format('<answers.new>')}|<answers.replace>")),
 )
 
 
