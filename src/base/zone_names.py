@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import islice, product
 
 import pytz
 
 from src.base import city_names
 from src.base.zones import MAX_TEXT, MIN_STEM, NAME_WORDS, find_time_zone, plain_name
+from src.reading import lexicon
 from src.texts.morphology import CYRILLIC, ENDING, dictionary_forms, nominatives
 from src.texts.plain_text import plain
 
 MAX_ZONES = 5  # that are offered
 MAX_FORMS = 60  # of a name that are looked for
-OFFSET = re.compile(
-    r"(?:(?P<base>utc|gmt|мск|msk|москва) ?)?(?P<sign>[+-]) ?(?P<hours>\d{1,2})"
-    r"(?::?(?P<minutes>\d\d))?(?: ?(?:ч|час(?:а|ов)?|годин[аиу]?|h|hours?))?",
+OFFSET = lexicon.Expression(
+    r"(?:(?P<base>utc|gmt|<settings.moscow>) ?)?(?P<sign>[+-]) ?(?P<hours>\d{1,2})"
+    r"(?::?(?P<minutes>\d\d))?(?: ?<settings.hours>)?",
     re.ASCII | re.IGNORECASE,
 )
 MOSCOW_HOURS = 3  # ahead of UTC since 2014
@@ -30,10 +32,6 @@ PARTS_OF_HOURS = {
     (6, 30): "Asia/Yangon", (8, 45): "Australia/Eucla", (9, 30): "Australia/Darwin",
     (10, 30): "Australia/Lord_Howe", (12, 45): "Pacific/Chatham",
 }  # fmt: skip
-ADJECTIVES = (
-    (re.compile(r"\b(?:мск|msk|московск\w*|moscow time)\b"), "Europe/Moscow"),
-    (re.compile(r"\b(?:киевск\w*|київськ\w*|kyiv time|kiev time)\b"), "Europe/Kyiv"),
-)
 
 
 def find_time_zones(text: str) -> list[str]:
@@ -56,10 +54,16 @@ def find_time_zones(text: str) -> list[str]:
     named = {zone.lower(): zone for zone in pytz.all_timezones}.get(said.replace(" ", "_"))
     if named is not None:
         return [named]
-    adjective = next((zone for words, zone in ADJECTIVES if words.search(said)), None)
+    adjective = next((zone for zone, words in _adjectives() if words.search(said)), None)
     if adjective is not None:
         return [adjective]
     return _of_city(said)[:MAX_ZONES]
+
+
+@cache
+def _adjectives() -> list[tuple[str, re.Pattern[str]]]:
+    found = lexicon.rules("settings.zone", {}).items()
+    return [(zone, re.compile(rf"\b(?:{'|'.join(sources)})\b")) for zone, sources in found]
 
 
 def _of_offset(offset: re.Match[str]) -> list[str]:

@@ -6,19 +6,17 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
+from src.reading import lexicon
 from src.reading.words import content_words
 from src.texts.plain_text import CUT, INVISIBLE, TYPOGRAPHY
 
 EDGES = " \"'.,;:!?()-…"  # around a quote, where models add and drop signs
 # Between the clauses of a sentence.
-CLAUSE_END = re.compile(
-    r"[.!?;,:\n]+\s*|\s+[—–-]\s+|\s+(?=(?:и|а|но|і|й|та|але|and|but)\s)", re.IGNORECASE
+CLAUSE_END = lexicon.Expression(
+    r"[.!?;,:\n]+\s*|\s+[—–-]\s+|\s+(?=<find.clause>\s)", re.IGNORECASE
 )
 # What is left of a sentence when all it said was cut out.
-NOTHING = re.compile(
-    r"[\W\d_]*(?:(?:и|а|но|і|й|та|але|and|but|что|що|that|so|also|ещё|еще|ще|я|i)[\W_]*)*",
-    re.IGNORECASE,
-)
+NOTHING = lexicon.Expression(r"[\W\d_]*(?:<find.left_over>[\W_]*)*", re.IGNORECASE)
 
 Span = tuple[int, int]
 

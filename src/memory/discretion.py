@@ -15,6 +15,7 @@ from src.memory.memory_repo import Memory
 from src.memory.retriever import Hit, Query
 from src.memory.turn_context import TurnContext
 from src.memory.writer import Outcome, Said
+from src.reading import lexicon
 from src.reading.facts import Fact
 from src.reading.requests import asks_to_keep_private
 from src.reading.words import content_words, lemmas_of
@@ -22,12 +23,6 @@ from src.reading.words import content_words, lemmas_of
 MEMORY_OFF = "memory_off"  # why a fact is not saved
 REPEATED = 0.5  # of what a private message says: an answer with so much of it repeats it
 WORDS = 2  # of it that no other message of the user has: so few repeat it as well
-
-# Words of the request itself.
-REQUESTS = (
-    "запоминай запомни помни сохраняй записывай запам'ятовуй пам'ятай зберігай записуй remember "
-    "memorize save store keep record log off tell anyone никому нікому"
-)
 
 
 def wants_privacy(text: str, *, is_own: bool, is_taught: bool = False) -> bool:
@@ -82,7 +77,7 @@ def repeats_private(answer: str, history: Sequence[HistoryMessage]) -> bool:
     private = [entry for entry in history if voice_of(entry).is_private]
     if not private or not answer:
         return False
-    openly = lemmas_of(REQUESTS) | lemmas_of("\n".join(
+    openly = lemmas_of(" ".join(lexicon.words("private.request"))) | lemmas_of("\n".join(
         strip_time_label(entry["content"]) for entry in history
         if entry["role"] == "user" and not voice_of(entry).is_private
     ))  # fmt: skip

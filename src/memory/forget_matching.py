@@ -10,47 +10,28 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import islice, pairwise
 
+from src.reading import lexicon
 from src.reading.contradictions import NEGATION, stance
-from src.reading.facts import PREPOSITIONS, canonical_subject
+from src.reading.facts import canonical_subject
 from src.reading.requests import forget_request
 from src.reading.sentences import MAX_SENTENCES, sentences
 from src.reading.sentences import is_question as asks
-from src.reading.words import PEOPLE, Word, content_words, lemmas_about, lemmas_of
-from src.texts.plain_text import blank, flat, plain, word_set
+from src.reading.words import Word, content_words, lemmas_about, lemmas_of, people
+from src.texts.plain_text import blank, flat, plain
 
-NOISE = re.compile(
-    r"\b(?:помни\w*|запомин\w+|запомни\w*|пам'ята\w*|запам'ят\w*"
-    r"|remember\w*|memor\w+|памят[ьи]\w*|please|пожалуйста|будь ласка|все|всю|весь|всего|всі|усе"
-    r"|увесь|all|everything|anything|любую|информаци\w+|інформаці\w+|information|info|данные|дані"
-    r"|data|fact\w*|факт\w*|говори\w*|сказа\w*|рассказ(?:ал|ыва)\w*|упомина\w+|каза(?:в|ла|ли)|говорив\w*"
-    r"|розпов\w+|розказ\w+|згадува\w+|told|said|mention\w*|tell|knows?|знаешь|знаеш|знаєш|известно"
-    r"|відомо|связан\w* с|пов'язан\w* з|stop|more|о том|про те|the fact|что-нибудь|related"
-    r"|concerning|тебе|тобі|раньше|раніше|обо)\b"
-)
-SUBJECT_PRONOUN = re.compile(r"\b(?:я|мы|ми|i|we|i'm|i've|i'd|we're|we've)\b")
-FIRST_PERSON = re.compile(r"(?:я|мы|ми|[ув] (?:меня|мене|нас)|маю|i|we|i'm|i've)\b")
-OWN_PRONOUN = re.compile(
-    r"\b(?:мо[йяеию]\w{0,2}|меня|мне|наш\w*|у нас|мі[йм]\w*|мо[єїю]\w{0,2}|мене|мені"
-    r"|my|mine|me|our)\b"
-)
-EVERYTHING = re.compile(
-    r"\b(?:все|всё|всю|усе|everything|anything|all)\b.{0,40}?\b(?:про|об?|обо|about|on|regarding"
-    r"|связан\w*|пов'язан\w*|of|concerning|related)\b"
-)
-CALLED = word_set("is was called named name зовут звали звать звати звуть имени")
+NOISE = lexicon.Expression(r"\b<match.noise>\b")
+SUBJECT_PRONOUN = lexicon.Expression(r"\b<match.i>\b")
+FIRST_PERSON = lexicon.Expression(r"<match.begins_own>\b")
+OWN_PRONOUN = lexicon.Expression(r"\b<match.own>\b")
+EVERYTHING = lexicon.Expression(r"\b<match.everything>\b.{0,40}?\b<match.everything_about>\b")
 NAME = re.compile(r"(?<![\w'-])[A-ZА-ЯЁІЇЄҐ][\w'-]+")
 # Between a person and his name.
-NAMED = re.compile(
-    r"(?:'s)?[\s,:—–-]+(?:(?:name|is|was|called|named|зовут|звали|звать|звати|звуть|це|это|"
-    r"по имени)[\s—–-]+)*",
-    re.IGNORECASE,
-)
-HAVING_THAT = re.compile(
-    r"\b(?:у (?:меня|нас|мене) (?:есть|є|була?|был[аи]?)"
-    r"|(?:i|we)(?:'ve)? (?:have|has|own|got|had)|маю)\b"
-)
+NAMED = lexicon.Expression(r"(?:'s)?[\s,:—–-]+(?:<match.named>[\s—–-]+)*", re.IGNORECASE)
+HAVING_THAT = lexicon.Expression(r"\b<match.having>\b")
+HAVING = lexicon.Expression(r"\b<match.has>\b")
 
 
 @dataclass(frozen=True)
@@ -152,7 +133,11 @@ def names_of(request: Request, told: Iterable[Told]) -> frozenset[str]:
     """Names that stand beside a person of the request: "мой бывший Руслан" names Руслан."""
     names: set[str] = set()
     for entry in told:
-        words = [word for word in content_words(entry.text) if word.text not in CALLED]
+        words = [
+            word
+            for word in content_words(entry.text)
+            if word.text not in lexicon.words("match.called")
+        ]
         for word, following in pairwise(words):
             is_named = any(word.lemmas & wanted.lemmas for wanted in request.words)
             between = entry.text[word.end : following.start]
@@ -199,7 +184,7 @@ def _is_about_user(told: Told) -> bool:
     subject = canonical_subject(told.subject)
     if not told.is_fact or subject == "user":
         return True
-    return subject not in KIN and FIRST_PERSON.match(plain(told.text)) is not None
+    return subject not in _kin() and FIRST_PERSON.match(plain(told.text)) is not None
 
 
 def _is_of_another(request: Request, told: Told) -> bool:
@@ -207,7 +192,7 @@ def _is_of_another(request: Request, told: Told) -> bool:
     wanted = {lemma for word in request.words for lemma in word.lemmas}
     if told.is_fact:
         subject = canonical_subject(told.subject)
-        is_person = subject in KIN
+        is_person = subject in _kin()
         return is_person and f"@{subject}" not in wanted and not _subject_lemmas(subject) & wanted
     first = next(iter(content_words(told.text)), None)
     return first is not None and first.is_kin and not first.lemmas & wanted
@@ -228,14 +213,15 @@ def _stands_free(wanted: Word, told: Told) -> bool:
     text = plain(told.text)
     places = [word.start for word in content_words(text) if word.lemmas & wanted.lemmas]
     before = [re.findall(r"[\w']+", text[:start])[-1:] for start in places]
-    return not places or any(not words or words[0] not in PREPOSITIONS for words in before)
+    prepositions = lexicon.words("sameness.prepositions")
+    return not places or any(not words or words[0] not in prepositions for words in before)
 
 
 def _relation_words(told: Told, known: frozenset[str]) -> frozenset[str]:
     """Words that name the relation, when the fact has that one; a name must have been told."""
     words: frozenset[str] = lemmas_about(told.relation)
     if told.relation.startswith("favourite_"):
-        words |= lemmas_of("любимый улюблений favorite")
+        words |= lemmas_of(" ".join(lexicon.words("match.favourite")))
     for relation in VERBS:  # "нравится" is told as "люблю"
         if known & lemmas_about(relation):
             words |= lemmas_about(relation)
@@ -249,17 +235,17 @@ def _subject_lemmas(subject: str) -> frozenset[str]:
     canonical = canonical_subject(subject)
     if canonical == "user":
         return frozenset()
-    return lemmas_of(subject) | ({f"@{canonical}"} if canonical in KIN else frozenset())
+    return lemmas_of(subject) | ({f"@{canonical}"} if canonical in _kin() else frozenset())
 
 
-KIN = frozenset(PEOPLE.values()) - {"user"}
+@cache
+def _kin() -> frozenset[str]:
+    return frozenset(people().values()) - {"user"}
+
+
 OWNING = frozenset(
     {"has_pet", "has_child", "has_sibling", "has_parent", "has_friend", "owns", "car",
      "married_to", "partner"}
 )  # fmt: skip
 NAMING = OWNING | {"name", "nickname", "knows"}
 VERBS = ("likes", "lives_in", "works_as", "allergic_to")
-HAVING = re.compile(
-    r"\b(?:есть|имею|имеется|мо[йяеию]\w*|наш\w*|у (?:меня|нас|мене)|have|has|own|got|my|our"
-    r"|є|маю|мі[йм]\w*|мо[єїю]\w*|завел\w*|купил\w*|bought|купи(?:в|ла|ли))\b"
-)

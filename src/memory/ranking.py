@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from src.memory.retrieval_repo import CandidateDocument
+from src.reading import lexicon
 
 LEXICAL_WEIGHT = 0.06  # of BM25F, beside a cosine with weight 1
 SPEAKER_BONUS = 0.15  # the query names the one who said it
@@ -26,12 +27,7 @@ PERIOD_BONUS = 0.15  # said in, or valid in, a period that the query names
 OUTDATED_PENALTY = 0.25  # a message that told what does not hold any more
 LINK_BONUS = (0.05, 0.02)  # hangs on an entity that the query names, by one or two links
 
-TIME_WORD = re.compile(
-    r"\d|\b(yesterday|today|tomorrow|last|next|ago|week|month|year|weekend|\w+day|"
-    r"вчера|сегодня|завтра|недел\w*|месяц\w*|год\w*|лет|назад|"
-    r"вчора|сьогодні|тижн\w*|тижд\w*|місяц\w*|рок\w*|рік|років|тому)\b",
-    re.IGNORECASE,
-)
+TIME_WORD = lexicon.Expression(r"\d|\b<find.time_word>\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from src.memory.turn_context import (
     numbered,
 )
 from src.memory.writer import Said
+from src.reading import lexicon
 from src.reading.facts import MEMORY_TYPES, Fact, fact_uid, normalise
 
 SAVE_DESCRIPTION = """\
@@ -109,16 +110,7 @@ def _said(entry: HistoryMessage, context: TurnContext) -> Said:
 MAX_LIMIT = 20
 LEAST = 0.3  # similarity of what shares no word: who asked for a search judges the results himself
 # Questions about what the bot said; only then its own words are searched.
-ASKS_THE_BOT = re.compile(
-    r"\b(ты|вы)(\s\w+){0,2}\s(по|рас|на)?"
-    r"(говори|сказа|сказыва|советова|рекомендова|предлага|предложи|писа|отвеча|ответи|обеща)л|"
-    r"\b(ти|ви)(\s\w+){0,2}\s(по|роз|на|за|с|від)?"
-    r"(каза|казува|ради|рекомендува|пропонува|писа|пові|повіда|обіця)[вл]|"
-    r"\byou(['’]ve|\s\w+){0,2}\s"
-    r"(told|said|recommended|suggested|advised|wrote|answered|mentioned|promised)|"
-    r"\bdid you(\s\w+)?\s(say|tell|recommend|suggest|advise|write|answer|mention|promise)",
-    re.IGNORECASE,
-)
+ASKS_THE_BOT = lexicon.Expression(r"\b<find.the_bot_said>", re.IGNORECASE)
 KINDS = ", ".join([*MEMORY_TYPES, "message", "summary"])
 
 SEARCH_DESCRIPTION = f"""\

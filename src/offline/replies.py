@@ -8,10 +8,11 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
+from src.reading import lexicon
 from src.reading.relations import asked_relations, endings_of, relation_term
 from src.reading.sentences import FOLD, best_passage
 from src.reading.statements import statements, told_by
-from src.reading.words import ANIMALS, ANSWER_KINDS, EMPTY_WORDS, Lemmas, content, kin_of
+from src.reading.words import ANIMALS, ANSWER_KINDS, Lemmas, content, kin_of
 from src.texts import Language, say
 from src.texts.morphology import lemmas, terms, words
 
@@ -128,7 +129,9 @@ class Asked:
         found = words(question)
         self._roles = {role for word in found if (role := kin_of(word))}
         self._names = lemma_set(
-            word for word in found[1:] if word[:1].isupper() and word.lower() not in EMPTY_WORDS
+            word
+            for word in found[1:]
+            if word[:1].isupper() and word.lower() not in lexicon.words("meaning.empty")
         )
         self.is_about_me = ABOUT_ME.search(folded) is not None and not self._roles
         self.is_of_asker = self.is_about_me or OF_MINE.search(folded) is not None

@@ -13,8 +13,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
+from src.reading import lexicon
 from src.reading import relations as endings
-from src.reading.facts import PREPOSITIONS, Fact, canonical_relation, canonical_subject, is_update
+from src.reading.facts import Fact, canonical_relation, canonical_subject, is_update
 from src.reading.relations import BY_NAME, RELATIONS
 from src.reading.words import Word, content_words, lemmas_about, word_lemmas
 from src.texts.plain_text import blank, flat
@@ -23,53 +24,12 @@ ENDED = re.compile(
     "|".join((endings.LEFT_WORK, endings.LEFT_SCHOOL, endings.PARTED_WITH, endings.DIED,
               endings.GIVEN_UP, endings.MOVED_OUT, endings.FINISHED))
 )  # fmt: skip
-# When something ended is no part of what ended.
-TIMES = (
-    "вчера позавчера сегодня недавно день неделя месяц год весна лето осень зима утро вечер ночь "
-    "прошлый этот январь февраль март апрель май июнь июль август сентябрь октябрь ноябрь декабрь "
-    "вчора сьогодні нещодавно тиждень місяць рік весна літо осінь зима ранок минулий цей січень "
-    "лютий березень квітень травень червень липень серпень вересень жовтень листопад грудень "
-    "понедельник вторник среда четверг пятница суббота воскресенье понеділок вівторок середа "
-    "четвер п'ятниця субота неділя yesterday today recently day week weekend month year spring "
-    "summer autumn fall winter morning evening night last ago january february march april may "
-    "june july august september october november december monday tuesday wednesday thursday "
-    "friday saturday sunday"
-)
 KIN_LETTERS = 5  # that words of one root have in common
-LIKING = re.compile(
-    r"\b(?:любл\w*|люб(?:ит|ят|ишь|ил[аи]?|ить)|нрав[ия]т\w*|понравил\w*|обожа\w+|полюбил\w*"
-    r"|like[sd]?|love[sd]?|enjoy(?:s|ed)?|adore[sd]?|fond of|(?:a )?(?:big )?fan of"
-    r"|любл\w*|люб(?:ить|лять|ив|ила|ити)|подоба\w+|обожню\w+|полюбля\w+|коха\w+)\b"
+LIKING, DISLIKING, QUITTING = (
+    lexicon.Expression(rf"\b<change.{group}>\b") for group in ("liking", "disliking", "quitting")
 )
-DISLIKING = re.compile(
-    r"\b(?:разлюби\w*|ненави\w+|надоел\w*|терпеть не мо\w+|не (?:терплю|терпит|выношу|переношу"
-    r"|перевариваю)|бесит|отвращени\w+ к|hate[sd]?|dislike[sd]?|detest\w*|(?:can't|cannot|can not"
-    r"|couldn't) (?:stand|bear)|sick of|(?:went|gone|am|'m|go) off|розлюби\w*|ненавид\w+|набрид\w+"
-    r"|терпіти не мо\w+|не (?:терплю|терпить|зношу|переношу))\b"
-)
-QUITTING = re.compile(
-    r"\b(?:бросил[аи]?|перестал[аи]?|завязал[аи]? с|отказал(?:ся|ась) от|quit|stopped|gave up"
-    r"|given up|кинул[аи]|кинув|перестав|перестал[аи]|відмови(?:вся|лась) від)\b"
-)
-NEGATION = re.compile(r"\b(?:не|нет|нету|немає|нема|без|not|no|never|without)\b|n't\b|\bcannot\b")
-CLAUSE = re.compile(r"[.,;:!?()]+\s+|\s+[—–-]\s+|\s+(?:но|а|але|but|and|і|и)\s+")
-# What a wish is about: the first expression that fits; later wishes of a kind replace it.
-WISHES = tuple(
-    re.compile(pattern)
-    for pattern in (
-        r"кратк|коротк|лаконичн|сжат|подробн|разверн|длинн|brief|short|concise|detail|long\b"
-        r"|verbose|стисл|лаконічн|докладн|розгорнут|детальн",
-        r"по-?(?:русски|английски|украински|немецки)|на \w+ском|\bin (?:english|russian|ukrainian"
-        r"|german|spanish|french)|\w+ською|language|язык|мов[аиоу]",
-        r"метр|дюйм|фут|цельси|фаренгейт|километр|мил[яиь]|metric|imperial|celsius|fahrenheit"
-        r"|kilomet|miles|единиц|одиниц|units",
-        r"\bна (?:ты|вы|ти|ви)\b|\bformal|\binformal|тыка|выка|тика",
-        r"называй|зови|обращайся ко мне|call me|address me|називай|клич|звертайся до мене",
-        r"эмодзи|смайл|emoji|емодзі",
-        r"маркдаун|markdown|списк|таблиц|bullet|lists?\b|tables?\b",
-        r"шут|юмор|joke|humou?r|жарт|гумор",
-    )
-)
+NEGATION = lexicon.Expression(r"\b<change.negation>\b|n't\b")
+CLAUSE = lexicon.Expression(r"[.,;:!?()]+\s+|\s+[—–-]\s+|\s+<change.joints>\s+")
 
 
 @dataclass(frozen=True)
@@ -155,7 +115,9 @@ def _ends_a_thing(new: Fact, old: Fact) -> bool:
 
 @cache
 def _times() -> frozenset[str]:
-    return frozenset(lemma for word in TIMES.split() for lemma in word_lemmas(word))
+    return frozenset(
+        lemma for word in lexicon.words("change.times") for lemma in word_lemmas(word)
+    )
 
 
 def _begins_like(words: Iterable[Word], word: Word) -> bool:
@@ -196,7 +158,7 @@ def _is_denial(part: str) -> bool:
 
 def _is_governed(text: str, start: int) -> bool:
     before = re.findall(r"[\w']+", text[:start])
-    return bool(before) and before[-1] in PREPOSITIONS
+    return bool(before) and before[-1] in lexicon.words("sameness.prepositions")
 
 
 def _speaks_of(yes: Stance, word: Word, *, is_governed: bool) -> bool:
@@ -218,6 +180,17 @@ def _is_wish_about_same(new: Fact, old: Fact) -> bool:
     return kind is not None and kind == _kind_of_wish(old.text) and new.text != old.text
 
 
-def _kind_of_wish(text: str) -> int | None:
+def _kind_of_wish(text: str) -> str | None:
+    """What a wish is about; later wishes of a kind replace it."""
     told = flat(text)
-    return next((n for n, pattern in enumerate(WISHES) if pattern.search(told)), None)
+    return next((kind for kind, words in _kinds_of_wishes() if words.search(told)), None)
+
+
+@cache
+def _kinds_of_wishes() -> list[tuple[str, re.Pattern[str]]]:
+    found: dict[str, list[str]] = {}
+    for _, told in lexicon.by_language("change.wishes"):
+        for kind, words in told.items():
+            found.setdefault(kind, []).extend(map(lexicon.pattern_of, words))
+    either = {kind: "|".join(words) for kind, words in found.items()}
+    return [(kind, re.compile(rf"(?<!\w)(?:{words})(?!\w)")) for kind, words in either.items()]

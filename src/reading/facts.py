@@ -6,15 +6,17 @@ import hashlib
 import re
 from collections.abc import Mapping
 from datetime import datetime
+from functools import cache
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
+from src.reading import lexicon
 from src.reading.relations import BY_NAME, RELATIONS
 from src.reading.times import read_numbers
-from src.reading.words import PEOPLE
-from src.texts.plain_text import flat, normalise, word_set
+from src.reading.words import people
+from src.texts.plain_text import flat, normalise
 
 MemoryType = Literal["user_fact", "preference", "event", "conversation_insight"]
 Origin = Literal["tool", "teach", "command", "extraction"]
@@ -142,13 +144,7 @@ def fact_number(uid: str, prefix: str = FACT_UID) -> int | None:
 # English name; the rest stays as written and is taken to hold many values, so that a rule alone
 # never retires a fact whose meaning it does not know.
 
-# Words before a subject that add nothing: "my brother", "брат пользователя" is "brother".
-_OWN = word_set(
-    "my our the user's users мой моя мое моего моей моему моим мою наш наша пользователя",
-    "мій моє мого моєї моєму моїм моєю користувача",
-)
-_AUXILIARIES = ("user_", "users_", "my_", "is_", "has_", "have_", "пользователь_", "користувач_")
-_FAVOURITE = re.compile(r"(?:(?:his|her|their)_)?(?:favou?rite|любим[а-я]+|улюблен[а-яіїє]+)_(.+)")
+_FAVOURITE = lexicon.Expression("(?:<facts.of_somebody>_)?<facts.favourite>_(.+)")
 THING_LETTERS = 5  # of each word of a favourite thing, so that case endings make no difference
 
 
@@ -158,11 +154,18 @@ def _written(relation: str) -> str:
     return re.sub(r"[\W_]+", "_", letters).strip("_")
 
 
-_ALIASES = {
-    _written(alias): relation.name
-    for relation in RELATIONS
-    for alias in (relation.name, *relation.aliases.split())
-}
+@cache
+def _aliases() -> dict[str, str]:
+    return {
+        _written(alias): relation.name
+        for relation in RELATIONS
+        for alias in (relation.name, *relation.aliases)
+    }
+
+
+@cache
+def _auxiliaries() -> tuple[str, ...]:
+    return tuple(f"{word}_" for word in lexicon.words("facts.auxiliaries"))
 
 
 def canonical_relation(relation: str) -> str:
@@ -171,11 +174,11 @@ def canonical_relation(relation: str) -> str:
     A favourite thing is a relation of its own: "улюблене місто" is ``favourite_місто``.
     """
     written = _written(relation)
-    bare = written
-    while bare not in _ALIASES and bare.startswith(_AUXILIARIES):
+    bare, aliases = written, _aliases()
+    while bare not in aliases and bare.startswith(_auxiliaries()):
         bare = bare.split("_", 1)[1]
-    if bare in _ALIASES:
-        return _ALIASES[bare]
+    if bare in aliases:
+        return aliases[bare]
     favourite = _FAVOURITE.fullmatch(bare)
     if favourite is None:
         return written
@@ -193,8 +196,9 @@ def holds_many(relation: str) -> bool:
 def canonical_subject(subject: str) -> str:
     """ "user" for the person himself, an English word for kin, else the normalised name."""
     words = normalise(subject).split()
-    told = [word.removesuffix("'s") for word in words if word not in _OWN] or words
-    return " ".join(PEOPLE.get(word, word) for word in told)
+    owners = lexicon.words("people.owners")
+    told = [word.removesuffix("'s") for word in words if word not in owners] or words
+    return " ".join(people().get(word, word) for word in told)
 
 
 def is_update(new: Fact, old: Fact) -> bool:
@@ -228,44 +232,13 @@ def is_update(new: Fact, old: Fact) -> bool:
 
 __all__ = ["content_hash", "is_same", "normalise"]
 
-FILLERS = word_set(
-    "я мой моя мое мои моего моей моему моим моем моих моими мою пользователь пользователя",
-    "пользователю пользователем есть это вот же и а очень сейчас теперь тоже также уже ну",
-    "просто мій моє мої мого моєї моєму моїм моїй моєю моїх користувач користувача",
-    "користувачу користувачеві користувачем є це ось ж і й та дуже зараз тепер теж вже i",
-    "is are my the a an user user's and very really now also too just do does",
-)
-NEGATIONS = word_set("не нет ни без ні немає not no never without")
-PREPOSITIONS = word_set(
-    "в на из от до с к о по за под над при про для через после перед между біля від з після",
-    "під між on in at to from for with before after during since until by of about every",
-)
-# Forms of one word that differ only in how they sound.
-VARIANTS = {
-    "у": "в", "во": "в", "со": "с", "ко": "к", "об": "о", "обо": "о", "изо": "из", "ото": "от",
-    "із": "з", "зі": "з", "нема": "немає", "has": "have",
-}  # fmt: skip
 CONTRACTIONS = {"ca": "can", "wo": "will", "sha": "shall"}  # before n't
-# Endings that one word may have. Those of the plural, the past and the other gender are left out:
-# "соседа" is not "соседка", "Александр" is not "Александра", "кошка" is not "кошки".
-NOUNS = (
-    word_set("а я у ю е ой ей ою ею єю"),
-    word_set("у ом е ові") | {""},
-    word_set("ь ю ем е еві"),
-    word_set("й ю ем е єві"),
-    word_set("о у ом"),
-    word_set("ый ий ого его ому ему ым им ом ем"),
-    word_set("ая яя ую юю ой ей ої ою"),
-)
-VERBS = word_set("ю у ет ит є е ить їть")
 NOUN_STEM, VERB_STEM = 4, 3  # letters that two forms must share
 MAX_INFLECTED = 1  # words; two may swap roles: "Олег помог Ивану", "Олегу помог Иван"
 
 # "I have" in Russian and Ukrainian; "I am", whose verb must not be taken for the morning.
-FILLER_PHRASE = re.compile(r"\b(?:[ув] мен[яе]|i(?:'m| am))\b")
-CLAUSES = re.compile(
-    r"[,;:.!?—–-]\s+\w|\s(?:и|а|но|і|й|та|але|або|или|and|but|or)\s", re.IGNORECASE
-)
+FILLER_PHRASE = lexicon.Expression(r"\b<sameness.filler_phrases>\b")
+CLAUSES = lexicon.Expression(r"[,;:.!?—–-]\s+\w|\s<sameness.conjunctions>\s", re.IGNORECASE)
 
 
 def content_hash(text: str, speaker_id: int | None = None) -> str:
@@ -314,7 +287,8 @@ def _content(text: str) -> list[str]:
     """The words of a text that carry its meaning, in order."""
     words = FILLER_PHRASE.sub(" ", normalise(text)).split()
     expanded = [part for word in words for part in _expanded(word)]
-    return [VARIANTS.get(word, word) for word in read_numbers(expanded) if word not in FILLERS]
+    variants, fillers = lexicon.values("sameness.variants"), lexicon.words("sameness.fillers")
+    return [variants.get(word, word) for word in read_numbers(expanded) if word not in fillers]
 
 
 def _expanded(word: str) -> list[str]:
@@ -346,9 +320,18 @@ def _one_word(left: str, right: str) -> bool:
         min(len(left), len(right)),
     )
     endings = {left[stem:], right[stem:]}
-    if stem >= NOUN_STEM and any(endings <= kind for kind in NOUNS):
+    if stem >= NOUN_STEM and any(endings <= kind for kind in _endings("nouns")):
         return True
-    return stem >= VERB_STEM and endings <= VERBS
+    return stem >= VERB_STEM and any(endings <= kind for kind in _endings("verbs"))
+
+
+@cache
+def _endings(kind: str) -> list[frozenset[str]]:
+    """The endings that one word may have, declension by declension; ``-`` is none."""
+    lists = (told for _, told in lexicon.by_language(f"sameness.{kind}"))
+    return [
+        frozenset(one.replace("-", "") for one in line.split()) for told in lists for line in told
+    ]
 
 
 def _without_s(word: str) -> str:
@@ -368,10 +351,12 @@ def _moved(left: list[str], right: list[str]) -> bool:
     """
     if sum(word[-1].isdecimal() for word in left) > 1:
         return False
+    prepositions = lexicon.words("sameness.prepositions")
+    fixed = lexicon.words("sameness.negations") | prepositions
     for cut in range(1, len(left)):
         first, second = left[:cut], left[cut:]
-        if second + first != right or {first[-1], second[-1]} & (NEGATIONS | PREPOSITIONS):
+        if second + first != right or {first[-1], second[-1]} & fixed:
             continue
-        if not "".join(left).isascii() or {first[0], second[0]} & PREPOSITIONS:
+        if not "".join(left).isascii() or {first[0], second[0]} & prepositions:
             return True
     return False

@@ -13,6 +13,7 @@ from typing import Literal
 
 from stdnum import iban, luhn
 
+from src.reading import lexicon
 from src.reading.facts import Fact
 from src.reading.times import read_numbers
 from src.texts.plain_text import INVISIBLE, TYPOGRAPHY, normalise, plain, single_spaced
@@ -26,22 +27,17 @@ LOOKED_AT = 80  # characters after a sign in which an imitation shows
 ESCAPE = "‹"
 # Tag characters are invisible and spell ASCII; only flags (U+1F3F4 and tags) have a use for them.
 SMUGGLED = re.compile("(?<![\U0001f3f4\U000e0020-\U000e007e])[\U000e0020-\U000e007f]+")
-ROLE = (
-    r"(?:system|assistant|user|human|tool|developer|model|система|ассистент|асистент|пользователь"
-    r"|користувач|инструмент|інструмент)"
-)
 OWN_TAGS = (
     r"(?:memories|key_facts|wishes|history_summary|context|messages|conversation"
-    rf"|instructions?|{ROLE})"
+    r"|instructions?|<marks.role>)"
 )
 # As the folded text reads from the sign on.
-MARK = re.compile(
-    rf"<\s*/?\s*{OWN_TAGS}\b|<\s*\||<\s*/?s>|<<\s*sys|\[\s*/?\s*inst\s*\]"
-    r"|\[\s*(?:текущее время|переслано (?:от|від)|forwarded from|(?:в|у) (?:ответ|відповідь) на"
-    r"|in reply to|пишет|пише|written by|через бота|through the bot|из файла|з файлу"
-    r"|from the file|tools used)\b"
+MARK = lexicon.Expression(
+    rf"<\s*/?\s*{OWN_TAGS}\b|<\s*\||<\s*/?s>|<<\s*sys|\[\s*/?\s*inst\s*\]|\[\s*<marks.label>\b"
 )
-ROLE_LINE = re.compile(rf"\s*(?:#{{1,6}}\s*(?:{ROLE}|instructions?)\b|{ROLE}\s*:)")
+ROLE_LINE = lexicon.Expression(
+    r"\s*(?:#{1,6}\s*(?:<marks.role>|instructions?)\b|<marks.role>\s*:)"
+)
 SPACES = re.compile(r"[^\S\n]+")
 SIGNS = re.compile(r"[<\[＜［﹤]")
 LINE_START = re.compile(r"(?:\A|(?<=[\n\r\x0b\x0c\x85\u2028\u2029]))(?=[ \t\xa0]{0,40}\S)")
@@ -116,60 +112,43 @@ KEYS = re.compile(
     re.ASCII,
 )
 
-_FOR = r"(?:от|до|на|від|для|к|з|из|за|for|to|of|on)"
-_OWN = r"(?:мой|мій|наш|новый|новий|старый|старий|my|our|new|the)"
+_PASSWORD = r"\b<secrets.password>"
 # After "пароль": words that tell something about the password instead of being it.
-_TALK = (
-    r"(?!(?:забы|забу|смен|помен|поміня|змін|потер|загуб|не\b|ні\b|зна|запис|запам|запом|нуж"
-    r"|потріб|слож|склад|прост|нов|стар|хран|збер|леж|лежи|напис|утер|измен|обнов|онов|укра|вкра"
-    r"|взлом|злам|скину|скаж|дал|дай|один|такой|тот|той|у\b|в\b|на\b|из\b|из-за\b|где|де\b|как\b|як\b"
-    r"|уже|вже|опять|снова|знову|был|бул|есть|є\b|и\b|та\b|й\b|і\b|или|або|а\b|но\b|менедж|каж|всегда"
-    r"|завжди|никогда|ніколи|подход|слаб|надеж|надій|длин|довг|корот|для\b|от\b|від\b|к\b|до\b|з\b"
-    r"|manag|is\b|was\b|and\b|or\b|for\b|to\b|on\b|in\b|at\b|of\b|reset|again|every|protect|has\b)\w*)"
-)
-_PASSWORD = r"(?:парол[ьяюе]\w{0,2}|пассворд\w?|passwords?|passcode|passphrase|passwd|pwd)"
+_TALK = r"(?!(?:<secrets.talk>|<secrets.talk_whole>\b)\w*)"
 
 # Words that announce a secret, and the secret after them.
 WORDED = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
+    lexicon.Expression(source, re.IGNORECASE)
+    for source in (
         # "пароль от вайфая: ...", "my password is ...", "пароль — ..."
-        rf"\b{_PASSWORD}\b[^.!?\n:=]{{0,40}}?\s*[:=]\s*\S",
-        rf"\b{_PASSWORD}\b(?:\s+{_FOR})?(?:\s+[\w'-]+){{0,3}}?\s+(?:is|was|это|це|-)\s+\S",
+        rf"{_PASSWORD}\b[^.!?\n:=]{{0,40}}?\s*[:=]\s*\S",
+        rf"{_PASSWORD}\b(?:\s+<secrets.for>)?(?:\s+[\w'-]+){{0,3}}?\s+(?:<secrets.is>|-)\s+\S",
         # "пароль от вайфая солнышко2020", "password hunter2", "пароль 1234": a digit, or quotes
-        rf"\b{_PASSWORD}(?:\s+{_FOR}\s+[\w'-]+(?:\s+[^\W\d]+)?)?\s+"
-        rf"(?:[\"']\S|(?!1password)(?=\S{{0,30}}\d)\S{{4,}})",
+        rf"{_PASSWORD}(?:\s+<secrets.for>\s+[\w'-]+(?:\s+[^\W\d]+)?)?\s+"
+        r"(?:[\"']\S|(?!1password)(?=\S{0,30}\d)\S{4,})",
         # "пароль от вайфая солнышко", "мой пароль солнышко", "пароль qwerty"
-        rf"(?:^|[.!?,;:\n] ?|\b{_OWN}\s+)парол[ьі]\s+{_FOR}\s+[\w'-]+\s+{_TALK}\w{{3,}}",
-        rf"\b(?:мой|мій|наш)\s+{_PASSWORD}\s+{_TALK}\w{{3,}}",
-        rf"\bпароль\s+(?!wi|vpn|apple|google){_TALK}[a-z]{{4,}}\b",
+        r"(?:^|[.!?,;:\n] ?|\b<secrets.own>\s+)<secrets.bare_password>\s+<secrets.for>\s+[\w'-]+"
+        rf"\s+{_TALK}\w{{3,}}",
+        rf"\b<secrets.mine>\s+<secrets.password>\s+{_TALK}\w{{3,}}",
+        rf"\b<secrets.bare_password>\s+(?!wi|vpn|apple|google){_TALK}[a-z]{{4,}}\b",
         # PIN and CVV, before and after the number; codes of phones, safes and banks
-        r"\b(?:пин|пін|pin)\b(?:[\s-]*(?:код\w*|code|номер|number))?(?:\s+(?:от|до|від|для|моей|моєї"
-        r"|мой|мій|for|to|of|my|the|карт\w*|карт[кц]\w*|банк\w*|сим\w*|сім\w*|sim|card|phone|bank"
-        r"|телефон\w*|айфон\w*|is|это|це|в|у|на))*\s*[:=-]?\s*\d[\d ]{2,8}\b",
-        r"\b(?:пин|пін)-?код\w*[^.!?\n\d]{0,30}\d{4,8}\b",
-        r"\b\d{4,8}\s*(?:-|is|это|це)?\s*(?:my|мой|мій|наш)?\s*(?:pin|пин|пін)\b",
-        r"\b(?:cv[vc]2?|цвв|свв|cvv-?код\w*|код безопасности|код безпеки|security code)\b"
-        r"[^.!?\n\d]{0,30}\d{3,4}\b",
-        r"\b\d{3,4}\s*(?:-|is|это|це)?\s*(?:my|мой|мій)?\s*(?:cv[vc]2?)\b",
-        r"\b(?:код\w?|code|passcode)\s+(?:от|к|до|від|for|to|of)\s+(?:мо\w+\s+|my\s+|the\s+)?"
-        r"(?:сейф\w*|телефон\w*|айфон\w*|карт\w*|банк\w*|сигнализац\w*|сигналізац\w*|safe|phone"
-        r"|card|bank|alarm|iphone)[^.!?\n\d]{0,20}\d{3,}",
+        r"\b<secrets.pin>\b(?:[\s-]*<secrets.pin_code>)?(?:\s+<secrets.pin_between>)*"
+        r"\s*[:=-]?\s*\d[\d ]{2,8}\b",
+        r"\b<secrets.pin_joined>-?<secrets.code_tail>[^.!?\n\d]{0,30}\d{4,8}\b",
+        r"\b\d{4,8}\s*(?:-|<secrets.is_this>)?\s*(?:my|<secrets.mine>)?\s*<secrets.pin>\b",
+        r"\b<secrets.cvv>\b[^.!?\n\d]{0,30}\d{3,4}\b",
+        r"\b\d{3,4}\s*(?:-|<secrets.is_this>)?\s*(?:my|<secrets.mine>)?\s*(?:cv[vc]2?)\b",
+        r"\b<secrets.code>\s+<secrets.code_for>\s+(?:<secrets.my>\s+)?<secrets.locked>"
+        r"[^.!?\n\d]{0,20}\d{3,}",
         # "api key: ...", "токен - ..."
-        r"\b(?:api[\s_-]?key|access[\s_-]?key|secret[\s_-]?key|client[\s_-]?secret|secret|token"
-        r"|токен|(?:api|апи|апі)[\s-]?ключ|секретный ключ|секретний ключ)\w{0,2}"
-        r"\s*(?:[:=-]|is|это|це)\s*(?=\S{0,60}\d)\S{6,}",
+        r"\b<secrets.key>\w{0,2}\s*(?:[:=-]|<secrets.seed_is>)\s*(?=\S{0,60}\d)\S{6,}",
         r"[?&](?:token|access_token|api_?key|key|password|secret|sig)=[^\s&]{6,}",
         # Recovery words of a wallet
-        r"\b(?:seed[\s-]?phrase|recovery phrase|secret phrase|mnemonic(?:\s+phrase)?|private key"
-        r"|сид[\s-]?фраз\w*|мнемоник\w*|мнемонік\w*|мнемоническ\w+ фраз\w*|мнемонічн\w+ фраз\w*"
-        r"|фраз\w+ восстановлени\w*|фраз\w+ відновлення|приватн\w+ ключ\w*)"
-        r"(?:[^.!?\n:=]{0,30}(?:[:=]|\s-\s|\bis\b|\bэто\b|\bце\b)\s*\w|(?:[\s,]+\w+){8})",
+        r"\b<secrets.seed>(?:[^.!?\n:=]{0,30}(?:[:=]|\s-\s|\b<secrets.seed_is>\b)\s*\w"
+        r"|(?:[\s,]+\w+){8})",
         # Numbers of documents
-        r"\b(?:паспорт\w*|passport|снилс\w*|инн|іпн|рнокпп|ідентифікаційн\w+ (?:код|номер)\w*"
-        r"|ssn|social security|tax (?:id|number)|водительск\w+ (?:удостоверени|прав)\w*"
-        r"|посвідчення водія|driver'?s licen[cs]e|id card)\b[^.!?\n+\d]{0,40}"
-        r"(?:\d[\s-]?){2,6}(?:[^\w+.!?\n]{0,3}(?:номер|number|no|№|n)?\s?(?:\d[\s-]?)){4}",
+        r"\b<secrets.document>\b[^.!?\n+\d]{0,40}"
+        r"(?:\d[\s-]?){2,6}(?:[^\w+.!?\n]{0,3}<secrets.number>?\s?(?:\d[\s-]?)){4}",
         r"(?<!\d)\d{3}-\d{3}-\d{3}[ -]\d{2}(?!\d)",
         r"\biban\b\W{0,5}[a-z]{2}\d{2}",
     )
@@ -248,13 +227,9 @@ MAX_PART = 400  # characters of the subject, the relation and the object
 EDGES = " \"'.,;:!?()-…"  # around a quote, where models add and drop signs
 
 # Words that make 7 o'clock 19:00.
-AFTERNOON = re.compile(
-    r"\b(?:дня|вечер\w*|вечор\w*|ночи|ночі|вдень|днем|p\.?m|evening|afternoon)\b"
-)
+AFTERNOON = lexicon.Expression(r"\b<gate.afternoon>\b")
 THOUSANDS = re.compile(r"(?<=\d)[ '](?=\d{3}(?!\d))")
 ZERO_MINUTES = re.compile(r"(?<=\d)[:.]00(?!\d)")
-RUSSIAN = frozenset("ыэъ")  # and "ё", which ``normalise`` takes away
-UKRAINIAN = frozenset("іїєґ")
 
 
 def refuse(
@@ -342,11 +317,14 @@ def _same_alphabet(text: str, quote: str, said: str) -> bool:
         theirs = "".join(set(normalise(said).split()) - words)
     if None not in (_script(ours), _script(theirs)) and _script(ours) != _script(theirs):
         return False
-    languages = [(letters & set(ours), letters & set(theirs)) for letters in (RUSSIAN, UKRAINIAN)]
-    (russian, russian_said), (ukrainian, ukrainian_said) = languages
-    if russian and not ukrainian:
-        return not ukrainian_said or bool(russian_said)
-    return not ukrainian or bool(russian) or not russian_said or bool(ukrainian_said)
+    written, heard = _languages(ours), _languages(theirs)
+    return len(written) != 1 or not heard or not written.isdisjoint(heard)
+
+
+def _languages(letters: str) -> frozenset[str]:
+    """The languages of which letters there are that no other language has."""
+    own = lexicon.by_language("gate.letters")
+    return frozenset(code for code, listed in own if not set(letters).isdisjoint(listed.split()))
 
 
 def _script(text: str) -> str | None:

@@ -3,26 +3,26 @@
 A recurrence is kept as text in a subset of RFC 5545: ``FREQ=WEEKLY;BYDAY=MO,WE;BYHOUR=8;
 BYMINUTE=0``. Every other week (``INTERVAL``) needs a day to count from, and so has the two lines
 ``DTSTART:20261123T080000`` and ``RRULE:…``. A day that a month lacks is its last one, which the
-standard writes ``BYMONTHDAY=28,29,30,31;BYSETPOS=-1``. Any reader of the standard reads the text;
-dateutil's is what the tests hold ours against. We do not use it: it knows no gaps in a clock.
+standard writes ``BYMONTHDAY=28,29,30,31;BYSETPOS=-1``. dateutil counts the times as the clock on
+the wall shows them; it knows no gaps in a clock, so ``first_moment`` says when each of them is.
 """
 
 from __future__ import annotations
 
 import re
 from calendar import monthrange
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from typing import Literal
 
+from dateutil.rrule import rrulestr
+
 from src.base.zones import first_moment, local_time
-from src.reading.times import DAY, WEEK, week_of
+from src.reading.times import DAY
 
 Frequency = Literal["daily", "weekly", "monthly", "yearly"]
 
 MAX_INTERVALS: dict[Frequency, int] = {"daily": 3650, "weekly": 520, "monthly": 120, "yearly": 10}
-MAX_DAYS = 366 * 11  # in which the longest interval ends
 SHORTEST_MONTH = 28  # days
 DAY_NAMES = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 MAX_TEXT = 300  # characters; each hour, each weekday
@@ -142,38 +142,14 @@ def next_after(recurrence: Recurrence, moment: datetime, time_zone: str) -> date
         OverflowError: There is none before the end of the calendar.
     """
     # From the day before: what falls into a gap at midnight comes on the next day.
-    first = local_time(moment, time_zone).date() - DAY
-    for day in _days(recurrence, first):
-        for hour in recurrence.hours:
-            found = first_moment(datetime.combine(day, time(hour, recurrence.minute)), time_zone)
-            if found > moment:
-                return found.astimezone(UTC)
+    first = datetime.combine(local_time(moment, time_zone).date() - DAY, time())
+    # A start in the text has the precedence.
+    rule = rrulestr(recurrence.to_text(), dtstart=first)
+    for written in rule.xafter(first, inc=True):
+        found = first_moment(written, time_zone)
+        if found > moment:
+            return found.astimezone(UTC)
     raise OverflowError("the recurrence has ended")
-
-
-def _days(recurrence: Recurrence, first: date) -> Iterator[date]:
-    """The days of a recurrence from a day on."""
-    days = (first + DAY * number for number in range(MAX_DAYS))
-    return (day for day in days if _falls_on(recurrence, day))
-
-
-def _falls_on(recurrence: Recurrence, day: date) -> bool:
-    start = recurrence.start or day
-    match recurrence.frequency:
-        case "daily":
-            passed, fits = (day - start).days, True
-        case "weekly":
-            passed = (week_of(day).first - week_of(start).first) // WEEK
-            fits = day.weekday() in recurrence.weekdays
-        case _:
-            yearly = recurrence.frequency == "yearly"
-            passed = day.year - start.year
-            if not yearly:
-                passed = passed * 12 + day.month - start.month
-            last = monthrange(day.year, day.month)[1]
-            fits = day.day == min(recurrence.day, last)
-            fits = fits and (not yearly or day.month == recurrence.month)
-    return fits and passed % recurrence.interval == 0
 
 
 def _is_ascending(numbers: tuple[int, ...], limit: int) -> bool:

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from typing import Literal
+from typing import Literal, cast
 
+from src.reading import lexicon
 from src.reading.time_expressions import (
     FUTURE,
     Period,
@@ -17,7 +18,7 @@ from src.reading.time_expressions import (
     named_periods,
 )
 from src.reading.time_spans import MAX_TEXT, Span, find_spans, fold, may_name_time, tidy
-from src.reading.times import DAY, DAY_WORDS, WINTER, Days, day, unit_of
+from src.reading.times import DAY, WINTER, Days, day, day_offset, unit_of
 
 # Absolute dates in words, to stand where a relative expression stood.
 #
@@ -30,47 +31,12 @@ Language = Literal["ru", "uk", "en"]
 Precision = Literal["day", "days", "week", "weekend", "month", "season", "year"]
 Case = Literal["nominative", "genitive", "dative", "locative"]
 
-GENITIVE: dict[Language, str] = {
-    "ru": "января февраля марта апреля мая июня июля августа сентября октября ноября декабря",
-    "uk": "січня лютого березня квітня травня червня липня серпня вересня жовтня листопада грудня",
-    "en": "January February March April May June July August September October November December",
-}
-NOMINATIVE: dict[Language, str] = {
-    "ru": "январь февраль март апрель май июнь июль август сентябрь октябрь ноябрь декабрь",
-    "uk": "січень лютий березень квітень травень червень липень серпень вересень жовтень "
-    "листопад грудень",
-}
-# What the genitive ending becomes; Ukrainian ``лютого`` is an adjective of its own.
-ENDINGS: dict[tuple[Language, Case], dict[str, str]] = {
-    ("ru", "locative"): {"а": "е", "я": "е"},
-    ("uk", "locative"): {"а": "і", "я": "і"},
-    ("ru", "dative"): {"а": "у", "я": "ю"},
-    ("uk", "dative"): {"а": "у", "я": "ю"},
-}
-CASES: dict[str, Case] = {
-    **dict.fromkeys(("месяц", "місяць"), "nominative"),
-    **dict.fromkeys(("месяца", "місяця"), "genitive"),
-    **dict.fromkeys(("месяцу", "місяцю"), "dative"),
-    **dict.fromkeys(("месяце", "місяці"), "locative"),
-}
-ROUGHLY_OF = frozenset({"около", "близько"})  # with the genitive; other adverbs rule no case
 ENGLISH_OWN = frozenset({"", "in", "on", "at", "during", "over"})  # replaced by the right one
 
-# Ukrainian names a time by the bare genitive ("минулого літа"); with a date it wants these.
-UKRAINIAN_SEASONS = {3: "навесні", 6: "влітку", 9: "восени", 12: "взимку"}
 ENGLISH_SEASONS = {3: "spring", 6: "summer", 9: "autumn", 12: "winter"}
 ENGLISH_PARTS = {
     **dict.fromkeys(("tonight", "last evening", "this evening"), "evening"),
     **{"last night": "night", "this morning": "morning", "this afternoon": "afternoon"},
-}
-# Parts of a day that stand in one expression with the day; a night belongs to the day it ends on.
-SLAVIC_PARTS = {
-    "этим утром": ("утром", 0),
-    "этим вечером": ("вечером", 0),
-    "прошлой ночью": ("в ночь на", 1),
-    "цього ранку": ("вранці", 0),
-    "цього вечора": ("увечері", 0),
-    "минулої ночі": ("у ніч на", 1),
 }
 
 
@@ -91,18 +57,13 @@ def absolute_phrase(span: Span, precision: Precision, days: Days, language: Lang
 def vague_phrase(span: Span, now: date, language: Language) -> str:
     """``A few years ago`` counted from a month: ``a few years before November 2026``."""
     amount = f"{span.words['n']} {span.words['unit']}"
-    month = f"{GENITIVE[language].split()[now.month - 1]} {now.year}"
-    past = span.kind == "ago"
-    if language == "en":
-        return f"{amount} {'before' if past else 'after'} {month}"
-    if past:
-        return f"за {amount} до {month}"
-    return f"через {amount} {'после' if language == 'ru' else 'після'} {month}"
+    month = f"{_month(now, 'genitive', language)} {now.year}"
+    return _said("before" if span.kind == "ago" else "after", language, amount=amount, month=month)
 
 
 def date_words(day: date, language: Language) -> str:
     """``23 ноября 2026``, ``23 листопада 2026``, ``23 November 2026``."""
-    return f"{day.day} {GENITIVE[language].split()[day.month - 1]} {day.year}"
+    return f"{day.day} {_month(day, 'genitive', language)} {day.year}"
 
 
 def bare_english(phrase: str) -> str:
@@ -124,7 +85,7 @@ def _english_parts(span: Span, precision: Precision, days: Days) -> tuple[str, s
         case "week":
             return "in", f"the week of {date_words(first, 'en')}"
         case "month":
-            return "in", f"{GENITIVE['en'].split()[first.month - 1]} {first.year}"
+            return "in", f"{_month(first, 'genitive', 'en')} {first.year}"
         case "season":
             return "in", f"{ENGLISH_SEASONS[first.month]} {_season_years(first)}"
         case "year":
@@ -136,7 +97,8 @@ def _english_parts(span: Span, precision: Precision, days: Days) -> tuple[str, s
 
 
 def _slavic(span: Span, precision: Precision, days: Days, language: Language) -> str:
-    prep = re.sub(r"\b(с|к)о$", r"\1", re.sub(r"\b(?:зі|із)$", "з", span.preposition))
+    *others, last = span.preposition.split(" ")
+    prep = " ".join([*others, lexicon.values("dates.before_digit").get(last, last)])
     match precision:
         case "week":
             return _slavic_week(span, prep, days.first, language)
@@ -147,73 +109,75 @@ def _slavic(span: Span, precision: Precision, days: Days, language: Language) ->
         case "year":
             return _slavic_year(span, prep, days.first, language)
         case "weekend":
-            noun = span.words["weekend"]
-            at = "на" if language == "uk" and not prep else prep
-            return f"{at} {noun} {_range_words(days, language)}"
+            at = prep or _find("bare_weekend", language)
+            return f"{at} {span.words['weekend']} {_range_words(days, language)}"
         case "days":
             return _from_to(days, language)
     return _slavic_day(span, prep, days.first, language)
 
 
 def _slavic_day(span: Span, prep: str, day: date, language: Language) -> str:
-    part, nights = SLAVIC_PARTS.get(span.words.get("word", ""), ("", 0))
-    if part:
-        return f"{part} {date_words(day + DAY * nights, language)}"
-    at = "" if prep in ("в", "во", "у") else prep
+    word = span.words.get("word", "")
+    night, part = lexicon.values("dates.night").get(word), lexicon.values("dates.part").get(word)
+    if night or part:
+        return f"{night or part} {date_words(day + DAY if night else day, language)}"
+    at = "" if prep in lexicon.words("dates.dropped") else prep
     return f"{at} {date_words(day, language)}"
 
 
 def _slavic_week(span: Span, prep: str, monday: date, language: Language) -> str:
-    words = date_words(monday, language)
-    if prep in ("с", "з", "до", "к"):
-        return f"{prep} {words}"
-    if language == "uk":
-        return f"{prep} {span.words['unit']} з {words}" if prep else f"на тижні з {words}"
-    return f"{prep} {span.words['unit']} с {words}"
+    day = date_words(monday, language)
+    if prep in lexicon.words("dates.before_day"):
+        return f"{prep} {day}"
+    bare = _find("bare_week", language)
+    if bare and not prep:
+        return bare.format(date=day)
+    return f"{prep} {_said('week', language, noun=span.words['unit'], date=day)}"
 
 
 def _slavic_month(span: Span, prep: str, first: date, language: Language) -> str:
-    at = "в" if language == "ru" else "у"
+    in_month = f"{_said('in_month', language)} {_month(first, 'locative', language)} {first.year}"
     if span.kind in ("ago", "ahead"):
-        if prep in ROUGHLY_OF:
+        if prep in lexicon.words("dates.with_genitive"):
             return f"{prep} {_month(first, 'genitive', language)} {first.year}"
-        return f"{prep} {at} {_month(first, 'locative', language)} {first.year}"
-    noun = span.words.get("unit", "")
-    if language == "uk" and not prep and noun in ("місяця", ""):
-        return f"{at} {_month(first, 'locative', language)} {first.year}"
-    case = CASES.get(noun, "nominative")  # a unit of another language has no case here
+        return f"{prep} {in_month}"
+    noun, bare = span.words.get("unit", ""), _find("bare_month", language)
+    if bare and not prep and noun in (bare, ""):
+        return in_month
+    # A unit of another language has no case here.
+    case = cast(Case, lexicon.values("dates.case").get(noun, "nominative"))
     name = span.words.get("month") or _month(first, case, language)
     return f"{prep} {name} {first.year}"
 
 
 def _slavic_season(span: Span, prep: str, first: date, language: Language) -> str:
     noun = span.words["season"]
-    if language == "uk" and not prep:
-        noun = UKRAINIAN_SEASONS[first.month]
-    winter = first.month == WINTER
-    if language == "uk":
-        return f"{prep} {noun} {_season_years(first)} {'років' if winter else 'року'}"
-    return f"{prep} {noun} {_season_years(first)} {'годов' if winter else 'года'}"
+    bare: dict[str, str] = dict(lexicon.by_language("dates.bare_season")).get(language, {})
+    if bare and not prep:
+        noun = bare[str(first.month)]
+    years = _said("winter_years" if first.month == WINTER else "season_year", language)
+    return f"{prep} {noun} {_season_years(first)} {years}"
 
 
 def _slavic_year(span: Span, prep: str, first: date, language: Language) -> str:
-    noun = span.words.get("unit", "")
     if span.kind == "named":
-        return f"{prep} {first.year} {noun}"
-    if language == "uk":
-        return f"{prep} {first.year} року"
-    return f"{prep} {first.year} года" if prep in ROUGHLY_OF else f"{prep} в {first.year} году"
+        return f"{prep} {first.year} {span.words.get('unit', '')}"
+    roughly = prep in lexicon.words("dates.with_genitive")
+    return f"{prep} {_said('roughly_year' if roughly else 'year', language, year=first.year)}"
 
 
 def _month(first: date, case: Case, language: Language) -> str:
-    if case == "nominative":
-        return NOMINATIVE[language].split()[first.month - 1]
-    genitive = GENITIVE[language].split()[first.month - 1]
-    if case == "genitive":
-        return genitive
-    if genitive.endswith("ого"):
-        return genitive.removesuffix("ого") + "ому"
-    return genitive[:-1] + ENDINGS[language, case][genitive[-1]]
+    return _said(case, language).split()[first.month - 1]
+
+
+def _said(name: str, language: Language, **values: object) -> str:
+    """What a language says there, with its fields filled in."""
+    return str(lexicon.of_language(f"dates.{name}", language)).format(**values)
+
+
+def _find(name: str, language: Language) -> str:
+    """The same, or nothing where only another language says something."""
+    return str(dict(lexicon.by_language(f"dates.{name}")).get(language, ""))
 
 
 def _season_years(first: date) -> str:
@@ -222,11 +186,10 @@ def _season_years(first: date) -> str:
 
 def _from_to(days: Days, language: Language) -> str:
     """``с 19 по 22 ноября 2026``, ``from 30 October 2026 to 2 November 2026``."""
-    beginning, to = {"ru": ("с", "по"), "uk": ("з", "до"), "en": ("from", "to")}[language]
     first, last = days.first, days.after - DAY
     same_month = (first.year, first.month) == (last.year, last.month)
     first_words = str(first.day) if same_month else date_words(first, language)
-    return f"{beginning} {first_words} {to} {date_words(last, language)}"
+    return _said("from_to", language, first=first_words, last=date_words(last, language))
 
 
 def _range_words(days: Days, language: Language) -> str:
@@ -252,25 +215,10 @@ def _range_words(days: Days, language: Language) -> str:
 # Days and weeks are counted to the day ("через неделю" is a date), months and years only to the
 # month and the year ("a month ago" is "in October 2026").
 
-# Verbs in the past tense, by their endings; nouns that look like them are named as far as they
-# are common. It decides only between the last and the coming Friday.
-PAST = re.compile(
-    r"\b(?!(?:или|если|недел[яи]|отдел[аы]?|дела|зал[аы]?|журнал|канал|финал|сериал|материал"
-    r"|модели|села|сил[аы]|цели|коли|али)\b)"
-    r"(?:[а-я]+[аеиуыя]л(?:а|о|и)?(?:сь|ся)?|[а-я]*ш(?:ел|ла|ло|ли)|[а-яіїє']+[аиуяі]л[аои](?:с[ья])?"
-    r"|[а-яіїє']+[аиуя]в(?:ся)?|хотів|сидів|вмів|їв|[а-я]*йшов|прив[іе]з|прин[іе]с|міг)\b"
-    r"|\b(?:was|were|had|did|went|bought|met|saw|came|got|took|made|said|told|ate|left|began|won"
-    r"|lost|found|gave|sold|paid|broke|fell|felt|flew|drove|ran|slept|spent|wrote|heard)\b"
-    r"|(?<!\bis )(?<!\bare )(?<!\bbe )(?<!\bam )\b(?!hundred)[a-z]{2,}[^e\W]ed\b"
-)
-HABIT = re.compile(
-    r"\b(?:обычно|всегда|часто|иногда|регулярно|никогда|кажд[а-я]{2,3}"
-    r"|зазвичай|завжди|інколи|іноді|ніколи|щоразу|кож(?:ен|н[а-я]{1,3})"
-    r"|usually|always|often|sometimes|regularly|normally|never|every)\b"
-)
-UKRAINIAN = re.compile(
-    r"[іїєґ]|\b(?:[ву]чора|позавчора|минул[а-я]+|наступн[а-я]+|рок[уи]|цього|має|буде|треба)\b"
-)
+# Verbs in the past tense; it decides only between the last and the coming Friday.
+PAST = lexicon.Expression(r"\b(?!<time.not_past>\b)<time.past>\b")
+HABIT = lexicon.Expression(r"\b<time.habitual>\b")
+UKRAINIAN = lexicon.Expression(r"[іїєґ]|\b<time.ukrainian>\b")
 RUSSIAN = re.compile("[ыэъё]")
 CYRILLIC = re.compile("[а-яёіїєґ]")
 SENTENCE_START = re.compile(r"(?:^|[.!?;:] )[^\w ]{0,3}$")
@@ -462,7 +410,7 @@ def _is_uncertain(span: Span, fact: _Fact) -> bool:
     if not _is_exact(span):
         counted_roughly = span.kind != "lasting" and "prep" in words
         return counted_roughly or amount_in(span)[1] not in ("month", "year")
-    if span.kind == "day" and words["word"] not in DAY_WORDS and "noun" not in words:
+    if span.kind == "day" and day_offset(words["word"]) is None and "noun" not in words:
         return True  # an adjective: "завтрашний экзамен"
     possessive = fact.folded.startswith("'s", span.end)  # "tomorrow's exam"
     return possessive and (span.kind == "day" or "which" in words)

@@ -7,16 +7,18 @@ eight".
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from typing import Literal, cast
 
+from src.reading import lexicon
 from src.reading import time_spans as p
 from src.reading import times as w
-from src.reading.times import CARDINALS, DAY_ORDINALS, SCALES, any_of, read_numbers
+from src.reading.time_spans import RuleScanner
+from src.reading.times import read_numbers
 
-# Times of day in Russian, Ukrainian and English: "в 9", "без четверти девять", "half past eight".
+# Times of day: "в 9", "без четверти девять", "half past eight".
 #
 # Everything here is for text as ``time_spans.fold`` leaves it, with the digits 0 to 9. The
 # conventions, where people differ:
@@ -42,86 +44,53 @@ FIRST_EVENING = 4  # "в 4 вечера"; at "3 вечера" nobody agrees
 LATE = 10  # "в 10 ночи" is before midnight, "в 5 ночи" after it
 HOUR = 60  # minutes
 
-ONES = any_of([word for word, value in CARDINALS.items() if 0 < value < 10])
-BELOW_SIXTY = any_of([word for word, value in CARDINALS.items() if value < 60])
-TENS = (
-    "(?:двадцат[ьи]|двадцять|двадцяти|тридцать|тридцять|сорок|пятьдесят|п'ятдесят"
-    "|twenty|thirty|forty|fifty)"
+# Expressions with groups of the lexicon in them.
+NUMBER = (
+    r"(?:\d{1,2}|<numbers.cardinals:20-50>[ -]<numbers.cardinals:1-9>|<numbers.cardinals:0-59>)"
+    r"(?:(?!\w)|(?=[ap][.]?m\b))"
 )
-NUMBER = rf"(?:\d{{1,2}}|{TENS}[ -]{ONES}|{BELOW_SIXTY})(?:(?!\w)|(?=[ap][.]?m\b))"
-STEM = any_of([stem for stem, value in DAY_ORDINALS.items() if value <= DAY_HOURS])
-STEM = rf"(?:(?:двадцать|двадцять) )?{STEM}"
-OF_HOUR = rf"(?:{STEM}(?:ого|его|ьего)|\d{{1,2}}(?:-?го)?)(?!\w)"  # "половина девятого"
-UKRAINIAN_HOUR = rf"(?:{STEM}[а-яії]{{1,3}}|\d{{1,2}}(?:-?[а-яії]{{1,2}})?)(?!\w)"
-MORNING = "утра|утром|с утра|ранку|вранці|уранці|зранку|a[.]?m[.]?|in the morning"
-DAYTIME = "дня|днем|вдень|удень|in the afternoon|p[.]?m[.]?"
-EVENING = "вечера|вечером|вечора|[ву]вечері|in the evening"
-NIGHT = "ночи|ночью|ночі|[ву]ночі|at night"
-HALF_DAY = rf"(?P<half_day>{MORNING}|{DAYTIME}|{EVENING}|{NIGHT})(?![\w'])"
+STEM = "(?:<time.counting:20-20> )?<numbers.ordinals:1-24>"
+HALF_DAY = r"(?P<half_day><clock.half_day>)(?![\w'])"
 # With a bare number in front, "дня" counts days.
-HALF_DAY_OF_NUMBER = HALF_DAY.replace("дня|", "").replace("днем|", "")
-PREPOSITION = (
-    "(?:часов |часам |годині )?(?:в|во|к|ко|у|о|об|около|близько|at|by|around|about|for|@)"
-)
-AT = f"(?:(?:{PREPOSITION}|на|до) )?"
-MINUTE_NOUN = "(?:минут[уы]?|мин|хвилин[иау]?|хв|minutes?)"
-HOUR_NOUN = "(?:час(?:а|ов|ам)?|годин[аіиу]|o'?clock|ч)"
+HALF_DAY_OF_NUMBER = rf"(?!<clock.counts_days>(?!\w)){HALF_DAY}"
+PREPOSITION = "(?:<clock.hours_before> )?(?:<clock.preposition>|@)"
+ANY_PREPOSITION = f"(?:{PREPOSITION}|<clock.preposition_too>)"
+AT = f"(?:{ANY_PREPOSITION} )?"
 # What is counted cannot be a time: "в 5 магазинах", "at 3 shops".
-COUNTED = (
-    r"(?! ?(?:%|€|\$|₽|₴|раз|руб|грн|кг|км|шт|школ|магаз|класс|клас|кварт|дом|этаж|поверх|комнат"
-    r"|кімнат|человек|людей|осіб|день(?! рожд| народж)|дней|днів|дні|мес|міс|год[ау]?\b"
-    r"|лет\b|рок|недел|тиж|секунд"
-    r"|shop|store|people|places|times|days|weeks|months|years|seconds|percent)|[.,/]\d)"
+COUNTED = r"(?! ?(?:[%€$₽₴]|<clock.counted>)|[.,/]\d)"
+BARE_HOUR = (
+    rf"(?P<hour>{NUMBER}|<clock.one_alone>|{STEM}<clock.at_endings>(?!\w)"
+    r"|\d{1,2}-?<clock.digit_endings>(?!\w))"
 )
-BARE_HOUR = rf"(?P<hour>{NUMBER}|час(?! пик)(?!\w)|{STEM}ій(?!\w)|\d{{1,2}}-?(?:й|ій)(?!\w))"
-
-# Each way of saying it, by how its parts are put together.
-CLOCK_RULES: tuple[tuple[str, str], ...] = (
-    (
-        "midnight",
-        f"{AT}(?:полночь|полуночи|опівночі|півночі|midnight|(?:12|двенадцать|дванадцят[ьуа]"
-        f"|дванадцятій)(?: {HOUR_NOUN})? (?:ночи|ночі))",
-    ),
-    ("noon", f"{AT}(?:полдень|полудню|опівдні|полудень|noon|midday)"),
-    ("lunch", "(?:в обед|в обід|після обіду|после обеда|at lunch(?:time)?|after lunch)"),
-    (
-        "to",
-        rf"(?:(?:в|к) )?без (?P<minute>{NUMBER}|четверти)(?: {MINUTE_NOUN})?"
-        rf" (?P<hour>{NUMBER}|час)(?: {HALF_DAY})?",
-    ),
-    (
-        "to",
-        rf"за (?P<minute>{NUMBER}|чверть)(?: {MINUTE_NOUN})? (?:до )?"
-        rf"(?P<hour>{STEM}(?:а|я|ої|ьої|у))(?: {HALF_DAY})?",
-    ),
-    (
-        "to",
-        rf"{AT}(?:a )?(?P<minute>{NUMBER}|quarter)(?: {MINUTE_NOUN})? (?:to|before|till)"
-        rf" (?P<hour>{NUMBER})(?: ?{HALF_DAY})?",
-    ),
-    ("half to", rf"{AT}(?:половин[еуа] |пол-?)(?P<hour>{OF_HOUR})(?: {HALF_DAY})?"),
-    ("half to", rf"{AT}пів(?: на | до | )(?P<hour>{UKRAINIAN_HOUR})(?: {HALF_DAY})?"),
-    ("half past", rf"{AT}half(?: past)? (?P<hour>{NUMBER})(?: ?{HALF_DAY})?"),
-    (
-        "of",
-        rf"{AT}(?:(?P<minute>{NUMBER}) {MINUTE_NOUN}|(?P<quarter>четверть)) (?P<hour>{OF_HOUR})"
-        rf"(?: {HALF_DAY})?",
-    ),
-    (
-        "of",
-        rf"{AT}(?:(?P<minute>{NUMBER}) {MINUTE_NOUN}|(?P<quarter>чверть)) на"
-        rf" (?P<hour>{UKRAINIAN_HOUR})(?: {HALF_DAY})?",
-    ),
-    (
-        "past",
-        rf"{AT}(?P<minute>{NUMBER}|чверть)(?: {MINUTE_NOUN})? по (?P<hour>{STEM}ій)"
-        rf"(?: {HALF_DAY})?",
-    ),
-    (
-        "past",
-        rf"{AT}(?:a )?(?P<minute>{NUMBER}|quarter)(?: {MINUTE_NOUN})? (?:past|after)"
-        rf" (?P<hour>{NUMBER})(?: ?{HALF_DAY})?",
-    ),
+# What the rules of the languages are made of.
+PIECES = {
+    "at": AT, "half": HALF_DAY, "number": NUMBER,
+    "minute": f"(?:{NUMBER}|<clock.quarter>)",
+    "hour_or_one": f"(?:{NUMBER}|<clock.one>)",
+    "of_hour": rf"(?:{STEM}<clock.of_endings>|\d{{1,2}}(?:-?<clock.number_of_endings>)?)(?!\w)",
+    "some_hour": rf"(?:{STEM}\w{{1,3}}|\d{{1,2}}(?:-?\w{{1,2}})?)(?!\w)",
+    "till_hour": f"(?:{STEM}<clock.till_endings>)",
+    "at_hour": f"(?:{STEM}<clock.at_endings>)",
+    "to_hour": f"(?:{STEM}<clock.to_endings>)",
+    "until_hour": f"(?:{STEM}<clock.until_endings>)",
+}  # fmt: skip
+# The ways of saying it by how their parts are put together, in the order of trial.
+KINDS = (
+    "midnight",
+    "noon",
+    "lunch",
+    "to",
+    "half to",
+    "half past",
+    "of",
+    "past",
+    "digital",
+    "hour",
+)
+SHARED_RULES: tuple[tuple[str, str], ...] = (
+    ("midnight", f"{AT}<clock.midnight>"),
+    ("noon", f"{AT}<clock.noon>"),
+    ("lunch", "<clock.lunch>"),
     (
         "digital",
         rf"(?:{AT})(?<![\d:.,/+-])(?P<hour>\d{{1,2}}):(?P<minute>\d{{2}})(?!:?\d)"
@@ -134,38 +103,34 @@ CLOCK_RULES: tuple[tuple[str, str], ...] = (
     ),
     (
         "hour",
-        rf"(?:{PREPOSITION}|на|до) {BARE_HOUR}(?: {HOUR_NOUN})?"
-        rf"(?: (?:и |і )?(?P<minute>{NUMBER}) {MINUTE_NOUN})(?: {HALF_DAY})?",
+        rf"{ANY_PREPOSITION} {BARE_HOUR}(?: <clock.hour_noun>)?"
+        rf"(?: (?:<reminder.and> )?(?P<minute>{NUMBER}) <clock.minute_noun>)(?: {HALF_DAY})?",
     ),
     (
         "hour",
-        rf"(?:{PREPOSITION}|на|до) {BARE_HOUR}(?: {HOUR_NOUN})?"
-        rf" (?P<minute>[0-5]\d|(?:двадцат[ьи]|тридцать|сорок|пятьдесят|пятнадцать|десять|двадцять"
-        r"|тридцять|п'ятдесят|п'ятнадцять|ten|fifteen|twenty|thirty|forty|fifty)"
-        rf"(?:[ -](?:пять|п'ять|five))?)(?![\w:.,]){COUNTED}(?: ?{HALF_DAY})?",
+        rf"{ANY_PREPOSITION} {BARE_HOUR}(?: <clock.hour_noun>)?"
+        rf" (?P<minute>[0-5]\d|<clock.minutes>(?:[ -]<clock.five>)?)(?![\w:.,]){COUNTED}"
+        rf"(?: ?{HALF_DAY})?",
     ),
-    ("hour", rf"(?:{PREPOSITION}|на|до) {BARE_HOUR}(?: {HOUR_NOUN})? ?{HALF_DAY}"),
-    ("hour", rf"на (?P<hour>{STEM}у)(?!\w)(?: {HALF_DAY})?(?! [а-яії]+у\b)"),
-    ("hour", rf"до (?P<hour>{STEM}(?:ої|ьої))(?!\w)(?: {HALF_DAY})?(?= годин|$|[,.!?])"),
+    ("hour", rf"{ANY_PREPOSITION} {BARE_HOUR}(?: <clock.hour_noun>)? ?{HALF_DAY}"),
     (
         "hour",
-        rf"{PREPOSITION} {BARE_HOUR}(?: {HOUR_NOUN}(?!\w))?(?!:\d|[/%^]|-\d){COUNTED}"
-        rf"(?: (?:и|і|та|й|and) (?P<also>\d{{1,2}})(?![:\w]|[.,]\d){COUNTED})?",
+        rf"{PREPOSITION} {BARE_HOUR}(?: <clock.hour_noun>(?!\w))?(?!:\d|[/%^]|-\d){COUNTED}"
+        rf"(?: <reminder.and> (?P<also>\d{{1,2}})(?![:\w]|[.,]\d){COUNTED})?",
     ),
-    ("hour", rf"(?<![\w:.,-])(?P<hour>{NUMBER})(?: {HOUR_NOUN})? ?{HALF_DAY_OF_NUMBER}"),
+    (
+        "hour",
+        rf"(?<![\w:.,-])(?P<hour>{NUMBER})(?: <clock.hour_noun>)? ?{HALF_DAY_OF_NUMBER}",
+    ),
 )
-PART_WORDS: dict[Part, str] = {
-    "morning": "(?:рано )?(?:с утра|утром|вранці|уранці|зранку)|in the morning|this morning"
-    "|этим утром|цього ранку",
-    "afternoon": "днем(?! рожд)|вдень(?! народж)|удень(?! народж)|in the afternoon|this afternoon",
-    "evening": "(?:поздно )?(?:вечером|[ву]вечері|надвечір)|к вечеру|in the evening|this evening"
-    "|tonight|этим вечером|цього вечора",
-    "night": "ночью|[ву]ночі|at night",
-}
-# In English these stand behind the day: "tomorrow morning", "on Friday night".
-BARE_PARTS: dict[Part, str] = {
-    "morning": "morning", "afternoon": "afternoon", "evening": "evening", "night": "night",
-}  # fmt: skip
+
+
+def clock_rules() -> list[tuple[str, str]]:
+    """Every way of saying a time of day, by its name, as an expression."""
+    found = lexicon.rules("clock.rules", PIECES)
+    for kind, source in SHARED_RULES:
+        found.setdefault(kind, []).append(lexicon.expanded(source))
+    return [(kind, source) for kind in KINDS for source in found.get(kind, ())]
 
 
 @dataclass(frozen=True)
@@ -194,7 +159,8 @@ def read_clock(rule: str, words: dict[str, str], part: Part | None = None) -> Cl
     fixed = {"midnight": DAY_HOURS, "noon": NOON, "lunch": PART_HOURS["afternoon"]}
     if rule in fixed:
         return Clock(fixed[rule] * HOUR)
-    hour = 1 if words["hour"].startswith("час") else _number(words["hour"])
+    is_one = words["hour"] in lexicon.words("clock.one")
+    hour = 1 if is_one else _number(words["hour"])
     minute = _minute(words)
     if rule in ("half to", "half past"):
         minute = HOUR // 2
@@ -209,11 +175,9 @@ def read_clock(rule: str, words: dict[str, str], part: Part | None = None) -> Cl
 
 def part_of(words: str) -> Part | None:
     """The part of the day that words name."""
-    table: tuple[tuple[Part, str], ...] = (
-        ("morning", MORNING), ("afternoon", DAYTIME), ("evening", EVENING), ("night", NIGHT),
-        *PART_WORDS.items(), *BARE_PARTS.items(),
-    )  # fmt: skip
-    return next((part for part, said in table if re.fullmatch(said, words)), None)
+    tables = ("clock.half_day", "clock.part", "clock.bare_part")
+    found = (lexicon.key_of(table, words) for table in tables)
+    return cast("Part | None", next(filter(None, found), None))
 
 
 def _of_half_day(
@@ -248,7 +212,7 @@ def _is_pm(words: dict[str, str]) -> bool:
 
 def _minute(words: dict[str, str]) -> int:
     said = words.get("minute", "")
-    if "quarter" in words or said in ("четверти", "чверть", "quarter"):
+    if "quarter" in words or said in lexicon.words("clock.quarter"):
         return HOUR // 4
     return _number(said) if said else 0
 
@@ -268,169 +232,141 @@ def _number(words: str) -> int:
 Slot = Literal["date", "clock", "part", "after", "before", "every"]
 
 MAX_ELEMENTS = 60  # of a text that are looked at
-ALL_NUMBERS = w.any_of([*CARDINALS, *SCALES, *w.NUMBER_WORDS])
+# Expressions with groups of the lexicon in them.
+ONE_NUMBER = "(?:<numbers.cardinals>|<numbers.scales>|<time.counting>)"
 COUNT = (
-    rf"(?:\d{{1,18}}(?:[.,]\d{{1,2}})?(?:\^\d{{1,4}})?(?:-\d{{1,4}})?|{w.VAGUE_NUMBER}"
-    rf"|{ALL_NUMBERS}(?:[ -]{ALL_NUMBERS}){{0,2}})"
+    r"(?:\d{1,18}(?:[.,]\d{1,2})?(?:\^\d{1,4})?(?:-\d{1,4})?|<time.vague>"
+    rf"|{ONE_NUMBER}(?:[ -]{ONE_NUMBER}){{0,2}})"
 )
-MINUTES = "минут[уы]?|мин|хвилин[иу]?|хв|minutes?|mins?"
-UNIT = f"(?:{w.UNIT}|секунд[уыи]?|сек|seconds?|secs?|{MINUTES}|ч|hrs?|h)(?!\\w)"
-HALF = (
-    "пол-?часа|пол часа|полчасика|пів ?години|half an hour|a half hour|четверть часа"
-    "|чверть години|a quarter of an hour|пол ?года|пів ?року|half a year"
-)
-AND_A_HALF = "с половиной|з половиною|and a half"
-LENGTH = (
-    rf"(?:(?P<half>{HALF})(?!\w)|(?:(?P<n>{COUNT})(?: (?P<and_half>{AND_A_HALF}))? ?)?"
-    rf"(?P<unit>{UNIT})(?: (?P<half_more>{AND_A_HALF}))?"
-    r"(?:-(?:полтора|полторы|півтори|два|дві|две|two|другой|другий|другую))?"
-    rf"(?:,? (?:(?:и|і|та|й|and) )?(?P<n2>{COUNT}) ?(?P<unit2>{MINUTES})(?!\w))?)"
-)
-COUNTED_LENGTH = LENGTH.replace(")? ?)?(?P<unit>", ")? ?)(?P<unit>")
-UKRAINIAN_LENGTH = COUNTED_LENGTH.replace(UNIT, "(?:хвилин[уиа]?|хв|годин[уаи]?|днів|дні)")
+UNIT = r"(?:<time.unit>|<time.unit_short>)(?!\w)"
+MINUTES = "(?:<clock.minute_noun>|<reminder.minutes>)"
 
-DAY_NAMES = ("пн mon", "вт tue tues", "ср wed", "чт thu thurs", "пт fri", "сб sat", "вс нд sun")
-SHORT_DAYS = {day: number for number, days in enumerate(DAY_NAMES) for day in days.split()}
-WEEKDAY = rf"(?:{w.WEEKDAY}|{w.any_of(list(SHORT_DAYS))})(?!\w)"
-JOINT = r"(?:,? (?:(?:и|і|й|та|and|&|в|во|у|on) )?|, ?| ?- ?| (?:по|to|through) )"
+
+def _length(unit: str = UNIT, *, counted: bool = True) -> str:
+    """An expression for a length of time, with a number or not."""
+    number = rf"(?P<n>{COUNT})(?: (?P<and_half><reminder.and_a_half>))? ?"
+    return (
+        rf"(?:(?P<half><reminder.half_period>)(?!\w)|(?:{number}){'' if counted else '?'}"
+        rf"(?P<unit>{unit})(?: (?P<half_more><reminder.and_a_half>))?(?:-<reminder.or_so>)?"
+        rf"(?:,? (?:<reminder.and> )?(?P<n2>{COUNT}) ?(?P<unit2>{MINUTES})(?!\w))?)"
+    )
+
+
+LENGTH, COUNTED_LENGTH = _length(counted=False), _length()
+WEEKDAY = r"(?:<time.weekday>|<time.weekday_short>)(?!\w)"
+THROUGH = " <reminder.through> "
+JOINT = f"(?:,? (?:<reminder.joint> )?|, ?| ?- ?|{THROUGH})"
 WEEKDAYS = rf"{WEEKDAY}(?:{JOINT}{WEEKDAY}){{0,6}}"
-WEEKDAYS_MANY = (
-    "(?:(?:понедельник|вторник|четверг|воскресень)[ая]м|(?:сред|пятниц|суббот)ам"
-    "|понеділках|вівторках|середах|четвергах|п'ятницях|суботах|неділях"
-    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)days)"
-)
-EACH_UKRAINIAN = "(?:понеділка|вівторка|середи|четверга|п'ятниці|суботи|неділі)"
-EVERY = (
-    "(?:(?:on|of|in|at) )?(?:кажд(?:ый|ую|ое|ые|ого|ой|ому|ым)|кож(?:ен|на|ну|не|ні|ного|ної)"
-    "|every(?: single)?|each)"
-)
-OTHER = "(?:other|second|2nd|втор(?:ой|ую|ое)|друг(?:ий|у|е|ую))"
-WORKDAY = (
-    "(?:(?:будн(?:ий|ій|ый|и|і)|рабоч(?:ий|ие)|робоч(?:ий|і)) (?:день|дни|дні)|будень"
-    "|week ?days?|work(?:ing)? ?days?|business days?)"
-)
-AT_WORKDAYS = (
-    "(?:(?:по|в|у|на) (?:будням|буднях|будни|будні)|по (?:будним|рабочим) дням"
-    "|[ву] (?:рабочие|будние|робочі|будні) (?:дни|дні)|по (?:будніх|робочих) днях"
-    "|(?:on )?week ?days|on work(?:ing)? ?days)"
-)
-AT_WEEKENDS = "(?:по (?:выходным|вихідних)|(?:on|at) (?:the )?weekends|weekends)"
-PARTS_MANY = "по (?P<part>утрам|вечерам|ночам|ранках|вечорах|ночах)"
-HALF_PERIOD = "пол-?часа|пів ?години|half(?: an)? hour|пол-?года|пів ?року|half(?: a)? year"
-EVERY_PART = "(?:утро|вечер|ночь|ранок|вечір|ніч|morning|afternoon|evening|night)"
-ADVERBS = {
-    **dict.fromkeys(("ежесекундно", "щосекунди"), "second"),
-    **dict.fromkeys(("ежеминутно", "щохвилини"), "minute"),
-    **dict.fromkeys(("ежечасно", "щогодини", "hourly"), "hour"),
-    **dict.fromkeys(("ежедневно", "щодня", "щоденно", "daily"), "day"),
-    **dict.fromkeys(("еженедельно", "щотижня", "щотижнево", "weekly"), "week"),
-    **dict.fromkeys(("ежемесячно", "щомісяця", "щомісячно", "monthly"), "month"),
-    **dict.fromkeys(("ежегодно", "щороку", "щорічно", "yearly", "annually"), "year"),
-}
-PART_ADVERBS = {"щоранку": "morning", "щовечора": "evening", "щоночі": "night", "nightly": "night"}
-MONTH_DAY = rf"(?P<day>{p.DAY_NUMBER})"
+EVERY = "<reminder.every>"
+OTHER = "(?: (?P<other><reminder.other>))?"
 TIMES = (
-    rf"(?:(?:(?P<times>{COUNT}) )?раз(?:а|и|у)?|(?P<once>once)|(?P<twice>twice|двічі|дважды)"
+    rf"(?:(?:(?P<times>{COUNT}) )?<reminder.times>|(?P<once>once)|(?P<twice><reminder.twice>)"
     r"|(?P<n_times>three|four|five|\d) times)"
 )
-
 EVERY_RULES: tuple[tuple[str, str], ...] = (
     (
         "month day",
-        rf"{EVERY} {MONTH_DAY}(?:st|nd|rd|th)(?=$|[,.!]| (?:at|to|about|remind|that)\b)",
+        rf"{EVERY} (?P<day>{p.DAY_NUMBER})(?:st|nd|rd|th)"
+        r"(?=$|[,.!]| (?:at|to|about|remind|that)\b)",
     ),
-    ("month day", rf"{EVERY} {MONTH_DAY}(?:-?(?:го|е))? (?:число|числа)"),
-    ("month day", rf"(?P<day>{p.DAY}) числа (?:каждого|кожного) (?:месяца|місяця)"),
     (
         "month day",
-        rf"(?:on |every |each )?(?:the )?(?P<day>{p.DAY}) of (?:every|each|the) month",
+        rf"{EVERY} (?P<day>{p.DAY_NUMBER})(?:-?<time.day_endings>)? <reminder.day_number>",
     ),
-    (
-        "last day",
-        "(?:в |on )?(?:the )?(?:последн(?:ий день|его числа)|останн(?:ій день|ього дня)|last day)"
-        "(?: of)?(?: (?:каждого|кожного|every|each|the))? (?:месяца|місяця|month)",
-    ),
+    ("month day", rf"(?:on |every |each )?(?:the )?(?P<day>{p.DAY}) <reminder.of_every_month>"),
+    ("last day", "<reminder.last_day>"),
     ("year day", f"{EVERY} {p.DAY_OF_MONTH}"),
-    (
-        "year day",
-        f"{p.DAY_OF_MONTH} (?:каждого|кожного|of every|every|of each) (?:года|року|year)",
-    ),
+    ("year day", f"{p.DAY_OF_MONTH} <reminder.of_every_year>"),
     ("year day", f"{EVERY} {p.MONTH_AND_DAY}"),
-    ("unit", rf"{EVERY} (?P<half>{HALF_PERIOD})"),
-    ("workdays", f"{EVERY} {WORKDAY}|{AT_WORKDAYS}"),
-    ("weekends", f"{EVERY} {w.WEEKEND}(?: day)?|{AT_WEEKENDS}"),
+    ("unit", f"{EVERY} (?P<half><reminder.every_half>)"),
+    ("workdays", f"{EVERY} <reminder.workday>|<reminder.at_workdays>"),
+    ("weekends", f"{EVERY} <time.weekend>(?: day)?|<reminder.at_weekends>"),
+    ("weekdays", f"{EVERY}{OTHER} (?P<days>{WEEKDAYS})(?P<nth> <reminder.nth>)?"),
+    ("unit", rf"{EVERY}{OTHER}(?: (?P<n>{COUNT}))? (?P<unit>{UNIT})"),
+    ("part", rf"{EVERY} (?:(?P<days>{WEEKDAYS}) )?(?P<part><reminder.every_part>)"),
+    ("weekdays", rf"(?P<days><time.weekday_each>(?:{JOINT}<time.weekday_each_more>){{0,6}})"),
+    ("weekdays", rf"(?:<reminder.from> )?(?P<days>{WEEKDAY}{THROUGH}{WEEKDAY})"),
     (
         "weekdays",
-        rf"{EVERY}(?: (?P<other>{OTHER}))? (?P<days>{WEEKDAYS})"
-        "(?P<nth> (?:месяца|місяця|(?:of|in) (?:the|every|each|a) month))?",
+        "<reminder.on_every> "
+        rf"(?P<days><time.weekdays_many>(?:{JOINT}<time.weekdays_many>){{0,6}})",
     ),
-    ("unit", rf"{EVERY}(?: (?P<other>{OTHER}))?(?: (?P<n>{COUNT}))? (?P<unit>{UNIT})"),
-    ("part", rf"{EVERY} (?:(?P<days>{WEEKDAYS}) )?(?P<part>{EVERY_PART})"),
-    ("weekdays", rf"що(?P<days>{EACH_UKRAINIAN}(?:{JOINT}(?:що)?{EACH_UKRAINIAN}){{0,6}})"),
-    ("weekdays", rf"(?:(?:с|со|з|із|from) )?(?P<days>{WEEKDAY} (?:по|to|through) {WEEKDAY})"),
-    ("weekdays", rf"(?:по|on) (?P<days>{WEEKDAYS_MANY}(?:{JOINT}{WEEKDAYS_MANY}){{0,6}})"),
-    ("weekdays", "(?P<days>(?:mon|tues|wednes|thurs|fri|satur|sun)days)"),
-    ("part", PARTS_MANY),
-    ("adverb", rf"(?P<word>{w.any_of([*ADVERBS, *PART_ADVERBS])})"),
-    (
-        "unit",
-        rf"{TIMES} (?:в|на|у|a|an|per|every|each|per each)(?: (?P<n>{COUNT}))? (?P<unit>{UNIT})",
-    ),
-    ("other day", "через день"),
+    ("weekdays", "(?P<days><reminder.weekdays_alone>)"),
+    ("part", "<reminder.on_every> (?P<part><reminder.parts_many>)"),
+    ("adverb", "(?P<word><reminder.adverb>|<reminder.part_adverb>)"),
+    ("unit", rf"{TIMES} <reminder.per>(?: (?P<n>{COUNT}))? (?P<unit>{UNIT})"),
+    ("other day", "<reminder.other_day>"),
 )
-
-TO_DAY = "(?:(?:в|во|у|на|к|on|for|by|from|с|со|з|зі|із) )?(?:the )?"
-FUTURE_DAYS = w.any_of([word for word in w.DAY_WORDS if word not in ("tonight", "this morning")])
 DAY_MONTH_DIGITS = (
     rf"(?<![\w.,:/+-])(?P<day>{p.DAY_NUMBER})[.](?P<month_number>0[1-9]|1[0-2])(?![\w:/]|[.,]\d)"
     rf"{p.COUNTED}"
 )
-WEEKDAY_ENGLISH = "(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+TO_DAY = "(?:<reminder.on_day> )?(?:the )?"
+IN_YEAR = rf"(?P<year>{w.YEAR})(?: <time.year_noun>)?"
 DATE_RULES: tuple[tuple[str, str], ...] = (
-    ("date", rf"{TO_DAY}(?:{w.WEEKDAY},? )?(?P<number>{p.DIGIT_DATE})"),
-    ("date", rf"{TO_DAY}(?:{w.WEEKDAY},? (?:the )?)?{p.DAY_OF_MONTH}{p.YEAR_TAIL}"),
-    ("date", rf"{TO_DAY}(?:{w.WEEKDAY},? )?{p.MONTH_AND_DAY}{p.YEAR_TAIL}"),
-    ("digits", rf"(?:(?:на|on|for|к) )?{DAY_MONTH_DIGITS}"),
-    ("month day", rf"(?:(?:на|к) )?(?P<day>{p.DAY}) (?:числа|число)"),
+    ("date", rf"{TO_DAY}(?:<time.weekday>,? )?(?P<number>{p.DIGIT_DATE})"),
+    ("date", rf"{TO_DAY}(?:<time.weekday>,? (?:the )?)?{p.DAY_OF_MONTH}{p.YEAR_TAIL}"),
+    ("date", rf"{TO_DAY}(?:<time.weekday>,? )?{p.MONTH_AND_DAY}{p.YEAR_TAIL}"),
+    ("digits", rf"(?:<reminder.for_date> )?{DAY_MONTH_DIGITS}"),
+    ("month day", rf"(?:<reminder.for_date> )?(?P<day>{p.DAY}) <reminder.month_day>"),
     ("month day", rf"(?:on )?the (?P<day>{p.DAY_NUMBER}(?:st|nd|rd|th))(?! (?:of|time|floor))"),
-    ("day", rf"(?:{TO_DAY})(?P<word>{FUTURE_DAYS})(?: (?:день|дня|дню|дні))?(?!')"),
-    ("named", rf"(?:(?:в|во|у|на|к|on|by|for) )?{p.WHICH_NOUN}"),
-    ("named", rf"(?:в|во|у|на|к|ко|on|by|for) (?:the )?(?P<weekday>{WEEKDAY})(?!')"),
-    ("named", rf"(?:в|на|по|у|at|on|over|for) (?:the )?(?P<weekend>{w.WEEKEND})"),
-    ("named", rf"(?P<weekday>{WEEKDAY_ENGLISH})(?!')"),
-    ("named", rf"(?:в|во|у|in) (?P<month>{w.MONTH})(?: (?P<year>{w.YEAR})(?: {w.YEAR_NOUN})?)?"),
-    ("year", rf"(?:в|у|in) (?P<year>{w.YEAR})(?: {w.YEAR_NOUN})?(?![:.\d])"),
+    (
+        "day",
+        rf"{TO_DAY}(?!<reminder.part_of_today>\b)(?P<word><time.day>)(?: <time.day_noun>)?(?!')",
+    ),
+    ("named", rf"(?:<reminder.on_weekday> )?{p.WHICH_NOUN}"),
+    ("named", rf"<reminder.on_weekday> (?:the )?(?P<weekday>{WEEKDAY})(?!')"),
+    ("named", "<reminder.on_weekend> (?:the )?(?P<weekend><time.weekend>)"),
+    ("named", r"(?P<weekday><time.weekday_alone>)(?!')"),
+    ("named", rf"<reminder.in_year> (?P<month><time.month>)(?: {IN_YEAR})?"),
+    ("year", rf"<reminder.in_year> {IN_YEAR}(?![:.\d])"),
 )
 AFTER_RULES: tuple[tuple[str, str], ...] = (
-    ("after", rf"(?:через|спустя) (?:(?:{p.ROUGHLY}) )?{LENGTH}"),
-    ("after", rf"(?:in|after) (?:(?:{p.ROUGHLY}) )?{COUNTED_LENGTH}(?:'s?)?(?: time)?"),
-    ("after", rf"(?:(?P<unit>{UNIT})) через (?P<n>{COUNT})"),
-    ("after", rf"за {UKRAINIAN_LENGTH}(?! (?:до|перед))"),
-    ("after", r"за (?P<unit>хвилину|годину|тиждень|місяць)(?= (?!до |перед )\w)"),
+    ("after", rf"<reminder.after> (?:<time.roughly> )?{LENGTH}"),
+    (
+        "after",
+        rf"<reminder.after_counted> (?:<time.roughly> )?{COUNTED_LENGTH}(?:'s?)?(?: time)?",
+    ),
+    ("after", rf"(?P<unit>{UNIT}) <reminder.after_number> (?P<n>{COUNT})"),
+    (
+        "after",
+        rf"<reminder.within> {_length('<reminder.within_length>')}(?! <reminder.before_that>)",
+    ),
+    (
+        "after",
+        r"<reminder.within> (?P<unit><reminder.within_unit>)(?= (?!<reminder.before_that> )\w)",
+    ),
 )
 BEFORE_RULES: tuple[tuple[str, str], ...] = (
-    ("before", rf"за {LENGTH} (?:до|перед)"),
-    ("earlier", rf"за {LENGTH}(?=[ .!]*$)"),
+    ("before", rf"<reminder.by> {LENGTH} <reminder.before_that>"),
+    ("earlier", rf"<reminder.by> {LENGTH}(?=[ .!]*$)"),
 )
 # A length tells by its end what it is; one rule for all, since it costs most to look for.
 COUNTED_RULE = (
-    rf"{COUNTED_LENGTH} (?:(?P<ago>(?:тому )?назад|тому(?! що)|ago)"
-    r"|(?P<after>from (?:now|today)|later|спустя)|(?P<before>before|ahead of|prior to)(?= \w)"
-    r"|(?P<earlier>before|earlier|in advance)(?=[ .!]*$))"
+    rf"{COUNTED_LENGTH} (?:(?P<ago><time.ago>)|(?P<after><reminder.from_now>)"
+    r"|(?P<before><reminder.before_it>)(?= \w)|(?P<earlier><reminder.earlier>)(?=[ .!]*$))"
 )
 COUNTED_SLOTS: dict[str, Slot] = {
     "ago": "date", "after": "after", "before": "before", "earlier": "before",
 }  # fmt: skip
-RULES: tuple[tuple[Slot, str, str], ...] = (
-    *(("every", rule, pattern) for rule, pattern in EVERY_RULES),
-    *(("date", rule, pattern) for rule, pattern in DATE_RULES),
-    *(("after", rule, pattern) for rule, pattern in AFTER_RULES),
-    *(("clock", rule, pattern) for rule, pattern in CLOCK_RULES),
-    ("date", "counted", COUNTED_RULE),
-    *(("before", rule, pattern) for rule, pattern in BEFORE_RULES),
-    *(("part", part, pattern) for part, pattern in PART_WORDS.items()),
-    *(("part", f"bare {part}", pattern) for part, pattern in BARE_PARTS.items()),
-)
+
+
+def _rules() -> Iterator[tuple[tuple[Slot, str], str]]:
+    """Every piece of time: what it says and in which way, and an expression; in order."""
+    tables: tuple[tuple[Slot, Iterable[tuple[str, str]]], ...] = (
+        ("every", EVERY_RULES), ("date", DATE_RULES), ("after", AFTER_RULES),
+        ("clock", clock_rules()), ("date", [("counted", COUNTED_RULE)]), ("before", BEFORE_RULES),
+        ("part", _parts("clock.part", "")), ("part", _parts("clock.bare_part", "bare ")),
+    )  # fmt: skip
+    for slot, rules in tables:
+        for rule, source in rules:
+            yield (slot, rule), source
+
+
+def _parts(group: str, prefix: str) -> Iterator[tuple[str, str]]:
+    """The parts of a day by their names."""
+    found = lexicon.rules(group, {})
+    return ((f"{prefix}{part}", "|".join(sources)) for part, sources in found.items())
 
 
 @dataclass(frozen=True)
@@ -456,18 +392,13 @@ class Element:
 
 def find_elements(folded: str) -> list[Element]:
     """The pieces of time in a folded text, in order, not overlapping; the first 60 of them."""
-    scanner, rules = _scanner()
     found: list[Element] = []
     position = 0
     while len(found) < MAX_ELEMENTS:
-        hit = scanner.search(folded, position)
+        hit = _scanner().first(folded, position)
         if hit is None:
             break
-        slot, rule, pattern = rules[int((hit.lastgroup or "r0")[1:])]
-        match = pattern.match(folded, hit.start())
-        if match is None:  # cannot be: it is the alternative that just matched here
-            break
-        words = {name: word for name, word in match.groupdict().items() if word}
+        (slot, rule), match, words = hit
         if rule == "counted":
             rule = next(name for name in COUNTED_SLOTS if name in words)
             slot = COUNTED_SLOTS[rule]
@@ -477,10 +408,5 @@ def find_elements(folded: str) -> list[Element]:
 
 
 @cache
-def _scanner() -> tuple[re.Pattern[str], list[tuple[Slot, str, re.Pattern[str]]]]:
-    """One expression that finds where any rule begins, and the rules themselves."""
-    nameless = (re.sub(r"\(\?P<\w+>", "(?:", pattern) for _, _, pattern in RULES)
-    either = "|".join(f"(?P<r{number}>(?:{text})(?!\\w))" for number, text in enumerate(nameless))
-    return re.compile(rf"(?<![\w'])(?:{either})"), [
-        (slot, rule, re.compile(rf"(?:{pattern})(?!\w)")) for slot, rule, pattern in RULES
-    ]
+def _scanner() -> RuleScanner[tuple[Slot, str]]:
+    return RuleScanner(_rules(), begins=r"(?<![\w'])")

@@ -19,18 +19,17 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Literal
+from typing import Literal, cast
 
 from src.base.zones import first_moment, local_time
+from src.reading import lexicon
 from src.reading.recurrences import Recurrence, next_after
 from src.reading.reminder_elements import (
-    ADVERBS,
     DAY_HOURS,
     HOUR,
-    PART_ADVERBS,
     PART_ENDS,
     PART_HOURS,
-    SHORT_DAYS,
+    THROUGH,
     Clock,
     Element,
     Part,
@@ -41,17 +40,16 @@ from src.reading.time_expressions import days_of
 from src.reading.time_spans import Span
 from src.reading.times import (
     DAY,
-    MONTHS,
-    UNITS,
-    VAGUE_NUMBERS,
-    WEEKDAYS,
+    Unit,
     day_number,
+    month_number,
     months_later,
     read_numbers,
+    unit_of,
+    weekday_number,
 )
 
 Problem = Literal["no_time", "past", "no_text", "too_often", "too_far"]
-Unit = Literal["second", "minute", "hour", "day", "week", "month", "year"]
 
 FARTHEST = 10  # years
 TOO_MANY = 10**6  # of any unit is too far, or no number
@@ -64,11 +62,8 @@ SECONDS: dict[Unit, int] = {
 FREQUENCIES: dict[Unit, Literal["daily", "weekly", "monthly", "yearly"]] = {
     "day": "daily", "week": "weekly", "month": "monthly", "year": "yearly",
 }  # fmt: skip
-SHORT_UNITS: dict[str, Unit] = {
-    "сек": "second", "sec": "second", "хв": "minute", "ч": "hour", "hr": "hour", "hrs": "hour",
-    "h": "hour",
-}  # fmt: skip
-MANY_DAYS = re.compile(r"[а-яіїє']+|[a-z]+")
+MANY_DAYS = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
+RANGE_OF_DAYS = lexicon.Expression(f" ?- ?|{THROUGH}")
 DEFAULT = Clock(PART_HOURS["morning"] * HOUR)
 
 
@@ -236,7 +231,7 @@ def _weekday_near(day: date, request: _Request) -> date:
     said = request.of("date")[0].words.get("weekday")
     if said is None:
         raise _ProblemError("no_time")
-    return day + DAY * (_weekday(said) - day.weekday())
+    return day + DAY * ((weekday_number(said) or 0) - day.weekday())
 
 
 def _checked(moment: datetime, now: datetime) -> Timing:
@@ -284,20 +279,10 @@ def _day(dates: Sequence[Element], request: _Request) -> date:
 
 def _span(element: Element) -> Span:
     """A piece as the calendar reads it."""
-    words = dict(element.words)
-    if element.rule == "digits":
-        month = next(
-            name for name, number in MONTHS.items() if number == int(words["month_number"])
-        )
-        words = {"day": words["day"], "month": month}
-    if words.get("weekday") in SHORT_DAYS:
-        words["weekday"] = next(
-            name for name, number in WEEKDAYS.items() if number == SHORT_DAYS[words["weekday"]]
-        )
     kinds = {"digits": "date"}
     if element.rule == "ago":
         raise _ProblemError("past")
-    return Span(element.start, element.end, kinds.get(element.rule, element.rule), words)  # type: ignore[arg-type]
+    return Span(element.start, element.end, kinds.get(element.rule, element.rule), element.words)  # type: ignore[arg-type]
 
 
 def _at(day: date, clock: Clock, time_zone: str) -> datetime:
@@ -344,7 +329,8 @@ def _period_of(habit: Element) -> _Length:
         length = _length(words)
         return replace(length, number=length.number * number)
     if habit.rule == "adverb":
-        return _Length(1, ADVERBS.get(words["word"], "day"))  # type: ignore[arg-type]
+        unit = lexicon.values("reminder.adverb").get(words["word"], "day")
+        return _Length(1, cast(Unit, unit))
     units: dict[str, Unit] = {
         "month day": "month", "last day": "month", "year day": "year", "part": "day",
     }  # fmt: skip
@@ -435,19 +421,11 @@ def _weekdays_of(habit: Element) -> tuple[int, ...]:
     said = habit.words.get("days", "")
     if not said:
         return ()
-    days = [_weekday(name) for name in MANY_DAYS.findall(said) if _is_weekday(name)]
-    if re.search(r" ?- ?| (?:по|to|through) ", said) and len(days) == 2 and days[0] < days[1]:
+    named = map(weekday_number, MANY_DAYS.findall(said))
+    days = [number for number in named if number is not None]
+    if RANGE_OF_DAYS.search(said) and len(days) == 2 and days[0] < days[1]:
         return tuple(range(days[0], days[1] + 1))
     return tuple(days)
-
-
-def _is_weekday(name: str) -> bool:
-    return name in SHORT_DAYS or name.removeprefix("що")[:3] in WEEKDAYS
-
-
-def _weekday(name: str) -> int:
-    name = name.removeprefix("що")
-    return SHORT_DAYS[name] if name in SHORT_DAYS else WEEKDAYS[name[:3]]
 
 
 def _day_of_habit(habits: Sequence[Element], first: date) -> tuple[int, int]:
@@ -456,42 +434,31 @@ def _day_of_habit(habits: Sequence[Element], first: date) -> tuple[int, int]:
         if habit.rule == "last day":
             return 31, first.month
         if "day" in habit.words:
-            month = MONTHS[habit.words["month"][:3]] if "month" in habit.words else first.month
+            month = month_number(habit.words["month"]) if "month" in habit.words else first.month
             return day_number(habit.words["day"]), month
     return first.day, first.month
 
 
 def _part_of_habit(words: str) -> Part | None:
-    beginnings: dict[str, Part] = {
-        "утр": "morning", "ран": "morning", "mor": "morning", "aft": "afternoon",
-        "веч": "evening", "eve": "evening", "ноч": "night", "ніч": "night", "nig": "night",
-    }  # fmt: skip
-    adverb = PART_ADVERBS.get(words)
-    return part_of(adverb) if adverb else beginnings.get(words[:3])
+    tables = ("reminder.part_adverb", "reminder.parts_many", "reminder.every_part")
+    found = (lexicon.key_of(table, words) for table in tables)
+    return cast("Part | None", next(filter(None, found), None))
 
 
 def _length(words: Mapping[str, str]) -> _Length:
     """The length that the words of a piece say."""
     half = words.get("half", "")
     if half:
-        if half.startswith(("четв", "чверть", "a quarter")):
-            return _Length(15, "minute")
-        is_year = re.search("год(?!ини)|рок|year", half) is not None
-        return _Length(6, "month") if is_year else _Length(30, "minute")
+        amount, _, unit = (lexicon.key_of("reminder.half_means", half) or "").partition(" ")
+        return _Length(int(amount), cast(Unit, unit))
     number = _number(words["n"]) if "n" in words else 1.0
     if "and_half" in words or "half_more" in words:
         number += 0.5
-    length = _Length(number, _unit(words["unit"]))
+    length = _Length(number, unit_of(words["unit"]))
     if "n2" not in words:
         return length
     seconds = length.passing.total_seconds() + _number(words["n2"]) * SECONDS["minute"]
     return _Length(seconds / SECONDS["minute"], "minute")
-
-
-def _unit(word: str) -> Unit:
-    if word in SHORT_UNITS or word.startswith(("сек", "sec")):
-        return SHORT_UNITS.get(word, "second")
-    return "hour" if word.startswith("годин") else UNITS[word[:3]]
 
 
 def _number(words: str) -> float:
@@ -500,8 +467,9 @@ def _number(words: str) -> float:
     Raises:
         OverflowError: It counts too many of anything.
     """
-    if words in VAGUE_NUMBERS:
-        low, high = VAGUE_NUMBERS[words]
+    vague = lexicon.values("time.vague").get(words)
+    if vague is not None:
+        low, high = map(int, vague.split("-"))
         return 1.5 if (low, high) == (1, 2) else (low + high) // 2
     if "^" in words:
         raise OverflowError("too many")

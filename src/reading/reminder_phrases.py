@@ -19,6 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from src.reading import lexicon
 from src.reading.recurrences import Recurrence
 from src.reading.relative_dates import PAST
 from src.reading.reminder_elements import Element, find_elements
@@ -26,106 +27,55 @@ from src.reading.reminder_moments import Problem, Timing, read_timing
 from src.reading.requests import MAX_TEXT, TALKED, YOU_MAY
 from src.reading.sentences import QUESTION
 from src.reading.time_spans import fold
-from src.reading.times import DAY_WORDS, which_of
+from src.reading.times import day_offset, which_of
 from src.texts.morphology import parts_of_speech
 from src.texts.plain_text import INVISIBLE, single_spaced
 
 # Quick, for every message: without one of these nothing asks for a reminder.
-HINT = re.compile("напом|нагад|remind", re.IGNORECASE)
-ME = "(?:(?:мне|мені|нам|me|us|пожалуйста|плиз|будь ласка|please)[ ,]+){0,3}"
-MAKE = (
-    "(?:постав(?:ь|ьте|и)|созда(?:й|йте)|сдела(?:й|йте)|добав(?:ь|ьте)|заведи(?:те)?"
-    "|установи(?:те)?|запиши(?:те)?|включи(?:те)?|постав(?:те)?|створи(?:ти)?|створіть"
-    "|зроби|зробіть|дода(?:й|йте)|встанови|запланируй|заплануй"
-    "|set(?: up)?|create|add|make|schedule|put|give me|i need|i want|i'd like|i would like"
-    "|нужно|потрібно|потрібне)"
-)
-NOUN = "(?:напоминани[еяй]|напоминалк[уи]|нагадування|нагадувалку|reminders?)"
-ORDER = (
-    "(?:напомни(?:те)?(?:-ка)?|напоминай(?:те)?|нагадай(?:те)?|нагадуй(?:те)?|нагадайте"
-    "|remind (?:me|us))"
-)
-COMMAND = re.compile(
-    rf"(?<![\w'-])(?:(?P<noun>{MAKE} {ME}(?:(?:a|an|another|one|новое|одно|еще|ще|нове|одне) )"
-    rf"{{0,2}}(?:(?:daily|weekly|monthly|yearly) )?{NOUN})"
-    rf"|(?P<label>^{NOUN})(?=[ ]?[:—-])"
-    rf"|(?P<asked>(?:чи |не )?(?:{YOU_MAY}){ME}(?:напомнить|нагадати|напомнила?|нагадав|нагадала"
-    r"|напоминать|нагадувати|remind (?:me|us)))"
-    r"|(?P<kept>(?:не забудь(?:те)?|don't forget to|прошу) (?:мне |мені |please )?"
-    r"(?:напомнить|нагадати|remind me))"
-    r"|(?P<will>(?:не )?(?:напомнишь|нагадаєш)(?: ли)?)"
-    r"|(?P<bare>^(?:напомнить|нагадати))"
-    r"|(?P<infinitive>напомнить|нагадати|напомнила?|нагадав|нагадала)"
-    rf"|(?P<order>{ORDER}))(?![\w'])"
+HINT = lexicon.Expression("<reminder.hints>", re.IGNORECASE)
+ME = "(?:<reminder.me>[ ,]+){0,3}"
+COMMAND = lexicon.Expression(
+    rf"(?<![\w'-])(?:(?P<noun><reminder.make> {ME}(?:<reminder.a> ){{0,2}}"
+    r"(?:<reminder.daily> )?<reminder.noun>)"
+    r"|(?P<label>^<reminder.noun>)(?=[ ]?[:—-])"
+    rf"|(?P<asked>(?:<reminder.may_begin> )?{YOU_MAY}{ME}<reminder.asked>)"
+    r"|(?P<kept><reminder.kept>)|(?P<will><reminder.will>)|(?P<bare>^<reminder.bare>)"
+    r"|(?P<infinitive><reminder.infinitive>)|(?P<order><reminder.order>))(?![\w'])"
 )
 # What may stand some words before an infinitive: "можешь мне завтра напомнить".
-ASKING = re.compile(rf"(?<![\w'-])(?:{YOU_MAY})")
-# Words beside the order, and between it and a time, that say nothing more.
-BESIDE = (
-    r"(?:мне|мені|me|us|нам|пожалуйста|плиз|please|будь ласка|будьласка|ты|ти|you|еще|ще|то|ка|"
-    r"обязательно|kindly|пожалуй|again|снова|and|и|і|та|так|also|then|потом|тогда|тоді)"
+ASKING = lexicon.Expression(rf"(?<![\w'-]){YOU_MAY}")
+AFTER_ORDER = lexicon.Expression(r"(?:[ ,:—-]*<reminder.beside>(?![\w'-]))*[ ,:—-]*")
+BEFORE_ORDER = lexicon.Expression(
+    r"(?:[ ,:—-]+<reminder.beside>)?[ ,:—-]*$|^<reminder.beside>?[ ,:—-]*$"
 )
-AFTER_ORDER = re.compile(rf"(?:[ ,:—-]*{BESIDE}(?![\w'-]))*[ ,:—-]*")
-BEFORE_ORDER = re.compile(rf"(?:[ ,:—-]+{BESIDE})?[ ,:—-]*$|^{BESIDE}?[ ,:—-]*$")
-BETWEEN = re.compile(
-    r"[ ,]*(?:(?:и|і|й|та|and|начиная|починаючи|starting|from|с|з|на|ровно|рівно|точно|exactly|"
-    r"примерно|about|around|прямо|где-то|десь|а)[ ,]+){0,2}"
-)
-GREETING = (
-    r"(?:привет\w*|здравствуй\w*|привіт|вітаю|hi|hello|hey|ok|okay|ок|окей|слушай|слухай|помни|"
-    r"pomni|бот|bot|а|и|і|ну|так|пожалуйста|please|будь ласка|добрый (?:день|вечер)|доброе утро|"
-    r"and|also|кстати|до речі)"
-)
-BEGINNING = re.compile(rf"(?:{GREETING}[ ,!.]+){{0,3}}")
-ENDING = re.compile(
-    r"[ ,]*(?:пожалуйста|плиз|please|будь ласка|спасибо|дякую|thanks|thank you|ладно|ок|ok)?"
-    r"[ .!?)…]*"
-)
+BETWEEN = lexicon.Expression(r"[ ,]*(?:<reminder.between>[ ,]+){0,2}")
+BEGINNING = lexicon.Expression("(?:<reminder.greeting>[ ,!.]+){0,3}")
+BEGINNING_OF_TEXT = lexicon.Expression(r"^(?:<reminder.greeting>[\s,!.]+)+(?=\S)", re.IGNORECASE)
+ENDING = lexicon.Expression("[ ,]*<reminder.ending>?[ .!?)…]*")
 # What asks beside what ``QUESTION`` knows.
-ASKS_TOO = re.compile(r"(?:if|whether|чи|(?:(?:о|об|на|до|в|у) )?котр\w+)(?![\w'-])")
+ASKS_TOO = lexicon.Expression(r"<reminder.asks_too>(?![\w'-])")
 # What makes a day the end or the exception of something, and no time to remind.
-LIMIT = re.compile(
-    r"\b(?:до|until|till|кроме|крім|except|after|после|після|before|перед) (?:the )?$"
-)
+LIMIT = lexicon.Expression(r"\b<reminder.limit> (?:the )?$")
 QUOTES = "\"'«»“”„‘’`"
 # Where an English order may begin; behind anything else "remind me" is told of somebody.
-CLAUSE = re.compile(
-    r"(?:^|[.,;!?:)(—-]|\b(?:please|kindly|and|then|also|so|but|just|now|hey|hi|hello|ok|okay|"
-    r"pomni|bot|maybe|forget to|can you|could you|would you|will you))"
-    r"[ ]*$"
+CLAUSE = lexicon.Expression(r"(?:^|[.,;!?:)(—-]|\b<reminder.clause>)[ ]*$")
+WH = lexicon.Expression(
+    r"\W*(?:<reminder.wh_before>\s+)?(?:<reminder.wh_preposition>\s+)?<reminder.wh>(?![\w'-])"
 )
-WH = re.compile(
-    r"\W*(?:(?:а|и|но|ну|та|і|але|and|but|so)\s+)?(?:(?:во|о|об|с|на|в|до|про|at)\s+)?(?:когда|"
-    r"почему|зачем|скольк\w+|что|чего|чем|кто|как|где|разве|неужели|как(?:ой|ая|ие|ое)|коли|чому|"
-    r"навіщо|скільки|котрій|що|хто|як|де|який|які|хіба|чи|when|why|what|who|where|how|which|did|"
-    r"do|does|have|has|is|are|if|once|whenever|если|якщо)(?![\w'-])"
-)
-SAID = re.compile(r"\b(?:(?:по)?проси\w*|(?:по)?просит\w*|ask(?:s|ed)?|велел\w*|велі\w*)\b")
-NOT = re.compile(r"\b(?:не|ні|don't|do not|never|stop|перестань\w*|хватит|досить|годі) ?$")
+SAID = lexicon.Expression(r"\b<reminder.said>\b")
+NOT = lexicon.Expression(r"\b<reminder.not> ?$")
 SENTENCE_END = re.compile(r"[.!?…;] ")
-ABOUT = re.compile(r"(?:про|о|об|обо|насчет|щодо|за(?= те)|about|of|on|that|чтобы|щоб)(?![\w'-])")
+ABOUT = lexicon.Expression(r"<reminder.about>(?![\w'-])")
 TO = re.compile(r"to (?![.,!?]|$)")
-NEED = re.compile(
-    r"(?:(?:не|надо|нужно|необходимо|пора|треба|потрібно|срочно|терміново|обязательно|"
-    r"обов'язково|(?:до|к|перед|после|після) [^\W\d_]+|летом|зимой|весной|осенью|навесні|восени|"
-    r"влітку|взимку|иногда|іноді|почаще|частіше|еще|ще|снова|знову|чтобы|щоб|сначала|быстро|таки|"
-    r"все-таки)[ ,]+){0,3}(?P<word>[^\W\d_]+(?:['-][^\W\d_]+)*)"
-)
-INFINITIVE = re.compile(r"\w+(?:[аеиоуыяю]ть|[аиуеіїоя]ти|чь|ться|тися|тись|сти|йти)$")
-MENTIONED = re.compile(
-    r"\b(?:разговор\w*|бесед\w*|розмов\w*|conversation\w*|talk|chat|обещал\w*|обіця\w*|promised)\b"
-)
+NEED = lexicon.Expression(r"(?:<reminder.need>[ ,]+){0,3}(?P<word>[^\W\d_]+(?:['-][^\W\d_]+)*)")
+INFINITIVE = lexicon.Expression("<reminder.infinitive_endings>$")
+MENTIONED = lexicon.Expression(r"\b<reminder.mentioned>\b")
 FAR_DATES = frozenset({"month", "season", "year", "year_word"})  # words of a vague day
-NAMED_FOR = re.compile(r"(?:на|к|ко|до|for|by|from|с|со|з|за) ")
+NAMED_FOR = lexicon.Expression("<reminder.named_for> ")
 # What joins the order and the thing and is no part of it.
-JOINING = re.compile(
-    r"[\s,:;—–-]*(?:(?:to|that|что|що|о том,? что|про то,? что|про те,? що)(?![\w'-])[\s,]*)?",
-    re.IGNORECASE,
-)
-POLITE_END = re.compile(
-    r"(?<![\s,])[\s,]+(?:пожалуйста|плиз|будь ласка|please|thanks|thank you|спасибо|дякую)"
-    r"(?=[\s.!?]*$)",
-    re.IGNORECASE,
+JOINING = lexicon.Expression(r"[\s,:;—–-]*(?:<reminder.joining>(?![\w'-])[\s,]*)?", re.IGNORECASE)
+POLITE_END = lexicon.Expression(
+    r"(?<![\s,])[\s,]+<reminder.polite_end>(?=[\s.!?]*$)", re.IGNORECASE
 )
 
 
@@ -348,7 +298,7 @@ def _belongs(run: _Run, order: _Order) -> bool:
         return False
     if which_of(first.words.get("which", "")) in ("last", "before last"):
         return False
-    return first.rule != "ago" and DAY_WORDS.get(first.words.get("word", ""), 0) >= 0
+    return first.rule != "ago" and (day_offset(first.words.get("word", "")) or 0) >= 0
 
 
 def _is_request(order: _Order, chosen: Sequence[_Run], what: str) -> bool:
@@ -422,9 +372,6 @@ def _what(source: str, order: _Order, elements: Sequence[Element]) -> str:
     text = text[match.end() :] if (match := JOINING.match(text)) else text
     text = text.strip().rstrip(" ,;:.?—–-")
     return text if re.search(r"\w", text) else ""
-
-
-BEGINNING_OF_TEXT = re.compile(rf"^(?:{GREETING}[\s,!.]+)+(?=\S)", re.IGNORECASE)
 
 
 def _joined_cuts(cuts: Sequence[tuple[int, int]], folded: str) -> list[tuple[int, int]]:

@@ -10,99 +10,46 @@ from functools import cache
 from babel.dates import format_datetime
 
 from src.base.zones import find_time_zone
+from src.reading import lexicon
 from src.reading.sentences import FOLD, TAG, sentences
 from src.reading.words import content
 from src.texts import Language
 from src.texts.morphology import lemmas
-from src.texts.plain_text import plain, word_set
+from src.texts.plain_text import plain
 
 # What a person asks of a memory in plain words: to forget, to keep quiet, to show what it knows.
 #
 # Anchored at the beginning of a sentence and linear; what else the sentence may be is for others.
 
 MAX_TEXT = 1000  # characters; a longer message is no request
-POLITE = (
-    r"(?:(?:пожалуйста|плиз|будь ласка|прошу|please|ok|okay|ок|окей|ладно|так|ну|а|и|і|та|hey"
-    r"|бот|bot|теперь|тепер|now|then|actually|слушай|слухай|знаешь|просто|just|let us|let's"
-    r"|давай(?:те)?|also|still|еще|тогда|тоді|краще|лучше|кстати|до речі|привет|привіт|hi|hello)"
-    r"[\s,!.]+)*"
-)
-YOU_MAY = (
-    r"(?:(?:а )?(?:ты|ти|вы|ви) )?(?:можешь|можеш|можете|мог(?:ла|ли)? бы|міг би|могла б|могли б)"
-    r"(?: (?:ты|ти|вы|ви))?[\s,]+"
-    r"|(?:я )?(?:хочу|хотела? бы|хотів би|хотіла б|прошу)[\s,]+(?:чтобы|щоб) (?:ты|ти)[\s,]+"
-    r"|(?:can|could|would|will) you (?:please )?|i(?:'d| would)? (?:want|like|need) you to "
-)
-# What may be said only behind "you may": "чтобы ты забыла", not "я забыла".
-PAST = r"забыла?|забув|забула|удалила?|стерла?|видалив|видалила"
-FORGET = re.compile(
-    rf"{POLITE}(?:(?P<may>{YOU_MAY})(?:пожалуйста |будь ласка |please )?)?(?:"
-    rf"(?(may)(?:{PAST})|(?!))|"
-    r"забудь(?:те|мо)?|забудем(?:те)?|забудемо|забыть|забывай(?:те)?|позабудь|забути|"
-    r"удали(?:те|ть)?|удаляй(?:те)?|сотри(?:те)?|стирай|стереть|"
-    r"вычеркни|выкинь|очисти|видали(?:ти)?|видаліть|видаляй|зітри|стерти|викресли|"
-    r"(?:убери|убрать|прибери|прибрати|викинь|выбрось)(?= .*(?:памят|пам'ят|голов))|"
-    r"(?:больше |більше )?не (?:помни|пам'ятай|вспоминай|згадуй)(?: (?:больше|більше))?|"
-    r"перестань (?:помнить|пам'ятати)|"
-    r"forget|delete|erase|wipe|remove|scrub|stop remembering|"
-    r"(?:don't|do not) remember (?:any ?more )?(?=that i\b|my\b|where\b|what\b|who\b|how\b))"
-    r"(?![\w'-])[\s,:]*(?:(?:пожалуйста|будь ласка|please|навсегда|назавжди|совсем|зовсім)\b)?"
-    r"[\s,:]*",
+POLITE = r"(?:<requests.polite>[\s,!.]+)*"
+YOU_MAY = r"(?:<requests.you_may>[\s,]+|<requests.you_may_english> )"
+# What may be said only behind "you may" is in the past: "чтобы ты забыла", not "я забыла".
+FORGET = lexicon.Expression(
+    rf"{POLITE}(?:(?P<may>{YOU_MAY})(?:<requests.please> )?)?(?:(?(may)<forget.past>|(?!))"
+    r"|<forget.verb>|<forget.take_out>(?= .*<forget.memory>))"
+    r"(?![\w'-])[\s,:]*(?:<forget.forever>\b)?[\s,:]*",
     re.IGNORECASE,
 )
 # What may stand behind the thing and is no part of it.
-BEHIND = re.compile(
-    r"(?:[\s,]+(?:пожалуйста|плиз|будь ласка|прошу|please|thanks|thank you|спасибо|дякую|навсегда|"
-    r"назавжди|forever|for good|полностью|повністю|совсем|зовсім|completely|entirely|permanently|"
-    r"из (?:своей )?памяти|(?:з|зі) (?:своєї )?пам'яті|from (?:your )?memory|already|now))+$",
-    re.IGNORECASE,
-)
-SAID = (
-    r"(?:говорил|рассказывал|рассказал|сказал|писал|казав|казал|розповідав|розповідал|розповів|"
-    r"розповіл|told|said|mentioned|wrote)\w*"
-)
-EVERYTHING = re.compile(
-    r"(?:(?:вообще|абсолютно|геть|absolutely|literally) )?(?:все|усе|всё|everything|all|anything)"
-    r"(?: (?:вообще|геть))?[\s,]*",
-    re.IGNORECASE,
-)
+BEHIND = lexicon.Expression(r"(?:[\s,]+<forget.behind>)+$", re.IGNORECASE)
+EVERYTHING = lexicon.Expression(r"<forget.everything>[\s,]*", re.IGNORECASE)
 # What stands between the verb and the thing: "what you know about", "all that I told you of".
-WHAT_IS_KNOWN = re.compile(
-    r"(?:из (?:своей )?памяти |з (?:своєї )?пам'яті |from (?:your )?memory )?"
-    rf"(?:(?:то,? )?(?:что|що|that|what) )?(?:(?:я|i) (?:(?:тебе|тобі|ever|have|'ve) )*{SAID}"
-    r"(?: (?:тебе|тобі|you))?|(?:(?:ты|ти|you) )?(?:(?:обо?|про) (?:мне|меня|мене) )?"
-    r"(?:знаешь|помнишь|знаєш|пам'ятаєш|запомнила?|запам'ятав|know|knew|remember|have))?[\s,]*",
+WHAT_IS_KNOWN = lexicon.Expression(
+    r"(?:<forget.from_memory> )?(?:<forget.what> )?(?:<forget.i_said>|<forget.you_know>)?[\s,]*",
     re.IGNORECASE,
 )
-ABOUT = re.compile(
-    r"(?:про те,? що|о том,? что|про|обо|об|о|about|of|on|regarding|(?:what|that) (?=i\b)|that|"
-    r"что|що)(?![\w'-])[\s,]*",
-    re.IGNORECASE,
-)
+ABOUT = lexicon.Expression(r"<forget.about>(?![\w'-])[\s,]*", re.IGNORECASE)
 # "Про Тучку забудь": the verb behind the thing.
-FORGET_LAST = re.compile(
-    rf"{POLITE}(?P<thing>(?:про|о|об|обо|все|всё|усе|это|це)\s.{{1,80}}?)[\s,]+"
-    r"(?:пожалуйста,?\s+)?(?:забудь|забыть|забути|удали|сотри|видали|зітри)(?:те)?"
-    r"(?:[\s,]+(?:пожалуйста|будь ласка))?[\s.!]*",
+FORGET_LAST = lexicon.Expression(
+    rf"{POLITE}(?P<thing><forget.last_thing>\s.{{1,80}}?)[\s,]+(?:<requests.please>,?\s+)?"
+    r"<forget.last_verb>(?:[\s,]+<requests.please>)?[\s.!]*",
     re.IGNORECASE,
 )
 # "Forget that, I was joking": what follows the sign is a reason.
-THAT = re.compile(r"(?:это|це|that|it|this)\s*[,.;:(—–]", re.IGNORECASE)
-ALL = re.compile(
-    r"\b(?:все|всю|весь|всего|усе|усю|увесь|всі|усі|everything|all|anything|whole|entire\w*)\b",
-    re.IGNORECASE,
-)
-OF_ME = re.compile(r"\b(?:мне|меня|мене|мо[йяеиюі]\w*|мої\w*|me|myself|my|mine)\b", re.IGNORECASE)
-# Words of a request that name nothing by themselves: "forget all the facts you have saved".
-NAMELESS = (
-    "факт факты данные дані информация інформація воспоминание спогад память пам'ять запись запис "
-    "история історія полностью повністю целиком абсолютно вообще взагалі сообщение повідомлення "
-    "разговор розмова запомнить запоминать запам'ятати запам'ятовувати сохранить зберегти "
-    "рассказать рассказывать розповісти розповідати хранить зберігати известно відомо "
-    "fact data information info memory record history completely absolutely entirely stored saved "
-    "последний останній last message conversation learned told said mentioned kept chat "
-    "permanently"
-)
+THAT = lexicon.Expression(r"<forget.that>\s*[,.;:(—–]", re.IGNORECASE)
+ALL = lexicon.Expression(r"\b<forget.all>\b", re.IGNORECASE)
+OF_ME = lexicon.Expression(r"\b<forget.of_me>\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -178,51 +125,24 @@ def _read(thing: str) -> ForgetRequest:
 
 @cache
 def _nameless() -> frozenset[str]:
-    return frozenset(form for word in NAMELESS.split() for form in lemmas(word))
+    return frozenset(form for word in lexicon.words("forget.nameless") for form in lemmas(word))
 
 
-_PRIVATE = (
-    r"(?:не (?:запоминай|запомни|сохраняй|записывай|заноси|храни)(?:те)?"
-    r"|не (?:надо|нужно|стоит) (?:это |этого )?(?:запоминать|сохранять|записывать)"
-    r"|(?:давай )?без (?:запоминания|сохранения|записи|протокола)"
-    r"|не для (?:памяти|запоминания|записи|протокола)"
-    r"|(?:только |лише |тільки )?между нами|(?:лише |тільки )?між нами|забудь сразу|тут же забудь"
-    r"|не (?:запам'ятовуй|зберігай|записуй|занось)(?:те)?"
-    r"|не (?:треба|потрібно|варто) (?:це |цього )?(?:запам'ятовувати|зберігати|записувати)"
-    r"|не для (?:пам'яті|запису|протоколу)|без (?:запису|протоколу)"
-    r"|(?:do not|don't|dont|never) (?:remember|memori[sz]e|save|store|keep|record|log|note)"
-    r"|(?:you don't need to|no need to) (?:remember|memori[sz]e|save|store|record|keep)"
-    r"|without (?:remembering|saving)|off the record|not for the record"
-    r"|(?:keep (?:this|it)|stays?) (?:between us|off the record|private)"
-    r"|(?:just )?between (?:you and me|us))"
-)
-_THIS = r"(?:это|этого|це|цього|this|that|it)"
-_OBJECT = (
-    r"(?:\s+(?:это(?:го)?|эту|этот|то|такое|сообщение|информацию|следующее|дальнейшее|что"
-    r"|пожалуйста|этого сообщения|це|цього|цю|те|що|таке|повідомлення|інформацію|наступне"
-    r"|будь ласка|но|але|but|this|that|it|the following|following|what (?:i say|follows)"
-    r"|message|one|in memory|please|anywhere|нигде|ніде|никуда|next|down))*"
-)
-_QUIETLY = (
-    r"(?:(?:пожалуйста|прошу|будь ласка|please|так|ну|слушай|слухай|hey|ok|okay|и|і|and|это|це"
-    r"|this is|that's|it's|just|только|тільки|пусть это будет|хай це буде|по секрету)[\s,]+)*"
-)
-_BUT = (
-    r"(?:(?:но|але|а|but|and|only|только|тільки|это|этого|це|цього|this|it|please|пожалуйста)"
-    r"[\s,]+)*"
-)
+_QUIETLY, _BUT = r"(?:<requests.quietly>[\s,]+)*", r"(?:<requests.but>[\s,]+)*"
+_PRIVATE, _THIS = "<requests.private>", "<requests.this>"
+_OBJECT = r"(?:\s+<requests.private_object>)*"
 # "Don't remember this: …", with a sign behind it or with "this"; "don't remember that I …" wants
 # something forgotten.
-PRIVATE_FIRST = re.compile(
+PRIVATE_FIRST = lexicon.Expression(
     rf"^\W*{_QUIETLY}{_PRIVATE}(?:{_OBJECT}\s*(?:[:.,;!\n)(]|\s[-—–]+\s|$)|\s+(?!that){_THIS}\b)"
     r"(?!\s*(?:that|where)\b)",
     re.IGNORECASE,
 )
-PRIVATE_LAST = re.compile(
+PRIVATE_LAST = lexicon.Expression(
     rf"(?:^|[.,;:!?()\n]|\s[-—–]+\s)\W*+{_QUIETLY}{_BUT}{_PRIVATE}{_OBJECT}\W*$"
     r"|(?<!\bi)(?<!\bwe)(?<!\byou)(?<!\bthey)(?<!\bwho)(?<!really)(?<!still)(?<!just)"
     rf"(?<!honestly)(?<!often)\s(?:{_BUT}{_THIS}\s+{_PRIVATE}|{_PRIVATE}\s+{_THIS})"
-    r"(?:\s+(?:пожалуйста|будь ласка|please))?\W*$",
+    r"(?:\s+<requests.please>)?\W*$",
     re.IGNORECASE,
 )
 MAX_EDGE = 300  # characters in which the phrase is looked for
@@ -241,80 +161,30 @@ def asks_to_keep_private(text: str) -> bool:
 
 
 # A line that takes back a part of what was said before it: "no, I meant Wednesday".
-CORRECTION = re.compile(
-    r"(?:(?:ой|ох|нет|не|ні|no|oops|wait|sorry|извини\w*|прости|пробач\w*|вибач\w*)[\s,:!.-]+)*"
-    r"(?:(?:я )?(?:ошиб\w+|перепутал\w?|помили\w+|переплута\w+|наврал\w?|вру|соврал\w?|"
-    r"оговори\w+)|"
-    r"вернее|точнее|точніше|верніше|поправка|исправлюсь|виправл\w+|correction|rather|my mistake|"
-    r"(?:i )?(?:got|had) (?:it|that) wrong|(?:i |we )?mean[t]?|имел\w? в виду|"
-    r"(?:я )?(?:ма(?:в|ла) на увазі|имел\w? в виду)|scratch that|typo|(?:я )?хот(?:ела?|ів|"
-    r"іла) сказат[ьи]|meant to say|silly me|my bad|тобто|то есть)(?![\w-])"
-    r"|.{1,60}[\s,]+(?:ошиб\w+|помили\w+|перепутал\w?|переплута\w+|my mistake|silly me)\W*$"
-    r"|(?:actually|на самом деле|вообще-то|насправді|взагалі-то)[\s,:—-]+"
-    r"(?:it's|it is|it was|they're|это|он|она|оно|они|це|він|вона|воно|вони)(?![\w'-])"
-    r"|(?:не|not)\s+[\w-]+,\s+(?!(?:спасибо|пожалуйста|дякую|будь|thanks?|thank|please|sorry|maybe|"
-    r"может|може|но|але|but|and|и|і)\b)[\w-]+[.! ]*$"
-    r"|(?:ой|нет|ні|no|oops|wait|sorry)[\s,:!.-]+(?=не\s|not\s|it's\s|до\s|в\s|у\s|на\s|\d)"
-    r"|(?:это |це )?не\s+[^,.]{1,40},\s+а\s+\S|(?:it's )?not\s+[^,.]{1,40},\s+(?:but|it's)\s+\S",
+CORRECTION = lexicon.Expression(
+    r"(?:<requests.correction_before>[\s,:!.-]+)*<requests.correction>(?![\w-])"
+    r"|.{1,60}[\s,]+<requests.correction_last>\W*$"
+    r"|<requests.actually>[\s,:—-]+<requests.it_is>(?![\w'-])"
+    r"|<requests.deny>\s+[\w-]+,\s+(?!<requests.not_but>\b)[\w-]+[.! ]*$"
+    r"|<requests.no_but>[\s,:!.-]+(?=<requests.right_begins>\s|\d)"
+    r"|<requests.not_this>\s+[^,.]{1,40},\s+<requests.but_that>\s+\S",
     re.IGNORECASE,
 )
 # "Who sees my messages?", "як видалити мої дані?": of the bot, and of nothing that was told.
-_WORDS = r"(?:данн\w+|дані|даних|сообщени\w+|переписк\w+|повідомлен\w+|data|messages?|chats?)"
 MAX_ABOUT_BOT = 100  # characters
-ABOUT_THE_BOT = re.compile(
-    r"\W*(?:"
-    rf"(?:кто|хто|who)\b.{{0,20}}\b(?:вид\w+|чита\w+|бач\w+|see|sees|reads?)\b.{{0,25}}{_WORDS}"
-    r"|(?:как|як|how)\b.{0,25}\b(?:удалить|стереть|видалити|стерти|delete|erase|remove)\b.{0,20}"
-    rf"(?:{_WORDS}|все|усе|себя|себе|everything|account)"
-    rf"|(?:где|де|where)\b.{{0,25}}{_WORDS}.{{0,20}}(?:хран\w+|зберіга\w+|stored|kept)"
-    rf"|(?:где|де|where)\b.{{0,15}}(?:хран\w+|зберіга\w+)\b.{{0,15}}{_WORDS}"
-    r"|(?:что|що|what)\s(?:ты умеешь|ти вмієш|вы умеете|ви вмієте|can you do|do you do)"
-    r"|помощь|допомога|help"
-    r")\W*",
+ABOUT_THE_BOT = lexicon.Expression(
+    r"\W*(?:<ask.bot_who>\b.{0,20}\b<ask.bot_sees>\b.{0,25}<ask.bot_data>"
+    r"|<ask.bot_how>\b.{0,25}\b<ask.bot_delete>\b.{0,20}(?:<ask.bot_data>|<ask.bot_all>)"
+    r"|<ask.bot_where>\b.{0,25}(?:<ask.bot_data>.{0,20}<ask.bot_kept>"
+    r"|<ask.bot_kept>\b.{0,15}<ask.bot_data>)|<ask.bot_can>)\W*",
     re.IGNORECASE,
 )
-OVERVIEWS: dict[str, re.Pattern[str]] = {
-    kind: re.compile(pattern, re.IGNORECASE)
-    for kind, pattern in {
-        "wishes": r"(?:пожелани|побажанн|предпочтени|уподобанн|wish|preference)\w*"
-        r".{0,30}(?:ответ|відповід|answer|repl|respon)|"
-        r"как (?:(?:ты|мне|тебе) )*(?:должен |должна |нужно |надо |лучше )?(?:мне )?(?:отвечать|"
-        r"говорить со мной)|"
-        r"як (?:(?:ти|мені|тобі) )*(?:маєш |повинен |треба )?(?:мені )?відповідати|"
-        r"how (?:do|should|would|did) (?:i|you) .{0,30}(?:answer|reply|respond|talk to me|call me|"
-        r"address me)|what (?:should|do|will) you call me|what .{0,10}i want to be called|"
-        r"(?:which|what) units (?:should|do|will)|"
-        r"как .{0,30}(?:меня называть|ко мне обращаться|меня будешь звать)|"
-        r"(?:как|як) (?:я|мне|мені) .{0,30}(?:отвечал\w?|отвечать|відповіда\w+)|"
-        r"how i .{0,20}answer|як .{0,30}(?:мене називати|до мене звертатис[яь])",
-        "family": r"(?:о|про|about|(?:кто|хто|who)(?:'s| is| все)? (?:в|у|in)) "
-        r"(?:моей|моих|мою|моїх|нашу|нашей|my|our)\s+(?:"
-        r"сем\w+|родн\w+|родин\w*|рідн\w+|близк\w+|сім['\w]+|родственник\w*|родич\w*|family|"
-        r"relatives|folks)",
-        "work": r"(?:о|об|про|насчет|щодо|стосовно|about|regarding)\s+(?:мо\w+|my)\s+"
-        r"(?:работ|робот|work|job|career|карьер)",
-        "profile": r"(?:что|що|what)\b.{0,40}(?:обо мне|про меня|про мене|about me|on me)\b|"
-        r"(?:что|що|what) (?:(?:ты|ти|вы|ви|do you|you) )*(?:помнишь|запомнила?|пам'ятаєш|"
-        r"remember|know)(?: (?:обо мне|про мене|так|already))?\s*\??$|"
-        r"(?:расскажи|розкажи|покажи|tell me|show me|list|перечисли|перелічи)\b.{0,40}"
-        r"(?:обо мне|про меня|про мене|about me|about myself|on me)\b|"
-        r"(?:^|[.!] )(?:кто я|хто я|who am i)\b",
-    }.items()
+# What each overview is asked for by, in the order of trial.
+OVERVIEWS = {
+    kind: lexicon.Expression(rf"(?<!\w)<ask.{kind}>(?!\w)", re.IGNORECASE)
+    for kind in ("wishes", "family", "work", "profile")
 }
-TALKED = re.compile(
-    r"\b(?:говори\w*|рассказыва\w*|рассказа\w*|сказа\w*|обсужда\w*|писал\w*|спрашива\w*|каза\w*|"
-    r"розповіда\w*|розпові\w*|обговорюва\w*|писа\w*|питал\w*|talk\w*|told|tell|said|say|"
-    r"discuss\w*|mention\w*|wrote|chat\w*|ask\w*)\b",
-    re.IGNORECASE,
-)
-# Words of such a question that name nothing.
-TALK_WORDS = word_set(
-    """
-    говорить рассказывать рассказать сказать обсуждать писать спрашивать казати говорити
-    розповідати розповісти обговорювати писати питати talk told tell said say discuss mention wrote
-    write chat ask last time раз недавно было бути
-    """
-)
+TALKED = lexicon.Expression(r"\b<requests.talked>\b", re.IGNORECASE)
 
 
 def overview_of(text: str) -> str | None:
@@ -330,36 +200,14 @@ def asks_what_was_said(text: str) -> bool:
     folded = text.translate(FOLD)
     if len(folded) > 200 or TALKED.search(folded) is None:
         return False
-    return all(forms & TALK_WORDS for forms in content(text))
+    return all(forms & lexicon.words("requests.talk_words") for forms in content(text))
 
 
-_NOW = r"(?:сейчас|теперь|там|зараз|тепер|now|right now|currently|there)"
-_LEAD = (
-    r"(?:(?:а|и|і|й|ну|слушай|слухай|(?:не\s+)?скажи\w*|(?:не\s+)?подскаж\w*|"
-    r"(?:чи\s+)?(?:не\s+)?підкаж\w*|знаешь|знаєш|пожалуйста|интересно|цікаво|"
-    r"(?:можешь|можете|можеш) (?:мне |мені )?(?:сказать|подсказать|сказати|підказати)|"
-    r"будь ласка|привет|привіт|hi|hey|and|so|please|tell me|do you know|wondering|"
-    r"(?:can|could|would|will) you (?:please )?(?:tell me|say)|any idea)[\s,]+)*"
-)
-_PLACE = r"(?:в|во|у|на|in|at)\s+(?P<{}>[^\s?.!,][^?.!,]{{1,39}}?)"
-_WHAT = (
-    rf"(?:котор\w+(?: {_NOW})? час|сколько(?: {_NOW})? (?:времени|время|на часах)"
-    rf"|какое(?: {_NOW})? время|(?:текущее |точное |местное )?время"
-    rf"|(?:котра|яка)(?: {_NOW})? година|скільки(?: {_NOW})? (?:часу|на годиннику)"
-    rf"|який(?: {_NOW})? час|(?:поточний |точний |місцевий )?час"
-    rf"|what(?:'?s| is)?(?: {_NOW})?(?: the)?(?: current| local| exact)? (?:time|hour)"
-    r"|(?:the )?(?:current |local |exact )?time"
-    rf"|как(?:ой|ая|ое)(?: (?:сегодня|сейчас))? (?:день(?: недели)?|число|дата)(?: сегодня)?"
-    rf"|сегодня как(?:ой|ое) (?:день(?: недели)?|число)"
-    rf"|як(?:ий|а|е)(?: (?:сьогодні|зараз))? (?:день(?: тижня)?|число|дата)(?: сьогодні)?"
-    rf"|сьогодні як(?:ий|е) (?:день(?: тижня)?|число)"
-    rf"|what(?:'?s| is)? (?:the date(?: today)?|today's date|day is (?:it|today)|"
-    rf"day of the week is it)(?: today)?)"
-)
-TIME_QUESTION = re.compile(
-    rf"{_LEAD}(?:{_PLACE.format('before')}[\s,]+)?{_WHAT}(?: is it| it is)?(?:\s+{_NOW})*"
-    rf"(?:\s+{_PLACE.format('after')})?"
-    rf"(?:\s+{_NOW}|[\s,]+(?:please|пожалуйста|будь ласка))*[\s?.!]*",
+_PLACE = r"<clocktime.place>\s+(?P<{}>[^\s?.!,][^?.!,]{{1,39}}?)"
+TIME_QUESTION = lexicon.Expression(
+    rf"(?:<clocktime.lead>[\s,]+)*(?:{_PLACE.format('before')}[\s,]+)?<clocktime.question>"
+    rf"(?: is it| it is)?(?:\s+<clocktime.now>)*(?:\s+{_PLACE.format('after')})?"
+    r"(?:\s+<clocktime.now>|[\s,]+<requests.please>)*[\s?.!]*",
     re.IGNORECASE,
 )
 MAX_SENTENCE = 120  # characters; nobody asks for the time in more

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from itertools import accumulate, islice
 
+from src.reading import lexicon
 from src.reading.words import content
 from src.texts.morphology import best_parts, parts_of_speech, terms, words
 
@@ -18,43 +19,14 @@ MAX_THANKS = 5  # words: "большое спасибо за помощь"
 FOLD = str.maketrans("ёЁ’ʼ‘`", "еЕ''''")
 SENTENCE = re.compile(r"[^.!?…\n;]*(?:\.(?=\S)[^.!?…\n;]*)*[.!?…;]*")
 # What asks, also in mid-case and behind a preposition: "на каком курсе", "у кого", "whats".
-QUESTION = re.compile(
-    r"(?:(?:а|и|но|і|та|й|and|but|so|ну|теперь|тепер|now)\s+)*"
-    r"(?:(?:в|во|на|с|со|у|о|об|к|по|за|из|для|до|от|про|под|з|із|від|під|at|in|on|for|to|with|by)"
-    r"\s+)?"
-    r"(?:как|кто|кого|кому|кем|ком|что|чего|чему|чем|где|когда|куда|откуда|зачем|почему|"
-    r"скольк\w+|как(?:ой|ая|ое|ие|ого|ому|им|ом|ую|их|ими|ою)|котор(?:ый|ая|ое|ого|ому|ом|ую)|"
-    r"чей|чья|чьё|чье|чьи|есть ли|\w+ ли|напомни|расскажи|скажи|подскажи|найди|покажи|"
-    r"(?:помнишь|знаешь|пам'ятаєш|знаєш)(?!\s*[,—-])|"
-    r"як|хто|що|чого|чому|ким|чим|де|коли|куди|звідки|навіщо|скільк\w+|"
-    r"як(?:ий|а|е|і|ого|ому|ій|у|им|ою|их|ими)|котр(?:ий|а|е|ої|у)|чий|чия|чиє|чи|"
-    r"нагадай|розкажи|підкажи|знайди|"
-    r"(?:what|who|where|when|how|why)(?:'?s|'?re)?|which|whose|whom|is|are|am|was|were|do|does|did|"
-    r"can|could|have|has|will|would|should|tell|remind|find|show)(?![\w'-])",
+QUESTION = lexicon.Expression(
+    r"(?:<lines.question_and>\s+)*(?:<lines.question_preposition>\s+)?<lines.question>(?![\w'-])",
     re.IGNORECASE,
 )
 # "What I love is …", "когда я был маленьким, …" and "have been …" tell.
-SUBORDINATE = re.compile(
-    r"(?:когда|коли|when|где|де|where|как|як|since|что|що)\b[^?]*,", re.IGNORECASE
-)
+SUBORDINATE = lexicon.Expression(r"<lines.subordinate>\b[^?]*,", re.IGNORECASE)
 # Greetings and other beginnings that are no part of what is told.
-OPENER = re.compile(
-    r"(?:(?:привет\w*|здравствуй\w*|добрый (?:день|вечер)|доброе утро|хай|привіт|вітаю|добрий "
-    r"(?:день|вечір|ранок)|доброго \w+|hi|hello|hey|good (?:morning|evening|afternoon)|кстати|"
-    r"вообще-то|вообще|"
-    r"короче|слушай|слухай|знаешь|знаєш|в общем|до речі|взагалі|отже|by the way|btw|well|so|also|"
-    r"(?:ты|вы) (?:ошиб\w+|перепутал\w*|неправ\w*|не прав\w*)|"
-    r"(?:ти|ви) (?:помил\w+|переплута\w+)|"
-    r"это (?:не так|неправда|неверно|ошибка)|це (?:не так|неправда|помилка)|неправильно|неверно|"
-    r"неправда|you(?:'re| are) (?:wrong|mistaken)|"
-    r"(?:that|this)(?:'s| is) (?:wrong|not (?:true|right))|"
-    r"actually|sorry|извини\w*|прости|ошиблась|ошибся|ошибка|вибач\w*|виправлюся|поправка|"
-    r"correction|"
-    r"вернее|точнее|точніше|i mean|i meant|нет|ні|no|да|так|yes|yeah|ok|okay|ок|окей|ладно|хорошо|"
-    r"добре|гаразд|ага|угу|спасибо|дякую|thanks|thank you|ура|ой|ох|ого|вау|wow|oh|ah|ugh|а|и|"
-    r"но|ну|і|та|and|but|еще|ще|plus)(?![\w'-])[\s,.!:—–-]*)+",
-    re.IGNORECASE,
-)
+OPENER = lexicon.Expression(r"(?:<lines.opener>(?![\w'-])[\s,.!:—–-]*)+", re.IGNORECASE)
 REMEMBER = re.compile(
     r"(?:(?:пожалуйста|будь ласка|please)[\s,]*)?(?:запомни(?:те)?|имей(?:те)? в виду|учти(?:те)?|"
     r"знай(?:те)?|запиши(?:те)?|сохрани(?:те)?|запам'ятай(?:те)?|пам'ятай(?:те)?|"
@@ -219,18 +191,9 @@ ENGLISH_ORDER = re.compile(
 
 
 # "…, ладно?" asks for no answer.
-TAG = re.compile(
-    r"(?<![\s,])[\s,]++(?:ладно|хорошо|ок|окей|да|пожалуйста|можно|добре|гаразд|так|"
-    r"будь ласка|ok|okay|please|alright|right|will you|would you|"
-    r"(?:а|и|і|and|what about|how about|what's)\s+(?:(?:у|в)\s+)?(?:ты|тебя|вы|вас|твой|твоё|твое|"
-    r"твоя|ти|тебе|ви|твій|твоє|you|yours?))\s*+\?++\s*+$",
-    re.IGNORECASE,
-)
+TAG = lexicon.Expression(r"(?<![\s,])[\s,]++<lines.tag>\s*+\?++\s*+$", re.IGNORECASE)
 # A full stop behind them ends no sentence.
-ABBREVIATION = re.compile(
-    r"(?:^|[\s(])(?:dr|mr|mrs|ms|st|prof|ул|г|д|кв|им|св|тел|т|вул|буд|ім|просп|пр|обл|р)\.$",
-    re.IGNORECASE,
-)
+ABBREVIATION = lexicon.Expression(r"(?:^|[\s(])<lines.abbreviation>\.$", re.IGNORECASE)
 
 
 def sentences(text: str) -> Iterator[str]:
@@ -344,7 +307,7 @@ def _orders(found: list[str], bare: str) -> bool:
     return is_verb and "impr" in parts
 
 
-def _skip(pattern: re.Pattern[str], text: str, start: int) -> int:
+def _skip(pattern: re.Pattern[str] | lexicon.Expression, text: str, start: int) -> int:
     match = pattern.match(text, start)
     return match.end() if match is not None and match.end() < len(text) else start
 

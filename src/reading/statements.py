@@ -11,7 +11,7 @@ from src.reading.facts import WISH, Fact
 from src.reading.relations import BY_NAME
 from src.reading.requests import asks_to_keep_private, forget_request
 from src.reading.sentences import FOLD, MAX_SENTENCE, TAG, is_wish, sentences, told
-from src.reading.words import KIN, kin_of
+from src.reading.words import kin, kin_of
 from src.texts.morphology import best_parts, parts_of_speech, words
 from src.texts.plain_text import CUT
 
@@ -533,7 +533,7 @@ def read(clause: str) -> Fact:
     """A clause with the relation that the table knows, or as it stands."""
     subject = subject_of(clause)
     relation = told_of_himself(clause) if subject == "user" else told_of_another(clause)
-    importance = FAMILY if subject in KIN.values() else OTHER
+    importance = FAMILY if subject in kin().values() else OTHER
     if relation is None:
         return Fact(text=clause, subject=subject, importance=importance)
     if subject == "user":

@@ -7,31 +7,18 @@ from calendar import monthrange
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
+from functools import cache
 from itertools import islice
 
 import pytz
 from pytz.tzinfo import BaseTzInfo
 
-from src.reading.time_spans import (
-    DIGIT_HINT,
-    HINTS,
-    MAX_TEXT,
-    Span,
-    beginning_with,
-    find_spans,
-    fold,
-    tidy,
-)
+from src.reading import lexicon
+from src.reading.time_spans import MAX_TEXT, Span, beginning_with, find_spans, fold, tidy
 from src.reading.times import (
     DAY,
-    DAY_ADJECTIVES,
-    DAY_WORDS,
-    MONTHS,
-    SEASONS,
     WEEK,
-    WEEKDAYS,
     WINTER,
-    YEAR_WORDS,
     Amount,
     Days,
     Unit,
@@ -40,13 +27,16 @@ from src.reading.times import (
     around,
     day,
     day_number,
+    day_offset,
     digit_date,
+    month_number,
     month_of,
     months_later,
     season_of,
     shifted,
     unit_of,
     week_of,
+    weekday_number,
     which_of,
     year_of,
 )
@@ -95,13 +85,14 @@ def _date(span: Span, now: datetime, past: bool) -> Days | None:
     words = span.words
     if "number" in words:
         return day(digit_date(words["number"]))
-    number, month = day_number(words["day"]), MONTHS[words["month"][:3]]
+    number = day_number(words["day"])
+    month = int(words.get("month_number", 0)) or month_number(words["month"])
     return _of_some_year(lambda year: day(date(year, month, number)), span, now, past)
 
 
 def _days(span: Span, now: datetime, past: bool) -> Days | None:
     first, last = day_number(span.words["day"]), day_number(span.words["last_day"])
-    month = MONTHS[span.words["month"][:3]]
+    month = month_number(span.words["month"])
 
     def in_year(year: int) -> Days | None:
         return Days(date(year, month, first), date(year, month, last) + DAY)
@@ -170,14 +161,16 @@ def _someday(_span: Span, now: datetime, past: bool) -> Days:
 
 def _day(span: Span, now: datetime, _past: bool) -> Days:
     word = span.words["word"]
-    offset = DAY_WORDS.get(word, DAY_ADJECTIVES.get(word[:2], 0))
+    offset = day_offset(word)
+    if offset is None:
+        offset = int(lexicon.key_of("time.day_adjective", word) or 0)
     return day(now.date() + DAY * offset)
 
 
 def _year(span: Span, now: datetime, _past: bool) -> Days:
     if "year" in span.words:
         return year_of(int(span.words["year"]))
-    return year_of(now.year + YEAR_WORDS[span.words["year_word"]])
+    return year_of(now.year + int(lexicon.key_of("time.year_word", span.words["year_word"]) or 0))
 
 
 def _named(span: Span, now: datetime, past: bool) -> Days | None:
@@ -190,7 +183,7 @@ def _named(span: Span, now: datetime, past: bool) -> Days | None:
         return _named_weekend(span, now, past)
     if "season" in words:
         return _named_season(span, now, past)
-    month = MONTHS[words["month"][:3]]
+    month = month_number(words["month"])
     return _of_some_year(lambda year: month_of(date(year, month, 1)), span, now, past)
 
 
@@ -201,7 +194,7 @@ def _named_unit(span: Span, now: datetime) -> Days:
 
 
 def _named_season(span: Span, now: datetime, past: bool) -> Days | None:
-    month = SEASONS[span.words["season"][:3]]
+    month = int(lexicon.key_of("time.season", span.words["season"]) or 0)
     # "The winter of 2026" lies mostly in 2026; "зима 2025-2026" says in which year it begins.
     of_one_year = ("year" in span.words or span.within is not None) and "year_to" not in span.words
     earlier = 1 if month == WINTER and of_one_year else 0
@@ -209,7 +202,7 @@ def _named_season(span: Span, now: datetime, past: bool) -> Days | None:
 
 
 def _named_weekday(span: Span, now: datetime, past: bool) -> Days | None:
-    today, number = now.date(), WEEKDAYS[span.words["weekday"][:3]]
+    today, number = now.date(), weekday_number(span.words["weekday"]) or 0
     if span.within is not None:
         week = days_of(span.within, now, past=past)
         return day(week.first + DAY * number) if week is not None else None
@@ -304,39 +297,9 @@ READERS: dict[str, Callable[[Span, datetime, bool], Days | None]] = {
 MAX_PERIODS = 8  # that one text names
 EARLIEST = date(1900, 1, 1)  # where "before March" begins
 
-HISTORY = re.compile(
-    r"\b(?:раньше|ранее|прежде|прежн\w+|бывш\w+|когда-то|некогда|изначально|до (?:этого|того)"
-    r"|в прошлом|прошл\w{2,3}|предыдущ\w+|истори\w+|больше не|(?:по|из)?менял\w*|изменил\w*"
-    r"|раніше|колись|колишн\w+|давніше|до цього|(?:в|у) минулому|минул\w{1,3}|попередн\w+"
-    r"|історі\w+|більше не|змін(?:ив|юв|ил)\w*"
-    r"|before|previous(?:ly)?|former(?:ly)?|earlier|originally|in the past|back then|history"
-    r"|no longer|any ?more|changed|(?<!am )(?<!'m )(?<!is )(?<!are )(?<!get )used to)\b"
+HISTORY, WHEN, FUTURE = (
+    lexicon.Expression(rf"\b<time.{group}>\b") for group in ("history", "when", "future")
 )
-WHEN = re.compile(
-    r"\b(?:когда(?!-)|с каких пор|как давно|какого (?:числа|года)|какое (?:было )?число|какая дата"
-    r"|в (?:каком (?:году|месяце)|какой день|какие дни|какое время года)"
-    r"|сколько (?:времени|лет|дней|недель|месяцев) (?:тому )?назад"
-    r"|коли(?!-)|відколи|з яких пір|як давно|якого (?:числа|дня|року|місяця)|яка дата"
-    r"|[ву] (?:якому (?:році|місяці)|який день)|скільки (?:часу|років|днів|тижнів|місяців) тому"
-    r"|when|(?:what|which) (?:date|day|month|year|week)|what(?:'s| is| was) the date"
-    r"|how long ago|since when|how many (?:days|weeks|months|years) ago)\b"
-)
-FUTURE = re.compile(
-    r"\b(?:буд(?:у|ет|ешь|ем|ете|ут|е|емо|уть|еш)|предстоит|предстоящ\w+|планы|запланирован\w*"
-    r"|плани|заплановано|will|going to|upcoming|plans)\b"
-)
-# What is said "for Friday" is said of the coming one.
-FORWARD = frozenset({"на", "к", "ко", "for", "by"})
-AT_WEEKENDS = frozenset({"выходных", "вихідних"})  # "на выходных" has been
-
-# How the words begin without which neither of the first two matches.
-QUESTION_HINTS = """
-раньше ранее прежд прежн бывш когда некогда изначально этого того прошл предыд истори больше
-менял поменя измен раніше колись колишн давніше цього минул поперед історі більше змін before
-previous former earlier originally past back history long any changed used пор пір давно числ
-какая какое коли відколи дата when date since
-"""
-QUERY_HINT = beginning_with(HINTS + QUESTION_HINTS, DIGIT_HINT)
 
 
 @dataclass(frozen=True)
@@ -372,7 +335,7 @@ def read_time(text: str, now: datetime) -> TimeQuery:
         now: The local time of the user (aware, in the user's zone); periods are in this zone.
     """
     text = text[:MAX_TEXT]
-    if QUERY_HINT.search(text.lower()) is None:
+    if _hint().search(text.lower()) is None:
         return TimeQuery((), text, wants_history=False, asks_when=False)
     source = tidy(text)
     folded = fold(source)
@@ -387,6 +350,12 @@ def read_time(text: str, now: datetime) -> TimeQuery:
         wants_history=until_past or HISTORY.search(rest) is not None,
         asks_when=WHEN.search(folded) is not None,
     )
+
+
+@cache
+def _hint() -> re.Pattern[str]:
+    """Quick, for every turn: without one of these nothing names or asks for a time."""
+    return beginning_with("time.hints", "time.question_hints")
 
 
 def named_periods(
@@ -424,8 +393,9 @@ def _period(span: Span, now: datetime, past: bool) -> Period | None:
 def _looks_ahead(span: Span) -> bool:
     """Whether the preposition speaks of the coming one: "что у меня на пятницу"."""
     words = span.words
-    day = "weekday" in words or words.get("weekend", "выходных") not in AT_WEEKENDS
-    return day and span.preposition in FORWARD
+    weekend = words.get("weekend")
+    day = "weekday" in words or (weekend and weekend not in lexicon.words("time.at_weekends"))
+    return bool(day) and span.preposition in lexicon.words("time.forward")
 
 
 def _range(first: Span, last: Span, now: datetime, past: bool) -> Period | None:

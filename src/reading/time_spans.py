@@ -4,13 +4,64 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import groupby
-from typing import Literal
+from typing import Generic, Literal, NamedTuple, TypeVar
 
+from src.reading import lexicon
 from src.reading import times as w
+from src.reading.times import unit_of
+
+Label = TypeVar("Label")
+NAME = re.compile(r"\(\?P<\w+>")
+
+
+class Found(NamedTuple, Generic[Label]):
+    """A match of a rule.
+
+    Attributes:
+        label: Of the rule.
+        match: Where it matches.
+        words: Its parts by name, as they stand there.
+    """
+
+    label: Label
+    match: re.Match[str]
+    words: dict[str, str]
+
+
+class RuleScanner(Generic[Label]):
+    """Finds the first place where any rule matches; of rules that match there, the first."""
+
+    def __init__(self, rules: Iterable[tuple[Label, str]], *, begins: str) -> None:
+        """Compile the rules, with the groups of the lexicon in them.
+
+        Args:
+            rules: Each with its label, in the order of trial.
+            begins: An expression that must match where a rule begins.
+        """
+        sources = [(label, lexicon.expanded(source)) for label, source in rules]
+        nameless = (NAME.sub("(?:", source) for _, source in sources)
+        either = "|".join(f"(?P<r{n}>(?:{source})(?!\\w))" for n, source in enumerate(nameless))
+        self._either = re.compile(f"{begins}(?:{either})")
+        self._rules = [(label, re.compile(rf"(?:{source})(?!\w)")) for label, source in sources]
+
+    def first(self, text: str, position: int) -> Found[Label] | None:
+        """The first match at or behind a place of a folded text; None: there is none."""
+        hit = self._either.search(text, position)
+        if hit is None:
+            return None
+        label, rule = self._rules[int((hit.lastgroup or "r0")[1:])]
+        match = rule.match(text, hit.start())
+        return None if match is None else Found(label, match, words_of(match))
+
+
+def words_of(match: re.Match[str]) -> dict[str, str]:
+    """The named parts of a match that say something."""
+    return {name: word for name, word in match.groupdict().items() if word}
+
 
 Kind = Literal[
     "habit",  # каждую пятницу: no time at all
@@ -30,101 +81,68 @@ Kind = Literal[
     "offset",  # за два дня до 5 мая
 ]
 
-# Before a part of a month, a year …: "в начале", "until the end of".
-EDGE = (
-    "(?:(?:в|к|с|до|на|от) (?:самом |самого )?(?:начал[еау]|середин[еыу]|кон(?:це|ца|цу|ец))"
-    "|(?:на|наприкінці|з|від|до|у|в|під) (?:поча(?:тку|ток)|середин[іиу]|кін(?:ці|ця|ець))"
-    "|наприкінці|(?:(?:in|at|by|since|until|from|before|after) )?(?:the )?"
-    "(?:(?:beginning|start|middle|end) of|early|mid|late))"
-)
-PREPOSITION = (
-    f"(?:{EDGE}|начиная со?|починаючи (?:зі?|із)|в течение|протягом|[ву]продовж"
-    "|около|примерно|приблизительно|где-то|близько|приблизно|десь|между|між|between|around|about"
-    "|since|until|till|before|after|during|from|over|for|of|on|in|at|by"
-    "|после|після|перед|со|от|во|до|на|за|ко|про|по|об|із|зі|від|в|с|к|у|з|о)"
-)
-AFTER_PREPOSITION = rf"(?P<prep>{PREPOSITION})(?: the)?[ -]"
+# Expressions with groups of the lexicon in them.
+AFTER_PREPOSITION = "(?P<prep><time.edge>|<time.preposition>)(?: the)?[ -]"
 P = f"(?:{AFTER_PREPOSITION})?(?:the )?"
 
 # What a number counts cannot be a date: "за 2000 рублей", "May 5 people".
-COUNTED = (
-    r"(?! ?(?:%|€|\$|₽|₴|руб|р\b|грн|грив|дол|евро|євро|тыс|тис|км|кг|м\b|г\b|шт|раз|человек"
-    "|людей|осіб|слов|слів|шаг|крок|кал|ккал|мл|метр|страниц|сторін|балл|балів|words|people"
-    "|persons|km|kg|kilo|miles|meters|dollars|euros|bucks|rub|uah|steps|calories|kcal|pages"
-    "|points|users|cats|dogs|times|more))"
-)
-MODAL_MAY = r"(?! (?:be|have|not|also|well|come|need|want|seem|still|take|go|get|help|i|we|you)\b)"
+COUNTED = r"(?! ?(?:[%€$₽₴]|<time.counted>(?!\w)))"
+MODAL_MAY = r"(?! <time.after_may>\b)"
 
 DAY_NUMBER = "(?:3[01]|[12][0-9]|0?[1-9])"
-DAY = rf"(?:{DAY_NUMBER}(?:-?(?:го|ого|е|те)\b|st\b|nd\b|rd\b|th\b|(?!\w))|{w.ORDINAL})"
+DAY = rf"(?:{DAY_NUMBER}(?:-?<time.day_endings>\b|(?!\w))|{w.ORDINAL})"
 DAY_AFTER_MONTH = rf"(?:(?:the )?{DAY}(?![:%]|[./][0-9]|,[0-9](?![0-9]{{3}}\b)){COUNTED})"
 DIGIT_DATE = (
     r"(?<![\w.,:/+-])(?:(?:19|20)[0-9]{2}(?:-[0-9]{2}-|\.[0-9]{2}\.|/[0-9]{2}/)[0-9]{2}"
     r"|[0-9]{1,2}(?:-[0-9]{1,2}-|\.[0-9]{1,2}\.|/[0-9]{1,2}/)(?:19|20)[0-9]{2}"
     r"|[0-9]{2}\.[0-9]{2}\.[0-9]{2})(?![\w/+-]|[.,:][0-9])"
 )
-YEAR_TAIL = rf"(?:(?:, ?| )(?P<year>{w.YEAR})(?:-?го\b)?(?: {w.YEAR_NOUN})?)?"
-MONTH_ANY = rf"(?:{w.MONTH}|{w.MONTH_SHORT})(?!\w)"
-MONTH_ENGLISH = rf"(?:{w.MONTH_ENGLISH}|{w.MONTH_SHORT_ENGLISH})(?!\w)"
+IN_YEAR = rf"(?P<year>{w.YEAR})(?:-?<time.number_of_year>\b)?(?: <time.year_noun>)?"
+YEAR_TAIL = f"(?:(?:, ?| ){IN_YEAR})?"
+MONTH_ANY = r"(?:<time.month>|<time.month_short>[.]?)(?!\w)"
 DAY_OF_MONTH = rf"(?:the )?(?P<day>{DAY}) (?:of )?(?P<month>{MONTH_ANY})(?:(?<!may)|{MODAL_MAY})"
-MONTH_AND_DAY = rf"(?P<month>{MONTH_ENGLISH}) (?P<day>{DAY_AFTER_MONTH})"
-TO = "(?P<link> ?- ?| (?:по|до|и|та|і|й|to|till|until|through|and) )"
-PART = rf"(?:,? (?:in the |at )?(?P<part>{w.PART}))?"
-DAY_WORD = f"(?:{w.any_of(list(w.DAY_WORDS))}|{w.DAY_ADJECTIVE})"
-NOUN = rf"(?:(?P<weekday>{w.WEEKDAY})|(?P<month>{w.MONTH})|(?P<season>{w.SEASON}))"
+MONTH_AND_DAY = rf"(?P<month><time.month_first>(?!\w)) (?P<day>{DAY_AFTER_MONTH})"
+TO = "(?P<link> ?- ?| <time.to> )"
+PART = "(?:,? (?:in the |at )?(?P<part><time.part_english>|<time.part>))?"
+DAY_WORD = "(?:<time.day>|<time.day_adjective>)"
+NOUN = "(?:(?P<weekday><time.weekday>)|(?P<month><time.month>)|(?P<season><time.season>))"
 WHICH_NOUN = (
-    rf"(?P<which>{w.WHICH}) (?:(?P<unit>{w.UNIT_ONE})|(?P<weekend>{w.WEEKEND})|{NOUN})(?! of\b)"
+    rf"(?P<which><time.which>) (?:(?P<unit><time.unit_one>)|(?P<weekend><time.weekend>)|{NOUN})"
+    r"(?! of\b)"
 )
-MONTH_OF_YEAR = (
-    rf"(?P<month>{MONTH_ANY}),? (?:of )?(?P<year>{w.YEAR})(?:-?го\b)?(?: {w.YEAR_NOUN})?"
-)
-NUMBER_OF_UNITS = rf"(?P<n>{w.NUMBER}) (?P<unit>{w.UNIT})"
-SOME_UNITS = rf"(?:(?P<n>{w.NUMBER}) )?(?:(?P<half>{w.HALF_YEAR})|(?P<unit>{w.UNIT}))"
-HEDGE = (
-    "больше|более|меньше|менее|почти|больш|більше|менше|понад|майже|almost|nearly|over"
-    "|(?:more|less) than"
-)
-ROUGHLY = "около|примерно|приблизительно|где-то|близько|приблизно|десь|about|around|roughly"
+MONTH_OF_YEAR = f"(?P<month>{MONTH_ANY}),? (?:of )?{IN_YEAR}"
+NUMBER_OF_UNITS = f"(?P<n>{w.NUMBER}) (?P<unit><time.unit>)"
+SOME_UNITS = f"(?:(?P<n>{w.NUMBER}) )?(?:(?P<half><time.half_year>)|(?P<unit><time.unit>))"
 
 RULES: tuple[tuple[Kind, str], ...] = (
     (
         "habit",
-        r"(?:кажд[а-я]{2,3}|кожн[а-яії]{1,3}|every|each)(?: (?:other|second|друг[а-я]{2,3}"
-        rf"|{w.NUMBER}))? (?:{w.UNIT}|{w.WEEKDAY}|{w.SEASON}|{w.WEEKEND}|{w.MONTH}"
-        rf"|{w.PART_ENGLISH}|утро|вечер|ночь|ранок|вечір|ніч)",
+        rf"<time.each>(?: (?:<time.other>|{w.NUMBER}))? (?:<time.unit>|<time.weekday>"
+        "|<time.season>|<time.weekend>|<time.month>|<time.part_noun>)",
     ),
-    ("habit", f"через день|in a day|{w.WEEKDAY} (?:mornings|afternoons|evenings|nights)"),
-    ("narrated", "на следующий день|наступного дня|(?:the )?following (?:day|week|month|year)"),
-    ("narrated", "the next day"),
-    (
-        "someday",
-        "на днях|цими днями|(?<!ими )днями(?! (?:й|і|и|та) )|(?:the )?other day"
-        "|one of these days|в ближайшие дни|(?:у|в) найближчі дні|найближчими днями"
-        "|in the (?:next|coming) days|(?:после){2,3}завтра|(?:після){2,3}завтра"
-        "|(?:поза){2,3}вч[ео]ра|позапозавч[ео]ра",
-    ),
-    (
-        "recent",
-        "(?:совсем )?недавно|нещодавно|(?:в|за) последнее время|останнім часом|recently|lately",
-    ),
-    ("week of", rf"{P}(?:недел[яеюи]|тиж(?:день|ні|ня)) (?:с|з) (?P<number>{DIGIT_DATE})"),
-    (
-        "week of",
-        rf"{P}(?:недел[яеюи]|тиж(?:день|ні|ня)|week) (?:с|з|of) {DAY_OF_MONTH}{YEAR_TAIL}",
-    ),
+    ("habit", "<time.habit>"),
+    ("narrated", "<time.narrated>"),
+    ("someday", "<time.someday>"),
+    ("recent", "<time.recent>"),
+    ("week of", rf"{P}<time.week> <time.week_from> (?P<number>{DIGIT_DATE})"),
+    ("week of", rf"{P}<time.week> <time.week_from> {DAY_OF_MONTH}{YEAR_TAIL}"),
     (
         "days",
         rf"{P}(?P<day>{DAY}){TO}(?P<last_day>{DAY}) (?:of )?(?P<month>{MONTH_ANY}){YEAR_TAIL}",
     ),
     (
         "days",
-        rf"{P}(?P<month>{MONTH_ENGLISH}) (?P<day>{DAY}){TO}(?P<last_day>{DAY_AFTER_MONTH})"
-        rf"{YEAR_TAIL}",
+        rf"{P}(?P<month><time.month_first>(?!\w)) (?P<day>{DAY}){TO}"
+        rf"(?P<last_day>{DAY_AFTER_MONTH}){YEAR_TAIL}",
     ),
-    ("date", rf"{P}(?:{w.WEEKDAY},? )?(?P<number>{DIGIT_DATE})"),
-    ("date", rf"{P}(?:{w.WEEKDAY},? (?:the )?)?{DAY_OF_MONTH}{YEAR_TAIL}"),
-    ("date", rf"{P}(?:{w.WEEKDAY},? )?{MONTH_AND_DAY}{YEAR_TAIL}"),
-    ("month day", rf"(?:(?P<prep>с|до|к|з|від) )?(?P<day>{DAY_NUMBER}(?:-?го)?) числа"),
+    ("date", rf"{P}(?:<time.weekday>,? )?(?P<number>{DIGIT_DATE})"),
+    ("date", rf"{P}(?:<time.weekday>,? (?:the )?)?{DAY_OF_MONTH}{YEAR_TAIL}"),
+    ("date", rf"{P}(?:<time.weekday>,? )?{MONTH_AND_DAY}{YEAR_TAIL}"),
+    (
+        "month day",
+        rf"(?:(?P<prep><time.since>|<time.until>|<time.to_day>|<time.between>) )?"
+        rf"(?P<day>{DAY_NUMBER}(?:-?<time.day_endings>)?) <time.day_of_month>",
+    ),
     (
         "month day",
         rf"(?P<prep>on|since|until|by|from) the (?P<day>{DAY_NUMBER}(?:st|nd|rd|th))"
@@ -132,51 +150,40 @@ RULES: tuple[tuple[Kind, str], ...] = (
     ),
     (
         "ago",
-        rf"(?:(?P<hedge>{HEDGE}) )?(?:(?P<prep>{ROUGHLY}) )?{SOME_UNITS}"
-        " (?:(?:тому )?назад|тому(?! що)|ago)",
+        f"(?:(?P<hedge><time.hedge>) )?(?:(?P<prep><time.roughly>) )?{SOME_UNITS} <time.ago>",
     ),
-    ("ahead", rf"через (?:(?P<prep>{ROUGHLY}) )?{SOME_UNITS}(?! (?:после|після|від))"),
     (
         "ahead",
-        rf"in (?:(?P<prep>{ROUGHLY}) )?(?:{NUMBER_OF_UNITS}|(?P<half>{w.HALF_YEAR}))"
+        rf"<time.ahead> (?:(?P<prep><time.roughly>) )?{SOME_UNITS}(?! <time.later>)",
+    ),
+    (
+        "ahead",
+        rf"in (?:(?P<prep><time.roughly>) )?(?:{NUMBER_OF_UNITS}|(?P<half><time.half_year>))"
         "(?:'s?)?(?: time)?(?! (?:of|after|from))",
     ),
     ("ahead", f"{NUMBER_OF_UNITS} from (?:now|today)"),
-    (
-        "lasting",
-        rf"{P}(?P<side>последн[а-я]{{2,3}}|останн[а-яії]{{1,3}}|прошл[а-я]{{2,3}}|минул[а-яії]{{1,3}}"
-        rf"|ближайш[а-я]{{2,3}}|найближч[а-яії]{{1,3}}|следующ[а-я]{{2,3}}|наступн[а-яії]{{1,3}}"
-        rf"|last|past|next|coming) {NUMBER_OF_UNITS}",
-    ),
-    (
-        "lasting",
-        rf"{P}(?P<side>последн(?:ий|его|юю|ей|яя)|останн(?:ій|ього|я|ю)|past)"
-        rf" (?P<unit>{w.UNIT_ONE})",
-    ),
-    ("day", rf"{P}(?P<word>{DAY_WORD})(?: (?P<noun>день|дня|дню|дне|дні))?{PART}"),
+    ("lasting", f"{P}(?P<side><time.last_or_next>) {NUMBER_OF_UNITS}"),
+    ("lasting", f"{P}(?P<side><time.latest>) (?P<unit><time.unit_one>)"),
+    ("day", f"{P}(?P<word>{DAY_WORD})(?: (?P<noun><time.day_noun>))?{PART}"),
     ("named", rf"{P}{WHICH_NOUN}{PART}"),
+    ("named", "(?P<prep><time.edge>) (?:the )?(?P<unit><time.unit_one>)"),
     (
         "named",
-        rf"(?P<prep>{EDGE}) (?:the )?"
-        "(?P<unit>недел[ияю]|месяца|года|тижня|місяця|року|week|month|year)",
-    ),
-    (
-        "named",
-        rf"{P}(?P<season>{w.SEASON}),? (?:of )?(?P<year>{w.YEAR})(?:-(?P<year_to>{w.YEAR}))?"
-        rf"(?: (?:{w.YEAR_NOUN}|годов|років))?",
+        rf"{P}(?P<season><time.season>),? (?:of )?(?P<year>{w.YEAR})(?:-(?P<year_to>{w.YEAR}))?"
+        "(?: (?:<time.year_noun>|<time.years_noun>))?",
     ),
     ("named", rf"{P}{MONTH_OF_YEAR}"),
-    ("named", rf"{AFTER_PREPOSITION}(?:(?P<weekend>{w.WEEKEND})|{NOUN}){PART}"),
-    ("named", rf"(?P<season>{w.SEASON_ADVERB})"),
-    ("named", rf"(?P<weekday>(?:mon|tues|wednes|thurs|fri|satur|sun)day){PART}"),
-    ("year", f"(?P<year_word>{w.any_of(list(w.YEAR_WORDS))})"),
-    ("year", rf"{P}(?<![.,:/+-])(?P<year>{w.YEAR})(?: ?{w.YEAR_NOUN}|-(?:го|й|м))"),
+    ("named", rf"{AFTER_PREPOSITION}(?:(?P<weekend><time.weekend>)|{NOUN}){PART}"),
+    ("named", "(?P<season><time.season_adverb>)"),
+    ("named", f"(?P<weekday><time.weekday_alone>){PART}"),
+    ("year", "(?P<year_word><time.year_word>)"),
+    ("year", rf"{P}(?<![.,:/+-])(?P<year>{w.YEAR})(?: ?<time.year_noun>|-<time.year_endings>)"),
     ("year", f"(?:in )?(?:the )?year (?P<year>{w.YEAR})"),
     ("year", rf"{AFTER_PREPOSITION}(?P<year>{w.YEAR})(?![:/]|[.,-][0-9]){COUNTED}"),
 )
 
 # What may stand before "до 5 мая" or "before 5 May": it moves the day.
-OFFSET = rf"(?:(?:за|через|in) )?(?:the )?{SOME_UNITS} $"
+OFFSET = rf"(?:<time.offset_before> )?(?:the )?{SOME_UNITS} $"
 OFFSET_LENGTH = 40  # characters; none is longer
 
 # What may end a range whose beginning was found: "from March | to May".
@@ -188,33 +195,18 @@ LINKED_RULES: tuple[tuple[Kind, str], ...] = (
     ("named", rf"{TO}{WHICH_NOUN}"),
     ("named", rf"{TO}{MONTH_OF_YEAR}"),
     ("named", rf"{TO}{NOUN}"),
-    ("year", rf"{TO}(?P<year>{w.YEAR})(?: {w.YEAR_NOUN})?"),
+    ("year", rf"{TO}(?P<year>{w.YEAR})(?: <time.year_noun>)?"),
 )
 
-# How the words begin without which no rule matches; history and questions are read elsewhere.
-HINTS = """
-сегодн вчера позавчер позапозавч завтр послезавтр послепосл недел месяц год лет полгода пів
-день дня дне дни дні сут доб діб час минут хвилин годин янв фев мар апр май мая мае маю июн июл
-авг сен окт ноя дек понед втор сред четв пятн субб воскр выходн недавно нещодавно последн
-останн числа утр вечер ноч ранк веч зим весн весной осен летом днями днях следующ сьогодн вчор
-учор позавч післязавт післяпісля тиж місяц рік рок роц торік цьогор позатор січ лют бер квіт
-трав черв лип серп вер жовт лист груд вівтор серед п'ят п’ят пʼят субот неділ вихідн літ влітку
-улітку взимку узимку навесні восени осін ноч ніч найближч
-today tonight yesterday tomorrow last this next week month year day hour minute half jan feb
-mar apr may jun jul aug sep oct nov dec mon tue wed thu fri sat sun summer winter spring autumn
-fall recent lately other following
-"""
 DIGIT_HINT = r"\d(?:\d{3}|\d?[./-]\d|\d?(?:st|nd|rd|th)\b)"
 
 
-def beginning_with(beginnings: str, also: str) -> re.Pattern[str]:
-    """A quick expression for words with these beginnings: first letters are compared once."""
-    letters = groupby(sorted(set(beginnings.split())), key=lambda word: word[0])
-    groups = (f"{first}(?:{'|'.join(word[1:] for word in words)})" for first, words in letters)
-    return re.compile(rf"\b(?:{'|'.join(groups)}|{also})")
-
-
-TIME_HINT = beginning_with(HINTS, DIGIT_HINT)
+def beginning_with(*groups: str) -> re.Pattern[str]:
+    """A quick expression for words that begin as groups list: first letters are compared once."""
+    beginnings = sorted(frozenset[str]().union(*map(lexicon.words, groups)))
+    letters = groupby(beginnings, key=lambda word: word[0])
+    parts = (f"{first}(?:{'|'.join(word[1:] for word in words)})" for first, words in letters)
+    return re.compile(rf"\b(?:{'|'.join(parts)}|{DIGIT_HINT})")
 
 
 # A span says which words stand there, not what they mean on a given day: ``calendar_days`` does.
@@ -227,11 +219,8 @@ MAX_TEXT = 2000  # characters that are read; nobody dates anything in more
 Role = Literal["at", "since", "after", "until"]
 
 FOLDED = str.maketrans("ё’ʼ‘`´–—−‑‐", "е'''''-----")
-SINCE_WORDS = frozenset({"с", "со", "з", "зі", "із", "since", "начиная", "починаючи"})
-AFTER_WORDS = frozenset({"после", "після", "after"})
-UNTIL_WORDS = frozenset({"до", "перед", "before", "until", "till"})
-RANGE_WORDS = SINCE_WORDS | {"от", "від", "from", "between", "между", "між"}
-ONWARDS = re.compile(r" (?:onwards?\b|on(?=[,.!?]|$))")
+RANGE_GROUPS = ("time.since", "time.between")  # what begins a range
+ONWARDS = lexicon.Expression(" <time.onwards>")
 ADJACENT = re.compile(r",? ?")
 
 
@@ -264,11 +253,8 @@ class Span:
     def role(self) -> Role:
         """What the preposition makes of the time."""
         first = self.preposition.partition(" ")[0] if self.kind != "days" else ""
-        if first in SINCE_WORDS:
-            return "since"
-        if first in AFTER_WORDS:
-            return "after"
-        return "until" if first in UNTIL_WORDS else "at"
+        roles: tuple[Role, ...] = ("since", "after", "until")
+        return next((role for role in roles if first in lexicon.words(f"time.{role}")), "at")
 
 
 def tidy(text: str) -> str:
@@ -283,7 +269,7 @@ def fold(text: str) -> str:
 
 def may_name_time(text: str) -> bool:
     """Whether a folded or lower-case text has any word of time; quick, for every turn."""
-    return TIME_HINT.search(text) is not None
+    return _hint().search(text) is not None
 
 
 def find_spans(folded: str) -> list[Span]:
@@ -300,26 +286,22 @@ def find_spans(folded: str) -> list[Span]:
 
 def _scan(text: str) -> Iterator[Span]:
     """The matches of the rules, from left to right."""
-    scanner, rules = _scanner()
     position = 0
-    while (found := scanner.search(text, position)) is not None:
-        kind, pattern = rules[int((found.lastgroup or "r0")[1:])]
-        match = pattern.match(text, found.start())
-        if match is None:  # cannot be: it is the alternative that just matched here
-            return
-        span = _with_offset(_with_end_of_range(_span(kind, match), text), text, position)
+    while (found := _scanner().first(text, position)) is not None:
+        span = _span(found.label, found.match)
+        span = _with_offset(_with_end_of_range(span, text), text, position)
         position = (span.to or span).end
         yield span
 
 
 def _span(kind: Kind, match: re.Match[str]) -> Span:
-    words = {name: word for name, word in match.groupdict().items() if word}
-    return Span(match.start(), match.end(), kind, words)
+    return Span(match.start(), match.end(), kind, words_of(match))
 
 
 def _with_end_of_range(span: Span, text: str) -> Span:
     """The span with what follows it in "from March to May" or "5 мая - 8 мая"."""
-    if span.preposition.partition(" ")[0] not in RANGE_WORDS and span.kind != "date":
+    first = span.preposition.partition(" ")[0]
+    if span.kind != "date" and not any(first in lexicon.words(group) for group in RANGE_GROUPS):
         return span
     for kind, pattern in _linked_rules():
         match = pattern.match(text, span.end)
@@ -363,31 +345,35 @@ def _lies_in(inner: Span, outer: Span) -> bool:
     """Whether ``outer`` says which week, month or year ``inner`` is of."""
     if "year" in inner.words or "which" in inner.words or inner.within:
         return False
-    unit = outer.words.get("unit", "") if outer.kind in ("named", "ago") else ""
-    if outer.kind == "year" or unit.startswith(("год", "рік", "рок", "роц", "year")):
+    said = outer.words.get("unit") if outer.kind in ("named", "ago") else None
+    unit = unit_of(said) if said else None
+    if outer.kind == "year" or unit == "year":
         return inner.kind in ("date", "days") or not inner.words.keys().isdisjoint(
             ("month", "season")
         )
-    if unit.startswith(("нед", "тиж", "week")):
+    if unit == "week":
         return "weekday" in inner.words
-    return inner.kind == "month day" and unit.startswith(("мес", "міс", "month"))
+    return inner.kind == "month day" and unit == "month"
 
 
 @cache
-def _scanner() -> tuple[re.Pattern[str], list[tuple[Kind, re.Pattern[str]]]]:
-    """One expression that finds where any rule begins, and the rules themselves."""
-    nameless = (re.sub(r"\(\?P<\w+>", "(?:", pattern) for _, pattern in RULES)
-    rules = "|".join(f"(?P<r{number}>{pattern})" for number, pattern in enumerate(nameless))
-    return re.compile(rf"\b(?<!')(?:{rules})(?!\w)"), [
-        (kind, re.compile(rf"(?:{pattern})(?!\w)")) for kind, pattern in RULES
-    ]
+def _scanner() -> RuleScanner[Kind]:
+    return RuleScanner(RULES, begins=r"\b(?<!')")
+
+
+@cache
+def _hint() -> re.Pattern[str]:
+    return beginning_with("time.hints")
 
 
 @cache
 def _offset_rule() -> re.Pattern[str]:
-    return re.compile(rf"\b{OFFSET}")
+    return re.compile(lexicon.expanded(rf"\b{OFFSET}"))
 
 
 @cache
 def _linked_rules() -> list[tuple[Kind, re.Pattern[str]]]:
-    return [(kind, re.compile(rf"(?:{pattern})(?!\w)")) for kind, pattern in LINKED_RULES]
+    return [
+        (kind, re.compile(lexicon.expanded(rf"(?:{pattern})(?!\w)")))
+        for kind, pattern in LINKED_RULES
+    ]

@@ -10,38 +10,15 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from src.reading import lexicon
 from src.reading.gate import escaped
-from src.texts import Language, detect_language
+from src.texts import detect_language
 
 Provenance = Literal["typed", "forwarded", "bot", "file"]
 
 MAX_NAME = 64  # characters; Telegram has 64 for each part of a name
 MAX_QUOTED = 500  # characters of what a message replies to: enough to know it again
 UNKNOWN = "?"  # whose name is not known
-# What stands before a message, in its own language, so that it reads the same in every turn.
-MARKS: dict[Language, dict[str, str]] = {
-    "ru": {
-        "speaker": "[пишет {name}]",
-        "forwarded": "[переслано от {name}]",
-        "bot": "[через бота {name}]",
-        "file": "[из файла {name}]",
-        "quoted": "[в ответ на: «{text}»]",
-    },
-    "uk": {
-        "speaker": "[пише {name}]",
-        "forwarded": "[переслано від {name}]",
-        "bot": "[через бота {name}]",
-        "file": "[з файлу {name}]",
-        "quoted": "[у відповідь на: «{text}»]",
-    },
-    "en": {
-        "speaker": "[written by {name}]",
-        "forwarded": "[forwarded from {name}]",
-        "bot": "[through the bot {name}]",
-        "file": "[from the file {name}]",
-        "quoted": "[in reply to: “{text}”]",
-    },
-}
 
 
 @dataclass(frozen=True)
@@ -72,7 +49,8 @@ class Voice:
 
     def shown(self, text: str) -> str:
         """The message as a model reads it in the history: its marks, and no imitations of them."""
-        marks = MARKS[detect_language(text)]
+        # In the message's own language, so that it reads the same in every turn.
+        marks = lexicon.of_language("marks.message", detect_language(text))
         parts = []
         if self.speaker:
             parts.append(marks["speaker"].format(name=self.speaker))

@@ -13,6 +13,7 @@ from babel.units import format_unit
 from src.base.owners import Owner
 from src.base.zones import is_shown_twice, local_time
 from src.pg.client import PgClient, storable
+from src.reading import lexicon
 from src.reading.recurrences import Recurrence, next_after
 from src.reading.reminder_moments import Problem
 from src.reading.reminder_phrases import ReminderRequest, read_reminder
@@ -177,12 +178,6 @@ Refusal = Problem | Literal["too_many", "not_own"]
 MAX_DAYS = 3654  # ten years, as the readers of phrases have it, and their last day
 SECOND = timedelta(seconds=1)
 REMINDER_UID = "reminder-"
-# What makes a request of a phrase that only says what and when, as people write after /remind.
-ORDERS: dict[Language, tuple[str, ...]] = {
-    "ru": ("напомни ", "напоминание: "),
-    "uk": ("нагадай ", "нагадування: "),
-    "en": ("remind me to ", "remind me ", "reminder: "),
-}
 
 
 @dataclass(frozen=True)
@@ -375,7 +370,8 @@ def _read(words: str, asking: Asking) -> ReminderRequest | None:
     found = read_reminder(words, asking.moment, asking.time_zone)
     if found is not None:
         return found
-    for order in (order for orders in ORDERS.values() for order in orders):
+    # What makes a request of a phrase that only says what and when, as people write after /remind.
+    for order in (order for _, orders in lexicon.by_language("cancel.remind") for order in orders):
         request = read_reminder(f"{order}{words}", asking.moment, asking.time_zone)
         if request is not None and request.problem is None:
             return request

@@ -14,6 +14,7 @@ from pydantic import Field
 from src.base.zones import first_moment, local_time
 from src.history.new_messages import asked_at_of, own_words_of, strip_time_label
 from src.llm.quoting import Form
+from src.reading import lexicon
 from src.reading.recurrences import Recurrence
 from src.reading.reminder_phrases import ReminderRequest, read_reminder
 from src.reading.sentences import FOLD, is_question
@@ -150,44 +151,22 @@ MAX_LISTED = 20  # lines; /reminders has the rest
 MAX_QUESTION = 80  # characters of a question for them
 MAX_CANCELLING = 150  # characters of a request to cancel one
 # Questions for what is set: "какие у меня напоминания?", "show my reminders".
-ASKS_FOR_LIST = re.compile(
-    r"\W*(?:(?:какие|каких|покажи(?:те)?|перечисли(?:те)?|список|мои|все|сколько|есть ли|"
-    r"які|яких|перелічи(?:ть)?|мої|усі|всі|скільки|чи є|"
-    r"what|which|show|list|tell|my|all|any|do i have)\b[\w ,']{0,30} )?"
-    r"(?:напоминани[яей]|напоминаний|нагадування|нагадувань|reminders)"
-    r"(?: (?:у меня|у мене|do i have|are there|i have|есть|є|стоят|set))*\W*",
+ASKS_FOR_LIST = lexicon.Expression(
+    r"\W*(?:<cancel.list>\b[\w ,']{0,30} )?<cancel.reminders>(?: <cancel.are_set>)*\W*",
     re.IGNORECASE,
 )
-_STOP = (
-    "(?:отмени(?:ть|те)?|удали(?:ть|те)?|убери(?:те)?|убрать|сними(?:те)?|отключи(?:те)?|"
-    "выключи(?:те)?|скасуй(?:те)?|скасувати|видали(?:ти)?|прибери|вимкни|"
-    "cancel|delete|remove|drop|turn off)"
-)
-_ALL = "все|всі|усі|all|every|all my|all the"
-_NOUN = "(?:напоминани[еяй]|напоминалк[уи]|нагадування|нагадувань|reminders?)"
-_ABOUT = "(?:про|о|об|обо|насчет|щодо|за|на|about|of|for|to)"
-_WHOSE = "(?:мо[еи]|моє|мої|мне|это|эти|це|ці|my|the|this|that|these)"
 # "Remind me": of what, and when? The answer completes it.
-BARE_ORDER = re.compile(
-    r"(?:напомни(?:те)?|нагадай(?:те)?)(?: (?:мне|мені))?[.! ]*|remind me[.! ]*", re.IGNORECASE
-)
-POLITE = re.compile(r"[ ,]*\b(?:пожалуйста|будь ласка|please)\b[ ,]*", re.IGNORECASE)
+BARE_ORDER = lexicon.Expression("<cancel.bare_order>[.! ]*", re.IGNORECASE)
+POLITE = lexicon.Expression(r"[ ,]*\b<requests.please>\b[ ,]*", re.IGNORECASE)
+_OF = "(?:(?: <cancel.about>)? (?P<about>.{1,80}?))?"
 # "Отмени напоминание про хлеб", "cancel the bread reminder", "больше не напоминай о хлебе".
 CANCEL = tuple(
-    re.compile(
-        rf"\W*(?:(?:и|а|і|and|then)[ ,]+)?{pattern}\W*",
-        re.IGNORECASE,
-    )
-    for pattern in (
-        rf"{_STOP} (?:{_WHOSE} )?(?:(?P<all>{_ALL}) )?(?:{_WHOSE} )?{_NOUN}"
-        rf"(?: (?:{_ABOUT} )?(?P<about>.{{1,80}}?))?",
-        rf"{_STOP} (?:{_WHOSE} )?(?P<about>.{{1,40}}?) reminders?",
-        r"(?:(?:больше|більше) )?не (?:напоминай|нагадуй)(?:те)?(?: (?:мне|мені))?"
-        rf"(?: (?:больше|більше))?(?:(?: {_ABOUT})? (?P<about>.{{1,80}}?))?",
-        r"(?:перестань|хватит|досить|годі)(?:те)? (?:мне |мені )?(?:напоминать|нагадувати)"
-        rf"(?: (?:мне|мені))?(?:(?: {_ABOUT})? (?P<about>.{{1,80}}?))?",
-        r"(?:stop reminding me|don't remind me|do not remind me)"
-        rf"(?:(?: {_ABOUT})? (?P<about>.{{1,80}}?))?(?: any ?more| again)?",
+    lexicon.Expression(rf"\W*(?:<cancel.and>[ ,]+)?{source}\W*", re.IGNORECASE)
+    for source in (
+        "<cancel.stop> (?:<cancel.whose> )?(?:(?P<all><cancel.all>) )?(?:<cancel.whose> )?"
+        "<cancel.noun>(?: (?:<cancel.about> )?(?P<about>.{1,80}?))?",
+        "<cancel.stop> (?:<cancel.whose> )?(?P<about>.{1,40}?) reminders?",
+        f"<cancel.no_more>{_OF}(?: <cancel.again>)?",
     )
 )
 

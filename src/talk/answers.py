@@ -10,6 +10,7 @@ from src.history.conversation_repo import HistoryMessage
 from src.history.turn_repo import AnswerSource, Asks
 from src.memory.citations import References, number_references, reference_names
 from src.memory.retriever import Hit
+from src.reading import lexicon
 from src.talk.conversation_state import Resolution
 from src.texts.plain_text import plain
 
@@ -103,47 +104,15 @@ def _source(number: int, hit: Hit) -> AnswerSource:
     return AnswerSource(number, hit.uid, hit.words, hit.said_at, hit.message_id, memory_id)
 
 
-YES = re.compile(
-    r"(?:да|ага|угу|конечно|подтверждаю|согласен|согласна|удаляй|удали|стирай|сотри|забудь|давай|точно"
-    r"|так|авжеж|звісно|звичайно|підтверджую|видаляй|видали|стирай|зітри|забудь"
-    r"|yes|yep|yeah|sure|ok|okay|confirm|confirmed|do it|delete|erase|go ahead|please|absolutely"
-    r"|все|всё|всe|everything|it|всё верно|,| |пожалуйста|будь ласка)+"
-)
-NO = re.compile(
-    r"(?:нет|не надо|не нужно|не стоит|отмена|отмени|стоп|передумал\w*|не удаляй|не стирай|оставь"
-    r"|ні|не треба|не потрібно|скасуй|скасувати|передумав|передумала|не видаляй|залиш"
-    r"|no|nope|nah|don't|do not|cancel|stop|keep|never ?mind|not now|wait)\b.*"
-)
+YES = lexicon.Expression("(?:<answers.yes>|[, ])+")
+NO = lexicon.Expression(r"<answers.no>\b.*")
+BEGINS_YES = lexicon.Expression("<answers.begins_yes>")
 # Which of two facts holds, by what a whole message says.
-VERB = (
-    r"(?:(?:оставь(?:те)?|оставить|сохрани(?:те)?|запомни(?:те)?|верн[оы]|пусть будут?"
-    r"|залиш(?:и|те|ити)?|збережи|запам'ятай|правильн[еі]|хай буд(?:е|уть)"
-    r"|keep|leave|save|use|take) )?"
-)
-RIGHT = r"(?: верн[оы]| правильн[еі]| (?:is|are) right)?"
-BOTH = (
-    r"(?:и то,? и (?:то|другое)|оба|обе|і те,? і (?:те|інше)|обидва|обидві|обоє|both(?: of them)?)"
-)
-OLD = (
-    r"(?:прежнее|старое|первое|как было|попереднє|старе|перше|як було"
-    r"|(?:the )?(?:old|previous|first)(?: one)?)"
-)
-NEW = r"(?:новое|второе|нове|друге|(?:the )?(?:new|second)(?: one)?)"
-KEEP = (
-    r"не (?:меняй|заменяй|змінюй|заміняй|міняй)(?:те)?|не надо менять|не треба міняти|keep it"
-    r"|(?:do not|don't) (?:replace|change)(?: it)?"
-)
-REPLACE = (
-    r"замени(?:ть|те)?|поменяй(?:те)?|обнови(?:те)?|замін(?:и|іть|ити)|зміни|онови"
-    r"|(?:replace|change|update)(?: it| the old one)?"
-)
-CHOICES: tuple[tuple[Resolution, re.Pattern[str]], ...] = (
-    ("both", re.compile(f"{VERB}{BOTH}{RIGHT}")),
-    ("old", re.compile(f"{VERB}{OLD}{RIGHT}|{KEEP}")),
-    ("replace", re.compile(f"{VERB}{NEW}{RIGHT}|{REPLACE}")),
-)
-BEGINS_YES = re.compile(
-    r"(?:да|так|yes|ага|угу|конечно|sure|ok|okay|yep|yeah|подтвер|підтвер|confirm)"
+_WHICH = "(?:<answers.keep> )?{}(?: <answers.right>)?"
+CHOICES: tuple[tuple[Resolution, lexicon.Expression], ...] = (
+    ("both", lexicon.Expression(_WHICH.format("<answers.both>"))),
+    ("old", lexicon.Expression(f"{_WHICH.format('<answers.old>')}|<answers.keep_it>")),
+    ("replace", lexicon.Expression(f"{_WHICH.format('<answers.new>')}|<answers.replace>")),
 )
 
 

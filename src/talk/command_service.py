@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 from src.base.owners import Called
 from src.history.turn_repo import Changes
@@ -17,6 +18,7 @@ from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.pg.user_settings_repo import Mode, UserSettings, UserSettingsRepository
 from src.queue.update_repo import UpdateKind
+from src.reading import lexicon
 from src.reminders.screens import ReminderScreens, cancel_button
 from src.talk.agent_service import AgentService
 from src.talk.conversation_state import RESOLUTIONS
@@ -139,19 +141,6 @@ def _grouped(number: int) -> str:
 
 
 PATTERN = re.compile(r"/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{3,64}))?(?:\s+(.*))?$", re.DOTALL)
-# What a user may write after /mode.
-MODES: dict[str, Mode] = {
-    "strict": "strict",
-    "строгий": "strict",
-    "строго": "strict",
-    "суворий": "strict",
-    "суворо": "strict",
-    "assistant": "assistant",
-    "обычный": "assistant",
-    "ассистент": "assistant",
-    "звичайний": "assistant",
-    "асистент": "assistant",
-}
 
 
 @dataclass(frozen=True)
@@ -316,7 +305,7 @@ class CommandService:
 
     async def mode(self, called: Called) -> Reply:
         """``/mode strict`` and ``/mode assistant`` set it; ``/mode`` alone says which it is."""
-        mode = MODES.get(called.argument.lower())
+        mode = cast("Mode | None", lexicon.values("settings.mode").get(called.argument.lower()))
         if mode is None:
             current = await self.get_mode(called.owner.telegram_user_id)
             it_is = say(f"mode_is_{current}", called.language)

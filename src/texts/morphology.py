@@ -9,7 +9,7 @@ from typing import Any
 
 import snowballstemmer
 
-from src.texts.plain_text import word_set
+from src.reading import lexicon
 
 # Search terms: the words of a text as the lexical index knows them.
 #
@@ -21,29 +21,6 @@ MAX_TERM = 40  # letters of one term
 PREFIX = 4  # letters of a Cyrillic word
 WORD = re.compile(r"[^\W_]+(?:'[^\W\d_]+)?")
 CYRILLIC = re.compile(r"[а-яёіїєґ]")
-
-# Words that say nothing by themselves; they would only make the postings long.
-STOP_WORDS = word_set(
-    """
-    a an the of to in on at for and or is are was were be been am do does did has have had i you he
-    she it we they me my mine your yours his her hers their our ours its this that these those with
-    as by from what when where who whom whose how which why not if so but about there can could
-    will would shall should may might must just also than then too very any some all no yes i'm
-    i've i'll it's don't didn't tell know remember said say told и в во не что он на я с со как а
-    то все она так его но да ты к у же вы за бы по ее её мне было вот от меня еще ещё нет о из ему
-    когда даже ну ли если уже или ни быть был него до вас нибудь вам ведь там потом себя ей они тут
-    где есть надо ней для мы тебя их чем была сам чтоб без чего раз тоже себе под будет кто этот
-    того потому этого ним здесь этом мой моя моё мое мои моего моей моих моим моём моем мою свой
-    своя своё своего своей который которая можно при об про это эта эти какой какая какое какие
-    какого какую сколько куда откуда зачем почему расскажи скажи напомни помнишь говорил говорила
-    сказал сказала знаешь і й із зі та що ти він вона ми ви вони цей ця ці той як або але чи від
-    щоб якщо мені мною тебе тобі його її їх нас нам мій моє мої моєї моїх моєму моїм свій своє є
-    була були буде бути вже ще ні де коли хто чому навіщо який яка яке які якого якої скільки
-    звідки розкажи нагадай пам'ятаєш казав казала говорив знаєш з мене маю має get got go goes went
-    come came take took keep need needs out up down after before over under into off away back
-    going
-    """
-)
 
 _stemmer = snowballstemmer.stemmer("english")
 _stemmer_lock = threading.Lock()  # the stemmer works on fields of its own
@@ -58,7 +35,7 @@ def terms(text: str) -> list[str]:
 @lru_cache(maxsize=50_000)
 def _term(word: str) -> str:
     """The term of one lower-case word; empty for a stop word."""
-    if word in STOP_WORDS:
+    if word in lexicon.words("search.stop_words"):
         return ""
     if CYRILLIC.search(word):
         return word.replace("ё", "е").replace("'", "")[:PREFIX]
@@ -81,22 +58,7 @@ HYPHENATED_WORD = re.compile(r"[^\W_]+(?:['-][^\W\d_]+)*")
 MAX_WORDS = 400  # of a text that are looked at
 NAMES = frozenset({"Name", "Surn", "Patr", "Geox"})  # as OpenCorpora tags them
 # What a name that no dictionary knows may end with: "Кеша", "Кешу", "Кешей".
-ENDING = re.compile(r"(?:ами|ями|ові|еві|ого|его|ому|ему|ой|ей|ою|ею|ом|ем|єм|ам|ям|ах|ях|ів|ов|"
-                    r"[аяуюыиіїеєойь])$")  # fmt: skip
-IRREGULAR = {
-    form: base
-    for line in (
-        "go went gone,buy bought,teach taught,think thought,have has had,do did done,get got",
-        "sell sold,tell told,say said,see saw seen,take took taken,come came,give gave given",
-        "eat ate eaten,drink drank drunk,drive drove driven,write wrote written,meet met",
-        "speak spoke spoken,leave left,break broke broken,lose lost,find found,know knew known",
-        "grow grew grown,fly flew flown,run ran,swim swam swum,sing sang sung,win won",
-        "wear wore worn,child children,wife wives,man men,woman women,person people,foot feet",
-        "tooth teeth,mouse mice,bake baker bakery,teach teacher,favourite favorite,die died dying",
-    )
-    for base, *forms in (entry.split() for entry in line.split(","))
-    for form in forms
-}  # fmt: skip
+ENDING = lexicon.Expression("<forms.name_endings>$")
 
 
 def words(text: str) -> list[str]:
@@ -113,8 +75,8 @@ def lemmas(word: str) -> frozenset[str]:
     """
     lower = word.lower().replace("ё", "е")
     if not CYRILLIC.search(lower):
-        base = IRREGULAR.get(lower.removesuffix("'s"), lower.removesuffix("'s"))
-        return frozenset({stem_english(base)})
+        bare = lower.removesuffix("'s")
+        return frozenset({stem_english(lexicon.values("forms.irregular").get(bare, bare))})
     forms = set(dictionary_forms(lower))
     if not forms or word[:1].isupper():
         forms.add("~" + (ENDING.sub("", lower) if len(lower) > 3 else lower))
