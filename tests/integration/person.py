@@ -36,6 +36,7 @@ from src.texts import Language
 from src.texts import reply as replies
 from src.texts.morphology import terms
 from src.texts.reply import Action, Button
+from tests.conftest import execute
 from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply, text_of
 from tests.tables import dump
 
@@ -53,6 +54,15 @@ WRITTEN = (
     "memories", "memory_sources", "entities", "memory_entities", "rejected_facts",
     "search_documents", "search_postings", "document_embeddings", "search_owners",
 )  # fmt: skip
+# What an operator's row begins with, and nobody notes the change.
+USUAL_SETTINGS = """
+DO $$
+BEGIN
+    SET LOCAL session_replication_role = replica;
+    DELETE FROM global_settings;
+    INSERT INTO global_settings DEFAULT VALUES;
+END $$
+"""
 # Far from whom tests name by number, who may have left something in the shared database.
 new_user = itertools.count(2**41 + 2**30).__next__
 
@@ -333,8 +343,12 @@ class Agents:
         self._cores: dict[str, Core] = {}
 
     async def get(self, **settings: Any) -> Rig:
-        """The agent of these settings; its model has been asked nothing yet."""
+        """The agent of these settings; its model has been asked nothing yet.
+
+        What the test before wrote into ``global_settings`` is taken back.
+        """
         await self.model.renew()
+        execute(self.client.dsn, USUAL_SETTINGS)
         key = repr(sorted(settings.items()))
         if key not in self._cores:
             self._cores[key] = await build_warm_core(self.client, self.model, settings)
