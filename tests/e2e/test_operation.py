@@ -161,7 +161,7 @@ async def test_a_webhook_end_to_end_with_a_drain_at_the_end(world: World) -> Non
         TELEGRAM_WEBHOOK_URL="http://127.0.0.1:1/telegram/webhook",
         TELEGRAM_WEBHOOK_SECRET="a-secret_0123456789",
     )
-    await telegram.wait_for(lambda: telegram.webhook.url and len(telegram.commands) == 3)
+    await telegram.wait_for(lambda: telegram.webhook.url and len(telegram.commands) == 6)
     telegram.webhook.url = f"{bot.http}/telegram/webhook"  # as a proxy in front would do
     assert telegram.webhook.secret_token == "a-secret_0123456789"
     await telegram.send_text(USER, "раз")

@@ -36,9 +36,9 @@ from src.texts import Language
 from src.texts import reply as replies
 from src.texts.morphology import terms
 from src.texts.reply import Action, Button
-from tests.conftest import execute
+from tests.conftest import execute, query
 from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply, text_of
-from tests.tables import dump
+from tests.tables import dump, empty_database
 
 Json = dict[str, Any]
 
@@ -62,6 +62,10 @@ BEGIN
     DELETE FROM global_settings;
     INSERT INTO global_settings DEFAULT VALUES;
 END $$
+"""
+# What a test with another embedding model has left; the local one is the first of a database.
+OTHERWISE_EMBEDDED = """
+SELECT 1 FROM search_documents WHERE model_id > (SELECT min(id) FROM embedding_models) LIMIT 1
 """
 # Far from whom tests name by number, who may have left something in the shared database.
 new_user = itertools.count(2**41 + 2**30).__next__
@@ -348,6 +352,8 @@ class Agents:
         What the test before wrote into ``global_settings`` is taken back.
         """
         await self.model.renew()
+        if "embedding_model" not in settings and query(self.client.dsn, OTHERWISE_EMBEDDED):
+            empty_database(self.client.dsn)  # else the search goes by the model of those documents
         execute(self.client.dsn, USUAL_SETTINGS)
         key = repr(sorted(settings.items()))
         if key not in self._cores:
