@@ -285,14 +285,19 @@ async def run(
 async def settle(world: World) -> int:
     """Wait until everything is handled; how many updates are not, all the same.
 
-    A job that was stopped when the bot died has failed; a minute later its update gets another.
-    Thousands of people leave some work behind, so it ends when nothing has been done for a while.
+    Some may still be at Telegram, when the bot has just begun again. A job that was stopped when
+    it died has failed; a minute later its update gets another. Thousands of people leave some
+    work behind, so it ends when nothing has been done for a while.
     """
     waiting = "SELECT count(*) FROM telegram_updates WHERE handled_at IS NULL"
-    left, idle = int(world.query(waiting)[0][0]), 0
+
+    def count() -> int:
+        return int(world.query(waiting)[0][0]) + len(world.telegram.pending_updates)
+
+    left, idle = count(), 0
     while left and idle < SETTLE_SECONDS:
         await asyncio.sleep(1)
-        before, left = left, int(world.query(waiting)[0][0])
+        before, left = left, count()
         idle = 0 if left < before else idle + 1
     return left
 
