@@ -63,9 +63,15 @@ BEGIN
     INSERT INTO global_settings DEFAULT VALUES;
 END $$
 """
-# What a test with another embedding model has left; the local one is the first of a database.
-OTHERWISE_EMBEDDED = """
-SELECT 1 FROM search_documents WHERE model_id > (SELECT min(id) FROM embedding_models) LIMIT 1
+# What a test has left that others would search by, or would have to index before their own words:
+# documents of another embedding model (the local one is the first of a database), or hundreds.
+BURDEN = """
+SELECT 1
+WHERE EXISTS (SELECT FROM search_documents
+              WHERE model_id > (SELECT min(id) FROM embedding_models))
+   OR (SELECT count(*) FROM (SELECT FROM messages WHERE indexed_at IS NULL LIMIT 500) m) = 500
+   OR (SELECT count(*) FROM (SELECT FROM search_documents WHERE model_id IS NULL LIMIT 500) d)
+      = 500
 """
 # Far from whom tests name by number, who may have left something in the shared database.
 new_user = itertools.count(2**41 + 2**30).__next__
@@ -352,8 +358,8 @@ class Agents:
         What the test before wrote into ``global_settings`` is taken back.
         """
         await self.model.renew()
-        if "embedding_model" not in settings and query(self.client.dsn, OTHERWISE_EMBEDDED):
-            empty_database(self.client.dsn)  # else the search goes by the model of those documents
+        if "embedding_model" not in settings and query(self.client.dsn, BURDEN):
+            empty_database(self.client.dsn)
         execute(self.client.dsn, USUAL_SETTINGS)
         key = repr(sorted(settings.items()))
         if key not in self._cores:
