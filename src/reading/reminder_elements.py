@@ -40,7 +40,6 @@ PART_ENDS: dict[Part, int] = {"morning": 12, "afternoon": 18, "evening": 24, "ni
 DAY_HOURS = 24
 NOON = 12
 LAST_AFTERNOON = 6  # the last bare hour that is taken for one in the afternoon
-FIRST_EVENING = 4  # "в 4 вечера"; at "3 вечера" nobody agrees
 LATE = 10  # "в 10 ночи" is before midnight, "в 5 ночи" after it
 HOUR = 60  # minutes
 
