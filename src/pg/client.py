@@ -22,6 +22,7 @@ from src.base.errors import (
     StorageTimeoutError,
     StorageUnavailableError,
 )
+from src.base.owners import Owner
 from src.pg.connection import Limits, PgConnection, connect, statement_failure
 
 
@@ -109,7 +110,7 @@ class PreparedStatement:
 # time-out each.
 
 T = TypeVar("T")
-Params = Mapping[str, Any] | None
+Params = Mapping[str, Any] | Owner | None
 Row = tuple[Any, ...]
 
 # How long a broken statement waits for a server that restarts: what only this process knows, such
@@ -206,7 +207,7 @@ class PgClient:
         return await loop.run_in_executor(self._threads, lambda: function(*args, **kwargs))
 
     def fetch_all(
-        self, sql: str, params: Params = None, *, limits: Limits | None = None
+        self, sql: str, params: Params = None, /, *, limits: Limits | None = None, **named: Any
     ) -> list[Row]:
         """Run one statement as a transaction of its own and return its rows.
 
@@ -215,7 +216,8 @@ class PgClient:
 
         Args:
             sql: With ``%(name)s`` for parameters.
-            params: Their values.
+            params: Their values, or the owner whose ``columns()`` are among them.
+            named: More of their values.
             limits: How long it may take; by default what a turn's statement gets.
 
         Raises:
@@ -223,25 +225,29 @@ class PgClient:
             StorageRejectedError: The server refused the statement.
         """
         if limits is not None:
-            return self.in_transaction(lambda t: t.fetch_all(sql, params), limits=limits)
-        return self._repeat_once(lambda: self._fetch(sql, params))
+            return self.in_transaction(lambda t: t.fetch_all(sql, params, **named), limits=limits)
+        return self._repeat_once(lambda: self._fetch(sql, joined(params, named)))
 
-    def fetch_prepared(self, statement: PreparedStatement, params: Params) -> list[Row]:
+    def fetch_prepared(
+        self, statement: PreparedStatement, params: Params = None, /, **named: Any
+    ) -> list[Row]:
         """Like ``fetch_all``, without planning the statement anew each time."""
-        return self._repeat_once(lambda: self._fetch_prepared(statement, params))
+        return self._repeat_once(lambda: self._fetch_prepared(statement, joined(params, named)))
 
     def fetch_one(
-        self, sql: str, params: Params = None, *, limits: Limits | None = None
+        self, sql: str, params: Params = None, /, *, limits: Limits | None = None, **named: Any
     ) -> Row | None:
         """Like ``fetch_all``, for the first row or None."""
-        rows = self.fetch_all(sql, params, limits=limits)
+        rows = self.fetch_all(sql, params, limits=limits, **named)
         return rows[0] if rows else None
 
-    def execute(self, sql: str, params: Params = None, *, limits: Limits | None = None) -> int:
+    def execute(
+        self, sql: str, params: Params = None, /, *, limits: Limits | None = None, **named: Any
+    ) -> int:
         """Like ``fetch_all``, for a statement without rows; returns the rows it touched."""
         if limits is not None:
-            return self.in_transaction(lambda t: t.execute(sql, params), limits=limits)
-        return self._repeat_once(lambda: self._execute(sql, params))
+            return self.in_transaction(lambda t: t.execute(sql, params, **named), limits=limits)
+        return self._repeat_once(lambda: self._execute(sql, joined(params, named)))
 
     def maintain(self, sql: str, *, limits: Limits) -> None:
         """Run what PostgreSQL refuses in a transaction (VACUUM), on a connection of its own.
@@ -280,12 +286,14 @@ class PgClient:
                 if limits is not None:
                     connection.forget_limit()
 
-    def _fetch(self, sql: str, params: Params) -> list[Row]:
+    def _fetch(self, sql: str, params: dict[str, Any] | None) -> list[Row]:
         with self._autocommit() as cursor:
             cursor.execute(sql, params)
             return cursor.fetchall() if cursor.description else []
 
-    def _fetch_prepared(self, statement: PreparedStatement, params: Params) -> list[Row]:
+    def _fetch_prepared(
+        self, statement: PreparedStatement, params: dict[str, Any] | None
+    ) -> list[Row]:
         with self._autocommit() as cursor:
             connection: Any = cursor.connection
             known = self._prepared.setdefault(connection, set())
@@ -298,7 +306,7 @@ class PgClient:
                 cursor.execute(statement.sql, params)  # a pooler gave us another connection
             return cursor.fetchall()
 
-    def _execute(self, sql: str, params: Params) -> int:
+    def _execute(self, sql: str, params: dict[str, Any] | None) -> int:
         with self._autocommit() as cursor:
             cursor.execute(sql, params)
             return int(cursor.rowcount)
@@ -391,22 +399,28 @@ class Transaction:
         self._client = client
         self._cursor = cursor
 
-    def fetch_all(self, sql: str, params: Params = None) -> list[Row]:
-        """Run a statement and return its rows."""
+    def fetch_all(self, sql: str, params: Params = None, /, **named: Any) -> list[Row]:
+        """Run a statement and return its rows; parameters as in ``PgClient.fetch_all``."""
         self._client.statements += 1
-        self._cursor.execute(sql, params)
+        self._cursor.execute(sql, joined(params, named))
         return self._cursor.fetchall() if self._cursor.description else []
 
-    def fetch_one(self, sql: str, params: Params = None) -> Row | None:
+    def fetch_one(self, sql: str, params: Params = None, /, **named: Any) -> Row | None:
         """Run a statement and return its first row or None."""
-        rows = self.fetch_all(sql, params)
+        rows = self.fetch_all(sql, params, **named)
         return rows[0] if rows else None
 
-    def execute(self, sql: str, params: Params = None) -> int:
+    def execute(self, sql: str, params: Params = None, /, **named: Any) -> int:
         """Run a statement and return how many rows it touched."""
         self._client.statements += 1
-        self._cursor.execute(sql, params)
+        self._cursor.execute(sql, joined(params, named))
         return int(self._cursor.rowcount)
+
+
+def joined(params: Params, named: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The parameters of a statement; None when it has none, so that ``%`` stands for itself."""
+    columns = params.columns() if isinstance(params, Owner) else params
+    return {**(columns or {}), **named} or None
 
 
 @contextmanager

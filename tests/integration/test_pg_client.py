@@ -13,6 +13,7 @@ import psycopg2
 import pytest
 
 from src.base.errors import StorageRejectedError, StorageUnavailableError
+from src.base.owners import Owner
 from src.pg.client import PgClient, PreparedStatement, storable
 
 pytestmark = pytest.mark.own_database
@@ -137,6 +138,16 @@ def test_statements_and_transactions_are_counted(client: PgClient) -> None:
 
 
 SUM = PreparedStatement("add", "SELECT %(a)s + %(b)s, '100 %%'", {"a": "int", "b": "int"})
+
+
+def test_parameters_are_a_mapping_or_an_owner_and_names(client: PgClient) -> None:
+    """And a statement without any may hold a percent sign."""
+    selected = "SELECT %(user)s::bigint, %(wanted)s::text"
+    assert client.fetch_one(selected, Owner(7), wanted="a") == (7, "a")
+    assert client.fetch_one(selected, {"user": 8}, wanted="b") == (8, "b")
+    with client.transaction() as transaction:
+        assert transaction.fetch_one(selected, user=9, wanted="c") == (9, "c")
+        assert transaction.fetch_one("SELECT 7 % 4") == (3,)
 
 
 def test_a_prepared_statement_is_planned_once_per_connection(client: PgClient) -> None:
