@@ -26,6 +26,7 @@ from src.pg.async_connection import Notifications
 from src.pg.global_settings_repo import CHANNEL
 from src.pg.locks import POLLER_LOCK, TRIAL_LOCK, WORKER_LOCK, AdvisoryLock
 from src.queue.dead_jobs import DeadJobs
+from src.queue.job_death_repo import JobDeathRepository
 from src.queue.job_repo import WorkerRepository
 from src.queue.workers import Workers, build_queue
 from src.talk.questions import QuestionTasks
@@ -139,7 +140,7 @@ def _register_tasks(
     core: Core, bot: Bot, identity: BotIdentity, queue: App
 ) -> tuple[DeadJobs, ReminderTasks]:
     """Tell the queue about every task; returns what has to do with a start as well."""
-    dead_jobs = DeadJobs(core.client, core.deaths, core.metrics)
+    dead_jobs = DeadJobs(core.client, JobDeathRepository(core.client), core.metrics)
     delivery = Delivery(bot, partial(move_group, core))
     _build_tasks(core, bot, identity, delivery).register(queue)
     reminders = ReminderTasks(core, delivery)

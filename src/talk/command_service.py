@@ -216,7 +216,6 @@ class CommandService:
         self,
         agent: AgentService,
         memories: Memories,
-        user_settings: UserSettingsRepository,
         client: PgClient,
         *,
         screens: MemoryScreens,
@@ -225,8 +224,8 @@ class CommandService:
         usage: UsagePage,
         reminders: ReminderScreens,
         questions: QuestionService,
-        has_model: bool = True,
-        servers: McpServers | None = None,
+        has_model: bool,
+        servers: McpServers,
     ) -> None:
         """Use the agent's conversations, the memory, and the users' settings.
 
@@ -240,7 +239,7 @@ class CommandService:
         self.reminders = reminders
         self._agent = agent
         self._memories = memories
-        self._user_settings = user_settings
+        self._user_settings = UserSettingsRepository(client)
         self._client = client
         self._servers = servers
         self._questions = questions
@@ -288,8 +287,7 @@ class CommandService:
 
     async def tools(self, called: Called) -> Reply:
         """Show what the bot can use: its own tools, and those of servers."""
-        states = [] if self._servers is None else self._servers.states()
-        return Reply(tools_page(states, called.language))
+        return Reply(tools_page(self._servers.states(), called.language))
 
     async def say_privacy(self, called: Called) -> Reply:
         """Tell what is kept, who sees it, and how it is erased."""
