@@ -62,7 +62,7 @@ from src.reminders.reminder_repo import ReminderRepository
 from src.reminders.reminder_service import ReminderService
 from src.reminders.screens import ReminderScreens
 from src.talk.agent_service import AgentService
-from src.talk.command_service import CommandService, UsagePage
+from src.talk.command_service import CommandService
 from src.talk.edits import EditRepository, EditService
 from src.talk.main_graph import Graph, Models, build_graph, checkpoint_serde
 from src.talk.memory_commands import MemoryCommands
@@ -172,7 +172,7 @@ class Core:
             metrics=self.metrics,
             quiet=quiet,
         )
-        self.commands = self._build_commands(stored)
+        self.commands = self._build_commands()
 
     async def close(self) -> None:
         """Close the connections that were opened meanwhile."""
@@ -217,7 +217,7 @@ class Core:
             wrap_tool_call=ToolHistoryService(client).record,
         )
 
-    def _build_commands(self, stored: GlobalSettingsRepository) -> CommandService:
+    def _build_commands(self) -> CommandService:
         client, memories, settings = self.client, self.memory.memories, self.settings
         return CommandService(
             self.agent,
@@ -230,7 +230,7 @@ class Core:
             memory=MemoryCommands(
                 self.agent, memories, self.memory.compaction, self.exports, client
             ),
-            usage=UsagePage(self.ceilings, stored, client),
+            ceilings=self.ceilings,
             reminders=ReminderScreens(self.reminders),
             questions=self.questions,
             has_model=settings.chat_model_name != OFFLINE_MODEL,

@@ -429,7 +429,7 @@ async def test_a_crash_around_the_storing_is_made_good_by_a_second_attempt(
 async def left_open(person: Person, turn: Turn) -> tuple[TurnContext, ConversationState]:
     """What the graph of a turn comes to, before anything is asked."""
     context, progress = context_of(turn), Progress()
-    await person.core.agent._steps.graph._follow(turn, context, progress)
+    await person.core.agent._graph._follow(turn, context, progress)
     return context, progress.state
 
 
