@@ -67,11 +67,9 @@ class TimelineRepository(Repository):
         limit: int = 40,
     ) -> list[TimelineMessage]:
         """Messages before a place, and said before a moment, the newest first."""
-        wanted = {
-            **owner.columns(), **before._asdict(), "until": until, "limit": limit,
-            "longest": MAX_TEXT,
-        }  # fmt: skip
-        rows = self._client.fetch_all(SELECT_PAGE, wanted)
+        rows = self._client.fetch_all(
+            SELECT_PAGE, owner, **before._asdict(), until=until, limit=limit, longest=MAX_TEXT
+        )
         return [TimelineMessage(Place(position, id_), *row) for position, id_, *row in rows]
 
 
