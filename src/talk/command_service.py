@@ -45,11 +45,7 @@ def undo_buttons(changes: Changes, language: Language) -> list[Button]:
         action = Action("recall", (changes.forgetting,))
         buttons.append(Button(say("undo_forgot_button", language), action))
     for ids, key in ((changes.replaced_by, "undo_button"), (changes.saved, "undo_saved_button")):
-        label = say(key, language)
-        buttons += [
-            Button(f"{label} ({number})" if len(ids) > 1 else label, Action("undo", (memory_id,)))
-            for number, memory_id in enumerate(ids, start=1)
-        ]
+        buttons += _numbered([Button(say(key, language), Action("undo", (id_,))) for id_ in ids])
     reminders = [cancel_button(number, language) for number in changes.reminders]
     return [*_numbered(reminders), *buttons][:MAX_UNDO]
 
