@@ -14,6 +14,7 @@ import os
 import sys
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from difflib import get_close_matches
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -27,6 +28,8 @@ from src.base.shutdown import SHUTDOWN
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
 
+    from src.core import Core
+
 # A turn makes some 20,000 objects that are gone when it ends; looking through them every 700, as
 # Python does by default, costs a tenth of a turn.
 GC_THRESHOLD = (20_000, 20, 20)
@@ -34,26 +37,55 @@ ALL = "all"  # of ``jobs --retry``
 
 # Commands that are cancelled at a signal need not finish turns; seconds.
 CANCEL_SECONDS = 3.0
-DRAINING = ("run", "worker")
 
 logger = logging.getLogger("bot")
+
 
 Command = Callable[[Settings, argparse.Namespace], Coroutine[Any, Any, int]]
 
 
+def with_core(
+    run: Callable[[Core, argparse.Namespace], Coroutine[Any, Any, int | None]],
+) -> Command:
+    """The command that runs on an open core; no status is success."""
+
+    @wraps(run)
+    async def command(settings: Settings, arguments: argparse.Namespace) -> int:
+        from src.core import open_core
+
+        async with open_core(settings, extra_tools=arguments.extra_tools) as core:
+            return await run(core, arguments) or 0
+
+    return command
+
+
+def with_database(run: Callable[[str, argparse.Namespace], Coroutine[Any, Any, None]]) -> Command:
+    """The command that runs on the address of a database."""
+
+    @wraps(run)
+    async def command(settings: Settings, arguments: argparse.Namespace) -> int:
+        from src.core import open_database
+
+        async with open_database(settings) as dsn:
+            await run(dsn, arguments)
+        return 0
+
+    return command
+
+
 async def run(settings: Settings, arguments: argparse.Namespace) -> int:
     """Take Telegram updates and answer them; without a token, open the console."""
-    if settings.telegram_bot_token is None:
-        if not settings.console_fallback:
-            raise ConfigError(
-                [
-                    "TELEGRAM_BOT_TOKEN: it is missing. Open @BotFather in Telegram, send "
-                    "/newbot, and copy the token that it gives you"
-                ]
-            )
-        print("TELEGRAM_BOT_TOKEN is not set, so this is the console.", file=sys.stderr)
-        return await console(settings, arguments)
-    return await _work(settings, arguments, receive=True)
+    if settings.telegram_bot_token is not None:
+        return await _work(settings, arguments, receive=True)
+    if not settings.console_fallback:
+        raise ConfigError(
+            [
+                "TELEGRAM_BOT_TOKEN: it is missing. Open @BotFather in Telegram, send "
+                "/newbot, and copy the token that it gives you"
+            ]
+        )
+    print("TELEGRAM_BOT_TOKEN is not set, so this is the console.", file=sys.stderr)
+    return await console(settings, arguments)
 
 
 async def worker(settings: Settings, arguments: argparse.Namespace) -> int:
@@ -61,35 +93,26 @@ async def worker(settings: Settings, arguments: argparse.Namespace) -> int:
     return await _work(settings, arguments, receive=False)
 
 
-async def console(settings: Settings, arguments: argparse.Namespace) -> int:
+@with_core
+async def console(core: Core, arguments: argparse.Namespace) -> None:
     """Talk in this terminal: every line of stdin is one message."""
-    from src.console import CONSOLE_USER_ID, Console, ConsoleUser
-    from src.core import open_core
+    from src.console import CONSOLE_USER_ID, Console
 
-    async with open_core(settings, extra_tools=arguments.extra_tools) as core:
-        core.servers.start()
-        await core.warm_up()
-        _keep_imports()
-        user_id = getattr(arguments, "user_id", CONSOLE_USER_ID)
-        await Console(
-            core.agent,
-            core.commands,
-            core.memory.digest,
-            user=ConsoleUser(user_id, settings.timezone),
-            as_json=getattr(arguments, "json", False),
-        ).run()
-    return 0
+    core.servers.start()
+    await core.warm_up()
+    _keep_imports()
+    user_id = getattr(arguments, "user_id", CONSOLE_USER_ID)
+    as_json = getattr(arguments, "json", False)
+    await Console(core, user_id, core.settings.timezone, as_json=as_json).run()
 
 
-async def migrate(settings: Settings, _arguments: argparse.Namespace) -> int:
+@with_database
+async def migrate(dsn: str, _arguments: argparse.Namespace) -> None:
     """Bring the database to the newest schema, and say from where to where."""
-    from src.core import open_database
     from src.pg.migrations import migrate as migrate_database
 
-    async with open_database(settings) as dsn:
-        before, after = await asyncio.to_thread(migrate_database, dsn)
+    before, after = await asyncio.to_thread(migrate_database, dsn)
     print(f"The database was at {before or 'nothing'} and is at {after}.")
-    return 0
 
 
 async def doctor(settings: Settings, arguments: argparse.Namespace) -> int:
@@ -100,131 +123,118 @@ async def doctor(settings: Settings, arguments: argparse.Namespace) -> int:
     return await run_doctor(settings, describe_bot, as_json=arguments.json)
 
 
-async def evaluate(settings: Settings, arguments: argparse.Namespace) -> int:
+@with_core
+async def evaluate(core: Core, arguments: argparse.Namespace) -> None:
     """Measure how well the memory finds what conversations in LoCoMo's format annotate."""
     import json
 
-    from src.core import open_core
     from src.operate.evaluation import Evaluation
 
-    async with open_core(settings) as core:
-        await core.warm_up()
-        _keep_imports()
-        figures = await Evaluation(core.client, core.conversations, core.memory).run(
-            arguments.file, say=lambda line: print(line, file=sys.stderr)
-        )
+    await core.warm_up()
+    _keep_imports()
+    figures = await Evaluation(core.client, core.conversations, core.memory).run(
+        arguments.file, say=lambda line: print(line, file=sys.stderr)
+    )
     print(json.dumps(figures))
-    return 0
 
 
-async def reembed(settings: Settings, _arguments: argparse.Namespace) -> int:
+@with_core
+async def reembed(core: Core, _arguments: argparse.Namespace) -> None:
     """Embed everything with EMBEDDING_MODEL, while the bot runs with the one before."""
-    from src.core import open_core
-
-    async with open_core(settings) as core:
-        memory = core.memory
-        space = await memory.indexer.find_coming() or await memory.space.current()
-        model = await space.model()
-        done, total = await core.client.run(memory.embeddings.count_embedded, model.id)
-        print(f"{model.name}: {done} of {total} documents have a vector.")
-        await memory.indexer.reembed(
-            space, on_progress=lambda now, of: print(f"{now} of {of}", flush=True)
-        )
-        await memory.indexer.embed_pending()
-        done, total = await core.client.run(memory.embeddings.count_embedded, model.id)
-        if done < total:
-            print(f"The model did not take {total - done} documents; the bot tries them again.")
-        print(
-            f"Done. A bot with EMBEDDING_MODEL={model.name} searches with it from now on, and "
-            "deletes the vectors of other models within an hour."
-        )
-    return 0
+    memory = core.memory
+    space = await memory.indexer.find_coming() or await memory.space.current()
+    model = await space.model()
+    done, total = await core.client.run(memory.embeddings.count_embedded, model.id)
+    print(f"{model.name}: {done} of {total} documents have a vector.")
+    await memory.indexer.reembed(
+        space, on_progress=lambda now, of: print(f"{now} of {of}", flush=True)
+    )
+    await memory.indexer.embed_pending()
+    done, total = await core.client.run(memory.embeddings.count_embedded, model.id)
+    if done < total:
+        print(f"The model did not take {total - done} documents; the bot tries them again.")
+    print(
+        f"Done. A bot with EMBEDDING_MODEL={model.name} searches with it from now on, and "
+        "deletes the vectors of other models within an hour."
+    )
 
 
-async def export(settings: Settings, arguments: argparse.Namespace) -> int:
+@with_core
+async def export(core: Core, arguments: argparse.Namespace) -> None:
     """Write everything of a user, or of a group, to stdout: JSON, or Markdown to read."""
     from datetime import UTC, datetime
 
     from src.base.owners import Owner
-    from src.core import open_core
     from src.texts import choose_language
 
     sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
-    async with open_core(settings) as core:
-        now, user = datetime.now(UTC), arguments.user_id
-        if not arguments.markdown:
-            await core.client.run(core.exports.write_json, sys.stdout, user, now)
-            return 0
-        known = await core.client.run(core.user_settings.get, user)
-        await core.client.run(
-            core.exports.write_markdown, sys.stdout, Owner(user), now,
-            language=choose_language(known.language),
-            time_zone=known.time_zone or settings.timezone,
-        )  # fmt: skip
-    return 0
+    now, user = datetime.now(UTC), arguments.user_id
+    if not arguments.markdown:
+        await core.client.run(core.exports.write_json, sys.stdout, user, now)
+        return
+    known = await core.client.run(core.user_settings.get, user)
+    await core.client.run(
+        core.exports.write_markdown, sys.stdout, Owner(user), now,
+        language=choose_language(known.language),
+        time_zone=known.time_zone or core.settings.timezone,
+    )  # fmt: skip
 
 
-async def erase(settings: Settings, arguments: argparse.Namespace) -> int:
+@with_core
+async def erase(core: Core, arguments: argparse.Namespace) -> None:
     """Delete everything of a user, or of a group, from every table; say how much it was."""
-    from src.core import open_core
     from src.privacy.erasure_repo import ErasureRepository
 
-    async with open_core(settings) as core:
-        erasure = ErasureRepository(core.client)
-        rows = await core.client.run(erasure.erase, arguments.user_id)
-        await core.client.run(erasure.vacuum)
+    erasure = ErasureRepository(core.client)
+    rows = await core.client.run(erasure.erase, arguments.user_id)
+    await core.client.run(erasure.vacuum)
     who = "user" if arguments.user_id > 0 else "group"
     print(f"Erased {who} {arguments.user_id}: {rows} rows, and what hung on them.")
-    return 0
 
 
-async def jobs(settings: Settings, arguments: argparse.Namespace) -> int:
+@with_core
+async def jobs(core: Core, arguments: argparse.Namespace) -> int:
     """List the jobs that were put aside because they kill their process, or retry them."""
-    from src.core import open_core
     from src.operate.doctor import describe
 
-    async with open_core(settings) as core:
-        if arguments.retry is None:
-            put_aside = await core.client.run(core.put_aside.list_all)
-            print(*map(describe, put_aside) if put_aside else ["Nothing is put aside."], sep="\n")
-            return 0
-        retried = await core.client.run(
-            core.put_aside.retry, None if arguments.retry == ALL else arguments.retry
-        )
+    if arguments.retry is None:
+        put_aside = await core.client.run(core.put_aside.list_all)
+        print(*map(describe, put_aside) if put_aside else ["Nothing is put aside."], sep="\n")
+        return 0
+    every = arguments.retry == ALL
+    retried = await core.client.run(core.put_aside.retry, None if every else arguments.retry)
     print(f"Given back to the queue: {retried}.")
-    return 0 if retried or arguments.retry == ALL else 1
+    return 0 if retried or every else 1
 
 
-async def backup(settings: Settings, arguments: argparse.Namespace) -> int:
+@with_database
+async def backup(dsn: str, arguments: argparse.Namespace) -> None:
     """Write everything into one file, while the bot runs."""
-    from src.core import open_database
     from src.operate.backup import backup as write_backup
 
-    async with open_database(settings) as dsn:
-        size = await asyncio.to_thread(write_backup, dsn, arguments.file)
+    size = await asyncio.to_thread(write_backup, dsn, arguments.file)
     print(f"{arguments.file}: {size / 2**20:.1f} MB. Keep it as you keep a secret.")
-    return 0
 
 
-async def restore(settings: Settings, arguments: argparse.Namespace) -> int:
+@with_database
+async def restore(dsn: str, arguments: argparse.Namespace) -> None:
     """Read a backup into an empty database, and bring it to the newest schema."""
-    from src.core import open_database
     from src.operate.backup import restore as read_backup
 
-    async with open_database(settings) as dsn:
-        version = await asyncio.to_thread(read_backup, dsn, arguments.file)
+    version = await asyncio.to_thread(read_backup, dsn, arguments.file)
     print(f"Restored {arguments.file}; the schema is at {version}.")
-    return 0
 
 
 async def _work(settings: Settings, arguments: argparse.Namespace, *, receive: bool) -> int:
-    from src.app import run_bot_process
-    from src.core import open_core
+    @with_core
+    async def work(core: Core, _arguments: argparse.Namespace) -> None:
+        from src.app import run_bot_process
+
+        _keep_imports()
+        await run_bot_process(core, SHUTDOWN, receive=receive)
 
     try:
-        async with open_core(settings, extra_tools=arguments.extra_tools) as core:
-            _keep_imports()
-            await run_bot_process(core, SHUTDOWN, receive=receive)
+        await work(settings, arguments)
     except asyncio.CancelledError:
         if SHUTDOWN.signal is None:
             raise
@@ -237,22 +247,6 @@ def _keep_imports() -> None:
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLD)
     gc.enable()
-
-
-COMMANDS: dict[str, Command] = {
-    "run": run,
-    "console": console,
-    "worker": worker,
-    "migrate": migrate,
-    "doctor": doctor,
-    "eval": evaluate,
-    "reembed": reembed,
-    "export": export,
-    "erase": erase,
-    "jobs": jobs,
-    "backup": backup,
-    "restore": restore,
-}
 
 
 def _user_id(text: str) -> int:
@@ -276,6 +270,19 @@ def _put_aside(text: str) -> int | str:
     return ALL if text == ALL else int(text)
 
 
+def _owner(what: str) -> dict[str, Any]:
+    told = f"{what}; the negative id of a group: all of its topics"
+    return {"type": _owner_id, "required": True, "help": told}
+
+
+COMMANDS: dict[str, Command] = {
+    "run": run, "console": console, "worker": worker, "migrate": migrate, "doctor": doctor,
+    "eval": evaluate, "reembed": reembed, "export": export, "erase": erase, "jobs": jobs,
+    "backup": backup, "restore": restore,
+}  # fmt: skip
+DRAINING = ("run", "worker")
+LOGGING = ("run", "worker", "migrate", "doctor")  # the others' output is read by a person
+
 # What each command takes, as argparse has it.
 BACKUP_FILE = {"type": Path, "help": "the file of the backup"}
 ARGUMENTS: dict[str, dict[str, dict[str, Any]]] = {
@@ -284,20 +291,10 @@ ARGUMENTS: dict[str, dict[str, dict[str, Any]]] = {
         "--json": {"action": "store_true", "help": "one JSON object a reply"},
     },
     "export": {
-        "--user-id": {
-            "type": _owner_id,
-            "required": True,
-            "help": "whose data to write; the negative id of a group: all of its topics",
-        },
+        "--user-id": _owner("whose data to write"),
         "--markdown": {"action": "store_true", "help": "to read, not JSON"},
     },
-    "erase": {
-        "--user-id": {
-            "type": _owner_id,
-            "required": True,
-            "help": "whose data to delete; the negative id of a group: all of its topics",
-        },
-    },
+    "erase": {"--user-id": _owner("whose data to delete")},
     "eval": {"file": {"type": Path, "help": "a JSON file in LoCoMo's format"}},
     "backup": {"file": BACKUP_FILE},
     "restore": {"file": BACKUP_FILE},
@@ -308,19 +305,11 @@ ARGUMENTS: dict[str, dict[str, dict[str, Any]]] = {
 }
 
 
-def _log_level(settings: Settings, arguments: argparse.Namespace) -> str:
+def _log_level(settings: Settings, name: str) -> str:
     """In the console, only what needs attention: the person there reads the answers."""
-    is_console = arguments.command in (
-        "console",
-        "eval",
-        "reembed",
-        "export",
-        "erase",
-        "jobs",
-        "backup",
-        "restore",
-    ) or (arguments.command in (None, "run") and settings.telegram_bot_token is None)
-    return "WARNING" if is_console and settings.log_level == "INFO" else settings.log_level
+    is_console = name == "run" and settings.telegram_bot_token is None
+    is_quiet = is_console or name not in LOGGING
+    return "WARNING" if is_quiet and settings.log_level == "INFO" else settings.log_level
 
 
 def tell_warnings(settings: Settings, name: str) -> None:
@@ -390,9 +379,8 @@ def main(argv: list[str] | None = None, *, extra_tools: Sequence[BaseTool] = ())
     arguments = parse_arguments(argv, extra_tools)
     gc.disable()  # while importing, nothing is garbage, and looking for it doubles the time
     try:
-        settings = load_settings()
-        configure_logging(_log_level(settings, arguments), settings.secrets())
-        name = arguments.command or "run"
+        name, settings = arguments.command or "run", load_settings()
+        configure_logging(_log_level(settings, name), settings.secrets())
         tell_warnings(settings, name)
         seconds = settings.shutdown_timeout
         if name not in DRAINING:

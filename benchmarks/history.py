@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from benchmarks.world import FIRST_USER, LONG_USER, percentile
 from src.base.config import Settings
 from src.base.owners import Owner
-from src.core import build_core
+from src.core import Core
 from src.history.conversation_repo import ConversationRepository, TelegramOrigin
 from src.memory.digest_repo import SummaryRepository
 from src.memory.memory_repo import MemoryRepository
@@ -63,7 +63,7 @@ async def count_statements(dsn: str) -> dict[str, float]:
     """What one plain turn asks of our pool, from the job's first statement to its last."""
     client = PgClient(dsn)
     client.open()
-    core = build_core(Settings(), dsn, client)
+    core = Core(Settings(), client)
     await core.warm_up()
     thanks = IncomingMessage(Owner(LONG_USER), "спасибо", datetime.now(UTC), "ru", "Europe/Moscow")
     await core.agent.answer(await core.agent.begin_turn(thanks))  # to what nobody has answered

@@ -16,7 +16,7 @@ import psutil
 import psycopg2
 
 from src.base.config import Settings
-from src.core import build_core
+from src.core import Core
 from src.memory.search_index_repo import EmbeddingModel
 from src.pg.client import PgClient
 from src.pg.migrations import migrate
@@ -110,7 +110,7 @@ async def measure_embeddings(dsn: str) -> EmbeddingModel:
     client = PgClient(dsn)
     client.open()
     try:
-        return await build_core(Settings(), dsn, client).memory.space.model()
+        return await Core(Settings(), client).memory.space.model()
     finally:
         client.close()
 

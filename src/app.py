@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from socket import socket
 from typing import Any
 
 from aiogram import Bot
@@ -26,9 +27,9 @@ from src.pg.async_connection import Notifications
 from src.pg.global_settings_repo import CHANNEL
 from src.pg.locks import POLLER_LOCK, TRIAL_LOCK, WORKER_LOCK, AdvisoryLock
 from src.queue.dead_jobs import DeadJobs
+from src.queue.job_death_repo import JobDeathRepository
 from src.queue.job_repo import WorkerRepository
 from src.queue.workers import Workers, build_queue
-from src.talk.questions import QuestionTasks
 from src.telegram.chats import ChatAdmins, move_group
 from src.telegram.delivery import Delivery
 from src.telegram.lazy_models import build_models
@@ -73,13 +74,15 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
             shutdown_timeout=core.settings.shutdown_timeout,
         )
         receiving = _build_receiving(core, bot, identity) if receive else Receiving()
-        http = _build_http(core, receiving, required=receive)
+        http = _build_http(core, receiving)
+        listener = _bind(http, required=receive)
         await workers.announce()
         notifications = Notifications(
             core.dsn, {CHANNEL: partial(core.client.run, core.memory.settings.refresh)}
         )
         jobs: list[Coroutine[Any, Any, None]] = [
-            workers.run(), http.run(), core.warm_up(), notifications.run(), reminders.plan_now(),
+            workers.run(), _serve(http, listener), core.warm_up(), notifications.run(),
+            reminders.plan_now(),
         ]  # fmt: skip
         if receive:
             jobs.append(_announce(bot, core))
@@ -109,39 +112,20 @@ async def _open_bot(core: Core) -> AsyncIterator[tuple[Bot, BotIdentity, App]]:
         await bot.session.close()
 
 
-class HttpRunner:
-    """A bound HTTP server."""
-
-    def __init__(self, server: HttpServer, *, required: bool) -> None:
-        """Bind now, so that a taken port is an error at start."""
-        self._server = server
-        self.port: int | None = None
-        self._listener = None
-        try:
-            self._listener = server.bind()
-            self.port = server.port
-        except ConfigError as error:
-            if required:
-                raise
-            logger.warning("this worker has no HTTP server: %s", error)
-
-    async def run(self) -> None:
-        """Serve until ``stop``."""
-        if self._listener is not None:
-            await self._server.serve(sockets=[self._listener])
-
-    def stop(self) -> None:
-        """Finish the requests that are under way, then end."""
-        self._server.should_exit = True
-
-
 def _register_tasks(
     core: Core, bot: Bot, identity: BotIdentity, queue: App
 ) -> tuple[DeadJobs, ReminderTasks]:
     """Tell the queue about every task; returns what has to do with a start as well."""
-    dead_jobs = DeadJobs(core.client, core.deaths, core.metrics)
+    dead_jobs = DeadJobs(core.client, JobDeathRepository(core.client), core.metrics)
     delivery = Delivery(bot, partial(move_group, core))
-    _build_tasks(core, bot, identity, delivery).register(queue)
+    dispatcher = build_dispatcher(
+        core=core,
+        identity=identity,
+        delivery=delivery,
+        admins=ChatAdmins(bot),
+        turn_handler=TurnHandler(core, bot, delivery),
+    )
+    UpdateTasks(core, bot, dispatcher, delivery).register(queue)
     reminders = ReminderTasks(core, delivery)
     reminders.register(queue)
     Housekeeping(
@@ -151,22 +135,11 @@ def _register_tasks(
         core.metrics,
         core.settings.timezone,
     ).register(queue)
-    QuestionTasks(core.questions, core.settings.timezone).register(queue)
+    core.questions.register(queue, core.settings.timezone)
     QuestionEndings(core.client, delivery).register(queue)
     memory = core.memory
     MemoryTasks(memory.digest, memory.batches, memory.consolidation).register(queue)
     return dead_jobs, reminders
-
-
-def _build_tasks(core: Core, bot: Bot, identity: BotIdentity, delivery: Delivery) -> UpdateTasks:
-    dispatcher = build_dispatcher(
-        core=core,
-        identity=identity,
-        delivery=delivery,
-        admins=ChatAdmins(bot),
-        turn_handler=TurnHandler(core, bot, delivery),
-    )
-    return UpdateTasks(core, bot, dispatcher, delivery)
 
 
 def _build_receiving(core: Core, bot: Bot, identity: BotIdentity) -> Receiving:
@@ -191,8 +164,7 @@ def _access(settings: Settings) -> Access:
     return Access(allowed | settings.admin_user_ids if allowed else allowed)
 
 
-def _build_http(core: Core, receiving: Receiving, *, required: bool) -> HttpRunner:
-    """The HTTP server on its port; a receiver needs it, a worker beside it does without."""
+def _build_http(core: Core, receiving: Receiving) -> HttpServer:
     intake = receiving.intake
     checks = ReadinessChecks(
         client=core.client,
@@ -219,8 +191,23 @@ def _build_http(core: Core, receiving: Receiving, *, required: bool) -> HttpRunn
         access = _access(core.settings)
         permits = partial(access.permits, chat_id=None)
         app.mount("/app", build_web_app(core, token.get_secret_value(), permits))
-    server = HttpServer(app, core.settings.http_host, core.settings.http_port)
-    return HttpRunner(server, required=required)
+    return HttpServer(app, core.settings.http_host, core.settings.http_port)
+
+
+def _bind(server: HttpServer, *, required: bool) -> socket | None:
+    """The server's port; a receiver needs it, a worker beside it does without."""
+    try:
+        return server.bind()
+    except ConfigError as error:
+        if required:
+            raise
+        logger.warning("this worker has no HTTP server: %s", error)
+        return None
+
+
+async def _serve(server: HttpServer, listener: socket | None) -> None:
+    if listener is not None:
+        await server.serve(sockets=[listener])
 
 
 async def _until_reached(bot: Bot) -> BotIdentity:
@@ -260,7 +247,7 @@ async def _announce(bot: Bot, core: Core) -> None:
 
 
 async def _run_until(
-    stop: asyncio.Event, jobs: list[Coroutine[Any, Any, None]], workers: Workers, http: HttpRunner
+    stop: asyncio.Event, jobs: list[Coroutine[Any, Any, None]], workers: Workers, http: HttpServer
 ) -> None:
     """Run the jobs side by side; on ``stop``, or when one fails, drain the workers and end."""
     tasks = [asyncio.ensure_future(job) for job in jobs]
@@ -275,7 +262,7 @@ async def _run_until(
     for task in (*receive, stopped):
         task.cancel()
     workers.stop()
-    http.stop()
+    http.should_exit = True  # once the requests that are under way are answered
     await asyncio.gather(*tasks, stopped, return_exceptions=True)
     logger.info("stopped")
     if failed is not None:

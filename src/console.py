@@ -21,18 +21,16 @@ from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO
-from uuid import UUID
 
 from src.base.errors import AppError
 from src.base.owners import Called, Owner
 from src.base.zones import local_time
+from src.core import Core
 from src.history.turn_repo import AnswerSource, StoredAnswer
-from src.memory.digest import DigestService
 from src.pg.client import storable
 from src.pg.user_settings_repo import Mode
 from src.reading.relative_dates import resolved_dates
-from src.talk.agent_service import AgentService
-from src.talk.command_service import COMMANDS, Command, CommandService, parse_command
+from src.talk.command_service import COMMANDS, Command, parse_command
 from src.talk.turn_state import AnswerView, IncomingMessage, Teaching, Turn
 from src.texts import Language, choose_language, detect_language, say
 from src.texts.reply import ReplyFile
@@ -112,33 +110,24 @@ class ConsoleStreams:
         return self.source.isatty() and self.target.isatty()
 
 
-@dataclass(frozen=True)
-class ConsoleUser:
-    """Whose messages the lines are, and his time zone."""
-
-    id: int
-    time_zone: str
-
-
 class Console:
     """Talks with one user through text streams."""
 
     def __init__(
         self,
-        agent: AgentService,
-        commands: CommandService,
-        memory: DigestService,
+        core: Core,
+        user_id: int,
+        time_zone: str,
         *,
-        user: ConsoleUser,
         as_json: bool = False,
         streams: ConsoleStreams | None = None,
     ) -> None:
-        """Talk as ``user``; with ``as_json`` each reply is one JSON object a line."""
-        self._agent = agent
-        self._commands = commands
-        self._memory = memory
-        self._user_id = user.id
-        self._time_zone = user.time_zone
+        """Talk as this user; with ``as_json`` each reply is one JSON object a line."""
+        self._agent = core.agent
+        self._commands = core.commands
+        self._memory = core.memory.digest
+        self._user_id = user_id
+        self._time_zone = time_zone
         self._as_json = as_json
         self._streams = streams or _standard_streams()
         self._language: Language = "ru"
@@ -212,10 +201,9 @@ class Console:
             known.time_zone or self._time_zone, known.mode, teaching=teaching,
             answer_length=known.answer_length, memory_on=known.memory_on,
         )  # fmt: skip
-        view = _ConsoleView(self._reply)
-        await self._agent.run_turn(incoming, view)
-        if view.conversation_id is not None:
-            await self._in_background(self._memory.remember_turn(view.conversation_id))
+        turn = Turn(incoming, _ConsoleView(self._reply))
+        await self._agent.run_turn(turn)
+        await self._in_background(self._memory.remember_turn(turn.conversation_id))
 
     async def _in_background(self, work: Awaitable[None]) -> None:
         """What jobs do where there are some; what fails is done with the next message."""
@@ -278,7 +266,6 @@ class _ConsoleView(AnswerView):
     def __init__(self, reply: Callable[..., None]) -> None:
         super().__init__()
         self._reply = reply
-        self.conversation_id: UUID | None = None
 
     async def deliver(
         self,
@@ -287,7 +274,6 @@ class _ConsoleView(AnswerView):
         on_part: Callable[[int], Awaitable[None]],  # noqa: ARG002
     ) -> int:
         """Write it, in one part."""
-        self.conversation_id = turn.conversation_id
         text = answer.text
         if answer.changes.reminders:
             text = f"{text}\n{say('console_reminder', turn.incoming.language)}"

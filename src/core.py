@@ -19,7 +19,6 @@ from src.base.metrics import Metrics
 from src.base.providers import find_provider
 from src.base.shutdown import SHUTDOWN
 from src.history.conversation_repo import ConversationRepository, set_conversation_repo_factory
-from src.history.timeline_repo import ToolResultRepository
 from src.history.turn_repo import TurnRepository
 from src.llm.chat import ModelCaller
 from src.llm.embeddings import CachingEmbedder, QuietMoments, build_embedder
@@ -54,7 +53,7 @@ from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.pg.migrations import check_sessions, migrate
 from src.pg.user_settings_repo import UserSettingsRepository
 from src.privacy.export import ExportRepository, ExportService
-from src.queue.job_death_repo import JobDeathRepository, PutAsideRepository
+from src.queue.job_death_repo import PutAsideRepository
 from src.queue.update_repo import UpdateRepository
 from src.reading.reminder_phrases import read_reminder
 from src.reading.time_expressions import read_time
@@ -63,15 +62,14 @@ from src.reminders.reminder_repo import ReminderRepository
 from src.reminders.reminder_service import ReminderService
 from src.reminders.screens import ReminderScreens
 from src.talk.agent_service import AgentService
-from src.talk.command_service import CommandService, UsagePage
+from src.talk.command_service import CommandService
 from src.talk.edits import EditRepository, EditService
-from src.talk.main_graph import Models, build_graph, checkpoint_serde
+from src.talk.main_graph import Graph, Models, build_graph, checkpoint_serde
 from src.talk.memory_commands import MemoryCommands
 from src.talk.questions import CheckpointStore, QuestionService
 from src.talk.settings import SettingsScreens, SettingsService
 from src.talk.tool_history import ToolHistoryService
 from src.talk.tools import build_tools
-from src.talk.turn import TurnSteps
 from src.texts.morphology import terms
 
 logger = logging.getLogger(__name__)
@@ -125,36 +123,60 @@ class MemoryCore:
         await self.retriever.close()
 
 
-@dataclass(frozen=True)
 class Core:
-    """What the console, the bot and the workers have in common."""
+    """What all doors have in common; building it connects to nothing."""
 
-    settings: Settings
-    dsn: str
-    client: PgClient
-    metrics: Metrics
-    conversations: ConversationRepository
-    turns: TurnRepository
-    updates: UpdateRepository
-    deaths: JobDeathRepository
-    put_aside: PutAsideRepository
-    user_settings: UserSettingsRepository
-    memory: MemoryCore
-    agent: AgentService
-    questions: QuestionService
-    commands: CommandService
-    pages: MemoryPageRepository
-    exports: ExportService
-    attachments: AttachmentService
-    edits: EditService
-    counter: TokenCounter
-    live_settings: SettingsService
-    ceilings: DailyCeilings
-    reminders: ReminderService
-    servers: McpServers
+    def __init__(
+        self, settings: Settings, client: PgClient, *, extra_tools: Sequence[BaseTool] = ()
+    ) -> None:
+        """Wire the objects on ``client``; the model may call ``extra_tools`` beside our own."""
+        self.settings, self.client, self.dsn = settings, client, client.dsn
+        self.metrics = Metrics()
+        stored, quiet = GlobalSettingsRepository(client), QuietMoments()
+        self.conversations = ConversationRepository(client)
+        set_conversation_repo_factory(lambda: self.conversations)
+        self.turns = TurnRepository(client)
+        self.updates = UpdateRepository(client)
+        self.put_aside = PutAsideRepository(client)
+        self.user_settings = UserSettingsRepository(client)
+        self.pages = MemoryPageRepository(client)
+        self.exports = ExportService(ExportRepository(client))
+        self.edits = EditService(client, EditRepository(), UndoRepository(terms, fact_terms))
+        self.live_settings = SettingsService(client, stored, settings)
+        self.counter = TokenCounter(settings.chat_model_name)
+        self.ceilings = DailyCeilings(
+            client,
+            stored,
+            self.metrics,
+            time_zone=settings.timezone,
+            exempt=settings.admin_user_ids,
+        )
+        self.memory = build_memory(settings, client, stored, self.metrics, quiet, self.ceilings)
+        self.reminders = ReminderService(client, ReminderRepository(client))
+        self.servers = McpServers(settings.servers, self.metrics)
+        self.attachments = AttachmentService(
+            client,
+            self.ceilings,
+            transcriber=build_transcriber(settings),
+            vision=build_vision(settings, self.metrics),
+        )
+        checkpoints = CheckpointStore(client.dsn, checkpoint_serde())
+        self.questions = QuestionService(client, self.memory.memories, checkpoints)
+        self.agent = AgentService(
+            client,
+            self._build_graph(extra_tools),
+            self.memory.memories,
+            settings=stored,
+            questions=self.questions,
+            ceilings=self.ceilings,
+            metrics=self.metrics,
+            quiet=quiet,
+        )
+        self.commands = self._build_commands()
 
     async def close(self) -> None:
         """Close the connections that were opened meanwhile."""
+        await self.servers.close()
         await self.questions.aclose()
         await self.memory.close()
 
@@ -169,6 +191,51 @@ class Core:
             await self.memory.warm_up()
         except AppError as error:
             logger.warning("the memory is not warm", exc_info=error)
+
+    def _build_graph(self, extra_tools: Sequence[BaseTool]) -> Graph:
+        settings, client, memories = self.settings, self.client, self.memory.memories
+        provider = find_provider(settings.chat_model_name)
+        caller = build_caller(
+            settings,
+            counter=self.counter,
+            metrics=self.metrics,
+            contents=CachedContentRepository(client),
+        )
+        models = Models(
+            caller=caller,
+            summary_llm=self.memory.summary_llm,
+            counter=self.counter,
+            context_size=settings.llm_context_size,
+            system_in_history=provider is None or provider.takes_system_in_history,
+        )
+        return build_graph(
+            models,
+            [*build_tools(memories, self.reminders), *extra_tools],
+            memories,
+            reminders=self.reminders,
+            lent_tools=self.servers.tools,
+            wrap_tool_call=ToolHistoryService(client).record,
+        )
+
+    def _build_commands(self) -> CommandService:
+        client, memories, settings = self.client, self.memory.memories, self.settings
+        return CommandService(
+            self.agent,
+            memories,
+            client,
+            screens=MemoryScreens(memories, self.pages, client, app_url=settings.app_url),
+            settings=SettingsScreens(
+                self.user_settings, self.reminders, client, time_zone=settings.timezone
+            ),
+            memory=MemoryCommands(
+                self.agent, memories, self.memory.compaction, self.exports, client
+            ),
+            ceilings=self.ceilings,
+            reminders=ReminderScreens(self.reminders),
+            questions=self.questions,
+            has_model=settings.chat_model_name != OFFLINE_MODEL,
+            servers=self.servers,
+        )
 
 
 @asynccontextmanager
@@ -216,114 +283,9 @@ async def open_core(
         await asyncio.to_thread(client.open)
         stack.push_async_callback(asyncio.to_thread, client.close)
         stack.callback(set_conversation_repo_factory, None)
-        core = build_core(settings, dsn, client, extra_tools=extra_tools)
+        core = Core(settings, client, extra_tools=extra_tools)
         stack.push_async_callback(core.close)
-        stack.push_async_callback(core.servers.close)
         yield core
-
-
-def build_core(
-    settings: Settings, dsn: str, client: PgClient, *, extra_tools: Sequence[BaseTool] = ()
-) -> Core:
-    """Wire the objects; nothing here connects to anything."""
-    metrics = Metrics()
-    stored, conversations = GlobalSettingsRepository(client), ConversationRepository(client)
-    set_conversation_repo_factory(lambda: conversations)
-    quiet = QuietMoments()
-    ceilings = DailyCeilings(
-        client, stored, metrics, time_zone=settings.timezone, exempt=settings.admin_user_ids
-    )
-    memory = build_memory(settings, client, stored, metrics, quiet, ceilings)
-    tool_history = ToolHistoryService(client, ToolResultRepository(client))
-    counter = TokenCounter(settings.chat_model_name)
-    user_settings = UserSettingsRepository(client)
-    caller = build_caller(
-        settings, counter=counter, metrics=metrics, contents=CachedContentRepository(client)
-    )
-    pages = MemoryPageRepository(client)
-    servers = McpServers(settings.servers, metrics)
-    models = _build_models(settings, memory, caller, counter)
-    reminders = ReminderService(client, ReminderRepository(client))
-    graph = build_graph(
-        models,
-        [*build_tools(memory.memories, reminders), *extra_tools],
-        memory.memories,
-        reminders=reminders,
-        lent_tools=servers.tools,
-        wrap_tool_call=tool_history.record,
-    )
-    checkpoints = CheckpointStore(dsn, checkpoint_serde())
-    questions = QuestionService(client, memory.memories, checkpoints)
-    steps = TurnSteps(
-        client,
-        graph,
-        memory.memories,
-        settings=stored,
-        questions=questions,
-        ceilings=ceilings,
-        metrics=metrics,
-    )
-    agent = AgentService(client, steps, stored, tool_history, quiet)
-    exports = ExportService(ExportRepository(client))
-    return Core(
-        settings=settings,
-        dsn=dsn,
-        client=client,
-        metrics=metrics,
-        conversations=conversations,
-        turns=TurnRepository(client),
-        updates=UpdateRepository(client),
-        deaths=JobDeathRepository(client),
-        put_aside=PutAsideRepository(client),
-        user_settings=user_settings,
-        memory=memory,
-        agent=agent,
-        questions=questions,
-        commands=CommandService(
-            agent,
-            memory.memories,
-            user_settings,
-            client,
-            screens=MemoryScreens(memory.memories, pages, client, app_url=settings.app_url),
-            usage=UsagePage(ceilings, stored, client),
-            settings=SettingsScreens(
-                user_settings, reminders, client, time_zone=settings.timezone
-            ),
-            memory=MemoryCommands(agent, memory.memories, memory.compaction, exports, client),
-            reminders=ReminderScreens(reminders),
-            questions=questions,
-            has_model=settings.chat_model_name != OFFLINE_MODEL,
-            servers=servers,
-        ),
-        pages=pages,
-        exports=exports,
-        attachments=AttachmentService(
-            client,
-            ceilings,
-            transcriber=build_transcriber(settings),
-            vision=build_vision(settings, metrics),
-        ),
-        edits=EditService(client, EditRepository(), UndoRepository(terms, fact_terms)),
-        counter=counter,
-        live_settings=SettingsService(client, stored, settings),
-        ceilings=ceilings,
-        reminders=reminders,
-        servers=servers,
-    )
-
-
-def _build_models(
-    settings: Settings, memory: MemoryCore, caller: ModelCaller, counter: TokenCounter
-) -> Models:
-    """The models of the graph."""
-    provider = find_provider(settings.chat_model_name)
-    return Models(
-        caller=caller,
-        summary_llm=memory.summary_llm,
-        counter=counter,
-        context_size=settings.llm_context_size,
-        system_in_history=provider is None or provider.takes_system_in_history,
-    )
 
 
 def build_vision(settings: Settings, metrics: Metrics) -> ModelCaller | None:

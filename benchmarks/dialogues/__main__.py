@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from src.base.config import Settings
-from src.console import Console, ConsoleStreams, ConsoleUser
+from src.console import Console, ConsoleStreams
 from src.core import Core, open_core
 
 FOLDER = Path(__file__).parent
@@ -69,10 +69,9 @@ async def _talk(core: Core, user_id: int, lines: list[str]) -> list[str]:
     """The reply to each line."""
     target = io.StringIO()
     console = Console(
-        core.agent,
-        core.commands,
-        core.memory.digest,
-        user=ConsoleUser(user_id, "Europe/Moscow"),
+        core,
+        user_id,
+        "Europe/Moscow",
         as_json=True,
         streams=ConsoleStreams(io.StringIO("\n".join(lines) + "\n"), target),
     )

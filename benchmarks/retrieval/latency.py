@@ -21,7 +21,7 @@ import psycopg2
 from benchmarks.world import measure_embeddings, percentile
 from src.base.config import Settings
 from src.base.owners import Owner
-from src.core import build_core
+from src.core import Core
 from src.memory.embedding_space import as_literal
 from src.memory.retrieval_repo import RetrievalRepository, SearchRequest
 from src.memory.retriever import Query
@@ -135,7 +135,7 @@ async def measure_with_embedding(dsn: str) -> dict[str, float]:
     """Milliseconds of a whole search, the local embedding of the question included."""
     client = PgClient(dsn)
     client.open()
-    core = build_core(Settings(), dsn, client)
+    core = Core(Settings(), client)
     await core.warm_up()
     questions = [f"Что я говорил о встрече номер {n}?" for n in range(100)]
     times = []

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 from uuid import UUID
 
 from src.base.errors import AppError, ConversationGoneError
@@ -97,7 +97,7 @@ class TelegramOrigin:
     update: int | None = None
     revision: int = 0
 
-    def columns(self) -> dict[str, object]:
+    def columns(self) -> dict[str, Any]:
         """The parameters of the statements that store a message."""
         mentions = [{"id": user, "name": storable(name)} for user, name in self.mentions]
         return {
@@ -109,12 +109,15 @@ class TelegramOrigin:
 NO_ORIGIN = dict.fromkeys(TelegramOrigin.__dataclass_fields__)
 
 
-# The owner's current conversation, which nobody deletes before the transaction ends.
-HOLD_CONVERSATION = """
+# The owner's current conversation.
+SELECT_CONVERSATION = """
 SELECT id FROM conversations
 WHERE telegram_user_id = %(user)s AND thread_id = %(thread_id)s
-ORDER BY created_at DESC, id LIMIT 1 FOR KEY SHARE
+ORDER BY created_at DESC, id LIMIT 1
 """
+
+# The same, which nobody deletes before the transaction ends.
+HOLD_CONVERSATION = SELECT_CONVERSATION + "FOR KEY SHARE"
 
 # A first conversation; of two made at once the constraint keeps one.
 INSERT_CONVERSATION = """
@@ -185,12 +188,6 @@ FROM (
 ORDER BY created_at ASC, id ASC
 """
 
-SELECT_CONVERSATION = """
-SELECT id FROM conversations
-WHERE telegram_user_id = %(user)s AND thread_id = %(thread_id)s
-ORDER BY created_at DESC, id LIMIT 1
-"""
-
 # The position of the newest message.
 SELECT_LAST_POSITION = """
 SELECT coalesce(max(position), 0) FROM messages WHERE conversation_id = %(conversation_id)s
@@ -247,7 +244,7 @@ class ConversationRepository(Repository):
 
     def find_conversation(self, owner: Owner) -> UUID | None:
         """The owner's conversation; None when there is none yet."""
-        row = self._client.fetch_one(SELECT_CONVERSATION, owner.columns())
+        row = self._client.fetch_one(SELECT_CONVERSATION, owner)
         return UUID(str(row[0])) if row else None
 
     def hold_conversation(self, transaction: Transaction, owner: Owner) -> UUID:
@@ -258,7 +255,7 @@ class ConversationRepository(Repository):
         """
         for _ in range(MAX_HOLDS):
             for statement in (HOLD_CONVERSATION, INSERT_CONVERSATION):
-                row = transaction.fetch_one(statement, owner.columns())
+                row = transaction.fetch_one(statement, owner)
                 if row is not None:
                     return UUID(str(row[0]))
         raise ConversationGoneError("the conversation is deleted again and again")
@@ -305,28 +302,29 @@ class ConversationRepository(Repository):
 
     def find_text(self, owner: Owner, origin: TelegramOrigin) -> str | None:
         """What an earlier attempt stored for a Telegram message; None when nothing."""
-        row = self._client.fetch_one(SELECT_TEXT, {**origin.columns(), **owner.columns()})
+        row = self._client.fetch_one(SELECT_TEXT, owner, **origin.columns())
         return str(row[0]) if row else None
 
     def load_last_messages(
         self, conversation_id: UUID | str, limit: int = 30, *, within: Transaction | None = None
     ) -> list[HistoryMessage]:
         """The newest ``limit`` messages, in order ``created_at ASC, id ASC``."""
-        last = {"conversation_id": str(conversation_id), "limit": max(0, limit)}
-        parameters = last | {"asked_minutes": ASKED_MINUTES}
-        rows = (within or self._client).fetch_all(SELECT_LAST_MESSAGES, parameters)
+        rows = (within or self._client).fetch_all(
+            SELECT_LAST_MESSAGES, conversation_id=str(conversation_id), limit=max(0, limit),
+            asked_minutes=ASKED_MINUTES,
+        )  # fmt: skip
         return [_history_message(row) for row in rows]
 
     def get_last_position(self, conversation_id: UUID) -> int:
         """The position of the newest message; 0 when there is none."""
-        conversation = {"conversation_id": str(conversation_id)}
-        row = self._client.fetch_one(SELECT_LAST_POSITION, conversation)
+        row = self._client.fetch_one(SELECT_LAST_POSITION, conversation_id=str(conversation_id))
         return int(row[0]) if row else 0
 
     def list_messages(self, conversation_id: UUID, first: int, last: int) -> list[PastMessage]:
         """What user and assistant said from position ``first`` to ``last``."""
-        wanted = {"conversation_id": str(conversation_id), "first": first, "last": last}
-        rows = self._client.fetch_all(SELECT_MESSAGES, wanted)
+        rows = self._client.fetch_all(
+            SELECT_MESSAGES, conversation_id=str(conversation_id), first=first, last=last
+        )
         return [past_message(row) for row in rows]
 
     def create_new_conversation(
@@ -342,23 +340,21 @@ class ConversationRepository(Repository):
         Returns:
             The new conversation's id.
         """
-        owner = {**Owner(telegram_user_id, thread_id).columns(), "limit": MAX_PARTING}
+        owner = Owner(telegram_user_id, thread_id)
 
-        def replace(transaction: Transaction) -> Row | None:
+        def replace(transaction: Transaction) -> UUID:
             if keep_unread:
-                transaction.execute(KEEP_UNREAD, owner)
+                transaction.execute(KEEP_UNREAD, owner, limit=MAX_PARTING)
             transaction.execute(DELETE_CONVERSATIONS, owner)
-            return transaction.fetch_one(INSERT_CONVERSATION, owner)
+            row = transaction.fetch_one(INSERT_CONVERSATION, owner)
+            return UUID(str(row[0])) if row else self.hold_conversation(transaction, owner)
 
-        row = self._client.in_transaction(replace, limits=PATIENT)
-        if row is not None:
-            return UUID(str(row[0]))
-        return self.get_or_create_conversation(telegram_user_id, thread_id=thread_id)
+        return self._client.in_transaction(replace, limits=PATIENT)
 
     def clear_conversation_messages(self, conversation_id: UUID | str) -> int:
         """Delete the conversation's messages, keep the conversation; returns how many went."""
-        parameters = {"conversation_id": str(conversation_id)}
-        return self._client.execute(DELETE_MESSAGES, parameters, limits=PATIENT)
+        conversation = str(conversation_id)
+        return self._client.execute(DELETE_MESSAGES, limits=PATIENT, conversation_id=conversation)
 
     def migrate_owner(self, old_chat_id: int, new_chat_id: int) -> int:
         """Hand a group's conversations and memory to the supergroup that it became.

@@ -67,11 +67,9 @@ class TimelineRepository(Repository):
         limit: int = 40,
     ) -> list[TimelineMessage]:
         """Messages before a place, and said before a moment, the newest first."""
-        wanted = {
-            **owner.columns(), **before._asdict(), "until": until, "limit": limit,
-            "longest": MAX_TEXT,
-        }  # fmt: skip
-        rows = self._client.fetch_all(SELECT_PAGE, wanted)
+        rows = self._client.fetch_all(
+            SELECT_PAGE, owner, **before._asdict(), until=until, limit=limit, longest=MAX_TEXT
+        )
         return [TimelineMessage(Place(position, id_), *row) for position, id_, *row in rows]
 
 
@@ -107,12 +105,11 @@ SELECT m.conversation_id, m.id, %(name)s,
 FROM messages m WHERE m.id = %(message_id)s AND m.conversation_id = %(conversation_id)s
 """
 
-# Forget the tool calls of every conversation of an owner, or of one topic.
+# Forget the tool calls of every conversation of an owner.
 DELETE_RESULTS = """
 DELETE FROM tool_results t USING conversations c
 WHERE c.id = t.conversation_id AND c.owner_id = %(owner)s
 """
-DELETE_OF_TOPIC = DELETE_RESULTS + "AND c.thread_id = %(thread_id)s"
 
 
 class ToolResultRepository(Repository):
@@ -131,7 +128,3 @@ class ToolResultRepository(Repository):
             "result": storable(result.result)[:MAX_RESULT], "keep": KEEP,
         }  # fmt: skip
         self._client.execute(INSERT_RESULT, columns)
-
-    def clear(self, owner: Owner) -> int:
-        """Forget every call of an owner in the topic; returns how many there were."""
-        return self._client.execute(DELETE_OF_TOPIC, owner.columns())

@@ -344,8 +344,9 @@ class TurnRepository(Repository):
         row = on.fetch_one(SELECT_ANSWER, _ids(conversation_id, message_id))
         if row is None:
             return None
-        answer = {"answer_id": row[0], "conversation_id": str(conversation_id)}
-        sources = on.fetch_all(SELECT_SOURCES, answer)
+        sources = on.fetch_all(
+            SELECT_SOURCES, answer_id=row[0], conversation_id=str(conversation_id)
+        )
         return replace(_answer_from(row), sources=tuple(AnswerSource(*s) for s in sources))
 
     def save_answer(self, answer: NewAnswer) -> StoredAnswer:
@@ -382,8 +383,9 @@ class TurnRepository(Repository):
 
     def find_budget_pause(self, conversation_id: UUID, calls: int) -> float | None:
         """Seconds until the owner has one of ``calls`` background calls an hour; None: now."""
-        parameters = {"conversation_id": str(conversation_id), "calls": calls}
-        row = self._client.fetch_one(SELECT_BUDGET_PAUSE, parameters)
+        row = self._client.fetch_one(
+            SELECT_BUDGET_PAUSE, conversation_id=str(conversation_id), calls=calls
+        )
         return float(row[0]) if row else None
 
     def mark_delivered(
@@ -416,11 +418,10 @@ class TurnRepository(Repository):
         self, conversation_id: UUID, answer_id: int, parts: int, *, sent: Sequence[int] = ()
     ) -> None:
         """The first ``parts`` Telegram messages of the answer have arrived, under these ids."""
-        arrived = {
-            "conversation_id": str(conversation_id), "answer_id": answer_id, "parts": parts,
-            "sent": list(sent),
-        }  # fmt: skip
-        self._client.execute(UPDATE_DELIVERED_PARTS, arrived)
+        self._client.execute(
+            UPDATE_DELIVERED_PARTS, conversation_id=str(conversation_id), answer_id=answer_id,
+            parts=parts, sent=list(sent),
+        )  # fmt: skip
 
     def mark_stopped(
         self, conversation_id: UUID, message_id: int, *, within: Transaction | None = None
@@ -430,19 +431,20 @@ class TurnRepository(Repository):
 
     def mark_delivery_stopped(self, update: int) -> None:
         """The user stopped what waited to be sent for the stored update (its row id)."""
-        self._client.execute(UPDATE_DELIVERY_STOPPED, {"update": update})
+        self._client.execute(UPDATE_DELIVERY_STOPPED, update=update)
 
     def mark_failed(self, bot_id: int, chat_id: int, telegram_message_id: int) -> None:
         """The bot gave up answering this Telegram message; it stays in the history."""
-        message = {"bot_id": bot_id, "chat_id": chat_id, "message_id": telegram_message_id}
-        self._client.execute(UPDATE_FAILED, message)
+        self._client.execute(
+            UPDATE_FAILED, bot_id=bot_id, chat_id=chat_id, message_id=telegram_message_id
+        )
 
     def set_stream_message(
         self, conversation_id: UUID, message_id: int, telegram_message_id: int
     ) -> None:
         """Remember the group message that shows the answer to ``message_id`` as it grows."""
-        shown = {**_ids(conversation_id, message_id), "telegram_message_id": telegram_message_id}
-        self._client.execute(UPDATE_STREAM_MESSAGE, shown)
+        ids = _ids(conversation_id, message_id)
+        self._client.execute(UPDATE_STREAM_MESSAGE, ids, telegram_message_id=telegram_message_id)
 
     def find_stream_message(
         self, conversation_id: UUID, message_id: int, *, within: Transaction | None = None
@@ -459,12 +461,12 @@ class TurnRepository(Repository):
             owner: Whose conversation it is in.
             sent_message: A Telegram message that shows the answer.
         """
-        rows = self._client.fetch_all(SELECT_CITED, {**owner.columns(), "sent": sent_message})
+        rows = self._client.fetch_all(SELECT_CITED, owner, sent=sent_message)
         return [(str(uid), str(text)) for uid, text in rows]
 
     def was_newest_stopped(self, owner: Owner) -> bool:
         """Whether the answer to the owner's newest message was stopped."""
-        row = self._client.fetch_one(SELECT_NEWEST_STOPPED, owner.columns())
+        row = self._client.fetch_one(SELECT_NEWEST_STOPPED, owner)
         return bool(row and row[0])
 
 
@@ -472,18 +474,17 @@ def _save_answer(transaction: Transaction, answer: NewAnswer) -> StoredAnswer | 
     """See ``TurnRepository.save_answer``; None when the message is not there any more."""
     ids = _ids(answer.conversation_id, answer.message_id)
     text = storable(answer.text)
-    values = {
-        "content": text, "asks": answer.asks, "is_private": answer.is_private,
-        "changes": answer.changes.as_row(), "mode": answer.mode,
-    }  # fmt: skip
-    usage = _usage_columns(answer.conversation_id, answer.usage)
-    row = transaction.fetch_one(INSERT_ANSWER, ids | values | usage)
+    row = transaction.fetch_one(
+        INSERT_ANSWER, ids | _usage_columns(answer.conversation_id, answer.usage),
+        content=text, asks=answer.asks, is_private=answer.is_private,
+        changes=answer.changes.as_row(), mode=answer.mode,
+    )  # fmt: skip
     if row is None:
         earlier = transaction.fetch_one(SELECT_ANSWER, ids)
         return _answer_from(earlier) if earlier else None
     if answer.tools:
         tools = f"Tools used: {', '.join(answer.tools)}"
-        transaction.execute(INSERT_TOOLS_USED, {**ids, "content": storable(tools)})
+        transaction.execute(INSERT_TOOLS_USED, ids, content=storable(tools))
     if answer.stopped:
         transaction.execute(UPDATE_STOPPED, ids)
     if answer.sources:

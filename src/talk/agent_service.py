@@ -1,58 +1,112 @@
-"""Answers messages, and begins anew: what doors call of a conversation."""
+"""Answers messages, and begins anew: what doors call of a conversation.
+
+A turn is one list of steps, from a message to its delivered answer. Each step takes the turn and
+returns nothing, to go on, or the outcome with which it ends there. Any of them may be the last of
+a process that dies: the next attempt goes through the same list, and nothing is done twice.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from uuid import UUID
 
 from langchain_core.messages import AnyMessage
 
+from src.base.metrics import Metrics
 from src.base.owners import Owner
+from src.base.zones import local_time
 from src.history.conversation_repo import ConversationRepository
-from src.history.turn_repo import StoredAnswer, TurnRepository
+from src.history.turn_repo import NewAnswer, StoredAnswer, TurnRepository
 from src.llm.embeddings import QuietMoments
+from src.memory.budget import DailyCeilings
+from src.memory.discretion import is_private_answer
+from src.memory.memories import Memories
 from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.privacy.erasure_repo import ErasureRepository
 from src.queue.update_repo import UpdateOutcome
-from src.talk.tool_history import ToolHistoryService
-from src.talk.turn import TurnSteps
-from src.talk.turn_state import AnswerView, IncomingMessage, Turn, TurnControl
+from src.talk.answers import cited_sources, question_before, reads_as_choice, reads_as_yes
+from src.talk.graph_run import GraphRun
+from src.talk.intake import Intake
+from src.talk.main_graph import Graph
+from src.talk.questions import QuestionService
+from src.talk.teaching import TeachingService
+from src.talk.turn_state import (
+    AnswerView,
+    IncomingMessage,
+    Turn,
+    TurnControl,
+    TurnResult,
+    TurnStoppedError,
+    stoppable_delivery,
+)
+from src.texts import say
+from src.texts.plain_text import is_visible
+
+Step = Callable[[Turn], Awaitable[UpdateOutcome | None]]
+
+
+def until_answered(answer: Callable[[Turn], Awaitable[TurnResult | None]]) -> Step:
+    """The step that lets ``answer`` say something, where nobody before it has."""
+
+    async def step(turn: Turn) -> None:
+        if turn.result is None and turn.answer is None:
+            turn.result = await answer(turn)
+
+    return step
 
 
 class AgentService:
     """Takes messages through a turn, and ends what was said before."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  (each has its part in a turn)
         self,
         client: PgClient,
-        steps: TurnSteps,
+        graph: Graph,
+        memories: Memories,
+        *,
         settings: GlobalSettingsRepository,
-        tool_history: ToolHistoryService,
+        questions: QuestionService,
+        ceilings: DailyCeilings,
+        metrics: Metrics,
         quiet: QuietMoments,
     ) -> None:
-        """Answer by ``steps``; the background rests while ``quiet`` says so."""
+        """Answer with ``graph``, search ahead and teach in ``memories``.
+
+        The background rests while ``quiet`` says so.
+        """
         self._client = client
-        self._steps = steps
+        self._settings = settings
+        self._questions = questions
+        self._ceilings = ceilings
+        self._metrics = metrics
+        self._quiet = quiet
         self._conversations = ConversationRepository(client)
         self._turns = TurnRepository(client)
         self._erasure = ErasureRepository(client)
-        self._settings = settings
-        self._tool_history = tool_history
-        self._quiet = quiet
+        self._intake = Intake(client, memories, settings, metrics)
+        self._graph = GraphRun(client, graph, questions, settings, metrics)
+        # The one place where a turn's order is written down.
+        self._steps: tuple[Step, ...] = (
+            self._intake.store,
+            self._leave_to_newer,
+            self._resume,
+            until_answered(TeachingService(client, memories).teach),
+            until_answered(self._confirm_erasure),
+            until_answered(self._choose_fact),
+            until_answered(self._refuse_over_ceiling),
+            until_answered(self._graph.run),
+            self._check_sources,
+            self._save,
+            self._show,
+            self._mark,
+        )
 
-    async def run_turn(
-        self, incoming: IncomingMessage, view: AnswerView, control: TurnControl | None = None
-    ) -> UpdateOutcome:
+    async def run_turn(self, turn: Turn) -> UpdateOutcome:
         """Store the message, load what belongs to it, answer, show, and note that it is done.
 
         It may be called again after a crash at any point: nothing is done twice.
-
-        Args:
-            incoming: The message.
-            view: Where its answer appears.
-            control: The user's Stop ends what runs through it.
 
         Raises:
             TransientError: Worth another try.
@@ -60,14 +114,14 @@ class AgentService:
             AppError: There is no answer.
         """
         with self._quiet.turn():
-            outcome = await self._steps.run(Turn(incoming, view, control or TurnControl()))
+            outcome = await self._run(turn, self._steps)
         assert outcome is not None, "the last step ends every turn"
         return outcome
 
     async def begin_turn(self, incoming: IncomingMessage) -> Turn:
         """The first step of a turn alone: store the message; raises what ``run_turn`` raises."""
         turn = Turn(incoming)
-        await self._steps.intake.store(turn)
+        await self._intake.store(turn)
         return turn
 
     async def answer(
@@ -92,22 +146,20 @@ class AgentService:
             ConversationGoneError: /new wiped the conversation meanwhile.
         """
         own = replace(turn, view=AnswerView(on_text), control=control or TurnControl())
-        return await self._steps.answer(own)
+        first, end = self._steps.index(self._resume) + 1, self._steps.index(self._show)
+        await self._run(own, self._steps[first:end])
+        return _answer_of(own)
 
     async def mark_delivered(
         self, turn: Turn, answer: StoredAnswer, *, update: int | None = None
     ) -> None:
         """The last step alone: the user has the answer, and ``update`` (its row id) is done."""
-        await self._client.run(
-            self._turns.mark_delivered,
-            turn.conversation_id,
-            answer.id,
-            update=turn.incoming.update if update is None else update,
-        )
+        mark, update = self._turns.mark_delivered, update or turn.incoming.update
+        await self._client.run(mark, turn.conversation_id, answer.id, update=update)
 
     async def is_left_to_newer(self, incoming: IncomingMessage) -> bool:
         """Whether a later message is answered instead of one of which nothing is stored."""
-        return await self._steps.newer.answers(incoming)
+        return await self._intake.is_left_to_newer(incoming)
 
     async def preview_prompt(self, incoming: IncomingMessage) -> list[AnyMessage]:
         """The prompt that a message would be answered with; no model is called, nothing stored.
@@ -115,15 +167,13 @@ class AgentService:
         A long one would be summarised first; it is shown as it is before that. In strict mode
         there is no one prompt, so the list is empty.
         """
-        turn = await self._client.run(self._steps.intake.pretend, incoming)
-        return await self._steps.graph.preview(turn)
+        return await self._graph.preview(await self._client.run(self._intake.pretend, incoming))
 
     async def start_new_conversation(self, owner: Owner) -> UUID:
         """/new: delete the owner's conversations with all that hangs on them, start another.
 
-        What nobody has read for facts yet is read by a job afterwards.
+        A job reads afterwards the messages that were not read for facts yet.
         """
-        await self._tool_history.clear(owner)
         settings = await self._client.run(self._settings.get)
         return await self._client.run(
             self._conversations.create_new_conversation,
@@ -146,11 +196,8 @@ class AgentService:
 
     async def conversation_of(self, owner: Owner) -> UUID:
         """The owner's conversation; it begins when there is none."""
-        return await self._client.run(
-            self._conversations.get_or_create_conversation,
-            owner.telegram_user_id,
-            thread_id=owner.thread_id,
-        )
+        get = self._conversations.get_or_create_conversation
+        return await self._client.run(get, owner.telegram_user_id, thread_id=owner.thread_id)
 
     async def erase(self, telegram_user_id: int) -> None:
         """Delete everything of an owner, as ``python bot.py erase`` does."""
@@ -163,3 +210,157 @@ class AgentService:
     async def was_stopped(self, owner: Owner) -> bool:
         """Whether the answer to the owner's newest message was stopped."""
         return await self._client.run(self._turns.was_newest_stopped, owner)
+
+    async def _run(self, turn: Turn, steps: Sequence[Step]) -> UpdateOutcome | None:
+        try:
+            for step in steps:
+                if (outcome := await step(turn)) is not None:
+                    return outcome
+        finally:
+            await turn.view.close()
+        return None
+
+    async def _leave_to_newer(self, turn: Turn) -> UpdateOutcome | None:
+        """What waits behind the message is answered instead of it, with it in the history."""
+        is_left = turn.answer is None and turn.newer is not None
+        return "left to a later message" if is_left else None
+
+    async def _resume(self, turn: Turn) -> UpdateOutcome | None:
+        """An earlier attempt got as far as an answer; what it showed of it is not shown again.
+
+        After a /stop or /new that is all that the user gets.
+        """
+        if turn.answer is None:
+            return None
+        turn.parts = turn.answer.delivered_parts
+        return await self._end(turn) if turn.is_ended else None
+
+    async def _confirm_erasure(self, turn: Turn) -> TurnResult | None:
+        """What follows a yes or a no to the question whether to erase; None for other messages."""
+        incoming = turn.incoming
+        agreed = reads_as_yes(incoming.text) if incoming.voice.is_own else None
+        if agreed is None or not question_before(turn.history, "erase_all"):
+            return None
+        if not agreed:
+            return TurnResult(say("erase_kept", incoming.language))
+        await self.erase(incoming.owner.telegram_user_id)
+        return TurnResult(say("erase_done", incoming.language), ended="erased")
+
+    async def _choose_fact(self, turn: Turn) -> TurnResult | None:
+        """What follows a decision in words, right after the question; None for other messages."""
+        incoming = turn.incoming
+        resolution = reads_as_choice(incoming.text) if incoming.voice.is_own else None
+        question = question_before(turn.history, "conflict")
+        if resolution is None or question is None:
+            return None
+        settlement = await self._questions.settle(
+            incoming.owner, question["id"], resolution, asker=incoming.speaker_id,
+            language=incoming.language, time_zone=incoming.time_zone,
+        )  # fmt: skip
+        if settlement.kind in ("over", "gone"):
+            return None
+        return TurnResult(settlement.said, changes=settlement.changes, settlement=settlement)
+
+    async def _refuse_over_ceiling(self, turn: Turn) -> TurnResult | None:
+        """What is said instead of an answer; None when no ceiling keeps it from being given."""
+        incoming = turn.incoming
+        reached = await self._ceilings.find_reached(
+            incoming.sender_id,
+            incoming.owner.telegram_user_id,
+            conversation_id=turn.conversation_id,
+            is_new=turn.is_new,
+        )
+        if reached is None:
+            return None
+        until = local_time(reached.until, incoming.time_zone)
+        key = "limit_user" if reached.is_of_user else "limit_bot"
+        time = f"{until:%H:%M}"
+        if reached.ceiling == "messages_per_minute_per_user":
+            key, time = "limit_minute", f"{until:%H:%M:%S}"
+        text = say(key, incoming.language, day=f"{until:%d.%m.%Y}", time=time)
+        return TurnResult(text, ended="over ceiling")
+
+    async def _check_sources(self, turn: Turn) -> None:
+        """References lead to what the model was shown, numbered as the answer mentions them."""
+        result, language = turn.result, turn.incoming.language
+        if result is None:
+            return
+        text, sources = cited_sources(result.text, result.found, asked=turn.asked)
+        text = text.strip() if is_visible(text) else ""
+        if result.ended == "stopped":
+            text = f"{text}\n\n{say('stopped_early', language)}".strip()
+        # or it consisted of references to nothing
+        turn.result = replace(result, text=text or say("empty_answer", language), sources=sources)
+
+    async def _save(self, turn: Turn) -> None:
+        """Store the answer with what it used and cost; after an erasure nothing is stored of it.
+
+        It is stored before the question that it settles is closed: an attempt that dies in
+        between finds the one, and nothing is lost but the note below the other.
+        """
+        result = turn.result
+        if result is None:
+            return
+        if result.ended == "erased":
+            turn.answer = StoredAnswer(0, result.text, False, 0)
+            return
+        is_stopped = result.ended == "stopped"
+        is_private = result.ended == "over ceiling" or is_private_answer(result.text, turn.history)
+        answer = NewAnswer(
+            turn.conversation_id, turn.message_id, result.text, result.tools, result.usage,
+            is_stopped, result.sources, None if is_stopped else result.asks,
+            is_private, result.changes, turn.incoming.mode,
+        )  # fmt: skip
+        with self._metrics.stage("save"):
+            stored = await self._client.run(self._turns.save_answer, answer)
+        self._metrics.turns.labels(result.ended).inc()
+        turn.answer = replace(stored, intent=result.intent)
+        if result.settlement is not None:
+            await self._questions.close(turn.incoming.owner, result.settlement)
+
+    async def _show(self, turn: Turn) -> UpdateOutcome | None:
+        """Show the answer for good, except for the parts that have arrived already."""
+        answer = _answer_of(turn)
+        await turn.view.close()
+        if turn.control.stopped and await self._intake.is_wiped(turn.incoming):
+            return "wiped"  # nobody wants the beginning of an answer that is about to be deleted
+        turn.parts = answer.delivered_parts
+
+        async def remember_parts(arrived: int) -> None:
+            turn.parts = arrived
+            mark = self._turns.mark_delivered_parts
+            sent = list(turn.view.sent_ids)
+            await self._client.run(mark, turn.conversation_id, answer.id, arrived, sent=sent)
+
+        try:
+            with stoppable_delivery(turn.control), self._metrics.stage("deliver"):
+                if not answer.delivered:
+                    turn.parts = await turn.view.deliver(turn, answer, remember_parts)
+        except TurnStoppedError:
+            return await self._end(turn)
+        return None
+
+    async def _mark(self, turn: Turn) -> UpdateOutcome:
+        """The user has the answer, and the update that asked for it is done.
+
+        The memory's jobs are asked to take the turn in, where there are jobs.
+        """
+        await self._client.run(
+            self._turns.mark_delivered,
+            turn.conversation_id,
+            _answer_of(turn).id,
+            parts=turn.parts,
+            update=turn.incoming.update,
+            sent=list(turn.view.sent_ids),
+        )
+        return "done"
+
+    async def _end(self, turn: Turn) -> UpdateOutcome:
+        """The user stopped it: what has arrived of the answer is all that he gets."""
+        await self._client.run(self._turns.mark_stopped, turn.conversation_id, turn.message_id)
+        return await self._mark(turn)
+
+
+def _answer_of(turn: Turn) -> StoredAnswer:
+    assert turn.answer is not None, "the graph always says something, and it is saved"
+    return turn.answer

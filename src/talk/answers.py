@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import get_args
 
 from src.history.conversation_repo import HistoryMessage
 from src.history.turn_repo import AnswerSource, Asks
@@ -130,17 +129,11 @@ def reads_as_choice(text: str) -> Resolution | None:
     return next((choice for choice, words in CHOICES if words.fullmatch(flat)), None)
 
 
-def question_before(history: Sequence[HistoryMessage]) -> HistoryMessage | None:
-    """The answer of the bot's right before the newest message, if it asks and that counts."""
+def question_before(history: Sequence[HistoryMessage], asks: Asks) -> HistoryMessage | None:
+    """The bot's answer right before the newest message, if it asks this and that still counts."""
     for entry in reversed(history[:-1]):
         if entry["role"] == "user":
             return None
         if entry["role"] == "assistant":
-            return entry if entry.get("asks") else None
+            return entry if entry.get("asks") == asks else None
     return None
-
-
-def asked_before(history: Sequence[HistoryMessage]) -> Asks | None:
-    """What the bot asked right before the newest message, if that still counts."""
-    entry = question_before(history)
-    return next((asked for asked in get_args(Asks) if entry and entry.get("asks") == asked), None)

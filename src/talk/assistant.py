@@ -117,11 +117,6 @@ def failed(request: ToolCallRequest, text: str, *, artifact: str | None = None) 
 LentTools = Callable[[], tuple[BaseTool, ...]]
 
 
-def no_lent_tools() -> tuple[BaseTool, ...]:
-    """Nobody lends any."""
-    return ()
-
-
 @dataclass(frozen=True)
 class Bound:
     """The model with the tools ``lent`` beside our own: it may call them, or not now."""
@@ -137,28 +132,21 @@ class ToolOffer:
     A turn keeps those with which it began, so that the beginning of its prompts stays the same.
     """
 
-    def __init__(
-        self, caller: ModelCaller, own: Sequence[BaseTool], lent: LentTools = no_lent_tools
-    ) -> None:
+    def __init__(self, caller: ModelCaller, own: Sequence[BaseTool], lent: LentTools) -> None:
         """Offer ``own`` always, and what ``lent`` returns when a turn begins."""
         self._caller = caller
         self._own = own
         self._lent = lent
-        self._bare = self._bind(())
-        self._newest = self._bare
+        self.bare = self._newest = self._bind(())  # the model with our own tools alone
 
     def begin(self, lent: tuple[BaseTool, ...] | None) -> Bound:
         """The model as a turn calls it, which has begun with ``lent``; None: it begins now."""
         tools = self._lent() if lent is None else lent
         if not tools:
-            return self._bare
+            return self.bare
         if self._newest.lent is not tools:
             self._newest = self._bind(tools)
         return self._newest
-
-    def withdraw(self) -> Bound:
-        """The model with our own tools alone, for the rest of a turn."""
-        return self._bare
 
     def _bind(self, lent: tuple[BaseTool, ...]) -> Bound:
         tools = [*self._own, *lent]
@@ -205,7 +193,7 @@ async def assistant(
         if not bound.lent or isinstance(error, ModelSetupError) or show.has_begun:
             raise
         logger.warning("refused, asked again without the tools of servers", exc_info=error)
-        bound = offer.withdraw()
+        bound = offer.bare
         message = await ask(bound)
     show.flush()
     if not allowed:

@@ -15,7 +15,6 @@ from src.memory.memories import Memories
 from src.memory.screens import MemoryScreens
 from src.outside.servers import McpServers, ServerState
 from src.pg.client import PgClient
-from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.pg.user_settings_repo import Mode, UserSettings, UserSettingsRepository
 from src.queue.update_repo import UpdateKind
 from src.reading import lexicon
@@ -46,11 +45,7 @@ def undo_buttons(changes: Changes, language: Language) -> list[Button]:
         action = Action("recall", (changes.forgetting,))
         buttons.append(Button(say("undo_forgot_button", language), action))
     for ids, key in ((changes.replaced_by, "undo_button"), (changes.saved, "undo_saved_button")):
-        label = say(key, language)
-        buttons += [
-            Button(f"{label} ({number})" if len(ids) > 1 else label, Action("undo", (memory_id,)))
-            for number, memory_id in enumerate(ids, start=1)
-        ]
+        buttons += _numbered([Button(say(key, language), Action("undo", (id_,))) for id_ in ids])
     reminders = [cancel_button(number, language) for number in changes.reminders]
     return [*_numbered(reminders), *buttons][:MAX_UNDO]
 
@@ -98,41 +93,6 @@ def _server_part(state: ServerState, language: Language) -> str:
     if hidden > 0:
         lines.append(f"   {say('tools_more', language, count=hidden)}")
     return "\n".join(lines)
-
-
-class UsagePage:
-    """Shows a user his own figures; in a group, the group's tokens and his own messages."""
-
-    def __init__(
-        self, ceilings: DailyCeilings, settings: GlobalSettingsRepository, client: PgClient
-    ) -> None:
-        """The figures come from ``ceilings``, the limits from ``settings``."""
-        self._ceilings = ceilings
-        self._settings = settings
-        self._client = client
-
-    async def page(self, called: Called) -> Reply:
-        """Messages and tokens of today, tokens of thirty days, and the limits that there are."""
-        settings = await self._client.run(self._settings.get)
-        owner = called.owner.telegram_user_id
-        spent = await self._ceilings.sum_spent(called.member or owner, owner)
-        language = called.language
-        lines = [say("usage_title", language)]
-        if settings.daily_messages_per_user:
-            limit = settings.daily_messages_per_user
-            lines.append(say("usage_messages", language, count=spent.messages, limit=limit))
-        lines.append(say("usage_tokens", language, count=_grouped(spent.tokens)))
-        lines.append(say("usage_month", language, count=_grouped(spent.tokens_in_month)))
-        if settings.daily_tokens_per_user:
-            limit_text = _grouped(settings.daily_tokens_per_user)
-            lines.append(say("usage_token_limit", language, limit=limit_text))
-        if settings.messages_per_minute_per_user:
-            limit = settings.messages_per_minute_per_user
-            lines.append(say("usage_minute", language, limit=limit))
-        has_limits = settings.daily_messages_per_user or settings.daily_tokens_per_user
-        if not has_limits and not settings.messages_per_minute_per_user:
-            lines.append(say("usage_unlimited", language))
-        return Reply("\n".join(lines))
 
 
 def _grouped(number: int) -> str:
@@ -185,8 +145,10 @@ class CommandEntry:
     is_for_groups: bool = True
 
 
-def undone_text(undone: Undone, language: Language) -> str:
-    """What the user is told when something was taken back."""
+def undone_text(undone: Undone | None, language: Language) -> str:
+    """What the user is told when something was taken back, or when there was nothing to."""
+    if undone is None:
+        return say("undo_nothing", language)
     restored = "; ".join(undone.restored)
     if undone.text is None:
         return say("undo_forgot_done", language, restored=restored)
@@ -216,17 +178,16 @@ class CommandService:
         self,
         agent: AgentService,
         memories: Memories,
-        user_settings: UserSettingsRepository,
         client: PgClient,
         *,
         screens: MemoryScreens,
         memory: MemoryCommands,
         settings: SettingsScreens,
-        usage: UsagePage,
+        ceilings: DailyCeilings,
         reminders: ReminderScreens,
         questions: QuestionService,
-        has_model: bool = True,
-        servers: McpServers | None = None,
+        has_model: bool,
+        servers: McpServers,
     ) -> None:
         """Use the agent's conversations, the memory, and the users' settings.
 
@@ -236,14 +197,14 @@ class CommandService:
         self.screens = screens
         self.memory = memory
         self.settings = settings
-        self.usage = usage
         self.reminders = reminders
         self._agent = agent
         self._memories = memories
-        self._user_settings = user_settings
+        self._user_settings = UserSettingsRepository(client)
         self._client = client
         self._servers = servers
         self._questions = questions
+        self._ceilings = ceilings
 
     async def run(self, command: str, called: Called) -> Reply:
         """Run a command, named without its slash, and return the reply."""
@@ -288,8 +249,28 @@ class CommandService:
 
     async def tools(self, called: Called) -> Reply:
         """Show what the bot can use: its own tools, and those of servers."""
-        states = [] if self._servers is None else self._servers.states()
-        return Reply(tools_page(states, called.language))
+        return Reply(tools_page(self._servers.states(), called.language))
+
+    async def usage(self, called: Called) -> Reply:
+        """Messages and tokens of today, tokens of thirty days, and the limits that there are.
+
+        In a group: the group's tokens and the member's own messages.
+        """
+        settings, language = await self._memories.settings(), called.language
+        owner = called.owner.telegram_user_id
+        spent = await self._ceilings.sum_spent(called.member or owner, owner)
+        lines = [say("usage_title", language)]
+        if limit := settings.daily_messages_per_user:
+            lines.append(say("usage_messages", language, count=spent.messages, limit=limit))
+        lines.append(say("usage_tokens", language, count=_grouped(spent.tokens)))
+        lines.append(say("usage_month", language, count=_grouped(spent.tokens_in_month)))
+        if tokens := settings.daily_tokens_per_user:
+            lines.append(say("usage_token_limit", language, limit=_grouped(tokens)))
+        if rate := settings.messages_per_minute_per_user:
+            lines.append(say("usage_minute", language, limit=rate))
+        if not (limit or tokens or rate):
+            lines.append(say("usage_unlimited", language))
+        return Reply("\n".join(lines))
 
     async def say_privacy(self, called: Called) -> Reply:
         """Tell what is kept, who sees it, and how it is erased."""
@@ -317,12 +298,12 @@ class CommandService:
     async def undo(self, called: Called, memory_id: int | None = None) -> Reply:
         """Take back the last replacement or forgetting, or how a certain fact came about."""
         undone = await self._memories.undo(called.owner, memory_id, asker=called.member)
-        return _undone_reply(undone, called.language)
+        return Reply(undone_text(undone, called.language))
 
     async def recall(self, called: Called, number: int) -> Reply:
         """Remember again what was forgotten under a number, while that is possible."""
         undone = await self._memories.undo_forgetting(called.owner, number, asker=called.member)
-        return _undone_reply(undone, called.language)
+        return Reply(undone_text(undone, called.language))
 
     async def settle(self, called: Called, answer_id: int, choice: int) -> Reply:
         """Decide which of two facts holds; what came of it stands below the question.
@@ -385,31 +366,21 @@ class CommandService:
         return Reply(say("stop_done" if stopped else "stop_nothing", called.language))
 
 
-def _undone_reply(undone: Undone | None, language: Language) -> Reply:
-    return Reply(
-        say("undo_nothing", language) if undone is None else undone_text(undone, language)
-    )
-
-
 # In the order of Telegram's menu.
 COMMANDS: Mapping[str, CommandEntry] = {
     entry.name: entry
     for entry in (
         CommandEntry("start", CommandService.start, is_at_once=True, is_in_help=False),
         CommandEntry("help", CommandService.say_help, is_at_once=True),
-        CommandEntry("memory", lambda service, called: service.screens.page(called)),
-        CommandEntry(
-            "app", lambda service, called: service.screens.open_app(called), is_at_once=True
-        ),
+        CommandEntry("memory", lambda s, called: s.screens.page(called)),
+        CommandEntry("app", lambda s, called: s.screens.open_app(called), is_at_once=True),
         CommandEntry("remember", CommandService.say_how_to_remember, kind="teach", teaches=True),
-        CommandEntry("forget", lambda service, called: service.memory.forget(called)),
-        CommandEntry("search", lambda service, called: service.memory.search(called)),
-        CommandEntry("summary", lambda service, called: service.memory.summary(called)),
-        CommandEntry("remind", lambda service, called: service.reminders.remind(called)),
-        CommandEntry("reminders", lambda service, called: service.reminders.page(called)),
-        CommandEntry(
-            "settings", lambda service, called: service.settings.page(called), is_for_admins=True
-        ),
+        CommandEntry("forget", lambda s, called: s.memory.forget(called)),
+        CommandEntry("search", lambda s, called: s.memory.search(called)),
+        CommandEntry("summary", lambda s, called: s.memory.summary(called)),
+        CommandEntry("remind", lambda s, called: s.reminders.remind(called)),
+        CommandEntry("reminders", lambda s, called: s.reminders.page(called)),
+        CommandEntry("settings", lambda s, called: s.settings.page(called), is_for_admins=True),
         CommandEntry("mode", CommandService.mode),
         CommandEntry("tools", CommandService.tools, is_at_once=True),
         CommandEntry("undo", CommandService.undo),
@@ -417,15 +388,11 @@ COMMANDS: Mapping[str, CommandEntry] = {
             "new", CommandService.new, kind="new", deletes_messages=True, is_for_admins=True
         ),
         CommandEntry("stop", CommandService.stop, kind="stop"),
-        CommandEntry(
-            "export", lambda service, called: service.memory.export(called), is_for_admins=True
-        ),
-        CommandEntry("usage", lambda service, called: service.usage.page(called), is_at_once=True),
+        CommandEntry("export", lambda s, called: s.memory.export(called), is_for_admins=True),
+        CommandEntry("usage", CommandService.usage, is_at_once=True),
         CommandEntry("privacy", CommandService.say_privacy, is_at_once=True),
         CommandEntry(
-            "delete_me",
-            lambda service, called: service.memory.delete_me(called),
-            is_for_groups=False,
+            "delete_me", lambda s, called: s.memory.delete_me(called), is_for_groups=False
         ),
     )
 }
@@ -438,41 +405,29 @@ FOR_ADMINS = frozenset({"wipe", "choose", "mode", "language", "length", "remembe
 
 # What buttons do, by the name of their action; the numbers are whatever somebody sent.
 ACTIONS: Mapping[str, Callable[[CommandService, Called, Action], Awaitable[Reply]]] = {
-    "facts": lambda service, called, a: service.screens.page(called, a.number(0, 1), a.number(1)),
-    "fact": lambda service, called, a: service.screens.card(called, a.number(0), *a.numbers[1:3]),
-    "pin": lambda service, called, a: service.screens.pin(called, a.number(0), *a.numbers[1:3]),
-    "unpin": lambda service, called, a: service.screens.pin(
-        called, a.number(0), *a.numbers[1:3], pinned=False
-    ),
-    "correct": lambda service, called, a: service.screens.correct(
-        called, a.number(0), *a.numbers[1:3]
-    ),
-    "forget": lambda service, called, a: service.screens.forget(
-        called, a.number(0), *a.numbers[1:3]
-    ),
-    "drop": lambda service, called, a: service.memory.drop(called, a.number(0), a.number(1)),
-    "undo": lambda service, called, a: service.undo(called, a.number(0)),
-    "recall": lambda service, called, a: service.recall(called, a.number(0)),
-    "settle": lambda service, called, a: service.settle(called, a.number(0), a.number(1, 2)),
-    "erase": lambda service, called, a: service.erase(called, agreed=a.number(0) == 1),
-    "delete": lambda service, called, a: service.memory.confirm_deletion(
-        called, a.number(0), a.number(1)
-    ),
-    "reminders": lambda service, called, a: service.reminders.page(called, a.number(0, 1)),
-    "unremind": lambda service, called, a: service.reminders.cancel(
-        called, a.number(0), a.number(1)
-    ),
-    "later": lambda service, called, a: service.reminders.snooze(
-        called, a.number(0), a.number(1), a.number(2)
-    ),
-    "done": lambda service, called, a: service.reminders.finish(called, a.number(0)),
-    "norepeat": lambda service, called, a: service.reminders.stop(called, a.number(0)),
-    "settings": lambda service, called, _: service.settings.page(called),
-    "choose": lambda service, called, a: service.settings.choose(called, a.number(0)),
-    "mode": lambda service, called, a: service.settings.set_mode(called, a.number(0)),
-    "language": lambda service, called, a: service.settings.set_language(called, a.number(0)),
-    "length": lambda service, called, a: service.settings.set_length(called, a.number(0)),
-    "remembering": lambda service, called, a: service.settings.set_memory(called, a.number(0)),
-    "zone": lambda service, called, a: service.settings.set_zone(called, a.number(0)),
-    "wipe": lambda service, called, a: service.wipe(called, a.number(0)),
+    "facts": lambda s, who, a: s.screens.page(who, a.number(0, 1), a.number(1)),
+    "fact": lambda s, who, a: s.screens.card(who, a.number(0), *a.numbers[1:3]),
+    "pin": lambda s, who, a: s.screens.pin(who, a.number(0), *a.numbers[1:3]),
+    "unpin": lambda s, who, a: s.screens.pin(who, a.number(0), *a.numbers[1:3], pinned=False),
+    "correct": lambda s, who, a: s.screens.correct(who, a.number(0), *a.numbers[1:3]),
+    "forget": lambda s, who, a: s.screens.forget(who, a.number(0), *a.numbers[1:3]),
+    "drop": lambda s, who, a: s.memory.drop(who, a.number(0), a.number(1)),
+    "undo": lambda s, who, a: s.undo(who, a.number(0)),
+    "recall": lambda s, who, a: s.recall(who, a.number(0)),
+    "settle": lambda s, who, a: s.settle(who, a.number(0), a.number(1, 2)),
+    "erase": lambda s, who, a: s.erase(who, agreed=a.number(0) == 1),
+    "delete": lambda s, who, a: s.memory.confirm_deletion(who, a.number(0), a.number(1)),
+    "reminders": lambda s, who, a: s.reminders.page(who, a.number(0, 1)),
+    "unremind": lambda s, who, a: s.reminders.cancel(who, a.number(0), a.number(1)),
+    "later": lambda s, who, a: s.reminders.snooze(who, a.number(0), a.number(1), a.number(2)),
+    "done": lambda s, who, a: s.reminders.finish(who, a.number(0)),
+    "norepeat": lambda s, who, a: s.reminders.stop(who, a.number(0)),
+    "settings": lambda s, who, _: s.settings.page(who),
+    "choose": lambda s, who, a: s.settings.choose(who, a.number(0)),
+    "mode": lambda s, who, a: s.settings.choose_value(who, "mode", a.number(0)),
+    "language": lambda s, who, a: s.settings.choose_value(who, "language", a.number(0)),
+    "length": lambda s, who, a: s.settings.choose_value(who, "length", a.number(0)),
+    "remembering": lambda s, who, a: s.settings.choose_value(who, "memory", a.number(0)),
+    "zone": lambda s, who, a: s.settings.set_zone(who, a.number(0)),
+    "wipe": lambda s, who, a: s.wipe(who, a.number(0)),
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from src.base.owners import Called
@@ -12,7 +11,7 @@ from src.pg.client import PgClient
 from src.pg.user_settings_repo import Mode
 from src.queue.job_repo import MemoryJobRepository
 from src.talk.agent_service import AgentService
-from src.talk.turn_state import AnswerView, IncomingMessage, Teaching, Turn
+from src.talk.turn_state import IncomingMessage, Teaching, Turn
 from src.texts import say
 from src.texts.plain_text import shortened
 
@@ -103,26 +102,10 @@ class CorrectionService:
             called.owner, text, called.moment, called.language, called.time_zone, mode,
             teaching=Teaching(corrects=memory_id),
         )  # fmt: skip
-        view = _KeptAnswer()
-        await self._agent.run_turn(incoming, view)
+        turn = Turn(incoming)
+        await self._agent.run_turn(turn)
         await self._client.run(self._jobs.defer_indexing)  # else an update brings that about
-        return view.correction
-
-
-class _KeptAnswer(AnswerView):
-    """Keeps an answer for whoever waits for it, instead of showing it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.correction: Correction | None = None
-
-    async def deliver(
-        self,
-        turn: Turn,  # noqa: ARG002
-        answer: StoredAnswer,
-        on_part: Callable[[int], Awaitable[None]],  # noqa: ARG002
-    ) -> int:
-        """Keep it, in one part."""
-        changed = (*answer.changes.replaced_by, *answer.changes.saved)
-        self.correction = Correction(answer.text, changed[0] if changed else None)
-        return 1
+        assert turn.answer is not None, "what is taught is answered"
+        changes = turn.answer.changes
+        fact = next(iter((*changes.replaced_by, *changes.saved)), None)
+        return Correction(turn.answer.text, fact)

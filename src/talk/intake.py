@@ -18,76 +18,29 @@ from src.reading.voices import clean_name
 from src.talk.turn_state import NOWHERE, IncomingMessage, Turn
 
 
-class Newer:
-    """Whether something newer of a chat waits behind a message: asked here, and nowhere else.
-
-    A message that came with no stored update (the console's) has nothing behind it but what it
-    says itself.
-    """
-
-    def __init__(self, client: PgClient) -> None:
-        """Look among the stored updates."""
-        self._client = client
-        self._updates = UpdateRepository(client)
-
-    def hold(self, transaction: Transaction, incoming: IncomingMessage) -> Behind:
-        """What waits behind a message, which stays as it was read until the transaction ends.
-
-        What is taught is answered for itself: what comes next answers none of it. It blocks.
-
-        Raises:
-            ConversationGoneError: The message was erased meanwhile.
-            QuestionMovedError: It was changed by an erasure, and is to be read again.
-        """
-        origin, behind = incoming.origin, Behind(incoming.newer)
-        if origin is not None and origin.update is not None:
-            behind = self._updates.hold(transaction, origin.update, origin.revision)
-        return behind if incoming.teaching is None else Behind()
-
-    async def answers(self, incoming: IncomingMessage) -> bool:
-        """Whether a later message of the chat is answered instead of this one.
-
-        Raises:
-            StorageError: The database is away.
-        """
-        update = incoming.update
-        if update is None:
-            return incoming.newer is not None
-        return await self._client.run(self._updates.find_newer, update) is not None
-
-    async def wipes(self, incoming: IncomingMessage) -> bool:
-        """Whether a /new waits, which is about to delete the message and what answers it.
-
-        Raises:
-            StorageError: The database is away.
-        """
-        update = incoming.update
-        if update is None:
-            return False
-        found = await self._client.run(self._updates.find_newer, update, kinds=("new",))
-        return found is not None
-
-
 class Intake:
-    """Stores and loads in one transaction."""
+    """Stores and loads in one transaction, and knows what waits behind a message.
+
+    Nobody else asks that. A message that came with no stored update (the console's) has nothing
+    behind it but what it says itself.
+    """
 
     def __init__(
         self,
         client: PgClient,
-        newer: Newer,
         memories: Memories,
         settings: GlobalSettingsRepository,
         metrics: Metrics,
     ) -> None:
-        """Ask ``newer`` what waits, search ahead in ``memories``."""
+        """Search ahead in ``memories``."""
         self._client = client
-        self._newer = newer
         self._memories = memories
         self._settings = settings
         self._metrics = metrics
         self._conversations = ConversationRepository(client)
         self._turns = TurnRepository(client)
         self._summaries = SummaryRepository(client)
+        self._updates = UpdateRepository(client)
 
     async def store(self, turn: Turn) -> None:
         """Store the message with its time before it, and load the last 30.
@@ -107,6 +60,27 @@ class Intake:
             self._memories.prepare_search(turn.incoming.text)  # as long as all the rest
         with self._metrics.stage("store"):
             await self._client.run(self._begin, turn)
+
+    async def is_left_to_newer(self, incoming: IncomingMessage) -> bool:
+        """Whether a later message of the chat is answered instead of this one.
+
+        Raises:
+            StorageError: The database is away.
+        """
+        if incoming.update is None:
+            return incoming.newer is not None
+        return await self._client.run(self._updates.find_newer, incoming.update) is not None
+
+    async def is_wiped(self, incoming: IncomingMessage) -> bool:
+        """Whether a /new waits, which is about to delete the message and what answers it.
+
+        Raises:
+            StorageError: The database is away.
+        """
+        if incoming.update is None:
+            return False
+        find = self._updates.find_newer
+        return await self._client.run(find, incoming.update, kinds=("new",)) is not None
 
     def pretend(self, incoming: IncomingMessage) -> Turn:
         """A turn as ``store`` would fill it, of a message that is not stored; it blocks.
@@ -135,7 +109,7 @@ class Intake:
         self._client.in_transaction(lambda transaction: self._store(transaction, turn, settings))
 
     def _store(self, transaction: Transaction, turn: Turn, settings: GlobalSettings) -> None:
-        behind = self._newer.hold(transaction, turn.incoming)
+        behind = self._hold(transaction, turn.incoming)
         turn.newer, turn.is_ended = behind.newer, behind.is_ended
         self._store_enclosed(transaction, turn.incoming)
         self._store_message(transaction, turn)
@@ -150,6 +124,16 @@ class Intake:
         if turn.newer is None:
             with self._metrics.stage("load"):
                 self._load(transaction, turn, settings)
+
+    def _hold(self, transaction: Transaction, incoming: IncomingMessage) -> Behind:
+        """What waits behind a message, which stays as it was read until the transaction ends.
+
+        What is taught is answered for itself: what comes next answers none of it.
+        """
+        origin, behind = incoming.origin, Behind(incoming.newer)
+        if origin is not None and origin.update is not None:
+            behind = self._updates.hold(transaction, origin.update, origin.revision)
+        return behind if incoming.teaching is None else Behind()
 
     def _store_message(self, transaction: Transaction, turn: Turn) -> None:
         incoming = turn.incoming

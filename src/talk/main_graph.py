@@ -18,10 +18,11 @@ question: confirm_conflicts ‖ → [auto_resolve] → store_knowledge → gener
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from inspect import signature
+from typing import Any, Literal
 
 from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -48,13 +49,11 @@ from src.talk.assistant import (
     LentTools,
     ToolOffer,
     assistant,
-    no_lent_tools,
     run_bounded,
     update_state_after_tool,
 )
 from src.talk.conversation_state import ConversationState
 from src.talk.prompt import (
-    SYSTEM_PROMPT,
     check_facts,
     init_state,
     load_facts,
@@ -90,6 +89,43 @@ FORMER_MODULES = {
 SUMMARIZE_FROM = 0.6  # of the model's context
 
 
+# The nodes, each under its own name; those of a teaching's end are in both graphs.
+STORING_NODES = (auto_resolve, store_knowledge, generate_confirmation)
+NODES = (
+    init_state, check_facts, load_facts, retrieve_memories, summarize,
+    assistant, update_state_after_tool,
+    classify_intent, extract_facts, check_conflicts, weigh_conflicts, *STORING_NODES,
+    retrieve_context, react_loop, generate_answer, forget_knowledge, set_reminder,
+)  # fmt: skip
+QUESTION_NODES = (confirm_conflicts, *STORING_NODES)
+STORING_EDGES = (
+    ("auto_resolve", "store_knowledge"),
+    ("store_knowledge", "generate_confirmation"),
+    ("generate_confirmation", END),
+)
+EDGES = (
+    ("init_state", "check_facts"),
+    ("check_facts", "load_facts"),
+    ("load_facts", "retrieve_memories"),
+    ("summarize", "assistant"),
+    ("tools", "update_state_after_tool"),
+    ("extract_facts", "check_conflicts"),
+    ("check_conflicts", "weigh_conflicts"),
+    *STORING_EDGES,
+    ("retrieve_context", "react_loop"),
+    ("react_loop", "generate_answer"),
+    ("generate_answer", END),
+    ("forget_knowledge", END),
+    ("set_reminder", END),
+)
+INTENTS: dict[Hashable, str] = {
+    "teach": "extract_facts",
+    "solve": "retrieve_context",
+    "forget": "forget_knowledge",
+    "remind": "set_reminder",
+}
+
+
 @dataclass(frozen=True)
 class Models:
     """The models of the graph, and what their providers are like.
@@ -115,7 +151,7 @@ def build_graph(
     memories: Memories,
     *,
     reminders: ReminderService,
-    lent_tools: LentTools = no_lent_tools,
+    lent_tools: LentTools = tuple,
     wrap_tool_call: AsyncToolCallWrapper | None = None,
 ) -> Graph:
     """Wire the nodes together.
@@ -133,10 +169,24 @@ def build_graph(
         A graph to ``ainvoke`` with ``{"history": [...], "summaries": [...]}``
         and ``context=TurnContext(...)``.
     """
-    builder: Builder = StateGraph(ConversationState, context_schema=TurnContext)
-    _add_prompt(builder, models, memories)
-    _add_assistant(builder, models, tools, lent_tools, wrap_tool_call)
-    _add_strict(builder, models, memories, reminders)
+    offer = ToolOffer(models.caller, tools, lent_tools)
+    parts = {**vars(models), "memories": memories, "reminders": reminders, "offer": offer}
+    builder = _begin(NODES, EDGES, parts)
+    builder.add_node(
+        "tools",
+        ToolNode(
+            tools,
+            handle_tool_errors=describe_tool_error,
+            awrap_tool_call=partial(run_bounded, wrap=wrap_tool_call),
+        ),
+    )
+    # Where a route leads, the annotation of what it returns says.
+    builder.add_conditional_edges(START, route_start)
+    builder.add_conditional_edges("retrieve_memories", route_summary)
+    builder.add_conditional_edges("assistant", route_tools)
+    builder.add_conditional_edges("update_state_after_tool", route_after_tool)
+    builder.add_conditional_edges("classify_intent", route_intent, INTENTS)
+    builder.add_conditional_edges("weigh_conflicts", route_conflicts)
     return builder.compile()
 
 
@@ -153,14 +203,25 @@ def build_question_graph(memories: Memories, checkpointer: BaseCheckpointSaver[s
         messages that told the facts as ``history``. They stay out of the pause, so that it holds
         no words but those in question.
     """
-    builder: Builder = StateGraph(ConversationState, context_schema=TurnContext)
-    builder.add_node("confirm_conflicts", confirm_conflicts)
-    _add_storing(builder, memories)
+    builder = _begin(QUESTION_NODES, STORING_EDGES, {"memories": memories})
     builder.add_edge(START, "confirm_conflicts")
-    builder.add_conditional_edges(
-        "confirm_conflicts", route_resolution, ["auto_resolve", "store_knowledge"]
-    )
+    builder.add_conditional_edges("confirm_conflicts", route_resolution)
     return builder.compile(checkpointer=checkpointer)
+
+
+def _begin(
+    nodes: Iterable[Callable[..., Any]],
+    edges: Iterable[tuple[str, str]],
+    parts: Mapping[str, Any],
+) -> Builder:
+    """A graph of these nodes and edges; a node is bound to the ``parts`` that it names."""
+    builder: Builder = StateGraph(ConversationState, context_schema=TurnContext)
+    for node in nodes:
+        wanted = signature(node).parameters.keys() & parts.keys()
+        builder.add_node(node.__name__, partial(node, **{name: parts[name] for name in wanted}))
+    for start, end in edges:
+        builder.add_edge(start, end)
+    return builder
 
 
 def checkpoint_serde() -> JsonPlusSerializer:
@@ -172,121 +233,6 @@ def checkpoint_serde() -> JsonPlusSerializer:
         sys.modules.setdefault(name, sys.modules[kept.__module__])
     former = [(name, kept.__name__) for name, kept in FORMER_MODULES.items()]
     return JsonPlusSerializer(allowed_msgpack_modules=[*KEPT_TYPES, *former])
-
-
-def _add_prompt(builder: Builder, models: Models, memories: Memories) -> None:
-    """What both modes begin with."""
-    counter, in_history = models.counter, models.system_in_history
-    builder.add_node(
-        "init_state",
-        partial(
-            init_state,
-            system_prompt=SYSTEM_PROMPT,
-            system_in_history=in_history,
-            counter=counter,
-            context_size=models.context_size,
-        ),
-    )
-    builder.add_node("check_facts", partial(check_facts, memories=memories))
-    builder.add_node("load_facts", partial(load_facts, counter=counter))
-    builder.add_node(
-        "retrieve_memories",
-        partial(
-            retrieve_memories, memories=memories, counter=counter, system_in_history=in_history
-        ),
-    )
-    builder.add_node(
-        "summarize", partial(summarize, summary_llm=models.summary_llm, counter=counter)
-    )
-    builder.add_conditional_edges(START, route_start, ["init_state", "classify_intent"])
-    builder.add_edge("init_state", "check_facts")
-    builder.add_edge("check_facts", "load_facts")
-    builder.add_edge("load_facts", "retrieve_memories")
-    builder.add_conditional_edges(
-        "retrieve_memories", route_summary, {"summarize": "summarize", "assistant": "assistant"}
-    )
-    builder.add_edge("summarize", "assistant")
-
-
-def _add_assistant(
-    builder: Builder,
-    models: Models,
-    tools: Sequence[BaseTool],
-    lent_tools: LentTools,
-    wrap_tool_call: AsyncToolCallWrapper | None,
-) -> None:
-    """Assistant mode: the model and its tools."""
-    builder.add_node(
-        "assistant",
-        partial(
-            assistant,
-            caller=models.caller,
-            offer=ToolOffer(models.caller, tools, lent_tools),
-            counter=models.counter,
-        ),
-    )
-    builder.add_node(
-        "tools",
-        ToolNode(
-            tools,
-            handle_tool_errors=describe_tool_error,
-            awrap_tool_call=partial(run_bounded, wrap=wrap_tool_call),
-        ),
-    )
-    builder.add_node(
-        "update_state_after_tool", partial(update_state_after_tool, counter=models.counter)
-    )
-    builder.add_conditional_edges("assistant", route_tools, {"tools": "tools", END: END})
-    builder.add_edge("tools", "update_state_after_tool")
-    builder.add_conditional_edges(
-        "update_state_after_tool", route_after_tool, ["check_facts", "assistant"]
-    )
-
-
-def _add_strict(
-    builder: Builder, models: Models, memories: Memories, reminders: ReminderService
-) -> None:
-    """Strict mode: only what was taught."""
-    caller = models.caller
-    builder.add_node("classify_intent", partial(classify_intent, caller=caller))
-    builder.add_node("extract_facts", partial(extract_facts, caller=caller))
-    builder.add_node("check_conflicts", partial(check_conflicts, memories=memories, caller=caller))
-    builder.add_node("weigh_conflicts", partial(weigh_conflicts, memories=memories))
-    _add_storing(builder, memories)
-    builder.add_node("retrieve_context", partial(retrieve_context, memories=memories))
-    builder.add_node("react_loop", partial(react_loop, memories=memories, caller=caller))
-    builder.add_node("generate_answer", partial(generate_answer, caller=caller))
-    builder.add_node(
-        "forget_knowledge", partial(forget_knowledge, memories=memories, caller=caller)
-    )
-
-    builder.add_conditional_edges(
-        "classify_intent",
-        route_intent,
-        {"teach": "extract_facts", "solve": "retrieve_context", "forget": "forget_knowledge",
-         "remind": "set_reminder"},
-    )  # fmt: skip
-    builder.add_edge("extract_facts", "check_conflicts")
-    builder.add_edge("check_conflicts", "weigh_conflicts")
-    builder.add_conditional_edges(
-        "weigh_conflicts", route_conflicts, ["auto_resolve", "store_knowledge", END]
-    )
-    builder.add_edge("retrieve_context", "react_loop")
-    builder.add_edge("react_loop", "generate_answer")
-    builder.add_edge("generate_answer", END)
-    builder.add_node("set_reminder", partial(set_reminder, reminders=reminders))
-    builder.add_edge("forget_knowledge", END)
-    builder.add_edge("set_reminder", END)
-
-
-def _add_storing(builder: Builder, memories: Memories) -> None:
-    """What every teaching ends with."""
-    builder.add_node("auto_resolve", auto_resolve)
-    builder.add_node("store_knowledge", partial(store_knowledge, memories=memories))
-    builder.add_node("generate_confirmation", generate_confirmation)
-    builder.add_edge("auto_resolve", "store_knowledge")
-    builder.add_edge("store_knowledge", "generate_confirmation")
-    builder.add_edge("generate_confirmation", END)
 
 
 # Like the nodes that only compute, the routes are coroutines: LangGraph sends plain functions to

@@ -27,7 +27,6 @@ MAX_FOUND = 8  # of a search
 MAX_SNIPPET = 300  # characters of each
 MAX_CHOICES = 8  # buttons of what a request to forget may mean
 MAX_LABEL = 40  # characters of one
-PER_ROW = 4
 CONFIRM_SECONDS = 600  # for so long a question whether to erase counts
 
 
@@ -113,7 +112,10 @@ class MemoryCommands:
             )
         )  # fmt: skip
         spoken = [hit for hit in hits if _speaks_of(hit, called.argument)]
-        return _each_message_once(spoken or hits)  # what only means the same, where no word is
+        once: dict[str, Hit] = {}  # a fact and the message that told it lead to the same place
+        for hit in spoken or hits:  # what only means the same, where no word is
+            once.setdefault(hit.uid, hit)
+        return list(once.values())
 
     async def summary(self, called: Called) -> Reply:
         """``/summary``: what this conversation has been about, the newest messages included."""
@@ -148,7 +150,7 @@ class MemoryCommands:
         language = called.language
         if step not in (1, 2) or called.owner.is_group:
             return Reply(say("erase_kept", language), is_screen=True)
-        if not _is_recent(asked, datetime.now(UTC)):
+        if not -60 <= datetime.now(UTC).timestamp() - asked <= CONFIRM_SECONDS:
             return Reply(say("delete_late", language), is_screen=True)
         if step == 1:
             return self._ask(called, "delete_ask_again", 2).in_place()
@@ -188,14 +190,6 @@ def _listed(text: str, named: Sequence[Named]) -> Reply:
     return Reply("\n".join([text, *lines]), tuple(buttons))
 
 
-def _each_message_once(hits: Sequence[Hit]) -> list[Hit]:
-    """A fact and the message that told it lead to the same place: the better one stays."""
-    found: dict[str, Hit] = {}
-    for hit in hits:
-        found.setdefault(hit.uid, hit)
-    return list(found.values())
-
-
 def _found_line(place: int, hit: Hit, called: Called) -> str:
     who = say("search_bot" if hit.speaker == "assistant" else "search_you", called.language)
     if called.owner.is_group and hit.speaker != "assistant":
@@ -213,8 +207,3 @@ def _speaks_of(hit: Hit, wanted: str) -> bool:
     words = frozenset(terms(read_time(wanted, hit.said_at).content))
     is_fact_of_it = hit.kind == "memory" and (hit.bm25 > 0 or hit.hops is not None)
     return not words or is_fact_of_it or bool(words.intersection(terms(hit.words)))
-
-
-def _is_recent(asked: int, now: datetime) -> bool:
-    age = now.timestamp() - asked
-    return -60 <= age <= CONFIRM_SECONDS

@@ -96,7 +96,6 @@ async def init_state(
     state: ConversationState,
     runtime: Runtime[TurnContext],
     *,
-    system_prompt: str,
     system_in_history: bool,
     counter: TokenCounter,
     context_size: int,
@@ -110,8 +109,10 @@ async def init_state(
     """
     start = runtime.context.window_start
     window = [entry for entry in state["history"] if entry["position"] >= start]
-    messages: list[AnyMessage] = [SystemMessage(system_prompt)]
-    if summaries := _packed_summaries(state.get("summaries", ()), counter):
+    messages: list[AnyMessage] = [SystemMessage(SYSTEM_PROMPT)]
+    newest_first = ({"summary": summary} for summary in reversed(state.get("summaries", ())))
+    packed = within_budget(newest_first, counter, SUMMARIES_BUDGET)
+    if summaries := [record["summary"] for record in reversed(packed)]:
         messages.append(SystemMessage(summary_text(summaries), name="history_summary"))
     messages += _render_history(window, runtime.context, system_in_history=system_in_history)
     return {
@@ -120,13 +121,6 @@ async def init_state(
         "current_token_count": counter.count_messages(messages),
         "llm_context_size": context_size,
     }
-
-
-def _packed_summaries(summaries: Sequence[str], counter: TokenCounter) -> list[str]:
-    """As many summaries, from the newest on, as the budget takes; oldest first."""
-    newest_first = ({"summary": summary} for summary in reversed(summaries))
-    packed = within_budget(newest_first, counter, SUMMARIES_BUDGET)
-    return [record["summary"] for record in reversed(packed)]
 
 
 def _render_history(
@@ -264,7 +258,8 @@ async def retrieve_memories(
     if state.get("relevant_memories") is not None:
         return {}
     hits = await _search(state, context, memories)
-    records = _packed_hits(hits, context, counter)
+    fitting = (memory_record(0, hit, context.time_zone) for hit in hits)  # without numbers yet
+    records = within_budget(fitting, counter, MEMORIES_BUDGET)
     shown = hits[: len(records)]
     numbers, sources = numbered((), shown)
     now = f"{context.now:%Y-%m-%d %H:%M, %A}"
@@ -301,14 +296,6 @@ async def _search(state: ConversationState, context: TurnContext, memories: Memo
     hits = await recall(memories, context, query)
     shown = set(state.get("summaries", ()))
     return [hit for hit in hits if hit.kind != "summary" or hit.text not in shown]
-
-
-def _packed_hits(
-    hits: Sequence[Hit], context: TurnContext, counter: TokenCounter
-) -> list[dict[str, Any]]:
-    """As many hits, from the best on, as the budget takes; none has its number yet."""
-    records = (memory_record(0, hit, context.time_zone) for hit in hits)
-    return within_budget(records, counter, MEMORIES_BUDGET)
 
 
 def _insert(

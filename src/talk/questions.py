@@ -113,6 +113,7 @@ def checkpoint_errors() -> Iterator[None]:
 
 
 PAUSE = "confirm_conflicts"  # the node that asks
+NAME = "expire_questions"
 Ending = Literal["settled", "over", "gone", "not_his"]
 
 
@@ -254,6 +255,16 @@ class QuestionService:
             await self.close(entry.owner, settlement)
         return len(expired)
 
+    def register(self, app: App, time_zone: str) -> None:
+        """Let the queue close old questions once an hour; ``time_zone`` is the default one."""
+
+        async def expire_questions(timestamp: int) -> None:  # noqa: ARG001
+            if expired := await self.expire(time_zone):
+                logger.info("closed questions without an answer", extra={"questions": expired})
+
+        task = app.task(name=NAME, queue=HOUSEKEEPING_QUEUE, lock=NAME, queueing_lock=NAME)
+        app.periodic(cron="47 * * * *")(task(expire_questions))
+
     async def aclose(self) -> None:
         """Close the connection, if there is one."""
         await self._checkpoints.close()
@@ -333,25 +344,3 @@ def _ended(
 ) -> Settlement:
     shown = f"{question.text}\n\n{said}"
     return Settlement("settled", said, shown, changes, question.thread, keeps_both)
-
-
-NAME = "expire_questions"
-
-
-class QuestionTasks:
-    """Closes questions, by whichever worker comes first."""
-
-    def __init__(self, questions: QuestionService, time_zone: str) -> None:
-        """``time_zone`` is the default one."""
-        self._questions = questions
-        self._time_zone = time_zone
-
-    def register(self, app: App) -> None:
-        """Tell the queue about the task and its time."""
-        task = app.task(name=NAME, queue=HOUSEKEEPING_QUEUE, lock=NAME, queueing_lock=NAME)
-        app.periodic(cron="47 * * * *")(task(self.expire_questions))
-
-    async def expire_questions(self, timestamp: int) -> None:  # noqa: ARG002
-        """Close them: what was known stays, and a late press says so."""
-        if expired := await self._questions.expire(self._time_zone):
-            logger.info("closed questions without an answer", extra={"questions": expired})

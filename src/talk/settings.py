@@ -24,8 +24,8 @@ from src.pg.global_settings_repo import (
 )
 from src.pg.user_settings_repo import AnswerLength, Mode, UserSettings, UserSettingsRepository
 from src.reminders.reminder_service import ReminderService
-from src.texts import LANGUAGES, choose_language, say
-from src.texts.reply import Action, Button, Reply, Rows
+from src.texts import LANGUAGES, Language, choose_language, say
+from src.texts.reply import Action, Button, Reply, in_rows
 
 
 class SettingsService:
@@ -114,6 +114,13 @@ LANGUAGE_NAMES = {"ru": "Русский", "uk": "Українська", "en": "E
 TICK, CLOCK = "✓ ", "🕒"
 MAX_CITY = 100  # characters of what may be a time zone
 WHAT = ("mode", "language", "zone", "length", "memory")
+# Settings that are chosen from a list: their values, by the number in the button.
+CHOICES: Mapping[str, Sequence[Any]] = {
+    "mode": MODES,
+    "language": LANGUAGES,
+    "length": LENGTHS,
+    "memory": (True, False),
+}
 
 
 class SettingsScreens:
@@ -135,52 +142,42 @@ class SettingsScreens:
         self._client = client
         self._reminders = reminders
         self._time_zone = time_zone
+        self._setters: Mapping[str, Callable[[int, Any], None]] = {
+            "mode": settings.set_mode,
+            "language": settings.set_language,
+            "length": settings.set_answer_length,
+            "memory": settings.set_memory_on,
+        }
 
     async def page(self, called: Called) -> Reply:
         """``/settings`` shows all of them; with a city or an offset it sets the zone."""
         if called.argument:
             return await self.find_zone(called, called.argument)
-        known = await self._get(called)
-        return self._page(known, called)
+        return self._page(await self._get(called), called)
 
     async def choose(self, called: Called, what: int) -> Reply:
         """What there is to choose from for one of WHAT."""
         known = await self._get(called)
         language, kind = called.language, WHAT[what] if what < len(WHAT) else ""
-        if kind == "mode":
-            labels = [say(f"mode_name_{mode}", language) for mode in MODES]
-            rows = _options("mode", labels, MODES.index(known.mode))
-        elif kind == "language":
-            chosen = LANGUAGES.index(choose_language(known.language, language))
-            rows = _options("language", [LANGUAGE_NAMES[one] for one in LANGUAGES], chosen)
-        elif kind == "length":
-            labels = [say(f"length_{length}", language) for length in LENGTHS]
-            rows = _options("length", labels, LENGTHS.index(known.answer_length))
-        elif kind == "memory":
-            labels = [say("memory_on", language), say("memory_off", language)]
-            rows = _options("remembering", labels, int(not known.memory_on))
-        elif kind == "zone":
+        if kind == "zone":
             return Reply(f"{CLOCK} {say('zone_ask', language)}", asks=True)
-        else:
+        if kind not in CHOICES:
             return self._page(known, called)
+        action, chosen = "remembering" if kind == "memory" else kind, _value(known, kind, called)
+        labels = [
+            f"{TICK if value == chosen else ''}{_label(kind, value, language)}"
+            for value in CHOICES[kind]
+        ]
+        rows = in_rows([Button(t, Action(action, (n,))) for n, t in enumerate(labels)], 1)
         back = Button(say("settings_back", language), Action("settings"))
         return Reply(say(f"settings_{kind}", language), (*rows, (back,)), is_screen=True)
 
-    async def set_mode(self, called: Called, number: int) -> Reply:
-        """Choose one of MODES."""
-        return await self._set(called, MODES, number, self._settings.set_mode)
-
-    async def set_language(self, called: Called, number: int) -> Reply:
-        """Choose one of LANGUAGES; the page comes in it."""
-        return await self._set(called, LANGUAGES, number, self._settings.set_language)
-
-    async def set_length(self, called: Called, number: int) -> Reply:
-        """Choose one of LENGTHS."""
-        return await self._set(called, LENGTHS, number, self._settings.set_answer_length)
-
-    async def set_memory(self, called: Called, number: int) -> Reply:
-        """Switch the memory on (0) or off (1)."""
-        return await self._set(called, (True, False), number, self._settings.set_memory_on)
+    async def choose_value(self, called: Called, kind: str, number: int) -> Reply:
+        """Choose one of CHOICES[kind]; the page comes in the language that holds then."""
+        if number < len(CHOICES[kind]):
+            owner, value = called.owner.telegram_user_id, CHOICES[kind][number]
+            await self._client.run(self._setters[kind], owner, value)
+        return self._page(await self._get(called), called)
 
     async def set_zone(self, called: Called, name_hash: int) -> Reply:
         """Choose the zone whose name has this hash; see ``find_zone``."""
@@ -196,11 +193,9 @@ class SettingsScreens:
             return Reply(f"{CLOCK} {say('zone_unknown', called.language)}", asks=True)
         if len(zones) == 1:
             return await self._keep_zone(called, zones[0])
-        rows = tuple(
-            (Button(_zone_label(zone, called), Action("zone", (crc32(zone.encode()),))),)
-            for zone in zones
-        )
-        return Reply(say("zone_which", called.language), rows)
+        labels = {zone: _zone_label(zone, called, called.language) for zone in zones}
+        buttons = [Button(t, Action("zone", (crc32(z.encode()),))) for z, t in labels.items()]
+        return Reply(say("zone_which", called.language), in_rows(buttons, 1))
 
     async def find_zone_at(self, called: Called, latitude: float, longitude: float) -> Reply:
         """Set the zone of a place."""
@@ -213,39 +208,20 @@ class SettingsScreens:
         owner = called.owner.telegram_user_id
         await self._client.run(self._settings.set_time_zone, owner, zone)
         await self._reminders.change_zone(called.owner, zone)
-        text = say("zone_set", called.language, zone=_zone_label(zone, called))
+        text = say("zone_set", called.language, zone=_zone_label(zone, called, called.language))
         return Reply(text, ((Button(say("settings_back", called.language), Action("settings")),),))
-
-    async def _set(
-        self,
-        called: Called,
-        values: Sequence[Any],
-        number: int,
-        keep: Callable[[int, Any], None],
-    ) -> Reply:
-        if number < len(values):
-            owner = called.owner.telegram_user_id
-            await self._client.run(keep, owner, values[number])
-        known = await self._get(called)
-        return self._page(known, called)
 
     async def _get(self, called: Called) -> UserSettings:
         return await self._client.run(self._settings.get, called.owner.telegram_user_id)
 
     def _page(self, known: UserSettings, called: Called) -> Reply:
         language = choose_language(known.language, called.language)
+        values = [_label(kind, _value(known, kind, called), language) for kind in CHOICES]
         zone = known.time_zone or self._time_zone
-        now = local_time(called.moment, zone)
-        values = (
-            say(f"mode_name_{known.mode}", language),
-            LANGUAGE_NAMES[language],
-            say("zone_now", language, zone=name_of_zone(zone), time=f"{now:%H:%M}"),
-            say(f"length_{known.answer_length}", language),
-            say("memory_on" if known.memory_on else "memory_off", language),
-        )
+        values.insert(WHAT.index("zone"), _zone_label(zone, called, language))
         titles = [say(f"settings_{kind}", language) for kind in WHAT]
         lines = [f"{title}: {value}" for title, value in zip(titles, values, strict=True)]
-        rows = tuple((Button(t, Action("choose", (n,))),) for n, t in enumerate(titles))
+        rows = in_rows([Button(t, Action("choose", (n,))) for n, t in enumerate(titles)], 1)
         text = "\n".join([say("settings_title", language), "", *lines])
         return Reply(text, rows, is_screen=True)
 
@@ -255,13 +231,20 @@ def asks_for_zone(prompt: str) -> bool:
     return prompt.startswith(CLOCK)
 
 
-def _options(action: str, labels: Sequence[str], chosen: int) -> Rows:
-    return tuple(
-        (Button(f"{TICK if n == chosen else ''}{label}", Action(action, (n,))),)
-        for n, label in enumerate(labels)
-    )
+def _value(known: UserSettings, kind: str, called: Called) -> Any:
+    if kind == "language":
+        return choose_language(known.language, called.language)
+    return {"mode": known.mode, "length": known.answer_length, "memory": known.memory_on}[kind]
 
 
-def _zone_label(zone: str, called: Called) -> str:
+def _label(kind: str, value: Any, language: Language) -> str:
+    if kind == "language":
+        return LANGUAGE_NAMES[value]
+    if kind == "memory":
+        return say("memory_on" if value else "memory_off", language)
+    return say(f"mode_name_{value}" if kind == "mode" else f"length_{value}", language)
+
+
+def _zone_label(zone: str, called: Called, language: Language) -> str:
     now = local_time(called.moment, zone)
-    return say("zone_now", called.language, zone=name_of_zone(zone), time=f"{now:%H:%M}")
+    return say("zone_now", language, zone=name_of_zone(zone), time=f"{now:%H:%M}")

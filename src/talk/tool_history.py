@@ -14,7 +14,6 @@ from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import Command
 
 from src.base.errors import StorageError
-from src.base.owners import Owner
 from src.history.timeline_repo import ToolResult, ToolResultRepository
 from src.memory.turn_context import TurnContext
 from src.pg.client import PgClient
@@ -38,10 +37,10 @@ def _seconds(request: ToolCallRequest) -> float:
 class ToolHistoryService:
     """Keeps the newest tool calls of each conversation in ``tool_results``."""
 
-    def __init__(self, client: PgClient, results: ToolResultRepository) -> None:
-        """Store through ``results``."""
+    def __init__(self, client: PgClient) -> None:
+        """Store with ``client``."""
         self._client = client
-        self._results = results
+        self._results = ToolResultRepository(client)
 
     async def record(
         self, request: ToolCallRequest, execute: Callable[[ToolCallRequest], Awaitable[ToolReply]]
@@ -75,10 +74,6 @@ class ToolHistoryService:
         context: Any = request.runtime.context  # LangGraph types it as None
         await self._store(context, result)
         return reply
-
-    async def clear(self, owner: Owner) -> int:
-        """Forget an owner's tool calls (/new); returns how many there were."""
-        return await self._client.run(self._results.clear, owner)
 
     async def _store(self, context: TurnContext, result: ToolResult) -> None:
         try:

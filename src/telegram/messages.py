@@ -100,7 +100,7 @@ class TurnHandler:
         is_quoting = owner.is_group and owner.telegram_user_id == stored.chat_id
         address = Address(*owner, reply_to=stored.message_id if is_quoting else None)
         view = TelegramView(self, address, (stored.message_id or 1) % MAX_DRAFT_ID or 1)
-        return await self._agent.run_turn(incoming, view, control)
+        return await self._agent.run_turn(Turn(incoming, view, control))
 
     async def answer_content(
         self, message: Message, content: Content, stored: WaitingUpdate, control: TurnControl

@@ -19,7 +19,7 @@ from zoneinfo import ZoneInfo
 from src.base.config import Settings
 from src.base.owners import Called, Owner
 from src.base.zones import local_time
-from src.core import Core, build_core
+from src.core import Core
 from src.history.conversation_repo import TelegramOrigin, set_conversation_repo_factory
 from src.history.turn_repo import StoredAnswer
 from src.memory.forgetting_repo import UndoRepository
@@ -387,7 +387,7 @@ class Agents:
 async def build_warm_core(client: PgClient, model: FakeOpenAI, settings: Json) -> Core:
     """The core on a model that echoes, warm as in a bot that has started."""
     usual = {"llm_model": "openai:fake-model", "openai_base_url": model.url}
-    core = build_core(Settings(**{**usual, "llm_timeout": 10, **settings}), client.dsn, client)
+    core = Core(Settings(**{**usual, "llm_timeout": 10, **settings}), client)
     await core.warm_up()
     return core
 

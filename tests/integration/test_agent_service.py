@@ -150,7 +150,6 @@ async def render(*, system_in_history: bool, window_start: int = 1) -> list[tupl
     found = await init_state(
         state,
         Runtime(context=context),
-        system_prompt="static",
         system_in_history=system_in_history,
         counter=counter,
         context_size=1000,
@@ -164,14 +163,14 @@ async def render(*, system_in_history: bool, window_start: int = 1) -> list[tupl
 
 async def test_bookkeeping_stays_a_system_message_where_the_provider_takes_one() -> None:
     assert await render(system_in_history=True) == [
-        ("system", "static"), ("human", "раз"), ("ai", "один"),
+        ("system", SYSTEM_PROMPT), ("human", "раз"), ("ai", "один"),
         ("system", "Tools used: search_memory"), ("human", "два"),
     ]  # fmt: skip
 
 
 async def test_elsewhere_bookkeeping_stands_before_the_next_message_never_in_an_answer() -> None:
     assert await render(system_in_history=False) == [
-        ("system", "static"),
+        ("system", SYSTEM_PROMPT),
         ("human", "раз"),
         ("ai", "один"),
         ("human", "[Tools used: search_memory]\nдва"),
@@ -180,11 +179,11 @@ async def test_elsewhere_bookkeeping_stands_before_the_next_message_never_in_an_
 
 async def test_messages_before_the_window_are_not_rendered() -> None:
     assert await render(system_in_history=True, window_start=4) == [
-        ("system", "static"),
+        ("system", SYSTEM_PROMPT),
         ("human", "два"),
     ]
     assert await render(system_in_history=False, window_start=3) == [
-        ("system", "static"),
+        ("system", SYSTEM_PROMPT),
         ("human", "[Tools used: search_memory]\nдва"),
     ]
 

@@ -14,7 +14,6 @@ from src.base.errors import StorageError
 from src.base.metrics import Metrics
 from src.base.owners import Owner
 from src.core import build_caller
-from src.history.timeline_repo import ToolResultRepository
 from src.llm.embeddings import QuietMoments
 from src.llm.tokens import TokenCounter
 from src.memory.tools import build_save_user_fact
@@ -22,7 +21,6 @@ from src.talk.agent_service import AgentService
 from src.talk.graph_run import MAX_STEPS
 from src.talk.main_graph import Models, build_graph
 from src.talk.tool_history import ToolHistoryService
-from src.talk.turn import TurnSteps
 from src.talk.turn_state import TurnControl
 from src.texts import Language, say
 from tests.fakes.openai_server import ChatRequest, Reply
@@ -206,29 +204,28 @@ async def test_a_tool_that_does_not_exist_is_answered_with_the_ones_that_do(rig:
 def agent_with(rig: Rig, *tools: BaseTool) -> AgentService:
     """The agent of the rig with other tools."""
     core = rig.core
-    history = ToolHistoryService(rig.client, ToolResultRepository(rig.client))
     models = Models(
         caller=build_caller(core.settings),
         summary_llm=core.memory.summary_llm,
         counter=TokenCounter("openai:fake-model"),
         context_size=core.settings.llm_context_size,
     )
-    steps = TurnSteps(
+    return AgentService(
         rig.client,
         build_graph(
             models,
             tools,
             core.memory.memories,
             reminders=core.reminders,
-            wrap_tool_call=history.record,
+            wrap_tool_call=ToolHistoryService(rig.client).record,
         ),
         core.memory.memories,
         settings=core.memory.settings,
         questions=core.questions,
         ceilings=core.ceilings,
         metrics=Metrics(),
+        quiet=QuietMoments(),
     )
-    return AgentService(rig.client, steps, core.memory.settings, history, QuietMoments())
 
 
 @tool

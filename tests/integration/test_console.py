@@ -13,7 +13,7 @@ import pytest
 import pytz
 from babel.dates import format_date, format_datetime
 
-from src.console import Console, ConsoleStreams, ConsoleUser
+from src.console import Console, ConsoleStreams
 from src.talk.command_service import help_page
 from src.texts import Language, say
 from tests.integration.person import Person
@@ -44,10 +44,7 @@ def console_of(
     person: Person, streams: ConsoleStreams | None, zone: str = "Europe/Moscow", **options: bool
 ) -> Console:
     """A console at which the person sits."""
-    core = person.core
-    user = ConsoleUser(person.user, zone)
-    digest = core.memory.digest
-    return Console(core.agent, core.commands, digest, user=user, streams=streams, **options)
+    return Console(person.core, person.user, zone, streams=streams, **options)
 
 
 async def output_of(

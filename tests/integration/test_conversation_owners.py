@@ -200,7 +200,6 @@ def test_every_public_method_leaves_the_rows_of_another_owner_byte_identical(
     turns.set_stream_message(mine, question, 77)
     tools.add(mine, question, ToolResult("search", {}, "", 1))
     assert len(repo.load_last_messages(mine)) == 6
-    assert tools.clear(Owner(ME)) == 1  # the edit took the others
     assert repo.clear_conversation_messages(mine) == 6
     assert repo.create_new_conversation(ME) != mine
     assert repo.migrate_owner(ME, -100) == 1

@@ -898,7 +898,6 @@ def test_topics_of_a_person_have_one_memory_and_each_its_own_history(shared: PgC
     told = repr([*do.timeline.list_messages(eight.owner), do.turns.list_cited(eight.owner, 1)])
     assert eight.word in told and seven.word not in told
     before = do.conversations.load_last_messages(seven.conversation)
-    ToolResultRepository(shared).clear(eight.owner)
     do.conversations.create_new_conversation(person, thread_id=8)
     assert do.conversations.load_last_messages(seven.conversation) == before
     assert do.conversations.find_conversation(seven.owner) == seven.conversation

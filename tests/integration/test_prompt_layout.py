@@ -11,7 +11,6 @@ import pytest
 
 from src.base.owners import Owner
 from src.core import Core, build_caller
-from src.history.timeline_repo import ToolResultRepository
 from src.llm.embeddings import QuietMoments
 from src.memory.compaction import window_start
 from src.memory.tools import build_save_user_fact
@@ -22,7 +21,6 @@ from src.talk.main_graph import Models, build_graph
 from src.talk.prompt import EARLIER, SYSTEM_PROMPT
 from src.talk.tool_history import ToolHistoryService
 from src.talk.tools import build_current_time
-from src.talk.turn import TurnSteps
 from tests.fakes.openai_server import ChatRequest, Reply, text_of
 from tests.integration.person import USER, Rig, incoming
 
@@ -105,7 +103,7 @@ async def chat(rig: Rig, request: pytest.FixtureRequest) -> Chat:
 
 def agent_for(core: Core, *, system_in_history: bool) -> AgentService:
     """The agent as for a provider of this kind."""
-    tool_history = ToolHistoryService(core.client, ToolResultRepository(core.client))
+    tool_history = ToolHistoryService(core.client)
     models = Models(
         caller=build_caller(core.settings),
         summary_llm=core.memory.summary_llm,
@@ -118,7 +116,7 @@ def agent_for(core: Core, *, system_in_history: bool) -> AgentService:
     graph = build_graph(
         models, tools, memories, reminders=core.reminders, wrap_tool_call=tool_history.record
     )
-    steps = TurnSteps(
+    return AgentService(
         core.client,
         graph,
         memories,
@@ -126,8 +124,8 @@ def agent_for(core: Core, *, system_in_history: bool) -> AgentService:
         questions=core.questions,
         ceilings=core.ceilings,
         metrics=core.metrics,
+        quiet=QuietMoments(),
     )
-    return AgentService(core.client, steps, core.memory.settings, tool_history, QuietMoments())
 
 
 def kinds(request: ChatRequest) -> list[str]:

@@ -13,7 +13,7 @@ import pytest
 
 from src.base.errors import ConversationGoneError, StorageUnavailableError
 from src.base.owners import Owner
-from src.core import Core, build_core
+from src.core import Core
 from src.history.conversation_repo import TelegramOrigin
 from src.history.turn_repo import StoredAnswer
 from src.memory.purge_repo import PurgeRepository
@@ -374,7 +374,7 @@ async def test_the_background_does_not_decide_instead(
 async def test_another_process_goes_on_days_later(person: Person) -> None:
     answer = await ask(person)
     wait(person, 6)
-    other = build_core(person.core.settings, person.client.dsn, person.client)
+    other = Core(person.core.settings, person.client)
     reply = await press(person, answer, "replace", core=other)
     assert ending(answer, reply).startswith("Запомнил") and person.facts() == [TOMSK["text"]]
     await other.close()
@@ -429,7 +429,7 @@ async def test_a_crash_around_the_storing_is_made_good_by_a_second_attempt(
 async def left_open(person: Person, turn: Turn) -> tuple[TurnContext, ConversationState]:
     """What the graph of a turn comes to, before anything is asked."""
     context, progress = context_of(turn), Progress()
-    await person.core.agent._steps.graph._follow(turn, context, progress)
+    await person.core.agent._graph._follow(turn, context, progress)
     return context, progress.state
 
 
@@ -448,7 +448,7 @@ async def test_a_turn_that_is_tried_again_asks_once(person: Person) -> None:
 
 async def test_two_presses_at_once_store_one_fact(person: Person) -> None:
     answer = await ask(person)
-    other = build_core(person.core.settings, person.client.dsn, person.client)
+    other = Core(person.core.settings, person.client)
     await asyncio.gather(
         press(person, answer, "replace"), press(person, answer, "replace", core=other),
         return_exceptions=True,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from src.base.config import Settings
-from src.core import build_core
+from src.core import Core
 from src.history.conversation_repo import set_conversation_repo_factory
 from src.memory.memory_repo import MemoryRepository
 from src.memory.prompts import ANSWER_PROMPT
@@ -631,7 +631,7 @@ async def test_mode_and_what_was_taught_survive_restarts(person: Person, shared:
     await person.rig.command("mode", person.user, language="uk", argument="strict")
     await person.say(CAPITAL["text"], taught(CAPITAL))
     settings = Settings(llm_model="offline")
-    core = build_core(settings, shared.dsn, shared)
+    core = Core(settings, shared)
     set_conversation_repo_factory(None)
     assert await core.commands.get_mode(person.user) == "strict"
     known = await core.memory.memories.list_memories(person.owner)

@@ -7,7 +7,6 @@ from uuid import UUID
 
 import pytest
 
-from src.base.owners import Owner
 from src.history.conversation_repo import ConversationRepository
 from src.history.timeline_repo import (
     KEEP,
@@ -145,7 +144,7 @@ def test_numbers_that_json_does_not_know_lose_no_call(
     assert (call.name, call.result) == ("t", "done")
 
 
-def test_clearing_forgets_the_calls_of_one_owner_and_place(
+def test_a_new_conversation_forgets_the_calls_of_one_owner_and_place(
     results: ToolResultRepository,
     repo: ConversationRepository,
     client: PgClient,
@@ -159,9 +158,7 @@ def test_clearing_forgets_the_calls_of_one_owner_and_place(
         results.add(place, asked, ToolResult("stays", {}, "", 1))
     for _ in range(3):
         results.add(conversation, question, ToolResult("goes", {}, "", 1))
-    assert results.clear(Owner(OWNER)) == 3
-    assert results.clear(Owner(OWNER)) == 0
+    repo.create_new_conversation(OWNER)
     assert stored(client, conversation) == []
     assert [call.name for call in stored(client, topic)] == ["stays"]
     assert [call.name for call in stored(client, other)] == ["stays"]
-    assert [m["content"] for m in repo.load_last_messages(conversation)] == ["What time is it?"]

@@ -15,7 +15,7 @@ import psutil
 
 from src.base.config import Settings
 from src.base.mcp_file import read_servers
-from src.core import build_core
+from src.core import Core
 from src.history.conversation_repo import set_conversation_repo_factory
 from src.outside.servers import ServerState
 from src.pg.client import PgClient
@@ -63,7 +63,7 @@ async def open_with_servers(
             openai_base_url=model.url,
             embedding_model=FAKE_EMBEDDINGS,
         )
-        core = build_core(settings.with_servers(read), client.dsn, client)
+        core = Core(settings.with_servers(read), client)
         try:
             core.servers.start()
             if settled:

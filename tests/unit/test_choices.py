@@ -59,8 +59,8 @@ def entry(role: str, asks: str | None = None) -> HistoryMessage:
 
 def test_only_the_answer_right_before_counts() -> None:
     question, told, new = entry("assistant", "conflict"), entry("assistant"), entry("user")
-    assert question_before([question, new]) == question
-    assert question_before([question, entry("system"), new]) == question
-    assert question_before([question, entry("user"), new]) is None
-    assert question_before([question, entry("user"), told, new]) is None
-    assert question_before([new]) is None
+    assert question_before([question, new], "conflict") == question
+    assert question_before([question, entry("system"), new], "conflict") == question
+    assert question_before([question, entry("user"), new], "conflict") is None
+    assert question_before([question, entry("user"), told, new], "conflict") is None
+    assert question_before([new], "conflict") is None
