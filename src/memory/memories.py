@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from src.base.errors import StorageError
 from src.base.owners import Owner
 from src.memory.forgetter import MAX_NEAREST, Forgetter, Forgotten, Named
 from src.memory.forgetting_repo import Undone, UndoRepository
-from src.memory.memory_repo import Memory, MemoryRepository, SourceMessage
-from src.memory.retriever import Hit, Query, Retriever
-from src.memory.writer import MemoryWriter, Outcome, Said, is_important
+from src.memory.memory_repo import Memory, MemoryRepository
+from src.memory.retriever import Query, Retriever
+from src.memory.writer import MemoryWriter
 from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
-from src.reading.facts import Fact, Origin, fact_uid
+from src.reading.facts import fact_uid
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +27,13 @@ NEAR = 0.72  # similarity of what may be named as the nearest to what is not the
 
 
 class Memories:
-    """One owner at a time: search, remember, forget, undo."""
+    """One owner at a time: search, remember, forget, undo.
+
+    Attributes:
+        facts: The stored facts; its methods block.
+        retriever: Searches.
+        writer: Remembers.
+    """
 
     def __init__(  # noqa: PLR0913  (one for each thing that is done to a memory)
         self,
@@ -41,11 +47,11 @@ class Memories:
     ) -> None:
         """Bring together what finds, writes and forgets."""
         self._client = client
-        self._facts = facts
+        self.facts = facts
         self._forgetter = forgetter
         self._undoing = undoing
-        self._retriever = retriever
-        self._writer = writer
+        self.retriever = retriever
+        self.writer = writer
         self._settings = settings
 
     async def settings(self) -> GlobalSettings:
@@ -63,38 +69,8 @@ class Memories:
             StorageError: The database is away.
         """
         return await self._client.run(
-            self._facts.list_key_facts, owner, importance=KEY_FACT_IMPORTANCE, limit=MAX_KEY_FACTS
+            self.facts.list_key_facts, owner, importance=KEY_FACT_IMPORTANCE, limit=MAX_KEY_FACTS
         )
-
-    def prepare_search(self, text: str) -> None:
-        """Begin what a search for this text will need; see ``Retriever.prepare``."""
-        self._retriever.prepare(text)
-
-    async def search(self, query: Query) -> list[Hit]:
-        """What was said that fits the query; never fails."""
-        return await self._retriever.search(query)
-
-    async def remember(
-        self,
-        owner: Owner,
-        candidate: Fact,
-        said: Said,
-        *,
-        origin: Origin,
-        contradicts: Collection[int] = (),
-        spares: Callable[[Memory], bool] = lambda _memory: False,
-    ) -> Outcome:
-        """Store a fact; see ``MemoryWriter.remember``."""
-        return await self._writer.remember(
-            owner, candidate, said, origin=origin, contradicts=contradicts, spares=spares
-        )
-
-    async def find_important_rivals(
-        self, owner: Owner, candidate: Fact, said: Said, *, contradicts: Collection[int] = ()
-    ) -> list[Memory]:
-        """Known facts that it would replace, and that are not replaced without a question."""
-        rivals = await self._writer.find_rivals(owner, candidate, said, contradicts=contradicts)
-        return [rival for rival in rivals if is_important(rival)]
 
     async def forget(
         self,
@@ -131,23 +107,13 @@ class Memories:
             owner, about, datetime.now(UTC), limit=MAX_NEAREST, kinds=("memory",), threshold=NEAR,
             speaker_id=speaker_id,
         )  # fmt: skip
-        hits = [hit for hit in await self.search(query) if hit.kind == "memory"]
+        hits = [hit for hit in await self.retriever.search(query) if hit.kind == "memory"]
         near = tuple(Named(fact_uid(hit.source_id), hit.text) for hit in hits[:MAX_NEAREST])
         return Forgotten(nearest=near)
 
     async def keep_private(self, owner: Owner, message_id: int) -> None:
         """Let a message, and the answer to it, be remembered nowhere but in the window."""
         await self._client.run(self._forgetter.keep_private, owner, message_id)
-
-    async def list_memories(
-        self, owner: Owner, *, limit: int = 10, offset: int = 0
-    ) -> list[Memory]:
-        """The facts that hold, newest first."""
-        return await self._client.run(self._facts.list_memories, owner, limit=limit, offset=offset)
-
-    async def count(self, owner: Owner) -> int:
-        """How many facts hold."""
-        return await self._client.run(self._facts.count, owner)
 
     async def undo(
         self, owner: Owner, memory_id: int | None = None, *, asker: int | None = None
@@ -168,7 +134,3 @@ class Memories:
             self._client.in_transaction,
             lambda t: self._undoing.undo_forgetting(t, owner, number, asker),
         )
-
-    async def find_source(self, owner: Owner, uid: str) -> SourceMessage | None:
-        """The message behind a reference, or what is kept of it."""
-        return await self._client.run(self._facts.find_source, owner, uid)

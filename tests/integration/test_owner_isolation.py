@@ -1001,7 +1001,7 @@ async def test_the_secret_of_another_as_a_question_finds_nothing_of_his(client: 
             for question in (secret, f"{secret} 22 ноября 2026", "дача", "камень"):
                 found = await asker.find(question, **everything)
                 assert not [hit for hit in found if "камнем" in hit.text]
-            month = await rig.core.memory.memories.search(
+            month = await rig.core.memory.retriever.search(
                 Query(mine, "Что я говорил в ноябре?", teller.moment, limit=50, threshold=0.0)
             )
             assert month and not [hit for hit in month if "камнем" in hit.text]
