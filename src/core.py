@@ -35,7 +35,6 @@ from src.memory.consolidation import ConsolidationService
 from src.memory.digest import DigestService
 from src.memory.embedding_space import ServingSpace
 from src.memory.extraction import ExtractionService
-from src.memory.forgetter import Forgetter
 from src.memory.forgetting_repo import ForgettingRepository, UndoRepository
 from src.memory.indexer import Indexer
 from src.memory.memories import Memories
@@ -380,7 +379,7 @@ def build_memory(
     memories = Memories(
         client,
         facts,
-        Forgetter(client, ForgettingRepository(terms)),
+        ForgettingRepository(terms),
         UndoRepository(terms, fact_terms),
         retriever,
         writer,
@@ -410,7 +409,7 @@ def build_memory(
     )
     return MemoryCore(
         memories=memories,
-        digest=DigestService(client, stored, index, indexer, compaction, extraction),
+        digest=DigestService(client, stored, indexer, compaction, extraction),
         batches=BatchExtractionService(client, stored, extraction, ceilings, metrics, settings),
         consolidation=ConsolidationService(client, writer, facts, space, stored, metrics),
         compaction=compaction,

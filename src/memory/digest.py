@@ -32,7 +32,6 @@ class DigestService:
         self,
         client: PgClient,
         settings: GlobalSettingsRepository,
-        index: SearchIndexRepository,
         indexer: Indexer,
         compaction: CompactionService,
         extraction: ExtractionService,
@@ -42,7 +41,7 @@ class DigestService:
         self._settings = settings
         self._extraction_repo = ExtractionRepository(client)
         self._batches = BatchRepository(client)
-        self._index = index
+        self._index = SearchIndexRepository(client)
         self._indexer = indexer
         self._compaction = compaction
         self._extraction = extraction

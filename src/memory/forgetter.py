@@ -28,7 +28,7 @@ from src.memory.forgetting_repo import (
     TouchedMessage,
 )
 from src.memory.memory_repo import message_number
-from src.pg.client import PgClient, Transaction
+from src.pg.client import Transaction
 from src.pg.locks import lock_history
 from src.reading.facts import fact_number, fact_uid, holds_many
 from src.reading.requests import forget_request
@@ -71,79 +71,9 @@ class Forgotten:
 
 
 class Forgetter:
-    """Forgets by id or by the words of a request; every method blocks (``PgClient.run``)."""
+    """Carries out one request to forget, in a transaction: by ids, or by the words for it.
 
-    def __init__(self, client: PgClient, repository: ForgettingRepository) -> None:
-        """Forget through ``repository``, one transaction a request."""
-        self._client = client
-        self._repository = repository
-
-    def forget(
-        self,
-        owner: Owner,
-        ids: Sequence[str],
-        *,
-        about: str = "",
-        request_id: int | None = None,
-        speaker_id: int | None = None,
-    ) -> Forgotten:
-        """Forget exactly these facts (``fact-12``) and whole messages (``msg-12``).
-
-        Args:
-            owner: Whose they are; those of others are left alone.
-            ids: What to forget.
-            about: What of these messages is meant, where they told several things.
-            request_id: The message in which the user asks for it; it is hidden with it.
-            speaker_id: Who asks, in a group; what others told stays.
-        """
-        request = read_request(about)
-
-        def work(transaction: Transaction) -> Forgotten:
-            forgetting = _Forgetting(self._repository, transaction, owner, request_id, speaker_id)
-            return forgetting.forget(ids, request)
-
-        return self._client.in_transaction(work)
-
-    def forget_about(
-        self,
-        owner: Owner,
-        about: str,
-        *,
-        everything: bool = False,
-        request_id: int | None = None,
-        speaker_id: int | None = None,
-    ) -> Forgotten:
-        """Forget what the words of a request mean: the one fact that surely fits.
-
-        Args:
-            owner: Whose facts.
-            about: "that I play football", "кота"; the whole request does as well.
-            everything: All that fits, unasked, also what no fact was made of.
-            request_id: The message that is answered.
-            speaker_id: Who asks, in a group; what others told stays.
-        """
-        request = read_request(about)
-
-        def work(transaction: Transaction) -> Forgotten:
-            forgetting = _Forgetting(self._repository, transaction, owner, request_id, speaker_id)
-            return forgetting.forget_about(request, everything=everything)
-
-        return self._client.in_transaction(work)
-
-    def keep_private(self, owner: Owner, message_id: int) -> None:
-        """Let a message be in the window and nowhere else."""
-
-        def work(transaction: Transaction) -> None:
-            lock_history(transaction, *owner)
-            self._repository.keep_private(transaction, owner, message_id)
-
-        self._client.in_transaction(work)
-
-
-class _Forgetting:
-    """One request in its transaction: facts, whole messages, and sentences without a fact.
-
-    In a group nobody forgets for another: only what ``speaker_id`` said is forgotten.
+    In a group nobody forgets for another: only what the one who asks said is forgotten.
     """
 
     def __init__(
@@ -151,9 +81,19 @@ class _Forgetting:
         repository: ForgettingRepository,
         transaction: Transaction,
         owner: Owner,
-        request_id: int | None,
-        speaker_id: int | None,
+        *,
+        request_id: int | None = None,
+        speaker_id: int | None = None,
     ) -> None:
+        """Lock the history and load the known facts; this blocks, as every method does.
+
+        Args:
+            repository: The steps.
+            transaction: In which they are taken.
+            owner: Whose facts and messages; those of others are left alone.
+            request_id: The message in which the user asks for it; it is hidden with it.
+            speaker_id: Who asks, in a group; what others told stays.
+        """
         lock_history(transaction, *owner)
         self._repository = repository
         self._transaction = transaction
@@ -166,7 +106,14 @@ class _Forgetting:
         self._sentences: dict[int, list[str]] = {}
         self._forgotten: list[KnownFact] = []
 
-    def forget(self, ids: Sequence[str], request: Request) -> Forgotten:
+    def forget(self, ids: Sequence[str], about: str = "") -> Forgotten:
+        """Forget exactly these facts (``fact-12``) and whole messages (``msg-12``).
+
+        Args:
+            ids: What to forget.
+            about: What of these messages is meant, where they told several things.
+        """
+        request = read_request(about)
         facts = {number for uid in ids if (number := fact_number(uid)) is not None}
         for uid in {uid for uid in ids if message_number(uid)} - {f"msg-{self._request_id}"}:
             told = [fact for fact in self._known if uid in fact.quotes]
@@ -176,7 +123,14 @@ class _Forgetting:
                 self._messages.add(message_number(uid) or 0)
         return self._carry_out(facts)
 
-    def forget_about(self, request: Request, *, everything: bool) -> Forgotten:
+    def forget_about(self, about: str, *, everything: bool = False) -> Forgotten:
+        """Forget what the words of a request mean: the one fact that surely fits.
+
+        Args:
+            about: "that I play football", "кота"; the whole request does as well.
+            everything: All that fits, unasked, also what no fact was made of.
+        """
+        request = read_request(about)
         meant = self._find_facts(request, everything=everything)
         if request.words and (everything or not meant):
             self._sentences = self._find_sentences(request)

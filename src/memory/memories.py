@@ -9,12 +9,13 @@ from datetime import UTC, datetime
 from src.base.errors import StorageError
 from src.base.owners import Owner
 from src.memory.forgetter import MAX_NEAREST, Forgetter, Forgotten, Named
-from src.memory.forgetting_repo import Undone, UndoRepository
+from src.memory.forgetting_repo import ForgettingRepository, Undone, UndoRepository
 from src.memory.memory_repo import Memory, MemoryRepository
 from src.memory.retriever import Query, Retriever
 from src.memory.writer import MemoryWriter
-from src.pg.client import PgClient
+from src.pg.client import PgClient, Transaction
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
+from src.pg.locks import lock_history
 from src.reading.facts import fact_uid
 
 logger = logging.getLogger(__name__)
@@ -39,7 +40,7 @@ class Memories:
         self,
         client: PgClient,
         facts: MemoryRepository,
-        forgetter: Forgetter,
+        forgetting: ForgettingRepository,
         undoing: UndoRepository,
         retriever: Retriever,
         writer: MemoryWriter,
@@ -48,7 +49,7 @@ class Memories:
         """Bring together what finds, writes and forgets."""
         self._client = client
         self.facts = facts
-        self._forgetter = forgetter
+        self._forgetting = forgetting
         self._undoing = undoing
         self.retriever = retriever
         self.writer = writer
@@ -81,11 +82,12 @@ class Memories:
         request_id: int | None = None,
         speaker_id: int | None = None,
     ) -> Forgotten:
-        """Forget these facts and whole messages; see ``Forgetter.forget``."""
+        """Forget these facts and whole messages; the arguments are those of ``Forgetter``."""
+        asked = {"request_id": request_id, "speaker_id": speaker_id}
         return await self._client.run(
-            self._forgetter.forget, owner, ids, about=about, request_id=request_id,
-            speaker_id=speaker_id,
-        )  # fmt: skip
+            self._client.in_transaction,
+            lambda t: Forgetter(self._forgetting, t, owner, **asked).forget(ids, about),
+        )
 
     async def forget_about(
         self,
@@ -97,23 +99,31 @@ class Memories:
         speaker_id: int | None = None,
     ) -> Forgotten:
         """Forget what a request surely means; when nothing does, say what comes nearest."""
-        found = await self._client.run(
-            self._forgetter.forget_about, owner, about, everything=everything,
-            request_id=request_id, speaker_id=speaker_id,
-        )  # fmt: skip
+
+        def work(transaction: Transaction) -> Forgotten:
+            asked = {"request_id": request_id, "speaker_id": speaker_id}
+            forgetter = Forgetter(self._forgetting, transaction, owner, **asked)
+            return forgetter.forget_about(about, everything=everything)
+
+        found: Forgotten = await self._client.run(self._client.in_transaction, work)
         if found.texts or found.ask or found.nearest or not about.strip():
             return found
+        now = datetime.now(UTC)
         query = Query(
-            owner, about, datetime.now(UTC), limit=MAX_NEAREST, kinds=("memory",), threshold=NEAR,
-            speaker_id=speaker_id,
-        )  # fmt: skip
+            owner, about, now, MAX_NEAREST, NEAR, kinds=("memory",), speaker_id=speaker_id
+        )
         hits = [hit for hit in await self.retriever.search(query) if hit.kind == "memory"]
         near = tuple(Named(fact_uid(hit.source_id), hit.text) for hit in hits[:MAX_NEAREST])
         return Forgotten(nearest=near)
 
     async def keep_private(self, owner: Owner, message_id: int) -> None:
         """Let a message, and the answer to it, be remembered nowhere but in the window."""
-        await self._client.run(self._forgetter.keep_private, owner, message_id)
+
+        def work(transaction: Transaction) -> None:
+            lock_history(transaction, *owner)
+            self._forgetting.keep_private(transaction, owner, message_id)
+
+        await self._client.run(self._client.in_transaction, work)
 
     async def undo(
         self, owner: Owner, memory_id: int | None = None, *, asker: int | None = None

@@ -19,7 +19,6 @@ from src.base.errors import (
 from src.base.owners import Owner
 from src.core import build_caller
 from src.memory.extraction import MAX_WINDOWS, ExtractionService
-from src.memory.forgetter import Forgetter
 from src.memory.forgetting_repo import ForgettingRepository, UndoRepository
 from src.memory.memories import Memories
 from src.memory.memory_repo import MemoryRepository
@@ -57,11 +56,10 @@ class Talk(Person):
         """Another process, which has not read the settings yet."""
         client, core = self.client, self.core
         settings, stored = GlobalSettingsRepository(client), MemoryRepository(client)
-        forgetter = Forgetter(client, ForgettingRepository(terms))
         memories = Memories(
             client,
             stored,
-            forgetter,
+            ForgettingRepository(terms),
             UndoRepository(terms, fact_terms),
             core.memory.retriever,
             MemoryWriter(client, stored, core.memory.space, settings),

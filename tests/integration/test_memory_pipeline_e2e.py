@@ -16,7 +16,6 @@ from langgraph.runtime import Runtime
 from src.base.errors import StorageError, StorageUnavailableError
 from src.base.owners import Owner
 from src.core import build_caller
-from src.memory.forgetter import Forgetter
 from src.memory.forgetting_repo import ForgettingRepository, UndoRepository
 from src.memory.memories import Memories
 from src.memory.memory_repo import Memory, MemoryRepository
@@ -83,7 +82,7 @@ def memories_of(kind: type[M], person: Person, client: PgClient | None = None) -
     return kind(
         client,
         MemoryRepository(client),
-        Forgetter(client, ForgettingRepository(terms)),
+        ForgettingRepository(terms),
         UndoRepository(terms, fact_terms),
         Retriever(client, RetrievalRepository(client), core.space, OverviewRepository(client)),
         MemoryWriter(client, MemoryRepository(client), core.space, core.settings),
