@@ -86,13 +86,10 @@ SUM_TOKENS = """
 SELECT coalesce(sum(u.tokens), 0),
        coalesce(sum(u.tokens) FILTER (
            WHERE u.owner_id IN (SELECT id FROM owners WHERE telegram_user_id = %(owner)s)), 0),
-       max(extract(epoch FROM t.ends - now()))
-FROM (SELECT day::timestamp AT TIME ZONE %(zone)s AS begins,
-             (day + 1)::timestamp AT TIME ZONE %(zone)s AS ends
-      FROM (SELECT (now() AT TIME ZONE %(zone)s)::date AS day) AS here) AS t
-LEFT JOIN LATERAL (
-    SELECT owner_id, coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0) AS tokens
-    FROM model_usage WHERE created_at >= t.begins) AS u ON true
+       extract(epoch FROM ((now() AT TIME ZONE %(zone)s)::date + 1)::timestamp
+                          AT TIME ZONE %(zone)s - now())
+FROM (SELECT owner_id, coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0) AS tokens
+      FROM model_usage WHERE created_at >= date_trunc('day', now(), %(zone)s)) AS u
 """
 
 # When the oldest answer of the last minute to a user is a minute old, refusals apart; no row where
@@ -108,23 +105,16 @@ HAVING count(*) >= %(limit)s
 
 # What somebody wrote and spent: today, and in the last thirty days with it.
 SELECT_SPENT = """
-WITH today AS (
-    SELECT day, day::timestamp AT TIME ZONE %(zone)s AS begins
-    FROM (SELECT (now() AT TIME ZONE %(zone)s)::date AS day) AS here
-)
 SELECT (SELECT coalesce(sum(m.messages), 0) FROM daily_messages m
-        WHERE m.day = t.day
+        WHERE m.day = (now() AT TIME ZONE %(zone)s)::date
           AND m.owner_id = (SELECT id FROM owners
                             WHERE telegram_user_id = %(sender)s AND thread_id = 0)),
-       coalesce(sum(u.tokens) FILTER (WHERE u.created_at >= t.begins), 0),
-       coalesce(sum(u.tokens), 0)
-FROM today t
-LEFT JOIN LATERAL (
-    SELECT u.created_at, coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0) AS tokens
-    FROM owners o JOIN model_usage u ON u.owner_id = o.id
-    WHERE o.telegram_user_id = %(owner)s AND u.created_at > now() - interval '30 days') AS u
-    ON true
-GROUP BY t.day, t.begins
+       coalesce(sum(s.tokens) FILTER (
+           WHERE s.created_at >= date_trunc('day', now(), %(zone)s)), 0),
+       coalesce(sum(s.tokens), 0)
+FROM (SELECT u.created_at, coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0) AS tokens
+      FROM owners o JOIN model_usage u ON u.owner_id = o.id
+      WHERE o.telegram_user_id = %(owner)s AND u.created_at > now() - interval '30 days') AS s
 """
 
 # Days that no ceiling asks about any more.
