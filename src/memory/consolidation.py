@@ -343,7 +343,6 @@ class ConsolidationService:
         self,
         client: PgClient,
         writer: MemoryWriter,
-        memories: MemoryRepository,
         space: ServingSpace,
         settings: GlobalSettingsRepository,
         metrics: Metrics,
@@ -351,7 +350,7 @@ class ConsolidationService:
         """Compare as ``writer`` does, in ``space``."""
         self._client = client
         self._writer = writer
-        self._memories = memories
+        self._memories = MemoryRepository(client)
         self._space = space
         self._settings = settings
         self._metrics = metrics

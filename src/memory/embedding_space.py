@@ -243,16 +243,14 @@ class ServingSpace:
         build: Callable[[str], Embedder],
         settings: GlobalSettingsRepository,
         default: str,
-        *,
         client: PgClient,
-        repository: EmbeddingRepository,
     ) -> None:
         """``build`` makes the embedder of a name; ``default`` is wanted when no setting is."""
         self._build = build
         self._settings = settings
         self._default = default
         self._client = client
-        self._repository = repository
+        self._repository = EmbeddingRepository(client)
         self._spaces: dict[str, EmbeddingSpace] = {}
         self._serving: EmbeddingSpace | None = None
         self._looked_at = float("-inf")

@@ -40,17 +40,11 @@ UNNAMED_SPEAKERS = frozenset({"user", "assistant"})
 class Indexer:
     """Fills the search index from stored messages."""
 
-    def __init__(
-        self,
-        client: PgClient,
-        index: SearchIndexRepository,
-        embeddings: EmbeddingRepository,
-        space: ServingSpace,
-    ) -> None:
-        """Index through ``index``; embed in ``space``."""
+    def __init__(self, client: PgClient, space: ServingSpace) -> None:
+        """Embed in ``space``."""
         self._client = client
-        self._index = index
-        self._embeddings = embeddings
+        self._index = SearchIndexRepository(client)
+        self._embeddings = EmbeddingRepository(client)
         self._space = space
 
     async def index_conversation(self, conversation_id: UUID) -> Progress | None:

@@ -12,11 +12,12 @@ from src.memory.forgetter import MAX_NEAREST, Forgetter, Forgotten, Named
 from src.memory.forgetting_repo import ForgettingRepository, Undone, UndoRepository
 from src.memory.memory_repo import Memory, MemoryRepository
 from src.memory.retriever import Query, Retriever
-from src.memory.writer import MemoryWriter
+from src.memory.writer import MemoryWriter, fact_terms
 from src.pg.client import PgClient, Transaction
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.pg.locks import lock_history
 from src.reading.facts import fact_uid
+from src.texts.morphology import terms
 
 logger = logging.getLogger(__name__)
 
@@ -36,24 +37,21 @@ class Memories:
         writer: Remembers.
     """
 
-    def __init__(  # noqa: PLR0913  (one for each thing that is done to a memory)
+    def __init__(
         self,
         client: PgClient,
-        facts: MemoryRepository,
-        forgetting: ForgettingRepository,
-        undoing: UndoRepository,
         retriever: Retriever,
         writer: MemoryWriter,
         settings: GlobalSettingsRepository,
     ) -> None:
         """Bring together what finds, writes and forgets."""
         self._client = client
-        self.facts = facts
-        self._forgetting = forgetting
-        self._undoing = undoing
+        self._forgetting = ForgettingRepository(terms)
+        self._undoing = UndoRepository(terms, fact_terms)
+        self._settings = settings
+        self.facts = MemoryRepository(client)
         self.retriever = retriever
         self.writer = writer
-        self._settings = settings
 
     async def settings(self) -> GlobalSettings:
         """What the operator set, at most a few seconds old; in an outage what is known of it."""

@@ -166,19 +166,13 @@ class Retriever:
     """Searches one owner's messages, facts and summaries together."""
 
     def __init__(
-        self,
-        client: PgClient,
-        repository: RetrievalRepository,
-        space: ServingSpace,
-        overviews: OverviewRepository,
-        *,
-        reranker: Reranker | None = None,
+        self, client: PgClient, space: ServingSpace, *, reranker: Reranker | None = None
     ) -> None:
-        """Search through ``repository``, in the vectors of ``space``."""
+        """Search in the vectors of ``space``; ``reranker`` has the last word on the order."""
         self._client = client
-        self._repository = repository
+        self._repository = RetrievalRepository(client)
+        self._overviews = OverviewRepository(client)
         self._space = space
-        self._overviews = overviews
         self._reranker = reranker
         self._ahead: set[asyncio.Task[None]] = set()
 

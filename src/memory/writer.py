@@ -122,15 +122,11 @@ class MemoryWriter:
     """Stores what a user said about himself, once; nothing else gets in."""
 
     def __init__(
-        self,
-        client: PgClient,
-        memories: MemoryRepository,
-        space: ServingSpace,
-        settings: GlobalSettingsRepository,
+        self, client: PgClient, space: ServingSpace, settings: GlobalSettingsRepository
     ) -> None:
-        """Write through ``memories``; compare in ``space``."""
+        """Compare in ``space``."""
         self._client = client
-        self._memories = memories
+        self._memories = MemoryRepository(client)
         self._space = space
         self._settings = settings
 
