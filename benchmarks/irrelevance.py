@@ -53,7 +53,7 @@ async def measure(core: Core) -> dict[str, float]:
         query = Query(
             question.owner, question.text, question.now, limit=MAX_LIMIT, threshold=LEAST
         )  # fmt: skip
-        hits = await core.memory.memories.search(query)
+        hits = await core.memory.retriever.search(query)
         records = [record(place, hit) for place, hit in enumerate(hits, start=1)]
         given = quoted(records, question.text)
         untold = quoted([r for r in records if r["uid"] not in question.right], question.text)

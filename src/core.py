@@ -34,13 +34,10 @@ from src.memory.consolidation import ConsolidationService
 from src.memory.digest import DigestService
 from src.memory.embedding_space import ServingSpace
 from src.memory.extraction import ExtractionService
-from src.memory.forgetter import Forgetter
-from src.memory.forgetting_repo import ForgettingRepository, UndoRepository
+from src.memory.forgetting_repo import UndoRepository
 from src.memory.indexer import Indexer
 from src.memory.memories import Memories
 from src.memory.memory_page_repo import MemoryPageRepository
-from src.memory.memory_repo import MemoryRepository
-from src.memory.retrieval_repo import OverviewRepository, RetrievalRepository
 from src.memory.retriever import Retriever
 from src.memory.screens import MemoryScreens
 from src.memory.search_index_repo import EmbeddingRepository, SearchIndexRepository
@@ -321,34 +318,16 @@ def build_memory(
     ceilings: DailyCeilings,
 ) -> MemoryCore:
     """Wire the memory; nothing here connects to anything or starts a model."""
-    embeddings = EmbeddingRepository(client)
-    index = SearchIndexRepository(client)
     space = ServingSpace(
         lambda name: CachingEmbedder(build_embedder(settings, name, metrics, quiet)),
         stored,
         settings.embedding_model,
-        client=client,
-        repository=embeddings,
-    )
-    retriever = Retriever(
         client,
-        RetrievalRepository(client),
-        space,
-        OverviewRepository(client),
-        reranker=build_reranker(settings),
     )
-    facts = MemoryRepository(client)
-    writer = MemoryWriter(client, facts, space, stored)
-    memories = Memories(
-        client,
-        facts,
-        Forgetter(client, ForgettingRepository(terms)),
-        UndoRepository(terms, fact_terms),
-        retriever,
-        writer,
-        stored,
-    )
-    indexer = Indexer(client, index, embeddings, space)
+    retriever = Retriever(client, space, reranker=build_reranker(settings))
+    writer = MemoryWriter(client, space, stored)
+    memories = Memories(client, retriever, writer, stored)
+    indexer = Indexer(client, space)
     summary_llm = build_caller(settings, settings.summary_model, metrics=metrics)
     compaction = CompactionService(client, stored, summary_llm, ceilings)
 
@@ -363,25 +342,20 @@ def build_memory(
         return build_caller(settings, name or settings.extraction_model, metrics=metrics)
 
     extraction = ExtractionService(
-        client,
-        stored,
-        memories,
-        extraction_caller,
-        ceilings,
-        time_zone=settings.timezone,
+        client, stored, memories, extraction_caller, ceilings, time_zone=settings.timezone
     )
     return MemoryCore(
         memories=memories,
-        digest=DigestService(client, stored, index, indexer, compaction, extraction),
+        digest=DigestService(client, stored, indexer, compaction, extraction),
         batches=BatchExtractionService(client, stored, extraction, ceilings, metrics, settings),
-        consolidation=ConsolidationService(client, writer, facts, space, stored, metrics),
+        consolidation=ConsolidationService(client, writer, space, stored, metrics),
         compaction=compaction,
         summary_llm=summary_llm,
         retriever=retriever,
-        index=index,
+        index=SearchIndexRepository(client),
         indexer=indexer,
         space=space,
-        embeddings=embeddings,
+        embeddings=EmbeddingRepository(client),
         settings=stored,
     )
 

@@ -99,7 +99,7 @@ async def ask_personal(core: Core) -> list[Asked]:
     asked: list[Asked] = []
     async for question in personal_questions(core):
         query = Query(question.owner, question.text, question.now)
-        candidates, understood, _ = await core.memory.retriever.find_candidates(query)
+        candidates, understood = await core.memory.retriever.find_candidates(query)
         asked.append(Asked(candidates, understood, question.right, question.kind))
     return asked
 
@@ -114,7 +114,7 @@ async def ask_locomo(core: Core, path: Path) -> list[Asked]:
         now = conversation.turns[-1].said_at + timedelta(days=1)
         for question in conversation.questions:
             query = Query(owner, question.text, now)
-            candidates, understood, _ = await core.memory.retriever.find_candidates(query)
+            candidates, understood = await core.memory.retriever.find_candidates(query)
             right = frozenset(uids[dia_id] for dia_id in question.evidence)
             asked.append(Asked(candidates, understood, right))
     return asked

@@ -141,7 +141,7 @@ async def measure_with_embedding(dsn: str) -> dict[str, float]:
     times = []
     for question in questions:
         start = time.perf_counter()
-        await core.memory.memories.search(Query(Owner(BIG_USER), question, datetime.now(UTC)))
+        await core.memory.retriever.search(Query(Owner(BIG_USER), question, datetime.now(UTC)))
         times.append(1000 * (time.perf_counter() - start))
     client.close()
     return {

@@ -12,6 +12,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -122,9 +123,8 @@ class BatchExtractionService:
                 raise
             except AppError as error:
                 if not isinstance(error, PostponedError):
-                    logger.warning(
-                        "a batch did not go on", extra={"job": str(job.id)}, exc_info=error
-                    )
+                    log = {"job": str(job.id)}
+                    logger.warning("a batch did not go on", extra=log, exc_info=error)
                 await self._client.run(self._batches.set_error, job.id, str(error))
         left = len(await self._client.run(self._batches.list_open)) if jobs else 0
         self._metrics.batches.set(left)
@@ -145,40 +145,33 @@ class BatchExtractionService:
 
     async def _closed_windows(self, settings: GlobalSettings) -> AsyncIterator[Window]:
         """Every window that a batch may read."""
-        after = UUID(int=0)
-        while True:
-            found = await self._client.run(
-                self._batches.list_closed,
-                window=settings.memory_extraction_window,
-                minutes=settings.memory_extraction_silence_minutes,
-                after=after,
-                limit=PAGE,
-            )
+        list_closed = partial(
+            self._batches.list_closed,
+            window=settings.memory_extraction_window,
+            minutes=settings.memory_extraction_silence_minutes,
+            limit=PAGE,
+        )
+        found = [UUID(int=0)]
+        while found := await self._client.run(list_closed, after=found[-1]):
             for conversation_id in found:
-                window = await self._window_of(conversation_id)
-                if window is not None:
+                window = await self._extraction.find_window(conversation_id)
+                if window is not None and await self._is_to_send(window):
                     yield window
-            if len(found) < PAGE:
-                return
-            after = found[-1]
 
-    async def _window_of(self, conversation_id: UUID) -> Window | None:
-        window = await self._extraction.find_window(conversation_id)
-        if window is None:
-            return None
-        if not window.is_told:
+    async def _is_to_send(self, window: Window) -> bool:
+        if not window.told:
             await self._extraction.advance(window)
-            return None
+            return False
         failures, is_waiting = await self._client.run(
-            self._batches.count_tries, conversation_id, window.first
+            self._batches.count_tries, window.conversation_id, window.first
         )
         if is_waiting or failures >= MAX_BATCH_TRIES:
-            return None
+            return False
         try:
-            await self._ceilings.check_background(conversation_id)
+            await self._ceilings.check_background(window.conversation_id)
         except PostponedError:
-            return None
-        return window
+            return False
+        return True
 
     async def _question(
         self, provider: LLMProvider, model: str, window: Window, request_id: UUID | None = None
@@ -187,9 +180,8 @@ class BatchExtractionService:
         request_id = request_id or uuid4()
         prompt, known = await self._extraction.build_prompt(window)
         request = BatchRequest(str(request_id), prompt, ExtractedFacts)
-        asked = BatchWindow(
-            request_id, window.conversation_id, window.first, window.last, tuple(known)
-        )
+        place = window.conversation_id, window.first, window.last
+        asked = BatchWindow(request_id, *place, tuple(known))
         return _Question(asked, provider.encode(request, model))
 
     async def _send(
@@ -256,27 +248,18 @@ class BatchExtractionService:
             await self._client.run(self._batches.set_submitted, job.id, batch_id)
             return
         await provider.delete_batch(None, job_id=str(job.id))
-        questions = [
-            question
-            for window in windows
-            if (question := await self._question_again(provider, job.model, window)) is not None
-        ]
+        questions: list[_Question] = []
+        for asked in windows:
+            window = await self._extraction.find_window_again(asked)
+            if window is not None and window.told:
+                question = await self._question(provider, job.model, window, asked.id)
+                known = question.window.known_ids
+                await self._client.run(self._batches.set_known, asked.id, known)
+                questions.append(question)
         if questions:
             await self._submit(provider, job.id, job.model, questions)
         else:
             await self._client.run(self._batches.set_status, job.id, "completed")
-
-    async def _question_again(
-        self, provider: LLMProvider, model: str, asked: BatchWindow
-    ) -> _Question | None:
-        window = await self._extraction.find_window_again(
-            asked.conversation_id, asked.first, asked.last
-        )
-        if window is None or not window.is_told:
-            return None
-        question = await self._question(provider, model, window, asked.id)
-        await self._client.run(self._batches.set_known, asked.id, question.window.known_ids)
-        return question
 
     async def _look(self, provider: LLMProvider, job: BatchJob) -> None:
         """Take in the results, when there is nothing more to wait for."""
@@ -288,17 +271,14 @@ class BatchExtractionService:
             return
         results = [] if status == "lost" else await provider.get_batch_results(batch_id)
         await self._apply(job, results)
-        await self._client.run(
-            self._batches.fail_waiting, job.id, "lost" if status == "lost" else "missing"
-        )
+        reason = "lost" if status == "lost" else "missing"
+        await self._client.run(self._batches.fail_waiting, job.id, reason)
         await self._collected(provider, job)
 
     async def _apply(self, job: BatchJob, results: Sequence[BatchResult]) -> None:
         """Each result once, in any order; those for nobody are counted."""
-        waiting = {
-            str(window.id): window
-            for window in await self._client.run(self._batches.list_waiting, job.id)
-        }
+        windows = await self._client.run(self._batches.list_waiting, job.id)
+        waiting = {str(window.id): window for window in windows}
         dropped = 0
         for result in results:
             asked = waiting.pop(result.custom_id, None)
@@ -321,9 +301,7 @@ class BatchExtractionService:
             extracted = read_form(result.reply or "", ExtractedFacts)
         except ModelError:
             return "malformed"
-        window = await self._extraction.find_window_again(
-            asked.conversation_id, asked.first, asked.last
-        )
+        window = await self._extraction.find_window_again(asked)
         if window is None:  # wiped or erased meanwhile
             return "gone"
         if _is_of_another(extracted, window):

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, get_args
 from uuid import UUID
 
 from src.base.errors import ModelError, ModelReplyError, ModelSetupError, PostponedError
@@ -20,7 +20,7 @@ from src.history.turn_repo import TurnRepository
 from src.llm.reply import ModelUsage
 from src.memory.digest_repo import ExtractionRepository
 from src.pg.client import PgClient, Repository
-from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
+from src.pg.global_settings_repo import GlobalSettingsRepository
 
 logger = logging.getLogger(__name__)
 
@@ -86,43 +86,35 @@ SUM_TOKENS = """
 SELECT coalesce(sum(u.tokens), 0),
        coalesce(sum(u.tokens) FILTER (
            WHERE u.owner_id IN (SELECT id FROM owners WHERE telegram_user_id = %(owner)s)), 0),
-       max(extract(epoch FROM t.ends - now()))
-FROM (SELECT day::timestamp AT TIME ZONE %(zone)s AS begins,
-             (day + 1)::timestamp AT TIME ZONE %(zone)s AS ends
-      FROM (SELECT (now() AT TIME ZONE %(zone)s)::date AS day) AS here) AS t
-LEFT JOIN LATERAL (
-    SELECT owner_id, coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0) AS tokens
-    FROM model_usage WHERE created_at >= t.begins) AS u ON true
+       extract(epoch FROM ((now() AT TIME ZONE %(zone)s)::date + 1)::timestamp
+                          AT TIME ZONE %(zone)s - now())
+FROM (SELECT owner_id, coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0) AS tokens
+      FROM model_usage WHERE created_at >= date_trunc('day', now(), %(zone)s)) AS u
 """
 
-# Answers to somebody within a minute, refusals apart, and when the first of them is a minute old.
-COUNT_MINUTE = """
-SELECT count(*), min(a.created_at) + interval '1 minute'
+# When the oldest answer of the last minute to a user is a minute old, refusals apart; no row where
+# there are fewer answers than the limit.
+SELECT_MINUTE_END = """
+SELECT min(a.created_at) + interval '1 minute'
 FROM messages a JOIN messages m ON m.id = a.reply_to_id
 WHERE a.conversation_id = %(conversation_id)s AND a.role = 'assistant'
   AND a.created_at > now() - interval '1 minute' AND NOT a.is_private
   AND (m.sender_id IS NULL OR m.sender_id = %(sender)s)
+HAVING count(*) >= %(limit)s
 """
 
 # What somebody wrote and spent: today, and in the last thirty days with it.
 SELECT_SPENT = """
-WITH today AS (
-    SELECT day, day::timestamp AT TIME ZONE %(zone)s AS begins
-    FROM (SELECT (now() AT TIME ZONE %(zone)s)::date AS day) AS here
-)
 SELECT (SELECT coalesce(sum(m.messages), 0) FROM daily_messages m
-        WHERE m.day = t.day
+        WHERE m.day = (now() AT TIME ZONE %(zone)s)::date
           AND m.owner_id = (SELECT id FROM owners
                             WHERE telegram_user_id = %(sender)s AND thread_id = 0)),
-       coalesce(sum(u.tokens) FILTER (WHERE u.created_at >= t.begins), 0),
-       coalesce(sum(u.tokens), 0)
-FROM today t
-LEFT JOIN LATERAL (
-    SELECT u.created_at, coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0) AS tokens
-    FROM owners o JOIN model_usage u ON u.owner_id = o.id
-    WHERE o.telegram_user_id = %(owner)s AND u.created_at > now() - interval '30 days') AS u
-    ON true
-GROUP BY t.day, t.begins
+       coalesce(sum(s.tokens) FILTER (
+           WHERE s.created_at >= date_trunc('day', now(), %(zone)s)), 0),
+       coalesce(sum(s.tokens), 0)
+FROM (SELECT u.created_at, coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0) AS tokens
+      FROM owners o JOIN model_usage u ON u.owner_id = o.id
+      WHERE o.telegram_user_id = %(owner)s AND u.created_at > now() - interval '30 days') AS s
 """
 
 # Days that no ceiling asks about any more.
@@ -141,42 +133,44 @@ class DailyUsageRepository(Repository):
             zone: In whose midnight the day begins.
             is_new: Whether it is to be counted.
         """
+        messages = int(is_new)
         [row] = self._client.fetch_all(
-            COUNT_MESSAGE,
-            {"sender": sender, "owner": owner, "zone": zone, "messages": int(is_new)},
+            COUNT_MESSAGE, sender=sender, owner=owner, zone=zone, messages=messages
         )
         ends, own, everybody, tokens = row
         return DailyUsage(ends, int(own), int(everybody), int(tokens))
 
     def sum_tokens(self, owner: int, *, zone: str) -> TokensToday:
         """The model tokens of today: everybody's, and one owner's."""
-        [(total, own, seconds)] = self._client.fetch_all(
-            SUM_TOKENS, {"owner": owner, "zone": zone}
-        )
+        rows = self._client.fetch_all(SUM_TOKENS, owner=owner, zone=zone)
+        total, own, seconds = rows[0]
         return TokensToday(int(total), int(own), float(seconds))
 
-    def count_minute(self, conversation_id: UUID, sender: int) -> tuple[int, datetime | None]:
-        """Answers to somebody in the last minute, and when there is room for one more."""
-        parameters = {"conversation_id": str(conversation_id), "sender": sender}
-        [(count, ends_at)] = self._client.fetch_all(COUNT_MINUTE, parameters)
-        return int(count), ends_at
+    def find_minute_end(
+        self, conversation_id: UUID, sender: int, *, limit: int
+    ) -> datetime | None:
+        """When a user may be answered again; None while there is room within the minute."""
+        row = self._client.fetch_one(
+            SELECT_MINUTE_END, conversation_id=str(conversation_id), sender=sender, limit=limit
+        )
+        return row[0] if row else None
 
     def sum_spent(self, sender: int, owner: int, *, zone: str) -> Spent:
         """What somebody wrote and spent lately."""
-        [row] = self._client.fetch_all(
-            SELECT_SPENT, {"sender": sender, "owner": owner, "zone": zone}
-        )
+        [row] = self._client.fetch_all(SELECT_SPENT, sender=sender, owner=owner, zone=zone)
         return Spent(*map(int, row))
 
     def delete_old(self, *, days: int) -> int:
         """Delete the counts of days before the last ``days``."""
-        return self._client.execute(DELETE_OLD, {"days": days})
+        return self._client.execute(DELETE_OLD, days=days)
 
 
 Ceiling = Literal[
     "daily_messages", "daily_tokens", "daily_messages_per_user", "daily_tokens_per_user",
     "messages_per_minute_per_user",
 ]  # fmt: skip
+CEILINGS = get_args(Ceiling)
+LEAST_PAUSE = 60.0  # seconds; calls leave the hour one by one, and are not worth a job each
 TOTAL_SECONDS = 2.0  # for which a sum of everybody's tokens holds: it takes a while to add up
 
 
@@ -210,6 +204,7 @@ class DailyCeilings:
         self._settings = settings
         self._usage = DailyUsageRepository(client)
         self._extraction = ExtractionRepository(client)
+        self._turns = TurnRepository(client)
         self._metrics = metrics
         self._time_zone = time_zone
         self._exempt = exempt
@@ -232,16 +227,16 @@ class DailyCeilings:
             StorageError: The database is away.
         """
         settings = await self._client.run(self._settings.get)
-        if sender in self._exempt or not has_ceilings(settings):
+        if sender in self._exempt or not any(getattr(settings, name) for name in CEILINGS):
             return None
-        if (until := await self._minute_ends(sender, conversation_id, settings)) is not None:
-            return ReachedCeiling("messages_per_minute_per_user", until)
+        if limit := settings.messages_per_minute_per_user:
+            until = await self._client.run(
+                self._usage.find_minute_end, conversation_id, sender, limit=limit
+            )
+            if until is not None:
+                return self._reached("messages_per_minute_per_user", until)
         today = await self._client.run(
-            self._usage.count_message,
-            sender,
-            owner,
-            zone=self._time_zone,
-            is_new=is_new,
+            self._usage.count_message, sender, owner, zone=self._time_zone, is_new=is_new
         )
         tokens = await self._sum_tokens(owner) if settings.daily_tokens else 0
         checks: tuple[tuple[Ceiling, bool], ...] = (
@@ -252,26 +247,12 @@ class DailyCeilings:
         )
         for ceiling, is_reached in checks:
             if is_reached and getattr(settings, ceiling):
-                self._note(ceiling, today.ends_at)
-                return ReachedCeiling(ceiling, today.ends_at)
+                return self._reached(ceiling, today.ends_at)
         return None
 
     async def sum_spent(self, sender: int, owner: int) -> Spent:
         """What somebody wrote and spent lately, for himself to see."""
         return await self._client.run(self._usage.sum_spent, sender, owner, zone=self._time_zone)
-
-    async def _minute_ends(
-        self, sender: int, conversation_id: UUID, settings: GlobalSettings
-    ) -> datetime | None:
-        """When there is room for one more answer, where there were too many in a minute."""
-        limit = settings.messages_per_minute_per_user
-        if not limit:
-            return None
-        count, ends_at = await self._client.run(self._usage.count_minute, conversation_id, sender)
-        if count < limit or ends_at is None:
-            return None
-        self._metrics.ceilings.labels("messages_per_minute_per_user").inc()
-        return ends_at
 
     async def check_background(self, conversation_id: UUID) -> None:
         """Whether the background may ask a model about what was said there.
@@ -290,9 +271,22 @@ class DailyCeilings:
             return
         today = await self._client.run(self._usage.sum_tokens, owner, zone=self._time_zone)
         if 0 < limit <= today.total or 0 < own_limit <= today.own:
-            raise PostponedError(
-                "the tokens of this day are used up", seconds=max(60.0, today.seconds_left)
-            )
+            seconds = max(LEAST_PAUSE, today.seconds_left)
+            raise PostponedError("the tokens of this day are used up", seconds=seconds)
+
+    async def check_call(self, conversation_id: UUID) -> None:
+        """Like ``check_background``, and whether the owner has a call left in this hour.
+
+        Raises:
+            PostponedError: Not now.
+            StorageError: The database is away.
+        """
+        await self.check_background(conversation_id)
+        calls = (await self._client.run(self._settings.get)).background_calls_per_hour
+        pause = await self._client.run(self._turns.find_budget_pause, conversation_id, calls)
+        if pause is not None:
+            seconds = max(LEAST_PAUSE, pause)
+            raise PostponedError("the owner's calls of this hour are used up", seconds=seconds)
 
     async def _sum_tokens(self, owner: int) -> int:
         """Everybody's tokens of today, a moment old."""
@@ -301,33 +295,21 @@ class DailyCeilings:
             self._total, self._total_at = sums.total, time.monotonic()
         return self._total
 
-    def _note(self, ceiling: Ceiling, until: datetime) -> None:
-        """Count it; the bot's own are told to the operator, once a day."""
+    def _reached(self, ceiling: Ceiling, until: datetime) -> ReachedCeiling:
+        """Count it; tell the operator, once a day, of a ceiling of the whole bot."""
+        reached = ReachedCeiling(ceiling, until)
         self._metrics.ceilings.labels(ceiling).inc()
-        if not ceiling.endswith("_per_user") and self._told.get(ceiling) != until:
+        if not reached.is_of_user and self._told.get(ceiling) != until:
             self._told[ceiling] = until
             logger.warning(
                 "a ceiling of the whole bot is reached; nobody is answered until the day ends",
                 extra={"ceiling": ceiling, "until": until.isoformat()},
             )
-
-
-def has_ceilings(settings: GlobalSettings) -> bool:
-    """Whether the operator has set any."""
-    return any(
-        (
-            settings.daily_messages,
-            settings.daily_tokens,
-            settings.daily_messages_per_user,
-            settings.daily_tokens_per_user,
-            settings.messages_per_minute_per_user,
-        )
-    )
+        return reached
 
 
 T = TypeVar("T")
 
-LEAST_PAUSE = 60.0  # seconds; calls leave the hour one by one, and are not worth a job each
 MAX_REPLIES = 3  # without sense, to one question; then it is left as if it had been refused
 MAX_QUESTIONS = 10_000  # that are remembered; the worst of forgetting them is to ask again
 
@@ -339,16 +321,9 @@ class BackgroundModel:
     so for ever, and its conversation would never be digested, at a call a minute.
     """
 
-    def __init__(
-        self,
-        client: PgClient,
-        settings: GlobalSettingsRepository,
-        ceilings: DailyCeilings,
-        refusal: str,
-    ) -> None:
+    def __init__(self, client: PgClient, ceilings: DailyCeilings, refusal: str) -> None:
         """Count in ``model_usage``; log ``refusal`` where a model does not take a window."""
         self._client = client
-        self._settings = settings
         self._turns = TurnRepository(client)
         self._ceilings = ceilings
         self._refusal = refusal
@@ -375,7 +350,7 @@ class BackgroundModel:
             ModelSetupError: It refuses everything.
             StorageError: The database is away.
         """
-        await self._check_budget(conversation_id)
+        await self._ceilings.check_call(conversation_id)
         usage: list[ModelUsage] = []
         try:
             try:
@@ -391,16 +366,6 @@ class BackgroundModel:
             return None
         self._replies.pop((conversation_id, *window), None)
         return reply
-
-    async def _check_budget(self, conversation_id: UUID) -> None:
-        await self._ceilings.check_background(conversation_id)
-        calls = (await self._client.run(self._settings.get)).background_calls_per_hour
-        seconds: float | None = await self._client.run(
-            self._turns.find_budget_pause, conversation_id, calls
-        )
-        if seconds is not None:
-            seconds = max(LEAST_PAUSE, seconds)
-            raise PostponedError("the owner's calls of this hour are used up", seconds=seconds)
 
     def _is_over(self, conversation_id: UUID, window: tuple[int, int]) -> bool:
         """Note one more senseless reply about these positions; whether it was the last."""

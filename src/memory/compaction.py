@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from math import ceil
 from uuid import UUID
 
@@ -102,9 +103,7 @@ class CompactionService:
         self._conversations = ConversationRepository(client)
         self._summaries = SummaryRepository(client)
         self._caller = caller
-        self._model = BackgroundModel(
-            client, settings, ceilings, "messages were left without a summary"
-        )
+        self._model = BackgroundModel(client, ceilings, "messages were left without a summary")
 
     async def compact(self, conversation_id: UUID) -> int:
         """Fold what the next turn's window will not show any more; merge when there are many.
@@ -173,10 +172,9 @@ class CompactionService:
             last = messages[-1].position
         content = await self._summarise(conversation_id, messages, (first, last))
         said_at = messages[-1].said_at if messages else datetime.now(UTC)
-        return await self._client.run(
-            self._summaries.replace, conversation_id, (content, terms(content), said_at),
-            first=first, last=last, made_of=len(messages),
-        )  # fmt: skip
+        document = content, terms(content), said_at
+        replace = partial(self._summaries.replace, conversation_id, document)
+        return await self._client.run(replace, first=first, last=last, made_of=len(messages))
 
     async def _summaries_to_merge(
         self,
@@ -206,22 +204,20 @@ class CompactionService:
         if len(run) < 2:
             return False
         texts = [summary.content for summary in run if summary.content]
+        first, last = run[0].first_position, run[-1].last_position
         content: str | None = texts[0] if len(texts) == 1 else ""
         if len(texts) > 1:
-            gap = run[0].first_position, run[-1].last_position
             prompt = merge_messages(texts)
-            content = await self._ask(conversation_id, prompt, 2 * MAX_SUMMARY, gap)
+            content = await self._ask(conversation_id, prompt, 2 * MAX_SUMMARY, (first, last))
         if content is None:
             return False  # they stay as they are, until there is one more of them
-        first, last = run[0].first_position, run[-1].last_position
         told = await self._client.run(
             self._conversations.list_messages, conversation_id, run[-1].first_position, last
         )
         said_at = told[-1].said_at if told else datetime.now(UTC)
-        return await self._client.run(
-            self._summaries.replace, conversation_id, (content, terms(content), said_at),
-            first=first, last=last, merged=[summary.id for summary in run],
-        )  # fmt: skip
+        document, merged = (content, terms(content), said_at), [summary.id for summary in run]
+        replace = partial(self._summaries.replace, conversation_id, document)
+        return await self._client.run(replace, first=first, last=last, merged=merged)
 
     async def _summarise(
         self, conversation_id: UUID, messages: Sequence[PastMessage], gap: tuple[int, int]

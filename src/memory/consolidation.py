@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from itertools import combinations
@@ -15,7 +15,7 @@ from src.base.metrics import Metrics
 from src.base.owners import Owner
 from src.memory.embedding_space import ServingSpace
 from src.memory.memory_repo import Memory, MemoryRepository, NewMemory, Source, memory_query
-from src.memory.writer import MemoryWriter
+from src.memory.writer import MemoryWriter, fact_terms
 from src.pg.client import PgClient, Repository, Transaction
 from src.pg.connection import PATIENT
 from src.pg.global_settings_repo import GlobalSettingsRepository
@@ -343,7 +343,6 @@ class ConsolidationService:
         self,
         client: PgClient,
         writer: MemoryWriter,
-        memories: MemoryRepository,
         space: ServingSpace,
         settings: GlobalSettingsRepository,
         metrics: Metrics,
@@ -351,7 +350,7 @@ class ConsolidationService:
         """Compare as ``writer`` does, in ``space``."""
         self._client = client
         self._writer = writer
-        self._memories = memories
+        self._memories = MemoryRepository(client)
         self._space = space
         self._settings = settings
         self._metrics = metrics
@@ -384,10 +383,9 @@ class ConsolidationService:
         """Everything of one owner; what he says meanwhile is for the next night."""
         began = self._repo.now()
         for memory_id in self._repo.list_changed(due, limit=FACTS):
-            compare = partial(
-                self._compare, owner=due.owner, memory_id=memory_id, model_id=model_id
+            self._client.in_transaction(
+                partial(self._compare, owner=due.owner, memory_id=memory_id, model_id=model_id)
             )
-            self._client.in_transaction(compare)
         self._link_names(due.owner)
         self._repo.mark(due.owner, began)
 
@@ -400,7 +398,7 @@ class ConsolidationService:
         if loaded is None:
             return
         memory, new = loaded
-        new = self._writer.with_terms(new)
+        new = replace(new, terms=fact_terms(new.fact.text, new.fact.relation))
         apart = self._repo.list_apart(transaction, memory_id)
         similar = [
             entry

@@ -72,15 +72,12 @@ def clauses_that_say(text: str, lemmas: frozenset[str], within: Span | None = No
 def cut(text: str, parts: Iterable[Span]) -> str:
     """The text with ``[…]`` in place of these parts; nothing when it says nothing else."""
     text = composed(text)
-    result, at, pieces = "", 0, []
+    at, pieces = 0, []
     for start, end in _joined(sorted(parts)):
         pieces.append(text[at:start])
-        result += text[at:start] + CUT
         at = end
     pieces.append(text[at:])
-    if all(NOTHING.fullmatch(piece) for piece in pieces):
-        return ""
-    return result + text[at:]
+    return "" if all(map(NOTHING.fullmatch, pieces)) else CUT.join(pieces)
 
 
 def without(parts: Sequence[Span], kept: Sequence[Span]) -> list[Span]:

@@ -32,7 +32,6 @@ class DigestService:
         self,
         client: PgClient,
         settings: GlobalSettingsRepository,
-        index: SearchIndexRepository,
         indexer: Indexer,
         compaction: CompactionService,
         extraction: ExtractionService,
@@ -42,7 +41,7 @@ class DigestService:
         self._settings = settings
         self._extraction_repo = ExtractionRepository(client)
         self._batches = BatchRepository(client)
-        self._index = index
+        self._index = SearchIndexRepository(client)
         self._indexer = indexer
         self._compaction = compaction
         self._extraction = extraction
@@ -70,11 +69,8 @@ class DigestService:
                 progress = await self._indexer.index_conversation(conversation_id)
                 if progress is not None and needs_digest(progress, settings):
                     to_digest.append(conversation_id)
-        return list(dict.fromkeys([*to_digest, *await self.list_parted()]))
-
-    async def list_parted(self) -> list[UUID]:
-        """Conversations whose owners' last /new deleted what nobody had read for facts."""
-        return await self._client.run(self._extraction_repo.list_parted)
+        parted = await self._client.run(self._extraction_repo.list_parted)
+        return list(dict.fromkeys([*to_digest, *parted]))
 
     async def read_parting(self) -> None:
         """Read what /new left, where no jobs run (the console).
@@ -82,7 +78,7 @@ class DigestService:
         Raises:
             AppError: The database or the model is away.
         """
-        for conversation_id in await self.list_parted():
+        for conversation_id in await self._client.run(self._extraction_repo.list_parted):
             with suppress(PostponedError):
                 await self._extraction.read_parting(conversation_id)
 

@@ -49,7 +49,7 @@ def is_private_answer(answer: str, history: Sequence[HistoryMessage]) -> bool:
 
 async def recall(memories: Memories, context: TurnContext, query: Query) -> list[Hit]:
     """What was said that fits the query; nothing while the memory is off."""
-    return await memories.search(query) if context.memory_on else []
+    return await memories.retriever.search(query) if context.memory_on else []
 
 
 async def key_facts(memories: Memories, context: TurnContext) -> list[Memory]:

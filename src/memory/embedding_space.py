@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
 import time
 from collections.abc import Callable, Sequence
@@ -13,13 +14,15 @@ from pathlib import Path
 import numpy as np
 
 from src.base.config import LOCAL_EMBEDDINGS
-from src.base.errors import AppError, BadVectorsError, ModelError
+from src.base.errors import AppError, BadVectorsError, ModelError, ModelUnavailableError
 from src.llm.embedding_lane import Vectors, unit
 from src.llm.embeddings import Embedder
 from src.memory.search_index_repo import EmbeddingModel, EmbeddingRepository, Form, Means
 from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.texts import Language, detect_language
+
+logger = logging.getLogger(__name__)
 
 # Ordinary things that people tell an assistant or ask it, per language.
 #
@@ -278,16 +281,14 @@ class ServingSpace:
         build: Callable[[str], Embedder],
         settings: GlobalSettingsRepository,
         default: str,
-        *,
         client: PgClient,
-        repository: EmbeddingRepository,
     ) -> None:
         """``build`` makes the embedder of a name; ``default`` is wanted when no setting is."""
         self._build = build
         self._settings = settings
         self._default = default
         self._client = client
-        self._repository = repository
+        self._repository = EmbeddingRepository(client)
         self._spaces: dict[str, EmbeddingSpace] = {}
         self._serving: EmbeddingSpace | None = None
         self._looked_at = float("-inf")
@@ -302,19 +303,17 @@ class ServingSpace:
         serving = self._serving
         if serving is None:
             await self._client.run(self._settings.get)
-            self._looked_at = time.monotonic()
-            self._serving = self._space(await self._find_serving(self._wanted))
-            return self._serving
-        wanted = self._wanted
-        just_looked = time.monotonic() - self._looked_at < LOOK_EVERY
-        if serving.name == wanted or just_looked:
+        elif serving.name == self._wanted or time.monotonic() - self._looked_at < LOOK_EVERY:
             return serving
         self._looked_at = time.monotonic()
-        given_up = serving.failures >= GIVEN_UP_AFTER
-        if not given_up and await self._find_serving(wanted) != wanted:
-            return serving
-        self._leave(serving)
-        self._serving = self._space(wanted)
+        name = wanted = self._wanted
+        if serving is None or serving.failures < GIVEN_UP_AFTER:
+            name = await self._client.run(self._repository.find_serving, wanted)
+        if serving is not None:
+            if name != wanted:
+                return serving
+            self._leave(serving)
+        self._serving = self._space(name)
         return self._serving
 
     def coming(self) -> EmbeddingSpace | None:
@@ -332,6 +331,29 @@ class ServingSpace:
         """See ``EmbeddingSpace``."""
         return await (await self.current()).embed_query(text)
 
+    async def embed_within(
+        self, seconds: float, text: str, *, is_query: bool, otherwise: str
+    ) -> tuple[str | None, int | None]:
+        """The vector of a text and the id of its model; ``otherwise`` is logged without them.
+
+        Returns:
+            Two Nones where the model is away, refuses the text, or takes longer than ``seconds``.
+
+        Raises:
+            StorageError: The database is away.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                space = await self.current()
+                if is_query:
+                    vector = await space.embed_query(text)
+                else:
+                    [vector] = await space.embed_documents([text])
+                return vector, (await space.model()).id
+        except (ModelError, ModelUnavailableError, TimeoutError) as error:
+            logger.warning(otherwise, exc_info=error)
+            return None, None
+
     def similarity(self, cosine: float) -> float:
         """See ``EmbeddingSpace``."""
         return self._serving.similarity(cosine) if self._serving is not None else 0.0
@@ -342,9 +364,6 @@ class ServingSpace:
             task.cancel()
         for space in self._spaces.values():
             await space.close()
-
-    async def _find_serving(self, wanted: str) -> str:
-        return await self._client.run(self._repository.find_serving, wanted)
 
     @property
     def _wanted(self) -> str:

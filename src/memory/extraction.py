@@ -11,14 +11,18 @@ from uuid import UUID
 from langchain_core.messages import BaseMessage
 
 from src.base.errors import StorageRejectedError
-from src.base.owners import Owner
 from src.base.zones import local_time
 from src.history.conversation_repo import ConversationRepository, PastMessage
 from src.llm.chat import ModelCaller
 from src.llm.reply import ModelUsage
 from src.memory.budget import BackgroundModel, DailyCeilings
 from src.memory.compaction import fitting, portion_size
-from src.memory.digest_repo import BatchRepository, ExtractionRepository, ExtractionState
+from src.memory.digest_repo import (
+    BatchRepository,
+    BatchWindow,
+    ExtractionRepository,
+    ExtractionState,
+)
 from src.memory.memories import Memories
 from src.memory.prompts import ExtractedFacts, extraction_messages
 from src.memory.retriever import Query
@@ -60,9 +64,9 @@ class Window:
     messages: Sequence[PastMessage]
 
     @property
-    def is_told(self) -> bool:
-        """Whether the user says something himself in it."""
-        return any(message.role == "user" and message.voice.is_own for message in self.messages)
+    def told(self) -> list[PastMessage]:
+        """What the user typed: all else is context."""
+        return [m for m in self.messages if m.role == "user" and m.voice.is_own]
 
 
 class ExtractionService:
@@ -91,7 +95,7 @@ class ExtractionService:
         self._memories = memories
         self._callers = callers
         self._time_zone = time_zone
-        self._model = BackgroundModel(client, settings, ceilings, "a window was not understood")
+        self._model = BackgroundModel(client, ceilings, "a window was not understood")
 
     async def extract(self, conversation_id: UUID) -> int:
         """Read every closed window: full ones, and a shorter one after a long silence.
@@ -109,23 +113,24 @@ class ExtractionService:
         settings = await self._memories.settings()
         if not settings.memory_extraction_enabled:
             return 0
+        usual = settings.memory_extraction_window
         for done in range(MAX_WINDOWS):
-            state = await self._client.run(self._states.find_state, conversation_id)
+            state = await self._find_unread(conversation_id)
             if state is None:
-                return done
-            if not state.memory_on:
-                await self._skip(conversation_id, state)
                 return done
             unread = state.last_position - state.extracted_position
             silence = 60 * settings.memory_extraction_silence_minutes
-            is_closed = unread >= settings.memory_extraction_window
-            if not is_closed and (unread < 1 or state.silent_seconds < silence):
+            if unread < usual and state.silent_seconds < silence:
                 return done
             if await self._is_left_to_batch(conversation_id, state, settings):
                 return done
-            usual = settings.memory_extraction_window
             size = portion_size(unread, usual, far=FAR_BEHIND, most=MAX_WINDOW)
-            await self._read_window(await self._load(conversation_id, state, size, usual))
+            window = await self._load(conversation_id, state, size, usual)
+            if window.told:
+                first, last = window.messages[0].position, window.messages[-1].position
+                load = self._conversations.list_messages
+                await self._remember(window, partial(load, conversation_id, first, last))
+            await self.advance(window)
         return MAX_WINDOWS
 
     async def find_window(self, conversation_id: UUID) -> Window | None:
@@ -135,30 +140,25 @@ class ExtractionService:
             StorageError: The database is away.
         """
         settings = await self._memories.settings()
-        state = await self._client.run(self._states.find_state, conversation_id)
-        if state is None or state.last_position <= state.extracted_position:
+        state = await self._find_unread(conversation_id)
+        if state is None:
             return None
-        if not state.memory_on:
-            await self._skip(conversation_id, state)
-            return None
-        size = min(state.last_position - state.extracted_position, MAX_WINDOW)
-        return await self._load(conversation_id, state, size, settings.memory_extraction_window)
+        return await self._load(
+            conversation_id, state, MAX_WINDOW, settings.memory_extraction_window
+        )
 
-    async def find_window_again(
-        self, conversation_id: UUID, first: int, last: int
-    ) -> Window | None:
+    async def find_window_again(self, asked: BatchWindow) -> Window | None:
         """A window that was gathered before, as it is now; None when its conversation is gone.
 
         Raises:
             StorageError: The database is away.
         """
-        state = await self._client.run(self._states.find_state, conversation_id)
+        state = await self._client.run(self._states.find_state, asked.conversation_id)
         if state is None or not state.memory_on:
             return None
-        messages = await self._client.run(
-            self._conversations.list_messages, conversation_id, first, last
-        )
-        return Window(conversation_id, state, first, last, messages)
+        place = asked.conversation_id, asked.first, asked.last
+        messages = await self._client.run(self._conversations.list_messages, *place)
+        return Window(asked.conversation_id, state, asked.first, asked.last, messages)
 
     async def build_prompt(self, window: Window) -> tuple[list[BaseMessage], dict[int, str]]:
         """What a model is asked about a window, and the known facts in it, by their ids.
@@ -166,8 +166,8 @@ class ExtractionService:
         Raises:
             StorageError: The database is away.
         """
-        zone = window.state.time_zone or self._time_zone
-        known = await self._known_facts(window.state.owner, window.messages, zone)
+        zone = self._zone(window)
+        known = await self._known_facts(window, zone)
         records = [_record(message, zone) for message in window.messages]
         return extraction_messages(records, known), known
 
@@ -175,6 +175,8 @@ class ExtractionService:
         self, window: Window, extracted: ExtractedFacts, known: Collection[int]
     ) -> None:
         """Remember what a model has read in a window; doing it again changes nothing.
+
+        What quotes nobody, or the assistant, is no fact.
 
         Args:
             window: As it is now: what was forgotten meanwhile is not in it.
@@ -184,11 +186,24 @@ class ExtractionService:
         Raises:
             StorageError: The database is away.
         """
-        zone = window.state.time_zone or self._time_zone
-        # What the user did not type himself is context.
-        said = {f"msg-{m.id}": m for m in window.messages if m.role == "user" and m.voice.is_own}
+        zone = self._zone(window)
+        said = {f"msg-{message.id}": message for message in window.told}
+        words = {message.id: normalise(message.text) for message in window.told}
         most = max(MAX_FACTS, MAX_FACTS_A_MESSAGE * len(window.messages))
-        await self._store(window.state.owner, extracted.facts[:most], said, known, zone)
+        for fact in extracted.facts[:most]:
+            source = _source_of(fact, said, words)
+            if source is None or not fact.text:
+                continue
+            try:
+                await self._memories.writer.remember(
+                    window.state.owner,
+                    fact,
+                    Said(source.id, source.text, local_time(source.said_at, zone)),
+                    origin="extraction",
+                    contradicts=fact.replaced_ids() & set(known),
+                )
+            except StorageRejectedError as error:  # as it would be the next time
+                logger.warning("an extracted fact could not be stored", exc_info=error)
 
     async def advance(self, window: Window) -> None:
         """A window was read, or has nothing to read.
@@ -197,59 +212,14 @@ class ExtractionService:
             StorageError: The database is away.
         """
         await self._client.run(
-            self._states.advance,
-            window.conversation_id,
-            first=window.first,
-            last=window.last,
+            self._states.advance, window.conversation_id, first=window.first, last=window.last
         )
-
-    async def _skip(self, conversation_id: UUID, state: ExtractionState) -> None:
-        """What was said while the memory is off is never read for facts, also not later."""
-        first, last = state.extracted_position + 1, state.last_position
-        if last >= first:
-            advance = self._states.advance
-            await self._client.run(advance, conversation_id, first=first, last=last)
-
-    async def _load(
-        self, conversation_id: UUID, state: ExtractionState, size: int, least: int
-    ) -> Window:
-        """The next ``size`` messages, or as many of them as one call may read."""
-        first = state.extracted_position + 1
-        last = min(state.last_position, first + size - 1)
-        found = await self._client.run(
-            self._conversations.list_messages, conversation_id, first, last
-        )
-        messages = fitting(found, least=least, longest=MAX_TEXT)
-        if len(messages) < len(found):
-            last = messages[-1].position
-        return Window(conversation_id, state, first, last, messages)
-
-    async def _is_left_to_batch(
-        self, conversation_id: UUID, state: ExtractionState, settings: GlobalSettings
-    ) -> bool:
-        """Whether a batch reads this window: it has it already, or will, unless it failed to."""
-        failures, is_waiting = await self._client.run(
-            self._batches.count_tries, conversation_id, state.extracted_position + 1
-        )
-        is_batched = settings.memory_extraction_provider != "immediate"
-        return is_waiting or (is_batched and failures < MAX_BATCH_TRIES)
-
-    async def _read_window(self, window: Window) -> None:
-        if window.is_told:
-            read_again = partial(
-                self._conversations.list_messages,
-                window.conversation_id,
-                window.messages[0].position,
-                window.messages[-1].position,
-            )
-            await self._remember(window, read_again)
-        await self.advance(window)
 
     async def read_parting(self, conversation_id: UUID) -> int:
         """Read what the owner's last /new deleted unread; it is gone for good afterwards.
 
         Args:
-            conversation_id: His conversation since then.
+            conversation_id: The owner's conversation since then.
 
         Returns:
             How many windows were read; with MAX_WINDOWS there may be more.
@@ -276,6 +246,44 @@ class ExtractionService:
             await self._client.run(self._states.delete_parting, state.owner, ids)
         return MAX_WINDOWS
 
+    async def _find_unread(self, conversation_id: UUID) -> ExtractionState | None:
+        """Where extraction stands; None where nothing is to be read.
+
+        What was said while the memory is off is never read for facts, also not later.
+        """
+        state = await self._client.run(self._states.find_state, conversation_id)
+        if state is None or state.last_position <= state.extracted_position:
+            return None
+        if not state.memory_on:
+            first, last = state.extracted_position + 1, state.last_position
+            await self.advance(Window(conversation_id, state, first, last, ()))
+            return None
+        return state
+
+    async def _load(
+        self, conversation_id: UUID, state: ExtractionState, size: int, least: int
+    ) -> Window:
+        """The next ``size`` messages, or as many of them as one call may read."""
+        first = state.extracted_position + 1
+        last = min(state.last_position, first + size - 1)
+        found = await self._client.run(
+            self._conversations.list_messages, conversation_id, first, last
+        )
+        messages = fitting(found, least=least, longest=MAX_TEXT)
+        if len(messages) < len(found):
+            last = messages[-1].position
+        return Window(conversation_id, state, first, last, messages)
+
+    async def _is_left_to_batch(
+        self, conversation_id: UUID, state: ExtractionState, settings: GlobalSettings
+    ) -> bool:
+        """Whether a batch reads this window: it has it already, or will, unless it failed to."""
+        failures, is_waiting = await self._client.run(
+            self._batches.count_tries, conversation_id, state.extracted_position + 1
+        )
+        is_batched = settings.memory_extraction_provider != "immediate"
+        return is_waiting or (is_batched and failures < MAX_BATCH_TRIES)
+
     async def _remember(self, window: Window, reread: Callable[[], list[PastMessage]]) -> None:
         """Read one window; pass over one that the model does not take, now and always."""
         known: dict[int, str] = {}
@@ -299,50 +307,25 @@ class ExtractionService:
         name = self._settings.last_known.memory_extraction_model
         return self._callers(name if ":" in name else "")
 
-    async def _store(
-        self,
-        owner: Owner,
-        facts: Sequence[Fact],
-        said: Mapping[str, PastMessage],
-        known: Collection[int],
-        zone: str,
-    ) -> None:
-        """Remember what has a source; what quotes nobody, or the assistant, is no fact."""
-        words = {message.id: normalise(message.text) for message in said.values()}
-        for fact in facts:
-            source = _source_of(fact.quote, said.get(fact.message), said, words)
-            if source is None or not fact.text:
-                continue
-            moment = local_time(source.said_at, zone)
-            try:
-                await self._memories.remember(
-                    owner,
-                    fact,
-                    Said(source.id, source.text, moment),
-                    origin="extraction",
-                    contradicts=fact.replaced_ids() & set(known),
-                )
-            except StorageRejectedError as error:  # as it would be the next time
-                logger.warning("an extracted fact could not be stored", exc_info=error)
+    def _zone(self, window: Window) -> str:
+        return window.state.time_zone or self._time_zone
 
-    async def _known_facts(
-        self, owner: Owner, messages: Sequence[PastMessage], zone: str
-    ) -> dict[int, str]:
+    async def _known_facts(self, window: Window, zone: str) -> dict[int, str]:
         """What the model is shown: the most important facts, and those near to what was said."""
+        owner = window.state.owner
         known = await self._client.run(self._states.list_known, owner, limit=MAX_KNOWN)
         if len(known) < MAX_KNOWN:
             return known  # these are all
-        for message in messages:
-            is_told = message.role == "user" and message.voice.is_own
-            if is_told and not holds_secret(message.text):
-                moment = local_time(message.said_at, zone)
-                near = Query(owner, message.text, moment, limit=NEIGHBOURS, kinds=("memory",))
-                hits = await self._memories.search(near)
-                known |= {
-                    hit.source_id: f"{hit.author}: {hit.text}" if hit.author else hit.text
-                    for hit in hits
-                    if not hit.retired
-                }
+        for message in window.told:
+            if holds_secret(message.text):
+                continue
+            moment = local_time(message.said_at, zone)
+            near = Query(owner, message.text, moment, limit=NEIGHBOURS, kinds=("memory",))
+            known |= {
+                hit.source_id: f"{hit.author}: {hit.text}" if hit.author else hit.text
+                for hit in await self._memories.retriever.search(near)
+                if not hit.retired
+            }
         return known
 
 
@@ -357,20 +340,17 @@ def _record(message: PastMessage, zone: str) -> dict[str, str]:
 
 
 def _source_of(
-    quote: str,
-    named: PastMessage | None,
-    said: Mapping[str, PastMessage],
-    words: Mapping[int, str],
+    fact: Fact, said: Mapping[str, PastMessage], words: Mapping[int, str]
 ) -> PastMessage | None:
-    """The user's message that holds the quote, first of all the one that the model names.
+    """The user's message that holds the fact's quote, first of all the one that it names.
 
     Args:
-        quote: What the model copied.
-        named: The message that it names, if it is one.
-        said: The user's messages.
+        fact: What the model proposes.
+        said: The user's messages, by their uids.
         words: Their normalised texts, by id.
     """
-    wanted = normalise(quote)
+    named = said.get(fact.message)
+    wanted = normalise(fact.quote)
     candidates = [*([named] if named else []), *said.values()]
     holders = (m for m in candidates if wanted and wanted in words[m.id])
     return next(holders, named)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from functools import partial
+from itertools import count, islice
 from uuid import UUID
 
 from src.base.errors import BadVectorsError, ModelError, ModelSetupError, PoisonTextError
@@ -38,17 +40,11 @@ UNNAMED_SPEAKERS = frozenset({"user", "assistant"})
 class Indexer:
     """Fills the search index from stored messages."""
 
-    def __init__(
-        self,
-        client: PgClient,
-        index: SearchIndexRepository,
-        embeddings: EmbeddingRepository,
-        space: ServingSpace,
-    ) -> None:
-        """Index through ``index``; embed in ``space``."""
+    def __init__(self, client: PgClient, space: ServingSpace) -> None:
+        """Embed in ``space``."""
         self._client = client
-        self._index = index
-        self._embeddings = embeddings
+        self._index = SearchIndexRepository(client)
+        self._embeddings = EmbeddingRepository(client)
         self._space = space
 
     async def index_conversation(self, conversation_id: UUID) -> Progress | None:
@@ -128,8 +124,7 @@ class Indexer:
         model = await space.model()
         await self._client.run(self._embeddings.choose_model, model.id)
         done, total = await self._client.run(self._embeddings.count_embedded, model.id)
-        count = 0
-        while batches is None or count < batches:
+        for _ in islice(count(), batches):
             batch = await self._client.run(
                 self._embeddings.list_unembedded, model.id, EMBED_BATCH, only_embedded=True
             )
@@ -138,50 +133,45 @@ class Indexer:
             done += await self._embed(space, batch)
             await self._client.run(self._embeddings.note_progress, model.id, done, total)
             on_progress(done, total)
-            count += 1
         return True
 
     async def _embed(self, space: EmbeddingSpace, batch: Sequence[UnembeddedDocument]) -> int:
         """Store the vectors of a batch; returns how many there were.
 
-        A text that the model does not take must not keep those beside it from being found.
+        A text that the model refuses must not keep the others of its batch from being found.
         """
-        model_id = (await space.model()).id
         try:
-            vectors = await space.embed_documents([embedded_text(d) for d in batch])
+            await self._store_vectors(space, batch)
         except ModelSetupError:
             raise
         except (ModelError, BadVectorsError) as error:
             await space.probe()  # when it takes nothing at all, no document is to blame
-            done = await self._embed_one_by_one(space, batch)
+            done = sum([await self._embed_alone(space, document) for document in batch])
             log = {"documents": len(batch) - done}
             logger.warning("found by words alone for now", extra=log, exc_info=error)
             return done
-        by_id = dict(zip((document.id for document in batch), vectors, strict=True))
-        await self._client.run(self._embeddings.add_vectors, model_id, by_id)
         return len(batch)
 
-    async def _embed_one_by_one(
+    async def _embed_alone(self, space: EmbeddingSpace, document: UnembeddedDocument) -> bool:
+        try:
+            await self._store_vectors(space, [document])
+        except ModelSetupError:
+            raise
+        except (ModelError, BadVectorsError) as error:
+            fail = partial(
+                self._embeddings.add_failure, is_hopeless=isinstance(error, PoisonTextError)
+            )
+            await self._client.run(fail, (await space.model()).id, document.id)
+            return False
+        return True
+
+    async def _store_vectors(
         self, space: EmbeddingSpace, batch: Sequence[UnembeddedDocument]
-    ) -> int:
+    ) -> None:
         model_id = (await space.model()).id
-        done = 0
-        for document in batch:
-            try:
-                [vector] = await space.embed_documents([embedded_text(document)])
-            except ModelSetupError:
-                raise
-            except (ModelError, BadVectorsError) as error:
-                is_hopeless = isinstance(error, PoisonTextError)
-                await self._client.run(
-                    self._embeddings.add_failure, model_id, document.id, is_hopeless=is_hopeless
-                )
-            else:
-                await self._client.run(
-                    self._embeddings.add_vectors, model_id, {document.id: vector}
-                )
-                done += 1
-        return done
+        vectors = await space.embed_documents([embedded_text(document) for document in batch])
+        by_id = dict(zip((document.id for document in batch), vectors, strict=True))
+        await self._client.run(self._embeddings.add_vectors, model_id, by_id)
 
     async def delete_unused_vectors(self) -> int:
         """Delete the models that no document refers to any more; returns how many.
@@ -215,16 +205,9 @@ class Indexer:
         for message in messages:
             if holds_secret(message.text):
                 continue  # never quoted, never found
-            documents.append(
-                NewDocument(
-                    kind="message",
-                    source_id=message.id,
-                    speaker=_speaker(message),
-                    said_at=message.said_at,
-                    terms=terms(message.text),
-                    is_continued=continues_talk(previous, message.said_at),
-                )
-            )
+            is_continued = continues_talk(previous, message.said_at)
+            known = (message.id, _speaker(message), message.said_at, terms(message.text))
+            documents.append(NewDocument("message", *known, is_continued=is_continued))
             previous = message.said_at
         return documents
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from src.base.errors import StorageError
 from src.base.owners import Owner
 from src.memory.forgetter import MAX_NEAREST, Forgetter, Forgotten, Named
-from src.memory.forgetting_repo import Undone, UndoRepository
-from src.memory.memory_repo import Memory, MemoryRepository, SourceMessage
-from src.memory.retriever import Hit, Query, Retriever
-from src.memory.writer import MemoryWriter, Outcome, Said, is_important
-from src.pg.client import PgClient
+from src.memory.forgetting_repo import ForgettingRepository, Undone, UndoRepository
+from src.memory.memory_repo import Memory, MemoryRepository
+from src.memory.retriever import Query, Retriever
+from src.memory.writer import MemoryWriter, fact_terms
+from src.pg.client import PgClient, Transaction
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
-from src.reading.facts import Fact, Origin, fact_uid
+from src.pg.locks import lock_history
+from src.reading.facts import fact_uid
+from src.texts.morphology import terms
 
 logger = logging.getLogger(__name__)
 
@@ -27,26 +29,29 @@ NEAR = 0.72  # similarity of what may be named as the nearest to what is not the
 
 
 class Memories:
-    """One owner at a time: search, remember, forget, undo."""
+    """One owner at a time: search, remember, forget, undo.
 
-    def __init__(  # noqa: PLR0913  (one for each thing that is done to a memory)
+    Attributes:
+        facts: The stored facts; its methods block.
+        retriever: Searches.
+        writer: Remembers.
+    """
+
+    def __init__(
         self,
         client: PgClient,
-        facts: MemoryRepository,
-        forgetter: Forgetter,
-        undoing: UndoRepository,
         retriever: Retriever,
         writer: MemoryWriter,
         settings: GlobalSettingsRepository,
     ) -> None:
         """Bring together what finds, writes and forgets."""
         self._client = client
-        self._facts = facts
-        self._forgetter = forgetter
-        self._undoing = undoing
-        self._retriever = retriever
-        self._writer = writer
+        self._forgetting = ForgettingRepository(terms)
+        self._undoing = UndoRepository(terms, fact_terms)
         self._settings = settings
+        self.facts = MemoryRepository(client)
+        self.retriever = retriever
+        self.writer = writer
 
     async def settings(self) -> GlobalSettings:
         """What the operator set, at most a few seconds old; in an outage what is known of it."""
@@ -63,38 +68,8 @@ class Memories:
             StorageError: The database is away.
         """
         return await self._client.run(
-            self._facts.list_key_facts, owner, importance=KEY_FACT_IMPORTANCE, limit=MAX_KEY_FACTS
+            self.facts.list_key_facts, owner, importance=KEY_FACT_IMPORTANCE, limit=MAX_KEY_FACTS
         )
-
-    def prepare_search(self, text: str) -> None:
-        """Begin what a search for this text will need; see ``Retriever.prepare``."""
-        self._retriever.prepare(text)
-
-    async def search(self, query: Query) -> list[Hit]:
-        """What was said that fits the query; never fails."""
-        return await self._retriever.search(query)
-
-    async def remember(
-        self,
-        owner: Owner,
-        candidate: Fact,
-        said: Said,
-        *,
-        origin: Origin,
-        contradicts: Collection[int] = (),
-        spares: Callable[[Memory], bool] = lambda _memory: False,
-    ) -> Outcome:
-        """Store a fact; see ``MemoryWriter.remember``."""
-        return await self._writer.remember(
-            owner, candidate, said, origin=origin, contradicts=contradicts, spares=spares
-        )
-
-    async def find_important_rivals(
-        self, owner: Owner, candidate: Fact, said: Said, *, contradicts: Collection[int] = ()
-    ) -> list[Memory]:
-        """Known facts that it would replace, and that are not replaced without a question."""
-        rivals = await self._writer.find_rivals(owner, candidate, said, contradicts=contradicts)
-        return [rival for rival in rivals if is_important(rival)]
 
     async def forget(
         self,
@@ -105,11 +80,12 @@ class Memories:
         request_id: int | None = None,
         speaker_id: int | None = None,
     ) -> Forgotten:
-        """Forget these facts and whole messages; see ``Forgetter.forget``."""
+        """Forget these facts and whole messages; the arguments are those of ``Forgetter``."""
+        asked = {"request_id": request_id, "speaker_id": speaker_id}
         return await self._client.run(
-            self._forgetter.forget, owner, ids, about=about, request_id=request_id,
-            speaker_id=speaker_id,
-        )  # fmt: skip
+            self._client.in_transaction,
+            lambda t: Forgetter(self._forgetting, t, owner, **asked).forget(ids, about),
+        )
 
     async def forget_about(
         self,
@@ -121,33 +97,31 @@ class Memories:
         speaker_id: int | None = None,
     ) -> Forgotten:
         """Forget what a request surely means; when nothing does, say what comes nearest."""
-        found = await self._client.run(
-            self._forgetter.forget_about, owner, about, everything=everything,
-            request_id=request_id, speaker_id=speaker_id,
-        )  # fmt: skip
+
+        def work(transaction: Transaction) -> Forgotten:
+            asked = {"request_id": request_id, "speaker_id": speaker_id}
+            forgetter = Forgetter(self._forgetting, transaction, owner, **asked)
+            return forgetter.forget_about(about, everything=everything)
+
+        found: Forgotten = await self._client.run(self._client.in_transaction, work)
         if found.texts or found.ask or found.nearest or not about.strip():
             return found
+        now = datetime.now(UTC)
         query = Query(
-            owner, about, datetime.now(UTC), limit=MAX_NEAREST, kinds=("memory",), threshold=NEAR,
-            speaker_id=speaker_id,
-        )  # fmt: skip
-        hits = [hit for hit in await self.search(query) if hit.kind == "memory"]
+            owner, about, now, MAX_NEAREST, NEAR, kinds=("memory",), speaker_id=speaker_id
+        )
+        hits = [hit for hit in await self.retriever.search(query) if hit.kind == "memory"]
         near = tuple(Named(fact_uid(hit.source_id), hit.text) for hit in hits[:MAX_NEAREST])
         return Forgotten(nearest=near)
 
     async def keep_private(self, owner: Owner, message_id: int) -> None:
         """Let a message, and the answer to it, be remembered nowhere but in the window."""
-        await self._client.run(self._forgetter.keep_private, owner, message_id)
 
-    async def list_memories(
-        self, owner: Owner, *, limit: int = 10, offset: int = 0
-    ) -> list[Memory]:
-        """The facts that hold, newest first."""
-        return await self._client.run(self._facts.list_memories, owner, limit=limit, offset=offset)
+        def work(transaction: Transaction) -> None:
+            lock_history(transaction, *owner)
+            self._forgetting.keep_private(transaction, owner, message_id)
 
-    async def count(self, owner: Owner) -> int:
-        """How many facts hold."""
-        return await self._client.run(self._facts.count, owner)
+        await self._client.run(self._client.in_transaction, work)
 
     async def undo(
         self, owner: Owner, memory_id: int | None = None, *, asker: int | None = None
@@ -168,7 +142,3 @@ class Memories:
             self._client.in_transaction,
             lambda t: self._undoing.undo_forgetting(t, owner, number, asker),
         )
-
-    async def find_source(self, owner: Owner, uid: str) -> SourceMessage | None:
-        """The message behind a reference, or what is kept of it."""
-        return await self._client.run(self._facts.find_source, owner, uid)

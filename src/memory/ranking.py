@@ -9,10 +9,11 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from src.memory.retrieval_repo import CandidateDocument
 from src.reading import lexicon
+from src.reading.time_expressions import Period, TimeQuery
 
 LEXICAL_WEIGHT = 0.06  # of BM25F, beside a cosine with weight 1
 SPEAKER_BONUS = 0.15  # the query names the one who said it
@@ -36,15 +37,11 @@ class RankedQuery:
 
     Attributes:
         words: Its words, lower-case, for names of speakers.
-        periods: Half-open periods that it names, as (start, end).
-        asks_when: Whether it asks for a time.
-        wants_history: Whether it asks for what used to hold.
+        time: The periods that it names, and whether it asks for a time or for what used to hold.
     """
 
-    words: frozenset[str] = frozenset()
-    periods: Sequence[tuple[datetime, datetime]] = ()
-    asks_when: bool = False
-    wants_history: bool = False
+    words: frozenset[str]
+    time: TimeQuery
 
 
 @dataclass(frozen=True)
@@ -68,29 +65,28 @@ def rank(candidates: Iterable[CandidateDocument], query: RankedQuery) -> list[Ra
 def _score(document: CandidateDocument, query: RankedQuery, *, named: str | None) -> float:
     score = (document.cosine or 0.0) + LEXICAL_WEIGHT * document.bm25
     score += SPEAKER_BONUS * (named is not None and document.speaker.lower() == named)
-    score += PERIOD_BONUS * _is_within(document, query.periods)
+    score += PERIOD_BONUS * _is_within(document, query.time.periods)
     if document.hops is not None:
         score += LINK_BONUS[document.hops - 1]
     if document.kind == "message":
         score -= QUESTION_PENALTY * document.text.rstrip().endswith("?")
         words = min(len(document.text.split()), LONG_WORDS)
         score += LENGTH_BONUS * words / LONG_WORDS
-        if document.retired_at is not None and not query.wants_history:
+        if document.retired_at is not None and not query.time.wants_history:
             score -= OUTDATED_PENALTY
-    if query.asks_when:
+    if query.time.asks_when:
         score += NUMBER_BONUS * bool(TIME_WORD.search(document.text))
     return score
 
 
-def _is_within(document: CandidateDocument, periods: Sequence[tuple[datetime, datetime]]) -> bool:
+def _is_within(document: CandidateDocument, periods: Sequence[Period]) -> bool:
     """Whether it was said, or holds in the world, within one of the periods."""
-    for start, end in periods:
-        if start <= document.said_at < end:
-            return True
-        begin, until = document.valid_from, document.valid_until
-        if begin is not None and begin < end and (until is None or until > start):
-            return True
-    return False
+    begin, until = document.valid_from, document.valid_until
+    return any(
+        period.start <= document.said_at < period.end
+        or (begin is not None and begin < period.end and (until is None or until > period.start))
+        for period in periods
+    )
 
 
 def _named_speaker(documents: Sequence[CandidateDocument], words: frozenset[str]) -> str | None:
@@ -101,21 +97,16 @@ def _named_speaker(documents: Sequence[CandidateDocument], words: frozenset[str]
 
 def _with_sessions(ranked: Sequence[RankedDocument]) -> list[RankedDocument]:
     """Messages of a talk in which others fit well gain from it; a fact is a talk of its own."""
-    result: list[RankedDocument] = []
-    for entry in ranked:
-        if entry.document.kind != "message":
-            result += _raise_session([entry])
-    messages = sorted(
-        (r for r in ranked if r.document.kind == "message"),
-        key=lambda r: (r.document.said_at, r.document.source_id),
-    )
-    session: list[RankedDocument] = []
-    for entry in messages:
-        if session and entry.document.said_at - session[-1].document.said_at > SESSION_GAP:
-            result += _raise_session(session)
-            session = []
-        session.append(entry)
-    return result + _raise_session(session)
+    talks = [[entry] for entry in ranked if entry.document.kind != "message"]
+    messages = [entry for entry in ranked if entry.document.kind == "message"]
+    previous = None
+    for entry in sorted(messages, key=lambda r: (r.document.said_at, r.document.source_id)):
+        said_at = entry.document.said_at
+        if previous is None or said_at - previous > SESSION_GAP:
+            talks.append([])
+        talks[-1].append(entry)
+        previous = said_at
+    return [entry for talk in talks for entry in _raise_session(talk)]
 
 
 def _raise_session(session: Sequence[RankedDocument]) -> list[RankedDocument]:

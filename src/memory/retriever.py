@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Literal, cast
 from uuid import UUID
 
-from src.base.errors import AppError, ModelError, ModelUnavailableError, StorageError
+from src.base.errors import AppError, StorageError
 from src.base.owners import Owner
 from src.llm.endpoints import Reranker
 from src.memory.embedding_space import RELATED, ServingSpace
@@ -165,19 +166,13 @@ class Retriever:
     """Searches one owner's messages, facts and summaries together."""
 
     def __init__(
-        self,
-        client: PgClient,
-        repository: RetrievalRepository,
-        space: ServingSpace,
-        overviews: OverviewRepository,
-        *,
-        reranker: Reranker | None = None,
+        self, client: PgClient, space: ServingSpace, *, reranker: Reranker | None = None
     ) -> None:
-        """Search through ``repository``, in the vectors of ``space``."""
+        """Search in the vectors of ``space``; ``reranker`` has the last word on the order."""
         self._client = client
-        self._repository = repository
+        self._repository = RetrievalRepository(client)
+        self._overviews = OverviewRepository(client)
         self._space = space
-        self._overviews = overviews
         self._reranker = reranker
         self._ahead: set[asyncio.Task[None]] = set()
 
@@ -212,9 +207,7 @@ class Retriever:
             logger.warning("nothing could be searched", exc_info=error)
             return []
 
-    async def find_candidates(
-        self, query: Query
-    ) -> tuple[list[CandidateDocument], RankedQuery, TimeQuery]:
+    async def find_candidates(self, query: Query) -> tuple[list[CandidateDocument], RankedQuery]:
         """What the channels find, before it is ranked, and how the query was understood.
 
         Raises:
@@ -222,8 +215,11 @@ class Retriever:
         """
         text = _searched(query.text)
         time = read_time(text, query.now)
-        periods = [(period.start, period.end) for period in time.periods]
-        vector, model_id = (None, None) if query.by_words_only else await self._embed(text)
+        vector, model_id = None, None
+        if not query.by_words_only:
+            vector, model_id = await self._space.embed_within(
+                EMBED_DEADLINE, text, is_query=True, otherwise="the search goes by words alone"
+            )
         candidates = await self._client.run(
             self._repository.search,
             SearchRequest(
@@ -232,7 +228,7 @@ class Retriever:
                 entity_terms=entity_terms(text),
                 vector=vector,
                 model_id=model_id,
-                periods=periods,
+                periods=[(period.start, period.end) for period in time.periods],
                 conversation_id=query.conversation_id,
                 before_position=query.before_position,
                 with_assistant=query.with_assistant,
@@ -240,44 +236,34 @@ class Retriever:
             ),
         )
         words = frozenset(word.removesuffix("'s") for word in WORD.findall(text.lower()))
-        return candidates, RankedQuery(words, periods, time.asks_when, time.wants_history), time
+        return candidates, RankedQuery(words, time)
 
     async def _list(self, query: Query, overview: Overview) -> list[Hit]:
         """Facts by kind, or messages by time; every period that the overview names."""
         limit = max(query.limit, OVERVIEW)
         bounds: list[Bounds] = [(p.start, p.end) for p in overview.periods]
-        periods = bounds or [(query.since, query.until)]
+        entries: Callable[..., list[CandidateDocument]] = partial(
+            self._overviews.list_messages,
+            conversation_id=query.conversation_id,
+            before_position=query.before_position,
+        )
+        if overview.kind != "period":
+            about = overview.kind if overview.kind != "profile" else None
+            list_facts = partial(self._overviews.list_facts, types=query.types, about=about)
+            entries = partial(list_facts, speaker_id=query.speaker_id)
         listed: list[CandidateDocument] = []
-        for period in periods:
-            if overview.kind == "period":
-                listed += await self._client.run(
-                    self._overviews.list_messages,
-                    query.owner,
-                    period=period,
-                    conversation_id=query.conversation_id,
-                    before_position=query.before_position,
-                    limit=limit,
-                )
-            else:
-                about = overview.kind if overview.kind != "profile" else None
-                listed += await self._client.run(
-                    self._overviews.list_facts,
-                    query.owner,
-                    types=query.types,
-                    about=about,
-                    period=period,
-                    speaker_id=query.speaker_id,
-                    limit=limit,
-                )
+        for period in bounds or [(query.since, query.until)]:
+            listed += await self._client.run(entries, query.owner, period=period, limit=limit)
         return [Hit(**vars(entry)) for entry in listed if not holds_secret(entry.text)][:limit]
 
     async def _search(self, query: Query) -> list[Hit]:
         if query.limit < 1:
             return []
-        candidates, ranked_query, time = await self.find_candidates(query)
-        ranked = rank(candidates, ranked_query)
-        shown = [r for r in ranked if self._is_shown(r, query, time)]
-        best = await self._best(query, _searched(query.text), shown)
+        candidates, understood = await self.find_candidates(query)
+        time = understood.time
+        ranked = rank(candidates, understood)
+        shown = [entry for entry in ranked if self._is_shown(entry.document, query, time)]
+        best = await self._best(query, shown)
         return await self._with_passages(query, await self._with_successors(query, best))
 
     async def _with_passages(self, query: Query, hits: list[Hit]) -> list[Hit]:
@@ -316,19 +302,7 @@ class Retriever:
             ordered.setdefault((hit.kind, hit.source_id), replace(hit, successor=successor))
         return list(ordered.values())[: query.limit + len(retired)]
 
-    async def _embed(self, text: str) -> tuple[str | None, int | None]:
-        """The query's vector and its model; nothing when there is none in time."""
-        try:
-            async with asyncio.timeout(EMBED_DEADLINE):
-                space = await self._space.current()
-                vector = await space.embed_query(text)
-            return vector, (await space.model()).id
-        except (ModelError, ModelUnavailableError, TimeoutError) as error:
-            logger.warning("the search goes by words alone", exc_info=error)
-            return None, None
-
-    def _is_shown(self, ranked: RankedDocument, query: Query, time: TimeQuery) -> bool:
-        document = ranked.document
+    def _is_shown(self, document: CandidateDocument, query: Query, time: TimeQuery) -> bool:
         if document.kind not in query.kinds or not _is_wanted(document, query):
             return False
         moment = query.now.astimezone(UTC)
@@ -340,15 +314,15 @@ class Retriever:
             return True
         if any(p.start <= document.said_at < p.end for p in time.periods):
             return True
-        similarity = self._space.similarity(document.cosine or 0.0)
-        return similarity >= query.threshold
+        return self._space.similarity(document.cosine or 0.0) >= query.threshold
 
-    async def _best(self, query: Query, text: str, ranked: Sequence[RankedDocument]) -> list[Hit]:
+    async def _best(self, query: Query, ranked: Sequence[RankedDocument]) -> list[Hit]:
         hits = [self._hit(entry) for entry in _once_each(ranked)]
         if self._reranker is not None and len(hits) > 1:
             pool = hits[:RERANKED]
             try:
-                order = await self._reranker.order(text, [hit.text for hit in pool])
+                texts = [hit.text for hit in pool]
+                order = await self._reranker.order(_searched(query.text), texts)
                 hits = [pool[number] for number in order] + hits[RERANKED:]
             except AppError as error:
                 logger.warning("the fused order stands", exc_info=error)

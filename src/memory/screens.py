@@ -69,15 +69,11 @@ class MemoryScreens:
         lines = [say("memory_title", language, count=sum(counts.values()))]
         lines += _grouped(facts, offset, past, called)
         kind = KINDS.index(chosen) + 1 if chosen else ALL_KINDS
-        rows = in_rows(
-            [
-                Button(str(place), Action("fact", (fact.id, number, kind)))
-                for place, fact in enumerate(facts, start=offset + 1)
-            ],
-            PER_ROW,
-        )
-        rows += _turning(number, last, kind)
-        rows += _kinds(counts, chosen, language)
+        places = enumerate(facts, start=offset + 1)
+        buttons = [Button(str(n), Action("fact", (fact.id, number, kind))) for n, fact in places]
+        rows = in_rows(buttons, PER_ROW)
+        rows += _pager_row(number, last, kind)
+        rows += _kind_rows(counts, chosen, language)
         return Reply("\n".join(lines), rows, say("memory_hint", language), is_screen=True)
 
     async def open_app(self, called: Called) -> Reply:
@@ -100,9 +96,9 @@ class MemoryScreens:
         """
         found = await self.client.run(self._pages.find_card, called.owner, memory_id)
         if found is None:
-            return await self._gone(called, back)
+            return _gone_reply(called, back)
         text = "\n".join(_described(found, called))
-        return Reply(text, _doings(found, called, back), is_screen=True)
+        return Reply(text, _action_rows(found, called, back), is_screen=True)
 
     async def pin(self, called: Called, memory_id: int, *back: int, pinned: bool = True) -> Reply:
         """Keep a fact always in view, or no more."""
@@ -127,9 +123,9 @@ class MemoryScreens:
 
     async def correct(self, called: Called, memory_id: int, *back: int) -> Reply:
         """Ask what is right instead of a fact; the answer to this is taken as it."""
-        found = await self.client.run(self._pages.find_card, called.owner, memory_id)
-        if found is None or found.memory.retired_at is not None:
-            return await self._gone(called, back)
+        found = await self._find_living(called, memory_id)
+        if found is None:
+            return _gone_reply(called, back)
         if called.asker is not None and found.memory.speaker_id not in (None, called.asker):
             return Reply(say("memory_not_yours", called.language))
         text = correction_prompt(found.memory, called.language)
@@ -143,17 +139,23 @@ class MemoryScreens:
             past[replaced.by].append(replaced.text)
         return past
 
-    async def _refused(self, called: Called, memory_id: int, *back: int) -> Reply:
-        """It is not there any more, or not his to change."""
+    async def _find_living(self, called: Called, memory_id: int) -> FactCard | None:
         found = await self.client.run(self._pages.find_card, called.owner, memory_id)
-        if found is None or found.memory.retired_at is not None:
-            return await self._gone(called, back)
-        rows = ((_to_list(called.language, back),),)
-        return Reply(say("memory_not_yours", called.language), rows, is_screen=True)
+        return found if found is not None and found.memory.retired_at is None else None
 
-    async def _gone(self, called: Called, back: Sequence[int]) -> Reply:
-        rows = ((_to_list(called.language, back),),)
-        return Reply(say("memory_gone", called.language), rows, is_screen=True)
+    async def _refused(self, called: Called, memory_id: int, *back: int) -> Reply:
+        """It is not there any more, or not the user's to change."""
+        if await self._find_living(called, memory_id) is None:
+            return _gone_reply(called, back)
+        return _back_reply(called, back, say("memory_not_yours", called.language))
+
+
+def _gone_reply(called: Called, back: Sequence[int]) -> Reply:
+    return _back_reply(called, back, say("memory_gone", called.language))
+
+
+def _back_reply(called: Called, back: Sequence[int], text: str) -> Reply:
+    return Reply(text, ((_to_list(called.language, back),),), is_screen=True)
 
 
 def correction_prompt(fact: Memory, language: Language) -> str:
@@ -211,19 +213,16 @@ def _described(card: FactCard, called: Called) -> list[str]:
     return lines
 
 
-def _doings(card: FactCard, called: Called, back: Sequence[int]) -> Rows:
+def _action_rows(card: FactCard, called: Called, back: Sequence[int]) -> Rows:
     fact, language = card.memory, called.language
     rows: list[tuple[Button, ...]] = []
     named = (fact.id, *back)
     if fact.retired_at is None:
         pin = "unpin" if fact.pinned else "pin"
-        rows += [
-            (
-                Button(say(f"{pin}_button", language), Action(pin, named)),
-                Button(say("correct_button", language), Action("correct", named)),
-            ),
-            (Button(say("forget_button", language), Action("forget", named)),),
-        ]
+        pin_button = Button(say(f"{pin}_button", language), Action(pin, named))
+        correct = Button(say("correct_button", language), Action("correct", named))
+        forget = Button(say("forget_button", language), Action("forget", named))
+        rows += [(pin_button, correct), (forget,)]
         if card.replaced:
             rows.append((Button(say("undo_button", language), Action("undo", (fact.id,))),))
     number = message_number(fact.uid)
@@ -236,30 +235,23 @@ def _to_list(language: Language, back: Sequence[int]) -> Button:
     return Button(say("back_button", language), Action("facts", tuple(back[:2])))
 
 
-def _turning(number: int, last: int, kind: int) -> Rows:
+def _pager_row(number: int, last: int, kind: int) -> Rows:
     """Back, where one is, forward; nothing where all is on one page."""
     if last == 1:
         return ()
     pages = [("‹", number - 1), (f"{number}/{last}", number), ("›", number + 1)]
-    return (
-        tuple(
-            Button(label, Action("facts", (page, kind)))
-            for label, page in pages
-            if 1 <= page <= last
-        ),
-    )
+    shown = [(label, page) for label, page in pages if 1 <= page <= last]
+    return (tuple(Button(label, Action("facts", (page, kind))) for label, page in shown),)
 
 
-def _kinds(counts: dict[str, int], chosen: str | None, language: Language) -> Rows:
+def _kind_rows(counts: dict[str, int], chosen: str | None, language: Language) -> Rows:
     """A button for each kind that is not shown alone; nothing where all fits on a page."""
     if sum(counts.values()) <= PAGE or len(counts) == 1:
         return ()
-    buttons = [
-        Button(f"{kind_title(kind, language)} ({count})",
-               Action("facts", (1, KINDS.index(kind) + 1)))
-        for kind, count in counts.items()
-        if kind != chosen
-    ]  # fmt: skip
+    others = [(kind, count) for kind, count in counts.items() if kind != chosen]
+    labels = {
+        KINDS.index(kind) + 1: f"{kind_title(kind, language)} ({count})" for kind, count in others
+    }
     if chosen:
-        buttons.insert(0, Button(say("kind_all", language), Action("facts", (1, ALL_KINDS))))
-    return in_rows(buttons, 2)
+        labels = {ALL_KINDS: say("kind_all", language), **labels}
+    return in_rows([Button(label, Action("facts", (1, k))) for k, label in labels.items()], 2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 from uuid import UUID
 
@@ -68,7 +68,7 @@ class MemoryTasks:
         """Index what was said since the last time; a turn asks for it, at most once a second."""
         async with _again_if_away(context, attempts):
             for conversation_id in await self._memory.index_pending():
-                await _defer_digest(context.app, conversation_id)
+                await _defer(context.app, DIGEST_CONVERSATION, conversation_id)
             await _defer(context.app, EMBED_DOCUMENTS)
 
     async def embed_documents(self, context: JobContext, attempts: int = 0) -> None:
@@ -98,7 +98,7 @@ class MemoryTasks:
             if attempts < MAX_WAITS:
                 await self._memory.wait_for_quiet(UUID(conversation_id))
             if await self._memory.digest(UUID(conversation_id)):
-                await _defer_digest(context.app, UUID(conversation_id))
+                await _defer(context.app, DIGEST_CONVERSATION, conversation_id)
 
     async def remember_missed(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
         """Every minute: what lost its job, and conversations that fell silent."""
@@ -106,7 +106,7 @@ class MemoryTasks:
         if await self._memory.changes_model():
             await _defer(context.app, REEMBED)
         for conversation_id in await self._memory.list_silent():
-            await _defer_digest(context.app, conversation_id)
+            await _defer(context.app, DIGEST_CONVERSATION, conversation_id)
 
     async def read_batches(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
         """Every minute: take open batches further, and begin one when it is time."""
@@ -155,24 +155,14 @@ async def _again_if_away(context: JobContext, attempts: int) -> AsyncIterator[No
             logger.info("postponed: %s", error, extra=log)
         else:
             logger.warning("will try again", extra=log, exc_info=error)
-        conversation = job.task_kwargs.get("conversation_id")
-        await _defer(
-            context.app,
-            job.task_name,
-            None if conversation is None else str(conversation),
-            after=seconds,
-            attempts=attempts + 1,
-        )
-
-
-async def _defer_digest(app: App, conversation_id: UUID) -> None:
-    await _defer(app, DIGEST_CONVERSATION, str(conversation_id))
+        kwargs: dict[str, Any] = {**job.task_kwargs, "attempts": attempts + 1}
+        await _defer(context.app, job.task_name, after=seconds, **kwargs)
 
 
 async def _defer(
     app: App,
     task: str,
-    conversation_id: str | None = None,
+    conversation_id: UUID | str | None = None,
     *,
     after: float = 0.0,
     attempts: int = 0,
@@ -180,7 +170,7 @@ async def _defer(
     """Have a task run ``after`` seconds; one job of it (for a conversation) waits at a time."""
     lock, arguments = task, dict[str, Any]()
     if conversation_id is not None:
-        lock, arguments = f"{task}:{conversation_id}", {"conversation_id": conversation_id}
+        lock, arguments = f"{task}:{conversation_id}", {"conversation_id": str(conversation_id)}
     if attempts:
         arguments["attempts"] = attempts
     job = app.configure_task(
@@ -190,7 +180,5 @@ async def _defer(
         queueing_lock=lock,
         schedule_in={"milliseconds": round(1000 * after)} if after else None,
     )
-    try:
+    with suppress(AlreadyEnqueued):
         await job.defer_async(**arguments)
-    except AlreadyEnqueued:
-        return

@@ -53,7 +53,7 @@ def build_save_user_fact(memories: Memories) -> BaseTool:
         context: TurnContext = runtime.context
         fact = Fact.model_validate(values)
         said = find_said(runtime.state.get("history", ()), fact, context)
-        outcome = refusal(context, fact, said) or await memories.remember(
+        outcome = refusal(context, fact, said) or await memories.writer.remember(
             context.owner,
             fact,
             said,
@@ -61,18 +61,18 @@ def build_save_user_fact(memories: Memories) -> BaseTool:
             contradicts=fact.replaced_ids() & runtime.state.get("shown_facts", frozenset()),
         )
         is_saved = outcome.kind in ("new", "update", "same")
-        ids = frozenset() if outcome.memory_id is None else frozenset({outcome.memory_id})
+        number = outcome.memory_id
         told = {
             "saved": is_saved,
             "outcome": outcome.kind,
-            "id": None if outcome.memory_id is None else fact_uid(outcome.memory_id),
+            "id": None if number is None else fact_uid(number),
             "text": outcome.text,
             "replaced": list(outcome.replaced),
             "reason": outcome.reason,
         }
-        return json.dumps(told, ensure_ascii=False), Finding(
-            shown_facts=ids, changes=changes_of([outcome]), facts_changed=is_saved
-        )
+        ids = frozenset() if number is None else frozenset({number})
+        finding = Finding(shown_facts=ids, changes=changes_of([outcome]), facts_changed=is_saved)
+        return json.dumps(told, ensure_ascii=False), finding
 
     return StructuredTool.from_function(
         coroutine=save_user_fact,
@@ -240,20 +240,23 @@ def build_forget_fact(memories: Memories) -> BaseTool:
             none fits and nothing is forgotten: say so, and name these.
         """
         context: TurnContext = runtime.context
+        request_id, speaker_id = context.message_id, context.speaker_id
         if ids:
             found = await memories.forget(
-                context.owner, ids[:MAX_IDS], request_id=context.message_id,
-                speaker_id=context.speaker_id,
-            )  # fmt: skip
+                context.owner, ids[:MAX_IDS], request_id=request_id, speaker_id=speaker_id
+            )
         else:
             found = await memories.forget_about(
-                context.owner, about, everything=everything, request_id=context.message_id,
-                speaker_id=context.speaker_id,
-            )  # fmt: skip
+                context.owner,
+                about,
+                everything=everything,
+                request_id=request_id,
+                speaker_id=speaker_id,
+            )
         told = {
             "forgotten": list(found.texts),
-            "ask": [{"id": one.id, "text": one.text} for one in found.ask],
-            "nearest": [{"id": one.id, "text": one.text} for one in found.nearest],
+            "ask": [vars(named) for named in found.ask],
+            "nearest": [vars(named) for named in found.nearest],
         }
         return json.dumps(told, ensure_ascii=False), Finding(
             changes=Changes(forgetting=found.number), facts_changed=bool(found.texts)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
 from collections.abc import Callable, Collection, Sequence
@@ -11,7 +10,6 @@ from datetime import datetime
 from functools import partial
 from typing import Literal
 
-from src.base.errors import ModelError, ModelUnavailableError
 from src.base.owners import Owner
 from src.memory.cutting import spans
 from src.memory.embedding_space import ServingSpace
@@ -39,6 +37,7 @@ from src.texts.morphology import terms
 logger = logging.getLogger(__name__)
 
 EMBED_DEADLINE = 5.0  # seconds; a fact without a vector is embedded by the background job
+WITHOUT_VECTOR = "a fact is stored without a vector for now"
 MAX_ENTITY = 60  # characters; longer objects are sentences, not names
 # Relations of the user himself whose facts are never too unimportant for the prompt.
 ALWAYS_KEY = frozenset({WISH, "name", "nickname", "native_language"})
@@ -64,6 +63,9 @@ class Said:
     said_at: datetime
 
 
+Kind = Literal["new", "same", "update", "outdated", "refused", "beside", "kept"]
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What became of a fact.
@@ -79,7 +81,7 @@ class Outcome:
         reason: Why it was refused.
     """
 
-    kind: Literal["new", "same", "update", "outdated", "refused", "beside", "kept"]
+    kind: Kind
     text: str
     uid: str
     memory_id: int | None = None
@@ -120,15 +122,11 @@ class MemoryWriter:
     """Stores what a user said about himself, once; nothing else gets in."""
 
     def __init__(
-        self,
-        client: PgClient,
-        memories: MemoryRepository,
-        space: ServingSpace,
-        settings: GlobalSettingsRepository,
+        self, client: PgClient, space: ServingSpace, settings: GlobalSettingsRepository
     ) -> None:
-        """Write through ``memories``; compare in ``space``."""
+        """Compare in ``space``."""
         self._client = client
-        self._memories = memories
+        self._memories = MemoryRepository(client)
         self._space = space
         self._settings = settings
 
@@ -159,9 +157,7 @@ class MemoryWriter:
         resolved, reason = _resolved(fact, said)
         if reason is not None:
             return await self._refuse(owner, fact, said, origin, reason)
-        vector, model_id = await self._embed(resolved.text)
-        memory = _new_memory(resolved, said, origin, vector)
-        await self._client.run(self._settings.get)  # within the transaction none is fetched
+        memory, model_id = await self._proposed(resolved, said, origin)
 
         def work(transaction: Transaction) -> Outcome:
             lock_facts(transaction, owner)
@@ -176,10 +172,10 @@ class MemoryWriter:
             return await self._refuse(owner, fact, said, origin, OTHERS_WORDS)
         return outcome
 
-    async def find_rivals(
+    async def find_important_rivals(
         self, owner: Owner, fact: Fact, said: Said, *, contradicts: Collection[int] = ()
     ) -> list[Memory]:
-        """The known facts that ``remember`` would retire now; nothing is stored.
+        """The important facts that ``remember`` would retire now; nothing is stored.
 
         Raises:
             StorageError: The database is away.
@@ -187,14 +183,13 @@ class MemoryWriter:
         resolved, reason = _resolved(fact, said)
         if reason is not None:
             return []
-        vector, model_id = await self._embed(resolved.text)
-        memory = _new_memory(resolved, said, "teach", vector)
-        await self._client.run(self._settings.get)
+        memory, model_id = await self._proposed(resolved, said, "teach")
         found = await self._client.run(
             self._client.in_transaction,
             lambda t: self._compare(t, owner, memory, model_id, contradicts),
         )
-        return [] if isinstance(found, Outcome) else [rival.memory for rival in found.older]
+        rivals = [] if isinstance(found, Outcome) else found.older
+        return [rival.memory for rival in rivals if is_important(rival.memory)]
 
     def compare(
         self, memory: NewMemory, similar: Sequence[Similar]
@@ -203,10 +198,6 @@ class MemoryWriter:
         same = [entry for entry in similar if self._is_same(memory, entry)]
         rivals = [k for k in similar if k not in same and _is_rival(memory, k, ())]
         return same, rivals
-
-    def with_terms(self, memory: NewMemory) -> NewMemory:
-        """A stored fact with its search terms, as it was when it was new."""
-        return replace(memory, terms=fact_terms(memory.fact.text, memory.fact.relation))
 
     def _compare(
         self,
@@ -237,56 +228,33 @@ class MemoryWriter:
     def _store(
         self, transaction: Transaction, owner: Owner, found: _Compared, model_id: int | None
     ) -> Outcome:
-        memory, older = found.memory, found.older
-        text, uid = memory.fact.text, memory.source.uid
-        if found.known is not None:
-            return self._say_again(transaction, owner, memory, found.known, older)
-        newer = [rival for rival in found.rivals if _said_later(rival, memory)]
-        added = self._memories.add(transaction, owner, _inheriting(memory, older), model_id)
-        if newer:  # an old message is read late: what was said after it stands
-            self._memories.retire(
-                transaction, owner, [added], successor=newer[0].memory.id, reason="outdated",
-                until=newer[0].memory.said_at,
-            )  # fmt: skip
-            return Outcome("outdated", text, uid, added)
-        self._retire(transaction, owner, added, older, memory.source.said_at)
-        limit = self._settings.last_known.max_memories_per_user
-        self._memories.retire_surplus(transaction, owner, limit)
-        replaced = tuple(entry.memory.text for entry in older)
-        return Outcome("update" if older else "new", text, uid, added, replaced)
-
-    def _say_again(
-        self,
-        transaction: Transaction,
-        owner: Owner,
-        memory: NewMemory,
-        known: Similar,
-        older: Sequence[Similar],
-    ) -> Outcome:
-        """A known fact was said once more: what it denies holds no more from now on."""
-        number, text = known.memory.id, known.memory.text
-        if known.memory.retired_at is not None:  # the message is read once more
-            return Outcome("same", text, memory.source.uid, number)
-        self._memories.add_source(transaction, owner, number, memory.source)
-        self._memories.touch(transaction, owner, number, _inheriting(memory, older).fact)
-        self._retire(transaction, owner, number, older, memory.source.said_at)
-        replaced = tuple(entry.memory.text for entry in older)
-        kind: Literal["same", "update"] = "update" if older else "same"
-        return Outcome(kind, text, memory.source.uid, number, replaced)
-
-    def _retire(
-        self,
-        transaction: Transaction,
-        owner: Owner,
-        successor: int,
-        replaced: Sequence[Similar],
-        until: datetime,
-    ) -> None:
-        if replaced:
-            ids = [known.memory.id for known in replaced]
-            self._memories.retire(
-                transaction, owner, ids, successor=successor, reason="replaced", until=until
-            )
+        """Add the fact, or one more source of the known one; what it denies holds no more."""
+        older, known = found.older, found.known.memory if found.known else None
+        memory = _inheriting(found.memory, older)
+        text, uid, said_at = memory.fact.text, memory.source.uid, memory.source.said_at
+        retire = partial(self._memories.retire, transaction, owner)
+        if known is None:
+            number = self._memories.add(transaction, owner, memory, model_id)
+        elif known.retired_at is not None:  # the message is read once more
+            return Outcome("same", known.text, uid, known.id)
+        else:
+            number, text = known.id, known.text
+            self._memories.add_source(transaction, owner, number, memory.source)
+            self._memories.touch(transaction, owner, number, memory.fact)
+        newer = [rival.memory for rival in found.rivals if _said_later(rival, memory)]
+        if newer and known is None:  # an old message is read late: what was said after it stands
+            successor, until = newer[0].id, newer[0].said_at
+            retire([number], successor=successor, reason="outdated", until=until)
+            return Outcome("outdated", text, uid, number)
+        if older:
+            ids = [rival.memory.id for rival in older]
+            retire(ids, successor=number, reason="replaced", until=said_at)
+        if known is None:
+            limit = self._settings.last_known.max_memories_per_user
+            self._memories.retire_surplus(transaction, owner, limit)
+        kind: Kind = "update" if older else "same" if known else "new"
+        replaced = tuple(rival.memory.text for rival in older)
+        return Outcome(kind, text, uid, number, replaced)
 
     def _is_same(self, memory: NewMemory, known: Similar) -> bool:
         if known.content_hash == memory.content_hash:
@@ -299,16 +267,15 @@ class MemoryWriter:
             subjects=(memory.fact.subject, known.memory.subject),
         )
 
-    async def _embed(self, text: str) -> tuple[str | None, int | None]:
-        try:
-            async with asyncio.timeout(EMBED_DEADLINE):
-                space = await self._space.current()
-                model = await space.model()
-                [vector] = await space.embed_documents([text])
-        except (ModelError, ModelUnavailableError, TimeoutError) as error:
-            logger.warning("a fact is stored without a vector for now", exc_info=error)
-            return None, None
-        return vector, model.id
+    async def _proposed(
+        self, fact: Fact, said: Said, origin: Origin
+    ) -> tuple[NewMemory, int | None]:
+        """A fact as it would be stored, and the model of its vector, if it has one in time."""
+        vector, model_id = await self._space.embed_within(
+            EMBED_DEADLINE, fact.text, is_query=False, otherwise=WITHOUT_VECTOR
+        )
+        await self._client.run(self._settings.get)  # within the transaction none is fetched
+        return _new_memory(fact, said, origin, vector), model_id
 
     async def _refuse(
         self, owner: Owner, fact: Fact, said: Said, origin: Origin, reason: str

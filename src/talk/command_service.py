@@ -333,7 +333,7 @@ class CommandService:
         """Wipe the conversation; facts survive it, and the reply says how many."""
         await self._agent.start_new_conversation(called.owner)
         language = called.language
-        facts = await self._memories.count(called.owner)
+        facts = await self._client.run(self._memories.facts.count, called.owner)
         if not facts:
             return Reply(say("new_done", language))
         text = f"{say('new_done', language)} {say('new_facts', language, count=facts)}"
@@ -346,7 +346,7 @@ class CommandService:
     async def wipe(self, called: Called, step: int) -> Reply:
         """Forget every fact: ask first (step 0), then (1) do it, or (2) leave all as it is."""
         language = called.language
-        facts = await self._memories.count(called.owner)
+        facts = await self._client.run(self._memories.facts.count, called.owner)
         if not facts:
             return Reply(say("memory_empty", language), is_screen=True)
         if step == 1:

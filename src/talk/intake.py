@@ -57,7 +57,7 @@ class Intake:
             StorageError: The database is away.
         """
         if _is_searched(turn.incoming):
-            self._memories.prepare_search(turn.incoming.text)  # as long as all the rest
+            self._memories.retriever.prepare(turn.incoming.text)  # as long as all the rest
         with self._metrics.stage("store"):
             await self._client.run(self._begin, turn)
 

@@ -105,7 +105,7 @@ class MemoryCommands:
     async def find(self, called: Called, *, limit: int) -> list[Hit]:
         """What was said that fits the argument, best first; each message once."""
         now = local_time(called.moment, called.time_zone)
-        hits = await self._memories.search(
+        hits = await self._memories.retriever.search(
             Query(
                 called.owner, called.argument, now, limit=limit, with_assistant=True,
                 kinds=("message", "memory"), speaker_id=called.asker, threshold=NEAR,

@@ -291,7 +291,7 @@ async def weigh_conflicts(
     for number, fact in enumerate(state["extracted_facts"]):
         its = [conflict for conflict in state["conflicts"] if conflict["new"] == number]
         said = find_said(new, fact, context)
-        rivals = await memories.find_important_rivals(
+        rivals = await memories.writer.find_important_rivals(
             context.owner, fact, said, contradicts={c["memory_id"] for c in its}
         )
         if not rivals:
@@ -362,7 +362,7 @@ async def store_knowledge(
             outcomes.append(_kept(fact, said.message_id, denied))
             continue
         accepted = {c["memory_id"] for c in _of(state.get("accepted_conflicts", ()), number)}
-        outcome = await memories.remember(
+        outcome = await memories.writer.remember(
             context.owner, fact, said, origin="teach", contradicts=accepted,
             spares=partial(_is_spared, accepted=accepted),
         )  # fmt: skip

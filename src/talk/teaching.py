@@ -53,7 +53,7 @@ class TeachingService:
         outcomes: list[Outcome] = []
         for fact in taught_facts(text, known):
             contradicts = {known.id} if known is not None and not outcomes else set()
-            outcome = await self._memories.remember(
+            outcome = await self._memories.writer.remember(
                 incoming.owner, fact, said, origin="command", contradicts=contradicts
             )
             outcomes.append(outcome)

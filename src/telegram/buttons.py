@@ -72,7 +72,7 @@ async def show_source(
     called = called_by(stored, language, core)
     address = Address(*stored.owner)
     uid = f"msg-{action.number(0)}"
-    source = await core.memory.memories.find_source(stored.owner, uid)
+    source = await core.client.run(core.memory.memories.facts.find_source, stored.owner, uid)
     is_bots = source is not None and source.is_bots
     here = say("source_here_bot" if is_bots else "source_here", language)
     there = _there(address, source, stored.bot_id) if source is not None else None

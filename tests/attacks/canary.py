@@ -307,8 +307,8 @@ async def forgets(world: World, _handled: bool) -> None:
     )
     if own:
         uid = f"msg-{world.chance.choice(own)[0]}"
-        forgetter = Forgetter(world.rig.client, ForgettingRepository(terms))
-        forgetter.forget(Owner(ANNA), [uid])
+        with world.rig.client.transaction() as transaction:
+            Forgetter(ForgettingRepository(terms), transaction, Owner(ANNA)).forget([uid])
     if world.chance.random() < 0.3:
         PurgeRepository(world.rig.client).purge_forgotten(older_than=0)
 

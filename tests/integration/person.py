@@ -279,18 +279,18 @@ class Person:
 
     async def repeat(self, told: Told) -> Outcome:
         """Hand it over once more, as after a crash."""
-        return await self.core.memory.memories.remember(
+        return await self.core.memory.memories.writer.remember(
             self.owner, told.candidate, told.said, origin=told.origin, contradicts=told.contradicts
         )
 
     async def find(self, text: str, **query: Any) -> list[Hit]:
         """Search for something, a year later."""
         asked = Query(self.owner, text, self.moment + timedelta(days=365))
-        return await self.core.memory.memories.search(replace(asked, **query))
+        return await self.core.memory.retriever.search(replace(asked, **query))
 
     async def living(self) -> list[Memory]:
         """The facts that hold, oldest first."""
-        found = await self.core.memory.memories.list_memories(self.owner, limit=1000)
+        found = self.core.memory.memories.facts.list_memories(self.owner, limit=1000)
         return sorted(found, key=lambda memory: memory.id)
 
     async def texts(self) -> list[str]:

@@ -112,7 +112,7 @@ class Phone:
         fact = Fact(text=text, importance=7, relation="lives_in", object=city)
         said = Said(message, text, NOW)
         memories = self.rig.core.memory.memories
-        return await memories.remember(self.owner, fact, said, origin="teach")
+        return await memories.writer.remember(self.owner, fact, said, origin="teach")
 
     def facts(self) -> list[str]:
         """What is believed of the owner."""

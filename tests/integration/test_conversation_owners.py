@@ -230,7 +230,8 @@ def test_every_method_of_the_memory_leaves_the_rows_of_another_owner_byte_identi
     assert index(client, me, mine) == 1
     assert ExtractionRepository(client).advance(mine, first=1, last=3)
     uids = [f"msg-{id_}" for (id_,) in client.fetch_all("SELECT id FROM messages")]
-    forgotten = Forgetter(client, ForgettingRepository(terms)).forget(me, uids)
+    with client.transaction() as transaction:
+        forgotten = Forgetter(ForgettingRepository(terms), transaction, me).forget(uids)
     assert set(forgotten.texts) <= {"cats", "Tom", f"cats of {ME}", "the cat is Tom now"}
     assert forgotten.number is not None
     UserSettingsRepository(client).set_mode(ME, "assistant")
@@ -272,8 +273,9 @@ def test_the_conversation_of_another_owner_protects_his_rows(
     assert edit(client, ME, TelegramOrigin(BOT, OTHER, 1, OTHER), "hacked") == "unknown"
     assert turns.find_answer(mine, question[0]) is None
     assert turns.find_stream_message(mine, question[0]) is None
-    forgetter = Forgetter(client, ForgettingRepository(terms))
-    assert forgetter.forget(Owner(ME), [f"msg-{question[0]}"]).texts == ()
+    with client.transaction() as transaction:
+        forgetter = Forgetter(ForgettingRepository(terms), transaction, Owner(ME))
+        assert forgetter.forget([f"msg-{question[0]}"]).texts == ()
     assert MemoryRepository(client).find_source(Owner(ME), f"msg-{question[0]}") is None
     assert rows_of(client.dsn, Owner(OTHER)) == before
 

@@ -170,5 +170,5 @@ async def test_what_was_taken_back_is_no_past(phone: Phone) -> None:
     await edit(phone, asked, "Я живу в городе Одесса")
     await phone.rig.core.memory.digest.remember_turn(phone.rig.conversation(USER))
     query = Query(phone.owner, "Где я жил раньше?", datetime.now(UTC))
-    found = [hit.text for hit in await phone.rig.core.memory.memories.search(query)]
+    found = [hit.text for hit in await phone.rig.core.memory.retriever.search(query)]
     assert found and not any("Киев" in text for text in found)

@@ -203,7 +203,7 @@ async def test_after_an_erasure_one_is_a_stranger(rig: Rig) -> None:
     rig.model.reply = lambda _request: "Не знаю."
     await write(rig, ANNA, "Где я живу?")
     assert "qzanna" not in str(rig.model.requests[-1].raw)
-    assert await rig.core.memory.memories.count(Owner(ANNA)) == 0
+    assert rig.core.memory.memories.facts.count(Owner(ANNA)) == 0
     assert rig.core.user_settings.get(ANNA).mode == "assistant"
 
 
@@ -249,7 +249,7 @@ async def test_in_a_group_only_what_the_person_wrote_and_was_told_goes(rig: Rig)
     assert erase(rig) > 0
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
     assert group_rows_of(rig, BORIS) == others
-    facts = await rig.core.memory.memories.list_memories(GROUP)
+    facts = rig.core.memory.memories.facts.list_memories(GROUP)
     assert [fact.text for fact in facts] == ["Боря любит рыбалку"]
     names = rig.rows("SELECT name FROM entities ORDER BY id")
     assert names == [("Боря",), ("рыбалку",)]
@@ -280,7 +280,7 @@ async def test_a_fact_that_somebody_else_told_too_stays_without_the_words_of_the
                     place=GROUP)  # fmt: skip
     assert rig.rows("SELECT count(*) FROM memory_sources") == [(2,)]
     erase(rig)
-    facts = await rig.core.memory.memories.list_memories(GROUP)
+    facts = rig.core.memory.memories.facts.list_memories(GROUP)
     assert [fact.text for fact in facts] == ["Едем в июле"]
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
 
@@ -295,7 +295,7 @@ async def test_what_a_person_taught_a_group_goes_also_when_its_messages_were_wip
     assert columns_that_hold(rig.core.dsn, "qzanna") >= {"memories.text", "memory_sources.quote"}
     erase(rig)
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
-    facts = await rig.core.memory.memories.list_memories(GROUP)
+    facts = rig.core.memory.memories.facts.list_memories(GROUP)
     assert [fact.text for fact in facts] == ["Боря любит чай"]
 
 
@@ -394,7 +394,7 @@ async def test_what_others_forwarded_of_a_person_goes_and_what_they_say_themselv
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
     kept = rig.rows("SELECT message_text(content) FROM messages WHERE role = 'user' ORDER BY id")
     assert kept == [("Боря любит чай",), ("Что она любит?",)]
-    facts = await rig.core.memory.memories.list_memories(Owner(BORIS))
+    facts = rig.core.memory.memories.facts.list_memories(Owner(BORIS))
     assert [fact.text for fact in facts] == ["Боря любит чай"]
 
 
@@ -656,7 +656,7 @@ async def test_an_erasure_waits_for_a_fact_that_is_being_stored_and_takes_it(rig
         await eventually(lambda: rig.rows(waiting), "the erasure to wait")
     assert await erasing > 0
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
-    facts = await rig.core.memory.memories.list_memories(GROUP)
+    facts = rig.core.memory.memories.facts.list_memories(GROUP)
     assert [fact.text for fact in facts] == ["Боря любит чай"]
 
 

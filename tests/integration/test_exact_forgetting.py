@@ -140,7 +140,7 @@ async def test_undo_brings_back_the_fact_the_words_and_the_answers(person: Perso
     prompt = whole(person.requests[-1])
     assert ANNA.lower() in prompt and "прекрасно" in prompt and JAZZ["text"].lower() in prompt
     query = Query(person.owner, "джаз", MORNING, limit=20)
-    hits = await person.core.memory.memories.search(query)
+    hits = await person.core.memory.retriever.search(query)
     assert any("джаз" in hit.text for hit in hits)
 
 

@@ -19,13 +19,9 @@ from src.base.errors import (
 from src.base.owners import Owner
 from src.core import build_caller
 from src.memory.extraction import MAX_WINDOWS, ExtractionService
-from src.memory.forgetter import Forgetter
-from src.memory.forgetting_repo import ForgettingRepository, UndoRepository
 from src.memory.memories import Memories
-from src.memory.memory_repo import MemoryRepository
-from src.memory.writer import MemoryWriter, fact_terms
+from src.memory.writer import MemoryWriter
 from src.pg.global_settings_repo import GlobalSettingsRepository
-from src.texts.morphology import terms
 from tests.fakes.openai_server import ChatRequest, Reply, text_of
 from tests.integration.person import FAKE_EMBEDDINGS, USER, Json, Person, Rig, records
 
@@ -56,17 +52,9 @@ class Talk(Person):
     def worker(self) -> ExtractionService:
         """Another process, which has not read the settings yet."""
         client, core = self.client, self.core
-        settings, stored = GlobalSettingsRepository(client), MemoryRepository(client)
-        forgetter = Forgetter(client, ForgettingRepository(terms))
-        memories = Memories(
-            client,
-            stored,
-            forgetter,
-            UndoRepository(terms, fact_terms),
-            core.memory.retriever,
-            MemoryWriter(client, stored, core.memory.space, settings),
-            settings,
-        )
+        settings = GlobalSettingsRepository(client)
+        writer = MemoryWriter(client, core.memory.space, settings)
+        memories = Memories(client, core.memory.retriever, writer, settings)
         return ExtractionService(
             client,
             settings,

@@ -60,7 +60,7 @@ class Desk(Person):
 
     async def search(self, text: str, **changes: Any) -> list[Hit]:
         query = Query(Owner(USER), text, NOON + timedelta(days=30), **changes)
-        return await self.core.memory.memories.search(query)
+        return await self.core.memory.retriever.search(query)
 
     async def found(self, text: str, **changes: Any) -> list[str]:
         return [hit.text for hit in await self.search(text, **changes)]

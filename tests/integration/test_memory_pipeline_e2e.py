@@ -16,14 +16,11 @@ from langgraph.runtime import Runtime
 from src.base.errors import StorageError, StorageUnavailableError
 from src.base.owners import Owner
 from src.core import build_caller
-from src.memory.forgetter import Forgetter
-from src.memory.forgetting_repo import ForgettingRepository, UndoRepository
 from src.memory.memories import Memories
-from src.memory.memory_repo import Memory, MemoryRepository
-from src.memory.retrieval_repo import OverviewRepository, RetrievalRepository
+from src.memory.memory_repo import Memory
 from src.memory.retriever import Retriever
 from src.memory.turn_context import Finding, TurnContext
-from src.memory.writer import MemoryWriter, fact_terms
+from src.memory.writer import MemoryWriter
 from src.pg.client import PgClient
 from src.talk.assistant import update_state_after_tool
 from src.talk.conversation_state import ConversationState
@@ -31,7 +28,6 @@ from src.talk.main_graph import Models, build_graph, route_after_tool, route_sum
 from src.talk.prompt import SYSTEM_PROMPT, TAIL, check_facts, load_facts
 from src.talk.tools import build_tools
 from src.talk.turn_state import Turn
-from src.texts.morphology import terms
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.person import MORNING, Person, called, fact, named, open_person, saved
 
@@ -82,11 +78,8 @@ def memories_of(kind: type[M], person: Person, client: PgClient | None = None) -
     core = person.core.memory
     return kind(
         client,
-        MemoryRepository(client),
-        Forgetter(client, ForgettingRepository(terms)),
-        UndoRepository(terms, fact_terms),
-        Retriever(client, RetrievalRepository(client), core.space, OverviewRepository(client)),
-        MemoryWriter(client, MemoryRepository(client), core.space, core.settings),
+        Retriever(client, core.space),
+        MemoryWriter(client, core.space, core.settings),
         core.settings,
     )
 

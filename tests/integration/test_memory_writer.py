@@ -369,13 +369,15 @@ async def test_what_was_taken_back_is_recalled_no_more_and_stays_in_the_history(
     await teller.tell("Живу в Омске", **lives_in("Омске"))
     await teller.core.memory.indexer.index_conversation(teller.conversation())
     asked = Query(ME, "Где я раньше живу, в Москве или в Омске?", teller.moment)
-    assert "Живу в Омске" in {hit.text for hit in await memories.search(asked)}
+    assert "Живу в Омске" in {hit.text for hit in await memories.retriever.search(asked)}
     await memories.undo(ME)
-    assert {hit.text for hit in await memories.search(asked)} == {"Живу в Москве"}
-    everything = await memories.search(replace(asked, with_assistant=True))
+    assert {hit.text for hit in await memories.retriever.search(asked)} == {"Живу в Москве"}
+    everything = await memories.retriever.search(replace(asked, with_assistant=True))
     assert "Живу в Омске" in {hit.text for hit in everything}
     await teller.tell("Живу в Омске", **lives_in("Омске"))
-    assert "Живу в Омске" in {hit.text for hit in await memories.search(asked)}, "said anew"
+    assert "Живу в Омске" in {hit.text for hit in await memories.retriever.search(asked)}, (
+        "said anew"
+    )
 
 
 async def test_undo_of_a_certain_fact_leaves_the_others(teller: Person) -> None:

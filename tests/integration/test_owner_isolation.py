@@ -32,7 +32,7 @@ from src.history.timeline_repo import TimelineRepository, ToolResult, ToolResult
 from src.history.turn_repo import AnswerSource, NewAnswer, TurnRepository
 from src.llm.reply import ModelUsage
 from src.memory.digest_repo import ExtractionRepository, SummaryRepository
-from src.memory.forgetter import Forgetter
+from src.memory.forgetter import Forgetter, Forgotten
 from src.memory.forgetting_repo import ForgettingRepository, UndoRepository
 from src.memory.memory_page_repo import MemoryPageRepository
 from src.memory.memory_repo import MemoryRepository, NewMemory, Source
@@ -136,7 +136,6 @@ class Repositories:
         self.pages = MemoryPageRepository(client)
         self.timeline = TimelineRepository(client)
         self.forgetting = ForgettingRepository(terms)
-        self.forgetter = Forgetter(client, self.forgetting)
         self.undoing = UndoRepository(terms, fact_terms)
         self.index = SearchIndexRepository(client)
         self.retrieval = RetrievalRepository(client)
@@ -153,6 +152,12 @@ class Repositories:
         found = self.embeddings.find_model("three numbers")
         assert found is not None
         return found.id
+
+    def forget(self, owner: Owner, uids: list[str], request_id: int | None = None) -> Forgotten:
+        """A request to forget, carried out."""
+        with self.client.transaction() as transaction:
+            forgetter = Forgetter(self.forgetting, transaction, owner, request_id=request_id)
+            return forgetter.forget(uids)
 
     def ids(self, sql: str, **parameters: Any) -> list[int]:
         """The first column."""
@@ -450,13 +455,11 @@ CASES: dict[str, Callable[[Stage], Any]] = {
         )
     ),
     "ForgettingRepository.forget": lambda s: [
-        s.do.forgetter.forget(s.me.owner, s.them.uids, request_id=s.them.asked[1]).texts,
-        s.do.forgetter.forget(
+        s.do.forget(s.me.owner, s.them.uids, request_id=s.them.asked[1]).texts,
+        s.do.forget(
             s.me.owner, [*s.me.uids[:1], *s.them.uids], request_id=s.them.asked[2]
         ).texts,
-        s.do.forgetter.forget(
-            s.me.owner, [f"fact-{number}" for number in s.them.facts]
-        ).texts,
+        s.do.forget(s.me.owner, [f"fact-{number}" for number in s.them.facts]).texts,
     ],
     "ForgettingRepository.hide_request": lambda s: s.write(
         lambda t: s.both(lambda who: s.do.forgetting.hide_request(t, s.me.owner, who.asked[1]))
@@ -1000,7 +1003,7 @@ async def test_the_secret_of_another_as_a_question_finds_nothing_of_his(client: 
             for question in (secret, f"{secret} 22 ноября 2026", "дача", "камень"):
                 found = await asker.find(question, **everything)
                 assert not [hit for hit in found if "камнем" in hit.text]
-            month = await rig.core.memory.memories.search(
+            month = await rig.core.memory.retriever.search(
                 Query(mine, "Что я говорил в ноябре?", teller.moment, limit=50, threshold=0.0)
             )
             assert month and not [hit for hit in month if "камнем" in hit.text]

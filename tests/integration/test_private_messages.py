@@ -60,7 +60,7 @@ async def remembered(person: Person) -> str:
         " UNION ALL SELECT term FROM search_postings WHERE owner_id = %(owner)s"
     )
     query = Query(person.owner, "влюблена начальник", MORNING, limit=20, with_assistant=True)
-    hits = await person.core.memory.memories.search(query)
+    hits = await person.core.memory.retriever.search(query)
     return "\n".join([*(str(text) for (text,) in rows), *(hit.text for hit in hits)]).lower()
 
 

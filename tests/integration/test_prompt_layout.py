@@ -50,7 +50,7 @@ class Chat:
         """Know a fact, said in a message of its own."""
         said = self.rig.core.conversations.append_message(self.rig.conversation(), "user", text)
         fact = Fact(text=text, importance=importance)
-        await self.rig.core.memory.memories.remember(
+        await self.rig.core.memory.memories.writer.remember(
             Owner(USER), fact, Said(said, text, self.moment), origin="tool"
         )
 

@@ -52,8 +52,9 @@ def number_of(person: Person, text: str) -> int:
 
 def forget_messages(person: Person, uids: list[str]) -> None:
     """Forget whole messages, which nobody has asked for in the chat."""
-    client = person.client
-    Forgetter(client, ForgettingRepository(terms)).forget(person.owner, uids)
+    repository = ForgettingRepository(terms)
+    with person.client.transaction() as transaction:
+        Forgetter(repository, transaction, person.owner).forget(uids)
 
 
 async def forget(person: Person, text: str) -> None:

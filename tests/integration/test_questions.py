@@ -252,7 +252,7 @@ async def test_to_weigh_a_fact_costs_two_statements(
     turn = await person.begin(TOMSK["text"])
     said = Source(turn.message_id, TOMSK["text"], turn.incoming.moment)
     statements = person.client.statements
-    rivals = await memories.find_important_rivals(person.owner, Fact(**TOMSK), said)
+    rivals = await memories.writer.find_important_rivals(person.owner, Fact(**TOMSK), said)
     assert (rivals, person.client.statements - statements) == ([], 2)
 
 
@@ -404,8 +404,8 @@ async def test_a_crash_around_the_storing_is_made_good_by_a_second_attempt(
     person: Person, is_stored: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answer = await ask(person)
-    memories = person.core.memory.memories
-    remember = memories.remember
+    writer = person.core.memory.memories.writer
+    remember = writer.remember
     decided = []
 
     async def dies(owner: Owner, candidate: Fact, *rest: Any, **more: Any) -> Outcome:
@@ -417,7 +417,7 @@ async def test_a_crash_around_the_storing_is_made_good_by_a_second_attempt(
         raise Broken
 
     with monkeypatch.context() as broken:
-        broken.setattr(memories, "remember", dies)
+        broken.setattr(writer, "remember", dies)
         with pytest.raises(Broken):
             await press(person, answer, "replace")
     assert ("replace",) in decided and held(person)["open_questions"] == 1

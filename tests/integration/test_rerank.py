@@ -94,7 +94,7 @@ async def rig(client: PgClient, server: FakeRerank) -> AsyncIterator[Rig]:
 
 async def found(rig: Rig, limit: int = 5) -> list[str]:
     query = Query(Owner(USER), "Кому я отдал ключ?", NOON + timedelta(days=1), limit=limit)
-    return [hit.text for hit in await rig.core.memory.memories.search(query)]
+    return [hit.text for hit in await rig.core.memory.retriever.search(query)]
 
 
 async def test_the_endpoint_decides_the_order(rig: Rig, server: FakeRerank) -> None:
@@ -153,5 +153,5 @@ async def test_what_the_endpoint_leaves_out_or_makes_up_changes_no_hit(
 
 async def test_one_hit_needs_no_order(rig: Rig, server: FakeRerank) -> None:
     query = Query(Owner(USER), "номер 3", NOON, limit=5, kinds=("memory",))
-    assert await rig.core.memory.memories.search(query) == []
+    assert await rig.core.memory.retriever.search(query) == []
     assert server.bodies == []
