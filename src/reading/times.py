@@ -33,7 +33,8 @@ def read_numbers(words: Iterable[str], *, ordinals: bool = False) -> list[str]:
             number = _scaled(number or 1, scales[word])
             continue
         part = _value(word, ordinals=ordinals)
-        if number is not None and part is not None and _continues(number, part):
+        # 5 fills the zero at the end of 20; 3 does not continue 2.
+        if number and part and number % 10 ** len(str(part)) == 0:
             number += part
             continue
         if number is not None:
@@ -52,11 +53,6 @@ def _value(word: str, *, ordinals: bool) -> int | None:
     known = lexicon.numbers("numbers.ordinals")
     ends = range(len(word), max(0, len(word) - MAX_ENDING - 1), -1)
     return next((known[word[:end]] for end in ends if word[:end] in known), None)
-
-
-def _continues(number: int, part: int) -> bool:
-    """Whether ``part`` fills the zeros at the end of ``number``: 20 and 5, but not 2 and 3."""
-    return number > 0 and part > 0 and number % 10 ** len(str(part)) == 0
 
 
 def _scaled(number: int, scale: int) -> int:
@@ -78,8 +74,6 @@ YEAR = r"(?:19|20)\d\d(?!\d)"
 NUMBER = r"(?:\d{1,4}(?:-\d{1,4})?|<time.vague>|<time.counting>(?:[ -]<time.counting>)?)"
 # Ordinals of days ("пятого марта", "двадцять першого травня", "the fifth of March").
 ORDINAL = r"(?:<time.counting:20-30>[ -])?<numbers.ordinals:1-30><time.ordinal_endings>?\b"
-ORDINAL_ENDING = lexicon.Expression("<time.ordinal_endings>$")
-UNIT_TABLES = ("time.unit", "time.unit_one", "time.unit_short")
 
 
 class Amount(NamedTuple):
@@ -101,15 +95,33 @@ def amount_of(words: str | None) -> Amount:
     if words[0].isdigit():
         first, _, last = words.partition("-")
         return Amount(int(first), int(last or first), not last)
-    counting = lexicon.numbers("time.counting")
-    number = sum(counting[word] for word in re.split("[ -]", words))
+    number = lexicon.numbers("time.counting").get(words)
+    if number is None:
+        said = ["1" if word in ("a", "an") else word for word in re.split("[ -]", words)]
+        number = int(read_numbers(said)[0])
     return Amount(number, number, True)
+
+
+def number_in(words: str) -> int:
+    """The number of a day or an hour: ``5``, ``5-го``, ``9th``, ``пятого``, ``двадцять першого``.
+
+    Raises:
+        ValueError: There is none.
+    """
+    digits = re.match(r"\d+", words)
+    if digits is not None:
+        return int(digits[0])
+    return int(read_numbers(re.split("[ -]", words), ordinals=True)[0])
+
+
+def key_in(words: str, *groups: str) -> str | None:
+    """The key under which the first of some tables lists what was said; None: none does."""
+    return next(filter(None, (lexicon.key_of(group, words) for group in groups)), None)
 
 
 def unit_of(word: str) -> Unit:
     """The unit of time that a word names; Ukrainian ``година`` is an hour."""
-    found = (lexicon.key_of(table, word) for table in UNIT_TABLES)
-    return cast(Unit, next(filter(None, found)))
+    return cast(Unit, key_in(word, "time.unit", "time.unit_one", "time.unit_short"))
 
 
 def which_of(words: str) -> Which:
@@ -124,36 +136,23 @@ def day_offset(words: str) -> int | None:
 
 def month_number(words: str) -> int:
     """1 to 12 for the name of a month, also cut short."""
-    bare = words.removesuffix(".")
-    return int(lexicon.key_of("time.month", bare) or lexicon.key_of("time.month_short", bare) or 0)
+    return int(key_in(words.removesuffix("."), "time.month", "time.month_short") or 0)
 
 
 def weekday_number(words: str) -> int | None:
     """0 for a form of Monday, in any of the ways to name it; None: no weekday."""
-    names = ("weekday", "weekday_short", "weekdays_many", "weekday_each_more")
-    found = (lexicon.key_of(f"time.{name}", words) for name in names)
-    number = next(filter(None, found), None)
+    number = key_in(
+        words, "time.weekday", "time.weekday_short", "time.weekdays_many",
+        "time.weekday_each_more",
+    )  # fmt: skip
     return None if number is None else int(number)
 
 
-def day_number(words: str) -> int:
-    """The day of a month: ``5``, ``5-го``, ``5th``, ``пятого``, ``двадцять першого``."""
-    digits = re.match(r"\d+", words)
-    if digits is not None:
-        return int(digits[0])
-    ordinals, counting = lexicon.numbers("numbers.ordinals"), lexicon.numbers("time.counting")
-    *tens, last = re.split("[ -]", words)
-    stem = ORDINAL_ENDING.sub("", last)
-    return sum(counting[word] for word in tens) + ordinals.get(last, ordinals.get(stem, 0))
-
-
 # Whole calendar days: a day, a week from its Monday, a month, a season, a year.
-#
-# Spring is March to May, and a winter begins in December.
 
 DAY = timedelta(days=1)
 WEEK = timedelta(days=7)
-DECEMBER = WINTER = 12  # a winter begins in it
+DECEMBER = 12
 YEAR_DIGITS = 4
 LAST_CENTURY = 69  # years of two digits from here on belong to it, as POSIX has it
 
@@ -165,41 +164,18 @@ class Days(NamedTuple):
     after: date
 
 
-def day(first: date) -> Days:
-    """One day."""
-    return Days(first, first + DAY)
-
-
-def week_of(moment: date) -> Days:
-    """The week that a day lies in."""
-    monday = moment - DAY * moment.weekday()
-    return Days(monday, monday + WEEK)
-
-
-def month_of(moment: date) -> Days:
-    """The month that a day lies in."""
-    first = moment.replace(day=1)
-    return Days(first, months_later(first, 1))
-
-
-def season_of(year: int, month: int) -> Days:
-    """The season that begins in a month."""
-    first = date(year, month, 1)
-    return Days(first, months_later(first, 3))
-
-
-def year_of(year: int) -> Days:
-    """A calendar year."""
-    return Days(date(year, 1, 1), date(year + 1, 1, 1))
-
-
 def around(moment: date, unit: Unit) -> Days:
     """The calendar unit that a day lies in; the day itself for hours and minutes."""
-    if unit == "week":
-        return week_of(moment)
-    if unit == "month":
-        return month_of(moment)
-    return year_of(moment.year) if unit == "year" else day(moment)
+    match unit:
+        case "week":
+            first = moment - DAY * moment.weekday()
+            return Days(first, first + WEEK)
+        case "month":
+            first = moment.replace(day=1)
+            return Days(first, months_later(first, 1))
+        case "year":
+            return Days(date(moment.year, 1, 1), date(moment.year + 1, 1, 1))
+    return Days(moment, moment + DAY)
 
 
 def shifted(now: datetime, unit: Unit, number: int) -> date:
