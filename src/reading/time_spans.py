@@ -1,11 +1,11 @@
 """Where a text speaks of time: one grammar for questions, facts and requests for reminders.
 
-A rule is an expression with groups of the lexicon in it, under a label. What it finds is a
-``Span``: which words stand there, not what they mean on a given day. ``find_spans`` finds the
-times that questions and facts name, ``find_reminder_spans`` those of a request for a reminder,
-which has other prepositions, and hours and habits as well. Ways of saying that name no time
-("every Monday", "через день") are found in facts too, so that nothing in them is taken for a
-date. No expression repeats a repetition, so all of them are quick on any text.
+A rule is a kind of span and an expression with groups of the lexicon in it: ``"recent:
+<time.recent>"``. A ``Span`` says which words stand there, not what they mean on a given day.
+``find_spans`` finds the times that questions and facts name, ``find_reminder_spans`` those of a
+request for a reminder, which has other prepositions, and hours and habits as well. Ways of saying
+that name no time ("every Monday", "через день") are found in facts too, so that nothing in them
+is taken for a date. No expression repeats a repetition, so all of them are quick on any text.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ MAX_REMINDER_SPANS = 60  # of a text that are looked at
 
 Slot = Literal["date", "clock", "part", "after", "before", "every"]
 Role = Literal["at", "since", "after", "until"]
-Row = tuple[str, ...]  # a kind of span, and its expressions in the order of trial
 
 NAME = re.compile(r"\(\?P<\w+>")
 
@@ -38,7 +37,7 @@ class Span:
     Attributes:
         start: Where it begins, its preposition included.
         end: Where it ends.
-        kind: The way of saying it: the label of its rule.
+        kind: The way of saying it: that of its rule.
         words: Its parts by name (``prep``, ``which``, ``unit``, ``month`` …), as they stand there.
         slot: What it says of a time.
         within: A wider time that it lies in ("в понедельник | на прошлой неделе").
@@ -69,19 +68,15 @@ class Span:
 class Grammar:
     """Finds the first place where any rule matches; of rules that match there, the first."""
 
-    def __init__(self, tables: Iterable[tuple[Slot, Iterable[Row]]], *, begins: str = "") -> None:
+    def __init__(self, *tables: tuple[Slot, Iterable[str]], begins: str = "") -> None:
         """Compile the rules, with the groups of the lexicon in them.
 
         Args:
             tables: The rules for each slot, in the order of trial.
             begins: An expression that must match where a rule begins.
         """
-        rules = [
-            (slot, kind, rf"(?:{lexicon.expanded(source)})(?!\w)")
-            for slot, rows in tables
-            for kind, *sources in rows
-            for source in sources
-        ]
+        parts = [(slot, *rule.partition(": ")[::2]) for slot, rules in tables for rule in rules]
+        rules = [(slot, kind, rf"(?:{lexicon.expanded(s)})(?!\w)") for slot, kind, s in parts]
         nameless = (NAME.sub("(?:", source) for *_, source in rules)
         either = "|".join(f"(?P<r{number}>{source})" for number, source in enumerate(nameless))
         self._either = re.compile(f"{begins}(?:{either})")
@@ -130,13 +125,12 @@ WHICH_NOUN = (
 )
 
 
-def _dates(before: str) -> Row:
+def _dates(before: str) -> tuple[str, ...]:
     """The ways of saying a date with its month, behind what may stand before it."""
     return (
-        "date",
-        rf"{before}(?:<time.weekday>,? )?(?P<number>{DIGIT_DATE})",
-        rf"{before}(?:<time.weekday>,? (?:the )?)?{DAY_OF_MONTH}{YEAR_TAIL}",
-        rf"{before}(?:<time.weekday>,? )?{MONTH_AND_DAY}{YEAR_TAIL}",
+        rf"date: {before}(?:<time.weekday>,? )?(?P<number>{DIGIT_DATE})",
+        rf"date: {before}(?:<time.weekday>,? (?:the )?)?{DAY_OF_MONTH}{YEAR_TAIL}",
+        rf"date: {before}(?:<time.weekday>,? )?{MONTH_AND_DAY}{YEAR_TAIL}",
     )
 
 
@@ -154,76 +148,54 @@ DAY_WORD = "(?P<word><time.day>|<time.day_adjective>)"
 MONTH_OF_YEAR = f"(?P<month>{MONTH_ANY}),? (?:of )?{IN_YEAR}"
 NUMBER_OF_UNITS = f"(?P<n>{NUMBER}) (?P<unit><time.unit>)"
 SOME_UNITS = f"(?:(?P<n>{NUMBER}) )?(?:(?P<half><time.half_year>)|(?P<unit><time.unit>))"
-SPANS: tuple[Row, ...] = (
-    (
-        "habit",
-        rf"<time.each>(?: (?:<time.other>|{NUMBER}))? (?:<time.unit>|<time.weekday>"
-        "|<time.season>|<time.weekend>|<time.month>|<time.part_noun>)",
-        "<time.habit>",
-    ),
-    ("narrated", "<time.narrated>"),
-    ("someday", "<time.someday>"),
-    ("recent", "<time.recent>"),
-    (
-        "week of",
-        rf"{P}<time.week> <time.week_from> (?P<number>{DIGIT_DATE})",
-        rf"{P}<time.week> <time.week_from> {DAY_OF_MONTH}{YEAR_TAIL}",
-    ),
-    (
-        "days",
-        rf"{P}(?P<day>{DAY}){TO}(?P<last_day>{DAY}) (?:of )?(?P<month>{MONTH_ANY}){YEAR_TAIL}",
-        rf"{P}{MONTH_FIRST} (?P<day>{DAY}){TO}(?P<last_day>{DAY_AFTER_MONTH}){YEAR_TAIL}",
-    ),
-    _dates(P),
-    (
-        "month day",
-        r"(?:(?P<prep><time.since>|<time.until>|<time.to_day>|<time.between>) )?"
-        rf"(?P<day>{DAY_NUMBER}(?:-?<time.day_endings>)?) <time.day_of_month>",
-        rf"(?P<prep>on|since|until|by|from) the (?P<day>{DAY_NUMBER}(?:st|nd|rd|th))"
-        "(?= of (?:this|last|next) month|[,.;!?]|$)",
-    ),
-    ("ago", f"(?:(?P<hedge><time.hedge>) )?(?:(?P<prep><time.roughly>) )?{SOME_UNITS} <time.ago>"),
-    (
-        "ahead",
-        rf"<time.ahead> (?:(?P<prep><time.roughly>) )?{SOME_UNITS}(?! <time.later>)",
-        rf"in (?:(?P<prep><time.roughly>) )?(?:{NUMBER_OF_UNITS}|(?P<half><time.half_year>))"
-        "(?:'s?)?(?: time)?(?! (?:of|after|from))",
-        f"{NUMBER_OF_UNITS} from (?:now|today)",
-    ),
-    (
-        "lasting",
-        f"{P}(?P<side><time.last_or_next>) {NUMBER_OF_UNITS}",
-        f"{P}(?P<side><time.latest>) (?P<unit><time.unit_one>)",
-    ),
-    ("day", f"{P}{DAY_WORD}(?: (?P<noun><time.day_noun>))?{PART}"),
-    (
-        "named",
-        rf"{P}{WHICH_NOUN}{PART}",
-        "(?P<prep><time.edge>) (?:the )?(?P<unit><time.unit_one>)",
-        rf"{P}(?P<season><time.season>),? (?:of )?(?P<year>{YEAR})(?:-(?P<year_to>{YEAR}))?"
-        "(?: (?:<time.year_noun>|<time.years_noun>))?",
-        rf"{P}{MONTH_OF_YEAR}",
-        rf"{AFTER_PREPOSITION}(?:(?P<weekend><time.weekend>)|{NOUN}){PART}",
-        "(?P<season><time.season_adverb>)",
-        f"(?P<weekday><time.weekday_alone>){PART}",
-    ),
-    (
-        "year",
-        "(?P<year_word><time.year_word>)",
-        rf"{P}(?<![.,:/+-])(?P<year>{YEAR})(?: ?<time.year_noun>|-<time.year_endings>)",
-        f"(?:in )?(?:the )?year (?P<year>{YEAR})",
-        rf"{AFTER_PREPOSITION}(?P<year>{YEAR})(?![:/]|[.,-][0-9]){COUNTED}",
-    ),
+SPANS = (
+    rf"habit: <time.each>(?: (?:<time.other>|{NUMBER}))? (?:<time.unit>|<time.weekday>"
+    "|<time.season>|<time.weekend>|<time.month>|<time.part_noun>)",
+    "habit: <time.habit>",
+    "narrated: <time.narrated>",
+    "someday: <time.someday>",
+    "recent: <time.recent>",
+    rf"week of: {P}<time.week> <time.week_from> (?P<number>{DIGIT_DATE})",
+    rf"week of: {P}<time.week> <time.week_from> {DAY_OF_MONTH}{YEAR_TAIL}",
+    rf"days: {P}(?P<day>{DAY}){TO}(?P<last_day>{DAY}) (?:of )?(?P<month>{MONTH_ANY}){YEAR_TAIL}",
+    rf"days: {P}{MONTH_FIRST} (?P<day>{DAY}){TO}(?P<last_day>{DAY_AFTER_MONTH}){YEAR_TAIL}",
+    *_dates(P),
+    r"month day: (?:(?P<prep><time.since>|<time.until>|<time.to_day>|<time.between>) )?"
+    rf"(?P<day>{DAY_NUMBER}(?:-?<time.day_endings>)?) <time.day_of_month>",
+    rf"month day: (?P<prep>on|since|until|by|from) the (?P<day>{DAY_NUMBER}(?:st|nd|rd|th))"
+    "(?= of (?:this|last|next) month|[,.;!?]|$)",
+    f"ago: (?:(?P<hedge><time.hedge>) )?(?:(?P<prep><time.roughly>) )?{SOME_UNITS} <time.ago>",
+    rf"ahead: <time.ahead> (?:(?P<prep><time.roughly>) )?{SOME_UNITS}(?! <time.later>)",
+    rf"ahead: in (?:(?P<prep><time.roughly>) )?(?:{NUMBER_OF_UNITS}|(?P<half><time.half_year>))"
+    "(?:'s?)?(?: time)?(?! (?:of|after|from))",
+    f"ahead: {NUMBER_OF_UNITS} from (?:now|today)",
+    f"lasting: {P}(?P<side><time.last_or_next>) {NUMBER_OF_UNITS}",
+    f"lasting: {P}(?P<side><time.latest>) (?P<unit><time.unit_one>)",
+    f"day: {P}{DAY_WORD}(?: (?P<noun><time.day_noun>))?{PART}",
+    rf"named: {P}{WHICH_NOUN}{PART}",
+    "named: (?P<prep><time.edge>) (?:the )?(?P<unit><time.unit_one>)",
+    rf"named: {P}(?P<season><time.season>),? (?:of )?(?P<year>{YEAR})(?:-(?P<year_to>{YEAR}))?"
+    "(?: (?:<time.year_noun>|<time.years_noun>))?",
+    rf"named: {P}{MONTH_OF_YEAR}",
+    rf"named: {AFTER_PREPOSITION}(?:(?P<weekend><time.weekend>)|{NOUN}){PART}",
+    "named: (?P<season><time.season_adverb>)",
+    f"named: (?P<weekday><time.weekday_alone>){PART}",
+    "year: (?P<year_word><time.year_word>)",
+    rf"year: {P}(?<![.,:/+-])(?P<year>{YEAR})(?: ?<time.year_noun>|-<time.year_endings>)",
+    f"year: (?:in )?(?:the )?year (?P<year>{YEAR})",
+    rf"year: {AFTER_PREPOSITION}(?P<year>{YEAR})(?![:/]|[.,-][0-9]){COUNTED}",
 )
 # What may end a range whose beginning was found: "from March | to May".
-ENDS_OF_RANGES: tuple[Row, ...] = (
-    _dates(f"{TO}(?:the )?"),
-    ("day", rf"{TO}{DAY_WORD}"),
-    ("named", rf"{TO}{WHICH_NOUN}", rf"{TO}{MONTH_OF_YEAR}", rf"{TO}{NOUN}"),
-    ("year", rf"{TO}(?P<year>{YEAR})(?: <time.year_noun>)?"),
+ENDS_OF_RANGES = (
+    *_dates(f"{TO}(?:the )?"),
+    rf"day: {TO}{DAY_WORD}",
+    rf"named: {TO}{WHICH_NOUN}",
+    rf"named: {TO}{MONTH_OF_YEAR}",
+    rf"named: {TO}{NOUN}",
+    rf"year: {TO}(?P<year>{YEAR})(?: <time.year_noun>)?",
 )
 # What may stand before "до 5 мая" or "before 5 May": it moves the day.
-OFFSETS: tuple[Row, ...] = (("offset", rf"(?:<time.offset_before> )?(?:the )?{SOME_UNITS} $"),)
+OFFSETS = (rf"offset: (?:<time.offset_before> )?(?:the )?{SOME_UNITS} $",)
 OFFSET_LENGTH = 40  # characters; none is longer
 
 # Hours, in requests for reminders: "в 9", "без четверти девять", "half past eight".
@@ -239,7 +211,7 @@ AT_HOUR = "(?:<clock.hours_before> )?(?:<clock.preposition>|@)"
 AT_ANY_HOUR = f"(?:{AT_HOUR}|<clock.preposition_too>)"
 AT = f"(?:{AT_ANY_HOUR} )?"
 # What is counted cannot be a time: "в 5 магазинах", "at 3 shops".
-COUNTED_BY_HOUR = r"(?! ?(?:[%€$₽₴]|<clock.counted>)|[.,/]\d)"
+NOT_COUNTED = r"(?! ?(?:[%€$₽₴]|<clock.counted>)|[.,/]\d)"
 BARE_HOUR = (
     rf"(?P<hour>{HOUR_NUMBER}|<clock.one_alone>|{STEM}<clock.at_endings>(?!\w)"
     r"|\d{1,2}-?<clock.digit_endings>(?!\w))"
@@ -259,30 +231,36 @@ PIECES = {
     "to_hour": f"(?:{STEM}<clock.to_endings>)",
     "until_hour": f"(?:{STEM}<clock.until_endings>)",
 }
-# The ways of saying it by how their parts are put together; those of one language come first.
-CLOCKS: tuple[Row, ...] = (
-    ("midnight", f"{AT}<clock.midnight>"),
-    ("noon", f"{AT}<clock.noon>"),
-    ("lunch", "<clock.lunch>"),
-    *(("to",), ("half to",), ("half past",), ("of",), ("past",)),
-    (
-        "digital",
-        rf"(?:{AT})(?<![\d:.,/+-])(?P<hour>\d{{1,2}}):(?P<minute>\d{{2}})(?!:?\d)"
-        rf"(?: ?{HALF_DAY})?",
-        rf"{AT_HOUR} (?P<hour>\d{{1,2}})[.](?P<minute>\d{{2}})(?![\d:]|[.,]\d){COUNTED_BY_HOUR}"
-        rf"(?: ?{HALF_DAY})?",
-    ),
-    (
-        "hour",
-        rf"{AT_ANY_HOUR} {WITH_NOUN}(?: (?:<reminder.and> )?(?P<minute>{HOUR_NUMBER})"
-        rf" <clock.minute_noun>)(?: {HALF_DAY})?",
-        rf"{AT_ANY_HOUR} {WITH_NOUN} (?P<minute>[0-5]\d|<clock.minutes>(?:[ -]<clock.five>)?)"
-        rf"(?![\w:.,]){COUNTED_BY_HOUR}(?: ?{HALF_DAY})?",
-        rf"{AT_ANY_HOUR} {WITH_NOUN} ?{HALF_DAY}",
-        rf"{AT_HOUR} {BARE_HOUR}(?: <clock.hour_noun>(?!\w))?(?!:\d|[/%^]|-\d){COUNTED_BY_HOUR}"
-        rf"(?: <reminder.and> (?P<also>\d{{1,2}})(?![:\w]|[.,]\d){COUNTED_BY_HOUR})?",
-        rf"(?<![\w:.,-])(?P<hour>{HOUR_NUMBER})(?: <clock.hour_noun>)? ?{HALF_DAY_OF_NUMBER}",
-    ),
+# The ways of saying it by how their parts are put together, in the order of trial; for each the
+# rules of the languages come first.
+CLOCK_KINDS = (
+    "midnight",
+    "noon",
+    "lunch",
+    "to",
+    "half to",
+    "half past",
+    "of",
+    "past",
+    "digital",
+    "hour",
+)
+CLOCKS = (
+    f"midnight: {AT}<clock.midnight>",
+    f"noon: {AT}<clock.noon>",
+    "lunch: <clock.lunch>",
+    rf"digital: (?:{AT})(?<![\d:.,/+-])(?P<hour>\d{{1,2}}):(?P<minute>\d{{2}})(?!:?\d)"
+    rf"(?: ?{HALF_DAY})?",
+    rf"digital: {AT_HOUR} (?P<hour>\d{{1,2}})[.](?P<minute>\d{{2}})(?![\d:]|[.,]\d){NOT_COUNTED}"
+    rf"(?: ?{HALF_DAY})?",
+    rf"hour: {AT_ANY_HOUR} {WITH_NOUN}(?: (?:<reminder.and> )?(?P<minute>{HOUR_NUMBER})"
+    rf" <clock.minute_noun>)(?: {HALF_DAY})?",
+    rf"hour: {AT_ANY_HOUR} {WITH_NOUN} (?P<minute>[0-5]\d|<clock.minutes>(?:[ -]<clock.five>)?)"
+    rf"(?![\w:.,]){NOT_COUNTED}(?: ?{HALF_DAY})?",
+    rf"hour: {AT_ANY_HOUR} {WITH_NOUN} ?{HALF_DAY}",
+    rf"hour: {AT_HOUR} {BARE_HOUR}(?: <clock.hour_noun>(?!\w))?(?!:\d|[/%^]|-\d){NOT_COUNTED}"
+    rf"(?: <reminder.and> (?P<also>\d{{1,2}})(?![:\w]|[.,]\d){NOT_COUNTED})?",
+    rf"hour: (?<![\w:.,-])(?P<hour>{HOUR_NUMBER})(?: <clock.hour_noun>)? ?{HALF_DAY_OF_NUMBER}",
 )
 
 # The other spans of requests for reminders.
@@ -317,126 +295,97 @@ TIMES = (
     rf"(?:(?:(?P<times>{COUNT}) )?<reminder.times>|(?P<once>once)|(?P<twice><reminder.twice>)"
     r"|(?P<n_times>three|four|five|\d) times)"
 )
-HABITS: tuple[Row, ...] = (
-    (
-        "month day",
-        rf"{EVERY} (?P<day>{DAY_NUMBER})(?:st|nd|rd|th)"
-        r"(?=$|[,.!]| (?:at|to|about|remind|that)\b)",
-        rf"{EVERY} (?P<day>{DAY_NUMBER})(?:-?<time.day_endings>)? <reminder.day_number>",
-        rf"(?:on |every |each )?(?:the )?(?P<day>{DAY}) <reminder.of_every_month>",
-    ),
-    ("last day", "<reminder.last_day>"),
-    (
-        "year day",
-        rf"{EVERY} {DAY_OF_MONTH}",
-        rf"{DAY_OF_MONTH} <reminder.of_every_year>",
-        rf"{EVERY} {MONTH_AND_DAY}",
-    ),
-    ("unit", f"{EVERY} (?P<half><reminder.every_half>)"),
-    ("workdays", f"{EVERY} <reminder.workday>|<reminder.at_workdays>"),
-    ("weekends", f"{EVERY} <time.weekend>(?: day)?|<reminder.at_weekends>"),
-    ("weekdays", f"{EVERY}{OTHER} {WEEKDAYS}(?P<nth> <reminder.nth>)?"),
-    ("unit", f"{EVERY}{OTHER}{SO_MANY_UNITS}"),
-    ("part", rf"{EVERY} (?:{WEEKDAYS} )?(?P<part><reminder.every_part>)"),
-    (
-        "weekdays",
-        rf"(?P<days><time.weekday_each>(?:{JOINT}<time.weekday_each_more>){{0,6}})",
-        rf"(?:<reminder.from> )?(?P<days>{WEEKDAY}{THROUGH}{WEEKDAY})",
-        "<reminder.on_every> "
-        rf"(?P<days><time.weekdays_many>(?:{JOINT}<time.weekdays_many>){{0,6}})",
-        "(?P<days><reminder.weekdays_alone>)",
-    ),
-    ("part", "<reminder.on_every> (?P<part><reminder.parts_many>)"),
-    ("adverb", "(?P<word><reminder.adverb>|<reminder.part_adverb>)"),
-    ("unit", f"{TIMES} <reminder.per>{SO_MANY_UNITS}"),
-    ("other day", "<reminder.other_day>"),
+HABITS = (
+    rf"month day: {EVERY} (?P<day>{DAY_NUMBER})(?:st|nd|rd|th)"
+    r"(?=$|[,.!]| (?:at|to|about|remind|that)\b)",
+    rf"month day: {EVERY} (?P<day>{DAY_NUMBER})(?:-?<time.day_endings>)? <reminder.day_number>",
+    rf"month day: (?:on |every |each )?(?:the )?(?P<day>{DAY}) <reminder.of_every_month>",
+    "last day: <reminder.last_day>",
+    rf"year day: {EVERY} {DAY_OF_MONTH}",
+    rf"year day: {DAY_OF_MONTH} <reminder.of_every_year>",
+    rf"year day: {EVERY} {MONTH_AND_DAY}",
+    f"unit: {EVERY} (?P<half><reminder.every_half>)",
+    f"workdays: {EVERY} <reminder.workday>|<reminder.at_workdays>",
+    f"weekends: {EVERY} <time.weekend>(?: day)?|<reminder.at_weekends>",
+    f"weekdays: {EVERY}{OTHER} {WEEKDAYS}(?P<nth> <reminder.nth>)?",
+    f"unit: {EVERY}{OTHER}{SO_MANY_UNITS}",
+    rf"part: {EVERY} (?:{WEEKDAYS} )?(?P<part><reminder.every_part>)",
+    rf"weekdays: (?P<days><time.weekday_each>(?:{JOINT}<time.weekday_each_more>){{0,6}})",
+    rf"weekdays: (?:<reminder.from> )?(?P<days>{WEEKDAY}{THROUGH}{WEEKDAY})",
+    "weekdays: <reminder.on_every> "
+    rf"(?P<days><time.weekdays_many>(?:{JOINT}<time.weekdays_many>){{0,6}})",
+    "weekdays: (?P<days><reminder.weekdays_alone>)",
+    "part: <reminder.on_every> (?P<part><reminder.parts_many>)",
+    "adverb: (?P<word><reminder.adverb>|<reminder.part_adverb>)",
+    f"unit: {TIMES} <reminder.per>{SO_MANY_UNITS}",
+    "other day: <reminder.other_day>",
 )
 TO_DAY = "(?:<reminder.on_day> )?(?:the )?"
 FOR_DATE = "(?:<reminder.for_date> )?"
-REMINDER_DATES: tuple[Row, ...] = (
-    _dates(TO_DAY),
-    (
-        "date",
-        rf"{FOR_DATE}(?<![\w.,:/+-])(?P<day>{DAY_NUMBER})[.](?P<month_number>0[1-9]|1[0-2])"
-        rf"(?![\w:/]|[.,]\d){COUNTED}",
-    ),
-    (
-        "month day",
-        rf"{FOR_DATE}(?P<day>{DAY}) <reminder.month_day>",
-        rf"(?:on )?the (?P<day>{DAY_NUMBER}(?:st|nd|rd|th))(?! (?:of|time|floor))",
-    ),
-    (
-        "day",
-        rf"{TO_DAY}(?!<reminder.part_of_today>\b)(?P<word><time.day>)(?: <time.day_noun>)?(?!')",
-    ),
-    (
-        "named",
-        rf"(?:<reminder.on_weekday> )?{WHICH_NOUN}",
-        rf"<reminder.on_weekday> (?:the )?(?P<weekday>{WEEKDAY})(?!')",
-        "<reminder.on_weekend> (?:the )?(?P<weekend><time.weekend>)",
-        r"(?P<weekday><time.weekday_alone>)(?!')",
-        rf"<reminder.in_year> (?P<month><time.month>)(?: {IN_YEAR})?",
-    ),
-    ("year", rf"<reminder.in_year> {IN_YEAR}(?![:.\d])"),
+REMINDER_DATES = (
+    *_dates(TO_DAY),
+    rf"date: {FOR_DATE}(?<![\w.,:/+-])(?P<day>{DAY_NUMBER})[.](?P<month_number>0[1-9]|1[0-2])"
+    rf"(?![\w:/]|[.,]\d){COUNTED}",
+    rf"month day: {FOR_DATE}(?P<day>{DAY}) <reminder.month_day>",
+    rf"month day: (?:on )?the (?P<day>{DAY_NUMBER}(?:st|nd|rd|th))(?! (?:of|time|floor))",
+    rf"day: {TO_DAY}(?!<reminder.part_of_today>\b)(?P<word><time.day>)(?: <time.day_noun>)?(?!')",
+    rf"named: (?:<reminder.on_weekday> )?{WHICH_NOUN}",
+    rf"named: <reminder.on_weekday> (?:the )?(?P<weekday>{WEEKDAY})(?!')",
+    "named: <reminder.on_weekend> (?:the )?(?P<weekend><time.weekend>)",
+    r"named: (?P<weekday><time.weekday_alone>)(?!')",
+    rf"named: <reminder.in_year> (?P<month><time.month>)(?: {IN_YEAR})?",
+    rf"year: <reminder.in_year> {IN_YEAR}(?![:.\d])",
 )
-WAITS: tuple[Row, ...] = (
-    (
-        "after",
-        rf"<reminder.after> (?:<time.roughly> )?{LENGTH}",
-        rf"<reminder.after_counted> (?:<time.roughly> )?{COUNTED_LENGTH}(?:'s?)?(?: time)?",
-        rf"(?P<unit>{UNIT}) <reminder.after_number> (?P<n>{COUNT})",
-        rf"<reminder.within> {_length('<reminder.within_length>')}(?! <reminder.before_that>)",
-        r"<reminder.within> (?P<unit><reminder.within_unit>)(?= (?!<reminder.before_that> )\w)",
-    ),
+WAITS = (
+    rf"after: <reminder.after> (?:<time.roughly> )?{LENGTH}",
+    rf"after: <reminder.after_counted> (?:<time.roughly> )?{COUNTED_LENGTH}(?:'s?)?(?: time)?",
+    rf"after: (?P<unit>{UNIT}) <reminder.after_number> (?P<n>{COUNT})",
+    rf"after: <reminder.within> {_length('<reminder.within_length>')}(?! <reminder.before_that>)",
+    r"after: <reminder.within> (?P<unit><reminder.within_unit>)(?= (?!<reminder.before_that> )\w)",
 )
-EARLIER: tuple[Row, ...] = (
-    ("before", rf"<reminder.by> {LENGTH} <reminder.before_that>"),
-    ("earlier", rf"<reminder.by> {LENGTH}(?=[ .!]*$)"),
+EARLIER = (
+    rf"before: <reminder.by> {LENGTH} <reminder.before_that>",
+    rf"earlier: <reminder.by> {LENGTH}(?=[ .!]*$)",
 )
 # A length tells by its end what it is; one rule for all, since it costs most to look for.
-LENGTHS: tuple[Row, ...] = (
-    (
-        "counted",
-        rf"{COUNTED_LENGTH} (?:(?P<ago><time.ago>)|(?P<after><reminder.from_now>)"
-        r"|(?P<before><reminder.before_it>)(?= \w)|(?P<earlier><reminder.earlier>)(?=[ .!]*$))",
-    ),
+LENGTHS = (
+    rf"counted: {COUNTED_LENGTH} (?:(?P<ago><time.ago>)|(?P<after><reminder.from_now>)"
+    r"|(?P<before><reminder.before_it>)(?= \w)|(?P<earlier><reminder.earlier>)(?=[ .!]*$))",
 )
-LENGTH_SLOTS: tuple[tuple[str, Slot], ...] = (
-    ("ago", "date"),
-    ("after", "after"),
-    ("before", "before"),
-    ("earlier", "before"),
-)
+TAILS: dict[str, Slot] = {"ago": "date", "after": "after", "before": "before", "earlier": "before"}
 
 
-def _clocks() -> Iterator[Row]:
+def _clocks() -> Iterator[str]:
     own = lexicon.rules("clock.rules", PIECES)
-    return ((kind, *own.get(kind, ()), *sources) for kind, *sources in CLOCKS)
+    for kind in CLOCK_KINDS:
+        yield from (f"{kind}: {source}" for source in own.get(kind, ()))
+        yield from (rule for rule in CLOCKS if rule.startswith(f"{kind}: "))
 
 
-def _parts(group: str, prefix: str = "") -> Iterator[Row]:
+def _parts(group: str, prefix: str = "") -> Iterator[str]:
     """The parts of a day by their names."""
-    return ((f"{prefix}{part}", *names) for part, names in lexicon.rules(group, {}).items())
+    for part, names in lexicon.rules(group, {}).items():
+        yield from (f"{prefix}{part}: {name}" for name in names)
 
 
 @cache
 def _spans() -> Grammar:
-    return Grammar([("date", SPANS)], begins=r"\b(?<!')")
+    return Grammar(("date", SPANS), begins=r"\b(?<!')")
 
 
 @cache
 def _ends_of_ranges() -> Grammar:
-    return Grammar([("date", ENDS_OF_RANGES)])
+    return Grammar(("date", ENDS_OF_RANGES))
 
 
 @cache
 def _offsets() -> Grammar:
-    return Grammar([("date", OFFSETS)], begins=r"\b")
+    return Grammar(("date", OFFSETS), begins=r"\b")
 
 
 @cache
 def _reminder_spans() -> Grammar:
-    tables: tuple[tuple[Slot, Iterable[Row]], ...] = (
+    return Grammar(
         ("every", HABITS),
         ("date", REMINDER_DATES),
         ("after", WAITS),
@@ -445,8 +394,8 @@ def _reminder_spans() -> Grammar:
         ("before", EARLIER),
         ("part", _parts("clock.part")),
         ("part", _parts("clock.bare_part", "bare ")),
+        begins=r"(?<![\w'])",
     )
-    return Grammar(tables, begins=r"(?<![\w'])")
 
 
 DIGIT_HINT = r"\d(?:\d{3}|\d?[./-]\d|\d?(?:st|nd|rd|th)\b)"
@@ -501,9 +450,9 @@ def find_reminder_spans(folded: str) -> list[Span]:
         span = _reminder_spans().search(folded, spans[-1].end if spans else 0)
         if span is None:
             break
-        for kind, slot in LENGTH_SLOTS if span.kind == "counted" else ():
-            if kind in span.words:
-                span = replace(span, kind=kind, slot=slot)
+        if span.kind == "counted":
+            kind = next(kind for kind in TAILS if kind in span.words)
+            span = replace(span, kind=kind, slot=TAILS[kind])
         spans.append(span)
     return spans
 
