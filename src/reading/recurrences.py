@@ -16,8 +16,7 @@ from typing import Literal, cast
 
 from dateutil.rrule import rrulestr
 
-from src.base.zones import first_moment, local_time
-from src.reading.times import DAY
+from src.base.zones import DAY, first_moment, local_time
 
 Frequency = Literal["daily", "weekly", "monthly", "yearly"]
 

@@ -10,15 +10,27 @@ from typing import Literal, cast
 
 from src.reading import lexicon
 from src.reading.time_expressions import (
+    DAY,
+    DECEMBER,
     FUTURE,
+    Days,
     Period,
     amount_in,
+    around,
     counted_day,
     days_of,
     named_periods,
 )
-from src.reading.time_spans import MAX_TEXT, Span, find_spans, fold, may_name_time, tidy
-from src.reading.times import DAY, DECEMBER, Days, around, day_offset, unit_of
+from src.reading.time_spans import (
+    MAX_TEXT,
+    Span,
+    day_offset,
+    find_spans,
+    fold,
+    may_name_time,
+    tidy,
+    unit_of,
+)
 
 # Absolute dates in words, to stand where a relative expression stood.
 #

@@ -32,17 +32,15 @@ from typing import Literal, NamedTuple, cast
 from src.base.zones import first_moment, local_time
 from src.reading import lexicon
 from src.reading.recurrences import Frequency, Recurrence, next_after
-from src.reading.time_expressions import days_of
-from src.reading.time_spans import THROUGH, Span
-from src.reading.times import (
-    DAY,
+from src.reading.time_expressions import DAY, days_of, months_later, shifted
+from src.reading.time_spans import (
+    THROUGH,
+    Span,
     Unit,
     amount_of,
     key_in,
     month_number,
-    months_later,
     number_in,
-    shifted,
     unit_of,
     weekday_number,
 )

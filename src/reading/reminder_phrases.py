@@ -24,8 +24,7 @@ from src.reading.relative_dates import PAST
 from src.reading.reminder_moments import ReminderRequest, read_timing
 from src.reading.requests import MAX_TEXT, TALKED, YOU_MAY
 from src.reading.sentences import QUESTION
-from src.reading.time_spans import Span, find_reminder_spans, fold
-from src.reading.times import day_offset, which_of
+from src.reading.time_spans import Span, day_offset, find_reminder_spans, fold, which_of
 from src.texts.morphology import parts_of_speech
 from src.texts.plain_text import INVISIBLE, single_spaced
 

@@ -8,36 +8,100 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import islice
+from typing import NamedTuple
 
 import pytz
 from pytz.tzinfo import BaseTzInfo
 
 from src.reading import lexicon
-from src.reading.time_spans import MAX_TEXT, Span, beginning_with, find_spans, fold, tidy
-from src.reading.times import (
-    DAY,
-    DECEMBER,
-    WEEK,
+from src.reading.time_spans import (
+    MAX_TEXT,
     Amount,
-    Days,
+    Span,
     Unit,
     Which,
     amount_of,
-    around,
+    beginning_with,
     day_offset,
-    digit_date,
+    find_spans,
+    fold,
     month_number,
-    months_later,
     number_in,
-    shifted,
+    tidy,
     unit_of,
     weekday_number,
     which_of,
 )
 
+DAY = timedelta(days=1)
+WEEK = timedelta(days=7)
+DECEMBER = 12
+YEAR_DIGITS = 4
+LAST_CENTURY = 69  # years of two digits from here on belong to it, as POSIX has it
 RECENT = timedelta(days=14)  # what "recently" and "the other day" reach to
 REACH = 8  # years to the next 29 February, at most
 OFFSETS: dict[Which, int] = {"before last": -2, "last": -1, "this": 0, "coming": 1, "next": 1}
+
+
+class Days(NamedTuple):
+    """Whole days: from the first to the one before ``after``."""
+
+    first: date
+    after: date
+
+
+def around(moment: date, unit: Unit) -> Days:
+    """The calendar unit that a day lies in; the day itself for hours and minutes."""
+    match unit:
+        case "week":
+            first = moment - DAY * moment.weekday()
+            return Days(first, first + WEEK)
+        case "month":
+            first = moment.replace(day=1)
+            return Days(first, months_later(first, 1))
+        case "year":
+            return Days(date(moment.year, 1, 1), date(moment.year + 1, 1, 1))
+    return Days(moment, moment + DAY)
+
+
+def shifted(now: datetime, unit: Unit, number: int) -> date:
+    """The day that lies a number of units after (or, if negative, before) a moment.
+
+    Raises:
+        ValueError, OverflowError: There is no such day in the calendar.
+    """
+    if unit in ("second", "minute", "hour"):
+        return (now + timedelta(**{f"{unit}s": number})).date()
+    if unit in ("day", "week"):
+        return now.date() + (DAY if unit == "day" else WEEK) * number
+    return months_later(now.date(), number * (12 if unit == "year" else 1))
+
+
+def months_later(moment: date, number: int) -> date:
+    """The same day of another month, or the last one that this month has."""
+    year, month = divmod(moment.year * 12 + moment.month - 1 + number, 12)
+    # ``date`` is asked first: it knows which years there are.
+    last = monthrange(date(year, month + 1, 1).year, month + 1)[1]
+    return date(year, month + 1, min(moment.day, last))
+
+
+def digit_date(text: str) -> date:
+    """The date of ``05.03.2026``, ``5/3/2026``, ``05.03.26`` or ``2026-03-05``.
+
+    The day stands before the month, unless only the other way round makes sense: ``03/15/2026``.
+
+    Raises:
+        ValueError: There is no such day in the calendar.
+    """
+    numbers = re.split("[-./]", text)
+    if len(numbers[0]) != YEAR_DIGITS:
+        numbers.reverse()
+    year, month, number = map(int, numbers)
+    if len(numbers[0]) != YEAR_DIGITS:
+        year += 1900 if year >= LAST_CENTURY else 2000
+    if month > DECEMBER:
+        month, number = number, month
+    return date(year, month, number)
 
 
 def days_of(span: Span, now: datetime, *, past: bool) -> Days | None:

@@ -16,15 +16,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import groupby
-from typing import Literal
+from typing import Literal, NamedTuple, cast
 
 from src.reading import lexicon
-from src.reading.times import NUMBER, ORDINAL, YEAR, unit_of
+from src.reading.words import read_numbers
 
 MAX_TEXT = 2000  # characters that are read; nobody dates anything in more
 MAX_REMINDER_SPANS = 60  # of a text that are looked at
 
 Slot = Literal["date", "clock", "part", "after", "before", "every"]
+Unit = Literal["second", "minute", "hour", "day", "week", "month", "year"]
+Which = Literal["before last", "last", "this", "coming", "next"]
 Role = Literal["at", "since", "after", "until"]
 
 NAME = re.compile(r"\(\?P<\w+>")
@@ -101,7 +103,12 @@ class Grammar:
         return Span(match.start(), match.end(), kind, words, slot)
 
 
-# Dates. What a number counts cannot be one: "за 2000 рублей", "May 5 people".
+# Dates.
+YEAR = r"(?:19|20)\d\d(?!\d)"
+NUMBER = r"(?:\d{1,4}(?:-\d{1,4})?|<time.vague>|<time.counting>(?:[ -]<time.counting>)?)"
+# Ordinals of days ("пятого марта", "двадцять першого травня", "the fifth of March").
+ORDINAL = r"(?:<time.counting:20-30>[ -])?<numbers.ordinals:1-30><time.ordinal_endings>?\b"
+# What a number counts cannot be one: "за 2000 рублей", "May 5 people".
 COUNTED = r"(?! ?(?:[%€$₽₴]|<time.counted>(?!\w)))"
 MODAL_MAY = r"(?! <time.after_may>\b)"
 DAY_NUMBER = "(?:3[01]|[12][0-9]|0?[1-9])"
@@ -511,3 +518,81 @@ def _lies_in(inner: Span, outer: Span) -> bool:
     if unit == "week":
         return "weekday" in inner.words
     return inner.kind == "month day" and unit == "month"
+
+
+# What the words of a span say.
+WEEKDAY_GROUPS = (
+    "time.weekday",
+    "time.weekday_short",
+    "time.weekdays_many",
+    "time.weekday_each_more",
+)
+
+
+class Amount(NamedTuple):
+    """How many units: the least, the most, and whether it is meant exactly."""
+
+    low: int
+    high: int
+    exact: bool
+
+
+def amount_of(words: str | None) -> Amount:
+    """The amount that a match of ``NUMBER`` says; without one ("через неделю") it is one."""
+    if words is None:
+        return Amount(1, 1, True)
+    vague = lexicon.values("time.vague").get(words)
+    if vague is not None:
+        low, high = map(int, vague.split("-"))
+        return Amount(low, high, False)
+    if words[0].isdigit():
+        first, _, last = words.partition("-")
+        return Amount(int(first), int(last or first), not last)
+    number = lexicon.numbers("time.counting").get(words)
+    if number is None:
+        said = ["1" if word in ("a", "an") else word for word in re.split("[ -]", words)]
+        number = int(read_numbers(said)[0])
+    return Amount(number, number, True)
+
+
+def number_in(words: str) -> int:
+    """The number of a day or an hour: ``5``, ``5-го``, ``9th``, ``пятого``, ``двадцять першого``.
+
+    Raises:
+        ValueError: There is none.
+    """
+    digits = re.match(r"\d+", words)
+    if digits is not None:
+        return int(digits[0])
+    return int(read_numbers(re.split("[ -]", words), ordinals=True)[0])
+
+
+def key_in(words: str, *groups: str) -> str | None:
+    """The key under which the first of some tables lists what was said; None: none does."""
+    return next(filter(None, (lexicon.key_of(group, words) for group in groups)), None)
+
+
+def unit_of(word: str) -> Unit:
+    """The unit of time that a word names; Ukrainian ``година`` is an hour."""
+    return cast(Unit, key_in(word, "time.unit", "time.unit_one", "time.unit_short"))
+
+
+def which_of(words: str) -> Which:
+    """What "this", "last", "next" and their like say."""
+    return cast(Which, lexicon.key_of("time.which", words) or "this")
+
+
+def day_offset(words: str) -> int | None:
+    """How many days after today a word names: -1 is yesterday; None: it names none."""
+    return lexicon.numbers("time.day").get(words)
+
+
+def month_number(words: str) -> int:
+    """1 to 12 for the name of a month, also cut short."""
+    return int(key_in(words.removesuffix("."), "time.month", "time.month_short") or 0)
+
+
+def weekday_number(words: str) -> int | None:
+    """0 for a form of Monday, in any of the ways to name it; None: no weekday."""
+    number = key_in(words, *WEEKDAY_GROUPS)
+    return None if number is None else int(number)
