@@ -14,8 +14,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from src.reading import lexicon
 from src.reading.relations import BY_NAME, RELATIONS
-from src.reading.times import read_numbers
-from src.reading.words import people
+from src.reading.words import people, read_numbers
 from src.texts.plain_text import flat, normalise
 
 MemoryType = Literal["user_fact", "preference", "event", "conversation_insight"]

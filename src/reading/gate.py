@@ -15,7 +15,7 @@ from stdnum import iban, luhn
 
 from src.reading import lexicon
 from src.reading.facts import Fact
-from src.reading.times import read_numbers
+from src.reading.words import read_numbers
 from src.texts.plain_text import INVISIBLE, TYPOGRAPHY, normalise, plain, single_spaced
 
 # Imitations of what only the program writes: its blocks, labels and roles.

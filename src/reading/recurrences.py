@@ -9,16 +9,14 @@ the wall shows them; it knows no gaps in a clock, so ``first_moment`` says when 
 
 from __future__ import annotations
 
-import re
 from calendar import monthrange
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
-from typing import Literal
+from typing import Literal, cast
 
 from dateutil.rrule import rrulestr
 
-from src.base.zones import first_moment, local_time
-from src.reading.times import DAY
+from src.base.zones import DAY, first_moment, local_time
 
 Frequency = Literal["daily", "weekly", "monthly", "yearly"]
 
@@ -26,14 +24,6 @@ MAX_INTERVALS: dict[Frequency, int] = {"daily": 3650, "weekly": 520, "monthly": 
 SHORTEST_MONTH = 28  # days
 DAY_NAMES = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 MAX_TEXT = 300  # characters; each hour, each weekday
-LIST = r"-?\d{1,2}(?:,-?\d{1,2})*"
-TEXT = re.compile(
-    r"(?:DTSTART:(?P<start>\d{8})T\d{6}\nRRULE:)?FREQ=(?P<frequency>DAILY|WEEKLY|MONTHLY|YEARLY)"
-    r"(?:;INTERVAL=(?P<interval>\d{1,4}))?(?:;BYDAY=(?P<weekdays>[A-Z]{2}(?:,[A-Z]{2})*))?"
-    rf"(?:;BYMONTH=(?P<month>\d{{1,2}}))?(?:;BYMONTHDAY=(?P<days>{LIST}))?"
-    rf";BYHOUR=(?P<hours>{LIST});BYMINUTE=(?P<minute>\d{{1,2}})(?:;BYSETPOS={LIST})?",
-    re.ASCII,
-)
 
 
 @dataclass(frozen=True)
@@ -106,22 +96,22 @@ class Recurrence:
         Raises:
             ValueError: It wrote no such text.
         """
-        match = TEXT.fullmatch(text) if len(text) <= MAX_TEXT else None
-        if match is None:
-            raise ValueError("no recurrence")
-        start = match["start"]
-        names = match["weekdays"].split(",") if match["weekdays"] else []
-        frequencies: dict[str, Frequency] = {name.upper(): name for name in MAX_INTERVALS}
-        found = cls(
-            frequencies[match["frequency"]],
-            tuple(map(int, match["hours"].split(","))),
-            int(match["minute"]),
-            weekdays=tuple(map(DAY_NAMES.index, names)),
-            day=int(match["days"].split(",")[-1]) if match["days"] else 0,
-            month=int(match["month"] or 0),
-            interval=int(match["interval"] or 1),
-            start=date(int(start[:4]), int(start[4:6]), int(start[6:])) if start else None,
-        )
+        head, _, rule = text[:MAX_TEXT].rpartition("\nRRULE:")
+        try:
+            parts = dict(part.split("=") for part in rule.split(";"))
+            days = parts.get("BYDAY", "").split(",")
+            found = cls(
+                cast(Frequency, parts["FREQ"].lower()),
+                tuple(map(int, parts["BYHOUR"].split(","))),
+                int(parts["BYMINUTE"]),
+                weekdays=tuple(DAY_NAMES.index(name) for name in days if name),
+                day=int(parts.get("BYMONTHDAY", "0").split(",")[-1]),
+                month=int(parts.get("BYMONTH", 0)),
+                interval=int(parts.get("INTERVAL", 1)),
+                start=date.fromisoformat(head[8:16]) if head else None,
+            )
+        except KeyError:
+            raise ValueError("no recurrence") from None
         if found.to_text() != text:
             raise ValueError("no recurrence")
         return found

@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Literal, cast
 
 from src.reading import lexicon
 from src.reading.time_expressions import (
+    DAY,
+    DECEMBER,
     FUTURE,
+    Days,
     Period,
     amount_in,
+    around,
     counted_day,
     days_of,
     named_periods,
 )
-from src.reading.time_spans import MAX_TEXT, Span, find_spans, fold, may_name_time, tidy
-from src.reading.times import DAY, WINTER, Days, day, day_offset, unit_of
+from src.reading.time_spans import (
+    MAX_TEXT,
+    Span,
+    day_offset,
+    find_spans,
+    fold,
+    may_name_time,
+    tidy,
+    unit_of,
+)
 
 # Absolute dates in words, to stand where a relative expression stood.
 #
@@ -49,9 +61,14 @@ def absolute_phrase(span: Span, precision: Precision, days: Days, language: Lang
         days: What the span means.
         language: In which language.
     """
+    if precision == "days":
+        return _from_to(days, language)
     if language == "en":
-        return _english(span, precision, days)
-    return _slavic(span, precision, days, language).strip()
+        own, phrase = _english_parts(span, precision, days)
+        return f"{own if span.preposition in ENGLISH_OWN else span.preposition} {phrase}"
+    *others, last = span.preposition.split(" ")
+    prep = " ".join([*others, lexicon.values("dates.before_digit").get(last, last)])
+    return SLAVIC.get(precision, _slavic_day)(span, prep, days, language).strip()
 
 
 def vague_phrase(span: Span, now: date, language: Language) -> str:
@@ -69,13 +86,6 @@ def date_words(day: date, language: Language) -> str:
 def bare_english(phrase: str) -> str:
     """The phrase as a subject: "today is my birthday" wants no "on"."""
     return re.sub("^(?:in|on) ", "", phrase)
-
-
-def _english(span: Span, precision: Precision, days: Days) -> str:
-    if precision == "days":
-        return _from_to(days, "en")
-    own, phrase = _english_parts(span, precision, days)
-    return f"{own if span.preposition in ENGLISH_OWN else span.preposition} {phrase}"
 
 
 def _english_parts(span: Span, precision: Precision, days: Days) -> tuple[str, str]:
@@ -96,52 +106,36 @@ def _english_parts(span: Span, precision: Precision, days: Days) -> tuple[str, s
     return "on", (f"the {part} of " if part else "") + date_words(first, "en")
 
 
-def _slavic(span: Span, precision: Precision, days: Days, language: Language) -> str:
-    *others, last = span.preposition.split(" ")
-    prep = " ".join([*others, lexicon.values("dates.before_digit").get(last, last)])
-    match precision:
-        case "week":
-            return _slavic_week(span, prep, days.first, language)
-        case "month":
-            return _slavic_month(span, prep, days.first, language)
-        case "season":
-            return _slavic_season(span, prep, days.first, language)
-        case "year":
-            return _slavic_year(span, prep, days.first, language)
-        case "weekend":
-            at = prep or _find("bare_weekend", language)
-            return f"{at} {span.words['weekend']} {_range_words(days, language)}"
-        case "days":
-            return _from_to(days, language)
-    return _slavic_day(span, prep, days.first, language)
-
-
-def _slavic_day(span: Span, prep: str, day: date, language: Language) -> str:
+def _slavic_day(span: Span, prep: str, days: Days, language: Language) -> str:
     word = span.words.get("word", "")
     night, part = lexicon.values("dates.night").get(word), lexicon.values("dates.part").get(word)
     if night or part:
-        return f"{night or part} {date_words(day + DAY if night else day, language)}"
+        return f"{night or part} {date_words(days.first + DAY * bool(night), language)}"
     at = "" if prep in lexicon.words("dates.dropped") else prep
-    return f"{at} {date_words(day, language)}"
+    return f"{at} {date_words(days.first, language)}"
 
 
-def _slavic_week(span: Span, prep: str, monday: date, language: Language) -> str:
-    day = date_words(monday, language)
+def _slavic_week(span: Span, prep: str, days: Days, language: Language) -> str:
+    monday = date_words(days.first, language)
     if prep in lexicon.words("dates.before_day"):
-        return f"{prep} {day}"
-    bare = _find("bare_week", language)
-    if bare and not prep:
-        return bare.format(date=day)
-    return f"{prep} {_said('week', language, noun=span.words['unit'], date=day)}"
+        return f"{prep} {monday}"
+    bare = "" if prep else _said("bare_week", language, date=monday)
+    return bare or f"{prep} {_said('week', language, noun=span.words['unit'], date=monday)}"
 
 
-def _slavic_month(span: Span, prep: str, first: date, language: Language) -> str:
+def _slavic_weekend(span: Span, prep: str, days: Days, language: Language) -> str:
+    at = prep or _said("bare_weekend", language)
+    return f"{at} {span.words['weekend']} {_range_words(days, language)}"
+
+
+def _slavic_month(span: Span, prep: str, days: Days, language: Language) -> str:
+    first = days.first
     in_month = f"{_said('in_month', language)} {_month(first, 'locative', language)} {first.year}"
     if span.kind in ("ago", "ahead"):
         if prep in lexicon.words("dates.with_genitive"):
             return f"{prep} {_month(first, 'genitive', language)} {first.year}"
         return f"{prep} {in_month}"
-    noun, bare = span.words.get("unit", ""), _find("bare_month", language)
+    noun, bare = span.words.get("unit", ""), _said("bare_month", language)
     if bare and not prep and noun in (bare, ""):
         return in_month
     # A unit of another language has no case here.
@@ -150,20 +144,31 @@ def _slavic_month(span: Span, prep: str, first: date, language: Language) -> str
     return f"{prep} {name} {first.year}"
 
 
-def _slavic_season(span: Span, prep: str, first: date, language: Language) -> str:
+def _slavic_season(span: Span, prep: str, days: Days, language: Language) -> str:
+    first = days.first
     noun = span.words["season"]
     bare: dict[str, str] = dict(lexicon.by_language("dates.bare_season")).get(language, {})
     if bare and not prep:
         noun = bare[str(first.month)]
-    years = _said("winter_years" if first.month == WINTER else "season_year", language)
+    years = _said("winter_years" if first.month == DECEMBER else "season_year", language)
     return f"{prep} {noun} {_season_years(first)} {years}"
 
 
-def _slavic_year(span: Span, prep: str, first: date, language: Language) -> str:
+def _slavic_year(span: Span, prep: str, days: Days, language: Language) -> str:
+    year = days.first.year
     if span.kind == "named":
-        return f"{prep} {first.year} {span.words.get('unit', '')}"
+        return f"{prep} {year} {span.words.get('unit', '')}"
     roughly = prep in lexicon.words("dates.with_genitive")
-    return f"{prep} {_said('roughly_year' if roughly else 'year', language, year=first.year)}"
+    return f"{prep} {_said('roughly_year' if roughly else 'year', language, year=year)}"
+
+
+SLAVIC: dict[Precision, Callable[[Span, str, Days, Language], str]] = {
+    "week": _slavic_week,
+    "weekend": _slavic_weekend,
+    "month": _slavic_month,
+    "season": _slavic_season,
+    "year": _slavic_year,
+}
 
 
 def _month(first: date, case: Case, language: Language) -> str:
@@ -171,17 +176,12 @@ def _month(first: date, case: Case, language: Language) -> str:
 
 
 def _said(name: str, language: Language, **values: object) -> str:
-    """What a language says there, with its fields filled in."""
-    return str(lexicon.of_language(f"dates.{name}", language)).format(**values)
-
-
-def _find(name: str, language: Language) -> str:
-    """The same, or nothing where only another language says something."""
-    return str(dict(lexicon.by_language(f"dates.{name}")).get(language, ""))
+    """What a language says there, with its fields filled in; empty where others say something."""
+    return str(dict(lexicon.by_language(f"dates.{name}")).get(language, "")).format(**values)
 
 
 def _season_years(first: date) -> str:
-    return f"{first.year}–{first.year + 1}" if first.month == WINTER else str(first.year)
+    return f"{first.year}–{first.year + 1}" if first.month == DECEMBER else str(first.year)
 
 
 def _from_to(days: Days, language: Language) -> str:
@@ -242,6 +242,12 @@ class _Fact:
     folded: str
     said_at: datetime  # local, naive
 
+    @classmethod
+    def read(cls, text: str, said_at: datetime) -> _Fact:
+        """A fact that was said at a local time (aware)."""
+        source = tidy(text)
+        return cls(source, fold(source), said_at.replace(tzinfo=None))
+
     @property
     def past(self) -> bool:
         return PAST.search(self.folded) is not None and FUTURE.search(self.folded) is None
@@ -269,14 +275,15 @@ def resolve_dates(text: str, said_at: datetime) -> str | None:
         The same text when nothing in it is relative; None when a day in it cannot be told, or
         when it names times and is longer than any fact (2,000 characters).
     """
-    if not may_name_time(text.lower()):
+    if not may_name_time(text):
         return text
     if len(text) > MAX_TEXT:
         return None
-    source = tidy(text)
-    changes = _changes(source, said_at)
+    fact = _Fact.read(text, said_at)
+    changes = _changes(fact)
     if changes is None:
         return None
+    source = fact.source
     for start, end, phrase in reversed(changes):
         source = source[:start] + phrase + source[end:]
     return source if changes else text
@@ -287,15 +294,14 @@ def resolved_dates(text: str, said_at: datetime) -> list[str]:
 
     None for what it would not touch or not understand.
     """
-    if len(text) > MAX_TEXT or not may_name_time(text.lower()):
+    if len(text) > MAX_TEXT or not may_name_time(text):
         return []
-    phrases = [phrase for _, _, phrase in _changes(tidy(text), said_at) or ()]
+    phrases = [phrase for _, _, phrase in _changes(_Fact.read(text, said_at)) or ()]
     return [bare_english(phrase[:1].lower() + phrase[1:]) for phrase in phrases]
 
 
-def _changes(source: str, said_at: datetime) -> list[tuple[int, int, str]] | None:
+def _changes(fact: _Fact) -> list[tuple[int, int, str]] | None:
     """What to put where; None when a day cannot be told."""
-    fact = _Fact(source, fold(source), said_at.replace(tzinfo=None))
     try:
         changes = [_change(span, fact) for span in _ends(find_spans(fact.folded), fact)]
     except (_UncertainError, ValueError, OverflowError):
@@ -309,10 +315,9 @@ def when_valid(text: str, said_at: datetime) -> Period | None:
     What recurs ("5 марта", "в субботу") is the next one, or the last one if the fact speaks in
     the past tense. Habits and vague words name no period.
     """
-    if not may_name_time(text.lower()):
+    if not may_name_time(text):
         return None
-    source = tidy(text)
-    fact = _Fact(source, fold(source), said_at.replace(tzinfo=None))
+    fact = _Fact.read(text, said_at)
     spans = [span for span in find_spans(fact.folded) if _names_time(span, fact)]
     found = named_periods(spans, said_at, past=fact.past)
     return found[0][1] if found else None
@@ -457,5 +462,5 @@ def _precision(span: Span) -> Precision:
 
 def _meaning(span: Span, precision: Precision, fact: _Fact) -> Days | None:
     if span.kind in ("ago", "ahead") and precision == "day":
-        return day(counted_day(span, fact.said_at))
+        return around(counted_day(span, fact.said_at), "day")
     return days_of(span, fact.said_at, past=fact.past)

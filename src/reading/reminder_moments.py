@@ -1,7 +1,15 @@
 """What the pieces of time in a request mean: one moment, or a recurrence and its first time.
 
-The conventions, where people differ (those of hours are in ``reminder_elements``):
+The conventions, where people differ:
 
+- "7:30" is what a clock of 24 hours shows, in every language; "at 3:30 pm" is 15:30.
+- A bare hour from 1 to 6 ("в 3", "at five") is in the afternoon, a later one as the clock of 24
+  hours has it ("в 9" is 9:00): a reminder is for the time that people are awake.
+- A part of the day without an hour has the hour of ``PART_HOURS``. The parts are those of the
+  CLDR's day periods (morning until 12, afternoon until 18), the hour in each is our own choice:
+  the beginning of a working day, after lunch, after work, before midnight.
+- Midnight ends the day that is named: "завтра в полночь" is the moment in which tomorrow ends.
+- English "half eight" is 8:30, as in Britain; "пів на дев'яту" and "половина девятого" too.
 - A day without an hour is at nine in the morning; "today" without one is not said well enough.
 - "Через неделю" and "in three days" keep the time of day at which they are said; hours and
   minutes pass on any clock, also when it is changed. Of "5-10 минут" the earlier one counts, a
@@ -19,38 +27,36 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Literal, cast
+from typing import Literal, NamedTuple, cast
 
 from src.base.zones import first_moment, local_time
 from src.reading import lexicon
-from src.reading.recurrences import Recurrence, next_after
-from src.reading.reminder_elements import (
-    DAY_HOURS,
-    HOUR,
-    PART_ENDS,
-    PART_HOURS,
+from src.reading.recurrences import Frequency, Recurrence, next_after
+from src.reading.time_expressions import DAY, days_of, months_later, shifted
+from src.reading.time_spans import (
     THROUGH,
-    Clock,
-    Element,
-    Part,
-    part_of,
-    read_clock,
-)
-from src.reading.time_expressions import days_of
-from src.reading.time_spans import Span
-from src.reading.times import (
-    DAY,
+    Span,
     Unit,
-    day_number,
+    amount_of,
+    key_in,
     month_number,
-    months_later,
-    read_numbers,
+    number_in,
     unit_of,
     weekday_number,
 )
 
 Problem = Literal["no_time", "past", "no_text", "too_often", "too_far"]
+Part = Literal["morning", "afternoon", "evening", "night"]
 
+PART_HOURS: dict[Part, int] = {"morning": 9, "afternoon": 13, "evening": 19, "night": 23}
+# Until when a part goes on: "сегодня вечером", said at eight, is later this evening.
+PART_ENDS: dict[Part, int] = {"morning": 12, "afternoon": 18, "evening": 24, "night": 24}
+DAY_HOURS = 24
+NOON = 12
+CLOCK_HOURS = {"midnight": DAY_HOURS, "noon": NOON, "lunch": PART_HOURS["afternoon"]}
+LAST_AFTERNOON = 6  # the last bare hour that is taken for one in the afternoon
+LATE = 10  # "в 10 ночи" is before midnight, "в 5 ночи" after it
+HOUR = 60  # minutes
 FARTHEST = 10  # years
 TOO_MANY = 10**6  # of any unit is too far, or no number
 ALL_WEEK = tuple(range(7))
@@ -59,24 +65,34 @@ SECONDS: dict[Unit, int] = {
     "second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800,
     "month": 2_629_746, "year": 31_556_952,
 }  # fmt: skip
-FREQUENCIES: dict[Unit, Literal["daily", "weekly", "monthly", "yearly"]] = {
+FREQUENCIES: dict[Unit, Frequency] = {
     "day": "daily", "week": "weekly", "month": "monthly", "year": "yearly",
 }  # fmt: skip
 MANY_DAYS = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
 RANGE_OF_DAYS = lexicon.Expression(f" ?- ?|{THROUGH}")
-DEFAULT = Clock(PART_HOURS["morning"] * HOUR)
+PART_GROUPS = (
+    "clock.half_day",
+    "reminder.part_adverb",
+    "reminder.parts_many",
+    "reminder.every_part",
+)
 
 
 @dataclass(frozen=True)
-class Timing:
-    """When to remind.
+class ReminderRequest:
+    """What somebody wants to be reminded of.
 
     Attributes:
-        when: The first time, in UTC; None: see ``problem``.
-        repeats: How it comes again.
-        problem: Why there is no time.
+        what: In his own words, without the order and the words for the time; may be empty.
+        when: The first time, in UTC, after now; None: see ``problem``.
+        repeats: How it comes again; None: once.
+        problem: Why it cannot be set as it is. ``no_time``: none is said, or none that anybody
+            can tell; ``past``: it has passed; ``too_far``: it is more than ten years away;
+            ``too_often``: it comes more than once an hour; ``no_text``: nothing is said to be
+            reminded of.
     """
 
+    what: str
     when: datetime | None = None
     repeats: Recurrence | None = None
     problem: Problem | None = None
@@ -90,8 +106,7 @@ class _ProblemError(Exception):
         self.problem = problem
 
 
-@dataclass(frozen=True)
-class _Length:
+class _Length(NamedTuple):
     """So many units; ``number`` may have a fraction."""
 
     number: float
@@ -104,22 +119,46 @@ class _Length:
 
 
 @dataclass(frozen=True)
+class Clock:
+    """A time of day.
+
+    Attributes:
+        minutes: Since the day began; 1440 is the midnight that ends it.
+        half_day: The half of the day was said, or the clock has 24 hours: it is not 12 hours off.
+        in_night: After midnight, and called a night: "сегодня в 2 ночи" is before tomorrow.
+    """
+
+    minutes: int
+    half_day: bool = True
+    in_night: bool = False
+
+
+DEFAULT = Clock(PART_HOURS["morning"] * HOUR)
+
+
+@dataclass(frozen=True)
 class _Request:
     """The pieces of a request by what they say, and when it is made (local, naive)."""
 
-    elements: Sequence[Element]
+    pieces: Sequence[Span]
     now: datetime
     time_zone: str
 
-    def of(self, slot: str) -> list[Element]:
-        return [element for element in self.elements if element.slot == slot]
+    def of(self, slot: str) -> list[Span]:
+        return [piece for piece in self.pieces if piece.slot == slot]
+
+    @property
+    def minutes(self) -> int:
+        """Of the day, as the clock shows them."""
+        return self.now.hour * HOUR + self.now.minute
 
     @property
     def part(self) -> Part | None:
-        rules = [element.rule.removeprefix("bare ") for element in self.of("part")]
-        habits = [e.words.get("part") or e.words.get("word", "") for e in self.of("every")]
-        named = [part_of(rule) for rule in rules] + [_part_of_habit(word) for word in habits]
-        return next(filter(None, named), None)
+        parts = [cast(Part, piece.kind.removeprefix("bare ")) for piece in self.of("part")]
+        habits = [
+            habit.words.get("part") or habit.words.get("word", "") for habit in self.of("every")
+        ]
+        return next(filter(None, [*parts, *map(_part_of, habits)]), None)
 
     @property
     def clocks(self) -> list[Clock]:
@@ -129,81 +168,138 @@ class _Request:
             _ProblemError: One of them is none ("25:99").
         """
         found = []
-        for element in self.of("clock"):
-            hours = [dict(element.words)]
-            if "also" in element.words:
-                hours.append({"hour": element.words["also"]})
-            found += [read_clock(element.rule, words, self.part) for words in hours]
-        if None in found:
-            raise _ProblemError("no_time")
-        return [clock for clock in found if clock is not None]
+        for piece in self.of("clock"):
+            found.append(_read_clock(piece.kind, piece.words, self.part))
+            if "also" in piece.words:
+                found.append(_read_clock(piece.kind, {"hour": piece.words["also"]}, self.part))
+        return found
+
+    @property
+    def clock(self) -> Clock | None:
+        """The first of them, or the time of a part of the day."""
+        named = [Clock(PART_HOURS[self.part] * HOUR)] if self.part is not None else []
+        return next(iter([*self.clocks, *named]), None)
 
 
-def read_timing(elements: Sequence[Element], now: datetime, time_zone: str) -> Timing:
-    """When the pieces of time in a request say to remind.
+def read_timing(
+    what: str, pieces: Sequence[Span], now: datetime, time_zone: str
+) -> ReminderRequest:
+    """The request for a reminder at the time that its pieces of time say.
 
     Args:
-        elements: Those that belong together, in their order.
+        what: What to remind of.
+        pieces: Those that belong together, in their order.
         now: Aware; the time is after it.
         time_zone: Of the user, a name of the tz database.
     """
-    request = _Request(elements, local_time(now, time_zone).replace(tzinfo=None), time_zone)
+    request = _Request(pieces, local_time(now, time_zone).replace(tzinfo=None), time_zone)
     try:
-        timing = _recurring(request, now) if request.of("every") else _once(request, now)
-        return _moved(timing, request, now)
+        repeats, when = (
+            _recurring(request, now) if request.of("every") else (None, _once(request, now))
+        )
+        when = _moved(_checked(when, now), repeats, request, now)
+        return ReminderRequest(what, when.astimezone(UTC), repeats)
     except _ProblemError as found:
-        return Timing(problem=found.problem)
+        return ReminderRequest(what, problem=found.problem)
     except (OverflowError, ValueError):
-        return Timing(problem="too_far")
+        return ReminderRequest(what, problem="too_far")
 
 
-def _once(request: _Request, now: datetime) -> Timing:
-    waits = request.of("after")
-    if waits:
-        return _checked(_after(_length(waits[0].words), request, now), now)
-    clocks, dates = request.clocks, request.of("date")
-    if dates:
-        return _checked(_on_day(_day(dates, request), request, clocks), now)
-    if not clocks and request.part is None:
+def _read_clock(kind: str, words: Mapping[str, str], part: Part | None) -> Clock:
+    """The time that the words of a clock say, its part of the day perhaps said elsewhere.
+
+    Raises:
+        _ProblemError: There is no such time.
+    """
+    if kind in CLOCK_HOURS:
+        return Clock(CLOCK_HOURS[kind] * HOUR)
+    hour = 1 if words["hour"] in lexicon.words("clock.one") else number_in(words["hour"])
+    minute = HOUR // 2 if kind in ("half to", "half past") else _minute(words)
+    if hour > DAY_HOURS or minute >= HOUR:
         raise _ProblemError("no_time")
-    clock = clocks[0] if clocks else Clock(PART_HOURS[request.part or "morning"] * HOUR)
+    if kind in ("to", "half to", "of"):
+        # The hour that is named is the one that ends.
+        minute, hour = (HOUR - minute if kind == "to" else minute), (hour - 1) % DAY_HOURS or 12
+    minutes = hour * HOUR + minute
+    part = _part_of(words.get("half_day", "")) or part
+    is_digital = kind == "digital"
+    if minutes > DAY_HOURS * HOUR or (part and hour == 0 and not is_digital):
+        raise _ProblemError("no_time")
+    if hour > NOON or hour == 0:
+        return Clock(minutes)
+    if part is not None:
+        return _in_part(minutes, part, words)
+    if not is_digital and hour <= LAST_AFTERNOON:
+        return Clock(minutes + NOON * HOUR, half_day=False)
+    return Clock(minutes, half_day=is_digital)
+
+
+def _in_part(minutes: int, part: Part, words: Mapping[str, str]) -> Clock:
+    """A time on a clock of 12 hours in the half of the day that was said."""
+    hour, half, said = minutes // HOUR, NOON * HOUR, words.get("half_day", "")
+    noon = minutes % half  # what the hour 12 is, counted from noon or midnight
+    match part:
+        case "morning":
+            return Clock(noon if said.startswith("a") else minutes)
+        case "afternoon":
+            is_pm = hour < LATE or said.startswith("p") or words["hour"] == "12"
+            return Clock(noon + half if is_pm else minutes)
+        case "evening":
+            return Clock(noon + half * (2 if hour == NOON else 1))
+    late = hour >= LATE and hour != NOON
+    english = "at night" in said and hour > LAST_AFTERNOON
+    return Clock(noon + half) if late or english else Clock(noon, in_night=True)
+
+
+def _minute(words: Mapping[str, str]) -> int:
+    said = words.get("minute", "")
+    if "quarter" in words or said in lexicon.words("clock.quarter"):
+        return HOUR // 4
+    return number_in(said) if said else 0
+
+
+def _part_of(words: str) -> Part | None:
+    return cast("Part | None", key_in(words, *PART_GROUPS))
+
+
+def _once(request: _Request, now: datetime) -> datetime:
+    waits, dates = request.of("after"), request.of("date")
+    if waits:
+        return _after(_length(waits[0].words), request, now)
+    clock = request.clock
+    if dates:
+        return _on_day(_day(dates, request), clock, request)
+    if clock is None:
+        raise _ProblemError("no_time")
     today = request.now.date()
-    moments = (_at(today + DAY * days, clock, request.time_zone) for days in range(-1, 3))
     # A midnight ends the day before.
-    return _checked(next(moment for moment in moments if moment > now), now)
+    moments = (_at(today + DAY * days, clock, request.time_zone) for days in range(-1, 3))
+    return next(moment for moment in moments if moment > now)
 
 
-def _on_day(day: date, request: _Request, clocks: Sequence[Clock]) -> datetime:
+def _on_day(day: date, clock: Clock | None, request: _Request) -> datetime:
     """The moment on a day that is said."""
     today = request.now.date()
-    clock = clocks[0] if clocks else None
-    if clock is None and request.part is not None:
-        clock = Clock(PART_HOURS[request.part] * HOUR)
-        if day == today:
-            clock = _later_in_part(clock, request.part, request.now)
     if day < today:
         raise _ProblemError("past")
-    if clock is None and day == today:
-        raise _ProblemError("no_time")
-    minutes = request.now.hour * HOUR + request.now.minute
-    if clock is not None and day == today and clock.minutes <= minutes:
-        clock = _later_today(clock, minutes)
+    if day == today:
+        if clock is None:
+            raise _ProblemError("no_time")
+        clock = _later_today(clock, request)
     return _at(day, clock or DEFAULT, request.time_zone)
 
 
-def _later_today(clock: Clock, minutes: int) -> Clock:
-    """A time that has passed today, as it must have been meant."""
+def _later_today(clock: Clock, request: _Request) -> Clock:
+    """A time of today as it must have been meant, when it has passed."""
+    if clock.minutes > request.minutes:
+        return clock
+    if not request.clocks and request.part is not None:
+        following = (request.now.hour + 1) * HOUR
+        return Clock(following) if following < PART_ENDS[request.part] * HOUR else clock
     if clock.in_night:
         return Clock(clock.minutes + DAY_HOURS * HOUR)
-    evening = clock.minutes + DAY_HOURS // 2 * HOUR
-    return Clock(evening) if not clock.half_day and evening > minutes else clock
-
-
-def _later_in_part(clock: Clock, part: Part, now: datetime) -> Clock:
-    """The hour of a part of the day, or the next full one when it has begun long ago."""
-    following = (now.hour + 1) * HOUR
-    late = clock.minutes <= now.hour * HOUR + now.minute
-    return Clock(following) if late and following < PART_ENDS[part] * HOUR else clock
+    evening = clock.minutes + NOON * HOUR
+    return Clock(evening) if not clock.half_day and evening > request.minutes else clock
 
 
 def _after(length: _Length, request: _Request, now: datetime) -> datetime:
@@ -212,16 +308,14 @@ def _after(length: _Length, request: _Request, now: datetime) -> datetime:
         not whole and length.unit in ("day", "week")
     ):
         return now + length.passing
-    months = {"month": 1, "year": 12}.get(length.unit, 0)
-    today = request.now.date()
-    day = months_later(today, round(length.number * months)) if months else None
-    if day is None:
-        day = today + DAY * round(length.number * (7 if length.unit == "week" else 1))
-    clocks = request.clocks
+    months = length.number * {"month": 1, "year": 12}.get(length.unit, 0)
+    day = shifted(request.now, length.unit, round(length.number))
+    if months:
+        day = months_later(request.now.date(), round(months))
+    clock = request.clock
     if request.of("date"):
         day = _weekday_near(day, request)
-    if clocks or request.part is not None:
-        clock = clocks[0] if clocks else Clock(PART_HOURS[request.part or "morning"] * HOUR)
+    if clock is not None:
         return _at(day, clock, request.time_zone)
     return first_moment(datetime.combine(day, request.now.time()), request.time_zone)
 
@@ -234,36 +328,36 @@ def _weekday_near(day: date, request: _Request) -> date:
     return day + DAY * ((weekday_number(said) or 0) - day.weekday())
 
 
-def _checked(moment: datetime, now: datetime) -> Timing:
+def _checked(moment: datetime, now: datetime) -> datetime:
+    """A moment that is neither past nor too far."""
     if moment <= now:
         raise _ProblemError("past")
-    if moment > _horizon(now):
+    last = datetime.combine(months_later(now.date(), FARTHEST * 12), time.max, now.tzinfo)
+    if moment > last:
         raise _ProblemError("too_far")
-    return Timing(moment.astimezone(UTC))
+    return moment
 
 
-def _horizon(now: datetime) -> datetime:
-    """The last moment that is not too far."""
-    return datetime.combine(months_later(now.date(), FARTHEST * 12), time.max, now.tzinfo)
-
-
-def _moved(timing: Timing, request: _Request, now: datetime) -> Timing:
+def _moved(
+    moment: datetime, repeats: Recurrence | None, request: _Request, now: datetime
+) -> datetime:
     """The time, moved forward by "за час до"; of what has no hour nobody can tell when that is."""
     earlier = request.of("before")
-    if not earlier or timing.when is None:
-        return timing
+    if not earlier:
+        return moment
     length = _length(earlier[0].words).passing
     by_days = length >= DAY and request.of("date")
-    if timing.repeats is not None or not (by_days or request.of("clock")):
+    if repeats is not None or not (by_days or request.of("clock")):
         raise _ProblemError("no_time")
-    return _checked(timing.when - length, now)
+    return _checked(moment - length, now)
 
 
-def _day(dates: Sequence[Element], request: _Request) -> date:
+def _day(dates: Sequence[Span], request: _Request) -> date:
     """The day that is said, in one piece or in two ("на следующей неделе в пятницу")."""
-    spans = [_span(element) for element in dates]
-    inner = next((span for span in spans if "weekday" in span.words), spans[0])
-    weeks = [span for span in spans if "unit" in span.words and span is not inner]
+    if any(span.kind == "ago" for span in dates):
+        raise _ProblemError("past")
+    inner = next((span for span in dates if "weekday" in span.words), dates[0])
+    weeks = [span for span in dates if "unit" in span.words and span is not inner]
     if weeks:
         inner = replace(inner, within=weeks[0])
     found = days_of(inner, request.now, past=False)
@@ -277,14 +371,6 @@ def _day(dates: Sequence[Element], request: _Request) -> date:
     return found.first
 
 
-def _span(element: Element) -> Span:
-    """A piece as the calendar reads it."""
-    kinds = {"digits": "date"}
-    if element.rule == "ago":
-        raise _ProblemError("past")
-    return Span(element.start, element.end, kinds.get(element.rule, element.rule), element.words)  # type: ignore[arg-type]
-
-
 def _at(day: date, clock: Clock, time_zone: str) -> datetime:
     """The moment of a time on a day; the minutes may reach into the next one."""
     return first_moment(
@@ -292,7 +378,7 @@ def _at(day: date, clock: Clock, time_zone: str) -> datetime:
     )
 
 
-def _recurring(request: _Request, now: datetime) -> Timing:
+def _recurring(request: _Request, now: datetime) -> tuple[Recurrence, datetime]:
     habits = request.of("every")
     period = _period(habits)
     if period.passing < timedelta(hours=1):
@@ -310,37 +396,36 @@ def _recurring(request: _Request, now: datetime) -> Timing:
         midnight = first_moment(datetime.combine(first, time()), request.time_zone)
         begin = max(now, midnight - timedelta(seconds=1))
     repeats = _recurrence(habits, period, first, request)
-    return replace(_checked(next_after(repeats, begin, request.time_zone), now), repeats=repeats)
+    return repeats, next_after(repeats, begin, request.time_zone)
 
 
-def _period(habits: Sequence[Element]) -> _Length:
+def _period(habits: Sequence[Span]) -> _Length:
     """How much time passes from one to the next."""
     found = [_period_of(habit) for habit in habits]
     counted = [length for length in found if length.number != 1]
     return counted[0] if counted else min(found, key=lambda length: length.passing)
 
 
-def _period_of(habit: Element) -> _Length:
+def _period_of(habit: Span) -> _Length:
     words = habit.words
     if "half" in words:
         return _length(words)
-    number = 2.0 if "other" in words else 1.0
-    if habit.rule == "unit":
+    number = 2.0 if "other" in words or habit.kind == "other day" else 1.0
+    if habit.kind == "unit":
         length = _length(words)
-        return replace(length, number=length.number * number)
-    if habit.rule == "adverb":
+        return _Length(length.number * number, length.unit)
+    if habit.kind == "adverb":
         unit = lexicon.values("reminder.adverb").get(words["word"], "day")
         return _Length(1, cast(Unit, unit))
     units: dict[str, Unit] = {
         "month day": "month", "last day": "month", "year day": "year", "part": "day",
+        "other day": "day",
     }  # fmt: skip
-    if habit.rule == "other day":
-        return _Length(2, "day")
-    return _Length(number, units.get(habit.rule, "week"))
+    return _Length(number, units.get(habit.kind, "week"))
 
 
 def _recurrence(
-    habits: Sequence[Element], period: _Length, first: date, request: _Request
+    habits: Sequence[Span], period: _Length, first: date, request: _Request
 ) -> Recurrence:
     """The recurrence of habits, counted from a day where they say none."""
     interval = int(period.number)
@@ -378,24 +463,22 @@ def _start(
 ) -> date:
     """The first day that counts: the coming weekday, or tomorrow when the time has passed."""
     last = max(clock.minutes for clock in clocks)
-    passed = first == request.now.date() and last <= request.now.hour * HOUR + request.now.minute
+    passed = first == request.now.date() and last <= request.minutes
     if not weekdays:
         return first + DAY * passed
     days = (first + DAY * number for number in range(passed, 9))
     return next(day for day in days if day.weekday() in weekdays)
 
 
-def _clocks_of_habit(habits: Sequence[Element], request: _Request) -> list[Clock]:
+def _clocks_of_habit(habits: Sequence[Span], request: _Request) -> list[Clock]:
     clocks = request.clocks
     times = max((_times(habit) for habit in habits), default=1)
     if times > 1 and len(clocks) != times:
         raise _ProblemError("no_time")  # "twice a day"
-    if clocks:
-        return clocks
-    return [Clock(PART_HOURS[request.part] * HOUR) if request.part else DEFAULT]
+    return clocks or [request.clock or DEFAULT]
 
 
-def _times(habit: Element) -> int:
+def _times(habit: Span) -> int:
     words = habit.words
     if "twice" in words:
         return 2
@@ -408,15 +491,15 @@ def _hourly(interval: int, request: _Request) -> Recurrence:
     if DAY_HOURS % interval:
         raise _ProblemError("no_time")
     clocks = request.clocks
-    minutes = clocks[0].minutes if clocks else request.now.hour * HOUR + request.now.minute
+    minutes = clocks[0].minutes if clocks else request.minutes
     hours = range(minutes // HOUR % interval, DAY_HOURS, interval)
     return Recurrence("daily", tuple(hours), minutes % HOUR)
 
 
-def _weekdays_of(habit: Element) -> tuple[int, ...]:
-    if habit.rule == "workdays":
+def _weekdays_of(habit: Span) -> tuple[int, ...]:
+    if habit.kind == "workdays":
         return WORKDAYS
-    if habit.rule == "weekends":
+    if habit.kind == "weekends":
         return WEEKEND
     said = habit.words.get("days", "")
     if not said:
@@ -428,21 +511,15 @@ def _weekdays_of(habit: Element) -> tuple[int, ...]:
     return tuple(days)
 
 
-def _day_of_habit(habits: Sequence[Element], first: date) -> tuple[int, int]:
+def _day_of_habit(habits: Sequence[Span], first: date) -> tuple[int, int]:
     """The day of the month, and the month, that habits name, or those of a day."""
     for habit in habits:
-        if habit.rule == "last day":
+        if habit.kind == "last day":
             return 31, first.month
         if "day" in habit.words:
             month = month_number(habit.words["month"]) if "month" in habit.words else first.month
-            return day_number(habit.words["day"]), month
+            return number_in(habit.words["day"]), month
     return first.day, first.month
-
-
-def _part_of_habit(words: str) -> Part | None:
-    tables = ("reminder.part_adverb", "reminder.parts_many", "reminder.every_part")
-    found = (lexicon.key_of(table, words) for table in tables)
-    return cast("Part | None", next(filter(None, found), None))
 
 
 def _length(words: Mapping[str, str]) -> _Length:
@@ -467,18 +544,13 @@ def _number(words: str) -> float:
     Raises:
         OverflowError: It counts too many of anything.
     """
-    vague = lexicon.values("time.vague").get(words)
-    if vague is not None:
-        low, high = map(int, vague.split("-"))
-        return 1.5 if (low, high) == (1, 2) else (low + high) // 2
     if "^" in words:
         raise OverflowError("too many")
     if words[0].isdigit():
         number = float(words.partition("-")[0].replace(",", "."))
     else:
-        said = ["1" if word in ("a", "an") else word for word in re.split("[ -]", words)]
-        read = read_numbers(said)
-        number = float(read[0]) if read and read[0].isdecimal() else 1.0
+        low, high, is_exact = amount_of(words)
+        number = low if is_exact else 1.5 if (low, high) == (1, 2) else (low + high) // 2
     if number > TOO_MANY:
         raise OverflowError("too many")
     return number

@@ -16,18 +16,15 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from src.reading import lexicon
-from src.reading.recurrences import Recurrence
 from src.reading.relative_dates import PAST
-from src.reading.reminder_elements import Element, find_elements
-from src.reading.reminder_moments import Problem, Timing, read_timing
+from src.reading.reminder_moments import ReminderRequest, read_timing
 from src.reading.requests import MAX_TEXT, TALKED, YOU_MAY
 from src.reading.sentences import QUESTION
-from src.reading.time_spans import fold
-from src.reading.times import day_offset, which_of
+from src.reading.time_spans import Span, day_offset, find_reminder_spans, fold, which_of
 from src.texts.morphology import parts_of_speech
 from src.texts.plain_text import INVISIBLE, single_spaced
 
@@ -80,26 +77,6 @@ POLITE_END = lexicon.Expression(
 
 
 @dataclass(frozen=True)
-class ReminderRequest:
-    """What somebody wants to be reminded of.
-
-    Attributes:
-        what: In his own words, without the order and the words for the time; may be empty.
-        when: The first time, in UTC, after now; None: see ``problem``.
-        repeats: How it comes again; None: once.
-        problem: Why it cannot be set as it is. ``no_time``: none is said, or none that anybody
-            can tell; ``past``: it has passed; ``too_far``: it is more than ten years away;
-            ``too_often``: it comes more than once an hour; ``no_text``: nothing is said to be
-            reminded of.
-    """
-
-    what: str
-    when: datetime | None = None
-    repeats: Recurrence | None = None
-    problem: Problem | None = None
-
-
-@dataclass(frozen=True)
 class _Order:
     """An order to remind at ``[start, end)`` of a folded text.
 
@@ -122,7 +99,7 @@ class _Order:
 class _Run:
     """Pieces of time that stand side by side, and where: beside the order, at an end, inside."""
 
-    elements: tuple[Element, ...]
+    elements: tuple[Span, ...]
     place: str
 
 
@@ -140,23 +117,18 @@ def read_reminder(text: str, now: datetime, time_zone: str) -> ReminderRequest |
     if HINT.search(source) is None:
         return None
     folded = _ascii_digits(fold(source)).replace("\n", " ")
-    found = find_elements(folded)
+    found = find_reminder_spans(folded)
     order = _find_order(folded, found)
     if order is None:
         return None
     chosen = _chosen(_runs(_usable(found, order), order), order)
-    what = _what(source, order, [element for run in chosen for element in run.elements])
+    elements = [element for run in chosen for element in run.elements]
+    what = _what(source, order, elements)
     if not _is_request(order, chosen, what):
         return None
-    elements = [element for run in chosen for element in run.elements]
-    timing = read_timing(elements, now, time_zone)
-    return ReminderRequest(what, timing.when, timing.repeats, _problem(timing, what))
-
-
-def _problem(timing: Timing, what: str) -> Problem | None:
-    if not what and timing.problem in (None, "no_time"):
-        return "no_text"
-    return timing.problem
+    request = read_timing(what, elements, now, time_zone)
+    is_bare = not what and request.problem in (None, "no_time")
+    return replace(request, problem="no_text") if is_bare else request
 
 
 def _cleaned(text: str) -> str:
@@ -173,7 +145,7 @@ def _ascii_digits(folded: str) -> str:
     )
 
 
-def _find_order(folded: str, found: Sequence[Element]) -> _Order | None:
+def _find_order(folded: str, found: Sequence[Span]) -> _Order | None:
     """The first order to remind in a text that is meant as one."""
     rest = _blanked(folded, found)
     for match in COMMAND.finditer(folded):
@@ -199,7 +171,7 @@ def _is_meant(before: str, kind: str, said: str) -> bool:
     return not english or kind == "kept" or CLAUSE.search(before) is not None
 
 
-def _blanked(folded: str, elements: Iterable[Element]) -> str:
+def _blanked(folded: str, elements: Iterable[Span]) -> str:
     """The text with spaces for the pieces of time."""
     for element in elements:
         blanks = " " * (element.end - element.start)
@@ -207,34 +179,34 @@ def _blanked(folded: str, elements: Iterable[Element]) -> str:
     return folded
 
 
-def _usable(found: Sequence[Element], order: _Order) -> list[Element]:
+def _usable(found: Sequence[Span], order: _Order) -> list[Span]:
     """The pieces outside the order; "a daily reminder" has one inside.
 
     A bare English part of a day ("morning") is one only behind a day.
     """
-    usable: list[Element] = []
+    usable: list[Span] = []
     for element in found:
         is_inside = element.start < order.end and element.end > order.start
         if is_inside and element.slot != "every":
             continue
         if element.slot == "date" and _is_limit(element, found, order):
             continue
-        bare = element.rule.startswith("bare ")
+        bare = element.kind.startswith("bare ")
         if bare and not (usable and order.folded[usable[-1].end : element.start] == " "):
             continue
         usable.append(element)
     return usable
 
 
-def _is_limit(element: Element, found: Sequence[Element], order: _Order) -> bool:
+def _is_limit(element: Span, found: Sequence[Span], order: _Order) -> bool:
     """Whether a day only limits the thing ("до 5 декабря"); not so in "за день до | 5 декабря"."""
     if any(other.slot == "before" and other.end + 1 == element.start for other in found):
         return False
     return LIMIT.search(order.folded[: element.start][-20:]) is not None
 
 
-def _runs(elements: Sequence[Element], order: _Order) -> list[_Run]:
-    groups: list[list[Element]] = []
+def _runs(elements: Sequence[Span], order: _Order) -> list[_Run]:
+    groups: list[list[Span]] = []
     for element in elements:
         joined = groups and _is_between(groups[-1][-1].end, element.start, order)
         if joined:
@@ -251,7 +223,7 @@ def _is_between(end: int, start: int, order: _Order) -> bool:
     return start - end <= 30 and BETWEEN.fullmatch(order.folded, end, start) is not None
 
 
-def _place(group: Sequence[Element], order: _Order) -> str:
+def _place(group: Sequence[Span], order: _Order) -> str:
     first, last = group[0], group[-1]
     folded = order.folded
     if order.start <= first.start < order.end:
@@ -294,11 +266,11 @@ def _belongs(run: _Run, order: _Order) -> bool:
     if run.place == "beside" or order.kind in ("noun", "label"):
         return True
     first = run.elements[0]
-    if first.slot in ("date", "after") and NAMED_FOR.match(first.text):
+    if first.slot in ("date", "after") and NAMED_FOR.match(order.folded, first.start, first.end):
         return False
     if which_of(first.words.get("which", "")) in ("last", "before last"):
         return False
-    return first.rule != "ago" and (day_offset(first.words.get("word", "")) or 0) >= 0
+    return first.kind != "ago" and (day_offset(first.words.get("word", "")) or 0) >= 0
 
 
 def _is_request(order: _Order, chosen: Sequence[_Run], what: str) -> bool:
@@ -347,15 +319,15 @@ def _is_certain(run: _Run) -> bool:
         element.slot in ("clock", "every", "after")
         or (
             element.slot == "date"
-            and (element.rule != "named" or not element.words.keys() & FAR_DATES)
+            and (element.kind != "named" or not element.words.keys() & FAR_DATES)
         )
         for element in run.elements
     )
 
 
-def _what(source: str, order: _Order, elements: Sequence[Element]) -> str:
+def _what(source: str, order: _Order, elements: Sequence[Span]) -> str:
     """What is left of a text without the order, the time and the words that join them."""
-    cuts = [(e.start, e.end) for e in elements if e.slot != "before" or e.rule == "earlier"]
+    cuts = [(e.start, e.end) for e in elements if e.slot != "before" or e.kind == "earlier"]
     starts = {start for start, _ in cuts}  # "за день до | 5 декабря" goes with its date
     cuts += [(e.start, e.end) for e in elements if e.slot == "before" and e.end + 1 in starts]
     cuts += [order.asking] if order.asking else []

@@ -4,46 +4,104 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
-from functools import cache
 from itertools import islice
+from typing import NamedTuple
 
 import pytz
 from pytz.tzinfo import BaseTzInfo
 
 from src.reading import lexicon
-from src.reading.time_spans import MAX_TEXT, Span, beginning_with, find_spans, fold, tidy
-from src.reading.times import (
-    DAY,
-    WEEK,
-    WINTER,
+from src.reading.time_spans import (
+    MAX_TEXT,
     Amount,
-    Days,
+    Span,
     Unit,
     Which,
     amount_of,
-    around,
-    day,
-    day_number,
+    beginning_with,
     day_offset,
-    digit_date,
+    find_spans,
+    fold,
     month_number,
-    month_of,
-    months_later,
-    season_of,
-    shifted,
+    number_in,
+    tidy,
     unit_of,
-    week_of,
     weekday_number,
     which_of,
-    year_of,
 )
 
+DAY = timedelta(days=1)
+WEEK = timedelta(days=7)
+DECEMBER = 12
+YEAR_DIGITS = 4
+LAST_CENTURY = 69  # years of two digits from here on belong to it, as POSIX has it
 RECENT = timedelta(days=14)  # what "recently" and "the other day" reach to
 REACH = 8  # years to the next 29 February, at most
 OFFSETS: dict[Which, int] = {"before last": -2, "last": -1, "this": 0, "coming": 1, "next": 1}
+
+
+class Days(NamedTuple):
+    """Whole days: from the first to the one before ``after``."""
+
+    first: date
+    after: date
+
+
+def around(moment: date, unit: Unit) -> Days:
+    """The calendar unit that a day lies in; the day itself for hours and minutes."""
+    match unit:
+        case "week":
+            first = moment - DAY * moment.weekday()
+            return Days(first, first + WEEK)
+        case "month":
+            first = moment.replace(day=1)
+            return Days(first, months_later(first, 1))
+        case "year":
+            return Days(date(moment.year, 1, 1), date(moment.year + 1, 1, 1))
+    return Days(moment, moment + DAY)
+
+
+def shifted(now: datetime, unit: Unit, number: int) -> date:
+    """The day that lies a number of units after (or, if negative, before) a moment.
+
+    Raises:
+        ValueError, OverflowError: There is no such day in the calendar.
+    """
+    if unit in ("second", "minute", "hour"):
+        return (now + timedelta(**{f"{unit}s": number})).date()
+    if unit in ("day", "week"):
+        return now.date() + (DAY if unit == "day" else WEEK) * number
+    return months_later(now.date(), number * (12 if unit == "year" else 1))
+
+
+def months_later(moment: date, number: int) -> date:
+    """The same day of another month, or the last one that this month has."""
+    year, month = divmod(moment.year * 12 + moment.month - 1 + number, 12)
+    # ``date`` is asked first: it knows which years there are.
+    last = monthrange(date(year, month + 1, 1).year, month + 1)[1]
+    return date(year, month + 1, min(moment.day, last))
+
+
+def digit_date(text: str) -> date:
+    """The date of ``05.03.2026``, ``5/3/2026``, ``05.03.26`` or ``2026-03-05``.
+
+    The day stands before the month, unless only the other way round makes sense: ``03/15/2026``.
+
+    Raises:
+        ValueError: There is no such day in the calendar.
+    """
+    numbers = re.split("[-./]", text)
+    if len(numbers[0]) != YEAR_DIGITS:
+        numbers.reverse()
+    year, month, number = map(int, numbers)
+    if len(numbers[0]) != YEAR_DIGITS:
+        year += 1900 if year >= LAST_CENTURY else 2000
+    if month > DECEMBER:
+        month, number = number, month
+    return date(year, month, number)
 
 
 def days_of(span: Span, now: datetime, *, past: bool) -> Days | None:
@@ -84,15 +142,9 @@ def amount_in(span: Span) -> tuple[Amount, Unit]:
 def _date(span: Span, now: datetime, past: bool) -> Days | None:
     words = span.words
     if "number" in words:
-        return day(digit_date(words["number"]))
-    number = day_number(words["day"])
+        return around(digit_date(words["number"]), "day")
+    first, last = number_in(words["day"]), number_in(words.get("last_day", words["day"]))
     month = int(words.get("month_number", 0)) or month_number(words["month"])
-    return _of_some_year(lambda year: day(date(year, month, number)), span, now, past)
-
-
-def _days(span: Span, now: datetime, past: bool) -> Days | None:
-    first, last = day_number(span.words["day"]), day_number(span.words["last_day"])
-    month = month_number(span.words["month"])
 
     def in_year(year: int) -> Days | None:
         return Days(date(year, month, first), date(year, month, last) + DAY)
@@ -102,33 +154,30 @@ def _days(span: Span, now: datetime, past: bool) -> Days | None:
 
 def _week_from(span: Span, now: datetime, past: bool) -> Days | None:
     found = _date(span, now, past)
-    return week_of(found.first) if found is not None else None
+    return around(found.first, "week") if found is not None else None
 
 
 def _month_day(span: Span, now: datetime, past: bool) -> Days | None:
-    number, today = day_number(span.words["day"]), now.date()
+    number, today = number_in(span.words["day"]), now.date()
     if span.within is not None:
         month = days_of(span.within, now, past=past)
-        return day(month.first.replace(day=number)) if month is not None else None
+        return around(month.first.replace(day=number), "day") if month is not None else None
     months = (months_later(today.replace(day=1), -n if past else n) for n in range(13))
     days = (
         first.replace(day=number)
         for first in months
         if number <= monthrange(first.year, first.month)[1]
     )
-    return next((day(d) for d in days if (d <= today if past else d >= today)), None)
+    found = (around(d, "day") for d in days if (d <= today if past else d >= today))
+    return next(found, None)
 
 
-def _ago(span: Span, now: datetime, _past: bool) -> Days:
+def _counted(span: Span, now: datetime, _past: bool) -> Days:
+    """The calendar units of "N units ago" or "in N units"."""
     amount, unit = amount_in(span)
-    first = around(shifted(now, unit, -amount.high), unit)
-    return Days(first.first, around(shifted(now, unit, -amount.low), unit).after)
-
-
-def _ahead(span: Span, now: datetime, _past: bool) -> Days:
-    amount, unit = amount_in(span)
-    first = around(shifted(now, unit, amount.low), unit)
-    return Days(first.first, around(shifted(now, unit, amount.high), unit).after)
+    ends = (-amount.high, -amount.low) if span.kind == "ago" else (amount.low, amount.high)
+    first, last = (around(shifted(now, unit, number), unit) for number in ends)
+    return Days(first.first, last.after)
 
 
 def _offset(span: Span, now: datetime, past: bool) -> Days | None:
@@ -150,13 +199,12 @@ def _lasting(span: Span, now: datetime, _past: bool) -> Days:
     return Days(shifted(now, unit, -amount.high), today + DAY)
 
 
-def _recent(_span: Span, now: datetime, _past: bool) -> Days:
-    return Days((now - RECENT).date(), now.date() + DAY)
-
-
-def _someday(_span: Span, now: datetime, past: bool) -> Days:
+def _roughly(span: Span, now: datetime, past: bool) -> Days:
+    """What "recently" and "the other day" reach to."""
     today = now.date()
-    return Days(today - RECENT, today + DAY) if past else Days(today, today + RECENT)
+    if span.kind == "recent" or past:
+        return Days(today - RECENT, today + DAY)
+    return Days(today, today + RECENT)
 
 
 def _day(span: Span, now: datetime, _past: bool) -> Days:
@@ -164,19 +212,22 @@ def _day(span: Span, now: datetime, _past: bool) -> Days:
     offset = day_offset(word)
     if offset is None:
         offset = int(lexicon.key_of("time.day_adjective", word) or 0)
-    return day(now.date() + DAY * offset)
+    return around(now.date() + DAY * offset, "day")
 
 
 def _year(span: Span, now: datetime, _past: bool) -> Days:
-    if "year" in span.words:
-        return year_of(int(span.words["year"]))
-    return year_of(now.year + int(lexicon.key_of("time.year_word", span.words["year_word"]) or 0))
+    words = span.words
+    if "year" in words:
+        return around(date(int(words["year"]), 1, 1), "year")
+    offset = int(lexicon.key_of("time.year_word", words["year_word"]) or 0)
+    return around(date(now.year + offset, 1, 1), "year")
 
 
 def _named(span: Span, now: datetime, past: bool) -> Days | None:
     words = span.words
     if "unit" in words:
-        return _named_unit(span, now)
+        unit = unit_of(words["unit"])
+        return around(shifted(now, unit, OFFSETS[which_of(words.get("which", "this"))]), unit)
     if "weekday" in words:
         return _named_weekday(span, now, past)
     if "weekend" in words:
@@ -184,43 +235,45 @@ def _named(span: Span, now: datetime, past: bool) -> Days | None:
     if "season" in words:
         return _named_season(span, now, past)
     month = month_number(words["month"])
-    return _of_some_year(lambda year: month_of(date(year, month, 1)), span, now, past)
-
-
-def _named_unit(span: Span, now: datetime) -> Days:
-    which = which_of(span.words.get("which", "this"))
-    unit = unit_of(span.words["unit"])
-    return around(shifted(now, unit, OFFSETS[which]), unit)
+    return _of_some_year(lambda year: around(date(year, month, 1), "month"), span, now, past)
 
 
 def _named_season(span: Span, now: datetime, past: bool) -> Days | None:
     month = int(lexicon.key_of("time.season", span.words["season"]) or 0)
     # "The winter of 2026" lies mostly in 2026; "зима 2025-2026" says in which year it begins.
     of_one_year = ("year" in span.words or span.within is not None) and "year_to" not in span.words
-    earlier = 1 if month == WINTER and of_one_year else 0
-    return _of_some_year(lambda year: season_of(year - earlier, month), span, now, past)
+    earlier = 1 if month == DECEMBER and of_one_year else 0
+
+    def in_year(year: int) -> Days:
+        first = date(year - earlier, month, 1)
+        return Days(first, months_later(first, 3))
+
+    return _of_some_year(in_year, span, now, past)
 
 
 def _named_weekday(span: Span, now: datetime, past: bool) -> Days | None:
     today, number = now.date(), weekday_number(span.words["weekday"]) or 0
+    which = which_of(span.words["which"]) if "which" in span.words else None
+    back, ahead = (today.weekday() - number) % 7, (number - today.weekday()) % 7
     if span.within is not None:
         week = days_of(span.within, now, past=past)
-        return day(week.first + DAY * number) if week is not None else None
-    which = which_of(span.words["which"]) if "which" in span.words else None
-    if which == "next":
-        return day(week_of(today + WEEK).first + DAY * number)
-    back, ahead = (today.weekday() - number) % 7, (number - today.weekday()) % 7
-    if which == "this":
-        return day(today - DAY * back if past else today + DAY * ahead)
-    if which == "coming" or (which is None and not past):
-        return day(today + DAY * (ahead or 7))
-    last = today - DAY * (back or 7)
-    return day(last - WEEK if which == "before last" else last)
+        if week is None:
+            return None
+        found = week.first + DAY * number
+    elif which == "next":
+        found = around(today + WEEK, "week").first + DAY * number
+    elif which == "this":
+        found = today - DAY * back if past else today + DAY * ahead
+    elif which == "coming" or (which is None and not past):
+        found = today + DAY * (ahead or 7)
+    else:
+        found = today - DAY * (back or 7) - WEEK * (which == "before last")
+    return around(found, "day")
 
 
 def _named_weekend(span: Span, now: datetime, past: bool) -> Days:
     today = now.date()
-    saturday = week_of(today).first + DAY * 5
+    saturday = around(today, "week").first + DAY * 5
     which = which_of(span.words["which"]) if "which" in span.words else None
     begun = saturday <= today
     if which is None:
@@ -252,7 +305,13 @@ def _nearest(
     years = range(today.year, today.year - REACH - 2, -1)
     if not backwards:
         years = range(today.year - 1, today.year + REACH + 1)
-    for found in _valid(in_year, years):
+    for year in years:
+        try:
+            found = in_year(year)
+        except ValueError:  # 29 February
+            continue
+        if found is None:
+            continue
         if which == "this":
             fits = found.first <= today if past else found.after > today
         else:
@@ -262,25 +321,15 @@ def _nearest(
     return None
 
 
-def _valid(in_year: Callable[[int], Days | None], years: Iterable[int]) -> Iterator[Days]:
-    for year in years:
-        try:
-            found = in_year(year)
-        except ValueError:  # 29 February
-            continue
-        if found is not None:
-            yield found
-
-
 READERS: dict[str, Callable[[Span, datetime, bool], Days | None]] = {
-    "someday": _someday,
-    "recent": _recent,
+    "someday": _roughly,
+    "recent": _roughly,
     "week of": _week_from,
-    "days": _days,
+    "days": _date,
     "date": _date,
     "month day": _month_day,
-    "ago": _ago,
-    "ahead": _ahead,
+    "ago": _counted,
+    "ahead": _counted,
     "lasting": _lasting,
     "day": _day,
     "named": _named,
@@ -335,7 +384,9 @@ def read_time(text: str, now: datetime) -> TimeQuery:
         now: The local time of the user (aware, in the user's zone); periods are in this zone.
     """
     text = text[:MAX_TEXT]
-    if _hint().search(text.lower()) is None:
+    # Quick, for every turn: without one of these nothing names or asks for a time.
+    hint = beginning_with("time.hints", "time.question_hints")
+    if hint.search(text.lower()) is None:
         return TimeQuery((), text, wants_history=False, asks_when=False)
     source = tidy(text)
     folded = fold(source)
@@ -350,12 +401,6 @@ def read_time(text: str, now: datetime) -> TimeQuery:
         wants_history=until_past or HISTORY.search(rest) is not None,
         asks_when=WHEN.search(folded) is not None,
     )
-
-
-@cache
-def _hint() -> re.Pattern[str]:
-    """Quick, for every turn: without one of these nothing names or asks for a time."""
-    return beginning_with("time.hints", "time.question_hints")
 
 
 def named_periods(

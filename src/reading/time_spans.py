@@ -1,4 +1,12 @@
-"""Where a text speaks of time: spans, found by one regular expression per way of saying it."""
+"""Where a text speaks of time: one grammar for questions, facts and requests for reminders.
+
+A rule is a kind of span and an expression with groups of the lexicon in it: ``"recent:
+<time.recent>"``. A ``Span`` says which words stand there, not what they mean on a given day.
+``find_spans`` finds the times that questions and facts name, ``find_reminder_spans`` those of a
+request for a reminder, which has other prepositions, and hours and habits as well. Ways of saying
+that name no time ("every Monday", "через день") are found in facts too, so that nothing in them
+is taken for a date. No expression repeats a repetition, so all of them are quick on any text.
+"""
 
 from __future__ import annotations
 
@@ -8,220 +16,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import groupby
-from typing import Generic, Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple, cast
 
 from src.reading import lexicon
-from src.reading import times as w
-from src.reading.times import unit_of
-
-Label = TypeVar("Label")
-NAME = re.compile(r"\(\?P<\w+>")
-
-
-class Found(NamedTuple, Generic[Label]):
-    """A match of a rule.
-
-    Attributes:
-        label: Of the rule.
-        match: Where it matches.
-        words: Its parts by name, as they stand there.
-    """
-
-    label: Label
-    match: re.Match[str]
-    words: dict[str, str]
-
-
-class RuleScanner(Generic[Label]):
-    """Finds the first place where any rule matches; of rules that match there, the first."""
-
-    def __init__(self, rules: Iterable[tuple[Label, str]], *, begins: str) -> None:
-        """Compile the rules, with the groups of the lexicon in them.
-
-        Args:
-            rules: Each with its label, in the order of trial.
-            begins: An expression that must match where a rule begins.
-        """
-        sources = [(label, lexicon.expanded(source)) for label, source in rules]
-        nameless = (NAME.sub("(?:", source) for _, source in sources)
-        either = "|".join(f"(?P<r{n}>(?:{source})(?!\\w))" for n, source in enumerate(nameless))
-        self._either = re.compile(f"{begins}(?:{either})")
-        self._rules = [(label, re.compile(rf"(?:{source})(?!\w)")) for label, source in sources]
-
-    def first(self, text: str, position: int) -> Found[Label] | None:
-        """The first match at or behind a place of a folded text; None: there is none."""
-        hit = self._either.search(text, position)
-        if hit is None:
-            return None
-        label, rule = self._rules[int((hit.lastgroup or "r0")[1:])]
-        match = rule.match(text, hit.start())
-        return None if match is None else Found(label, match, words_of(match))
-
-
-def words_of(match: re.Match[str]) -> dict[str, str]:
-    """The named parts of a match that say something."""
-    return {name: word for name, word in match.groupdict().items() if word}
-
-
-Kind = Literal[
-    "habit",  # каждую пятницу: no time at all
-    "narrated",  # на следующий день: a time, but not one counted from now
-    "someday",  # на днях, the other day: a day that nobody can tell
-    "recent",  # недавно
-    "week of",  # на неделе с 23 ноября
-    "days",  # с 5 по 8 мая
-    "date",  # 5 марта, 2026-03-05
-    "month day",  # 5 числа, on the 5th
-    "ago",  # два дня назад
-    "ahead",  # через два дня
-    "lasting",  # последние два дня
-    "day",  # вчера вечером
-    "named",  # в марте, прошлым летом, next week, on Monday
-    "year",  # в 2024 году
-    "offset",  # за два дня до 5 мая
-]
-
-# Expressions with groups of the lexicon in them.
-AFTER_PREPOSITION = "(?P<prep><time.edge>|<time.preposition>)(?: the)?[ -]"
-P = f"(?:{AFTER_PREPOSITION})?(?:the )?"
-
-# What a number counts cannot be a date: "за 2000 рублей", "May 5 people".
-COUNTED = r"(?! ?(?:[%€$₽₴]|<time.counted>(?!\w)))"
-MODAL_MAY = r"(?! <time.after_may>\b)"
-
-DAY_NUMBER = "(?:3[01]|[12][0-9]|0?[1-9])"
-DAY = rf"(?:{DAY_NUMBER}(?:-?<time.day_endings>\b|(?!\w))|{w.ORDINAL})"
-DAY_AFTER_MONTH = rf"(?:(?:the )?{DAY}(?![:%]|[./][0-9]|,[0-9](?![0-9]{{3}}\b)){COUNTED})"
-DIGIT_DATE = (
-    r"(?<![\w.,:/+-])(?:(?:19|20)[0-9]{2}(?:-[0-9]{2}-|\.[0-9]{2}\.|/[0-9]{2}/)[0-9]{2}"
-    r"|[0-9]{1,2}(?:-[0-9]{1,2}-|\.[0-9]{1,2}\.|/[0-9]{1,2}/)(?:19|20)[0-9]{2}"
-    r"|[0-9]{2}\.[0-9]{2}\.[0-9]{2})(?![\w/+-]|[.,:][0-9])"
-)
-IN_YEAR = rf"(?P<year>{w.YEAR})(?:-?<time.number_of_year>\b)?(?: <time.year_noun>)?"
-YEAR_TAIL = f"(?:(?:, ?| ){IN_YEAR})?"
-MONTH_ANY = r"(?:<time.month>|<time.month_short>[.]?)(?!\w)"
-DAY_OF_MONTH = rf"(?:the )?(?P<day>{DAY}) (?:of )?(?P<month>{MONTH_ANY})(?:(?<!may)|{MODAL_MAY})"
-MONTH_AND_DAY = rf"(?P<month><time.month_first>(?!\w)) (?P<day>{DAY_AFTER_MONTH})"
-TO = "(?P<link> ?- ?| <time.to> )"
-PART = "(?:,? (?:in the |at )?(?P<part><time.part_english>|<time.part>))?"
-DAY_WORD = "(?:<time.day>|<time.day_adjective>)"
-NOUN = "(?:(?P<weekday><time.weekday>)|(?P<month><time.month>)|(?P<season><time.season>))"
-WHICH_NOUN = (
-    rf"(?P<which><time.which>) (?:(?P<unit><time.unit_one>)|(?P<weekend><time.weekend>)|{NOUN})"
-    r"(?! of\b)"
-)
-MONTH_OF_YEAR = f"(?P<month>{MONTH_ANY}),? (?:of )?{IN_YEAR}"
-NUMBER_OF_UNITS = f"(?P<n>{w.NUMBER}) (?P<unit><time.unit>)"
-SOME_UNITS = f"(?:(?P<n>{w.NUMBER}) )?(?:(?P<half><time.half_year>)|(?P<unit><time.unit>))"
-
-RULES: tuple[tuple[Kind, str], ...] = (
-    (
-        "habit",
-        rf"<time.each>(?: (?:<time.other>|{w.NUMBER}))? (?:<time.unit>|<time.weekday>"
-        "|<time.season>|<time.weekend>|<time.month>|<time.part_noun>)",
-    ),
-    ("habit", "<time.habit>"),
-    ("narrated", "<time.narrated>"),
-    ("someday", "<time.someday>"),
-    ("recent", "<time.recent>"),
-    ("week of", rf"{P}<time.week> <time.week_from> (?P<number>{DIGIT_DATE})"),
-    ("week of", rf"{P}<time.week> <time.week_from> {DAY_OF_MONTH}{YEAR_TAIL}"),
-    (
-        "days",
-        rf"{P}(?P<day>{DAY}){TO}(?P<last_day>{DAY}) (?:of )?(?P<month>{MONTH_ANY}){YEAR_TAIL}",
-    ),
-    (
-        "days",
-        rf"{P}(?P<month><time.month_first>(?!\w)) (?P<day>{DAY}){TO}"
-        rf"(?P<last_day>{DAY_AFTER_MONTH}){YEAR_TAIL}",
-    ),
-    ("date", rf"{P}(?:<time.weekday>,? )?(?P<number>{DIGIT_DATE})"),
-    ("date", rf"{P}(?:<time.weekday>,? (?:the )?)?{DAY_OF_MONTH}{YEAR_TAIL}"),
-    ("date", rf"{P}(?:<time.weekday>,? )?{MONTH_AND_DAY}{YEAR_TAIL}"),
-    (
-        "month day",
-        rf"(?:(?P<prep><time.since>|<time.until>|<time.to_day>|<time.between>) )?"
-        rf"(?P<day>{DAY_NUMBER}(?:-?<time.day_endings>)?) <time.day_of_month>",
-    ),
-    (
-        "month day",
-        rf"(?P<prep>on|since|until|by|from) the (?P<day>{DAY_NUMBER}(?:st|nd|rd|th))"
-        "(?= of (?:this|last|next) month|[,.;!?]|$)",
-    ),
-    (
-        "ago",
-        f"(?:(?P<hedge><time.hedge>) )?(?:(?P<prep><time.roughly>) )?{SOME_UNITS} <time.ago>",
-    ),
-    (
-        "ahead",
-        rf"<time.ahead> (?:(?P<prep><time.roughly>) )?{SOME_UNITS}(?! <time.later>)",
-    ),
-    (
-        "ahead",
-        rf"in (?:(?P<prep><time.roughly>) )?(?:{NUMBER_OF_UNITS}|(?P<half><time.half_year>))"
-        "(?:'s?)?(?: time)?(?! (?:of|after|from))",
-    ),
-    ("ahead", f"{NUMBER_OF_UNITS} from (?:now|today)"),
-    ("lasting", f"{P}(?P<side><time.last_or_next>) {NUMBER_OF_UNITS}"),
-    ("lasting", f"{P}(?P<side><time.latest>) (?P<unit><time.unit_one>)"),
-    ("day", f"{P}(?P<word>{DAY_WORD})(?: (?P<noun><time.day_noun>))?{PART}"),
-    ("named", rf"{P}{WHICH_NOUN}{PART}"),
-    ("named", "(?P<prep><time.edge>) (?:the )?(?P<unit><time.unit_one>)"),
-    (
-        "named",
-        rf"{P}(?P<season><time.season>),? (?:of )?(?P<year>{w.YEAR})(?:-(?P<year_to>{w.YEAR}))?"
-        "(?: (?:<time.year_noun>|<time.years_noun>))?",
-    ),
-    ("named", rf"{P}{MONTH_OF_YEAR}"),
-    ("named", rf"{AFTER_PREPOSITION}(?:(?P<weekend><time.weekend>)|{NOUN}){PART}"),
-    ("named", "(?P<season><time.season_adverb>)"),
-    ("named", f"(?P<weekday><time.weekday_alone>){PART}"),
-    ("year", "(?P<year_word><time.year_word>)"),
-    ("year", rf"{P}(?<![.,:/+-])(?P<year>{w.YEAR})(?: ?<time.year_noun>|-<time.year_endings>)"),
-    ("year", f"(?:in )?(?:the )?year (?P<year>{w.YEAR})"),
-    ("year", rf"{AFTER_PREPOSITION}(?P<year>{w.YEAR})(?![:/]|[.,-][0-9]){COUNTED}"),
-)
-
-# What may stand before "до 5 мая" or "before 5 May": it moves the day.
-OFFSET = rf"(?:<time.offset_before> )?(?:the )?{SOME_UNITS} $"
-OFFSET_LENGTH = 40  # characters; none is longer
-
-# What may end a range whose beginning was found: "from March | to May".
-LINKED_RULES: tuple[tuple[Kind, str], ...] = (
-    ("date", rf"{TO}(?:the )?(?P<number>{DIGIT_DATE})"),
-    ("date", rf"{TO}{DAY_OF_MONTH}{YEAR_TAIL}"),
-    ("date", rf"{TO}{MONTH_AND_DAY}{YEAR_TAIL}"),
-    ("day", rf"{TO}(?P<word>{DAY_WORD})"),
-    ("named", rf"{TO}{WHICH_NOUN}"),
-    ("named", rf"{TO}{MONTH_OF_YEAR}"),
-    ("named", rf"{TO}{NOUN}"),
-    ("year", rf"{TO}(?P<year>{w.YEAR})(?: <time.year_noun>)?"),
-)
-
-DIGIT_HINT = r"\d(?:\d{3}|\d?[./-]\d|\d?(?:st|nd|rd|th)\b)"
-
-
-def beginning_with(*groups: str) -> re.Pattern[str]:
-    """A quick expression for words that begin as groups list: first letters are compared once."""
-    beginnings = sorted(frozenset[str]().union(*map(lexicon.words, groups)))
-    letters = groupby(beginnings, key=lambda word: word[0])
-    parts = (f"{first}(?:{'|'.join(word[1:] for word in words)})" for first, words in letters)
-    return re.compile(rf"\b(?:{'|'.join(parts)}|{DIGIT_HINT})")
-
-
-# A span says which words stand there, not what they mean on a given day: ``calendar_days`` does.
-# Ways of saying that name no time ("every Monday", "через день") are found too, so that nothing in
-# them is taken for a date. No expression repeats a repetition, so all of them are quick on any
-# text.
+from src.reading.words import read_numbers
 
 MAX_TEXT = 2000  # characters that are read; nobody dates anything in more
+MAX_REMINDER_SPANS = 60  # of a text that are looked at
 
+Slot = Literal["date", "clock", "part", "after", "before", "every"]
+Unit = Literal["second", "minute", "hour", "day", "week", "month", "year"]
+Which = Literal["before last", "last", "this", "coming", "next"]
 Role = Literal["at", "since", "after", "until"]
 
-FOLDED = str.maketrans("ё’ʼ‘`´–—−‑‐", "е'''''-----")
-RANGE_GROUPS = ("time.since", "time.between")  # what begins a range
-ONWARDS = lexicon.Expression(" <time.onwards>")
-ADJACENT = re.compile(r",? ?")
+NAME = re.compile(r"\(\?P<\w+>")
 
 
 @dataclass(frozen=True)
@@ -231,16 +39,18 @@ class Span:
     Attributes:
         start: Where it begins, its preposition included.
         end: Where it ends.
-        kind: The way of saying it.
+        kind: The way of saying it: that of its rule.
         words: Its parts by name (``prep``, ``which``, ``unit``, ``month`` …), as they stand there.
+        slot: What it says of a time.
         within: A wider time that it lies in ("в понедельник | на прошлой неделе").
         to: The other end of a range ("с марта | по май").
     """
 
     start: int
     end: int
-    kind: Kind
+    kind: str
     words: Mapping[str, str] = field(default_factory=dict)
+    slot: Slot = "date"
     within: Span | None = None
     to: Span | None = None
 
@@ -257,6 +67,362 @@ class Span:
         return next((role for role in roles if first in lexicon.words(f"time.{role}")), "at")
 
 
+class Grammar:
+    """Finds the first place where any rule matches; of rules that match there, the first."""
+
+    def __init__(self, *tables: tuple[Slot, Iterable[str]], begins: str = "") -> None:
+        """Compile the rules, with the groups of the lexicon in them.
+
+        Args:
+            tables: The rules for each slot, in the order of trial.
+            begins: An expression that must match where a rule begins.
+        """
+        parts = [(slot, *rule.partition(": ")[::2]) for slot, rules in tables for rule in rules]
+        rules = [(slot, kind, rf"(?:{lexicon.expanded(s)})(?!\w)") for slot, kind, s in parts]
+        nameless = (NAME.sub("(?:", source) for *_, source in rules)
+        either = "|".join(f"(?P<r{number}>{source})" for number, source in enumerate(nameless))
+        self._either = re.compile(f"{begins}(?:{either})")
+        self._rules = [(slot, kind, re.compile(source)) for slot, kind, source in rules]
+
+    def search(self, text: str, position: int = 0) -> Span | None:
+        """The first span at or behind a place of a folded text; None: there is none."""
+        return self._span(self._either.search(text, position))
+
+    def match(self, text: str, position: int) -> Span | None:
+        """The span that begins at a place; None: none does."""
+        return self._span(self._either.match(text, position))
+
+    def _span(self, hit: re.Match[str] | None) -> Span | None:
+        if hit is None:
+            return None
+        slot, kind, rule = self._rules[int((hit.lastgroup or "r0")[1:])]
+        match = rule.match(hit.string, hit.start())
+        if match is None:
+            return None
+        words = {name: word for name, word in match.groupdict().items() if word}
+        return Span(match.start(), match.end(), kind, words, slot)
+
+
+# Dates.
+YEAR = r"(?:19|20)\d\d(?!\d)"
+NUMBER = r"(?:\d{1,4}(?:-\d{1,4})?|<time.vague>|<time.counting>(?:[ -]<time.counting>)?)"
+# Ordinals of days ("пятого марта", "двадцять першого травня", "the fifth of March").
+ORDINAL = r"(?:<time.counting:20-30>[ -])?<numbers.ordinals:1-30><time.ordinal_endings>?\b"
+# What a number counts cannot be one: "за 2000 рублей", "May 5 people".
+COUNTED = r"(?! ?(?:[%€$₽₴]|<time.counted>(?!\w)))"
+MODAL_MAY = r"(?! <time.after_may>\b)"
+DAY_NUMBER = "(?:3[01]|[12][0-9]|0?[1-9])"
+DAY = rf"(?:{DAY_NUMBER}(?:-?<time.day_endings>\b|(?!\w))|{ORDINAL})"
+DAY_AFTER_MONTH = rf"(?:(?:the )?{DAY}(?![:%]|[./][0-9]|,[0-9](?![0-9]{{3}}\b)){COUNTED})"
+DIGIT_DATE = (
+    r"(?<![\w.,:/+-])(?:(?:19|20)[0-9]{2}(?:-[0-9]{2}-|\.[0-9]{2}\.|/[0-9]{2}/)[0-9]{2}"
+    r"|[0-9]{1,2}(?:-[0-9]{1,2}-|\.[0-9]{1,2}\.|/[0-9]{1,2}/)(?:19|20)[0-9]{2}"
+    r"|[0-9]{2}\.[0-9]{2}\.[0-9]{2})(?![\w/+-]|[.,:][0-9])"
+)
+IN_YEAR = rf"(?P<year>{YEAR})(?:-?<time.number_of_year>\b)?(?: <time.year_noun>)?"
+YEAR_TAIL = f"(?:(?:, ?| ){IN_YEAR})?"
+MONTH_ANY = r"(?:<time.month>|<time.month_short>[.]?)(?!\w)"
+DAY_OF_MONTH = rf"(?:the )?(?P<day>{DAY}) (?:of )?(?P<month>{MONTH_ANY})(?:(?<!may)|{MODAL_MAY})"
+MONTH_FIRST = r"(?P<month><time.month_first>(?!\w))"
+MONTH_AND_DAY = f"{MONTH_FIRST} (?P<day>{DAY_AFTER_MONTH})"
+NOUN = "(?:(?P<weekday><time.weekday>)|(?P<month><time.month>)|(?P<season><time.season>))"
+WHICH_NOUN = (
+    rf"(?P<which><time.which>) (?:(?P<unit><time.unit_one>)|(?P<weekend><time.weekend>)|{NOUN})"
+    r"(?! of\b)"
+)
+
+
+def _dates(before: str) -> tuple[str, ...]:
+    """The ways of saying a date with its month, behind what may stand before it."""
+    return (
+        rf"date: {before}(?:<time.weekday>,? )?(?P<number>{DIGIT_DATE})",
+        rf"date: {before}(?:<time.weekday>,? (?:the )?)?{DAY_OF_MONTH}{YEAR_TAIL}",
+        rf"date: {before}(?:<time.weekday>,? )?{MONTH_AND_DAY}{YEAR_TAIL}",
+    )
+
+
+# Spans of questions and facts. The kinds: "habit", каждую пятницу, is no time at all; "narrated",
+# на следующий день, none that is counted from now; "someday", на днях, a day that nobody can
+# tell; "recent" недавно; "week of" на неделе с 23 ноября; "days" с 5 по 8 мая; "date" 5 марта,
+# 2026-03-05; "month day" 5 числа; "ago" два дня назад; "ahead" через два дня; "lasting" последние
+# два дня; "day" вчера вечером; "named" в марте, прошлым летом, next week, on Monday; "year" в 2024
+# году; "offset" за два дня до 5 мая.
+AFTER_PREPOSITION = "(?P<prep><time.edge>|<time.preposition>)(?: the)?[ -]"
+P = f"(?:{AFTER_PREPOSITION})?(?:the )?"
+PART = "(?:,? (?:in the |at )?(?P<part><time.part_english>|<time.part>))?"
+TO = "(?P<link> ?- ?| <time.to> )"
+DAY_WORD = "(?P<word><time.day>|<time.day_adjective>)"
+MONTH_OF_YEAR = f"(?P<month>{MONTH_ANY}),? (?:of )?{IN_YEAR}"
+NUMBER_OF_UNITS = f"(?P<n>{NUMBER}) (?P<unit><time.unit>)"
+SOME_UNITS = f"(?:(?P<n>{NUMBER}) )?(?:(?P<half><time.half_year>)|(?P<unit><time.unit>))"
+SPANS = (
+    rf"habit: <time.each>(?: (?:<time.other>|{NUMBER}))? (?:<time.unit>|<time.weekday>"
+    "|<time.season>|<time.weekend>|<time.month>|<time.part_noun>)",
+    "habit: <time.habit>",
+    "narrated: <time.narrated>",
+    "someday: <time.someday>",
+    "recent: <time.recent>",
+    rf"week of: {P}<time.week> <time.week_from> (?P<number>{DIGIT_DATE})",
+    rf"week of: {P}<time.week> <time.week_from> {DAY_OF_MONTH}{YEAR_TAIL}",
+    rf"days: {P}(?P<day>{DAY}){TO}(?P<last_day>{DAY}) (?:of )?(?P<month>{MONTH_ANY}){YEAR_TAIL}",
+    rf"days: {P}{MONTH_FIRST} (?P<day>{DAY}){TO}(?P<last_day>{DAY_AFTER_MONTH}){YEAR_TAIL}",
+    *_dates(P),
+    r"month day: (?:(?P<prep><time.since>|<time.until>|<time.to_day>|<time.between>) )?"
+    rf"(?P<day>{DAY_NUMBER}(?:-?<time.day_endings>)?) <time.day_of_month>",
+    rf"month day: (?P<prep>on|since|until|by|from) the (?P<day>{DAY_NUMBER}(?:st|nd|rd|th))"
+    "(?= of (?:this|last|next) month|[,.;!?]|$)",
+    f"ago: (?:(?P<hedge><time.hedge>) )?(?:(?P<prep><time.roughly>) )?{SOME_UNITS} <time.ago>",
+    rf"ahead: <time.ahead> (?:(?P<prep><time.roughly>) )?{SOME_UNITS}(?! <time.later>)",
+    rf"ahead: in (?:(?P<prep><time.roughly>) )?(?:{NUMBER_OF_UNITS}|(?P<half><time.half_year>))"
+    "(?:'s?)?(?: time)?(?! (?:of|after|from))",
+    f"ahead: {NUMBER_OF_UNITS} from (?:now|today)",
+    f"lasting: {P}(?P<side><time.last_or_next>) {NUMBER_OF_UNITS}",
+    f"lasting: {P}(?P<side><time.latest>) (?P<unit><time.unit_one>)",
+    f"day: {P}{DAY_WORD}(?: (?P<noun><time.day_noun>))?{PART}",
+    rf"named: {P}{WHICH_NOUN}{PART}",
+    "named: (?P<prep><time.edge>) (?:the )?(?P<unit><time.unit_one>)",
+    rf"named: {P}(?P<season><time.season>),? (?:of )?(?P<year>{YEAR})(?:-(?P<year_to>{YEAR}))?"
+    "(?: (?:<time.year_noun>|<time.years_noun>))?",
+    rf"named: {P}{MONTH_OF_YEAR}",
+    rf"named: {AFTER_PREPOSITION}(?:(?P<weekend><time.weekend>)|{NOUN}){PART}",
+    "named: (?P<season><time.season_adverb>)",
+    f"named: (?P<weekday><time.weekday_alone>){PART}",
+    "year: (?P<year_word><time.year_word>)",
+    rf"year: {P}(?<![.,:/+-])(?P<year>{YEAR})(?: ?<time.year_noun>|-<time.year_endings>)",
+    f"year: (?:in )?(?:the )?year (?P<year>{YEAR})",
+    rf"year: {AFTER_PREPOSITION}(?P<year>{YEAR})(?![:/]|[.,-][0-9]){COUNTED}",
+)
+# What may end a range whose beginning was found: "from March | to May".
+ENDS_OF_RANGES = (
+    *_dates(f"{TO}(?:the )?"),
+    rf"day: {TO}{DAY_WORD}",
+    rf"named: {TO}{WHICH_NOUN}",
+    rf"named: {TO}{MONTH_OF_YEAR}",
+    rf"named: {TO}{NOUN}",
+    rf"year: {TO}(?P<year>{YEAR})(?: <time.year_noun>)?",
+)
+# What may stand before "до 5 мая" or "before 5 May": it moves the day.
+OFFSETS = (rf"offset: (?:<time.offset_before> )?(?:the )?{SOME_UNITS} $",)
+OFFSET_LENGTH = 40  # characters; none is longer
+
+# Hours, in requests for reminders: "в 9", "без четверти девять", "half past eight".
+HOUR_NUMBER = (
+    r"(?:\d{1,2}|<numbers.cardinals:20-50>[ -]<numbers.cardinals:1-9>|<numbers.cardinals:0-59>)"
+    r"(?:(?!\w)|(?=[ap][.]?m\b))"
+)
+STEM = "(?:<time.counting:20-20> )?<numbers.ordinals:1-24>"
+HALF_DAY = r"(?P<half_day><clock.half_day>)(?![\w'])"
+# With a bare number in front, "дня" counts days.
+HALF_DAY_OF_NUMBER = rf"(?!<clock.counts_days>(?!\w)){HALF_DAY}"
+AT_HOUR = "(?:<clock.hours_before> )?(?:<clock.preposition>|@)"
+AT_ANY_HOUR = f"(?:{AT_HOUR}|<clock.preposition_too>)"
+AT = f"(?:{AT_ANY_HOUR} )?"
+# What is counted cannot be a time: "в 5 магазинах", "at 3 shops".
+NOT_COUNTED = r"(?! ?(?:[%€$₽₴]|<clock.counted>)|[.,/]\d)"
+BARE_HOUR = (
+    rf"(?P<hour>{HOUR_NUMBER}|<clock.one_alone>|{STEM}<clock.at_endings>(?!\w)"
+    r"|\d{1,2}-?<clock.digit_endings>(?!\w))"
+)
+WITH_NOUN = f"{BARE_HOUR}(?: <clock.hour_noun>)?"
+# What the rules of the languages are made of.
+PIECES = {
+    "at": AT,
+    "half": HALF_DAY,
+    "number": HOUR_NUMBER,
+    "minute": f"(?:{HOUR_NUMBER}|<clock.quarter>)",
+    "hour_or_one": f"(?:{HOUR_NUMBER}|<clock.one>)",
+    "of_hour": rf"(?:{STEM}<clock.of_endings>|\d{{1,2}}(?:-?<clock.number_of_endings>)?)(?!\w)",
+    "some_hour": rf"(?:{STEM}\w{{1,3}}|\d{{1,2}}(?:-?\w{{1,2}})?)(?!\w)",
+    "till_hour": f"(?:{STEM}<clock.till_endings>)",
+    "at_hour": f"(?:{STEM}<clock.at_endings>)",
+    "to_hour": f"(?:{STEM}<clock.to_endings>)",
+    "until_hour": f"(?:{STEM}<clock.until_endings>)",
+}
+# The ways of saying it by how their parts are put together, in the order of trial; for each the
+# rules of the languages come first.
+CLOCK_KINDS = (
+    "midnight",
+    "noon",
+    "lunch",
+    "to",
+    "half to",
+    "half past",
+    "of",
+    "past",
+    "digital",
+    "hour",
+)
+CLOCKS = (
+    f"midnight: {AT}<clock.midnight>",
+    f"noon: {AT}<clock.noon>",
+    "lunch: <clock.lunch>",
+    rf"digital: (?:{AT})(?<![\d:.,/+-])(?P<hour>\d{{1,2}}):(?P<minute>\d{{2}})(?!:?\d)"
+    rf"(?: ?{HALF_DAY})?",
+    rf"digital: {AT_HOUR} (?P<hour>\d{{1,2}})[.](?P<minute>\d{{2}})(?![\d:]|[.,]\d){NOT_COUNTED}"
+    rf"(?: ?{HALF_DAY})?",
+    rf"hour: {AT_ANY_HOUR} {WITH_NOUN}(?: (?:<reminder.and> )?(?P<minute>{HOUR_NUMBER})"
+    rf" <clock.minute_noun>)(?: {HALF_DAY})?",
+    rf"hour: {AT_ANY_HOUR} {WITH_NOUN} (?P<minute>[0-5]\d|<clock.minutes>(?:[ -]<clock.five>)?)"
+    rf"(?![\w:.,]){NOT_COUNTED}(?: ?{HALF_DAY})?",
+    rf"hour: {AT_ANY_HOUR} {WITH_NOUN} ?{HALF_DAY}",
+    rf"hour: {AT_HOUR} {BARE_HOUR}(?: <clock.hour_noun>(?!\w))?(?!:\d|[/%^]|-\d){NOT_COUNTED}"
+    rf"(?: <reminder.and> (?P<also>\d{{1,2}})(?![:\w]|[.,]\d){NOT_COUNTED})?",
+    rf"hour: (?<![\w:.,-])(?P<hour>{HOUR_NUMBER})(?: <clock.hour_noun>)? ?{HALF_DAY_OF_NUMBER}",
+)
+
+# The other spans of requests for reminders.
+ONE_NUMBER = "(?:<numbers.cardinals>|<numbers.scales>|<time.counting>)"
+COUNT = (
+    r"(?:\d{1,18}(?:[.,]\d{1,2})?(?:\^\d{1,4})?(?:-\d{1,4})?|<time.vague>"
+    rf"|{ONE_NUMBER}(?:[ -]{ONE_NUMBER}){{0,2}})"
+)
+UNIT = r"(?:<time.unit>|<time.unit_short>)(?!\w)"
+MINUTES = "(?:<clock.minute_noun>|<reminder.minutes>)"
+
+
+def _length(unit: str = UNIT, *, counted: bool = True) -> str:
+    """An expression for a length of time, with a number or not."""
+    number = rf"(?P<n>{COUNT})(?: (?P<and_half><reminder.and_a_half>))? ?"
+    return (
+        rf"(?:(?P<half><reminder.half_period>)(?!\w)|(?:{number}){'' if counted else '?'}"
+        rf"(?P<unit>{unit})(?: (?P<half_more><reminder.and_a_half>))?(?:-<reminder.or_so>)?"
+        rf"(?:,? (?:<reminder.and> )?(?P<n2>{COUNT}) ?(?P<unit2>{MINUTES})(?!\w))?)"
+    )
+
+
+LENGTH, COUNTED_LENGTH = _length(counted=False), _length()
+WEEKDAY = r"(?:<time.weekday>|<time.weekday_short>)(?!\w)"
+THROUGH = " <reminder.through> "
+JOINT = f"(?:,? (?:<reminder.joint> )?|, ?| ?- ?|{THROUGH})"
+WEEKDAYS = rf"(?P<days>{WEEKDAY}(?:{JOINT}{WEEKDAY}){{0,6}})"
+EVERY = "<reminder.every>"
+OTHER = "(?: (?P<other><reminder.other>))?"
+SO_MANY_UNITS = rf"(?: (?P<n>{COUNT}))? (?P<unit>{UNIT})"
+TIMES = (
+    rf"(?:(?:(?P<times>{COUNT}) )?<reminder.times>|(?P<once>once)|(?P<twice><reminder.twice>)"
+    r"|(?P<n_times>three|four|five|\d) times)"
+)
+HABITS = (
+    rf"month day: {EVERY} (?P<day>{DAY_NUMBER})(?:st|nd|rd|th)"
+    r"(?=$|[,.!]| (?:at|to|about|remind|that)\b)",
+    rf"month day: {EVERY} (?P<day>{DAY_NUMBER})(?:-?<time.day_endings>)? <reminder.day_number>",
+    rf"month day: (?:on |every |each )?(?:the )?(?P<day>{DAY}) <reminder.of_every_month>",
+    "last day: <reminder.last_day>",
+    rf"year day: {EVERY} {DAY_OF_MONTH}",
+    rf"year day: {DAY_OF_MONTH} <reminder.of_every_year>",
+    rf"year day: {EVERY} {MONTH_AND_DAY}",
+    f"unit: {EVERY} (?P<half><reminder.every_half>)",
+    f"workdays: {EVERY} <reminder.workday>|<reminder.at_workdays>",
+    f"weekends: {EVERY} <time.weekend>(?: day)?|<reminder.at_weekends>",
+    f"weekdays: {EVERY}{OTHER} {WEEKDAYS}(?P<nth> <reminder.nth>)?",
+    f"unit: {EVERY}{OTHER}{SO_MANY_UNITS}",
+    rf"part: {EVERY} (?:{WEEKDAYS} )?(?P<part><reminder.every_part>)",
+    rf"weekdays: (?P<days><time.weekday_each>(?:{JOINT}<time.weekday_each_more>){{0,6}})",
+    rf"weekdays: (?:<reminder.from> )?(?P<days>{WEEKDAY}{THROUGH}{WEEKDAY})",
+    "weekdays: <reminder.on_every> "
+    rf"(?P<days><time.weekdays_many>(?:{JOINT}<time.weekdays_many>){{0,6}})",
+    "weekdays: (?P<days><reminder.weekdays_alone>)",
+    "part: <reminder.on_every> (?P<part><reminder.parts_many>)",
+    "adverb: (?P<word><reminder.adverb>|<reminder.part_adverb>)",
+    f"unit: {TIMES} <reminder.per>{SO_MANY_UNITS}",
+    "other day: <reminder.other_day>",
+)
+TO_DAY = "(?:<reminder.on_day> )?(?:the )?"
+FOR_DATE = "(?:<reminder.for_date> )?"
+REMINDER_DATES = (
+    *_dates(TO_DAY),
+    rf"date: {FOR_DATE}(?<![\w.,:/+-])(?P<day>{DAY_NUMBER})[.](?P<month_number>0[1-9]|1[0-2])"
+    rf"(?![\w:/]|[.,]\d){COUNTED}",
+    rf"month day: {FOR_DATE}(?P<day>{DAY}) <reminder.month_day>",
+    rf"month day: (?:on )?the (?P<day>{DAY_NUMBER}(?:st|nd|rd|th))(?! (?:of|time|floor))",
+    rf"day: {TO_DAY}(?!<reminder.part_of_today>\b)(?P<word><time.day>)(?: <time.day_noun>)?(?!')",
+    rf"named: (?:<reminder.on_weekday> )?{WHICH_NOUN}",
+    rf"named: <reminder.on_weekday> (?:the )?(?P<weekday>{WEEKDAY})(?!')",
+    "named: <reminder.on_weekend> (?:the )?(?P<weekend><time.weekend>)",
+    r"named: (?P<weekday><time.weekday_alone>)(?!')",
+    rf"named: <reminder.in_year> (?P<month><time.month>)(?: {IN_YEAR})?",
+    rf"year: <reminder.in_year> {IN_YEAR}(?![:.\d])",
+)
+WAITS = (
+    rf"after: <reminder.after> (?:<time.roughly> )?{LENGTH}",
+    rf"after: <reminder.after_counted> (?:<time.roughly> )?{COUNTED_LENGTH}(?:'s?)?(?: time)?",
+    rf"after: (?P<unit>{UNIT}) <reminder.after_number> (?P<n>{COUNT})",
+    rf"after: <reminder.within> {_length('<reminder.within_length>')}(?! <reminder.before_that>)",
+    r"after: <reminder.within> (?P<unit><reminder.within_unit>)(?= (?!<reminder.before_that> )\w)",
+)
+EARLIER = (
+    rf"before: <reminder.by> {LENGTH} <reminder.before_that>",
+    rf"earlier: <reminder.by> {LENGTH}(?=[ .!]*$)",
+)
+# A length tells by its end what it is; one rule for all, since it costs most to look for.
+LENGTHS = (
+    rf"counted: {COUNTED_LENGTH} (?:(?P<ago><time.ago>)|(?P<after><reminder.from_now>)"
+    r"|(?P<before><reminder.before_it>)(?= \w)|(?P<earlier><reminder.earlier>)(?=[ .!]*$))",
+)
+TAILS: dict[str, Slot] = {"ago": "date", "after": "after", "before": "before", "earlier": "before"}
+
+
+def _clocks() -> Iterator[str]:
+    own = lexicon.rules("clock.rules", PIECES)
+    for kind in CLOCK_KINDS:
+        yield from (f"{kind}: {source}" for source in own.get(kind, ()))
+        yield from (rule for rule in CLOCKS if rule.startswith(f"{kind}: "))
+
+
+def _parts(group: str, prefix: str = "") -> Iterator[str]:
+    """The parts of a day by their names."""
+    for part, names in lexicon.rules(group, {}).items():
+        yield from (f"{prefix}{part}: {name}" for name in names)
+
+
+@cache
+def _spans() -> Grammar:
+    return Grammar(("date", SPANS), begins=r"\b(?<!')")
+
+
+@cache
+def _ends_of_ranges() -> Grammar:
+    return Grammar(("date", ENDS_OF_RANGES))
+
+
+@cache
+def _offsets() -> Grammar:
+    return Grammar(("date", OFFSETS), begins=r"\b")
+
+
+@cache
+def _reminder_spans() -> Grammar:
+    return Grammar(
+        ("every", HABITS),
+        ("date", REMINDER_DATES),
+        ("after", WAITS),
+        ("clock", _clocks()),
+        ("date", LENGTHS),
+        ("before", EARLIER),
+        ("part", _parts("clock.part")),
+        ("part", _parts("clock.bare_part", "bare ")),
+        begins=r"(?<![\w'])",
+    )
+
+
+DIGIT_HINT = r"\d(?:\d{3}|\d?[./-]\d|\d?(?:st|nd|rd|th)\b)"
+
+
+@cache
+def beginning_with(*groups: str) -> re.Pattern[str]:
+    """A quick expression for words that begin as groups list: first letters are compared once."""
+    beginnings = sorted(frozenset[str]().union(*map(lexicon.words, groups)))
+    letters = groupby(beginnings, key=lambda word: word[0])
+    parts = (f"{first}(?:{'|'.join(word[1:] for word in words)})" for first, words in letters)
+    return re.compile(rf"\b(?:{'|'.join(parts)}|{DIGIT_HINT})")
+
+
+FOLDED = str.maketrans("ё’ʼ‘`´–—−‑‐", "е'''''-----")
+RANGE_GROUPS = ("time.since", "time.between")  # what begins a range
+ONWARDS = lexicon.Expression(" <time.onwards>")
+ADJACENT = re.compile(r",? ?")
+
+
 def tidy(text: str) -> str:
     """The beginning of a text, composed (NFC), with single spaces."""
     return " ".join(unicodedata.normalize("NFC", text[:MAX_TEXT]).split())
@@ -268,34 +434,34 @@ def fold(text: str) -> str:
 
 
 def may_name_time(text: str) -> bool:
-    """Whether a folded or lower-case text has any word of time; quick, for every turn."""
-    return _hint().search(text) is not None
+    """Whether a text has any word of time; quick, for every turn."""
+    return beginning_with("time.hints").search(text.lower()) is not None
 
 
 def find_spans(folded: str) -> list[Span]:
-    """The time expressions of a tidy, folded text, in order, not overlapping."""
+    """The times that a tidy, folded question or fact names, in order, not overlapping."""
     spans: list[Span] = []
-    for span in _scan(folded):
+    position = 0
+    while (found := _spans().search(folded, position)) is not None:
+        span = _with_offset(_with_end_of_range(found, folded), folded, position)
+        position = (span.to or span).end
         merged = _merged(spans[-1], span, folded) if spans else None
-        if merged is None:
-            spans.append(span)
-        else:
-            spans[-1] = merged
+        spans[-1 if merged else len(spans) :] = [merged or span]
     return spans
 
 
-def _scan(text: str) -> Iterator[Span]:
-    """The matches of the rules, from left to right."""
-    position = 0
-    while (found := _scanner().first(text, position)) is not None:
-        span = _span(found.label, found.match)
-        span = _with_offset(_with_end_of_range(span, text), text, position)
-        position = (span.to or span).end
-        yield span
-
-
-def _span(kind: Kind, match: re.Match[str]) -> Span:
-    return Span(match.start(), match.end(), kind, words_of(match))
+def find_reminder_spans(folded: str) -> list[Span]:
+    """The times in a folded request, in order, not overlapping; the first 60 of them."""
+    spans: list[Span] = []
+    while len(spans) < MAX_REMINDER_SPANS:
+        span = _reminder_spans().search(folded, spans[-1].end if spans else 0)
+        if span is None:
+            break
+        if span.kind == "counted":
+            kind = next(kind for kind in TAILS if kind in span.words)
+            span = replace(span, kind=kind, slot=TAILS[kind])
+        spans.append(span)
+    return spans
 
 
 def _with_end_of_range(span: Span, text: str) -> Span:
@@ -303,10 +469,9 @@ def _with_end_of_range(span: Span, text: str) -> Span:
     first = span.preposition.partition(" ")[0]
     if span.kind != "date" and not any(first in lexicon.words(group) for group in RANGE_GROUPS):
         return span
-    for kind, pattern in _linked_rules():
-        match = pattern.match(text, span.end)
-        if match is not None and (span.preposition or "-" in match["link"]):
-            return replace(span, to=_span(kind, match))
+    end = _ends_of_ranges().match(text, span.end)
+    if end is not None and (span.preposition or "-" in end.words["link"]):
+        return replace(span, to=end)
     onwards = ONWARDS.match(text, span.end) if span.preposition == "from" else None
     if onwards is not None:
         return replace(span, end=onwards.end(), words={**span.words, "prep": "since"})
@@ -317,12 +482,11 @@ def _with_offset(span: Span, text: str, position: int) -> Span:
     """The span with what moves it, in "two days | before 5 May"."""
     if span.to is not None or span.role not in ("until", "after"):
         return span
-    before = text[max(position, span.start - OFFSET_LENGTH) : span.start]
-    match = _offset_rule().search(before)
-    if match is None:
+    begin = max(position, span.start - OFFSET_LENGTH)
+    offset = _offsets().search(text[begin : span.start])
+    if offset is None:
         return span
-    start = span.start - len(before) + match.start()
-    return Span(start, span.end, "offset", _span("offset", match).words, within=span)
+    return replace(offset, start=begin + offset.start, end=span.end, within=span)
 
 
 def _merged(first: Span, second: Span, text: str) -> Span | None:
@@ -356,24 +520,79 @@ def _lies_in(inner: Span, outer: Span) -> bool:
     return inner.kind == "month day" and unit == "month"
 
 
-@cache
-def _scanner() -> RuleScanner[Kind]:
-    return RuleScanner(RULES, begins=r"\b(?<!')")
+# What the words of a span say.
+WEEKDAY_GROUPS = (
+    "time.weekday",
+    "time.weekday_short",
+    "time.weekdays_many",
+    "time.weekday_each_more",
+)
 
 
-@cache
-def _hint() -> re.Pattern[str]:
-    return beginning_with("time.hints")
+class Amount(NamedTuple):
+    """How many units: the least, the most, and whether it is meant exactly."""
+
+    low: int
+    high: int
+    exact: bool
 
 
-@cache
-def _offset_rule() -> re.Pattern[str]:
-    return re.compile(lexicon.expanded(rf"\b{OFFSET}"))
+def amount_of(words: str | None) -> Amount:
+    """The amount that a match of ``NUMBER`` says; without one ("через неделю") it is one."""
+    if words is None:
+        return Amount(1, 1, True)
+    vague = lexicon.values("time.vague").get(words)
+    if vague is not None:
+        low, high = map(int, vague.split("-"))
+        return Amount(low, high, False)
+    if words[0].isdigit():
+        first, _, last = words.partition("-")
+        return Amount(int(first), int(last or first), not last)
+    number = lexicon.numbers("time.counting").get(words)
+    if number is None:
+        said = ["1" if word in ("a", "an") else word for word in re.split("[ -]", words)]
+        number = int(read_numbers(said)[0])
+    return Amount(number, number, True)
 
 
-@cache
-def _linked_rules() -> list[tuple[Kind, re.Pattern[str]]]:
-    return [
-        (kind, re.compile(lexicon.expanded(rf"(?:{pattern})(?!\w)")))
-        for kind, pattern in LINKED_RULES
-    ]
+def number_in(words: str) -> int:
+    """The number of a day or an hour: ``5``, ``5-го``, ``9th``, ``пятого``, ``двадцять першого``.
+
+    Raises:
+        ValueError: There is none.
+    """
+    digits = re.match(r"\d+", words)
+    if digits is not None:
+        return int(digits[0])
+    return int(read_numbers(re.split("[ -]", words), ordinals=True)[0])
+
+
+def key_in(words: str, *groups: str) -> str | None:
+    """The key under which the first of some tables lists what was said; None: none does."""
+    return next(filter(None, (lexicon.key_of(group, words) for group in groups)), None)
+
+
+def unit_of(word: str) -> Unit:
+    """The unit of time that a word names; Ukrainian ``година`` is an hour."""
+    return cast(Unit, key_in(word, "time.unit", "time.unit_one", "time.unit_short"))
+
+
+def which_of(words: str) -> Which:
+    """What "this", "last", "next" and their like say."""
+    return cast(Which, lexicon.key_of("time.which", words) or "this")
+
+
+def day_offset(words: str) -> int | None:
+    """How many days after today a word names: -1 is yesterday; None: it names none."""
+    return lexicon.numbers("time.day").get(words)
+
+
+def month_number(words: str) -> int:
+    """1 to 12 for the name of a month, also cut short."""
+    return int(key_in(words.removesuffix("."), "time.month", "time.month_short") or 0)
+
+
+def weekday_number(words: str) -> int | None:
+    """0 for a form of Monday, in any of the ways to name it; None: no weekday."""
+    number = key_in(words, *WEEKDAY_GROUPS)
+    return None if number is None else int(number)

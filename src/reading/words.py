@@ -1,7 +1,8 @@
-"""Words by their lemmas: what a text is about, whom it names, whether two mean one thing."""
+"""Words by their lemmas: what a text is about, whom it names; and numbers."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
@@ -20,6 +21,11 @@ from src.texts.morphology import (
 from src.texts.plain_text import plain, word_set
 
 Lemmas = frozenset[str]
+
+MAX_ENDING = 4  # letters of an ordinal after its beginning ("перв-ого", "трет-ьего")
+MAX_DIGITS = 12  # a longer number counts no thousands
+# What a scale may grow to: of 2,000,003 thousand only the 3 is multiplied.
+CEILINGS = {100: 1_000, 1_000: 10**6, 10**6: 10**9}
 
 # "What city", "какой породы": the kind of answer that is wanted, not what it is about.
 ANSWER_KINDS = word_set(
@@ -217,3 +223,48 @@ def _cyrillic_lemmas(word: str) -> set[str]:
         return set(known)
     stem = CASE_ENDING.sub("", word)
     return {f"{stem}-" if len(stem) >= MIN_STEM else word}
+
+
+def read_numbers(words: Iterable[str], *, ordinals: bool = False) -> list[str]:
+    """The words, with numbers in digits: "двадцать пять тысяч" and "25 thousand" are "25000".
+
+    Args:
+        words: The words of a normalised text.
+        ordinals: Read "первое" and "fifth" as well.
+    """
+    read: list[str] = []
+    number: int | None = None
+    scales = lexicon.numbers("numbers.scales")
+    for word in words:
+        if word in scales:
+            if number is None and read and read[-1].isdecimal() and len(read[-1]) <= MAX_DIGITS:
+                number = int(read.pop())
+            number = _scaled(number or 1, scales[word])
+            continue
+        part = _value(word, ordinals=ordinals)
+        # 5 fills the zero at the end of 20; 3 does not continue 2.
+        if number and part and number % 10 ** len(str(part)) == 0:
+            number += part
+            continue
+        if number is not None:
+            read.append(str(number))
+        number = part
+        if part is None:
+            read.append(word)
+    return read if number is None else [*read, str(number)]
+
+
+def _value(word: str, *, ordinals: bool) -> int | None:
+    """The number that a word says by itself."""
+    value = lexicon.numbers("numbers.cardinals").get(word)
+    if value is not None or not ordinals:
+        return value
+    known = lexicon.numbers("numbers.ordinals")
+    ends = range(len(word), max(0, len(word) - MAX_ENDING - 1), -1)
+    return next((known[word[:end]] for end in ends if word[:end] in known), None)
+
+
+def _scaled(number: int, scale: int) -> int:
+    """2 thousand; in 2,000,003 thousand the 3 alone is multiplied."""
+    above, below = divmod(number, CEILINGS[scale])
+    return above * CEILINGS[scale] + (below or 1) * scale

@@ -11,13 +11,12 @@ from babel.lists import format_list
 from babel.units import format_unit
 
 from src.base.owners import Owner
-from src.base.zones import is_shown_twice, local_time
+from src.base.zones import DAY, is_shown_twice, local_time
 from src.pg.client import PgClient, storable
 from src.reading import lexicon
 from src.reading.recurrences import Recurrence, next_after
-from src.reading.reminder_moments import Problem
-from src.reading.reminder_phrases import ReminderRequest, read_reminder
-from src.reading.times import DAY
+from src.reading.reminder_moments import Problem, ReminderRequest
+from src.reading.reminder_phrases import read_reminder
 from src.reminders.reminder_repo import NewReminder, Reminder, ReminderRepository
 from src.reminders.rules import MAX_TEXT
 from src.texts import Language, say

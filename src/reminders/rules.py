@@ -16,7 +16,8 @@ from src.history.new_messages import asked_at_of, own_words_of, strip_time_label
 from src.llm.quoting import Form
 from src.reading import lexicon
 from src.reading.recurrences import Recurrence
-from src.reading.reminder_phrases import ReminderRequest, read_reminder
+from src.reading.reminder_moments import ReminderRequest
+from src.reading.reminder_phrases import read_reminder
 from src.reading.sentences import FOLD, is_question
 from src.reading.words import shared
 from src.texts import LANGUAGES, Language, detect_language, say

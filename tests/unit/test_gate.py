@@ -20,7 +20,7 @@ from src.reading.gate import (
     imitates,
     refuse,
 )
-from src.reading.times import read_numbers
+from src.reading.words import read_numbers
 from src.texts.plain_text import normalise
 from tests.cases import for_each
 from tests.unit.injections import BENIGN, INJECTIONS, STRUCTURES

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from src.base.zones import local_time
-from src.reading.reminder_phrases import ReminderRequest, read_reminder
+from src.reading.reminder_moments import ReminderRequest
+from src.reading.reminder_phrases import read_reminder
 from tests.cases import for_each
 from tests.unit.test_time_expressions import calls_in
 
