@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 from zlib import crc32
 
@@ -168,19 +168,19 @@ class SettingsScreens:
 
     async def set_mode(self, called: Called, number: int) -> Reply:
         """Choose one of MODES."""
-        return await self._set(called, MODES, number, self._settings.set_mode)
+        return await self._set(called, MODES, number, "mode")
 
     async def set_language(self, called: Called, number: int) -> Reply:
         """Choose one of LANGUAGES; the page comes in it."""
-        return await self._set(called, LANGUAGES, number, self._settings.set_language)
+        return await self._set(called, LANGUAGES, number, "language")
 
     async def set_length(self, called: Called, number: int) -> Reply:
         """Choose one of LENGTHS."""
-        return await self._set(called, LENGTHS, number, self._settings.set_answer_length)
+        return await self._set(called, LENGTHS, number, "answer_length")
 
     async def set_memory(self, called: Called, number: int) -> Reply:
         """Switch the memory on (0) or off (1)."""
-        return await self._set(called, (True, False), number, self._settings.set_memory_on)
+        return await self._set(called, (True, False), number, "memory_on")
 
     async def set_zone(self, called: Called, name_hash: int) -> Reply:
         """Choose the zone whose name has this hash; see ``find_zone``."""
@@ -211,21 +211,17 @@ class SettingsScreens:
 
     async def _keep_zone(self, called: Called, zone: str) -> Reply:
         owner = called.owner.telegram_user_id
-        await self._client.run(self._settings.set_time_zone, owner, zone)
+        await self._client.run(self._settings.change, owner, time_zone=zone)
         await self._reminders.change_zone(called.owner, zone)
         text = say("zone_set", called.language, zone=_zone_label(zone, called))
         return Reply(text, ((Button(say("settings_back", called.language), Action("settings")),),))
 
     async def _set(
-        self,
-        called: Called,
-        values: Sequence[Any],
-        number: int,
-        keep: Callable[[int, Any], None],
+        self, called: Called, values: Sequence[Any], number: int, setting: str
     ) -> Reply:
         if number < len(values):
-            owner = called.owner.telegram_user_id
-            await self._client.run(keep, owner, values[number])
+            owner, chosen = called.owner.telegram_user_id, {setting: values[number]}
+            await self._client.run(self._settings.change, owner, **chosen)
         known = await self._get(called)
         return self._page(known, called)
 
