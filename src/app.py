@@ -26,8 +26,7 @@ from src.operate.housekeeping import Housekeeping
 from src.pg.async_connection import Notifications
 from src.pg.global_settings_repo import CHANNEL
 from src.pg.locks import POLLER_LOCK, TRIAL_LOCK, WORKER_LOCK, AdvisoryLock
-from src.queue.dead_jobs import DeadJobs
-from src.queue.job_death_repo import JobDeathRepository
+from src.queue.dead_jobs import DeadJobs, JobDeathRepository
 from src.queue.job_repo import WorkerRepository
 from src.queue.workers import Workers, build_queue
 from src.telegram.chats import ChatAdmins, move_group

@@ -50,7 +50,7 @@ from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.pg.migrations import check_sessions, migrate
 from src.pg.user_settings_repo import UserSettingsRepository
 from src.privacy.export import ExportRepository, ExportService
-from src.queue.job_death_repo import PutAsideRepository
+from src.queue.dead_jobs import PutAsideRepository
 from src.queue.update_repo import UpdateRepository
 from src.reading.reminder_phrases import read_reminder
 from src.reading.time_expressions import read_time

@@ -23,7 +23,7 @@ from src.outside.servers import McpServers, ServerState
 from src.pg.client import PgClient, wrapped_errors
 from src.pg.connection import connect
 from src.pg.migrations import check_sessions, find_version, newest_version
-from src.queue.job_death_repo import PutAside, PutAsideRepository
+from src.queue.dead_jobs import PutAside, PutAsideRepository
 from src.queue.job_repo import WorkerRepository
 from src.queue.update_repo import UpdateRepository
 

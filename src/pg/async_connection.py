@@ -20,30 +20,22 @@ from psycopg_pool import AsyncConnectionPool
 from src.base.errors import AppError
 from src.pg.connection import (
     GRACE,
-    IDLE_SECONDS,
     LIBPQ_OPTIONS,
     ORDINARY,
+    SET_LIMITS,
     connect_failure,
     has_input,
 )
 
 logger = logging.getLogger(__name__)
 
-# The queue's connections (psycopg, asyncio), held to the same time-outs as our own.
-#
-# procrastinate waits for its statements without an end. Here each wait has one: when it is over,
-# the socket is shut, and psycopg reports a lost connection, which the workers know how to survive.
+# procrastinate waits for its statements without an end. Here each wait has a deadline: then the
+# socket is shut, and psycopg reports a lost connection, which the workers survive.
 
 T = TypeVar("T")
 
 WAIT_SECONDS = ORDINARY.statement + GRACE
 DOUBT_SECONDS = 5.0  # of silence, after which a connection is asked before it is used
-# SET as a function, since poolers refuse these among the start-up parameters.
-SET_LIMITS = """
-SELECT set_config('statement_timeout', %(statement)s, false),
-       set_config('lock_timeout', %(lock)s, false),
-       set_config('idle_in_transaction_session_timeout', %(idle)s, false)
-"""
 
 
 class QueueConnection(AsyncConnection[Any]):
@@ -106,13 +98,8 @@ class QueueConnection(AsyncConnection[Any]):
 
 async def limit(connection: AsyncConnection[Any]) -> None:
     """Hold a new connection to the ordinary limits."""
-    milliseconds = {
-        "statement": str(round(1000 * ORDINARY.statement)),
-        "lock": str(round(1000 * ORDINARY.lock)),
-        "idle": str(round(1000 * IDLE_SECONDS)),
-    }
     await connection.set_autocommit(True)  # each of procrastinate's statements stands for itself
-    await connection.execute(SET_LIMITS, milliseconds)
+    await connection.execute(SET_LIMITS, {**ORDINARY.columns(), "is_local": False})
 
 
 def queue_pool(**options: Any) -> AsyncConnectionPool[Any]:
@@ -130,11 +117,8 @@ async def _check(connection: QueueConnection) -> None:
         await AsyncConnectionPool.check_connection(connection)
 
 
-# Hears what other processes changed: PostgreSQL's LISTEN, on a connection of its own.
-#
-# A notification only makes things faster. Who depends on one also looks by himself now and then,
-# for none comes while the connection is lost, nor ever through a pooler that shares out
-# transactions.
+# A notification only makes things faster. Whoever depends on one also polls now and then, for none
+# comes while the connection is lost, nor ever through a pooler that shares out transactions.
 
 CHECK_SECONDS = 30.0  # of silence, after which the connection is asked whether it lives
 MAX_PAUSE = 30.0  # seconds between two attempts to connect

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
 
 import psycopg2
 from psycopg2 import errors as pg_errors
@@ -81,7 +80,7 @@ class PgPool(ThreadedConnectionPool):
 
 
 class PreparedStatement:
-    """A long statement whose planning takes as long as a good part of its run.
+    """A long statement whose planning takes a good part of its time.
 
     Attributes:
         name: Its name on the server.
@@ -100,14 +99,11 @@ class PreparedStatement:
         self.execute = f"EXECUTE {name} ({values})"
 
 
-# The PostgreSQL client: a bounded pool, transactions, and the one bridge to asyncio.
-#
-# Underneath is psycopg2's ``ThreadedConnectionPool``, which alone raises at once when it is
-# exhausted and hands out connections that died with a restarted server. Here a caller waits for a
-# free connection; dead ones are thrown away before use; a statement is repeated once when its
-# connection breaks. When one connection had to be given up because nothing came back, those that
-# have not been heard since are not trusted either: after a fail-over they would cost their
-# time-out each.
+# psycopg2's ``ThreadedConnectionPool`` raises at once when it is exhausted, and hands out
+# connections that died with a restarted server. Here a caller waits for a free connection; dead
+# ones are closed before use; a statement is retried once when its connection breaks. When one
+# connection was cut because the server was silent, those that have not been heard since are closed
+# too: after a fail-over each would cost its time-out.
 
 T = TypeVar("T")
 Params = Mapping[str, Any] | Owner | None
@@ -158,7 +154,6 @@ class PgClient:
         self._max = max_connections
         self._wait_timeout = wait_timeout
         self._slots = threading.BoundedSemaphore(max_connections)
-        self._prepared: WeakKeyDictionary[PgConnection, set[str]] = WeakKeyDictionary()
         self._pool: PgPool | None = None
         self._silent_since = 0.0
         self._is_closing = False
@@ -224,15 +219,13 @@ class PgClient:
             StorageUnavailableError: No connection, or it broke twice, or took too long.
             StorageRejectedError: The server refused the statement.
         """
-        if limits is not None:
-            return self.in_transaction(lambda t: t.fetch_all(sql, params, **named), limits=limits)
-        return self._repeat_once(lambda: self._fetch(sql, joined(params, named)))
+        return self._run(lambda t: t.fetch_all(sql, params, **named), limits)
 
     def fetch_prepared(
         self, statement: PreparedStatement, params: Params = None, /, **named: Any
     ) -> list[Row]:
         """Like ``fetch_all``, without planning the statement anew each time."""
-        return self._repeat_once(lambda: self._fetch_prepared(statement, joined(params, named)))
+        return self._run(lambda t: t.fetch_prepared(statement, params, **named), None)
 
     def fetch_one(
         self, sql: str, params: Params = None, /, *, limits: Limits | None = None, **named: Any
@@ -245,9 +238,7 @@ class PgClient:
         self, sql: str, params: Params = None, /, *, limits: Limits | None = None, **named: Any
     ) -> int:
         """Like ``fetch_all``, for a statement without rows; returns the rows it touched."""
-        if limits is not None:
-            return self.in_transaction(lambda t: t.execute(sql, params, **named), limits=limits)
-        return self._repeat_once(lambda: self._execute(sql, joined(params, named)))
+        return self._run(lambda t: t.execute(sql, params, **named), limits)
 
     def maintain(self, sql: str, *, limits: Limits) -> None:
         """Run what PostgreSQL refuses in a transaction (VACUUM), on a connection of its own.
@@ -286,39 +277,19 @@ class PgClient:
                 if limits is not None:
                     connection.forget_limit()
 
-    def _fetch(self, sql: str, params: dict[str, Any] | None) -> list[Row]:
-        with self._autocommit() as cursor:
-            cursor.execute(sql, params)
-            return cursor.fetchall() if cursor.description else []
+    def _run(self, work: Callable[[Transaction], T], limits: Limits | None) -> T:
+        """Run one statement; without limits of its own it needs no BEGIN and COMMIT."""
+        if limits is not None:
+            return self.in_transaction(work, limits=limits)
 
-    def _fetch_prepared(
-        self, statement: PreparedStatement, params: dict[str, Any] | None
-    ) -> list[Row]:
-        with self._autocommit() as cursor:
-            connection: Any = cursor.connection
-            known = self._prepared.setdefault(connection, set())
-            try:
-                if statement.name not in known:
-                    cursor.execute(statement.prepare)
-                    known.add(statement.name)
-                cursor.execute(statement.execute, params)
-            except (pg_errors.InvalidSqlStatementName, pg_errors.DuplicatePreparedStatement):
-                cursor.execute(statement.sql, params)  # a pooler gave us another connection
-            return cursor.fetchall()
+        def attempt() -> T:
+            with self._connection() as connection:
+                connection.autocommit = True
+                self.transactions += 1
+                with connection.cursor() as cursor:
+                    return work(Transaction(self, cursor))
 
-    def _execute(self, sql: str, params: dict[str, Any] | None) -> int:
-        with self._autocommit() as cursor:
-            cursor.execute(sql, params)
-            return int(cursor.rowcount)
-
-    @contextmanager
-    def _autocommit(self) -> Iterator[Cursor]:
-        with self._connection() as connection:
-            connection.autocommit = True
-            self.statements += 1
-            self.transactions += 1
-            with connection.cursor() as cursor:
-                yield cursor
+        return self._repeat_once(attempt)
 
     def _repeat_once(self, attempt: Callable[[], T]) -> T:
         try:
@@ -395,20 +366,35 @@ class Transaction:
     """What the block of ``PgClient.transaction`` runs its statements on."""
 
     def __init__(self, client: PgClient, cursor: Cursor) -> None:
-        """Made by ``PgClient.transaction`` alone."""
+        """Made by ``PgClient`` alone."""
         self._client = client
         self._cursor = cursor
 
     def fetch_all(self, sql: str, params: Params = None, /, **named: Any) -> list[Row]:
         """Run a statement and return its rows; parameters as in ``PgClient.fetch_all``."""
-        self._client.statements += 1
-        self._cursor.execute(sql, joined(params, named))
+        self.execute(sql, params, **named)
         return self._cursor.fetchall() if self._cursor.description else []
 
     def fetch_one(self, sql: str, params: Params = None, /, **named: Any) -> Row | None:
         """Run a statement and return its first row or None."""
         rows = self.fetch_all(sql, params, **named)
         return rows[0] if rows else None
+
+    def fetch_prepared(
+        self, statement: PreparedStatement, params: Params = None, /, **named: Any
+    ) -> list[Row]:
+        """The same with a prepared statement, which has to be the transaction's only one."""
+        self._client.statements += 1
+        connection: Any = self._cursor.connection
+        values = joined(params, named)
+        try:
+            if statement.name not in connection.prepared:
+                self._cursor.execute(statement.prepare)
+                connection.prepared.add(statement.name)
+            self._cursor.execute(statement.execute, values)
+        except (pg_errors.InvalidSqlStatementName, pg_errors.DuplicatePreparedStatement):
+            self._cursor.execute(statement.sql, values)  # a pooler gave us another connection
+        return self._cursor.fetchall()
 
     def execute(self, sql: str, params: Params = None, /, **named: Any) -> int:
         """Run a statement and return how many rows it touched."""

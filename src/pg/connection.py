@@ -7,7 +7,8 @@ import select
 import socket
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakSet
@@ -24,8 +25,6 @@ from src.base.errors import (
     StorageUnavailableError,
 )
 
-# What PostgreSQL's errors mean, in our own words.
-#
 # The drivers' words quote what they were given: pieces of an address, which may be pieces of a
 # password, and rows, which are what users wrote. So none of theirs gets any further than here.
 
@@ -96,12 +95,10 @@ def statement_failure(error: psycopg2.Error) -> StorageError:
     return StorageUnavailableError(f"the connection to PostgreSQL broke ({code or 'no answer'})")
 
 
-# Connections whose every call ends: at the server's time-outs, or at our own.
-#
-# After a fail-over that drops packets, or in front of a frozen server, libpq waits for ever: TCP's
+# After a fail-over that drops packets, or with a frozen server, libpq waits for ever: TCP's
 # time-outs do not help when something acknowledges what nobody reads, and a Unix socket has none.
-# So each connection notes when its running call must have ended, and one thread for all of them
-# shuts the sockets of those that are late. libpq then sees the end of the stream and gives up.
+# So each connection has a deadline for its running call, and one thread for all of them shuts
+# the sockets of those that are late. libpq then sees the end of the stream and gives up.
 
 CONNECT_TIMEOUT = 5  # seconds for one attempt to connect
 GRACE = 2.0  # seconds that the server's own time-out gets before we give a call up
@@ -132,6 +129,13 @@ class Limits:
     statement: float
     lock: float
 
+    def columns(self) -> dict[str, str]:
+        """The parameters of ``SET_LIMITS`` but one, in milliseconds."""
+        seconds = {
+            "statement": self.statement, "lock": self.lock, "idle": max(IDLE_SECONDS, self.lock),
+        }  # fmt: skip
+        return {name: str(round(1000 * value)) for name, value in seconds.items()}
+
 
 ORDINARY = Limits(statement=8.0, lock=5.0)  # a turn's statements take milliseconds
 PATIENT = Limits(statement=600.0, lock=60.0)  # what goes through a whole table
@@ -153,6 +157,7 @@ class PgConnection(Connection):
     Attributes:
         answered_at: When the server was last heard, on the monotonic clock.
         silent_since: When the call began that was given up without an answer, or None.
+        prepared: The names of its prepared statements.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -162,6 +167,7 @@ class PgConnection(Connection):
         self.silent_since: float | None = None
         self._allowed = ORDINARY.statement + GRACE
         self._began: float | None = None
+        self.prepared: set[str] = set()
         # A second descriptor of the same socket: libpq may close its own at any moment, and the
         # number may be another file's by the time that the watch uses it.
         self._line = socket.socket(fileno=os.dup(self.fileno()))
@@ -169,13 +175,8 @@ class PgConnection(Connection):
     def limit(self, limits: Limits, *, is_local: bool = False) -> None:
         """Hold what follows to these limits; locally: until the end of the transaction."""
         self._allowed = limits.statement + GRACE
-        values = {
-            "statement": str(round(1000 * limits.statement)),
-            "lock": str(round(1000 * limits.lock)),
-            "idle": str(round(1000 * max(IDLE_SECONDS, limits.lock))),
-        }
         with self.cursor() as cursor:
-            cursor.execute(SET_LIMITS, {**values, "is_local": is_local})
+            cursor.execute(SET_LIMITS, {**limits.columns(), "is_local": is_local})
 
     def forget_limit(self) -> None:
         """Back to the ordinary limits, after a transaction with others."""
@@ -187,14 +188,15 @@ class PgConnection(Connection):
         if self._began is not None:
             self._began = time.monotonic()
 
-    def begin(self) -> None:
-        """A call to the server begins."""
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """The block is one call to the server."""
         self._began = time.monotonic()
-
-    def end(self) -> None:
-        """The call has ended, in whatever way."""
-        self._began = None
-        self.answered_at = time.monotonic()
+        try:
+            yield
+        finally:
+            self._began = None
+            self.answered_at = time.monotonic()
 
     def cut_if_late(self, now: float) -> None:
         """Shut the socket when the running call has had its time."""
@@ -206,19 +208,13 @@ class PgConnection(Connection):
 
     def commit(self) -> None:
         """See psycopg2."""
-        self.begin()
-        try:
+        with self.watched():
             super().commit()
-        finally:
-            self.end()
 
     def rollback(self) -> None:
         """See psycopg2."""
-        self.begin()
-        try:
+        with self.watched():
             super().rollback()
-        finally:
-            self.end()
 
     def close(self) -> None:
         """See psycopg2."""
@@ -253,11 +249,8 @@ class PgCursor(Cursor):
     def execute(self, query: Any, vars: Any = None) -> None:  # noqa: A002  (psycopg2's name)
         """See psycopg2."""
         connection: Any = self.connection
-        connection.begin()
-        try:
+        with connection.watched():
             super().execute(query, vars)
-        finally:
-            connection.end()
 
 
 class _Watch:

@@ -2,9 +2,9 @@
 
 Every process that uses it holds a shared lock on a file; the last one to let go stops the
 server. The kernel drops the lock of a killed process, so a ``kill -9`` leaves no stale user
-behind (the wheel's own list of process ids would). While it is used, a thread of each process
-looks after it: a server that was killed, or gave up on a full disk, or is frozen, is started again
-by whoever comes first, and the others join it.
+behind (the wheel's own list of process ids would). Meanwhile a thread of each process supervises
+it: when the server was killed, gave up on a full disk, or is frozen, the first one to notice
+starts it again, and the others join it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ from __future__ import annotations
 import fcntl
 import logging
 import re
+import signal
+import socket
+import struct
 import subprocess
 import threading
 import time
@@ -20,19 +23,190 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+import psutil
+
 from src.base.errors import StorageUnavailableError
-from src.pg.embedded_folder import PostgresFolder, describe, find_shortage
-from src.pg.embedded_process import START_SECONDS, PostgresProcess
+from src.pg.client import PgClient
+from src.pg.connection import ORDINARY
+from src.pg.embedded_folder import (
+    SOCKET_NAME,
+    PostgresFolder,
+    binary,
+    describe,
+    environment,
+    find_shortage,
+    identity,
+)
 
 logger = logging.getLogger(__name__)
 
-LOCK_SECONDS = START_SECONDS + 60.0  # somebody else may be starting it
-LOCK_PAUSE = 0.05
+START_SECONDS = 120.0  # recovery after a crash replays the log, which can take its time
+LOCK_SECONDS = START_SECONDS + 60.0  # another process may be starting it
 STOP_SECONDS = 20.0  # for the last checkpoint; then the server goes on with it alone
-LOOK_SECONDS = 0.5  # between two looks at the server
+ANSWER_SECONDS = 3.0  # for one sign of life
+FROZEN_SECONDS = 15.0  # without any, a server that should be joined is killed
+PAUSE = 0.05
+CHECK_SECONDS = 0.5  # between two checks of the process
 ASK_SECONDS = 5.0  # between two questions whether it answers
 SILENCES = 3  # unanswered questions, of three seconds each, after which it is frozen
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 5.0  # seconds between attempts to start it again
+CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")  # bytes
+SSL_REQUEST = struct.pack("!ii", 8, 80877103)  # answered with one byte before any log-in
+
+SERVER_SETTINGS = """
+    listen_addresses=  port=5432  unix_socket_permissions=0777
+    logging_collector=off  log_destination=stderr  log_checkpoints=off  lc_messages=C
+    shared_preload_libraries=
+"""
+# Nothing that a user wrote may reach the server's log. Errors quote values, so only what concerns
+# the server itself is logged (the order is … error, log, fatal, panic), without details; a PANIC's
+# statement is taken out by ``ServerLog``. auto_explain, in a library, would log statements.
+LOG_SETTINGS = """
+    log_min_messages=log  log_min_error_statement=panic  log_error_verbosity=terse
+    log_statement=none  log_duration=off  log_min_duration_statement=-1
+    log_min_duration_sample=-1  log_transaction_sample_rate=0  log_parameter_max_length=0
+    log_parameter_max_length_on_error=0  log_lock_waits=off  log_temp_files=-1
+    log_statement_stats=off  debug_print_parse=off  debug_print_rewritten=off  debug_print_plan=off
+    session_preload_libraries=  local_preload_libraries=
+"""
+
+# A setting of a database or a role would win over the command line: those about the log go.
+DELETE_OVERRIDES = """
+DELETE FROM pg_db_role_setting
+WHERE setconfig::text ~ '[{,"](log_|debug_print_|auto_explain|session_preload|local_preload)'
+"""
+
+# Servers that this process has started: each must be waited for when it ends, or stays a zombie.
+_STARTED: list[subprocess.Popen[bytes]] = []
+
+
+class PostgresProcess:
+    """The server of one data folder, whichever process has started it."""
+
+    def __init__(self, folder: PostgresFolder, stopping: threading.Event) -> None:
+        """Supervise the server of ``folder``; ``stopping`` ends all waiting."""
+        self._folder = folder
+        self._stopping = stopping
+
+    def find(self) -> psutil.Process | None:
+        """The process that ``postmaster.pid`` names, if it is this cluster's server.
+
+        After a reboot, or in a new container, another process may have that number.
+        """
+        _STARTED[:] = [child for child in _STARTED if child.poll() is None]
+        try:
+            process = psutil.Process(int(self._folder.pid_file()[0]))
+        except (ValueError, IndexError, psutil.Error):
+            return None
+        return process if self._is_ours(process) else None
+
+    def answers(self) -> bool:
+        """Whether the server gives a sign of life."""
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
+                line.settimeout(ANSWER_SECONDS)
+                line.connect(str(self._folder.socket_folder() / SOCKET_NAME))
+                line.sendall(SSL_REQUEST)
+                return line.recv(1) != b""
+        except OSError:
+            return False
+
+    def join(self) -> bool:
+        """Whether a server runs and is ready; one that is starting, or dying, is waited for.
+
+        One that says nothing at all for a while is frozen: it counts as none.
+
+        Raises:
+            OSError: It does not become ready.
+        """
+        start = heard = time.monotonic()
+        while self.find() is not None:
+            if self.answers():
+                heard = time.monotonic()
+                if self._is_ready():
+                    return True
+            elif time.monotonic() > heard + FROZEN_SECONDS:
+                return False
+            self._pause(start + START_SECONDS)
+        return False
+
+    def start(self) -> None:
+        """Kill what is left of a dead server, start another, and wait until it is ready.
+
+        Raises:
+            OSError: It did not become ready; the message says why, in words.
+        """
+        self._kill_all()
+        self._folder.remove_locks()
+        since, deadline = self._folder.log.size(), time.monotonic() + START_SECONDS
+        child = self._spawn()
+        try:
+            while not self._is_ready(child.pid):
+                if child.poll() is not None:
+                    raise OSError(self._folder.log.explain(since) or "it ended without a word")
+                self._pause(deadline)
+        except InterruptedError:
+            child.send_signal(signal.SIGINT)  # nobody uses it yet
+            raise
+        with suppress(StorageUnavailableError):
+            PgClient(self._folder.address()).maintain(DELETE_OVERRIDES, limits=ORDINARY)
+
+    def request_stop(self) -> None:
+        """Have the server end sessions, make a checkpoint and stop; nobody waits for it."""
+        if postmaster := self.find():
+            with suppress(psutil.Error):
+                postmaster.send_signal(signal.SIGINT)
+
+    def _kill_all(self) -> None:
+        """Kill the server, and the backends of one that was killed.
+
+        They notice its death only after their statement, and no new server can start beside them.
+        """
+        left = [process for process in psutil.process_iter() if self._is_ours(process)]
+        for process in left:
+            with suppress(psutil.Error):
+                process.kill()
+        psutil.wait_procs(left, timeout=10)
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        """Start the server itself: ``pg_ctl`` would do it through a shell."""
+        command = [binary("postgres"), "-D", str(self._folder.plain())]
+        for setting in (
+            *SERVER_SETTINGS.split(),
+            *LOG_SETTINGS.split(),
+            "log_line_prefix=%m [%p] ",
+            f"unix_socket_directories={self._folder.socket_folder()}",
+            f"shared_buffers={_shared_buffers()}MB",
+        ):
+            command += ["-c", setting]
+        with self._folder.open_log() as log:
+            child = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
+                env=environment(),
+                start_new_session=True,  # Ctrl-C in our terminal is not for the server
+                **identity(),
+            )  # fmt: skip
+        _STARTED.append(child)
+        return child
+
+    def _is_ours(self, process: psutil.Process) -> bool:
+        """Whether it is a server of this folder, or one's backend: they work within it."""
+        try:
+            path = str(self._folder.path)
+            return bool(process.name().startswith("postgres") and process.cwd() == path)
+        except (OSError, psutil.Error):
+            return False
+
+    def _is_ready(self, pid: int | None = None) -> bool:
+        lines = self._folder.pid_file()
+        is_it = pid is None or lines[:1] == [str(pid)]
+        return is_it and len(lines) > 7 and lines[7].strip() == "ready"
+
+    def _pause(self, deadline: float) -> None:
+        if time.monotonic() > deadline:
+            raise TimeoutError("the server did not become ready")
+        if self._stopping.wait(PAUSE):
+            raise InterruptedError("told to stop meanwhile")
 
 
 class EmbeddedPostgres:
@@ -42,7 +216,7 @@ class EmbeddedPostgres:
         """Nothing starts yet; see ``start``."""
         self._data_dir = data_dir
         self._stopping = threading.Event()
-        self._busy = threading.Lock()  # one of start, stop, and starting again at a time
+        self._busy = threading.Lock()  # a start that is cancelled is followed by a stop
         self._users: IO[str] | None = None
         self._keeper: threading.Thread | None = None
         self._folder: PostgresFolder
@@ -84,10 +258,13 @@ class EmbeddedPostgres:
             users, self._users = self._users, None
             if users is None:
                 return
+            self._stopping.clear()
             try:
-                if not self._leave(users):
+                with self._exclusive(), users:
+                    has_stopped = not _try_lock(users) or self._stop_server()
+                if not has_stopped:
                     logger.warning("the embedded PostgreSQL did not stop in time")
-            except (OSError, subprocess.SubprocessError) as error:
+            except OSError as error:
                 logger.warning("the embedded PostgreSQL did not stop", exc_info=error)
 
     def abandon(self) -> None:
@@ -95,43 +272,24 @@ class EmbeddedPostgres:
         server to stop, which it then does by itself.
         """
         users = self._users
-        if users is None:
-            return
-        with suppress(OSError):
-            fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            with (self._folder.root / "postgres.lock").open("w") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                self._process.ask_to_stop()
-
-    def _leave(self, users: IO[str]) -> bool:
-        """Let go; returns False when the server should have stopped and has not."""
-        self._stopping.clear()
-        with self._exclusive():
-            try:
-                fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return True
-            finally:
-                users.close()
-            return self._process.stop(STOP_SECONDS)
+        if users is not None:
+            with suppress(OSError), self._exclusive(seconds=0):
+                if _try_lock(users):
+                    self._process.request_stop()
 
     @contextmanager
-    def _exclusive(self) -> Iterator[None]:
+    def _exclusive(self, seconds: float = LOCK_SECONDS) -> Iterator[None]:
         """Starting and stopping happen one at a time, whichever process does it.
 
         Raises:
             OSError: The lock did not become free, or this process is told to stop.
         """
-        deadline = time.monotonic() + LOCK_SECONDS
+        deadline = time.monotonic() + seconds
         with (self._folder.root / "postgres.lock").open("w") as lock:
-            while True:
-                try:
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    if time.monotonic() > deadline:
-                        raise TimeoutError("another process keeps the server's lock") from None
-                if self._stopping.wait(LOCK_PAUSE):
+            while not _try_lock(lock):
+                if time.monotonic() >= deadline:
+                    raise TimeoutError("another process keeps the server's lock")
+                if self._stopping.wait(PAUSE):
                     raise InterruptedError("told to stop meanwhile")
             yield
 
@@ -142,10 +300,19 @@ class EmbeddedPostgres:
         if not self._process.join():
             self._process.start()
 
+    def _stop_server(self) -> bool:
+        self._process.request_stop()
+        deadline = time.monotonic() + STOP_SECONDS
+        while self._process.find() is not None:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(PAUSE)
+        return True
+
     def _keep(self) -> None:
         asked, silences = time.monotonic(), 0
-        while not self._stopping.wait(LOOK_SECONDS):
-            is_well = self._process.is_running()
+        while not self._stopping.wait(CHECK_SECONDS):
+            is_well = self._process.find() is not None
             if is_well and time.monotonic() > asked + ASK_SECONDS:
                 asked = time.monotonic()
                 silences = 0 if self._process.answers() else silences + 1
@@ -156,20 +323,18 @@ class EmbeddedPostgres:
             self._tidy()
 
     def _tidy(self) -> None:
-        """Tidy the log, unless another process just starts, stops or tidies."""
-        if not self._folder.log.has_news():
-            return
-        with suppress(OSError), (self._folder.root / "postgres.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._folder.log.tidy()
+        """Tidy the log, unless another process is starting, stopping or tidying."""
+        if self._folder.log.has_news():
+            with suppress(OSError), self._exclusive(seconds=0):
+                self._folder.log.tidy()
 
     def _start_again(self) -> None:
-        """Try until the server is back, or we are told to stop; each cause is logged once."""
+        """Retry until the server is back, or we are told to stop; each cause is logged once."""
         began, told, pause = time.monotonic(), "", FIRST_PAUSE
         logger.warning("the embedded PostgreSQL is gone; starting it again")
         while not self._stopping.is_set():
             try:
-                with self._busy, _explained(), self._exclusive():
+                with _explained(), self._exclusive():
                     self._start_server()
             except StorageUnavailableError as error:
                 if self._stopping.is_set():
@@ -185,6 +350,26 @@ class EmbeddedPostgres:
             self._tidy()
             self._stopping.wait(pause)
             pause = min(LONGEST_PAUSE, 2 * pause)
+
+
+def _try_lock(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _shared_buffers() -> int:
+    """MiB for the server's cache: an eighth of the memory, which is touched only as it fills.
+
+    Vectors are most of what a search reads. With the default of 128 MiB in a database of a million
+    documents it takes half as long again.
+    """
+    total = int(psutil.virtual_memory().total)
+    with suppress(OSError, ValueError):  # "max": the container has no limit
+        total = min(total, int(CONTAINER_LIMIT.read_text()))
+    return min(max(total // 8 // 2**20, 128), 1024)
 
 
 @contextmanager

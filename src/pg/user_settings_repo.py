@@ -42,36 +42,17 @@ UPDATE user_settings SET inactive_since = NULL, updated_at = now()
 WHERE owner_id = %(owner)s AND inactive_since IS NOT NULL
 """
 
-# Which way the graph takes for this owner.
-UPSERT_MODE = """
-INSERT INTO user_settings (owner_id, mode) VALUES (add_owner(%(user)s, 0), %(mode)s)
-ON CONFLICT (owner_id) DO UPDATE SET mode = EXCLUDED.mode, updated_at = now()
-"""
-
-
-# In which language the bot speaks to this owner.
-UPSERT_LANGUAGE = """
-INSERT INTO user_settings (owner_id, language) VALUES (add_owner(%(user)s, 0), %(language)s)
-ON CONFLICT (owner_id) DO UPDATE SET language = EXCLUDED.language, updated_at = now()
-"""
-
-# Where this owner lives.
-UPSERT_TIME_ZONE = """
-INSERT INTO user_settings (owner_id, time_zone) VALUES (add_owner(%(user)s, 0), %(time_zone)s)
-ON CONFLICT (owner_id) DO UPDATE SET time_zone = EXCLUDED.time_zone, updated_at = now()
-"""
-
-# How long answers are.
-UPSERT_ANSWER_LENGTH = """
-INSERT INTO user_settings (owner_id, answer_length) VALUES (add_owner(%(user)s, 0), %(length)s)
+# What the owner has chosen; what is NULL stays as it was.
+UPSERT_SETTINGS = """
+INSERT INTO user_settings AS s (owner_id, language, time_zone, mode, answer_length, memory_on)
+VALUES (add_owner(%(user)s, 0), %(language)s, %(time_zone)s, coalesce(%(mode)s, 'assistant'),
+        coalesce(%(answer_length)s, 'normal'), coalesce(%(memory_on)s, true))
 ON CONFLICT (owner_id) DO UPDATE
-SET answer_length = EXCLUDED.answer_length, updated_at = now()
-"""
-
-# Whether anything is remembered.
-UPSERT_MEMORY_ON = """
-INSERT INTO user_settings (owner_id, memory_on) VALUES (add_owner(%(user)s, 0), %(memory_on)s)
-ON CONFLICT (owner_id) DO UPDATE SET memory_on = EXCLUDED.memory_on, updated_at = now()
+SET language = coalesce(%(language)s, s.language),
+    time_zone = coalesce(%(time_zone)s, s.time_zone),
+    mode = coalesce(%(mode)s, s.mode),
+    answer_length = coalesce(%(answer_length)s, s.answer_length),
+    memory_on = coalesce(%(memory_on)s, s.memory_on), updated_at = now()
 """
 
 
@@ -80,36 +61,38 @@ class UserSettingsRepository(Repository):
 
     def get(self, telegram_user_id: int) -> UserSettings:
         """The owner's settings; defaults when there is no row."""
-        row = self._client.fetch_one(SELECT_SETTINGS, Owner(telegram_user_id).columns())
+        row = self._client.fetch_one(SELECT_SETTINGS, Owner(telegram_user_id))
         return UserSettings(*row) if row else UserSettings()
 
     def mark_inactive(self, telegram_user_id: int) -> None:
         """Nothing can be sent to this owner from now on."""
-        self._write(UPSERT_INACTIVE, telegram_user_id)
+        self._client.execute(UPSERT_INACTIVE, Owner(telegram_user_id))
 
     def mark_active(self, telegram_user_id: int) -> None:
         """The owner can be reached again."""
-        self._write(UPDATE_ACTIVE, telegram_user_id)
+        self._client.execute(UPDATE_ACTIVE, Owner(telegram_user_id))
 
-    def set_mode(self, telegram_user_id: int, mode: Mode) -> None:
-        """Remember which way the graph takes for this owner."""
-        self._write(UPSERT_MODE, telegram_user_id, mode=mode)
+    def change(
+        self,
+        telegram_user_id: int,
+        *,
+        language: str | None = None,
+        time_zone: str | None = None,
+        mode: Mode | None = None,
+        answer_length: AnswerLength | None = None,
+        memory_on: bool | None = None,
+    ) -> None:
+        """Store what the owner has chosen; None leaves a setting as it is.
 
-    def set_language(self, telegram_user_id: int, language: str) -> None:
-        """Speak this language with the owner, whatever his Telegram says."""
-        self._write(UPSERT_LANGUAGE, telegram_user_id, language=language)
-
-    def set_time_zone(self, telegram_user_id: int, time_zone: str) -> None:
-        """Remember where the owner lives: a tz database name."""
-        self._write(UPSERT_TIME_ZONE, telegram_user_id, time_zone=time_zone)
-
-    def set_answer_length(self, telegram_user_id: int, length: AnswerLength) -> None:
-        """Remember how long the owner wants answers."""
-        self._write(UPSERT_ANSWER_LENGTH, telegram_user_id, length=length)
-
-    def set_memory_on(self, telegram_user_id: int, memory_on: bool) -> None:
-        """Remember whether anything of this owner is to be remembered."""
-        self._write(UPSERT_MEMORY_ON, telegram_user_id, memory_on=memory_on)
-
-    def _write(self, sql: str, telegram_user_id: int, **values: object) -> None:
-        self._client.execute(sql, {**Owner(telegram_user_id).columns(), **values})
+        Args:
+            telegram_user_id: The person, or the group.
+            language: The bot speaks it with them, whatever their Telegram says.
+            time_zone: A tz database name.
+            mode: Which way the graph takes.
+            answer_length: How long answers are.
+            memory_on: Whether anything is remembered.
+        """
+        self._client.execute(
+            UPSERT_SETTINGS, Owner(telegram_user_id), language=language, time_zone=time_zone,
+            mode=mode, answer_length=answer_length, memory_on=memory_on,
+        )  # fmt: skip

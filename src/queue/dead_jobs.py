@@ -1,4 +1,4 @@
-"""Jobs whose process died: given back to the queue, counted, and kept from dying for ever.
+"""Jobs whose process died: counted, given back to the queue, quarantined, put aside.
 
 That a job ran when the process died proves little: others ran beside it, and an operator may have
 killed the process. So one that ran at two deaths is a suspect: it runs before the queues open (see
@@ -11,38 +11,310 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from procrastinate import JobContext
 from procrastinate.worker import Worker
 
-from src.base.errors import PostponedError
+from src.base.errors import PostponedError, StorageRejectedError
 from src.base.metrics import Metrics
-from src.pg.client import PgClient
-from src.queue.job_death_repo import SUSPECT_DEATHS, JobDeathRepository
+from src.pg.client import PgClient, Repository, Row, Transaction
+from src.queue.job_repo import QUARANTINE_QUEUE, TURNS_QUEUE, UNIQUE_VIOLATION
 
 logger = logging.getLogger(__name__)
 
 HEARTBEAT_SECONDS = 3.0
-# A worker without a heartbeat for so long is dead, and its jobs are given to others. Who is killed
-# keeps his chats waiting for this, and for one look more.
+# A worker without a heartbeat for so long is dead, and its jobs are given to others: the chats of
+# a killed process wait for this, and for one check more.
 DEAD_AFTER = 9.0
 
 FEW = 4  # suspects that are tried one by one at once
 TOGETHER = 32  # places for more of them
 JOB_SECONDS = 10.0  # of one suspect; doubled every second time if it does not recur
 TRIAL_SECONDS = 40.0  # of all of them, before the queues open
+SUSPECT_DEATHS = 2  # deaths after which a job is tried before others may run beside it
+TWIN_RACES = 3  # times that a job may come under a queueing lock while we clear it
+
+
+@dataclass(frozen=True)
+class PutAside:
+    """A job that is put aside; ids only.
+
+    Attributes:
+        id: What ``retry`` takes.
+        task: The task's name.
+        job_id: The queue's number of the job.
+        chat_id: Where the update came from that the job handles.
+        conversation_id: Whose memory it is.
+        since: When it was put aside.
+        deaths: How often its process died.
+    """
+
+    id: int
+    task: str
+    job_id: int
+    chat_id: int | None
+    conversation_id: UUID | None
+    since: datetime
+    deaths: int
+
+
+# Everything that is put aside, oldest first.
+SELECT_PUT_ASIDE = """
+SELECT d.id, d.task, d.job_id, u.chat_id, d.conversation_id, d.put_aside_at, d.deaths
+FROM job_deaths d LEFT JOIN telegram_updates u ON u.id = d.update_id
+WHERE d.put_aside_at IS NOT NULL
+ORDER BY d.put_aside_at, d.id LIMIT 1000
+"""
+
+# Jobs that are not being tried at this moment wait again in the queues where they stood, and their
+# updates with them; nothing is counted of them any more.
+RETRY = """
+WITH given AS (
+    UPDATE procrastinate_jobs j
+    SET status = 'todo', queue_name = d.queue, scheduled_at = NULL, attempts = 0
+    FROM job_deaths d
+    WHERE d.job_id = j.id AND d.put_aside_at IS NOT NULL AND j.status IN ('failed', 'todo')
+      AND (%(id)s::bigint IS NULL OR d.id = %(id)s)
+    RETURNING d.id, d.update_id
+), reopened AS (
+    UPDATE telegram_updates u SET handled_at = NULL, outcome = NULL
+    FROM given g WHERE u.id = g.update_id AND u.outcome = 'put aside'
+)
+DELETE FROM job_deaths d USING given g WHERE d.id = g.id
+"""
+
+# How much is put aside.
+COUNT_PUT_ASIDE = "SELECT count(*) FROM job_deaths WHERE put_aside_at IS NOT NULL"
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """Jobs that were given back: how many, how many died, how many are suspects, and the rest.
+
+    Attributes:
+        put_aside: What died while it ran alone.
+    """
+
+    jobs: int = 0
+    deaths: int = 0
+    suspects: int = 0
+    put_aside: list[PutAside] = field(default_factory=list)
+
+
+# Jobs of workers that are dead (no heartbeat), or that left without giving them back (no worker:
+# that is no death). A death is counted for each, or for the recurring work under its queueing
+# lock. A suspect that was its worker's only one is put aside.
+COUNT_DEATHS = """
+WITH stalled AS (
+    SELECT j.id, j.task_name, j.queue_name, j.queueing_lock, j.args, j.worker_id,
+           coalesce(j.queueing_lock, 'job ' || j.id) AS work,
+           j.worker_id IS NOT NULL AND %(counts)s AS is_death
+    FROM procrastinate_jobs j LEFT JOIN procrastinate_workers w ON w.id = j.worker_id
+    WHERE j.status = 'doing'
+      AND (j.worker_id IS NULL
+           OR w.last_heartbeat < now() - make_interval(secs => %(dead_after)s))
+    FOR UPDATE OF j SKIP LOCKED
+), accused AS (
+    SELECT s.*, s.is_death AND s.queue_name = %(quarantine)s
+                AND count(*) OVER (PARTITION BY s.worker_id) = 1 AS died_alone
+    FROM stalled s
+), counted AS (
+    INSERT INTO job_deaths AS d (work, task, queue, job_id, update_id, conversation_id,
+                                 put_aside_at)
+    SELECT DISTINCT ON (a.work) a.work, a.task_name, a.queue_name, a.id,
+           (SELECT id FROM telegram_updates
+            WHERE id = coalesce(a.args ->> 'update', a.args ->> 'before')::bigint),
+           (SELECT id FROM conversations WHERE id = (a.args ->> 'conversation_id')::uuid),
+           CASE WHEN a.died_alone THEN now() END
+    FROM accused a WHERE a.is_death
+    ORDER BY a.work, a.id DESC
+    ON CONFLICT (work) DO UPDATE
+    SET deaths = d.deaths + 1, job_id = EXCLUDED.job_id, last_at = now(),
+        put_aside_at = coalesce(d.put_aside_at, EXCLUDED.put_aside_at)
+)
+SELECT id, queueing_lock, is_death, died_alone FROM accused ORDER BY id
+"""
+
+# Other jobs under the queueing locks of those that are given back, which do the work of all.
+DELETE_TWINS = """
+DELETE FROM procrastinate_jobs
+WHERE queueing_lock = ANY(%(locks)s) AND (status = 'todo' OR id = ANY(%(jobs)s))
+  AND NOT id = ANY(%(kept)s)
+"""
+
+# The jobs wait again, suspects in the quarantine's queue. Recurring work that was put aside now is
+# tried again after one hour, two, four, at most a day, since the machine may have been at fault;
+# until then no other job of it can be deferred.
+GIVE_BACK = """
+SELECT d.deaths >= %(suspect)s,
+       procrastinate_retry_job_v2(j.id,
+           CASE WHEN j.id = ANY(%(killers)s)
+                THEN now() + least(interval '1 hour' * power(2, least(d.deaths, 10) - 3),
+                                   interval '1 day')
+                ELSE now() END,
+           NULL, CASE WHEN d.deaths >= %(suspect)s THEN %(quarantine)s END, NULL)
+FROM unnest(%(jobs)s::bigint[]) AS j (id) LEFT JOIN job_deaths d ON d.job_id = j.id
+"""
+
+# The workers of processes that died; none of them lives any more.
+DELETE_WORKERS = "DELETE FROM procrastinate_workers"
+
+# Other jobs end; they stay in the table until they are pruned, or given back by hand.
+FAIL_JOBS = """
+SELECT procrastinate_finish_job_v1(id, 'failed', false) FROM unnest(%(jobs)s::bigint[]) AS id
+"""
+
+# Their updates are done with: the chats go on, and nobody defers them again. The payload stays,
+# for a retry by hand. A message leaves its conversation, with an answer that nobody got: whatever
+# is wrong with it would meet the next turn too. The user is told before anything else happens.
+CLOSE_UPDATES = """
+WITH closed AS (
+    UPDATE telegram_updates u SET handled_at = now(), outcome = 'put aside'
+    FROM job_deaths d
+    WHERE d.job_id = ANY(%(jobs)s) AND d.task = 'handle_update' AND u.id = d.update_id
+      AND u.handled_at IS NULL
+    RETURNING u.id, u.bot_id, u.chat_id, u.thread_id, u.message_id, u.kind
+), deleted AS (
+    DELETE FROM messages m USING closed c
+    WHERE c.kind = 'message' AND m.bot_id = c.bot_id AND m.chat_id = c.chat_id
+      AND m.telegram_message_id = c.message_id
+)
+SELECT procrastinate_defer_jobs_v1(array_agg(
+    ROW('control', 'apologise', 100, format('chat:%%s:%%s:%%s', bot_id, chat_id, thread_id), NULL,
+        jsonb_build_object('update', id), NULL)::procrastinate_job_to_defer_v1))
+FROM closed WHERE chat_id IS NOT NULL HAVING count(*) > 0
+"""
+
+# Suspects that could be tried now, and the most deaths of one.
+COUNT_SUSPECTS = """
+SELECT count(*), coalesce(max(d.deaths), 0)
+FROM procrastinate_jobs j LEFT JOIN job_deaths d ON d.job_id = j.id
+WHERE j.queue_name = %(quarantine)s AND j.status = 'todo'
+  AND (j.scheduled_at IS NULL OR j.scheduled_at <= now())
+"""
+
+# A suspect that has run alone for long enough and killed nobody, or all that could not run: they
+# go back to their queues with one death, but for recurring work that waits for its hour.
+ACQUIT = """
+WITH released AS (
+    UPDATE procrastinate_jobs j
+    SET queue_name = coalesce((SELECT queue FROM job_deaths WHERE job_id = j.id), %(turns)s)
+    WHERE j.queue_name = %(quarantine)s
+      AND (j.id = %(job)s OR %(job)s::bigint IS NULL AND j.status = 'todo' AND NOT EXISTS (
+               SELECT 1 FROM job_deaths d WHERE d.job_id = j.id
+               AND d.put_aside_at IS NOT NULL AND j.scheduled_at > now()))
+    RETURNING j.id
+)
+UPDATE job_deaths d SET deaths = %(suspect)s - 1, put_aside_at = NULL
+FROM released r WHERE d.job_id = r.id
+"""
+
+QUARANTINE = {
+    "quarantine": QUARANTINE_QUEUE, "turns": TURNS_QUEUE, "suspect": SUSPECT_DEATHS,
+}  # fmt: skip
+
+
+class JobDeathRepository(Repository):
+    """Keeps the deaths of jobs; every method blocks (see ``PgClient.run``)."""
+
+    def recover(self, *, dead_after: float, counts: bool = True) -> Recovered:
+        """Count the deaths of dead workers' jobs and give the jobs back: suspects apart.
+
+        A suspect that died alone is put aside.
+
+        Args:
+            dead_after: Seconds without a heartbeat; 0 when no other worker lives.
+            counts: False when the workers died and their process did not.
+        """
+
+        def work(transaction: Transaction) -> Recovered:
+            rows = transaction.fetch_all(
+                COUNT_DEATHS, QUARANTINE, dead_after=dead_after, counts=counts
+            )
+            jobs = [row[0] for row in rows]
+            newest = {lock: job for job, lock, _, _ in rows if lock is not None}
+            kept = {job: lock for job, lock, _, _ in rows if newest.get(lock, job) == job}
+            transaction.execute(DELETE_TWINS, locks=list(newest), jobs=jobs, kept=list(kept))
+            killers = [job for job, *_, died_alone in rows if died_alone and job in kept]
+            ended = [job for job in killers if kept[job] is None]
+            waiting = [job for job in kept if job not in ended]
+            given = transaction.fetch_all(GIVE_BACK, QUARANTINE, jobs=waiting, killers=killers)
+            if dead_after == 0:
+                transaction.execute(DELETE_WORKERS)
+            deaths = sum(is_death for _, _, is_death, _ in rows)
+            suspects = sum(bool(row[0]) for row in given)
+            return Recovered(len(rows), deaths, suspects, _put_aside(transaction, killers, ended))
+
+        return self._despite_twins(work)
+
+    def count_suspects(self) -> tuple[int, int]:
+        """How many suspects could be tried now, and the most deaths that one of them has."""
+        row = self._client.fetch_one(COUNT_SUSPECTS, QUARANTINE)
+        return (row[0], row[1]) if row else (0, 0)
+
+    def acquit(self, job: int | None = None) -> int:
+        """Give suspects back to their queues; returns how many.
+
+        Args:
+            job: One that is running; None for all that wait.
+        """
+        return self._client.execute(ACQUIT, QUARANTINE, job=job)
+
+    def _despite_twins(self, work: Callable[[Transaction], Recovered]) -> Recovered:
+        """Run ``work``, and retry when a job came under a queueing lock meanwhile."""
+        for _ in range(TWIN_RACES):
+            try:
+                return self._client.in_transaction(work)
+            except StorageRejectedError as error:
+                if error.sqlstate != UNIQUE_VIOLATION:
+                    raise
+        return self._client.in_transaction(work)
+
+
+def _put_aside(transaction: Transaction, jobs: list[int], ended: list[int]) -> list[PutAside]:
+    if not jobs:
+        return []
+    for statement in (FAIL_JOBS, CLOSE_UPDATES):
+        transaction.execute(statement, jobs=ended)
+    rows = transaction.fetch_all(SELECT_PUT_ASIDE)
+    return [aside for aside in map(_as_put_aside, rows) if aside.job_id in jobs]
+
+
+class PutAsideRepository(Repository):
+    """Keeps what is put aside; every method blocks (see ``PgClient.run``)."""
+
+    def list_all(self) -> list[PutAside]:
+        """What is put aside, oldest first, at most a thousand."""
+        rows = self._client.fetch_all(SELECT_PUT_ASIDE)
+        return [_as_put_aside(row) for row in rows]
+
+    def count(self) -> int:
+        """How much is put aside."""
+        row = self._client.fetch_one(COUNT_PUT_ASIDE)
+        return int(row[0]) if row else 0
+
+    def retry(self, number: int | None = None) -> int:
+        """Give what is put aside back to the queue, with a clean count; returns how much.
+
+        Args:
+            number: The id of one; None for all.
+        """
+        return self._client.execute(RETRY, id=number)
+
+
+def _as_put_aside(row: Row) -> PutAside:
+    number, task, job, chat, conversation, since, deaths = row
+    return PutAside(number, task, job, chat, conversation and UUID(conversation), since, deaths)
 
 
 class DeadJobs:
     """Counts who ran when a process died, and knows whom to try alone."""
 
-    def __init__(
-        self,
-        client: PgClient,
-        deaths: JobDeathRepository,
-        metrics: Metrics,
-    ) -> None:
+    def __init__(self, client: PgClient, deaths: JobDeathRepository, metrics: Metrics) -> None:
         """Keep the count in ``deaths``."""
         self._client = client
         self._deaths = deaths

@@ -9,9 +9,9 @@ from src.base.errors import StorageRejectedError
 from src.pg.client import Repository
 
 TURNS_QUEUE = "turns"
-COMMANDS_QUEUE = "commands"  # commands and buttons, which wait for Telegram and never for a model
+COMMANDS_QUEUE = "commands"  # and buttons
 BESIDE_QUEUE = "beside"  # turns of people who want something in several chats at once
-CONTROL_QUEUE = "control"  # what cuts in
+CONTROL_QUEUE = "control"  # interruptions
 HOUSEKEEPING_QUEUE = "housekeeping"
 MEMORY_QUEUE = "memory"  # indexing and embedding, for everybody together
 DIGEST_QUEUE = "digests"  # of one conversation; it waits for models, so nothing waits behind it

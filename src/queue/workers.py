@@ -77,20 +77,22 @@ def pause(error: TransientError, attempts: int) -> float:
 
 # Jobs arrive by notification; a notification that comes while the worker is asking for a job is
 # lost (procrastinate clears its flag after asking), and a job whose chat's lock becomes free sends
-# none. So the queue is also asked this often, in seconds; a question takes 0.3 ms.
-POLL_SECONDS = 0.03
-OTHER_POLL_SECONDS = 0.1  # commands, buttons, what cuts in
-MEMORY_POLL_SECONDS = 0.5
-MEMORY_CONCURRENCY = 3  # jobs behind the turns: indexing, embedding
-DIGEST_CONCURRENCY = 3  # conversations that are digested side by side
-COMMAND_CONCURRENCY = 16  # commands and buttons, which wait for Telegram and never for a model
-REMINDER_CONCURRENCY = 8  # as many have to be sent at nine in the morning
-BESIDE_SHARE = 4  # one place to so many turns, for all who want something in several chats at once
-CONTROL_CONCURRENCY = 4  # jobs that cut in, and the housekeeping, have places of their own
-LOOK_SECONDS = 2.0  # between two looks for dead workers
+# none. So each queue is also polled, every so many seconds; a poll takes 0.3 ms.
+POLL_SECONDS = {TURNS_QUEUE: 0.03, MEMORY_QUEUE: 0.5, DIGEST_QUEUE: 0.5}
+OTHER_POLL_SECONDS = 0.1
+# How many jobs run side by side, where that does not depend on the number of turns.
+CONCURRENCY = {
+    (COMMANDS_QUEUE,): 16,  # they wait for Telegram and never for a model
+    (CONTROL_QUEUE, HOUSEKEEPING_QUEUE): 4,
+    (REMINDERS_QUEUE,): 8,  # as many have to be sent at nine in the morning
+    (MEMORY_QUEUE,): 3,
+    (DIGEST_QUEUE,): 3,  # conversations
+}
+BESIDE_SHARE = 4  # one slot to so many turns, for all who want something in several chats at once
+CHECK_SECONDS = 2.0  # between two checks for dead workers
 # Procrastinate forgets a dead worker then; until it does, its jobs are known to have died.
 FORGET_WORKER_SECONDS = 86_400.0
-NEVER = FORGET_WORKER_SECONDS  # of workers that are forgotten, or have said good-bye, alone
+NEVER = FORGET_WORKER_SECONDS  # finds jobs of forgotten or unregistered workers only
 RESTART_PAUSE = 1.0
 QUEUE_CONNECTIONS = 8
 # An attempt to connect is repeated after 1, 2, 4, … seconds, for so long; then whoever needs a
@@ -149,7 +151,7 @@ class Workers:
         self._stopping = asyncio.Event()
         self._closing = asyncio.Event()  # the queues are closed, or are to be
         self._closing.set()
-        self._ended: set[int] = set()  # workers of ours that could not say so to the database
+        self._ended: set[int] = set()  # our workers that the database does not know have ended
         self._living: set[Worker] = set()
         self._late: set[asyncio.Future[None]] = set()  # trials whose job does not end
 
@@ -179,14 +181,10 @@ class Workers:
 
     async def _work(self) -> None:
         """Work off all queues side by side until they are to be closed."""
+        beside = max(1, self._concurrency // BESIDE_SHARE)
+        every = {(TURNS_QUEUE,): self._concurrency, (BESIDE_QUEUE,): beside, **CONCURRENCY}
         await asyncio.gather(
-            self._supervise([TURNS_QUEUE], self._concurrency),
-            self._supervise([BESIDE_QUEUE], max(1, self._concurrency // BESIDE_SHARE)),
-            self._supervise([COMMANDS_QUEUE], COMMAND_CONCURRENCY),
-            self._supervise([CONTROL_QUEUE, HOUSEKEEPING_QUEUE], CONTROL_CONCURRENCY),
-            self._supervise([REMINDERS_QUEUE], REMINDER_CONCURRENCY),
-            self._supervise([MEMORY_QUEUE], MEMORY_CONCURRENCY),
-            self._supervise([DIGEST_QUEUE], DIGEST_CONCURRENCY),
+            *(self._supervise(list(queues), limit) for queues, limit in every.items())
         )
 
     async def _try_all_suspects(self) -> None:
@@ -246,7 +244,7 @@ class Workers:
             try:
                 looked = time.monotonic()
                 await self._beat_for_draining()
-                if looked - last > 2 * LOOK_SECONDS:  # it, or we, stood still
+                if looked - last > 2 * CHECK_SECONDS:  # it, or we, stood still
                     steady_since = looked
                 is_steady = looked - steady_since >= DEAD_AFTER + HEARTBEAT_SECONDS
                 await self._dead_jobs.recover(dead_after=DEAD_AFTER if is_steady else NEVER)
@@ -254,7 +252,7 @@ class Workers:
                 await self._close_for_suspects()
             except (ConnectorException, OperationalError, StorageError) as error:
                 logger.debug("cannot look for dead workers", exc_info=error)
-            await self._pause(LOOK_SECONDS)
+            await self._pause(CHECK_SECONDS)
 
     async def _beat_for_draining(self) -> None:
         """Keep draining workers from seeming dead: procrastinate ends their heartbeats."""
@@ -285,11 +283,8 @@ class Workers:
             ended = await self._run_worker(queues, concurrency, until=self._closing)
             if self._closing.is_set():
                 return
-            logger.warning(
-                "a worker ended; starting another",
-                extra={"queues": queues},
-                exc_info=ended,
-            )
+            extra = {"queues": queues}
+            logger.warning("a worker ended; starting another", extra=extra, exc_info=ended)
             has_ended = True
             await self._pause(RESTART_PAUSE)
 
@@ -316,19 +311,13 @@ class Workers:
     async def _work_off(self, queues: list[str], concurrency: int) -> None:
         """Run one worker; the quarantine's ends when its queue is empty."""
         is_trial = queues == [QUARANTINE_QUEUE]
-        polls = {
-            TURNS_QUEUE: POLL_SECONDS,
-            MEMORY_QUEUE: MEMORY_POLL_SECONDS,
-            DIGEST_QUEUE: MEMORY_POLL_SECONDS,
-        }
-        poll = polls.get(queues[0], OTHER_POLL_SECONDS)
         worker = Worker(
             self._app,
             queues=queues,
             name=f"pomni-{queues[0]}",
             concurrency=concurrency,
             wait=not is_trial,
-            fetch_job_polling_interval=poll,
+            fetch_job_polling_interval=POLL_SECONDS.get(queues[0], OTHER_POLL_SECONDS),
             shutdown_graceful_timeout=self._shutdown_timeout,
             update_heartbeat_interval=HEARTBEAT_SECONDS,
             stalled_worker_timeout=FORGET_WORKER_SECONDS,
@@ -360,8 +349,6 @@ class Workers:
         return True
 
     async def _pause(self, seconds: float) -> None:
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._stopping.wait()
-        except TimeoutError:
-            return

@@ -292,7 +292,8 @@ class CommandService:
             it_is = say(f"mode_is_{current}", called.language)
             unknown = say("mode_unknown", called.language)
             return Reply(f"{unknown}\n{it_is}" if called.argument else it_is)
-        await self._client.run(self._user_settings.set_mode, called.owner.telegram_user_id, mode)
+        owner = called.owner.telegram_user_id
+        await self._client.run(self._user_settings.change, owner, mode=mode)
         return Reply(say(f"mode_set_{mode}", called.language))
 
     async def undo(self, called: Called, memory_id: int | None = None) -> Reply:

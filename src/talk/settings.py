@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 from zlib import crc32
 
@@ -121,6 +121,13 @@ CHOICES: Mapping[str, Sequence[Any]] = {
     "length": LENGTHS,
     "memory": (True, False),
 }
+# What ``UserSettingsRepository.change`` calls them.
+COLUMNS = {
+    "mode": "mode",
+    "language": "language",
+    "length": "answer_length",
+    "memory": "memory_on",
+}
 
 
 class SettingsScreens:
@@ -142,12 +149,6 @@ class SettingsScreens:
         self._client = client
         self._reminders = reminders
         self._time_zone = time_zone
-        self._setters: Mapping[str, Callable[[int, Any], None]] = {
-            "mode": settings.set_mode,
-            "language": settings.set_language,
-            "length": settings.set_answer_length,
-            "memory": settings.set_memory_on,
-        }
 
     async def page(self, called: Called) -> Reply:
         """``/settings`` shows all of them; with a city or an offset it sets the zone."""
@@ -175,8 +176,8 @@ class SettingsScreens:
     async def choose_value(self, called: Called, kind: str, number: int) -> Reply:
         """Choose one of CHOICES[kind]; the page comes in the language that holds then."""
         if number < len(CHOICES[kind]):
-            owner, value = called.owner.telegram_user_id, CHOICES[kind][number]
-            await self._client.run(self._setters[kind], owner, value)
+            owner, chosen = called.owner.telegram_user_id, {COLUMNS[kind]: CHOICES[kind][number]}
+            await self._client.run(self._settings.change, owner, **chosen)
         return self._page(await self._get(called), called)
 
     async def set_zone(self, called: Called, name_hash: int) -> Reply:
@@ -206,7 +207,7 @@ class SettingsScreens:
 
     async def _keep_zone(self, called: Called, zone: str) -> Reply:
         owner = called.owner.telegram_user_id
-        await self._client.run(self._settings.set_time_zone, owner, zone)
+        await self._client.run(self._settings.change, owner, time_zone=zone)
         await self._reminders.change_zone(called.owner, zone)
         text = say("zone_set", called.language, zone=_zone_label(zone, called, called.language))
         return Reply(text, ((Button(say("settings_back", called.language), Action("settings")),),))

@@ -23,7 +23,7 @@ from src.base.errors import ConfigError, StorageError
 from src.base.metrics import Metrics
 from src.pg.client import PgClient
 from src.pg.embedded_folder import find_shortage
-from src.queue.job_death_repo import PutAsideRepository
+from src.queue.dead_jobs import PutAsideRepository
 from src.queue.job_repo import WorkerRepository
 from src.queue.update_repo import UpdateRepository
 

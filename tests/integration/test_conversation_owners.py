@@ -69,7 +69,7 @@ def fill(client: PgClient, owner: int, *, thread_id: int = 0, message_id: int = 
     summary = (f"cats of {owner}", ["cats"], NOON)
     assert SummaryRepository(client).replace(conversation, summary, first=1, last=1)
     index(client, Owner(owner, thread_id), conversation)
-    UserSettingsRepository(client).set_mode(owner, "strict")
+    UserSettingsRepository(client).change(owner, mode="strict")
     left = {**Owner(owner, thread_id).columns(), "limit": 10}
     assert client.execute(KEEP_UNREAD, left) == 1, "as if /new came now"
     return conversation
@@ -234,7 +234,7 @@ def test_every_method_of_the_memory_leaves_the_rows_of_another_owner_byte_identi
         forgotten = Forgetter(ForgettingRepository(terms), transaction, me).forget(uids)
     assert set(forgotten.texts) <= {"cats", "Tom", f"cats of {ME}", "the cat is Tom now"}
     assert forgotten.number is not None
-    UserSettingsRepository(client).set_mode(ME, "assistant")
+    UserSettingsRepository(client).change(ME, mode="assistant")
     assert ErasureRepository(client).erase(ME) > 0
     assert rows_of(client.dsn, me) == []
     assert rows_of(client.dsn, Owner(OTHER)) == before

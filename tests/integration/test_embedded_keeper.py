@@ -16,7 +16,6 @@ import psycopg2
 import pytest
 
 from src.pg import embedded as embedded_pg
-from src.pg import embedded_process as postgres_process
 from src.pg.client import PgClient
 from src.pg.embedded import EmbeddedPostgres
 from src.pg.embedded_folder import MAX_BYTES, SEGMENT, find_shortage
@@ -108,8 +107,8 @@ def test_a_whole_family_of_processes_may_be_killed(data_dir: Path) -> None:
 
 def test_a_frozen_server_is_replaced(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedded_pg, "ASK_SECONDS", 0.2)
-    monkeypatch.setattr(postgres_process, "ANSWER_SECONDS", 0.3)
-    monkeypatch.setattr(postgres_process, "FROZEN_SECONDS", 0.5)
+    monkeypatch.setattr(embedded_pg, "ANSWER_SECONDS", 0.3)
+    monkeypatch.setattr(embedded_pg, "FROZEN_SECONDS", 0.5)
     with kept(data_dir) as address:
         began = started_at(address)
         postmaster = find_postmaster(data_dir)
@@ -125,13 +124,13 @@ def test_a_server_that_does_not_start_is_tried_again_with_one_line(
     """The way of a full disk, on machines where none can be made."""
     monkeypatch.setattr(embedded_pg, "LONGEST_PAUSE", 0.2)
     attempts: list[int] = []
-    start = postgres_process.PostgresProcess.start
+    start = embedded_pg.PostgresProcess.start
 
-    def count(self: postgres_process.PostgresProcess) -> None:
+    def count(self: embedded_pg.PostgresProcess) -> None:
         attempts.append(1)
         start(self)
 
-    monkeypatch.setattr(postgres_process.PostgresProcess, "start", count)
+    monkeypatch.setattr(embedded_pg.PostgresProcess, "start", count)
     settings = data_dir / "postgres" / "postgresql.conf"
     good = settings.read_text()
     with kept(data_dir) as address:

@@ -15,7 +15,6 @@ import pytest
 
 from src.base.errors import StorageUnavailableError
 from src.pg import embedded as embedded_pg
-from src.pg import embedded_process as postgres_process
 from src.pg.embedded import EmbeddedPostgres
 from tests.integration.embedded_users import (
     ServerUser,
@@ -170,8 +169,8 @@ def test_a_server_that_does_not_stop_in_time_goes_on_stopping(
 def test_a_frozen_server_is_ended_by_the_next_user(
     data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_process, "FROZEN_SECONDS", 0.5)
-    monkeypatch.setattr(postgres_process, "ANSWER_SECONDS", 0.3)
+    monkeypatch.setattr(embedded_pg, "FROZEN_SECONDS", 0.5)
+    monkeypatch.setattr(embedded_pg, "ANSWER_SECONDS", 0.3)
     first, second = EmbeddedPostgres(data_dir), EmbeddedPostgres(data_dir)
     address = first.start()
     with closing(psycopg2.connect(address)) as backend:

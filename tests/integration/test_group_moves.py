@@ -339,14 +339,14 @@ def test_both_sides_tell_of_it_at_once(client: PgClient, old: Group, new: Group)
 
 def test_settings_that_the_new_chat_has_not_chosen_come_along(client: PgClient) -> None:
     settings = UserSettingsRepository(client)
-    settings.set_mode(OLD, "strict")
+    settings.change(OLD, mode="strict")
     client.execute("UPDATE user_settings SET language = 'uk', time_zone = 'Europe/Kyiv'")
     settings.mark_inactive(NEW)
     client.execute("UPDATE user_settings SET language = 'en' WHERE language IS NULL")
     move(client)
     assert settings.get(NEW) == UserSettings("en", "Europe/Kyiv", "strict")
     assert settings.get(OLD) == UserSettings()
-    settings.set_mode(-18, "strict")
+    settings.change(-18, mode="strict")
     move(client, -18, -19)
     assert settings.get(-19).mode == "strict"
 
@@ -356,7 +356,7 @@ def test_an_update_of_the_old_chat_that_waits_belongs_to_the_new_one(client: PgC
     rows: list[Any] = []
     for number, (chat, thread) in enumerate([(OLD, 0), (OLD, 3), (NEW, 0), (-177, 0)], start=1):
         updates.store(BOT, [NewUpdate(number, "message", {"n": 1}, chat, thread, 7, number)])
-    UserSettingsRepository(client).set_mode(OLD, "strict")
+    UserSettingsRepository(client).change(OLD, mode="strict")
     move(client)
     rows = client.fetch_all("SELECT id FROM telegram_updates ORDER BY id")
     found = [updates.find_waiting(row) for (row,) in rows]

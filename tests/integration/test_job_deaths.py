@@ -16,8 +16,10 @@ from src.base.metrics import Metrics
 from src.pg.client import PgClient
 from src.privacy.erasure_repo import ErasureRepository
 from src.queue import dead_jobs
-from src.queue.dead_jobs import FEW, TOGETHER, DeadJobs
-from src.queue.job_death_repo import (
+from src.queue.dead_jobs import (
+    FEW,
+    TOGETHER,
+    DeadJobs,
     JobDeathRepository,
     PutAside,
     PutAsideRepository,

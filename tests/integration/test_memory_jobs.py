@@ -13,7 +13,7 @@ from procrastinate import App
 
 from src.base.owners import Owner
 from src.memory.tasks import MemoryTasks
-from src.queue.job_death_repo import JobDeathRepository, PutAsideRepository
+from src.queue.dead_jobs import JobDeathRepository, PutAsideRepository
 from src.queue.job_repo import DIGEST_QUEUE, MEMORY_QUEUE, MemoryJobRepository
 from src.queue.workers import build_queue
 from tests.fakes.openai_server import ChatRequest, Reply

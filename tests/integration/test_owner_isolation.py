@@ -214,7 +214,7 @@ def fill(client: PgClient, owner: Owner) -> Filled:
     assert do.summaries.replace(conversation, said, first=1, last=2)
     tool = ToolResult("search_memory", {"query": word}, f"found {word}", 5)
     ToolResultRepository(client).add(conversation, asked[0], tool)
-    UserSettingsRepository(client).set_mode(chat, "strict")
+    UserSettingsRepository(client).change(chat, mode="strict")
     update = NewUpdate(next(_numbers), "message", {"text": word}, chat, thread, chat, first)
     UpdateRepository(client).store(BOT, [update])
     count_death(client.dsn, owner)

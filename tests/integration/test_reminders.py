@@ -13,7 +13,7 @@ from src.history.group_moves import move_owner
 from src.pg.client import PgClient
 from src.pg.user_settings_repo import UserSettingsRepository
 from src.privacy.erasure_repo import ErasureRepository
-from src.queue.job_death_repo import JobDeathRepository
+from src.queue.dead_jobs import JobDeathRepository
 from src.reading.recurrences import Recurrence
 from src.reminders.reminder_repo import AHEAD, MAX_WAITING, Reminder, ReminderRepository
 from src.reminders.reminder_service import Asked, Asking, ReminderService, confirmation

@@ -145,8 +145,8 @@ async def test_without_memory_nothing_is_kept_nor_recalled(phone: Phone) -> None
 
 
 async def test_in_strict_mode_too(phone: Phone) -> None:
-    phone.rig.core.user_settings.set_memory_on(USER, False)
-    phone.rig.core.user_settings.set_mode(USER, "strict")
+    phone.rig.core.user_settings.change(USER, memory_on=False)
+    phone.rig.core.user_settings.change(USER, mode="strict")
     taught = {"intent": "teach", "facts": [{"text": "Я люблю чай", "quote": "Я люблю чай"}]}
     phone.rig.model.queue(Reply(tool_calls=[("Understanding", taught)]))
     await phone.write("Я люблю чай")

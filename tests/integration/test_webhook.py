@@ -12,7 +12,7 @@ import pytest
 from src.base.errors import ConfigError
 from src.base.metrics import Metrics
 from src.pg.client import PgClient
-from src.queue.job_death_repo import PutAsideRepository
+from src.queue.dead_jobs import PutAsideRepository
 from src.queue.job_repo import WorkerRepository
 from src.queue.update_repo import UpdateRepository
 from src.telegram.receiver import MAX_BODY, WebhookRoute
