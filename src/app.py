@@ -29,14 +29,13 @@ from src.pg.locks import POLLER_LOCK, TRIAL_LOCK, WORKER_LOCK, AdvisoryLock
 from src.queue.dead_jobs import DeadJobs, JobDeathRepository
 from src.queue.job_repo import WorkerRepository
 from src.queue.workers import Workers, build_queue
-from src.telegram.chats import ChatAdmins, move_group
 from src.telegram.delivery import Delivery
+from src.telegram.handlers import ChatAdmins, move_group
 from src.telegram.lazy_models import build_models
 from src.telegram.messages import TurnHandler
 from src.telegram.receiver import UNAUTHORIZED, Poller, UpdateIntake, WebhookRoute
-from src.telegram.sending_tasks import QuestionEndings, ReminderTasks
 from src.telegram.setup import announce, build_bot, build_dispatcher, get_identity
-from src.telegram.update_tasks import UpdateTasks
+from src.telegram.tasks import ReminderTasks, UpdateTasks
 from src.telegram.updates import Access, BotIdentity
 from src.web.http_server import HttpServer, ReadinessChecks, build_http_app
 
@@ -135,7 +134,6 @@ def _register_tasks(
         core.settings.timezone,
     ).register(queue)
     core.questions.register(queue, core.settings.timezone)
-    QuestionEndings(core.client, delivery).register(queue)
     memory = core.memory
     MemoryTasks(memory.digest, memory.batches, memory.consolidation).register(queue)
     return dead_jobs, reminders

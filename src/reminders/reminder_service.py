@@ -216,7 +216,7 @@ class Asked:
 
 
 class ReminderService:
-    """The reminders of all owners; their delivery is ``src/telegram/sending_tasks.py``."""
+    """The reminders of all owners; their delivery is ``src/telegram/tasks.py``."""
 
     def __init__(self, client: PgClient, repository: ReminderRepository) -> None:
         """Store in ``repository``."""

@@ -1,20 +1,53 @@
-"""Sending answers: formatted, split, plain when they are refused, and to the end."""
+"""Sending answers and replies: formatted, split, with buttons, retried, plain when refused."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from datetime import datetime
+from typing import Any, TypeVar
 
 from aiogram import Bot
-from aiogram.exceptions import AiogramError, TelegramMigrateToChat
-from aiogram.types import ForceReply, InlineKeyboardMarkup, InputFile, ReplyParameters
+from aiogram.exceptions import (
+    AiogramError,
+    ClientDecodeError,
+    TelegramBadRequest,
+    TelegramEntityTooLarge,
+    TelegramForbiddenError,
+    TelegramMigrateToChat,
+    TelegramNetworkError,
+    TelegramNotFound,
+    TelegramRetryAfter,
+    TelegramServerError,
+    TelegramUnauthorizedError,
+)
+from aiogram.types import (
+    CallbackQuery,
+    ForceReply,
+    InlineKeyboardButton,
+    InlineKeyboardMarkup,
+    InputFile,
+    Message,
+    ReplyParameters,
+    WebAppInfo,
+)
+from aiohttp import ClientConnectorError
 
-from src.base.errors import DeliveryError, DeliveryRefusedError, DeliveryUnknownError
+from src.base.errors import (
+    AppError,
+    ChatUnavailableError,
+    DeliveryError,
+    DeliveryRefusedError,
+    DeliveryUnknownError,
+)
+from src.base.zones import day_text
+from src.history.turn_repo import AnswerSource, StoredAnswer
+from src.memory.memory_repo import message_number
+from src.talk.command_service import choice_rows, undo_buttons
 from src.talk.turn_state import check_stopped, wait_unless_stopped
-from src.telegram.errors import delivery_error, is_not_modified, is_unparsable
 from src.telegram.rendering import (
     MAX_PARTS,
     MAX_UTF16,
@@ -24,8 +57,9 @@ from src.telegram.rendering import (
     with_lead,
     with_note,
 )
+from src.texts import Language, say
 from src.texts.plain_text import is_visible
-from src.texts.reply import ReplyFile
+from src.texts.reply import Action, Button, Reply, ReplyFile, Rows, in_rows
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +72,68 @@ CHUNK = 2**16  # bytes
 QUICK_RETRIES = 3  # at once, for what certainly did not arrive
 SHORT_WAIT = 5.0  # seconds of retry_after that are waited for on the spot
 LONG_WAIT = 300.0  # seconds; who may not edit for longer gets a new message
+MAX_SOURCES = 8  # buttons; an answer that cites more is followed by the first ones
+PER_ROW = 4  # of them, still readable on a phone
+BEST_EFFORT = 10  # seconds for what the user can do without
+
+# How Telegram says (as 400 or 403) that nothing can be sent to a chat.
+UNREACHABLE = (
+    "chat not found",
+    "user not found",
+    "user is deactivated",
+    "group chat was deactivated",
+    "bot was blocked",
+    "bot was kicked",
+    "bot is not a member",
+    "can't initiate conversation",
+    "can't send messages to",
+    "not enough rights to send",
+    "have no rights to send",
+    "chat_write_forbidden",
+    "peer_id_invalid",
+    "topic_closed",
+    "user_is_blocked",
+)
+
+
+def delivery_error(error: Exception) -> AppError:
+    """The error to raise instead of aiogram's own: worth another try, unknown, or final."""
+    if isinstance(error, AppError):
+        return error
+    name = type(error).__name__
+    if isinstance(error, TelegramRetryAfter):
+        delayed = DeliveryError(f"Telegram asks to wait {error.retry_after} s")
+        delayed.retry_after = float(error.retry_after)
+        return delayed
+    if isinstance(error, TelegramNetworkError) and not isinstance(error, TelegramEntityTooLarge):
+        if isinstance(error.__cause__, ClientConnectorError):
+            return DeliveryError("Telegram could not be reached")
+        return DeliveryUnknownError(f"no answer from Telegram ({name})")
+    if isinstance(error, ClientDecodeError):
+        return DeliveryUnknownError("Telegram's answer was not the Bot API's")
+    if isinstance(error, TelegramServerError | TelegramUnauthorizedError):
+        return DeliveryError(f"Telegram failed ({name})")
+    if _is_refusal(error, *UNREACHABLE):
+        return ChatUnavailableError(f"nothing can be sent to this chat ({name})")
+    return DeliveryRefusedError(f"Telegram refused a message ({name})")
+
+
+def is_not_modified(error: BaseException | None) -> bool:
+    """An edit that changes nothing: success."""
+    return _is_refusal(error, "message is not modified")
+
+
+def is_unknown_method(error: BaseException) -> bool:
+    """An older Bot API server, which does not have the method."""
+    return isinstance(error, TelegramNotFound) or _is_refusal(error, "method not found")
+
+
+def _is_refusal(error: BaseException | None, *parts: str) -> bool:
+    """Whether Telegram answered 400 or 403 with one of these phrases."""
+    if not isinstance(error, TelegramBadRequest | TelegramForbiddenError):
+        return False
+    message = error.message.lower()
+    return any(part in message for part in parts)
 
 
 @dataclass(frozen=True)
@@ -140,12 +236,10 @@ class Delivery:
         parts[-1] = replace(parts[-1], keyboard=form.keyboard)
         for number, part in enumerate(parts[skip:], start=skip):
             check_stopped()
-            is_edit = number == 0 and edit is not None
-            arrived = await (
-                self._edit(address, edit, part)
-                if edit is not None and is_edit
-                else self._send_part(address, part)
-            )
+            if number == 0 and edit is not None:
+                arrived = await self._edit(address, edit, part)
+            else:
+                arrived = await self._send_part(address, part)
             if sent_ids is not None:
                 sent_ids.append(arrived)
             if on_part is not None and number + 1 < len(parts):
@@ -153,19 +247,27 @@ class Delivery:
         return len(parts)
 
     async def send_text(
-        self, address: Address, text: str, *, keyboard: Keyboard | None = None
+        self,
+        address: Address,
+        text: str,
+        *,
+        keyboard: Keyboard | None = None,
+        edit: int | None = None,
     ) -> None:
         """Send a text of our own as it stands, the last part with its buttons.
 
-        Raises what ``send_answer`` raises.
+        The message ``edit`` shows the first part instead, and keeps the buttons there. Raises what
+        ``send_answer`` raises.
         """
-        *first, last = split_text(text)
-        for part in (*first, replace(last, keyboard=keyboard)):
+        parts = split_text(text)
+        place = -1 if edit is None else 0
+        parts[place] = replace(parts[place], keyboard=keyboard)
+        if edit is not None:
+            await self._edit(address, edit, parts.pop(0))
+        for part in parts:
             await self._send_part(address, part)
 
-    async def send_file(self, address: Address, file: ReplyFile) -> None:
-        """Send a file; raises what ``send_answer`` raises."""
-
+    async def _send_file(self, address: Address, file: ReplyFile) -> None:
         async def send() -> None:
             await self._bot.send_document(
                 chat_id=address.chat_id,
@@ -174,27 +276,27 @@ class Delivery:
                 request_timeout=FILE_TIMEOUT,
             )
 
-        try:
-            await _with_quick_retries(send)
-        except AiogramError as error:
-            raise delivery_error(error) from error
+        await _with_quick_retries(send)
 
-    async def show_screen(
-        self,
-        address: Address,
-        message_id: int,
-        text: str,
-        *,
-        keyboard: InlineKeyboardMarkup | None = None,
+    async def show_reply(
+        self, address: Address, reply: Reply, *, replacing: int | None = None
     ) -> None:
-        """Let a message of ours show something else; where Telegram does not let us, send it.
+        """Send a reply with its files, or let it take the place of the message ``replacing``.
 
-        Raises what ``send_answer`` raises.
+        Where Telegram does not let us replace it, the reply is sent. Raises what ``send_answer``
+        raises.
         """
-        first, *rest = split_text(text)
-        await self._edit(address, message_id, replace(first, keyboard=keyboard))
-        for part in rest:
-            await self._send_part(address, part)
+        with contextlib.ExitStack() as files:
+            for file in reply.files:
+                files.enter_context(file.content)
+            if reply.asks or reply.corrects is not None:
+                force = ForceReply(selective=True)
+                await self.send_text(address, reply.text, keyboard=force)
+            else:
+                keyboard = build_keyboard(reply.rows)
+                await self.send_text(address, reply.hinted, keyboard=keyboard, edit=replacing)
+            for file in reply.files:
+                await self._send_file(address, file)
 
     async def change_or_leave(self, chat_id: int, message_id: int, text: str | None) -> None:
         """Let a message of ours show ``text`` and no buttons; None: the same text without them.
@@ -208,17 +310,10 @@ class Delivery:
             if text is None:
                 await self._bot.edit_message_reply_markup(chat_id=chat_id, message_id=message_id)
             else:
-                await self._bot.edit_message_text(
-                    text=text, chat_id=chat_id, message_id=message_id, parse_mode=None,
-                    request_timeout=SEND_TIMEOUT,
-                )  # fmt: skip
+                await edit_message(self._bot, Address(chat_id), message_id, Part(text, []))
 
-        try:
+        with contextlib.suppress(DeliveryRefusedError):
             await _with_quick_retries(change)
-        except AiogramError as error:
-            ours = delivery_error(error)
-            if not isinstance(ours, DeliveryRefusedError):
-                raise ours from error
 
     async def send_reply(self, address: Address, text: str) -> bool:
         """Send a sentence of our own as a reply to ``address.reply_to``, or not at all.
@@ -228,12 +323,11 @@ class Delivery:
         """
         part = Part(text, [])
         try:
-            await _with_quick_retries(lambda: self._send(address, part, must_reply=True))
-        except AiogramError as error:
-            ours = delivery_error(error)
-            if isinstance(ours, DeliveryRefusedError):  # or it stayed in the group that moved
-                return False
-            raise ours from error
+            await _with_quick_retries(
+                lambda: send_message(self._bot, address, part, must_reply=True)
+            )
+        except DeliveryRefusedError:  # or it stayed in the group that moved
+            return False
         return True
 
     async def _edit(self, address: Address, message_id: int, part: Part) -> int:
@@ -241,103 +335,197 @@ class Delivery:
 
         Returns the id of the message that shows it.
         """
-
-        keyboard = part.keyboard if isinstance(part.keyboard, InlineKeyboardMarkup) else None
-
-        async def edit() -> None:
-            await self._bot.edit_message_text(
-                text=part.text,
-                chat_id=address.chat_id,
-                message_id=message_id,
-                entities=part.entities or None,
-                reply_markup=keyboard,
-                request_timeout=SEND_TIMEOUT,
-            )
-
         try:
-            await _with_quick_retries(edit)
-        except AiogramError as error:
-            if is_not_modified(error):
+            await _with_quick_retries(lambda: edit_message(self._bot, address, message_id, part))
+        except AppError as error:
+            if is_not_modified(error.__cause__):
                 return message_id
-            ours = delivery_error(error)
-            is_refused = isinstance(ours, DeliveryRefusedError)
-            if not is_refused and (ours.retry_after or 0.0) <= LONG_WAIT:
-                raise ours from error
+            is_refused = isinstance(error, DeliveryRefusedError)
+            if not is_refused and (error.retry_after or 0.0) <= LONG_WAIT:
+                raise
             return await self._send_part(address, part)  # which follows a group that moved
         return message_id
 
-    async def _send_part(self, address: Address, part: Part, *, may_move: bool = True) -> int:
+    async def _send_part(self, address: Address, part: Part) -> int:
+        """Send to the chat, or to the supergroup that it became."""
         try:
             return await self._formatted_or_plain(address, part)
-        except TelegramMigrateToChat as error:
-            if not may_move or address.chat_id > 0:
-                raise delivery_error(error) from error
-            await self._on_migration(address.chat_id, error.migrate_to_chat_id)
-            moved = Address(error.migrate_to_chat_id, address.thread_id)
-            return await self._send_part(moved, part, may_move=False)
-        except AiogramError as error:
-            raise delivery_error(error) from error
+        except DeliveryRefusedError as error:
+            migration = error.__cause__
+            if not isinstance(migration, TelegramMigrateToChat) or address.chat_id > 0:
+                raise
+            await self._on_migration(address.chat_id, migration.migrate_to_chat_id)
+            moved = Address(migration.migrate_to_chat_id, address.thread_id)
+            return await self._formatted_or_plain(moved, part)
 
     async def _formatted_or_plain(self, address: Address, part: Part) -> int:
         """Send the part; if Telegram refuses it for any odd reason, its bare text."""
         try:
-            return await _with_quick_retries(lambda: self._send(address, part))
-        except TelegramMigrateToChat:
-            raise
-        except AiogramError as error:
-            known = is_unparsable(error)  # then the rest may stay
+            return await _with_quick_retries(lambda: send_message(self._bot, address, part))
+        except DeliveryRefusedError as error:
+            known = _is_refusal(error.__cause__, "can't parse entities", "entity", "entities")
             bare = replace(part, entities=[], keyboard=part.keyboard if known else None)
             is_bare = bare == part and address.reply_to is None
-            if is_bare or not isinstance(delivery_error(error), DeliveryRefusedError):
+            if is_bare or isinstance(error.__cause__, TelegramMigrateToChat):
                 raise
-            logger.warning("Telegram refused a message; sending plain text", exc_info=error)
+            logger.warning(
+                "Telegram refused a message; sending plain text", exc_info=error.__cause__
+            )
             place = address if known else replace(address, reply_to=None)
-            return await _with_quick_retries(lambda: self._send(place, bare))
+            return await _with_quick_retries(lambda: send_message(self._bot, place, bare))
 
-    async def _send(self, address: Address, part: Part, *, must_reply: bool = False) -> int:
-        message = await self._bot.send_message(
-            chat_id=address.chat_id,
-            text=part.text,
-            message_thread_id=address.thread_id or None,
-            entities=part.entities or None,
-            reply_markup=part.keyboard,
-            reply_parameters=reply_parameters(address, must_reply=must_reply),
-            request_timeout=SEND_TIMEOUT,
+
+async def send_message(
+    bot: Bot,
+    address: Address,
+    part: Part,
+    *,
+    must_reply: bool = False,
+    timeout: int = SEND_TIMEOUT,  # noqa: ASYNC109  (it is aiogram's)
+) -> int:
+    """Send one message, once; returns its id.
+
+    Args:
+        bot: Sends.
+        address: Where to; with ``reply_to`` it is a reply.
+        part: What.
+        must_reply: Refuse to send it as anything but a reply.
+        timeout: Seconds.
+
+    Raises:
+        AiogramError: Telegram refused, or cannot be reached.
+    """
+    reply = None
+    if address.reply_to is not None:
+        reply = ReplyParameters(
+            message_id=address.reply_to,
+            chat_id=address.chat_id if must_reply else None,
+            allow_sending_without_reply=not must_reply,
         )
-        return message.message_id
+    message = await bot.send_message(
+        chat_id=address.chat_id,
+        text=part.text,
+        message_thread_id=address.thread_id or None,
+        entities=part.entities or None,
+        reply_markup=part.keyboard,
+        reply_parameters=reply,
+        request_timeout=timeout,
+    )
+    return message.message_id
+
+
+async def edit_message(
+    bot: Bot,
+    address: Address,
+    message_id: int,
+    part: Part,
+    *,
+    timeout: int = SEND_TIMEOUT,  # noqa: ASYNC109  (it is aiogram's)
+) -> None:
+    """Let a message of the bot's show the part, once; raises as ``send_message``."""
+    await bot.edit_message_text(
+        text=part.text,
+        chat_id=address.chat_id,
+        message_id=message_id,
+        entities=part.entities or None,
+        reply_markup=part.keyboard if isinstance(part.keyboard, InlineKeyboardMarkup) else None,
+        request_timeout=timeout,
+    )
 
 
 async def _with_quick_retries(send: Callable[[], Awaitable[T]]) -> T:
-    """Try again at once what certainly did not arrive; everything else is the queue's."""
+    """Retry at once what certainly did not arrive; everything else is the queue's to retry.
+
+    Raises:
+        AppError: See ``Delivery.send_answer``; its cause is aiogram's.
+    """
     for attempt in range(QUICK_RETRIES + 1):
         try:
             return await send()
-        except TelegramMigrateToChat:
-            raise
         except AiogramError as error:
             ours = delivery_error(error)
-            certain = isinstance(ours, DeliveryError) and not isinstance(
-                ours, DeliveryUnknownError
-            )
+            is_certain = type(ours) is DeliveryError
             wait = ours.retry_after if ours.retry_after is not None else 0.2 * 2**attempt
-            if not certain or attempt == QUICK_RETRIES or wait > SHORT_WAIT:
-                raise
-            await wait_unless_stopped(asyncio.sleep(wait))
+            if not is_certain or attempt == QUICK_RETRIES or wait > SHORT_WAIT:
+                raise ours from error
+        await wait_unless_stopped(asyncio.sleep(wait))
     raise AssertionError("unreachable")
-
-
-def reply_parameters(address: Address, *, must_reply: bool = False) -> ReplyParameters | None:
-    """What makes a message a reply; where it must be one, it is sent to nobody else."""
-    if address.reply_to is None:
-        return None
-    return ReplyParameters(
-        message_id=address.reply_to,
-        chat_id=address.chat_id if must_reply else None,
-        allow_sending_without_reply=not must_reply,
-    )
 
 
 def _unformatted(markdown: str) -> Part:
     """The message for what shows nothing when it is formatted."""
     text = markdown.strip()[: MAX_UTF16 // 2]
     return Part(text if is_visible(text) else "…", [])
+
+
+def build_keyboard(rows: Rows) -> InlineKeyboardMarkup | None:
+    """The buttons as Telegram takes them, or None when there are none."""
+    if not rows:
+        return None
+    return InlineKeyboardMarkup(inline_keyboard=[[_button(one) for one in row] for row in rows])
+
+
+def answer_rows(
+    answer: StoredAnswer, *, now: datetime, language: Language, time_zone: str
+) -> Rows:
+    """The buttons under an answer.
+
+    Args:
+        answer: With its sources, and with what its turn changed.
+        now: Days of this year go without it (aware).
+        language: Of the labels.
+        time_zone: The owner's, a tz database name: it decides which day it was.
+    """
+    sources = [
+        Button(
+            f"{numbers} {day_text(source.said_at, now, language, time_zone)}",
+            Action("source", (message_number(source.uid) or 0,)),
+        )
+        for numbers, source in _with_messages(answer)[:MAX_SOURCES]
+    ]
+    rows = in_rows(sources, PER_ROW) + in_rows(undo_buttons(answer.changes, language), 1)
+    if answer.asks == "erase_all":
+        choices = (("erase_yes", 1), ("erase_no", 0))
+        rows += (tuple(Button(say(key, language), Action("erase", (n,))) for key, n in choices),)
+    if answer.asks == "conflict":
+        rows += choice_rows(answer.id, language)
+    return rows
+
+
+async def best_effort(request: Awaitable[Any]) -> None:
+    """Make a request whose failure the user can do without, such as ``query.answer()``."""
+    with contextlib.suppress(AiogramError, TimeoutError):
+        async with asyncio.timeout(BEST_EFFORT):
+            await request
+
+
+async def remove_button(query: CallbackQuery) -> None:
+    """Take a button away that has done its work, as far as Telegram still lets us."""
+    message = query.message
+    if not isinstance(message, Message) or message.reply_markup is None:
+        return
+    rows = [
+        [button for button in row if button.callback_data != query.data]
+        for row in message.reply_markup.inline_keyboard
+    ]
+    rest = [row for row in rows if row]
+    keyboard = InlineKeyboardMarkup(inline_keyboard=rest) if rest else None
+    await best_effort(message.edit_reply_markup(reply_markup=keyboard))
+
+
+def _button(button: Button) -> InlineKeyboardButton:
+    if button.url is not None:
+        return InlineKeyboardButton(text=button.label, web_app=WebAppInfo(url=button.url))
+    return InlineKeyboardButton(text=button.label, callback_data=button.action.pack())
+
+
+def _with_messages(answer: StoredAnswer) -> list[tuple[str, AnswerSource]]:
+    """The sources that are messages, each message once, with all its numbers: ``[1][3]``.
+
+    A summary has no place to lead to.
+    """
+    by_uid: dict[str, list[AnswerSource]] = {}
+    for source in answer.sources:
+        if message_number(source.uid) is not None:
+            by_uid.setdefault(source.uid, []).append(source)
+    return [("".join(f"[{s.number}]" for s in told), told[0]) for told in by_uid.values()]

@@ -1,53 +1,234 @@
-"""Messages: the turn in Telegram, and what is said to everything that is not text."""
+"""Messages: the turn in Telegram, and its growing answer: drafts in private chats, else edits.
+
+Showing the growth is best effort: whatever goes wrong with it is passed over, because the final
+message is stored and sent by itself.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import re
-from collections.abc import Awaitable, Callable, Sequence
+import time
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC
 from functools import partial
 
 from aiogram import Bot, F, Router
-from aiogram.exceptions import AiogramError
+from aiogram.enums import ChatAction
+from aiogram.exceptions import AiogramError, TelegramRetryAfter
 from aiogram.types import Message
 
+from src.base.errors import AppError
 from src.core import Core
 from src.history.conversation_repo import TelegramOrigin
 from src.history.turn_repo import StoredAnswer
 from src.media.attachments import Attachment, Heard
 from src.memory.screens import corrected_by
+from src.pg.client import storable
 from src.queue.update_repo import UpdateOutcome, WaitingUpdate
 from src.reading.voices import clean_name
 from src.talk.command_service import COMMANDS, parse_command
 from src.talk.corrections import ChangeNotes
 from src.talk.turn_state import AnswerView, IncomingMessage, Teaching, Turn, TurnControl
-from src.telegram.answer_stream import AnswerStream, DraftSupport
-from src.telegram.attachments import Content, fetch_file, read_content
-from src.telegram.delivery import Address, Delivery, Form
-from src.telegram.keyboards import answer_rows, build_keyboard
-from src.telegram.rendering import keep_words
+from src.telegram.delivery import (
+    Address,
+    Delivery,
+    Form,
+    answer_rows,
+    best_effort,
+    build_keyboard,
+    edit_message,
+    is_not_modified,
+    is_unknown_method,
+    send_message,
+)
+from src.telegram.incoming import Content, author_of, fetch_file, read_content, read_voice
+from src.telegram.rendering import MAX_UTF16, Part, Renderer, keep_words
 from src.telegram.updates import BotIdentity
-from src.telegram.voices import author_of, read_voice
-from src.texts import Language, choose_language, say
+from src.texts import Language, say
+
+logger = logging.getLogger(__name__)
 
 # Telegram cuts a long paste into messages of 4096 units that arrive within moments, and sends an
 # album as separate updates: wait so many seconds for the rest before deciding who answers.
 SETTLE_SECONDS = 0.7
 LONG_PASTE = 3900  # characters from which a message may be a piece of something longer
 MAX_DRAFT_ID = 2**31 - 1
-DELETE_SECONDS = 10  # for what nobody waits for
+DRAFT_SECONDS = 0.5  # between two drafts
+EDIT_SECONDS = 1.5  # between two edits of a message
+DRAFT_REMINDER = 25.0  # seconds after which an unchanged draft is sent again; it lasts 30
+TYPING_AFTER = 0.4  # seconds of silence before "typing…" is shown
+TYPING_EVERY = 4.5  # seconds; Telegram shows it for at most 5
+TYPING_MAX = 300.0  # seconds; a turn that takes longer looks stuck anyway
+REQUEST_TIMEOUT = 10  # seconds
+# UTF-16 units of the answer that one frame formats: its end in a draft, which leaves room for what
+# the formatting adds, its beginning in a message, which may well be more than fits.
+DRAFT_WINDOW, EDIT_WINDOW = MAX_UTF16 - 500, 2 * MAX_UTF16
 
 
-def build_router() -> Router:
-    """The router of messages; it comes after the commands."""
-    router = Router(name="messages")
+def register(router: Router) -> None:
+    """Add the handlers of messages; they come after all others."""
     router.message.register(answer_message, F.text)
     router.message.register(answer_content)
     router.edited_message.register(take_edit, F.text | F.caption)
-    return router
+
+
+class DraftSupport:
+    """What all growing answers share: who formats them, and whether the server knows drafts.
+
+    Attributes:
+        available: Whether it does; learnt from its first refusal.
+    """
+
+    def __init__(self, renderer: Renderer) -> None:
+        """Assume that it does."""
+        self.renderer = renderer
+        self.available = True
+
+
+class AnswerStream:
+    """One answer on its way: ``feed`` it, and ``close`` it before the final message."""
+
+    def __init__(self, bot: Bot, address: Address, *, drafts: DraftSupport, draft_id: int) -> None:
+        """Stream to ``address``.
+
+        Args:
+            bot: Sends.
+            address: Where to; a group's id is negative.
+            drafts: Whether drafts may be used in a private chat.
+            draft_id: Names the draft; a press of its Stop button brings it back.
+        """
+        self._bot = bot
+        self._address = address
+        self._drafts = drafts
+        self._draft_id = draft_id
+        self._on_message: Callable[[int], Awaitable[None]] | None = None
+        self.message_id: int | None = None
+        self._uses_drafts = address.chat_id > 0 and drafts.available
+        self._pieces: list[str] = []
+        self._news = asyncio.Event()
+        self._shown: Part | None = None
+        self._quiet_until = 0.0
+        self._closed = False
+        self._sending = asyncio.Lock()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def open(
+        self, on_message: Callable[[int], Awaitable[None]], message_id: int | None = None
+    ) -> None:
+        """Begin; "typing…" appears when the model takes its time.
+
+        Args:
+            on_message: Told the id of the message that is being edited, as soon as there is one.
+            message_id: Such a message from an earlier attempt at this turn.
+        """
+        self._on_message, self.message_id = on_message, message_id
+        self._tasks = [
+            asyncio.create_task(self._show_typing()),
+            asyncio.create_task(self._show_growth()),
+        ]
+
+    def feed(self, text: str) -> None:
+        """The next piece of the answer."""
+        if not self._closed:
+            self._pieces.append(text)
+            self._news.set()
+
+    async def close(self) -> None:
+        """Stop showing; when this returns, no draft or edit is under way any more."""
+        self._closed = True
+        async with self._sending:
+            pass
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _show_growth(self) -> None:
+        """A frame after each piece, but not too often, and now and then one without news."""
+        interval = DRAFT_SECONDS if self._uses_drafts else EDIT_SECONDS
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(DRAFT_REMINDER):
+                    await self._news.wait()
+            await asyncio.sleep(max(interval, self._quiet_until - time.monotonic()))
+            is_reminder = not self._news.is_set()
+            self._news.clear()
+            part = await self._drafts.renderer.render_start(self._window())
+            if part is not None and (part != self._shown or (is_reminder and self._uses_drafts)):
+                await self._show(part)
+
+    def _window(self) -> str:
+        """The piece of the answer that a frame shows."""
+        units = storable("".join(self._pieces)).encode("utf-16-le")
+        piece = units[-2 * DRAFT_WINDOW :] if self._uses_drafts else units[: 2 * EDIT_WINDOW]
+        return piece.decode("utf-16-le", "ignore")
+
+    async def _show(self, part: Part) -> None:
+        async with self._sending:
+            if self._closed:
+                return
+            try:
+                await (self._send_draft(part) if self._uses_drafts else self._send_or_edit(part))
+                self._shown = part
+            except TelegramRetryAfter as error:
+                self._quiet_until = time.monotonic() + error.retry_after
+                self._news.set()
+            except AiogramError as error:
+                self._note(error)
+            except AppError as error:
+                logger.warning("the growing answer is not shown", exc_info=error)
+
+    def _note(self, error: AiogramError) -> None:
+        if is_not_modified(error):
+            return
+        if self._uses_drafts and is_unknown_method(error):
+            self._drafts.available = False
+            logger.warning("this Bot API server knows no drafts; answers are edited instead")
+        self._quiet_until = time.monotonic() + EDIT_SECONDS * 2
+        self._news.set()
+
+    async def _send_draft(self, part: Part) -> None:
+        if not self._drafts.available:
+            return
+        await self._bot.send_message_draft(
+            chat_id=self._address.chat_id,
+            draft_id=self._draft_id,
+            message_thread_id=self._address.thread_id or None,
+            text=part.text,
+            entities=part.entities or None,
+            can_stop=True,
+            request_timeout=REQUEST_TIMEOUT,
+        )
+
+    async def _send_or_edit(self, part: Part) -> None:
+        """Into a message of its own, or the one of an earlier attempt."""
+        if self.message_id is not None:
+            await edit_message(
+                self._bot, self._address, self.message_id, part, timeout=REQUEST_TIMEOUT
+            )
+            return
+        self.message_id = await send_message(
+            self._bot, self._address, part, timeout=REQUEST_TIMEOUT
+        )
+        if self._on_message is not None:
+            await self._on_message(self.message_id)
+
+    async def _show_typing(self) -> None:
+        """Best effort: an error ends it, and nobody else notices."""
+        deadline = time.monotonic() + TYPING_MAX
+        await asyncio.sleep(TYPING_AFTER)
+        with contextlib.suppress(AiogramError):
+            while time.monotonic() < deadline:
+                await self._bot.send_chat_action(
+                    self._address.chat_id,
+                    ChatAction.TYPING,
+                    message_thread_id=self._address.thread_id or None,
+                    request_timeout=REQUEST_TIMEOUT,
+                )
+                await asyncio.sleep(TYPING_EVERY)
 
 
 class TurnHandler:
@@ -103,21 +284,20 @@ class TurnHandler:
         return await self._agent.run_turn(Turn(incoming, view, control))
 
     async def answer_content(
-        self, message: Message, content: Content, stored: WaitingUpdate, control: TurnControl
+        self,
+        incoming: IncomingMessage,
+        content: Content,
+        stored: WaitingUpdate,
+        control: TurnControl,
     ) -> UpdateOutcome:
-        """Answer what a message holds beside, or instead of, a text.
+        """Answer what a message holds beside, or instead of, a text; raises what ``run`` raises.
 
         A part of an album leaves the answer to the last of them. A second attempt finds what the
         first one stored, and does not read the attachment again.
-
-        Raises:
-            TransientError: Worth another try.
         """
-        language = choose_language(stored.language, stored.sender_language)
-        incoming = self.incoming(message, content.text, stored, language)
         assert incoming.origin is not None
         known = await self._client.run(self._find_text, incoming.owner, incoming.origin)
-        heard = Heard(problem=say(content.problem, language) if content.problem else "")
+        heard = Heard(problem=say(content.problem, incoming.language) if content.problem else "")
         if content.attachment is not None and known is None:
             heard = await self._read(content.attachment, incoming)
         if stored.media_group_id is not None and stored.newer is None:
@@ -149,17 +329,11 @@ class TurnHandler:
             is_own=incoming.voice.is_own,
         )  # fmt: skip
         if outcome.what == "last":
-            await self._delete(incoming.owner.telegram_user_id, outcome.leftover)
+            if leftover := list(outcome.leftover):
+                chat_id = incoming.owner.telegram_user_id
+                await best_effort(self.bot.delete_messages(chat_id, leftover))
             return await self.run(incoming, stored, control)
         return "done" if outcome.what == "older" else "ignored"
-
-    async def _delete(self, chat_id: int, messages: Sequence[int]) -> None:
-        """Take messages of ours away, as far as Telegram lets us."""
-        if messages:
-            with contextlib.suppress(AiogramError, TimeoutError):
-                await self.bot.delete_messages(
-                    chat_id, list(messages), request_timeout=DELETE_SECONDS
-                )
 
 
 class TelegramView(AnswerView):
@@ -170,35 +344,19 @@ class TelegramView(AnswerView):
         super().__init__()
         self._turns = turns
         self._address = address
-        self._draft_id = draft_id
-        self._stream: AnswerStream | None = None
+        self._stream = AnswerStream(turns.bot, address, drafts=turns.drafts, draft_id=draft_id)
 
     async def open(self, turn: Turn, on_message: Callable[[int], Awaitable[None]]) -> None:
         """Begin to show the answer."""
-        self._stream = AnswerStream(
-            self._turns.bot,
-            self._address,
-            drafts=self._turns.drafts,
-            draft_id=self._draft_id,
-            on_message=on_message,
-            message_id=turn.shown_in,
-        )
-        await self._stream.open()
+        await self._stream.open(on_message, turn.shown_in)
 
     def feed(self, text: str) -> None:
         """The next piece of it."""
-        if self._stream is not None:
-            self._stream.feed(text)
+        self._stream.feed(text)
 
     async def close(self) -> None:
         """No draft or edit is under way any more when this returns."""
-        if self._stream is not None:
-            await self._stream.close()
-
-    async def _note(self, turn: Turn, answer: StoredAnswer) -> str:
-        """What stands in small under an answer."""
-        changes = await self._turns.notes.describe(turn, answer)
-        return "\n".join(filter(None, (turn.incoming.problem, changes)))
+        await self._stream.close()
 
     async def deliver(
         self, turn: Turn, answer: StoredAnswer, on_part: Callable[[int], Awaitable[None]]
@@ -208,11 +366,12 @@ class TelegramView(AnswerView):
         rows = answer_rows(
             answer, now=incoming.moment, language=incoming.language, time_zone=incoming.time_zone
         )
+        changes = await self._turns.notes.describe(turn, answer)
         form = Form(
             build_keyboard(rows),
             max_parts=self._turns.settings.last_known.answer_max_parts,
             ending=say("cut_long", incoming.language),
-            note=await self._note(turn, answer),
+            note="\n".join(filter(None, (incoming.problem, changes))),
             lead=say("heard", incoming.language, text=incoming.heard) if incoming.heard else "",
         )
         return await self._turns.delivery.send_answer(
@@ -220,7 +379,7 @@ class TelegramView(AnswerView):
             keep_words(answer.text, [incoming.text, *(s.text for s in answer.sources)]),
             form=form,
             skip=answer.delivered_parts,
-            edit=self._stream.message_id if self._stream else turn.shown_in,
+            edit=self._stream.message_id or turn.shown_in,
             on_part=on_part,
             sent_ids=self.sent_ids,
         )
@@ -266,7 +425,8 @@ async def answer_content(
     """Answer a message that is no text: what is said, shown or written in it."""
     content = read_content(message, language)
     content = replace(content, text=without_address(content.text, identity))
-    return await turn_handler.answer_content(message, content, stored, control)
+    incoming = turn_handler.incoming(message, content.text, stored, language)
+    return await turn_handler.answer_content(incoming, content, stored, control)
 
 
 async def take_edit(
@@ -280,16 +440,14 @@ async def take_edit(
     """History and memory follow the new words; the last message is answered again, in place."""
     text = without_address(message.text or message.caption or "", identity)
     command = parse_command(text)
-    teaching = None
-    if command is not None:
-        entry = COMMANDS.get(command.name)
-        if entry is None or not entry.teaches:
-            return "ignored"  # what a command did is done
-        text, teaching = command.argument, Teaching()
-    incoming = turn_handler.incoming(message, text, stored, language)
-    if teaching is not None:
-        incoming = replace(incoming, teaching=teaching)
-    return await turn_handler.edit(incoming, stored, control)
+    if command is None:
+        incoming = turn_handler.incoming(message, text, stored, language)
+        return await turn_handler.edit(incoming, stored, control)
+    entry = COMMANDS.get(command.name)
+    if entry is None or not entry.teaches:
+        return "ignored"  # what a command did is done
+    incoming = turn_handler.incoming(message, command.argument, stored, language)
+    return await turn_handler.edit(replace(incoming, teaching=Teaching()), stored, control)
 
 
 def _origin(message: Message, stored: WaitingUpdate) -> TelegramOrigin:
@@ -330,6 +488,6 @@ def without_address(text: str, identity: BotIdentity) -> str:
     mention = rf"@{re.escape(identity.username)}\b[,:]?"
     *before, last = re.split(mention, text, flags=re.IGNORECASE)
     bare = "".join([*(part.rstrip() for part in before), last]).strip()
-    if identity.name:
-        bare = identity.address.sub("", bare, count=1) if identity.address.match(bare) else bare
+    if identity.name and (called := identity.address.match(bare)):
+        bare = bare[called.end() :]
     return bare or text

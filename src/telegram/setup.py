@@ -1,31 +1,222 @@
-"""The aiogram side of the bot: session, dispatcher, commands, webhook."""
+"""The aiogram side of the bot: session with its limits, dispatcher, commands, webhook."""
 
 from __future__ import annotations
 
-import logging
-from typing import Any
+import asyncio
+import json
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Any, cast
 
-from aiogram import Bot, Dispatcher
+from aiogram import BaseMiddleware, Bot, Dispatcher
+from aiogram.client.session.aiohttp import AiohttpSession
+from aiogram.client.session.middlewares.base import (
+    BaseRequestMiddleware,
+    NextRequestMiddlewareType,
+)
 from aiogram.client.telegram import TelegramAPIServer
-from aiogram.exceptions import AiogramError, TelegramUnauthorizedError
+from aiogram.exceptions import (
+    AiogramError,
+    ClientDecodeError,
+    TelegramNetworkError,
+    TelegramUnauthorizedError,
+)
+from aiogram.methods import EditMessageText, Response, SendMessage, TelegramMethod
+from aiogram.methods.base import TelegramType
 from aiogram.types import (
     BotCommand,
     BotCommandScopeAllGroupChats,
     MenuButtonDefault,
     MenuButtonWebApp,
+    TelegramObject,
+    User,
     WebAppInfo,
 )
+from aiohttp import ClientError, ClientTimeout
+from aiolimiter import AsyncLimiter
 
 from src.base.config import Settings
 from src.base.errors import ConfigError, DeliveryError
 from src.base.metrics import Metrics
+from src.queue.update_repo import WaitingUpdate
 from src.talk.command_service import COMMANDS
-from src.telegram import buttons, chats, commands, messages
-from src.telegram.session import LanguageMiddleware, TelegramSession, ThrottleMiddleware
+from src.talk.turn_state import wait_unless_stopped
+from src.telegram import handlers, messages
 from src.telegram.updates import ALLOWED_UPDATES, BotIdentity
-from src.texts import LANGUAGES, say
+from src.texts import LANGUAGES, choose_language, say
 
-logger = logging.getLogger(__name__)
+# The HTTP session to Telegram: whatever is answered becomes a result or aiogram's own error.
+#
+# aiogram's session trusts the Bot API: a body that is no UTF-8, an error without a description, or
+# a ``retry_after`` that is no number, raise what no caller expects, and redirects are followed.
+# Here a refusal keeps the class that its status asks for, however odd its body.
+
+MAX_RETRY_AFTER = 86_400  # seconds; whoever asks us to wait for more than a day is mistaken
+FLOOD_PAUSE = 3  # seconds to wait after a 429 that names none
+MAX_CHAT_ID = 2**52
+
+
+class TelegramSession(AiohttpSession):
+    """aiogram's session with its trust taken out."""
+
+    async def make_request(
+        self,
+        bot: Bot,
+        method: TelegramMethod[TelegramType],
+        timeout: int | None = None,  # noqa: ASYNC109  (it is aiogram's)
+    ) -> TelegramType:
+        """Send one request, and follow no redirect: the Bot API makes none.
+
+        Raises:
+            TelegramAPIError: It was refused; each status has its class.
+            TelegramNetworkError: No answer; its cause says how far the request came.
+            ClientDecodeError: The answer to a request that was taken is not the Bot API's.
+        """
+        session = await self.create_session()
+        url = self.api.api_url(token=bot.token, method=method.__api_method__)
+        try:
+            async with session.post(
+                url,
+                data=self.build_form_data(bot=bot, method=method),
+                timeout=ClientTimeout(total=self.timeout if timeout is None else timeout),
+                allow_redirects=False,
+            ) as response:
+                body = await response.read()
+        except TimeoutError as error:
+            raise TelegramNetworkError(method=method, message="Request timeout error") from error
+        except (ClientError, OSError, asyncio.IncompleteReadError) as error:
+            raise TelegramNetworkError(method=method, message=type(error).__name__) from error
+        text = body.decode(errors="replace")
+        checked = self.check_response(bot, method, response.status, text)
+        return cast("TelegramType", checked.result)
+
+    def check_response(
+        self, bot: Bot, method: TelegramMethod[TelegramType], status_code: int, content: str
+    ) -> Response[TelegramType]:
+        """The parsed answer; raises what ``make_request`` raises for a refusal."""
+        try:
+            body = json.loads(content)
+        except (ValueError, RecursionError):
+            body = None
+        known = body if isinstance(body, dict) else {}
+        if status_code < HTTPStatus.MULTIPLE_CHOICES and known.get("ok") is not False:
+            return self._check_success(bot, method, status_code, content)
+        status = status_code
+        if status < HTTPStatus.MULTIPLE_CHOICES:
+            status = _whole(known.get("error_code"), 400, 599) or HTTPStatus.BAD_REQUEST
+        refusal = {
+            "ok": False,
+            "error_code": status,
+            "description": str(known.get("description") or f"HTTP {status}"),
+            "parameters": _parameters(known.get("parameters"), status),
+        }
+        return super().check_response(bot, method, status, json.dumps(refusal))
+
+    def _check_success(
+        self, bot: Bot, method: TelegramMethod[TelegramType], status_code: int, content: str
+    ) -> Response[TelegramType]:
+        try:
+            response = super().check_response(bot, method, status_code, content)
+        except ClientDecodeError as error:  # it quotes the body, which may quote a user
+            cause = ValueError(type(error.original).__name__)
+            raise ClientDecodeError(error.message, cause, None) from None
+        if response.result is None:
+            raise ClientDecodeError("No result", ValueError("null"), None)
+        return response
+
+
+def _parameters(parameters: Any, status: int) -> dict[str, int]:
+    """What a refusal asks for, as far as it makes sense."""
+    if not isinstance(parameters, dict):
+        parameters = {}
+    found: dict[str, int] = {}
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        seconds = parameters.get("retry_after")
+        named = seconds if _is_number(seconds) else FLOOD_PAUSE
+        found["retry_after"] = int(min(max(named, 1), MAX_RETRY_AFTER))
+    chat_id = _whole(parameters.get("migrate_to_chat_id"), -MAX_CHAT_ID, -1)
+    if chat_id is not None:
+        found["migrate_to_chat_id"] = chat_id
+    return found
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value == value
+
+
+def _whole(value: Any, least: int, most: int) -> int | None:
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_whole and least <= value <= most else None
+
+
+# Telegram: about one message a second in a chat (short bursts pass), 20 a minute in a group.
+PRIVATE_BURST, PRIVATE_SECONDS = 5, 5.0
+GROUP_BURST, GROUP_SECONDS = 20, 60.0
+MAX_CHATS = 10_000  # limiters kept; the least recently used goes first
+
+
+class ThrottleMiddleware(BaseRequestMiddleware):
+    """Delays messages above Telegram's limits instead of running into 429."""
+
+    def __init__(self, messages_per_second: int, metrics: Metrics) -> None:
+        """Allow so many messages a second over all chats (Telegram's default is 30)."""
+        self._all = AsyncLimiter(messages_per_second, 1.0)
+        self._chats: OrderedDict[int, AsyncLimiter] = OrderedDict()
+        self._metrics = metrics
+
+    async def __call__(
+        self,
+        make_request: NextRequestMiddlewareType[TelegramType],
+        bot: Bot,
+        method: TelegramMethod[TelegramType],
+    ) -> Response[TelegramType]:
+        """Wait for a place (a stopped delivery does not), send, count."""
+        if isinstance(method, SendMessage | EditMessageText):
+            await wait_unless_stopped(self._wait_for_place(method.chat_id))
+        result = "error"
+        try:
+            response: Any = await make_request(bot, method)
+            result = "ok"
+            return response  # type: ignore[no-any-return]
+        finally:
+            self._metrics.requests.labels(method.__api_method__, result).inc()
+
+    async def _wait_for_place(self, chat_id: int | str | None) -> None:
+        await self._chat_limiter(chat_id).acquire()
+        await self._all.acquire()
+
+    def _chat_limiter(self, chat_id: int | str | None) -> AsyncLimiter:
+        key = chat_id if isinstance(chat_id, int) else 0
+        limiter = self._chats.get(key)
+        if limiter is None:
+            is_group = key < 0
+            limiter = AsyncLimiter(
+                GROUP_BURST if is_group else PRIVATE_BURST,
+                GROUP_SECONDS if is_group else PRIVATE_SECONDS,
+            )
+            self._chats[key] = limiter
+            if len(self._chats) > MAX_CHATS:
+                self._chats.popitem(last=False)
+        self._chats.move_to_end(key)
+        return limiter
+
+
+class LanguageMiddleware(BaseMiddleware):
+    """Adds ``language``: the user's own choice, else the language of their Telegram."""
+
+    async def __call__(
+        self,
+        handler: Callable[[TelegramObject, dict[str, Any]], Awaitable[Any]],
+        event: TelegramObject,
+        data: dict[str, Any],
+    ) -> Any:
+        """Choose, and go on."""
+        stored: WaitingUpdate = data["stored"]
+        user: User | None = data.get("event_from_user")
+        data["language"] = choose_language(stored.language, user.language_code if user else None)
+        return await handler(event, data)
+
 
 STARTUP_TIMEOUT = 15  # seconds for each request at start
 MENU_LABEL = "Pomni"  # Telegram has one for everybody, so it is in no language
@@ -41,21 +232,18 @@ def build_bot(settings: Settings, metrics: Metrics) -> Bot:
 
 
 def build_dispatcher(**dependencies: Any) -> Dispatcher:
-    """The dispatcher with all routers; ``dependencies`` reach the handlers by name."""
+    """The dispatcher with all handlers, which get ``dependencies`` by name."""
     dispatcher = Dispatcher(disable_fsm=True, **dependencies)
-    for router in (
-        chats.build_refusal_router(),
-        commands.build_router(),
-        buttons.build_router(),
-        chats.build_router(),
-        commands.build_reaction_router(),
-        commands.build_zone_router(),
-        messages.build_router(),
+    for observer in (
+        dispatcher.message,
+        dispatcher.edited_message,
+        dispatcher.callback_query,
+        dispatcher.my_chat_member,
+        dispatcher.message_reaction,
     ):
-        router.message.middleware(LanguageMiddleware())
-        router.edited_message.middleware(LanguageMiddleware())
-        router.callback_query.middleware(LanguageMiddleware())
-        dispatcher.include_router(router)
+        observer.middleware(LanguageMiddleware())
+    handlers.register(dispatcher)
+    messages.register(dispatcher)
     return dispatcher
 
 

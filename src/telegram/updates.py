@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from aiogram.types import Update
@@ -21,6 +21,7 @@ from src.talk.command_service import COMMANDS, Command, parse_command
 from src.talk.settings import asks_for_zone
 
 Json = Mapping[str, Any]
+Fields = dict[str, Any]  # of a NewUpdate
 
 MAX_ID = 2**52  # Telegram: ids have at most 52 significant bits
 MAX_UPDATE_ID = 2**62
@@ -41,7 +42,7 @@ MEDIA = (
     "location", "venue", "contact", "poll", "dice", "story", "paid_media", "game", "checklist",
 )  # fmt: skip
 MIGRATION = ("migrate_to_chat_id", "migrate_from_chat_id")
-ESSENTIAL = ("message_id", "date", "chat", "from", "text", "message_thread_id", "is_topic_message")
+ESSENTIAL = ("message_id", "date", "text", "message_thread_id", "is_topic_message")
 
 
 @dataclass(frozen=True)
@@ -92,8 +93,11 @@ def classify(raw: Any, bot: BotIdentity, access: Access) -> NewUpdate | None:
     for field, read in _READERS.items():
         content = update.get(field)
         if isinstance(content, dict):
-            found = read(update_id, content, bot)
-            return _validated(update, found, access) if found else None
+            fields = read(content, bot)
+            if fields is None:
+                return None
+            payload = {"update_id": update_id, field: fields.pop("content", content)}
+            return _validated(NewUpdate(update_id, payload=payload, **fields), content, access)
     return None
 
 
@@ -102,25 +106,25 @@ def update_id_of(raw: Any) -> int | None:
     return _integer(raw.get("update_id"), MAX_UPDATE_ID) if isinstance(raw, dict) else None
 
 
-def _read_message(update_id: int, message: Json, bot: BotIdentity) -> NewUpdate | None:
+# The readers: what is stored of an update beside its payload, or None when nobody handles it. A
+# ``content`` among these fields is stored instead of what Telegram sent.
+
+
+def _read_message(message: Json, bot: BotIdentity) -> Fields | None:
     if _is_migration(message):
-        return _read_migration(update_id, message)
+        return _read_migration(message)
     place = _place(message)
-    if place is None or _is_bot(message):
-        return None
-    kind = _message_kind(message, bot)
-    if kind is None:
+    kind = _message_kind(message, bot) if place is not None and not _is_bot(message) else None
+    if place is None or kind is None:
         return None
     album = message.get("media_group_id")
-    return NewUpdate(
-        update_id,
-        kind,
-        {"update_id": update_id, "message": message},
+    return {
         **place,
-        media_group_id=album[:100] if isinstance(album, str) else None,
-        interrupts=kind in ("new", "stop"),
-        at_once=kind == "command" and _is_at_once(message),
-    )
+        "kind": kind,
+        "media_group_id": album[:100] if isinstance(album, str) else None,
+        "interrupts": kind in ("new", "stop"),
+        "at_once": kind == "command" and _is_at_once(message),
+    }
 
 
 def _is_at_once(message: Json) -> bool:
@@ -164,19 +168,19 @@ def _is_migration(message: Any) -> bool:
     )
 
 
-def _read_migration(update_id: int, message: Json) -> NewUpdate | None:
+def _read_migration(message: Json) -> Fields | None:
     """Which chat became which; who caused it does not matter, and is not kept."""
-    chat = message.get("chat")
-    chat_id = _person(chat)
-    if not isinstance(chat, dict) or chat_id is None or chat_id > 0:
+    chat_id = _id_of(message.get("chat"))
+    if chat_id is None or chat_id > 0:
         return None
     moved = _only(message, MIGRATION)
     if any(_integer(other, MAX_ID) is None or other >= 0 for other in moved.values()):
         return None
     message_id = _integer(message.get("message_id"), MAX_ID) or 0
-    kept = {"message_id": message_id, "date": 0, "chat": {"id": chat_id, "type": "supergroup"}}
-    payload = {"update_id": update_id, "message": kept | moved}
-    return NewUpdate(update_id, "member", payload, chat_id=chat_id, message_id=message_id or None)
+    chat = {"id": chat_id, "type": "supergroup"}
+    content = {"message_id": message_id, "date": 0, "chat": chat, **moved}
+    where = {"chat_id": chat_id, "message_id": message_id or None}
+    return {"kind": "member", "content": content, **where}
 
 
 def _text_kind(message: Json, text: str, bot: BotIdentity) -> UpdateKind | None:
@@ -206,71 +210,51 @@ def _answers(message: Json, bot: BotIdentity) -> bool:
     return isinstance(sender, dict) and sender.get("id") == bot.id
 
 
-def _read_edit(update_id: int, message: Json, _bot: BotIdentity) -> NewUpdate | None:
+def _read_edit(message: Json, _bot: BotIdentity) -> Fields | None:
     place = _place(message)
     text = message.get("text") or message.get("caption")
     if place is None or _is_bot(message) or not isinstance(text, str) or not text:
         return None
-    return NewUpdate(
-        update_id, "edit", {"update_id": update_id, "edited_message": message}, **place
-    )
+    return {"kind": "edit", **place}
 
 
-def _read_callback(update_id: int, query: Json, _bot: BotIdentity) -> NewUpdate | None:
+def _read_callback(query: Json, _bot: BotIdentity) -> Fields | None:
     """A button; its message may be too old for Telegram to say more than where it stands."""
     message = query.get("message")
     place = _place({**message, "from": query.get("from")}) if isinstance(message, dict) else None
-    user_id = _person(query.get("from"))
-    if place is None or user_id is None or not isinstance(query.get("id"), str):
+    if place is None or not isinstance(query.get("id"), str):
         return None
-    payload = {"update_id": update_id, "callback_query": query}
-    return NewUpdate(update_id, "callback", payload, **place, at_once=True)
+    return {"kind": "callback", **place, "at_once": True}
 
 
-def _read_member(update_id: int, change: Json, _bot: BotIdentity) -> NewUpdate | None:
-    chat_id, user_id = _person(change.get("chat")), _person(change.get("from"))
+def _read_member(change: Json, _bot: BotIdentity) -> Fields | None:
+    chat_id, user_id = _id_of(change.get("chat")), _id_of(change.get("from"))
     if chat_id is None or user_id is None:
         return None
-    payload = {"update_id": update_id, "my_chat_member": change}
-    return NewUpdate(update_id, "member", payload, chat_id=chat_id, user_id=user_id)
+    return {"kind": "member", "chat_id": chat_id, "user_id": user_id}
 
 
-def _read_stop(update_id: int, stopped: Json, _bot: BotIdentity) -> NewUpdate | None:
-    chat_id = _person(stopped.get("chat"))
+def _read_stop(stopped: Json, _bot: BotIdentity) -> Fields | None:
+    """The Stop button of a draft; drafts exist in private chats only."""
+    chat_id = _id_of(stopped.get("chat"))
     draft_id = _integer(stopped.get("draft_id"), MAX_ID)
     if chat_id is None or draft_id is None:
         return None
-    return NewUpdate(
-        update_id,
-        "other",
-        {"update_id": update_id, "stopped_message_generation": stopped},
-        chat_id=chat_id,
-        user_id=chat_id,  # drafts exist in private chats only
-        interrupts=True,
-        draft_id=draft_id,
-        at_once=True,
-    )
+    where = {"chat_id": chat_id, "user_id": chat_id, "draft_id": draft_id}
+    return {"kind": "other", **where, "interrupts": True, "at_once": True}
 
 
-def _read_reaction(update_id: int, reaction: Json, _bot: BotIdentity) -> NewUpdate | None:
-    """What somebody feels about a message; an anonymous reaction is nobody's."""
-    chat_id, user_id = _person(reaction.get("chat")), _person(reaction.get("user"))
+def _read_reaction(reaction: Json, _bot: BotIdentity) -> Fields | None:
+    """A dislike; an anonymous reaction is nobody's."""
+    chat_id, user_id = _id_of(reaction.get("chat")), _id_of(reaction.get("user"))
     message_id = _integer(reaction.get("message_id"), MAX_ID)
     new = reaction.get("new_reaction")
     if chat_id is None or user_id is None or not message_id or not isinstance(new, list):
         return None
     if not any(isinstance(one, dict) and one.get("emoji") == DISLIKE for one in new):
         return None
-    payload = {"update_id": update_id, "message_reaction": reaction}
-    return NewUpdate(
-        update_id,
-        "other",
-        payload,
-        chat_id=chat_id,
-        user_id=user_id,
-        message_id=message_id,
-        at_once=True,
-    )
+    where = {"chat_id": chat_id, "user_id": user_id, "message_id": message_id}
+    return {"kind": "other", **where, "at_once": True}
 
 
 _READERS = {
@@ -283,52 +267,40 @@ _READERS = {
 }
 
 
-def _validated(raw: Json, update: NewUpdate, access: Access) -> NewUpdate | None:
+def _validated(update: NewUpdate, content: Json, access: Access) -> NewUpdate | None:
     """The update, if aiogram can read it; else its essence; strangers' without content."""
-    is_strangers = not access.permits(update.user_id, update.chat_id)
-    if is_strangers and not _is_migration(update.payload.get("message")):
-        return _refused(raw, update)
+    message = update.payload.get("message")
+    if not access.permits(update.user_id, update.chat_id) and not _is_migration(message):
+        return _refused(update) if message is not None and update.kind != "member" else None
     if _is_readable(update.payload):
         return update
-    message = raw.get("message")
-    if update.kind not in ("message", "command", "new", "stop") or not isinstance(message, dict):
+    if update.kind not in ("message", "command", "new", "stop"):
         return None
-    essence = {key: message[key] for key in ESSENTIAL if key in message}
-    essence["chat"] = _only(message["chat"], ("id", "type"))
-    essence["from"] = {"first_name": "-", **_only(message["from"], ("id", "language_code"))}
-    essence["from"]["is_bot"] = False
-    payload = {"update_id": update.update_id, "message": essence}
-    return NewUpdate(**{**vars(update), "payload": payload}) if _is_readable(payload) else None
+    return _with_message(update, _essence(content, ESSENTIAL))
 
 
-def _refused(raw: Json, update: NewUpdate) -> NewUpdate | None:
+def _refused(update: NewUpdate) -> NewUpdate | None:
     """A stranger's message without what was written: only what the refusal needs."""
-    message = raw.get("message")
-    if not isinstance(message, dict) or update.kind == "member":
-        return None
-    sender = {"first_name": "-", "is_bot": False, **_only(message["from"], ("id",))}
+    kept = {"date": 0, **_essence(update.payload["message"], ("message_id",))}
+    refused = replace(
+        update, kind="refused", media_group_id=None, interrupts=False, draft_id=None, at_once=True
+    )
+    return _with_message(refused, kept)
+
+
+def _essence(message: Json, fields: tuple[str, ...]) -> dict[str, Any]:
+    """Some fields of a message, and of its chat and sender what tells where and who."""
+    sender = {"first_name": "-", "is_bot": False, "id": message["from"]["id"]}
     language = message["from"].get("language_code")
     if isinstance(language, str):
         sender["language_code"] = language[:16]
-    kept = {
-        "message_id": update.message_id,
-        "date": 0,
-        "chat": _only(message["chat"], ("id", "type")),
-        "from": sender,
-    }
-    payload = {"update_id": update.update_id, "message": kept}
-    if not _is_readable(payload):
-        return None
-    return NewUpdate(
-        update.update_id,
-        "refused",
-        payload,
-        chat_id=update.chat_id,
-        thread_id=update.thread_id,
-        user_id=update.user_id,
-        message_id=update.message_id,
-        at_once=True,
-    )
+    chat = _only(message["chat"], ("id", "type"))
+    return {**_only(message, fields), "chat": chat, "from": sender}
+
+
+def _with_message(update: NewUpdate, message: dict[str, Any]) -> NewUpdate | None:
+    payload = {"update_id": update.update_id, "message": message}
+    return replace(update, payload=payload) if _is_readable(payload) else None
 
 
 def _is_readable(payload: dict[str, Any]) -> bool:
@@ -339,10 +311,10 @@ def _is_readable(payload: dict[str, Any]) -> bool:
     return True
 
 
-def _place(message: Json) -> dict[str, Any] | None:
+def _place(message: Json) -> Fields | None:
     """Where a message stands, or None when it does not say."""
     chat, sender = message.get("chat"), message.get("from")
-    chat_id, user_id = _person(chat), _person(sender)
+    chat_id, user_id = _id_of(chat), _id_of(sender)
     message_id = _integer(message.get("message_id"), MAX_ID)
     if chat_id is None or user_id is None or not message_id or message_id < 0:
         return None
@@ -351,15 +323,11 @@ def _place(message: Json) -> dict[str, Any] | None:
     thread_id = 0
     if message.get("is_topic_message") is True:
         thread_id = _integer(message.get("message_thread_id"), MAX_ID) or 0
-    return {
-        "chat_id": chat_id,
-        "thread_id": thread_id,
-        "user_id": user_id,
-        "message_id": message_id,
-    }
+    ids = {"chat_id": chat_id, "thread_id": thread_id, "user_id": user_id}
+    return {**ids, "message_id": message_id}
 
 
-def _person(value: Any) -> int | None:
+def _id_of(value: Any) -> int | None:
     """The id of a user or chat; zero is none."""
     return _integer(value.get("id"), MAX_ID) or None if isinstance(value, dict) else None
 

@@ -33,8 +33,8 @@ from src.pg.embedded import EmbeddedPostgres
 from src.pg.migrations import migrate
 from src.privacy.erasure_repo import ErasureRepository
 from src.talk.turn_state import TurnControl
-from src.telegram.chats import ChatAdmins
 from src.telegram.delivery import Delivery
+from src.telegram.handlers import ChatAdmins
 from src.telegram.messages import TurnHandler
 from src.telegram.setup import build_dispatcher
 from src.telegram.updates import BotIdentity

@@ -14,8 +14,8 @@ from src.history.conversation_repo import TelegramOrigin
 from src.memory.writer import Outcome, Said
 from src.reading.facts import Fact
 from src.talk.turn_state import TurnControl
-from src.telegram.chats import ChatAdmins
 from src.telegram.delivery import Delivery
+from src.telegram.handlers import ChatAdmins
 from src.telegram.messages import TurnHandler
 from src.telegram.receiver import GetRawUpdates
 from src.telegram.setup import build_dispatcher

@@ -7,8 +7,8 @@ import time
 import pytest
 from aiogram import Bot
 
-from src.telegram.answer_stream import EDIT_SECONDS, TYPING_AFTER, AnswerStream, DraftSupport
 from src.telegram.delivery import Address
+from src.telegram.messages import EDIT_SECONDS, TYPING_AFTER, AnswerStream, DraftSupport
 from src.telegram.rendering import Renderer
 from tests.fakes.telegram_checks import utf16_length
 from tests.fakes.telegram_server import FakeTelegram
@@ -31,15 +31,8 @@ class Shown:
         self.messages.append(message_id)
 
     async def open(self, address: Address, message_id: int | None = None) -> AnswerStream:
-        stream = AnswerStream(
-            self.bot,
-            address,
-            drafts=self.drafts,
-            draft_id=DRAFT_ID,
-            on_message=self.note,
-            message_id=message_id,
-        )
-        await stream.open()
+        stream = AnswerStream(self.bot, address, drafts=self.drafts, draft_id=DRAFT_ID)
+        await stream.open(self.note, message_id)
         return stream
 
 

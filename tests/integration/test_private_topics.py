@@ -11,7 +11,7 @@ from aiogram import Bot
 from src.base.owners import Owner
 from src.pg.client import PgClient
 from src.telegram.delivery import Delivery
-from src.telegram.sending_tasks import ReminderTasks
+from src.telegram.tasks import ReminderTasks
 from tests.fakes.telegram_people import Sender
 from tests.fakes.telegram_server import FakeTelegram
 from tests.integration.person import NOON, Agents

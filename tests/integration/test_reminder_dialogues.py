@@ -22,7 +22,7 @@ from src.reminders.reminder_repo import Reminder
 from src.reminders.reminder_service import Asking, describe_reminder_time
 from src.reminders.screens import PAGE
 from src.telegram.delivery import Delivery
-from src.telegram.sending_tasks import ReminderTasks
+from src.telegram.tasks import ReminderTasks
 from src.texts import Language, say
 from src.texts.reply import MAX_DATA, Action
 from tests.fakes.telegram_people import Sender

@@ -13,8 +13,14 @@ from src.base.errors import DeliveryError, StorageError
 from src.history.turn_repo import AnswerSource, Changes, NewAnswer, StoredAnswer
 from src.pg.client import PgClient
 from src.talk.command_service import MAX_UNDO
-from src.telegram.delivery import QUICK_RETRIES, Address, Delivery, Form
-from src.telegram.keyboards import answer_rows, build_keyboard
+from src.telegram.delivery import (
+    QUICK_RETRIES,
+    Address,
+    Delivery,
+    Form,
+    answer_rows,
+    build_keyboard,
+)
 from src.texts import LANGUAGES, Language, say
 from tests.fakes.openai_server import Reply
 from tests.fakes.telegram_people import Sender

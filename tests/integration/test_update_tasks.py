@@ -12,7 +12,7 @@ from procrastinate.jobs import Job
 from procrastinate.testing import InMemoryConnector
 
 from src.queue.update_repo import NewUpdate
-from src.telegram.update_tasks import UpdateTasks
+from src.telegram.tasks import UpdateTasks
 from tests.conftest import query
 from tests.integration.person import Rig
 

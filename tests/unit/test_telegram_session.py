@@ -22,8 +22,8 @@ from aiogram.methods import SendMessage
 
 from src.base.errors import DeliveryError, DeliveryRefusedError, DeliveryUnknownError
 from src.queue.workers import MAX_WISH, pause
-from src.telegram.errors import delivery_error
-from src.telegram.session import FLOOD_PAUSE, MAX_RETRY_AFTER, TelegramSession
+from src.telegram.delivery import delivery_error
+from src.telegram.setup import FLOOD_PAUSE, MAX_RETRY_AFTER, TelegramSession
 from tests.attacks.status_walk import ENDLESS, FORMS, STATUSES
 from tests.cases import for_each
 

@@ -7,7 +7,7 @@ from typing import Any
 from aiogram.types import Message
 
 from src.reading.voices import Voice, clean_name
-from src.telegram.voices import read_voice
+from src.telegram.incoming import read_voice
 from tests.cases import for_each
 
 ANNA = {"id": 7, "is_bot": False, "first_name": "Анна", "last_name": "К"}

@@ -1,12 +1,13 @@
-"""The tasks of an update: handle it in its chat's order, or interrupt the running answer."""
+"""Tasks of the queue: handle updates or interrupt their answers, send reminders, end questions."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
+from datetime import UTC, datetime
 from functools import partial
-from typing import cast
+from typing import Literal, cast
 
 from aiogram import Bot, Dispatcher
 from aiogram.types import Update
@@ -23,12 +24,17 @@ from src.base.errors import (
     StorageError,
     TransientError,
 )
+from src.base.metrics import Metrics
 from src.core import Core
-from src.queue.job_repo import CONTROL_QUEUE, TURNS_QUEUE
+from src.memory.question_repo import SHOW_ENDING, QuestionRepository
+from src.queue.job_repo import COMMANDS_QUEUE, CONTROL_QUEUE, REMINDERS_QUEUE, TURNS_QUEUE
 from src.queue.update_repo import UpdateKind, UpdateOutcome, WaitingUpdate
 from src.queue.workers import BackOff
+from src.reminders.reminder_repo import REMIND, DueReminder, ReminderRepository
+from src.reminders.screens import LATE, arrival
 from src.talk.turn_state import TurnControl
 from src.telegram.delivery import Address, Delivery
+from src.telegram.rendering import split_text
 from src.texts import choose_language, say
 
 logger = logging.getLogger(__name__)
@@ -36,7 +42,7 @@ logger = logging.getLogger(__name__)
 MODEL_ATTEMPTS = 6  # then the bot apologises: 1 + 2 + 4 + 8 + 16 s of waiting in all
 APOLOGY_KINDS: tuple[UpdateKind, ...] = ("message", "media", "teach", "command", "new", "stop")
 DELIVERY_DAYS = 1.0  # how long an answer is offered to a Telegram that does not take it
-MORE_CHANCES = 1  # for a reply that Telegram refuses without a reason that we know
+MORE_CHANCES = 1  # for what is refused, or fails, without a reason that we know
 
 
 class UpdateTasks:
@@ -52,6 +58,7 @@ class UpdateTasks:
         self._turns = core.turns
         self._user_settings = core.user_settings
         self._metrics = core.metrics
+        self._questions = QuestionRepository(core.client)
 
     def register(self, app: App) -> None:
         """Tell the queue about the tasks, under the names that the stored jobs carry."""
@@ -61,6 +68,7 @@ class UpdateTasks:
             ("apologise", CONTROL_QUEUE, self.apologise),
         ):
             app.task(name=name, queue=queue, pass_context=True, retry=BackOff())(work)
+        app.task(name=SHOW_ENDING, queue=COMMANDS_QUEUE, retry=BackOff())(self.show_ending)
 
     async def handle_update(
         self,
@@ -133,6 +141,30 @@ class UpdateTasks:
         if stored.kind in (*APOLOGY_KINDS, "callback"):
             await self._apologise(stored, PutAsideError.text_key)
 
+    async def show_ending(self, answer: int) -> None:
+        """Show a question as it is stored: decided in words, or by nobody for a week.
+
+        Its buttons go; where Telegram does not let us change it, it stays.
+
+        Args:
+            answer: The id of the answer that asks.
+
+        Raises:
+            TransientError: Telegram or the database is away; worth another try.
+        """
+        ended = await self._client.run(self._questions.find_ended, answer)
+        if ended is None:
+            return
+        is_one = len(ended.sent_message_ids) == len(split_text(ended.text)) == 1
+        try:
+            await self._delivery.change_or_leave(
+                ended.owner.telegram_user_id,
+                ended.sent_message_ids[-1],
+                ended.text if is_one else None,
+            )
+        except ChatUnavailableError:
+            logger.info("the end of a question is shown to nobody", extra={"answer": answer})
+
     async def _find_and_handle(self, update: int, control: TurnControl, attempts: int) -> None:
         stored = await self._client.run(self._updates.find_waiting, update)
         if stored is not None:
@@ -167,8 +199,7 @@ class UpdateTasks:
         self, error: Exception, stored: WaitingUpdate, control: TurnControl, attempts: int
     ) -> bool:
         """Whether another attempt makes sense, and is wanted."""
-        kind = type(error).__name__ if isinstance(error, AppError) else "defect"
-        self._metrics.errors.labels(kind).inc()
+        _count(error, self._metrics)
         if not isinstance(error, TransientError) or control.stopped:
             return False
         if isinstance(error, StorageError):
@@ -241,3 +272,112 @@ class UpdateTasks:
                 self._updates.mark_chat_handled, stored.bot_id, stored.chat_id, "chat unavailable"
             )
         return "chat unavailable"
+
+
+# The tasks of reminders: plan those that are due soon, and send each when its time has come.
+#
+# ``src/reminders/reminder_repo.py`` says why there is a plan. A reminder is sent, then marked: who
+# is killed between the two sends it again. It is tried until Telegram takes it, and late it comes
+# with an apology.
+
+PLAN = "plan_reminders"
+Outcome = Literal["on time", "late", "unreachable", "failed"]
+
+
+class ReminderTasks:
+    """Sends what is due; every object it needs is handed in."""
+
+    def __init__(self, core: Core, delivery: Delivery) -> None:
+        """Send through ``delivery``."""
+        self._client = core.client
+        self._reminders = core.reminders
+        self._repository = ReminderRepository(core.client)
+        self._user_settings = core.user_settings
+        self._metrics = core.metrics
+        self._delivery = delivery
+
+    def register(self, app: App) -> None:
+        """Tell the queue about the tasks and their times, under the names of the stored jobs."""
+        queue = REMINDERS_QUEUE
+        app.task(name=REMIND, queue=queue, pass_context=True, retry=BackOff())(self.remind)
+        task = app.task(  # before all that is due: it is late only for what is planned late
+            name=PLAN, queue=queue, lock=PLAN, queueing_lock=PLAN, priority=1, pass_context=True
+        )
+        app.periodic(cron="* * * * *")(task(self.plan))
+
+    async def plan(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
+        """Every minute: jobs for what is due within two."""
+        await self.plan_now()
+
+    async def plan_now(self) -> None:
+        """Make jobs for what is due soon, as at every start: something may be due already."""
+        try:
+            if planned := await self._reminders.plan(datetime.now(UTC)):
+                logger.info("planned reminders", extra={"reminders": planned})
+        except StorageError as error:
+            logger.warning("reminders are planned a minute later", exc_info=error)
+
+    async def remind(self, context: JobContext, reminder: int, due: int) -> None:  # noqa: ARG002
+        """Send one reminder.
+
+        Args:
+            context: The queue's.
+            reminder: Its id.
+            due: For which of its times, in seconds since 1970.
+        """
+        await self.deliver(reminder, due, datetime.now(UTC))
+
+    async def deliver(self, reminder: int, due: int, now: datetime) -> Outcome | None:
+        """Send a reminder that is due, and note it; None when there is nothing to send any more.
+
+        Args:
+            reminder: Its id.
+            due: For which of its times.
+            now: Aware.
+
+        Raises:
+            TransientError: It did not arrive; worth another try.
+        """
+        found = await self._client.run(self._repository.find_due, reminder, due)
+        if found is None:
+            return None
+        outcome = await self._send(found, due, now)
+        self._metrics.reminders.labels(outcome).inc()
+        log = {"reminder": reminder, "chat": found.reminder.owner.telegram_user_id}
+        logger.info("reminded", extra={**log, "outcome": outcome})
+        return outcome
+
+    async def _send(self, found: DueReminder, due: int, now: datetime) -> Outcome:
+        reminder, mark = found.reminder, self._repository.mark_delivered
+        if found.is_inactive:
+            await self._client.run(self._repository.mark_unreachable, reminder.id, due)
+            return "unreachable"
+        address = Address(*reminder.owner, reply_to=found.reply_to)
+        try:
+            await self._delivery.show_reply(address, arrival(found, now))
+        except ChatUnavailableError:
+            chat_id = reminder.owner.telegram_user_id
+            await self._client.run(self._user_settings.mark_inactive, chat_id)
+            await self._client.run(self._repository.mark_unreachable, reminder.id, due)
+            return "unreachable"
+        except Exception as error:
+            if not await self._is_hopeless(error, reminder.id, due):
+                raise
+            log = {"reminder": reminder.id}
+            logger.error("gave up on a reminder", extra=log, exc_info=error)  # noqa: TRY400
+            await self._client.run(mark, reminder.id, due, now=now, is_sent=False)
+            return "failed"
+        await self._client.run(mark, reminder.id, due, now=now)
+        return "late" if now - reminder.due_at > LATE else "on time"
+
+    async def _is_hopeless(self, error: Exception, reminder: int, due: int) -> bool:
+        """Whether trying again makes no sense: what may pass is tried for ever, the rest twice."""
+        _count(error, self._metrics)
+        if isinstance(error, TransientError) and not isinstance(error, DeliveryRefusedError):
+            return False
+        failures = await self._client.run(self._repository.count_failure, reminder, due)
+        return failures > MORE_CHANCES
+
+
+def _count(error: Exception, metrics: Metrics) -> None:
+    metrics.errors.labels(type(error).__name__ if isinstance(error, AppError) else "defect").inc()

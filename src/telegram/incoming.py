@@ -1,23 +1,101 @@
-"""What a message that is no text holds: words of its own, and perhaps a file, within bounds."""
+"""What an incoming message holds: whose words they are, and what it says or encloses."""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from typing import Any
 
 from aiogram import Bot
 from aiogram.exceptions import AiogramError, TelegramBadRequest
-from aiogram.types import Message, PhotoSize
+from aiogram.types import (
+    Chat,
+    ExternalReplyInfo,
+    Location,
+    Message,
+    MessageOriginChannel,
+    MessageOriginChat,
+    MessageOriginHiddenUser,
+    MessageOriginUser,
+    PhotoSize,
+)
+from aiogram.types.message_origin_union import MessageOriginUnion
 
 from src.base.errors import DeliveryError, DocumentBrokenError, DocumentTooLargeError
 from src.media.attachments import Attachment, AttachmentKind
 from src.media.document_reader import MAX_BYTES
-from src.telegram.errors import delivery_error
+from src.reading.voices import Provenance, Voice, clean_name, clean_quote
+from src.telegram.delivery import delivery_error
 from src.texts import Language, say
 
 LARGEST_SIDE = 1600  # pixels; models scale larger pictures down, and charge for them
 MAX_OPTIONS = 12  # of a poll
 MAX_PLACES = 5  # decimal ones of a coordinate: a metre
+GET_TIMEOUT = 15  # seconds
+FETCH_TIMEOUT = 120  # seconds for 20 MB
+CHUNK = 1 << 16
+
+
+def read_voice(message: Message) -> Voice:
+    """Whose words the text of a message is, what the sender is called, and what he replies to."""
+    provenance: Provenance = "typed"
+    origin = None
+    if message.forward_origin is not None:
+        provenance, origin = "forwarded", name_of(message.forward_origin)
+    elif message.via_bot is not None:
+        provenance, origin = "bot", message.via_bot.full_name
+    quoted, author = _quoted(message)
+    is_group = message.chat.type != "private"
+    return Voice(
+        provenance=provenance,
+        speaker=clean_name(_sender(message)) if is_group else None,
+        origin=clean_name(origin),
+        quoted=clean_quote(quoted),
+        quoted_author_id=author if quoted else None,
+    )
+
+
+def author_of(origin: MessageOriginUnion | None) -> int | None:
+    """Who wrote a forwarded message, unless he hides it."""
+    if isinstance(origin, MessageOriginUser):
+        return origin.sender_user.id
+    if isinstance(origin, MessageOriginChat):
+        return origin.sender_chat.id
+    return origin.chat.id if isinstance(origin, MessageOriginChannel) else None
+
+
+def name_of(origin: MessageOriginUnion) -> str | None:
+    """What he is called."""
+    if isinstance(origin, MessageOriginUser):
+        return origin.sender_user.full_name
+    if isinstance(origin, MessageOriginHiddenUser):
+        return origin.sender_user_name
+    return _title(origin.sender_chat if isinstance(origin, MessageOriginChat) else origin.chat)
+
+
+def _sender(message: Message) -> str | None:
+    """What the sender is called; an anonymous admin writes as his group."""
+    if message.sender_chat is not None:
+        return _title(message.sender_chat)
+    return message.from_user.full_name if message.from_user else None
+
+
+def _quoted(message: Message) -> tuple[str | None, int | None]:
+    """The words to which a message replies, and who wrote them: the part that he chose, or all."""
+    replied: Message | ExternalReplyInfo | None = message.external_reply
+    text, author = None, None
+    if isinstance(message.reply_to_message, Message):
+        replied = message.reply_to_message
+        text = replied.text or replied.caption
+        author = replied.from_user.id if replied.from_user else None
+        author = author_of(replied.forward_origin) or author
+    elif replied is not None:
+        author = author_of(message.external_reply.origin if message.external_reply else None)
+    return (message.quote.text if message.quote else text), author
+
+
+def _title(chat: Chat) -> str | None:
+    return chat.title or chat.full_name
 
 
 @dataclass(frozen=True)
@@ -51,22 +129,18 @@ def _attachment(message: Message) -> Attachment | None:
     if message.photo:
         photo = _best(message.photo)
         return Attachment("picture", photo.file_id, photo.file_size or 0, "photo.jpg")
-    for file, kind, name in (
+    files: tuple[tuple[Any, AttachmentKind, str], ...] = (
         (message.voice, "sound", "voice.ogg"),
         (message.video_note, "sound", "video_note.mp4"),
         (message.audio, "sound", "audio.mp3"),
         (message.video, "sound", "video.mp4"),
         (message.document, "document", "file"),
-    ):
+    )
+    for file, kind, name in files:
         if file is not None and message.animation is None:
             named = getattr(file, "file_name", None) or name
-            return _of(file.file_id, file.file_size, kind, named)
+            return Attachment(kind, file.file_id, file.file_size or 0, named)
     return None
-
-
-def _of(file_id: str, size: int | None, kind: str, name: str) -> Attachment:
-    kinds: dict[str, AttachmentKind] = {"sound": "sound", "document": "document"}
-    return Attachment(kinds[kind], file_id, size or 0, name)
 
 
 def _best(sizes: list[PhotoSize]) -> PhotoSize:
@@ -81,9 +155,9 @@ def _said(message: Message, language: Language) -> str:
     if message.venue is not None:
         venue = message.venue
         place = f"{venue.title}, {venue.address}"
-        return say("said_venue", language, place=place, at=_coordinates(message))
+        return say("said_venue", language, place=place, at=_coordinates(venue.location))
     if message.location is not None:
-        return say("said_location", language, at=_coordinates(message))
+        return say("said_location", language, at=_coordinates(message.location))
     if message.contact is not None:
         contact = message.contact
         name = " ".join(filter(None, (contact.first_name, contact.last_name)))
@@ -98,16 +172,8 @@ def _said(message: Message, language: Language) -> str:
     return ""
 
 
-def _coordinates(message: Message) -> str:
-    location = message.location or (message.venue.location if message.venue else None)
-    if location is None:
-        return ""
+def _coordinates(location: Location) -> str:
     return f"{location.latitude:.{MAX_PLACES}f}, {location.longitude:.{MAX_PLACES}f}"
-
-
-GET_TIMEOUT = 15  # seconds
-FETCH_TIMEOUT = 120  # seconds for 20 MB
-CHUNK = 1 << 16
 
 
 async def fetch_file(bot: Bot, file_id: str) -> bytes:
