@@ -21,6 +21,7 @@ from pydantic import BaseModel, SecretStr
 from src.base.errors import ModelSetupError, ModelUnavailableError, PostponedError
 from src.base.providers import ProviderSettings, find_batch_provider
 from src.llm.errors import model_error
+from src.llm.reply import at
 
 ENDPOINT: Final = "/v1/chat/completions"
 JOB = "pomni_job"  # the key of our id in the metadata of OpenAI's batches
@@ -250,7 +251,7 @@ class OpenAIProvider(LLMProvider):
         return datetime.fromtimestamp(batch.created_at, UTC)
 
     async def _is_ours(self, batch: Any, job_id: str, custom_ids: frozenset[str]) -> bool:  # noqa: ARG002
-        return bool(_at(batch.metadata, JOB) == job_id)
+        return bool(at(batch.metadata, JOB) == job_id)
 
     def _is_pending(self, batch: Any) -> bool:
         return batch.status in OPENAI_PENDING
@@ -442,63 +443,63 @@ def _name(job_id: str) -> str:
 def _read_openai(entry: dict[str, Any]) -> BatchResult:
     """One line of either file."""
     custom_id = str(entry.get("custom_id"))
-    body, status = _at(entry, "response", "body"), _at(entry, "response", "status_code")
+    body, status = at(entry, "response", "body"), at(entry, "response", "status_code")
     if status != 200:
-        error = _at(entry, "error", "code") or _at(body, "error", "code")
+        error = at(entry, "error", "code") or at(body, "error", "code")
         return BatchResult(custom_id, error=_code(error, f"http_{_code(str(status), 'unknown')}"))
-    message, counts = _at(body, "choices", 0, "message"), _at(body, "usage")
-    called = _at(message, "tool_calls", 0, "function", "arguments")
+    message, counts = at(body, "choices", 0, "message"), at(body, "usage")
+    called = at(message, "tool_calls", 0, "function", "arguments")
     return _answered(
         custom_id,
-        [called if called is not None else _at(message, "content")],
-        _at(counts, "prompt_tokens"),
-        _at(counts, "prompt_tokens_details", "cached_tokens") or 0,
-        _at(counts, "completion_tokens"),
+        [called if called is not None else at(message, "content")],
+        at(counts, "prompt_tokens"),
+        at(counts, "prompt_tokens_details", "cached_tokens") or 0,
+        at(counts, "completion_tokens"),
     )
 
 
 def _read_anthropic(entry: dict[str, Any]) -> BatchResult:
     """One line of the results."""
     custom_id, result = str(entry.get("custom_id")), entry.get("result")
-    kind = _at(result, "type")
+    kind = at(result, "type")
     if kind != "succeeded":
-        error = _at(result, "error", "error", "type") or kind
+        error = at(result, "error", "error", "type") or kind
         return BatchResult(custom_id, error=_code(error, "errored"))
-    message, counts = _at(result, "message"), _at(result, "message", "usage")
+    message, counts = at(result, "message"), at(result, "message", "usage")
     fresh, read, written = (
-        _at(counts, f"{kind}input_tokens") for kind in ("", "cache_read_", "cache_creation_")
+        at(counts, f"{kind}input_tokens") for kind in ("", "cache_read_", "cache_creation_")
     )
     prompt = sum(n for n in (fresh, read, written) if type(n) is int)
     return _answered(
         custom_id,
-        _values(_at(message, "content"), ("input",), ("text",)),
+        _values(at(message, "content"), ("input",), ("text",)),
         prompt if type(fresh) is int else None,
         read or 0,
-        _at(counts, "output_tokens"),
+        at(counts, "output_tokens"),
     )
 
 
 def _read_google(entry: dict[str, Any]) -> BatchResult:
     """One inlined response; it carries the metadata of its request."""
-    custom_id, reply = str(_at(entry, "metadata", ID_KEY)), _at(entry, "response")
+    custom_id, reply = str(at(entry, "metadata", ID_KEY)), at(entry, "response")
     if reply is None:
-        error = _at(entry, "error", "code")
+        error = at(entry, "error", "code")
         return BatchResult(custom_id, error=_code(f"status_{error}", "errored"))
-    counts = _at(reply, "usage_metadata")
-    parts = _at(reply, "candidates", 0, "content", "parts")
+    counts = at(reply, "usage_metadata")
+    parts = at(reply, "candidates", 0, "content", "parts")
     return _answered(
         custom_id,
         _values(parts, ("function_call", "args"), ("text",)),
-        _at(counts, "prompt_token_count"),
-        _at(counts, "cached_content_token_count") or 0,
-        _at(counts, "candidates_token_count"),
+        at(counts, "prompt_token_count"),
+        at(counts, "cached_content_token_count") or 0,
+        at(counts, "candidates_token_count"),
     )
 
 
 def _values(blocks: Any, *paths: tuple[str, ...]) -> list[Any]:
     """What stands in blocks at the first path, then at the second: calls before texts."""
     blocks = blocks if isinstance(blocks, list) else []
-    found = [_at(block, *path) for path in paths for block in blocks]
+    found = [at(block, *path) for path in paths for block in blocks]
     return [value for value in found if value is not None]
 
 
@@ -544,16 +545,6 @@ def _lines(text: str) -> list[dict[str, Any]]:
         with suppress(ValueError):
             found.append(json.loads(line))
     return [entry for entry in found if isinstance(entry, dict)]
-
-
-def _at(value: Any, *path: str | int) -> Any:
-    """What stands there in a JSON value, or None where the path ends."""
-    for step in path:
-        if isinstance(step, int):
-            value = value[step] if isinstance(value, list) and len(value) > step else None
-        else:
-            value = value.get(step) if isinstance(value, Mapping) else None
-    return value
 
 
 def _code(value: Any, otherwise: str) -> str:
