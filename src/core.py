@@ -23,8 +23,13 @@ from src.history.turn_repo import TurnRepository
 from src.llm.chat import ModelCaller
 from src.llm.embeddings import CachingEmbedder, QuietMoments, build_embedder
 from src.llm.endpoints import build_reranker, build_transcriber
-from src.llm.prompt_cache import BreakpointPromptCache, KeyedPromptCache, PromptCache
-from src.llm.stored_prompt_cache import CachedContentRepository, StoredPromptCache
+from src.llm.prompt_cache import (
+    BreakpointPromptCache,
+    CachedContentRepository,
+    KeyedPromptCache,
+    PromptCache,
+    StoredPromptCache,
+)
 from src.llm.tokens import TokenCounter
 from src.media.attachments import AttachmentService
 from src.memory.batch_extraction import BatchExtractionService

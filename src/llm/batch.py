@@ -1,29 +1,27 @@
-"""The three batch APIs: what each is sent, the calls of its SDK, how its results are read."""
+"""Batch APIs: one life cycle, and for each of three providers its calls and its formats.
+
+A provider stores what users wrote until it is told to delete it; ``delete_batch`` does, and may be
+repeated.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
-from datetime import UTC, datetime
-from typing import Any, Final, cast
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Literal, Protocol, cast
 
 import httpx
-from pydantic import SecretStr
+from langchain_core.messages import BaseMessage, SystemMessage
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from pydantic import BaseModel, SecretStr
 
-from src.base.errors import ModelSetupError, PostponedError
+from src.base.errors import ModelSetupError, ModelUnavailableError, PostponedError
 from src.base.providers import ProviderSettings, find_batch_provider
-from src.llm.batch_provider import (
-    BATCH_TIMEOUT,
-    BatchRequest,
-    BatchResult,
-    LLMProvider,
-    answered,
-    at,
-    code,
-    is_unknown,
-    lines,
-    our_errors,
-)
+from src.llm.errors import model_error
+from src.llm.reply import at
 
 ENDPOINT: Final = "/v1/chat/completions"
 JOB = "pomni_job"  # the key of our id in the metadata of OpenAI's batches
@@ -35,6 +33,177 @@ GOOGLE_PENDING = frozenset(
     {"JOB_STATE_UNSPECIFIED", "JOB_STATE_QUEUED", "JOB_STATE_PENDING", "JOB_STATE_RUNNING"}
     | {"JOB_STATE_CANCELLING", "JOB_STATE_PAUSED", "JOB_STATE_UPDATING"}
 )
+BATCH_TIMEOUT = 120.0  # seconds of one call: files are large
+OPTIONS: Any = {"timeout": BATCH_TIMEOUT, "max_retries": 0}  # of OpenAI's and Anthropic's SDK
+UNKNOWN, REFUSED = 404, (400, 409)  # HTTP: there is no such thing; not in the state that it is in
+CLOCK_SKEW = timedelta(minutes=5)  # between our clock and theirs, at most
+
+# ``lost``: the provider does not know it (any more). ``completed``: there is nothing to wait for;
+# what it did not answer, because it was cancelled, expired or failed, is missing from the results.
+BatchStatus = Literal["pending", "completed", "lost"]
+
+
+@dataclass(frozen=True)
+class BatchRequest:
+    """One question, whose reply is to have the form of ``schema``.
+
+    Attributes:
+        custom_id: A UUID; the result is found by it.
+        messages: System messages first; text only.
+        schema: What the reply is to be.
+    """
+
+    custom_id: str
+    messages: Sequence[BaseMessage]
+    schema: type[BaseModel]
+
+    @property
+    def system(self) -> str:
+        """The text of the system messages."""
+        return "\n\n".join(str(m.text) for m in self.messages if isinstance(m, SystemMessage))
+
+    @property
+    def words(self) -> str:
+        """The text of the others."""
+        return "\n\n".join(str(m.text) for m in self.messages if not isinstance(m, SystemMessage))
+
+    def tool(self) -> dict[str, Any]:
+        """The schema as a function: ``name``, ``description``, ``parameters``."""
+        function: dict[str, Any] = convert_to_openai_tool(self.schema)["function"]
+        return function
+
+
+@dataclass(frozen=True)
+class BatchResult:
+    """What became of one request.
+
+    Attributes:
+        custom_id: Of the request, as the provider returned it: of any content.
+        reply: The arguments of the call, or a text that may hold them; None when there is none.
+        error: Why there is none: a short code, without any text of a user.
+        tokens: Of the prompt, of that from a cache, and of the reply; None where not reported.
+    """
+
+    custom_id: str
+    reply: Mapping[str, Any] | str | None = None
+    error: str | None = None
+    tokens: tuple[int | None, int | None, int | None] = (None, None, None)
+
+
+class LLMProvider(Protocol):
+    """A provider with a batch API. Every method may raise the errors of ``model_error``.
+
+    The life of a batch stands here, with the calls that most SDKs have; a provider says what it
+    sends, where its calls differ, and how it reads what comes.
+
+    Attributes:
+        name: As in ``global_settings.memory_extraction_provider``.
+        max_requests: Of one batch.
+        max_bytes: Of one batch, as it is sent.
+        max_listed: Batches that are looked through, whatever their age, for one of ours.
+        id_name: The attribute of its batches that is their id.
+    """
+
+    name: str
+    max_requests: int
+    max_bytes: int
+    max_listed: int = 1000
+    id_name: str = "id"
+    _client: Any  # of the SDK
+    _batches: Any  # its calls that concern batches
+
+    def encode(self, request: BatchRequest, model: str) -> dict[str, Any]:
+        """A request as it goes into the batch."""
+        ...
+
+    async def submit_batch(
+        self, requests: Sequence[Mapping[str, Any]], model: str, *, job_id: str
+    ) -> str:
+        """Send encoded requests; returns the provider's id of the batch.
+
+        ``job_id`` is ours: by it ``find_batch`` finds the batch when we die before we know its id.
+        """
+        with _our_errors():
+            return await self._create(list(requests), model, job_id)
+
+    async def find_batch(
+        self, job_id: str, custom_ids: frozenset[str], *, since: datetime
+    ) -> str | None:
+        """The batch that was submitted for our job, if it was.
+
+        Args:
+            job_id: Our job.
+            custom_ids: Of its requests.
+            since: It was not submitted before.
+
+        Raises:
+            PostponedError: It can only be told later, when some batch has ended.
+        """
+        seen = 0
+        with _our_errors():
+            async for batch in self._list():  # newest first
+                if seen >= self.max_listed and self._created_at(batch) < since - CLOCK_SKEW:
+                    break
+                if await self._is_ours(batch, job_id, custom_ids):
+                    return str(getattr(batch, self.id_name))
+                seen += 1
+        return None
+
+    async def get_batch_status(self, batch_id: str) -> BatchStatus:
+        """Whether there is anything to wait for."""
+        with _our_errors(UNKNOWN):
+            batch = await self._retrieve(batch_id)
+            return "pending" if self._is_pending(batch) else "completed"
+        return "lost"
+
+    async def get_batch_results(self, batch_id: str) -> list[BatchResult]:
+        """What there is of results, in any order, perhaps some of them twice."""
+        found: list[BatchResult] = []
+        with _our_errors(UNKNOWN):
+            async for result in self._results(await self._retrieve(batch_id)):
+                found.append(result)  # noqa: PERF401  (what came before an error counts)
+        return found
+
+    async def cancel_batch(self, batch_id: str) -> None:
+        """Answer no more of it; one that has ended or is unknown is no error."""
+        with _our_errors(UNKNOWN, *REFUSED):
+            await self._cancel(batch_id)
+
+    async def delete_batch(self, batch_id: str | None, *, job_id: str) -> None:
+        """Delete everything of the batch that holds a text, also what was never made a batch of.
+
+        Raises:
+            ModelUnavailableError: It cannot be deleted yet.
+        """
+        with _our_errors(UNKNOWN, later=REFUSED):
+            await self._delete(batch_id, job_id)
+
+    async def close(self) -> None:
+        """Close its connections."""
+        await self._client.close()
+
+    async def _create(self, requests: list[Any], model: str, job_id: str) -> str: ...
+
+    def _list(self) -> AsyncIterator[Any]:
+        return aiter(self._batches.list(limit=100))
+
+    def _created_at(self, batch: Any) -> datetime: ...
+
+    async def _is_ours(self, batch: Any, job_id: str, custom_ids: frozenset[str]) -> bool: ...
+
+    async def _retrieve(self, batch_id: str) -> Any:
+        return await self._batches.retrieve(batch_id)
+
+    def _is_pending(self, batch: Any) -> bool: ...
+
+    def _results(self, batch: Any) -> AsyncIterator[BatchResult]: ...
+
+    async def _cancel(self, batch_id: str) -> None:
+        await self._batches.cancel(batch_id)
+
+    async def _delete(self, batch_id: str | None, job_id: str) -> None:  # noqa: ARG002
+        if batch_id is not None:
+            await self._batches.delete(batch_id)
 
 
 class OpenAIProvider(LLMProvider):
@@ -48,9 +217,7 @@ class OpenAIProvider(LLMProvider):
         """Nothing connects yet."""
         from openai import AsyncOpenAI
 
-        self._client = AsyncOpenAI(
-            api_key=api_key, base_url=base_url, timeout=BATCH_TIMEOUT, max_retries=0
-        )
+        self._client = AsyncOpenAI(api_key=api_key, base_url=base_url, **OPTIONS)
         self._batches = self._client.batches
 
     def encode(self, request: BatchRequest, model: str) -> dict[str, Any]:
@@ -91,22 +258,19 @@ class OpenAIProvider(LLMProvider):
 
     async def _results(self, batch: Any) -> AsyncIterator[BatchResult]:
         for file in filter(None, (batch.output_file_id, batch.error_file_id)):
-            for entry in lines((await self._client.files.content(file)).text):
+            for entry in _lines((await self._client.files.content(file)).text):
                 yield _read_openai(entry)
 
     async def _delete(self, batch_id: str | None, job_id: str) -> None:
         """The files; of the batch itself only ids and counts remain."""
         for file in await self._files_of(batch_id, job_id):
-            try:
+            with _our_errors(UNKNOWN, later=REFUSED):
                 await self._client.files.delete(file)
-            except Exception as error:
-                if not is_unknown(error):
-                    raise
 
     async def _files_of(self, batch_id: str | None, job_id: str) -> list[str]:
         """The files of a batch; without one, those that were uploaded for the job."""
         if batch_id is not None:
-            with our_errors(is_unknown):
+            with _our_errors(UNKNOWN):
                 batch = await self._retrieve(batch_id)
                 named = (batch.input_file_id, batch.output_file_id, batch.error_file_id)
                 return [file for file in named if file]
@@ -136,9 +300,7 @@ class AnthropicProvider(LLMProvider):
         """Nothing connects yet."""
         from anthropic import AsyncAnthropic
 
-        self._client = AsyncAnthropic(
-            api_key=api_key, base_url=base_url, timeout=BATCH_TIMEOUT, max_retries=0
-        )
+        self._client = AsyncAnthropic(api_key=api_key, base_url=base_url, **OPTIONS)
         self._batches = self._client.messages.batches
 
     def encode(self, request: BatchRequest, model: str) -> dict[str, Any]:
@@ -284,10 +446,10 @@ def _read_openai(entry: dict[str, Any]) -> BatchResult:
     body, status = at(entry, "response", "body"), at(entry, "response", "status_code")
     if status != 200:
         error = at(entry, "error", "code") or at(body, "error", "code")
-        return BatchResult(custom_id, error=code(error, f"http_{code(str(status), 'unknown')}"))
+        return BatchResult(custom_id, error=_code(error, f"http_{_code(str(status), 'unknown')}"))
     message, counts = at(body, "choices", 0, "message"), at(body, "usage")
     called = at(message, "tool_calls", 0, "function", "arguments")
-    return answered(
+    return _answered(
         custom_id,
         [called if called is not None else at(message, "content")],
         at(counts, "prompt_tokens"),
@@ -302,13 +464,13 @@ def _read_anthropic(entry: dict[str, Any]) -> BatchResult:
     kind = at(result, "type")
     if kind != "succeeded":
         error = at(result, "error", "error", "type") or kind
-        return BatchResult(custom_id, error=code(error, "errored"))
+        return BatchResult(custom_id, error=_code(error, "errored"))
     message, counts = at(result, "message"), at(result, "message", "usage")
     fresh, read, written = (
         at(counts, f"{kind}input_tokens") for kind in ("", "cache_read_", "cache_creation_")
     )
     prompt = sum(n for n in (fresh, read, written) if type(n) is int)
-    return answered(
+    return _answered(
         custom_id,
         _values(at(message, "content"), ("input",), ("text",)),
         prompt if type(fresh) is int else None,
@@ -322,10 +484,10 @@ def _read_google(entry: dict[str, Any]) -> BatchResult:
     custom_id, reply = str(at(entry, "metadata", ID_KEY)), at(entry, "response")
     if reply is None:
         error = at(entry, "error", "code")
-        return BatchResult(custom_id, error=code(f"status_{error}", "errored"))
+        return BatchResult(custom_id, error=_code(f"status_{error}", "errored"))
     counts = at(reply, "usage_metadata")
     parts = at(reply, "candidates", 0, "content", "parts")
-    return answered(
+    return _answered(
         custom_id,
         _values(parts, ("function_call", "args"), ("text",)),
         at(counts, "prompt_token_count"),
@@ -339,3 +501,53 @@ def _values(blocks: Any, *paths: tuple[str, ...]) -> list[Any]:
     blocks = blocks if isinstance(blocks, list) else []
     found = [at(block, *path) for path in paths for block in blocks]
     return [value for value in found if value is not None]
+
+
+@contextmanager
+def _our_errors(*passed: int, later: Sequence[int] = ()) -> Iterator[None]:
+    """Raise the SDK's errors as ours.
+
+    Args:
+        passed: HTTP statuses that are no errors here.
+        later: HTTP statuses of what can be done later.
+    """
+    try:
+        yield
+    except Exception as error:
+        statuses = (getattr(error, "status_code", None), getattr(error, "code", None))
+        if any(status in later for status in statuses):
+            raise ModelUnavailableError("it cannot be done yet") from error
+        if not any(status in passed for status in statuses):
+            raise model_error(error) from error
+
+
+def _answered(custom_id: str, answers: Sequence[Any], *tokens: Any) -> BatchResult:
+    """The result of a request that was answered.
+
+    Args:
+        custom_id: Of the request.
+        answers: Candidates for the reply, the first is taken: arguments of calls, then texts.
+        tokens: Of the prompt, of its cached part, and of the reply.
+    """
+    first = answers[0] if answers else None
+    reply = first if isinstance(first, Mapping | str) else None
+    prompt, cached, completion = (
+        count if type(count) is int and 0 <= count < 2**31 else None for count in tokens
+    )
+    error = None if reply is not None else "no_reply"
+    return BatchResult(custom_id, reply, error, (prompt, cached, completion))
+
+
+def _lines(text: str) -> list[dict[str, Any]]:
+    """The objects of a JSON Lines file; a line that is none is left out."""
+    found = []
+    for line in text.split("\n"):
+        with suppress(ValueError):
+            found.append(json.loads(line))
+    return [entry for entry in found if isinstance(entry, dict)]
+
+
+def _code(value: Any, otherwise: str) -> str:
+    """A provider's short code, when it is one; its messages may quote what was sent."""
+    is_code = isinstance(value, str) and value.replace("_", "").isalnum() and len(value) < 60
+    return value if is_code else otherwise

@@ -11,13 +11,14 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import AsyncIterator, Iterator, Mapping
-from types import TracebackType
-from typing import Any, Self
+from contextlib import AbstractAsyncContextManager
+from typing import Any
 
 import httpx2
 
 from src.base.errors import ModelReplyError
 from src.llm.errors import reported_error
+from src.llm.reply import at
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +34,7 @@ WHOLE = (b"{", b"[", b"<")  # how a body begins that is no stream of events
 THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details")
 
 
-class CompletionStream:
+class CompletionStream(AbstractAsyncContextManager[Any, None]):
     """Stands where LangChain expects the SDK's stream; yields chunks as the API documents them.
 
     Every chunk that is yielded says something, so a server that only keeps the line open runs
@@ -47,16 +48,7 @@ class CompletionStream:
         self._said_anything = False
         self._is_finished = False
 
-    async def __aenter__(self) -> Self:
-        """Nothing to do: the response is open."""
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Close the connection, or give it back."""
         await self._response.aclose()
 
@@ -148,29 +140,27 @@ def _as_record(text: bytes) -> Json | None:
 
 def _sound_chunk(record: Json) -> dict[str, Any] | None:
     """The first choice of a chunk, or of a whole completion; None when it says nothing."""
-    choices = record.get("choices")
-    choice = choices[0] if isinstance(choices, list) and choices else None
-    if not isinstance(choice, dict) or choice.get("index") not in (0, None):
+    choice = at(record, "choices", 0)
+    if at(choice, "index") not in (0, None):
         return None
-    delta = choice.get("delta")
+    delta = at(choice, "delta")
     if not isinstance(delta, dict):
-        delta = choice.get("message")
-    said = _sound_delta(delta) if isinstance(delta, dict) else {}
-    finish = choice.get("finish_reason")
+        delta = at(choice, "message")
+    said = _sound_delta(delta)
+    finish = at(choice, "finish_reason")
     finish = finish[:MAX_NAME] if isinstance(finish, str) and finish else None
-    thinks = isinstance(delta, dict) and any(delta.get(name) for name in THOUGHTS)
-    if not said and finish is None and not thinks:
+    if not said and finish is None and not any(at(delta, name) for name in THOUGHTS):
         return None
     return {"choices": [{"index": 0, "delta": said, "finish_reason": finish}]}
 
 
-def _sound_delta(delta: Json) -> dict[str, Any]:
-    """Its text (a refusal is text too) and its calls of tools."""
+def _sound_delta(delta: Any) -> dict[str, Any]:
+    """Its text (a refusal is text too) and its tool calls."""
     said: dict[str, Any] = {}
-    if text := _text_of(delta.get("content")) or _text_of(delta.get("refusal")):
+    if text := _text_of(at(delta, "content")) or _text_of(at(delta, "refusal")):
         said["content"] = text
-    calls = delta.get("tool_calls")
-    old = delta.get("function_call")  # how calls looked before there were several at once
+    calls = at(delta, "tool_calls")
+    old = at(delta, "function_call")  # how calls looked before there were several at once
     listed = calls if isinstance(calls, list) else [{"function": old}] if old else []
     if sound := list(_sound_calls(listed)):
         said["tool_calls"] = sound
@@ -179,37 +169,35 @@ def _sound_delta(delta: Json) -> dict[str, Any]:
 
 def _sound_calls(calls: list[Any]) -> Iterator[dict[str, Any]]:
     for place, call in enumerate(calls):
-        function = call.get("function") if isinstance(call, dict) else None
+        function = at(call, "function")
         if not isinstance(function, dict):
             continue
-        index, id_ = call.get("index"), call.get("id")
-        name, arguments = function.get("name"), function.get("arguments")
+        index, arguments = call.get("index"), function.get("arguments")
         if isinstance(arguments, dict | list):
             arguments = json.dumps(arguments)
         yield {
             "index": index if type(index) is int else place,
-            "id": id_ if isinstance(id_, str) else None,
+            "id": _string(call.get("id")),
             "function": {
-                "name": name if isinstance(name, str) else None,
-                "arguments": arguments if isinstance(arguments, str) else "",
+                "name": _string(function.get("name")),
+                "arguments": _string(arguments) or "",
             },
         }
 
 
+def _string(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
 def _text_of(content: Any) -> str:
     """Text, or the texts of a list of parts."""
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        return ""
-    texts = (part.get("text") for part in content if isinstance(part, dict))
-    return "".join(text for text in texts if isinstance(text, str))
+    parts = content if isinstance(content, list) else [{"text": content}]
+    return "".join(_string(at(part, "text")) or "" for part in parts)
 
 
 def _sound_usage(usage: Json) -> dict[str, Any]:
     """Token counts as whole numbers; ``UNKNOWN`` for nonsense."""
-    details = usage.get("prompt_tokens_details")
-    cached = details.get("cached_tokens") if isinstance(details, dict) else 0
+    cached = at(usage, "prompt_tokens_details", "cached_tokens")
     return {
         "prompt_tokens": _tokens(usage.get("prompt_tokens")),
         "completion_tokens": _tokens(usage.get("completion_tokens")),

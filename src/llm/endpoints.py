@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 import httpx
 from openai import AsyncOpenAI
-from pydantic import BaseModel, SecretStr, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from src.base.config import Settings
 from src.base.errors import ModelError, ModelReplyError, ModelUnavailableError
@@ -32,12 +33,13 @@ class _Reply(BaseModel):
 class Reranker:
     """Orders texts by how well they answer a query."""
 
-    def __init__(self, url: str, model: str | None, *, key: SecretStr | None = None) -> None:
-        """Ask ``url`` for ``model``."""
+    def __init__(self, url: str, settings: Settings) -> None:
+        """Ask ``url`` for ``RERANK_MODEL``."""
+        key = settings.rerank_api_key
         headers = {"Authorization": f"Bearer {key.get_secret_value()}"} if key else {}
         self._client = httpx.AsyncClient(timeout=None, headers=headers)
         self._url = url
-        self._model = model
+        self._model = settings.rerank_model
 
     async def order(self, query: str, texts: Sequence[str]) -> list[int]:
         """The indices of ``texts``, best first; those that the endpoint left out come last.
@@ -55,9 +57,8 @@ class Reranker:
             response.raise_for_status()
             results = _Reply.model_validate_json(response.content).results
         except (httpx.TransportError, TimeoutError) as error:
-            raise ModelUnavailableError(
-                f"the reranker did not answer ({type(error).__name__})"
-            ) from error
+            name = type(error).__name__
+            raise ModelUnavailableError(f"the reranker did not answer ({name})") from error
         except (httpx.HTTPStatusError, ValidationError) as error:
             raise ModelError(f"the reranker failed ({type(error).__name__})") from error
         best_first = sorted(results, key=lambda result: -result.relevance_score)
@@ -71,9 +72,7 @@ class Reranker:
 
 def build_reranker(settings: Settings) -> Reranker | None:
     """The reranker of ``RERANK_URL``, or None."""
-    if settings.rerank_url is None:
-        return None
-    return Reranker(settings.rerank_url, settings.rerank_model, key=settings.rerank_api_key)
+    return Reranker(settings.rerank_url, settings) if settings.rerank_url else None
 
 
 MAX_TRANSCRIPT = 20_000  # characters; an hour of talk has some 50,000
@@ -83,11 +82,16 @@ TIMEOUT = 120.0  # seconds; minutes of speech take seconds
 class Transcriber:
     """Asks one endpoint; it keeps no connection open between two files."""
 
-    def __init__(self, model: str, *, base_url: str | None, key: str) -> None:
-        """Ask ``model`` at ``base_url``, by default OpenAI's."""
-        self._model = model
-        self._base_url = base_url
-        self._key = key
+    def __init__(self, model: str, settings: Settings) -> None:
+        """Ask ``model`` at ``TRANSCRIPTION_BASE_URL``, by default at OpenAI's address."""
+        key = settings.transcription_api_key or settings.openai_api_key
+        self._model = model.removeprefix("openai:")
+        self._options: Any = {
+            "api_key": key.get_secret_value() if key else "none",
+            "base_url": settings.transcription_base_url or settings.openai_base_url,
+            "max_retries": 0,
+            "timeout": TIMEOUT,
+        }
 
     async def transcribe(self, sound: bytes, file_name: str) -> str:
         """What is said in a file; empty when nothing is.
@@ -101,9 +105,7 @@ class Transcriber:
             ModelError: The endpoint refused the file, or us.
         """
         try:
-            async with AsyncOpenAI(
-                api_key=self._key, base_url=self._base_url, max_retries=0, timeout=TIMEOUT
-            ) as client:
+            async with AsyncOpenAI(**self._options) as client:
                 reply = await client.audio.transcriptions.create(
                     file=(file_name, sound), model=self._model
                 )
@@ -117,11 +119,5 @@ class Transcriber:
 
 def build_transcriber(settings: Settings) -> Transcriber | None:
     """The one that the settings ask for; None when they ask for none."""
-    if settings.transcription_model is None:
-        return None
-    key = settings.transcription_api_key or settings.openai_api_key
-    return Transcriber(
-        settings.transcription_model.removeprefix("openai:"),
-        base_url=settings.transcription_base_url or settings.openai_base_url,
-        key=key.get_secret_value() if key else "none",
-    )
+    model = settings.transcription_model
+    return Transcriber(model, settings) if model else None

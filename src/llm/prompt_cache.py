@@ -1,23 +1,34 @@
-"""The beginning of a prompt, kept by the provider: what a call must say so that it is.
+"""How the beginning of a prompt is cached by its provider, for each kind of provider.
 
 The prompt stands in the order of how seldom its parts change (tools, system prompt, key facts,
 summaries, history, and what belongs to the new message alone), so that a provider which compares
 beginnings finds nearly all of it again. Most providers do that unasked; the others are told here.
+Gemini's cached contents are made, renewed and deleted, each with a row of ``cached_contents``.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-from collections.abc import Sequence
+import json
+import logging
+from collections import defaultdict, deque
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from langchain_core.language_models import LanguageModelInput
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import Runnable
 
+from src.base.errors import ModelUnavailableError
+from src.llm.errors import model_error
 from src.llm.tokens import TokenCounter
+from src.pg.client import Repository
+
+logger = logging.getLogger(__name__)
 
 ChatRunnable = Runnable[LanguageModelInput, AIMessage]
 
@@ -98,17 +109,10 @@ class BreakpointPromptCache(PromptCache):
 
     def _places(self, messages: Sequence[BaseMessage]) -> list[int]:
         """Where the marks go: the last of the prompt's parts that stay as they are."""
-        systems = 0
-        while systems < len(messages) and messages[systems].type == "system":
-            systems += 1
-        newest = newest_question(messages)
+        kinds = [message.type for message in messages]
+        systems = next((n for n, kind in enumerate(kinds) if kind != "system"), len(kinds))
+        newest = max((n for n, kind in enumerate(kinds) if kind == "human"), default=0)
         return sorted({place for place in (0, systems - 1, newest - 1) if 0 <= place < newest})
-
-
-def newest_question(messages: Sequence[BaseMessage]) -> int:
-    """Where the new message stands; the tools that it led to follow it."""
-    places = [n for n, message in enumerate(messages) if isinstance(message, HumanMessage)]
-    return places[-1] if places else 0
 
 
 def _marked(message: BaseMessage) -> BaseMessage | None:
@@ -128,3 +132,259 @@ LEAST_OF_OTHERS = 1024
 def least_tokens(model: str) -> int:
     """The shortest beginning that Anthropic keeps of a model's prompts, in tokens."""
     return next((n for part, n in LEAST_TOKENS.items() if part in model), LEAST_OF_OTHERS)
+
+
+CLAIM_SECONDS = 60  # after which a process that claimed and was not heard of is given up
+
+SELECT_CONTENT = """
+SELECT name, expires_at FROM cached_contents
+WHERE content_hash = %(content_hash)s AND name IS NOT NULL AND expires_at > now()
+"""
+CLAIM = """
+INSERT INTO cached_contents AS c (content_hash, model) VALUES (%(content_hash)s, %(model)s)
+ON CONFLICT (content_hash) DO UPDATE
+SET model = EXCLUDED.model, name = NULL, expires_at = NULL, claimed_at = now()
+WHERE coalesce(c.expires_at <= now(), c.claimed_at < now() - make_interval(secs => %(seconds)s))
+RETURNING content_hash
+"""
+SAVE = """
+UPDATE cached_contents SET name = %(name)s, expires_at = %(expires_at)s
+WHERE content_hash = %(content_hash)s
+"""
+FORGET = "DELETE FROM cached_contents WHERE content_hash = %(content_hash)s AND name = %(name)s"
+PRUNE = """
+DELETE FROM cached_contents
+WHERE coalesce(expires_at, claimed_at) < now() - interval '1 day'
+"""
+
+
+@dataclass(frozen=True)
+class CachedContent:
+    """What is kept: its name at the provider, and until when."""
+
+    name: str
+    expires_at: datetime
+
+
+class CachedContentRepository(Repository):
+    """Reads and writes ``cached_contents``; it blocks."""
+
+    def find(self, content_hash: str) -> CachedContent | None:
+        """What is kept of these contents and has not expired."""
+        row = self._client.fetch_one(SELECT_CONTENT, content_hash=content_hash)
+        return CachedContent(*row) if row else None
+
+    def claim(self, content_hash: str, model: str) -> bool:
+        """Whether the caller is the one to have it kept: it is not, and nobody else is at it."""
+        claimed = self._client.fetch_one(
+            CLAIM, content_hash=content_hash, model=model, seconds=CLAIM_SECONDS
+        )
+        return claimed is not None
+
+    def save(self, content_hash: str, content: CachedContent) -> None:
+        """Note what is kept, or until when it is kept now."""
+        self._client.execute(SAVE, content_hash=content_hash, **vars(content))
+
+    def forget(self, content_hash: str, name: str) -> None:
+        """It is kept no more; another one that has taken its place stays."""
+        self._client.execute(FORGET, content_hash=content_hash, name=name)
+
+    def prune(self) -> int:
+        """Delete the rows of what has expired a day ago; returns how many."""
+        return self._client.execute(PRUNE)
+
+
+TTL = timedelta(hours=1)
+RENEW_BEFORE = timedelta(minutes=15)  # its end, by the next call that uses it
+MARGIN = timedelta(minutes=1)  # before its end it is used no more: the clocks may differ
+REST = timedelta(minutes=10)  # after a failure, and before asking for what another process makes
+# What must be kept in an hour costs as much as 1.00 / (0.30 - 0.03) = 3.7 prompts of it with
+# Gemini 2.5 Flash, 4.50 / (1.25 - 0.125) = 4.0 with Pro (USD for a million tokens; the page
+# "Gemini Developer API pricing", November 2025). So fewer calls an hour do not pay.
+PAYS_FROM = 4
+# The shortest contents that are kept; https://ai.google.dev/gemini-api/docs/caching.
+GOOGLE_LEAST, GOOGLE_LEAST_OF_PRO = 1024, 4096
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """What all prompts of a mode begin with: the system prompt and the tools. No user's text."""
+
+    system: SystemMessage
+    tools: tuple[Any, ...]
+
+    def hash(self, model: str) -> str:
+        """What tells it from all others."""
+        parts = [model, self.system.text, [repr(tool) for tool in self.tools]]
+        return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
+
+
+class StoredPromptCache(PromptCache):
+    """Has Google keep the beginning of the prompts, and sends its name instead.
+
+    No turn waits for it: what has to be looked up, made or renewed is so beside the calls, which
+    send all meanwhile. A call whose beginning is kept no more is made again with all of it. Calls
+    that must not call tools send all: what is kept cannot be told so.
+    """
+
+    def __init__(
+        self,
+        model: BaseChatModel,
+        name: str,
+        *,
+        counter: TokenCounter,
+        contents: CachedContentRepository,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        """For LangChain's ``ChatGoogleGenerativeAI``, whose model is called ``name``."""
+        self._model: Any = model
+        self._name = name
+        self._counter = counter
+        self._contents = contents
+        self._now = now
+        self._least = GOOGLE_LEAST_OF_PRO if "pro" in name else GOOGLE_LEAST
+        self._kept: dict[str, CachedContent] = {}
+        self._calls: dict[str, deque[tuple[datetime, int]]] = defaultdict(
+            lambda: deque(maxlen=PAYS_FROM)
+        )
+        self._rest_until: dict[str, datetime] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    def prepare(self, call: Call, conversation_id: UUID) -> Call:  # noqa: ARG002
+        """The call with the name of what is kept; as it is while nothing is."""
+        beginning = _beginning_of(call)
+        if beginning is None:
+            return call
+        key, now = beginning.hash(self._name), self._now()
+        kept = self._kept.get(key)
+        if kept is None or kept.expires_at - MARGIN <= now:
+            return call
+        if kept.expires_at - RENEW_BEFORE <= now:
+            self._start(key, self._renew(key, kept))
+        shorter = self._model.bind(cached_content=kept.name)
+        return Call(shorter, _as_contents(call.messages[1:]), stored=key)
+
+    def learn(self, call: Call, cached: int) -> None:
+        """Have the beginning kept when that pays: it is long, it is in use, and it is not cached.
+
+        For newer models Google caches unasked what prompts begin with, but promises nothing. As
+        long as it finds more by itself than the beginning has, it is left alone.
+        """
+        beginning = None if call.stored else _beginning_of(call)
+        if beginning is None:
+            return
+        key, now = beginning.hash(self._name), self._now()
+        calls = self._calls[key]
+        calls.append((now, cached))
+        if len(calls) < PAYS_FROM or now - calls[0][0] > TTL:
+            return
+        length = self._counter.count_tools(beginning.tools)
+        length += self._counter.count_messages([beginning.system])
+        if length >= self._least and sum(tokens for _, tokens in calls) < PAYS_FROM * length:
+            self._start(key, self._keep(key, beginning))
+
+    def lost(self, call: Call, error: Exception) -> bool:
+        """Whether a call that named what is kept was refused; the next ones do not name it."""
+        if not call.stored or isinstance(error, ModelUnavailableError):
+            return False
+        kept = self._kept.pop(call.stored, None)
+        logger.warning("the cached beginning of the prompt is gone, all is sent", exc_info=error)
+        self._rest(call.stored)
+        if kept is not None:
+            forget = asyncio.to_thread(self._contents.forget, call.stored, kept.name)
+            self._start(call.stored, forget, urgent=True)
+        return True
+
+    async def settle(self) -> None:
+        """Return when nothing is being looked up, made or renewed."""
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    def _start(self, key: str, work: Coroutine[Any, Any, None], *, urgent: bool = False) -> None:
+        """Do it beside the calls, one at a time for each beginning, and not while that rests."""
+        resting = self._now() < self._rest_until.get(key, datetime.min.replace(tzinfo=UTC))
+        if key in self._tasks or (resting and not urgent):
+            work.close()
+            return
+        task = asyncio.create_task(self._guarded(key, work))
+        self._tasks[key] = task
+        task.add_done_callback(lambda _task: self._tasks.pop(key, None))
+
+    async def _guarded(self, key: str, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except Exception as error:
+            self._rest(key)
+            logger.warning("no beginning of the prompts is cached", exc_info=model_error(error))
+
+    def _rest(self, key: str) -> None:
+        self._rest_until[key] = self._now() + REST
+
+    async def _keep(self, key: str, beginning: Beginning) -> None:
+        """Take what another process has made; else make it, unless another one is at it."""
+        kept = await asyncio.to_thread(self._contents.find, key)
+        if kept is None:
+            if not await asyncio.to_thread(self._contents.claim, key, self._name):
+                return
+            kept = await self._create(beginning)
+            await asyncio.to_thread(self._contents.save, key, kept)
+        self._kept[key] = kept
+
+    async def _create(self, beginning: Beginning) -> CachedContent:
+        from google.genai.types import CreateCachedContentConfig
+
+        # As LangChain would send it: what the model sees is the same with and without the cache.
+        request = self._model._prepare_request(
+            [beginning.system, HumanMessage("-")], tools=list(beginning.tools)
+        )["config"]
+        config = CreateCachedContentConfig(
+            system_instruction=request.system_instruction,
+            tools=request.tools,
+            ttl=_seconds(TTL),
+            display_name="pomni",
+        )
+        made = await self._caches.create(model=self._model.model, config=config)
+        return self._as_kept(made)
+
+    async def _renew(self, key: str, kept: CachedContent) -> None:
+        """Have it kept for another while; another process may have done so already."""
+        from google.genai.types import UpdateCachedContentConfig
+
+        stored = await asyncio.to_thread(self._contents.find, key)
+        if stored is None or stored.expires_at - RENEW_BEFORE <= self._now():
+            config = UpdateCachedContentConfig(ttl=_seconds(TTL))
+            stored = self._as_kept(await self._caches.update(name=kept.name, config=config))
+            await asyncio.to_thread(self._contents.save, key, stored)
+        self._kept[key] = stored
+
+    @property
+    def _caches(self) -> Any:
+        return self._model.async_client.caches
+
+    def _as_kept(self, made: Any) -> CachedContent:
+        """What the provider says that it keeps; for the time asked for, if it does not say."""
+        return CachedContent(made.name, made.expire_time or self._now() + TTL)
+
+
+def _beginning_of(call: Call) -> Beginning | None:
+    """What of the call could be kept; None when it says more than can be: to call no tool."""
+    first = call.messages[0] if call.messages else None
+    is_free = "tool_choice" not in getattr(call.runnable, "kwargs", {})
+    if not isinstance(first, SystemMessage) or not is_free:
+        return None
+    return Beginning(first, tuple(call.tools))
+
+
+def _as_contents(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """The rest of a prompt without system messages, which may stand in the kept part alone.
+
+    What they said (key facts and summaries, marked as data) begins the first message.
+    """
+    said = "\n\n".join(m.text for m in messages if isinstance(m, SystemMessage))
+    first, *rest = (message for message in messages if not isinstance(message, SystemMessage))
+    if said:  # for Google the first one is a user's; see ``init_state``
+        first = first.model_copy(update={"content": f"{said}\n\n{first.text}"})
+    return [first, *rest]
+
+
+def _seconds(time: timedelta) -> str:
+    return f"{round(time.total_seconds())}s"

@@ -76,6 +76,16 @@ NO_NAME = re.compile(r"[^A-Za-z0-9_-]")  # what providers admit in the name of a
 ID = re.compile(r"[A-Za-z0-9_-]{1,40}")  # and in the id of a call; OpenAI's have 40 at most
 
 
+def at(value: Any, *path: str | int) -> Any:
+    """The entry of a JSON value at a path, or None where the path ends."""
+    for step in path:
+        if isinstance(step, int):
+            value = value[step] if isinstance(value, list) and len(value) > step else None
+        else:
+            value = value.get(step) if isinstance(value, Mapping) else None
+    return value
+
+
 def sound(text: str) -> str:
     """The text with U+FFFD for what no database, terminal or messenger can hold.
 

@@ -9,19 +9,44 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import asdict
+from functools import partial
 
-from src.base.errors import AppError, DocumentBrokenError, DocumentError, DocumentTooFullError
-from src.media.document_kinds import choose_reader
-from src.media.document_text import DocumentText, EnoughTextError, TextCollector
+from src.base.errors import (
+    AppError,
+    DocumentBrokenError,
+    DocumentError,
+    DocumentKindError,
+    DocumentProtectedError,
+    DocumentTooFullError,
+    DocumentWithoutTextError,
+)
+from src.media.document_text import DocumentKind, EnoughTextError, TextCollector
 
 MAX_MEMORY = 512 << 20  # bytes of address space; the libraries begin with some 60 MB of them
 MAX_CPU_SECONDS = 10  # a thousand pages take half a second
 MAX_SECONDS = 30  # also when the one who started it is gone
 NOBODY = 65534  # the user without rights, on every Linux
+Reader = Callable[[TextCollector], None]
+
+PDF = b"%PDF-"
+HEAD = 1024  # bytes; a PDF may begin with so much that is none (its old implementation notes)
+ZIP = (b"PK\x03\x04", b"PK\x05\x06")
+OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # Office files of old, and new ones with a password
+ENCRYPTED = "EncryptedPackage".encode("utf-16-le")  # the stream that holds those (MS-OFFCRYPTO)
+RTF = b"{\\rtf"  # its words stand between commands, in codes
+# The main part of an Office file; Word on the web calls it "document2.xml".
+MAIN_PARTS: dict[DocumentKind, re.Pattern[str]] = {
+    "docx": re.compile(r"word/document\d{0,3}\.xml"),
+    "xlsx": re.compile(r"xl/workbook\d{0,3}\.(xml|bin)"),
+    "pptx": re.compile(r"ppt/presentation\d{0,3}\.xml"),
+}
 
 
 def main(hint: str = "") -> None:
@@ -61,31 +86,71 @@ def _bound() -> None:
 def _answer(data: bytes, hint: str) -> dict[str, object]:
     """What the other side reads: the fields of a ``DocumentText``, or ``error`` and ``cause``."""
     try:
-        read = _read(data, hint)
-    except (DocumentError, ImportError, MemoryError, RecursionError) as error:
-        return _failure(_meant_by(error), error)
+        kind, read = choose_reader(data, hint)
+        shut_in()
+        collector = TextCollector()
+        with suppress(EnoughTextError):
+            read(collector)
+        return asdict(collector.finish(kind))
     except Exception as error:  # noqa: BLE001  (a library that met what its authors did not think of)
-        return _failure(DocumentBrokenError, error)
-    return {"text": read.text, "is_cut": read.is_cut, "kind": read.kind}
+        return {"error": _meant_by(error).__name__, "cause": type(error).__name__}
 
 
-def _read(data: bytes, hint: str) -> DocumentText:
-    kind, read = choose_reader(data, hint)
-    shut_in()
-    collector = TextCollector()
-    with suppress(EnoughTextError):
-        read(collector)
-    return collector.finish(kind)
-
-
-def _meant_by(error: BaseException) -> type[AppError]:
+def _meant_by(error: Exception) -> type[AppError]:
     if isinstance(error, DocumentError):
         return type(error)
-    return AppError if isinstance(error, ImportError) else DocumentTooFullError
+    if isinstance(error, ImportError):
+        return AppError
+    is_too_full = isinstance(error, MemoryError | RecursionError)
+    return DocumentTooFullError if is_too_full else DocumentBrokenError
 
 
-def _failure(kind: type[AppError], cause: BaseException) -> dict[str, object]:
-    return {"error": kind.__name__, "cause": type(cause).__name__}
+def choose_reader(data: bytes, hint: str) -> tuple[DocumentKind, Reader]:
+    """The file's kind, and the function that hands its text on.
+
+    Args:
+        data: The file.
+        hint: "html" or "pdf", when it is named so: this decides where the content leaves a doubt.
+
+    Raises:
+        DocumentError: There is nothing to read, it is broken, or it needs a password.
+    """
+    if not data:
+        raise DocumentWithoutTextError("an empty file")
+    if data.lstrip()[: len(PDF)] == PDF or (hint == "pdf" and PDF in data[:HEAD]):
+        from src.media.pdf_text import read_pdf
+
+        return "pdf", partial(read_pdf, data)
+    if data.startswith(ZIP):
+        return _office_reader(data)
+    if data.startswith(OLE) and ENCRYPTED in data:
+        raise DocumentProtectedError("an Office file with a password")
+    if data.startswith((OLE, RTF)):
+        raise DocumentKindError("a format of old")
+    return _text_reader(data, hint)
+
+
+def _office_reader(data: bytes) -> tuple[DocumentKind, Reader]:
+    from src.media.office_text import Package, read_docx, read_pptx, read_xlsx
+
+    package = Package(data)
+    for kind, main_part in MAIN_PARTS.items():
+        if main := next(filter(main_part.fullmatch, sorted(package.names)), None):
+            readers: dict[DocumentKind, Reader] = {
+                "docx": partial(read_docx, package, main),
+                "xlsx": partial(read_xlsx, data),
+                "pptx": partial(read_pptx, package),
+            }
+            return kind, readers[kind]
+    raise DocumentKindError("an archive")
+
+
+def _text_reader(data: bytes, hint: str) -> tuple[DocumentKind, Reader]:
+    from src.media.plain_text import is_html, read_html, read_plain_text
+
+    if is_html(data, is_named_so=hint == "html"):
+        return "html", partial(read_html, data)
+    return "text", partial(read_plain_text, data)
 
 
 if __name__ == "__main__":

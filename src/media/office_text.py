@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import io
 import re
 import struct
@@ -12,9 +13,22 @@ from itertools import pairwise
 from typing import IO
 from xml.parsers import expat
 
+from python_calamine import CalamineError, CalamineWorkbook, PasswordError
+
 from src.base.errors import DocumentBrokenError, DocumentProtectedError, DocumentTooFullError
-from src.media.document_text import TextCollector
-from src.media.marked_text import MarkedText, Tags
+from src.media.document_text import (
+    BETWEEN_CELLS,
+    BLOCK,
+    CELL,
+    ROW,
+    SKIPPED,
+    SPACES,
+    TABLE,
+    TEXT,
+    MarkedText,
+    Tags,
+    TextCollector,
+)
 
 # Office files are archives (zip): what is in them, once it is sure that it may be unpacked.
 #
@@ -124,15 +138,11 @@ def _check_inflated(packed: memoryview, declared: int) -> None:
 
 # Local names of ECMA-376, parts 1 (17 WordprocessingML, 21.1 DrawingML) and 3 (mc:Fallback, which
 # says again, for old programs, what stands before it). "moveFrom" is where text stood before.
-OF_OFFICE = Tags(
-    blocks=frozenset({"p"}),
-    breaks={"br": "\n", "cr": "\n", "tab": " ", "noBreakHyphen": "-", "numPr": "- "},
-    tables=frozenset({"tbl"}),
-    rows=frozenset({"tr"}),
-    cells=frozenset({"tc"}),
-    skipped=frozenset({"Fallback", "moveFrom", "tabs"}),
-    texts=frozenset({"t"}),
-)
+OF_OFFICE: Tags = {
+    "p": BLOCK, "tbl": TABLE, "tr": ROW, "tc": CELL, "t": TEXT,
+    "br": "\n", "cr": "\n", "tab": " ", "noBreakHyphen": "-", "numPr": "- ",
+    **dict.fromkeys(("Fallback", "moveFrom", "tabs"), SKIPPED),
+}  # fmt: skip
 NOTES = ("word/footnotes.xml", "word/endnotes.xml")
 SLIDE = re.compile(r"ppt/slides/slide(\d{1,9})\.xml")
 RELATIONS = "ppt/slides/_rels/slide{}.xml.rels"
@@ -205,3 +215,66 @@ def read_xml(pieces: Iterable[bytes], collector: TextCollector) -> None:
 
 def _refuse(*_: object) -> None:
     raise DocumentBrokenError("a part declares a document type")
+
+
+# Excel's files: the values of the cells, sheet by sheet.
+
+Cell = int | float | str | bool | datetime.time | datetime.date | datetime.timedelta
+MANY_EMPTY = re.compile(r"(?: \|){5,}(?= )")
+MAX_SHEETS = 200
+MAX_ROWS, MAX_COLUMNS = 1_048_576, 16_384  # Excel's own; calamine believes what stands there
+
+
+def read_xlsx(data: bytes, collector: TextCollector) -> None:
+    """Hand the text to ``collector``: the name of a sheet, then its rows, without empty ones.
+
+    A formula is what it came to when the file was saved.
+
+    Raises:
+        DocumentBrokenError: It is no workbook.
+        DocumentProtectedError: It needs a password.
+        EnoughTextError: The text is full.
+    """
+    try:
+        workbook = CalamineWorkbook.from_filelike(io.BytesIO(data))
+        if len(workbook.sheet_names) > MAX_SHEETS:
+            collector.note_rest()
+        for index, name in enumerate(workbook.sheet_names[:MAX_SHEETS]):
+            _read_sheet(workbook, index, f"# {_line(name)}\n", collector)
+    except PasswordError as error:
+        raise DocumentProtectedError("a workbook with a password") from error
+    except (CalamineError, OSError, ValueError) as error:
+        raise DocumentBrokenError("a broken workbook") from error
+
+
+def _read_sheet(
+    workbook: CalamineWorkbook, index: int, title: str, collector: TextCollector
+) -> None:
+    sheet = workbook.get_sheet_by_index(index)
+    row, column = sheet.end or (0, 0)
+    if row >= MAX_ROWS or column >= MAX_COLUMNS:
+        raise DocumentBrokenError("a cell beyond the last")
+    for cells in sheet.iter_rows():
+        if line := _row(cells):
+            collector.add(title + line + "\n")
+            title = ""
+    if not title:
+        collector.add("\n")
+
+
+def _row(cells: list[Cell]) -> str:
+    texts = [_text(cell) for cell in cells]
+    line = _line(BETWEEN_CELLS.join(texts)).rstrip(" |")
+    return MANY_EMPTY.sub(" | … |", line)
+
+
+def _text(cell: Cell) -> str:
+    if isinstance(cell, bool):
+        return str(cell).upper()
+    if isinstance(cell, float):
+        return f"{cell:.15g}"  # as many digits as Excel keeps
+    return _line(str(cell))
+
+
+def _line(text: str) -> str:
+    return SPACES.sub(" ", text).strip()

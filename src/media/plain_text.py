@@ -10,8 +10,16 @@ from html.parser import HTMLParser
 from charset_normalizer import from_bytes
 
 from src.base.errors import DocumentKindError
-from src.media.document_text import TextCollector
-from src.media.marked_text import MarkedText, Tags
+from src.media.document_text import (
+    BLOCK,
+    CELL,
+    ROW,
+    SKIPPED,
+    TABLE,
+    MarkedText,
+    Tags,
+    TextCollector,
+)
 
 MAX_READ = 1 << 20  # bytes of a text: 60,000 characters take 240,000 at most
 SAMPLE = 1 << 16  # bytes that tell the encoding
@@ -93,19 +101,15 @@ OPENING = re.compile(
 SOME_TAG = re.compile(rb"</?[a-z][a-z0-9]{0,9}[\s>/]", re.I)
 DECLARED = re.compile(rb"charset\s*=\s*[\"']?\s*([\w-]{1,20})", re.I)
 ENCODINGS = {"windows-1251": "cp1251", "koi8-r": "koi8_u", "koi8-u": "koi8_u", "ibm866": "cp866"}
-OF_HTML = Tags(
-    blocks=frozenset({
-        "address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details",
-        "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3",
-        "h4", "h5", "h6", "header", "hr", "main", "nav", "ol", "option", "p", "pre", "section",
-        "summary", "title", "ul",
-    }),
-    breaks={"br": "\n", "li": "\n- "},
-    tables=frozenset({"table"}),
-    rows=frozenset({"tr"}),
-    cells=frozenset({"td", "th"}),
-    skipped=frozenset({"script", "style", "template"}),
-)  # fmt: skip
+BLOCKS = """
+address article aside blockquote body caption center dd details div dl dt fieldset figcaption
+figure footer form h1 h2 h3 h4 h5 h6 header hr main nav ol option p pre section summary title ul
+"""
+OF_HTML: Tags = {
+    **dict.fromkeys(BLOCKS.split(), BLOCK),
+    **dict.fromkeys(("script", "style", "template"), SKIPPED),
+    "br": "\n", "li": "\n- ", "table": TABLE, "tr": ROW, "td": CELL, "th": CELL,
+}  # fmt: skip
 
 
 def is_html(data: bytes, *, is_named_so: bool) -> bool:

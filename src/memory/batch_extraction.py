@@ -21,8 +21,7 @@ from src.base.errors import AppError, ModelError, PostponedError, StorageError, 
 from src.base.metrics import Metrics
 from src.base.providers import Provider, ProviderSettings, find_batch_provider, find_provider
 from src.history.turn_repo import TurnRepository
-from src.llm.batch import get_llm_provider
-from src.llm.batch_provider import BatchRequest, BatchResult, LLMProvider
+from src.llm.batch import BatchRequest, BatchResult, LLMProvider, get_llm_provider
 from src.llm.chat import read_form
 from src.llm.reply import ModelUsage
 from src.memory.budget import DailyCeilings

@@ -7,7 +7,7 @@ import logging
 from procrastinate import App, JobContext
 
 from src.base.metrics import Metrics
-from src.llm.stored_prompt_cache import CachedContentRepository
+from src.llm.prompt_cache import CachedContentRepository
 from src.memory.budget import DailyUsageRepository
 from src.memory.purge_repo import PurgeRepository
 from src.pg.client import PgClient

@@ -25,8 +25,7 @@ from typing import Any
 from uuid import UUID
 
 from src.core import build_caller
-from src.llm.batch import CLASSES
-from src.llm.batch_provider import LLMProvider
+from src.llm.batch import CLASSES, LLMProvider
 from src.memory.batch_extraction import BatchExtractionService
 from src.memory.extraction import ExtractionService
 from src.pg.client import PgClient

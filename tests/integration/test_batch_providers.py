@@ -11,8 +11,7 @@ import pytest
 
 from src.base.config import Settings
 from src.base.errors import AppError, ModelSetupError, ModelUnavailableError, PostponedError
-from src.llm.batch import CLASSES, get_llm_provider
-from src.llm.batch_provider import BatchRequest, LLMProvider
+from src.llm.batch import CLASSES, BatchRequest, LLMProvider, get_llm_provider
 from src.memory.prompts import ExtractedFacts, extraction_messages
 from tests.fakes.batch_servers import FOREIGN, SERVERS, BatchServer
 

@@ -22,9 +22,15 @@ from src.base.config import Settings
 from src.base.errors import AppError, ModelError, ModelSetupError, ModelUnavailableError
 from src.core import build_prompt_cache
 from src.llm.chat import ModelCaller
-from src.llm.prompt_cache import KeyedPromptCache, PromptCache, least_tokens
+from src.llm.prompt_cache import (
+    PAYS_FROM,
+    CachedContentRepository,
+    KeyedPromptCache,
+    PromptCache,
+    StoredPromptCache,
+    least_tokens,
+)
 from src.llm.reply import ModelUsage
-from src.llm.stored_prompt_cache import PAYS_FROM, CachedContentRepository, StoredPromptCache
 from src.llm.tokens import TokenCounter
 from src.offline.model import build_chat_model
 from src.pg.client import PgClient
