@@ -264,12 +264,12 @@ async def show_source(
     if source is None:
         await delivery.send_text(address, say("source_gone", language))
         return "done"
-    suffix = "_bot" if source.is_bots else ""
     there = _place_of(source, address, stored.bot_id)
-    here = say(f"source_here{suffix}", language)
+    here = say("source_here_bot" if source.is_bots else "source_here", language)
     if there is None or not await delivery.send_reply(there, here):
         day = called_by(stored, language, core).day(source.said_at)
-        quote = say(f"source_quote{suffix}", language, said_at=day, text=source.text)
+        key = "source_quote_bot" if source.is_bots else "source_quote"
+        quote = say(key, language, said_at=day, text=source.text)
         await delivery.send_text(address, quote)
     return "done"
 
