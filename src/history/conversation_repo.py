@@ -310,9 +310,11 @@ class ConversationRepository(Repository):
     ) -> list[HistoryMessage]:
         """The newest ``limit`` messages, in order ``created_at ASC, id ASC``."""
         rows = (within or self._client).fetch_all(
-            SELECT_LAST_MESSAGES, conversation_id=str(conversation_id), limit=max(0, limit),
+            SELECT_LAST_MESSAGES,
+            conversation_id=str(conversation_id),
+            limit=max(0, limit),
             asked_minutes=ASKED_MINUTES,
-        )  # fmt: skip
+        )
         return [_history_message(row) for row in rows]
 
     def get_last_position(self, conversation_id: UUID) -> int:
