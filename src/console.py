@@ -53,7 +53,7 @@ def prompt_of(sign: str, colour: str, reset: str) -> str:
 
 @contextmanager
 def kept_terminal(descriptor: int) -> Iterator[None]:
-    """Leave the terminal as it was, also when we are interrupted while somebody types."""
+    """Leave the terminal as it was, also when interrupted while the user types."""
     with contextlib.suppress(ImportError):  # some Pythons come without: no arrow keys there
         import readline  # from now on ``input`` uses it
 
@@ -203,7 +203,7 @@ class Console:
         await self._in_background(self._memory.remember_turn(turn.conversation_id))
 
     async def _in_background(self, work: Awaitable[None]) -> None:
-        """What jobs do where there are some; what fails is done with the next message."""
+        """Do what jobs do in the bot; a failure is retried with the next message."""
         try:
             await work
         except AppError as error:

@@ -227,7 +227,7 @@ class EditService:
             owner: The chat; the topic is the message's own.
             origin: Where it stands in Telegram.
             text: What it says now.
-            is_own: Whether its sender typed it himself, so that it may wish to be private.
+            is_own: Whether its sender typed it, so that it may ask for privacy.
         """
         private = wants_privacy(text, is_own=is_own)
 

@@ -24,7 +24,7 @@ from src.talk.turn_state import NOWHERE, IncomingMessage, Turn
 
 
 class Intake:
-    """Stores and loads in one transaction, and knows what waits behind a message.
+    """Stores a message and loads its context in one transaction; looks up newer updates.
 
     Nobody else asks that. A message that came with no stored update (the console's) has nothing
     behind it but what it says itself.

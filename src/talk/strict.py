@@ -1,7 +1,7 @@
 """The nodes of strict mode: teach, solve, forget, remind.
 
 Teaching writes no word by a model: what is told or asked of facts are sentences of ours. Solving
-uses facts and what the user said himself, nothing that a model wrote.
+uses facts and the user's own words, nothing that a model wrote.
 """
 
 from __future__ import annotations
@@ -329,7 +329,7 @@ async def store_knowledge(
     """Store each fact with its source, the episode ``teach_msg-<id>``.
 
     What is important is replaced only when the user said so: ``accepted_conflicts`` name it. Where
-    he keeps what he said before, nothing is stored; where he keeps both, this beside it.
+    they keep the known fact, nothing is stored; where they keep both, both are.
 
     Reads: ``extracted_facts``, ``conflicts``, ``accepted_conflicts``, ``resolution``, ``history``.
     Updates: ``outcomes``.
@@ -398,7 +398,7 @@ async def generate_confirmation(
 async def retrieve_context(
     state: ConversationState, runtime: Runtime[TurnContext], *, memories: Memories
 ) -> ConversationState:
-    """Search what the user taught for his message as it stands.
+    """Search the taught facts for the message as it stands.
 
     Reads: ``history``.
     Updates: ``retrieved_context``.
