@@ -276,10 +276,19 @@ def _owner(what: str) -> dict[str, Any]:
 
 
 COMMANDS: dict[str, Command] = {
-    "run": run, "console": console, "worker": worker, "migrate": migrate, "doctor": doctor,
-    "eval": evaluate, "reembed": reembed, "export": export, "erase": erase, "jobs": jobs,
-    "backup": backup, "restore": restore,
-}  # fmt: skip
+    "run": run,
+    "console": console,
+    "worker": worker,
+    "migrate": migrate,
+    "doctor": doctor,
+    "eval": evaluate,
+    "reembed": reembed,
+    "export": export,
+    "erase": erase,
+    "jobs": jobs,
+    "backup": backup,
+    "restore": restore,
+}
 DRAINING = ("run", "worker")
 LOGGING = ("run", "worker", "migrate", "doctor")  # the others' output is read by a person
 

@@ -17,7 +17,6 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO
@@ -54,7 +53,7 @@ def prompt_of(sign: str, colour: str, reset: str) -> str:
 
 @contextmanager
 def kept_terminal(descriptor: int) -> Iterator[None]:
-    """Leave the terminal as it was, also when we are interrupted while somebody types."""
+    """Leave the terminal as it was, also when interrupted while the user types."""
     with contextlib.suppress(ImportError):  # some Pythons come without: no arrow keys there
         import readline  # from now on ``input`` uses it
 
@@ -76,21 +75,19 @@ async def read_line(prompt: str) -> str | None:
     loop = asyncio.get_running_loop()
     line: asyncio.Future[str | None] = loop.create_future()
 
+    def tell(text: str | None) -> None:
+        if not line.done():
+            line.set_result(text)
+
     def read() -> None:
-        try:
-            tell: Callable[[], None] = partial(_tell, line, input(prompt))
-        except EOFError:
-            tell = partial(_tell, line, None)
+        text = None
+        with contextlib.suppress(EOFError):
+            text = input(prompt)
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(tell)
+            loop.call_soon_threadsafe(tell, text)
 
     threading.Thread(target=read, name="terminal", daemon=True).start()
     return await line
-
-
-def _tell(line: asyncio.Future[str | None], text: str | None) -> None:
-    if not line.done():
-        line.set_result(text)
 
 
 CONSOLE_USER_ID = 1
@@ -206,7 +203,7 @@ class Console:
         await self._in_background(self._memory.remember_turn(turn.conversation_id))
 
     async def _in_background(self, work: Awaitable[None]) -> None:
-        """What jobs do where there are some; what fails is done with the next message."""
+        """Do what jobs do in the bot; a failure is retried with the next message."""
         try:
             await work
         except AppError as error:

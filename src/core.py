@@ -65,7 +65,7 @@ from src.reminders.reminder_service import ReminderService
 from src.reminders.screens import ReminderScreens
 from src.talk.agent_service import AgentService
 from src.talk.command_service import CommandService
-from src.talk.edits import EditRepository, EditService
+from src.talk.edits import EditService
 from src.talk.main_graph import Graph, Models, build_graph, checkpoint_serde
 from src.talk.memory_commands import MemoryCommands
 from src.talk.questions import CheckpointStore, QuestionService
@@ -143,7 +143,7 @@ class Core:
         self.user_settings = UserSettingsRepository(client)
         self.pages = MemoryPageRepository(client)
         self.exports = ExportService(ExportRepository(client))
-        self.edits = EditService(client, EditRepository(), UndoRepository(terms, fact_terms))
+        self.edits = EditService(client, UndoRepository(terms, fact_terms))
         self.live_settings = SettingsService(client, stored, settings)
         self.counter = TokenCounter(settings.chat_model_name)
         self.ceilings = DailyCeilings(

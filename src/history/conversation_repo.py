@@ -203,8 +203,8 @@ WHERE conversation_id = %(conversation_id)s AND position BETWEEN %(first)s AND %
 ORDER BY position, id LIMIT 1000
 """
 
-# What the owner typed and nobody has read for facts yet, before it is deleted; not what he was
-# asked about, since the background would decide it without him.
+# Typed messages that were not read for facts yet, before they are deleted; disputed ones stay out,
+# since the background would decide without the user.
 KEEP_UNREAD = """
 INSERT INTO parting_messages (message_id, owner_id, position, content, said_at, sender_id, speaker,
                               mentions)
@@ -310,9 +310,11 @@ class ConversationRepository(Repository):
     ) -> list[HistoryMessage]:
         """The newest ``limit`` messages, in order ``created_at ASC, id ASC``."""
         rows = (within or self._client).fetch_all(
-            SELECT_LAST_MESSAGES, conversation_id=str(conversation_id), limit=max(0, limit),
+            SELECT_LAST_MESSAGES,
+            conversation_id=str(conversation_id),
+            limit=max(0, limit),
             asked_minutes=ASKED_MINUTES,
-        )  # fmt: skip
+        )
         return [_history_message(row) for row in rows]
 
     def get_last_position(self, conversation_id: UUID) -> int:

@@ -199,7 +199,7 @@ MERGE_OWNERS = (
     "DELETE FROM owners WHERE id = %(gone)s",
 )
 
-# All that is left: every row hangs on its owner, or follows him by its foreign key.
+# All that is left: every row hangs on its owner, or follows them by its foreign key.
 UPDATE_OWNERS = """
 UPDATE owners SET telegram_user_id = %(new)s WHERE telegram_user_id = %(old)s
 """

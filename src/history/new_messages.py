@@ -219,6 +219,6 @@ def file_names(messages: Sequence[HistoryMessage]) -> list[str]:
 
 
 def asked_text(messages: Sequence[HistoryMessage], default: str) -> str:
-    """What the one who is answered typed himself; ``default`` when that is nothing."""
+    """What the asker typed; ``default`` when that is nothing."""
     texts = [words["text"] for words in own_words(messages) if words["is_asked"]]
     return "\n".join(texts) or default

@@ -259,7 +259,7 @@ WHERE id = %(update)s
 UPDATE_DELIVERED_AND_INDEX = UPDATE_DELIVERED + "RETURNING (" + DEFER_INDEXING + ")"
 
 # The user stopped the delivery of the answer to a stored update's message: what has arrived of it
-# is all that he gets.
+# is all that they get.
 UPDATE_DELIVERY_STOPPED = """
 WITH question AS (
     UPDATE messages m SET stopped_at = now()
@@ -322,7 +322,7 @@ SELECT DISTINCT ON (uid) uid, text FROM (
 WHERE uid IS NOT NULL ORDER BY uid LIMIT 20
 """
 
-# Seconds until the owner has one of so many background calls an hour left; no row when he has.
+# Seconds until the owner has one of so many background calls an hour left; no row: at once.
 SELECT_BUDGET_PAUSE = """
 SELECT extract(epoch FROM u.created_at + interval '1 hour' - now())::float
 FROM conversations c JOIN owners o ON o.telegram_user_id = c.telegram_user_id

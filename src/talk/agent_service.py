@@ -48,7 +48,7 @@ Step = Callable[[Turn], Awaitable[UpdateOutcome | None]]
 
 
 def until_answered(answer: Callable[[Turn], Awaitable[TurnResult | None]]) -> Step:
-    """The step that lets ``answer`` say something, where nobody before it has."""
+    """The step that runs ``answer`` unless an earlier step has answered."""
 
     async def step(turn: Turn) -> None:
         if turn.result is None and turn.answer is None:
@@ -221,12 +221,12 @@ class AgentService:
         return None
 
     async def _leave_to_newer(self, turn: Turn) -> UpdateOutcome | None:
-        """What waits behind the message is answered instead of it, with it in the history."""
+        """A newer message is answered instead, with this one in the history."""
         is_left = turn.answer is None and turn.newer is not None
         return "left to a later message" if is_left else None
 
     async def _resume(self, turn: Turn) -> UpdateOutcome | None:
-        """An earlier attempt got as far as an answer; what it showed of it is not shown again.
+        """Continue with the answer of an earlier attempt; delivered parts are not sent again.
 
         After a /stop or /new that is all that the user gets.
         """
@@ -319,7 +319,7 @@ class AgentService:
             await self._questions.close(turn.incoming.owner, result.settlement)
 
     async def _show(self, turn: Turn) -> UpdateOutcome | None:
-        """Show the answer for good, except for the parts that have arrived already."""
+        """Deliver the answer, except for the parts that have arrived already."""
         answer = _answer_of(turn)
         await turn.view.close()
         if turn.control.stopped and await self._intake.is_wiped(turn.incoming):
@@ -356,7 +356,7 @@ class AgentService:
         return "done"
 
     async def _end(self, turn: Turn) -> UpdateOutcome:
-        """The user stopped it: what has arrived of the answer is all that he gets."""
+        """The user stopped it: the parts that have arrived are all that they get."""
         await self._client.run(self._turns.mark_stopped, turn.conversation_id, turn.message_id)
         return await self._mark(turn)
 

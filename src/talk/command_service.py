@@ -172,7 +172,7 @@ def help_page(language: Language) -> str:
 
 
 class CommandService:
-    """Runs the commands of a user, and what his buttons do."""
+    """Runs users' commands and the actions of their buttons."""
 
     def __init__(  # noqa: PLR0913  (each has its commands)
         self,
@@ -321,7 +321,7 @@ class CommandService:
         )  # fmt: skip
         await self._questions.close(called.owner, settlement, is_shown=True)
         rows = in_rows(undo_buttons(settlement.changes, called.language), 1)
-        if settlement.kind == "not_his":  # the question stays, for him who may answer
+        if settlement.kind == "not_his":  # the question stays for its author
             rows = choice_rows(answer_id, called.language)
         return Reply(settlement.shown, rows, is_screen=True)
 
@@ -404,7 +404,7 @@ LINKED = frozenset({"help", "memory", "settings", "privacy", "usage", "export", 
 # Actions that concern all of a group.
 FOR_ADMINS = frozenset({"wipe", "choose", "mode", "language", "length", "remembering", "zone"})
 
-# What buttons do, by the name of their action; the numbers are whatever somebody sent.
+# What buttons do, by the name of their action; the numbers are untrusted.
 ACTIONS: Mapping[str, Callable[[CommandService, Called, Action], Awaitable[Reply]]] = {
     "facts": lambda s, who, a: s.screens.page(who, a.number(0, 1), a.number(1)),
     "fact": lambda s, who, a: s.screens.card(who, a.number(0), *a.numbers[1:3]),

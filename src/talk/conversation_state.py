@@ -25,7 +25,7 @@ RESOLUTIONS: tuple[Resolution, ...] = ("replace", "both", "old")  # in the order
 class Conflict(TypedDict):
     """A new fact, by its number among ``extracted_facts``, and a known one that it denies.
 
-    Where the user is to be asked: whether he pinned that, and the message that tells the new one.
+    Where the user is to be asked: whether that is pinned, and the message with the new one.
     """
 
     new: int
@@ -36,7 +36,7 @@ class Conflict(TypedDict):
 
 
 class Doubt(TypedDict):
-    """What the user is asked: the text that he told before, whether he pinned it, the new one."""
+    """What the user is asked: the known text, whether it is pinned, and the new text."""
 
     old: str
     new: str

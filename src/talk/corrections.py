@@ -20,7 +20,7 @@ MAX_TEXT = 120  # characters of each
 
 
 class ChangeNotes:
-    """Writes that line; the facts are looked up, so one that is gone again is not told."""
+    """Describes what an answer changed; facts that are gone again are left out."""
 
     def __init__(self, pages: MemoryPageRepository, client: PgClient) -> None:
         """Look them up in ``pages``."""
@@ -60,7 +60,7 @@ class Correction:
     """What became of a correction.
 
     Attributes:
-        text: What the user is told, in his language.
+        text: What the user is told, in their language.
         fact: The new fact, through which it can be taken back; None when nothing is new.
     """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from src.base.owners import Owner
 from src.history.conversation_repo import TelegramOrigin
@@ -46,7 +46,7 @@ UPDATE_TEXT = """
 UPDATE messages m
 SET content = left(m.content, length(m.content) - length(message_text(m.content))) || %(content)s,
     mentions = %(mentions)s, indexed_at = NULL, edited_at = now(),
-    is_private = m.is_private OR %(is_private)s, is_disputed = false
+    is_disputed = false
 FROM conversations c
 WHERE m.id = %(id)s AND c.id = m.conversation_id AND c.owner_id = %(owner)s
 """
@@ -132,7 +132,7 @@ class EditRepository:
         self, transaction: Transaction, telegram_user_id: int, origin: TelegramOrigin
     ) -> Edited | None:
         """The stored message, held until the transaction ends; None: it is not there."""
-        row = transaction.fetch_one(SELECT_EDITED, {**origin.columns(), "user": telegram_user_id})
+        row = transaction.fetch_one(SELECT_EDITED, origin.columns(), user=telegram_user_id)
         if row is None:
             return None
         id_, thread_id, text, was_read, is_last, sent, streamed, is_answered = row
@@ -148,26 +148,17 @@ class EditRepository:
         text: str,
     ) -> None:
         """Let it say ``text``; what was summarised, refused or asked of it is made anew."""
-        its = _columns(owner, edited)
-        values = {**origin.columns(), **its, "content": storable(text), "is_private": False}
-        transaction.execute(UPDATE_TEXT, values)
-        for statement in (
-            DELETE_SUMMARIES,
-            DELETE_REJECTED,
-            DELETE_RESULTS,
-            DELETE_QUESTIONS,
-        ):
-            transaction.execute(statement, {**its, "ids": [edited.id]})
-
-    def keep_private(self, transaction: Transaction, owner: Owner, edited: Edited) -> None:
-        """It says now that it is to be remembered nowhere."""
-        keep_private(transaction, owner, edited.id)
+        transaction.execute(
+            UPDATE_TEXT, owner, **origin.columns(), id=edited.id, content=storable(text)
+        )
+        for statement in (DELETE_SUMMARIES, DELETE_REJECTED, DELETE_RESULTS, DELETE_QUESTIONS):
+            transaction.execute(statement, owner, id=edited.id, ids=[edited.id])
 
     def list_told(
         self, transaction: Transaction, owner: Owner, edited: Edited
     ) -> list[tuple[int, str, bool]]:
         """Numbers of living facts that it told, its words for each, and whether others tell it."""
-        rows = transaction.fetch_all(SELECT_TOLD, _columns(owner, edited))
+        rows = transaction.fetch_all(SELECT_TOLD, owner, id=edited.id)
         return [(int(id_), str(quote), bool(others)) for id_, quote, others in rows]
 
     def untell(
@@ -180,29 +171,21 @@ class EditRepository:
         has_others: bool,
     ) -> None:
         """It does not tell this fact any more; one that nobody else tells is retired."""
-        its = {**_columns(owner, edited), "memory_id": memory_id}
-        if has_others:
-            transaction.execute(DELETE_SOURCE, its)
-            return
-        for statement in (RETIRE_TOLD, RENAME_EPISODE):
-            transaction.execute(statement, its)
+        for statement in (DELETE_SOURCE,) if has_others else (RETIRE_TOLD, RENAME_EPISODE):
+            transaction.execute(statement, owner, id=edited.id, memory_id=memory_id)
 
     def read_again(self, transaction: Transaction, owner: Owner, edited: Edited) -> None:
         """Let a job read it for facts once more."""
-        transaction.execute(READ_AGAIN, _columns(owner, edited))
+        transaction.execute(READ_AGAIN, owner, id=edited.id)
 
     def delete_answer(self, transaction: Transaction, owner: Owner, edited: Edited) -> None:
         """Delete its answer, with the reminders that it asked for; the next answer appears where
         the first message of this one stands.
         """
         delete_of_message(transaction, owner, edited.id)
-        its = {**_columns(owner, edited), "shown": next(iter(edited.shown_in), None)}
+        shown = next(iter(edited.shown_in), None)
         for statement in (DELETE_ANSWER, UPDATE_SHOWN):
-            transaction.execute(statement, its)
-
-
-def _columns(owner: Owner, edited: Edited) -> dict[str, Any]:
-    return {**owner.columns(), "id": edited.id}
+            transaction.execute(statement, owner, id=edited.id, shown=shown)
 
 
 What = Literal["unknown", "same", "older", "last"]
@@ -225,10 +208,10 @@ class EditOutcome:
 class EditService:
     """Carries edits out, each in one transaction; it blocks (see ``PgClient.run``)."""
 
-    def __init__(self, client: PgClient, edits: EditRepository, undoing: UndoRepository) -> None:
-        """Write through ``edits``; ``undoing`` brings back what a withdrawn fact replaced."""
+    def __init__(self, client: PgClient, undoing: UndoRepository) -> None:
+        """``undoing`` brings back what a withdrawn fact replaced."""
         self._client = client
-        self._edits = edits
+        self._edits = EditRepository()
         self._undoing = undoing
 
     def take(
@@ -244,7 +227,7 @@ class EditService:
             owner: The chat; the topic is the message's own.
             origin: Where it stands in Telegram.
             text: What it says now.
-            is_own: Whether its sender typed it himself, so that it may wish to be private.
+            is_own: Whether its sender typed it, so that it may ask for privacy.
         """
         private = wants_privacy(text, is_own=is_own)
 
@@ -261,7 +244,7 @@ class EditService:
             self._edits.set_text(transaction, place, edited, origin, text)
             self._withdraw(transaction, place, edited, text)
             if private:
-                self._edits.keep_private(transaction, place, edited)
+                keep_private(transaction, place, edited.id)
             elif edited.was_read:
                 self._edits.read_again(transaction, place, edited)
             if not edited.is_last:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, cast
 
@@ -91,23 +91,19 @@ MAX_STEPS = 60
 CALLERS = ("assistant", "summarize", "classify_intent")  # the nodes that call a model first
 
 
+@dataclass
 class Progress:
     """What a run has come to, wherever it ends.
 
     Attributes:
         state: As the last node that has ended left it.
         usage: What the model calls cost so far.
+        changes: What was stored so far.
     """
 
-    def __init__(self) -> None:
-        """Nothing has begun."""
-        self.state: ConversationState = {}
-        self.usage: list[ModelUsage] = []
-        self._changes: list[Changes] = []
-
-    def note(self, changes: Changes) -> None:
-        """Something was stored."""
-        self._changes.append(changes)
+    state: ConversationState = field(default_factory=lambda: ConversationState())
+    usage: list[ModelUsage] = field(default_factory=list)
+    changes: list[Changes] = field(default_factory=list)
 
     def list_sources(self) -> Sequence[Hit]:
         """What the model was shown so far."""
@@ -115,14 +111,10 @@ class Progress:
 
     def result(self, text: str, **values: Any) -> TurnResult:
         """It ends here, and says this."""
-        state = self.state
+        asks, usage = self.state.get("asks"), tuple(self.usage)
+        changes = _joined(self.changes)
         return TurnResult(
-            text,
-            self.list_sources(),
-            changes=_joined(self._changes),
-            asks=state.get("asks"),
-            usage=tuple(self.usage),
-            **values,
+            text, self.list_sources(), changes=changes, asks=asks, usage=usage, **values
         )
 
 
@@ -166,7 +158,7 @@ class GraphRun:
             context_of(turn),
             on_text=writing.add,
             on_usage=progress.usage.append,
-            on_change=progress.note,
+            on_change=progress.changes.append,
         )
         await turn.view.open(turn, partial(self._remember_message, turn))
         try:

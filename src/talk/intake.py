@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from src.base.metrics import Metrics
-from src.history.conversation_repo import ConversationRepository, HistoryMessage
+from src.history.conversation_repo import (
+    ConversationRepository,
+    HistoryMessage,
+    StoredMessage,
+    TelegramOrigin,
+)
 from src.history.new_messages import add_time_label
 from src.history.turn_repo import TurnRepository
 from src.memory.compaction import window_start
@@ -14,12 +19,12 @@ from src.memory.memories import Memories
 from src.pg.client import PgClient, Transaction
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.queue.update_repo import Behind, UpdateRepository
-from src.reading.voices import clean_name
+from src.reading.voices import Voice, clean_name
 from src.talk.turn_state import NOWHERE, IncomingMessage, Turn
 
 
 class Intake:
-    """Stores and loads in one transaction, and knows what waits behind a message.
+    """Stores a message and loads its context in one transaction; looks up newer updates.
 
     Nobody else asks that. A message that came with no stored update (the console's) has nothing
     behind it but what it says itself.
@@ -97,7 +102,7 @@ class Intake:
         message: HistoryMessage = {
             "id": 0,
             "role": "user",
-            "content": add_time_label(incoming.text, incoming.moment, incoming.time_zone),
+            "content": _labelled(incoming, incoming.text),
             "position": turn.history[-1]["position"] + 1 if turn.history else 1,
             "sender_id": incoming.sender_id,
         }
@@ -137,14 +142,8 @@ class Intake:
 
     def _store_message(self, transaction: Transaction, turn: Turn) -> None:
         incoming = turn.incoming
-        message = self._conversations.store_message(
-            transaction,
-            incoming.owner,
-            add_time_label(incoming.text, incoming.moment, incoming.time_zone),
-            origin=incoming.origin,
-            said_at=incoming.moment,
-            voice=replace(incoming.voice, is_private=incoming.is_private),
-        )
+        voice = replace(incoming.voice, is_private=incoming.is_private)
+        message = self._append(transaction, incoming, incoming.text, incoming.origin, voice)
         turn.conversation_id, turn.message_id = message.conversation_id, message.id
         turn.is_new = message.is_new
 
@@ -156,15 +155,23 @@ class Intake:
         enclosed, origin = incoming.enclosed, incoming.origin
         if enclosed is None or origin is None:
             return
-        self._conversations.store_message(
-            transaction,
-            incoming.owner,
-            add_time_label(enclosed.text, incoming.moment, incoming.time_zone),
-            origin=replace(origin, message_id=-origin.message_id, mentions=()),
-            said_at=incoming.moment,
-            voice=replace(
-                incoming.voice, provenance="file", origin=clean_name(enclosed.name), quoted=None
-            ),
+        origin = replace(origin, message_id=-origin.message_id, mentions=())
+        voice = replace(
+            incoming.voice, provenance="file", origin=clean_name(enclosed.name), quoted=None
+        )
+        self._append(transaction, incoming, enclosed.text, origin, voice)
+
+    def _append(
+        self,
+        transaction: Transaction,
+        incoming: IncomingMessage,
+        text: str,
+        origin: TelegramOrigin | None,
+        voice: Voice,
+    ) -> StoredMessage:
+        labelled, moment = _labelled(incoming, text), incoming.moment
+        return self._conversations.store_message(
+            transaction, incoming.owner, labelled, origin=origin, said_at=moment, voice=voice
         )
 
     def _load(
@@ -199,3 +206,7 @@ def _is_searched(incoming: IncomingMessage) -> bool:
     is_remembered = incoming.memory_on and not incoming.is_private
     is_searched = incoming.mode == "assistant" and bool(incoming.text.strip())
     return is_asked and is_remembered and is_searched
+
+
+def _labelled(incoming: IncomingMessage, text: str) -> str:
+    return add_time_label(text, incoming.moment, incoming.time_zone)

@@ -45,36 +45,8 @@ from src.memory.writer import Outcome
 from src.reading.facts import Fact
 from src.reading.voices import Voice
 from src.reminders.reminder_service import ReminderService
-from src.talk.assistant import (
-    LentTools,
-    ToolOffer,
-    assistant,
-    run_bounded,
-    update_state_after_tool,
-)
+from src.talk import assistant, prompt, strict
 from src.talk.conversation_state import ConversationState
-from src.talk.prompt import (
-    check_facts,
-    init_state,
-    load_facts,
-    retrieve_memories,
-    summarize,
-)
-from src.talk.strict import (
-    auto_resolve,
-    check_conflicts,
-    classify_intent,
-    confirm_conflicts,
-    extract_facts,
-    forget_knowledge,
-    generate_answer,
-    generate_confirmation,
-    react_loop,
-    retrieve_context,
-    set_reminder,
-    store_knowledge,
-    weigh_conflicts,
-)
 
 Graph = CompiledStateGraph[ConversationState, TurnContext, ConversationState, ConversationState]
 Builder = StateGraph[ConversationState, TurnContext, ConversationState, ConversationState]
@@ -90,14 +62,27 @@ SUMMARIZE_FROM = 0.6  # of the model's context
 
 
 # The nodes, each under its own name; those of a teaching's end are in both graphs.
-STORING_NODES = (auto_resolve, store_knowledge, generate_confirmation)
+STORING_NODES = (strict.auto_resolve, strict.store_knowledge, strict.generate_confirmation)
 NODES = (
-    init_state, check_facts, load_facts, retrieve_memories, summarize,
-    assistant, update_state_after_tool,
-    classify_intent, extract_facts, check_conflicts, weigh_conflicts, *STORING_NODES,
-    retrieve_context, react_loop, generate_answer, forget_knowledge, set_reminder,
-)  # fmt: skip
-QUESTION_NODES = (confirm_conflicts, *STORING_NODES)
+    prompt.init_state,
+    prompt.check_facts,
+    prompt.load_facts,
+    prompt.retrieve_memories,
+    prompt.summarize,
+    assistant.assistant,
+    assistant.update_state_after_tool,
+    strict.classify_intent,
+    strict.extract_facts,
+    strict.check_conflicts,
+    strict.weigh_conflicts,
+    *STORING_NODES,
+    strict.retrieve_context,
+    strict.react_loop,
+    strict.generate_answer,
+    strict.forget_knowledge,
+    strict.set_reminder,
+)
+QUESTION_NODES = (strict.confirm_conflicts, *STORING_NODES)
 STORING_EDGES = (
     ("auto_resolve", "store_knowledge"),
     ("store_knowledge", "generate_confirmation"),
@@ -151,7 +136,7 @@ def build_graph(
     memories: Memories,
     *,
     reminders: ReminderService,
-    lent_tools: LentTools = tuple,
+    lent_tools: assistant.LentTools = tuple,
     wrap_tool_call: AsyncToolCallWrapper | None = None,
 ) -> Graph:
     """Wire the nodes together.
@@ -169,7 +154,7 @@ def build_graph(
         A graph to ``ainvoke`` with ``{"history": [...], "summaries": [...]}``
         and ``context=TurnContext(...)``.
     """
-    offer = ToolOffer(models.caller, tools, lent_tools)
+    offer = assistant.ToolOffer(models.caller, tools, lent_tools)
     parts = {**vars(models), "memories": memories, "reminders": reminders, "offer": offer}
     builder = _begin(NODES, EDGES, parts)
     builder.add_node(
@@ -177,7 +162,7 @@ def build_graph(
         ToolNode(
             tools,
             handle_tool_errors=describe_tool_error,
-            awrap_tool_call=partial(run_bounded, wrap=wrap_tool_call),
+            awrap_tool_call=partial(assistant.run_bounded, wrap=wrap_tool_call),
         ),
     )
     # Where a route leads, the annotation of what it returns says.

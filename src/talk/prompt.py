@@ -19,17 +19,11 @@ from src.history.new_messages import file_names, new_messages, own_words, shown,
 from src.llm.chat import ModelCaller
 from src.llm.quoting import quoted
 from src.llm.tokens import TokenCounter
+from src.memory import prompts
 from src.memory.citations import memory_record
 from src.memory.discretion import key_facts, recall
 from src.memory.memories import Memories
 from src.memory.memory_repo import Memory
-from src.memory.prompts import (
-    LENGTHS,
-    key_facts_text,
-    memories_text,
-    summary_messages,
-    summary_text,
-)
 from src.memory.retriever import Hit, Query
 from src.memory.turn_context import TurnContext, facts_among, numbered
 from src.reading.facts import WISH, fact_uid
@@ -113,7 +107,7 @@ async def init_state(
     newest_first = ({"summary": summary} for summary in reversed(state.get("summaries", ())))
     packed = within_budget(newest_first, counter, SUMMARIES_BUDGET)
     if summaries := [record["summary"] for record in reversed(packed)]:
-        messages.append(SystemMessage(summary_text(summaries), name="history_summary"))
+        messages.append(SystemMessage(prompts.summary_text(summaries), name="history_summary"))
     messages += _render_history(window, runtime.context, system_in_history=system_in_history)
     return {
         **new_turn(),
@@ -206,7 +200,7 @@ async def load_facts(
     prompt = 1 if kept and isinstance(kept[0], SystemMessage) and kept[0].name is None else 0
     wishes = [record for fact, record in zip(shown, facts, strict=True) if fact.relation == WISH]
     others = [record for fact, record in zip(shown, facts, strict=True) if fact.relation != WISH]
-    text = key_facts_text(others, wishes)
+    text = prompts.key_facts_text(others, wishes)
     block: list[AnyMessage] = [SystemMessage(text, name=USER_FACTS)] if text else []
     messages = [*kept[:prompt], *block, *kept[prompt:]]
     return {
@@ -264,8 +258,9 @@ async def retrieve_memories(
     numbers, sources = numbered((), shown)
     now = f"{context.now:%Y-%m-%d %H:%M, %A}"
     records = [{**record, "n": n} for n, record in zip(numbers, records, strict=True)]
-    parts = [memories_text(records, now)] if records else []
-    parts += [LENGTHS[context.answer_length]] if context.answer_length in LENGTHS else []
+    parts = [prompts.memories_text(records, now)] if records else []
+    if wanted := prompts.LENGTHS.get(context.answer_length):
+        parts.append(wanted)
     if not parts:
         return {"relevant_memories": []}
     text = "\n\n".join(parts)
@@ -335,7 +330,7 @@ async def summarize(
     summary = await _summary_of(head, runtime.context, summary_llm)
     block: list[AnyMessage] = []
     if summary:
-        block = [SystemMessage(summary_text([summary]), name=HISTORY_SUMMARY)]
+        block = [SystemMessage(prompts.summary_text([summary]), name=HISTORY_SUMMARY)]
     messages = [*prefix, *block, *tail]
     return {
         "messages": in_place_of_all(messages),
@@ -376,7 +371,7 @@ async def _summary_of(
     texts = [{"role": message.type, "text": str(message.text)} for message in head]
     try:
         return await summary_llm.text(
-            summary_messages(texts), purpose="summary", on_usage=context.on_usage
+            prompts.summary_messages(texts), purpose="summary", on_usage=context.on_usage
         )
     except AppError as error:
         logger.warning("the history is cut without a summary", exc_info=error)

@@ -123,7 +123,7 @@ class Settlement:
 
     Attributes:
         kind: ``settled``: it is over by this; ``over``: it was before; ``gone``: it is not there
-            any more; ``not_his``: somebody else has to answer.
+            any more; ``not_his``: another member has to answer.
         said: What is to be said of it.
         shown: What stands in the place of the question from now on.
         changes: What it changed in the memory.
@@ -198,7 +198,7 @@ class QuestionService:
             owner: Whose question it is.
             answer_id: The answer that asks; anybody may have sent any number.
             resolution: What holds.
-            asker: In a group, who says so: only he whose message it is may.
+            asker: In a group, who decides: only the author of the message may.
             language: For what is said when the question is not there.
             time_zone: The owner's.
 
@@ -280,7 +280,7 @@ class QuestionService:
         thread = question.thread or ""
         context = _context(owner, question, asker, time_zone)
         values, coming = await self._state(thread)
-        if PAUSE in coming or not values:  # else somebody has decided, and died before he said so
+        if PAUSE in coming or not values:  # else it is decided, and not told yet
             if question.is_expired:
                 return _ended(question, say("conflict_expired", context.language))
             if question.is_stale or not values:  # or the process died before the run was paused

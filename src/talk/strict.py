@@ -1,7 +1,7 @@
 """The nodes of strict mode: teach, solve, forget, remind.
 
 Teaching writes no word by a model: what is told or asked of facts are sentences of ours. Solving
-uses facts and what the user said himself, nothing that a model wrote.
+uses facts and the user's own words, nothing that a model wrote.
 """
 
 from __future__ import annotations
@@ -19,24 +19,11 @@ from src.history.conversation_repo import HistoryMessage
 from src.history.new_messages import new_messages, own_words, record, strip_time_label
 from src.history.turn_repo import Asks, Changes
 from src.llm.chat import ModelCaller
+from src.memory import prompts
 from src.memory.citations import context_records, hit_id, number_references, reference_names
 from src.memory.discretion import recall, refusal
 from src.memory.memories import Memories
 from src.memory.memory_repo import Memory
-from src.memory.prompts import (
-    UNKNOWN,
-    Conflicts,
-    ExtractedFacts,
-    Forgetting,
-    ReasoningStep,
-    Understanding,
-    answer_messages,
-    conflict_messages,
-    extraction_messages,
-    forgetting_messages,
-    reasoning_messages,
-    understanding_messages,
-)
 from src.memory.retriever import Hit, Query
 from src.memory.search_index_repo import Kind
 from src.memory.tools import find_said
@@ -159,8 +146,8 @@ async def classify_intent(
     before = [entry for entry in history if entry not in new][-RECENT:]
     recent = [record(m, RECENT_TEXT) for m in before if m["role"] in ("user", "assistant")]
     understanding = await caller.structured(
-        understanding_messages([record(entry) for entry in new], recent),
-        Understanding,
+        prompts.understanding_messages([record(entry) for entry in new], recent),
+        prompts.Understanding,
         purpose="classify",
         on_usage=context.on_usage,
     )
@@ -191,8 +178,8 @@ async def extract_facts(
         said_at = {"said_at": context.moment.isoformat()}
         messages = [record(entry) | said_at for entry in new_messages(state["history"])]
         extracted = await caller.structured(
-            extraction_messages(messages, {}),
-            ExtractedFacts,
+            prompts.extraction_messages(messages, {}),
+            prompts.ExtractedFacts,
             purpose="extract",
             on_usage=context.on_usage,
         )
@@ -226,8 +213,8 @@ async def check_conflicts(
         return {"conflicts": []}
     try:
         verdict = await caller.structured(
-            conflict_messages([fact.text for fact in facts], known),
-            Conflicts,
+            prompts.conflict_messages([fact.text for fact in facts], known),
+            prompts.Conflicts,
             purpose="conflicts",
             on_usage=context.on_usage,
         )
@@ -342,7 +329,7 @@ async def store_knowledge(
     """Store each fact with its source, the episode ``teach_msg-<id>``.
 
     What is important is replaced only when the user said so: ``accepted_conflicts`` name it. Where
-    he keeps what he said before, nothing is stored; where he keeps both, this beside it.
+    they keep the known fact, nothing is stored; where they keep both, both are.
 
     Reads: ``extracted_facts``, ``conflicts``, ``accepted_conflicts``, ``resolution``, ``history``.
     Updates: ``outcomes``.
@@ -411,7 +398,7 @@ async def generate_confirmation(
 async def retrieve_context(
     state: ConversationState, runtime: Runtime[TurnContext], *, memories: Memories
 ) -> ConversationState:
-    """Search what the user taught for his message as it stands.
+    """Search the taught facts for the message as it stands.
 
     Reads: ``history``.
     Updates: ``retrieved_context``.
@@ -467,8 +454,8 @@ async def _next_query(
         return ""  # two searches found nothing at all
     try:
         step = await caller.structured(
-            reasoning_messages(context.text, context_records(hits, context), searched),
-            ReasoningStep,
+            prompts.reasoning_messages(context.text, context_records(hits, context), searched),
+            prompts.ReasoningStep,
             purpose="reason",
             on_usage=context.on_usage,
         )
@@ -496,13 +483,13 @@ async def generate_answer(
     cited: list[int] = []
     if hits:
         text = await caller.text(
-            answer_messages(context.text, context_records(hits, context)),
+            prompts.answer_messages(context.text, context_records(hits, context)),
             purpose="answer",
             on_usage=context.on_usage,
         )
         said = [context.text, *(hit.words for hit in hits)]
         answer, cited = number_references(strip_time_label(text), reference_names(hits), said=said)
-    if not cited or answer.strip().startswith(UNKNOWN):
+    if not cited or answer.strip().startswith(prompts.UNKNOWN):
         answer, cited = say("strict_unknown", context.language), []
     sources = [hits[place] for place in cited]
     references = dict.fromkeys(hit.uid for hit in sources)
@@ -560,8 +547,8 @@ async def _forget(
     if not hits:
         return []
     chosen = await caller.structured(
-        forgetting_messages(context.text, context_records(hits, context)),
-        Forgetting,
+        prompts.forgetting_messages(context.text, context_records(hits, context)),
+        prompts.Forgetting,
         purpose="forget",
         on_usage=context.on_usage,
     )

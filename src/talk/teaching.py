@@ -1,4 +1,4 @@
-"""What a user wants remembered as he wrote it: /remember, and the correction of a fact."""
+"""Facts that users want remembered as written: /remember, and the correction of a fact."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from src.talk.turn_state import Turn, TurnResult
 from src.texts import say
 
 MAX_FACTS = 20  # of one message
-IMPORTANCE = 7  # of what somebody takes the trouble to teach: it is always in the prompt
+IMPORTANCE = 7  # of taught facts: they are always in the prompt
 
 
 class TeachingService:
@@ -61,16 +61,16 @@ class TeachingService:
         return TurnResult(text, changes=changes_of(outcomes))
 
     async def _corrected(self, turn: Turn) -> Memory | None:
-        """The fact to correct: his own, which still holds or which this message replaced."""
+        """The fact to correct: their own, and valid or replaced by this message."""
         teaching, owner = turn.incoming.teaching, turn.incoming.owner
         if teaching is None or teaching.corrects is None:
             return None
         card = await self._client.run(self._pages.find_card, owner, teaching.corrects)
         speaker = turn.incoming.speaker_id
-        is_his = card is not None and (
+        is_own = card is not None and (
             speaker is None or card.memory.speaker_id in (None, speaker)
         )
-        if card is None or not is_his:
+        if card is None or not is_own:
             return None
         is_gone = card.memory.retired_at is not None and turn.is_new
         return None if is_gone else card.memory

@@ -661,7 +661,7 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     **{
         f"EditRepository.{name}": partial(edited_by, name=name)
         for name in (
-            "find", "set_text", "keep_private", "list_told", "untell", "read_again",
+            "find", "set_text", "list_told", "untell", "read_again",
             "delete_answer",
         )
     },

@@ -154,8 +154,8 @@ def nodes_of_graph() -> set[str]:
         for node in TREES[GRAPH].body
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).endswith("NODES")
     )
-    names = (name for table in tables for name in ast.walk(table) if isinstance(name, ast.Name))
-    return {name.id for name in names if not name.id.isupper()}
+    nodes = (node for table in tables for node in ast.walk(table))
+    return {node.attr for node in nodes if isinstance(node, ast.Attribute)}
 
 
 def functions_of(module: str) -> dict[str, ast.FunctionDef | ast.AsyncFunctionDef]:
