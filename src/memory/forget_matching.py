@@ -100,9 +100,8 @@ def is_question(text: str) -> bool:
 
 def is_meant(request: Request, told: Told) -> bool:
     """Whether a request surely means a fact: it speaks of all that the request names."""
-    if not request.words:
-        return False
-    return shared(request, told) == len(request.words) and _fits(request, told)
+    words = len(request.words)
+    return words > 0 and shared(request, told) == words and _fits(request, told)
 
 
 def shared(request: Request, told: Told) -> int:
@@ -114,19 +113,15 @@ def shared(request: Request, told: Told) -> int:
 
 def choose(request: Request, meant: Sequence[tuple[int, Told]]) -> list[int]:
     """Of several facts that fit, the best: about no other person, and of nothing else."""
-    candidates = list(meant)
-    if len(candidates) > 1:
-        own = [entry for entry in candidates if not _is_of_another(request, entry[1])]
-        candidates = own or candidates
-    if len(candidates) > 1:
-        wanted = frozenset(lemma for word in request.words for lemma in word.lemmas)
-        exact = [
-            entry
-            for entry in candidates
-            if all(w.lemmas & wanted for w in content_words(entry[1].text))
-        ]
-        candidates = exact if len(exact) == 1 else candidates
-    return [number for number, _ in candidates]
+    own = [entry for entry in meant if not _is_of_another(request, entry[1])]
+    candidates = own or meant
+    wanted = frozenset(lemma for word in request.words for lemma in word.lemmas)
+    exact = [
+        entry
+        for entry in candidates
+        if all(word.lemmas & wanted for word in content_words(entry[1].text))
+    ]
+    return [number for number, _ in (exact if len(exact) == 1 else candidates)]
 
 
 def names_of(request: Request, told: Iterable[Told]) -> frozenset[str]:
