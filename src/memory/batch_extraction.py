@@ -54,7 +54,7 @@ class _Question:
 
 
 class BatchExtractionService:
-    """Gathers windows into batches, and takes in what providers have read in them."""
+    """Submits windows in batches, and applies the results."""
 
     def __init__(  # noqa: PLR0913  (two kinds of settings: the operator's, the environment's)
         self,
@@ -85,7 +85,7 @@ class BatchExtractionService:
         self._providers.clear()
 
     async def gather(self) -> int:
-        """When it is time: send every closed window to the provider; returns how many.
+        """Submit every closed window when a batch is due; returns how many.
 
         Raises:
             StorageError: The database is away.
@@ -109,7 +109,7 @@ class BatchExtractionService:
         return sent + await self._send(provider, model, portion)
 
     async def poll(self) -> int:
-        """Take every batch a step further; returns how many are not over yet.
+        """Advance every open batch by a step; returns how many are still open.
 
         Raises:
             StorageError: The database is away.
@@ -117,7 +117,7 @@ class BatchExtractionService:
         jobs = await self._client.run(self._batches.list_open)
         for job in jobs:
             try:
-                await self._take_further(job)
+                await self._advance(job)
             except StorageError:
                 raise
             except AppError as error:
@@ -130,11 +130,11 @@ class BatchExtractionService:
         return left
 
     async def delete_old(self, *, days: int) -> int:
-        """Forget batches that have been over for so long; returns how many."""
+        """Delete batches that ended ``days`` ago; returns how many."""
         return await self._client.run(self._batches.delete_old, days=days)
 
     async def _is_due(self, settings: GlobalSettings) -> bool:
-        """Whether the interval is over, or something came back unread."""
+        """Whether the interval is over, or a failed window waits for a retry."""
         state = await self._client.run(self._batches.find_state, MAX_BATCH_TRIES)
         if state.age is None or state.age >= 3600.0 * settings.memory_extraction_interval_hours:
             return True
@@ -143,7 +143,7 @@ class BatchExtractionService:
         return state.is_unread and not state.is_open
 
     async def _closed_windows(self, settings: GlobalSettings) -> AsyncIterator[Window]:
-        """Every window that a batch may read."""
+        """Closed windows that may be submitted."""
         list_closed = partial(
             self._batches.list_closed,
             window=settings.memory_extraction_window,
@@ -158,7 +158,7 @@ class BatchExtractionService:
                     yield window
 
     async def _is_to_send(self, window: Window) -> bool:
-        if not window.told:
+        if not window.typed:
             await self._extraction.advance(window)
             return False
         failures, is_waiting = await self._client.run(
@@ -175,7 +175,6 @@ class BatchExtractionService:
     async def _question(
         self, provider: LLMProvider, model: str, window: Window, request_id: UUID | None = None
     ) -> _Question:
-        """What is asked about a window."""
         request_id = request_id or uuid4()
         prompt, known = await self._extraction.build_prompt(window)
         request = BatchRequest(str(request_id), prompt, ExtractedFacts)
@@ -186,7 +185,7 @@ class BatchExtractionService:
     async def _send(
         self, provider: LLMProvider, model: str, questions: Sequence[_Question]
     ) -> int:
-        """Commit the intent, then send it; returns how many windows went."""
+        """Commit the intent, then submit; returns how many windows were taken."""
         if not questions:
             return 0
         job_id = uuid4()
@@ -206,7 +205,7 @@ class BatchExtractionService:
     async def _submit(
         self, provider: LLMProvider, job_id: UUID, model: str, questions: Sequence[_Question]
     ) -> None:
-        """Send a batch whose intent is committed.
+        """Submit a batch whose intent is committed.
 
         Raises:
             TransientError: It is tried again by ``poll``.
@@ -215,16 +214,16 @@ class BatchExtractionService:
             batch_id = await provider.submit_batch(
                 [question.encoded for question in questions], model, job_id=str(job_id)
             )
-        except ModelError as error:  # refused: the operator has to look at it
+        except ModelError as error:  # refused: needs the operator
             await self._client.run(self._batches.refuse, job_id, str(error))
             await provider.delete_batch(None, job_id=str(job_id))
             raise
         if not await self._client.run(self._batches.set_submitted, job_id, batch_id):
-            # Another process was faster while this one slept: one of the two batches goes.
+            # Another process submitted meanwhile: cancel the duplicate.
             await provider.cancel_batch(batch_id)
             await provider.delete_batch(batch_id, job_id=str(job_id))
 
-    async def _take_further(self, job: BatchJob) -> None:
+    async def _advance(self, job: BatchJob) -> None:
         provider = self._provider(job.provider)
         if job.status == "intended":
             await self._recover(provider, job)
@@ -232,12 +231,12 @@ class BatchExtractionService:
             await self._delete(provider, job)
         elif not job.waiting:  # its users were erased, or wiped their conversations
             await provider.cancel_batch(job.batch_id or "")
-            await self._collected(provider, job)
+            await self._finish(provider, job)
         else:
-            await self._look(provider, job)
+            await self._collect(provider, job)
 
     async def _recover(self, provider: LLMProvider, job: BatchJob) -> None:
-        """Adopt the batch that was sent, or send it now."""
+        """Adopt the batch if it was submitted, else submit it now."""
         windows = await self._client.run(self._batches.list_waiting, job.id)
         ids = frozenset(str(window.id) for window in windows)
         batch_id = None
@@ -250,7 +249,7 @@ class BatchExtractionService:
         questions: list[_Question] = []
         for asked in windows:
             window = await self._extraction.find_window_again(asked)
-            if window is not None and window.told:
+            if window is not None and window.typed:
                 question = await self._question(provider, job.model, window, asked.id)
                 known = question.window.known_ids
                 await self._client.run(self._batches.set_known, asked.id, known)
@@ -260,8 +259,8 @@ class BatchExtractionService:
         else:
             await self._client.run(self._batches.set_status, job.id, "completed")
 
-    async def _look(self, provider: LLMProvider, job: BatchJob) -> None:
-        """Take in the results, when there is nothing more to wait for."""
+    async def _collect(self, provider: LLMProvider, job: BatchJob) -> None:
+        """Apply the results of a finished batch."""
         batch_id = job.batch_id or ""
         status = await provider.get_batch_status(batch_id)
         if status == "pending":
@@ -272,10 +271,10 @@ class BatchExtractionService:
         await self._apply(job, results)
         reason = "lost" if status == "lost" else "missing"
         await self._client.run(self._batches.fail_waiting, job.id, reason)
-        await self._collected(provider, job)
+        await self._finish(provider, job)
 
     async def _apply(self, job: BatchJob, results: Sequence[BatchResult]) -> None:
-        """Each result once, in any order; those for nobody are counted."""
+        """Apply each result once, in any order; count those without a waiting request."""
         windows = await self._client.run(self._batches.list_waiting, job.id)
         waiting = {str(window.id): window for window in windows}
         dropped = 0
@@ -295,7 +294,7 @@ class BatchExtractionService:
             await self._client.run(self._batches.count_dropped, job.id, dropped)
 
     async def _read(self, job: BatchJob, asked: BatchWindow, result: BatchResult) -> str | None:
-        """Store the facts of one result; returns why it could not be read, or None."""
+        """Store the facts of one result; returns an error code, or None."""
         try:
             extracted = read_form(result.reply or "", ExtractedFacts)
         except ModelError:
@@ -312,12 +311,12 @@ class BatchExtractionService:
             await self._client.run(self._turns.add_usage, asked.conversation_id, (spent,))
         return None
 
-    async def _collected(self, provider: LLMProvider, job: BatchJob) -> None:
+    async def _finish(self, provider: LLMProvider, job: BatchJob) -> None:
         await self._client.run(self._batches.set_status, job.id, "collected")
         await self._delete(provider, job)
 
     async def _delete(self, provider: LLMProvider, job: BatchJob) -> None:
-        """Nothing that a user wrote stays at the provider."""
+        """Delete the batch at the provider, with the users' texts."""
         try:
             await provider.delete_batch(job.batch_id, job_id=str(job.id))
         except AppError as error:

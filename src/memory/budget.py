@@ -32,7 +32,7 @@ class DailyUsage:
     Attributes:
         ends_at: The next midnight.
         user_messages: Messages of the one who writes, this one among them.
-        messages: Of everybody.
+        messages: Of all users.
         user_tokens: Model tokens, prompts and replies, of the owner of the conversation.
     """
 
@@ -44,7 +44,7 @@ class DailyUsage:
 
 @dataclass(frozen=True)
 class TokensToday:
-    """Model tokens since midnight: everybody's, one owner's; seconds until the day ends."""
+    """Model tokens since midnight: total, of one owner; seconds until the day ends."""
 
     total: int
     own: int
@@ -60,7 +60,7 @@ class Spent:
     tokens_in_month: int
 
 
-# Count a message (or none) of somebody; what there was today of him, and of all.
+# Count a message (or none) of a user; the figures of today, the user's and all.
 COUNT_MESSAGE = """
 WITH today AS (
     SELECT day, day::timestamp AT TIME ZONE %(zone)s AS begins,
@@ -81,7 +81,7 @@ SELECT t.ends, c.messages,
 FROM today t, counted c
 """
 
-# The model tokens of today: everybody's, and those of one owner; seconds until the day ends.
+# The model tokens of today, total and of one owner; seconds until the day ends.
 SUM_TOKENS = """
 SELECT coalesce(sum(u.tokens), 0),
        coalesce(sum(u.tokens) FILTER (
@@ -103,7 +103,7 @@ WHERE a.conversation_id = %(conversation_id)s AND a.role = 'assistant'
 HAVING count(*) >= %(limit)s
 """
 
-# What somebody wrote and spent: today, and in the last thirty days with it.
+# Messages and tokens of a user today, and tokens of the last thirty days.
 SELECT_SPENT = """
 SELECT (SELECT coalesce(sum(m.messages), 0) FROM daily_messages m
         WHERE m.day = (now() AT TIME ZONE %(zone)s)::date
@@ -117,7 +117,7 @@ FROM (SELECT u.created_at, coalesce(prompt_tokens, 0) + coalesce(completion_toke
       WHERE o.telegram_user_id = %(owner)s AND u.created_at > now() - interval '30 days') AS s
 """
 
-# Days that no ceiling asks about any more.
+# Counts that no ceiling needs.
 DELETE_OLD = "DELETE FROM daily_messages WHERE day < current_date - %(days)s"
 
 
@@ -137,11 +137,11 @@ class DailyUsageRepository(Repository):
         [row] = self._client.fetch_all(
             COUNT_MESSAGE, sender=sender, owner=owner, zone=zone, messages=messages
         )
-        ends, own, everybody, tokens = row
-        return DailyUsage(ends, int(own), int(everybody), int(tokens))
+        ends, own, total, tokens = row
+        return DailyUsage(ends, int(own), int(total), int(tokens))
 
     def sum_tokens(self, owner: int, *, zone: str) -> TokensToday:
-        """The model tokens of today: everybody's, and one owner's."""
+        """The model tokens of today: total, and of one owner."""
         rows = self._client.fetch_all(SUM_TOKENS, owner=owner, zone=zone)
         total, own, seconds = rows[0]
         return TokensToday(int(total), int(own), float(seconds))
@@ -156,7 +156,7 @@ class DailyUsageRepository(Repository):
         return row[0] if row else None
 
     def sum_spent(self, sender: int, owner: int, *, zone: str) -> Spent:
-        """What somebody wrote and spent lately."""
+        """A user's messages of today, and tokens of today and of thirty days."""
         [row] = self._client.fetch_all(SELECT_SPENT, sender=sender, owner=owner, zone=zone)
         return Spent(*map(int, row))
 
@@ -171,7 +171,7 @@ Ceiling = Literal[
 ]  # fmt: skip
 CEILINGS = get_args(Ceiling)
 LEAST_PAUSE = 60.0  # seconds; calls leave the hour one by one, and are not worth a job each
-TOTAL_SECONDS = 2.0  # for which a sum of everybody's tokens holds: it takes a while to add up
+TOTAL_SECONDS = 2.0  # for which the total of tokens is cached: it is slow to add up
 
 
 @dataclass(frozen=True)
@@ -251,7 +251,7 @@ class DailyCeilings:
         return None
 
     async def sum_spent(self, sender: int, owner: int) -> Spent:
-        """What somebody wrote and spent lately, for himself to see."""
+        """A user's own figures; see ``DailyUsageRepository.sum_spent``."""
         return await self._client.run(self._usage.sum_spent, sender, owner, zone=self._time_zone)
 
     async def check_background(self, conversation_id: UUID) -> None:
@@ -289,7 +289,7 @@ class DailyCeilings:
             raise PostponedError("the owner's calls of this hour are used up", seconds=seconds)
 
     async def _sum_tokens(self, owner: int) -> int:
-        """Everybody's tokens of today, a moment old."""
+        """The total of today, cached."""
         if time.monotonic() - self._total_at > TOTAL_SECONDS:
             sums = await self._client.run(self._usage.sum_tokens, owner, zone=self._time_zone)
             self._total, self._total_at = sums.total, time.monotonic()
@@ -310,15 +310,15 @@ class DailyCeilings:
 
 T = TypeVar("T")
 
-MAX_REPLIES = 3  # without sense, to one question; then it is left as if it had been refused
-MAX_QUESTIONS = 10_000  # that are remembered; the worst of forgetting them is to ask again
+MAX_REPLIES = 3  # invalid ones to one question; then it counts as refused
+MAX_QUESTIONS = 10_000  # whose invalid replies are counted; evicting them costs a retry
 
 
 class BackgroundModel:
-    """Asks about windows of conversations; counts the calls, and the senseless replies to each.
+    """Asks about windows of conversations; counts calls and invalid replies.
 
-    A model that is away is waited for as long as it takes. One that answers with nonsense may do
-    so for ever, and its conversation would never be digested, at a call a minute.
+    An unavailable model is waited for as long as it takes. Invalid replies may never end, and
+    would block the conversation at a call a minute.
     """
 
     def __init__(self, client: PgClient, ceilings: DailyCeilings, refusal: str) -> None:
@@ -335,7 +335,7 @@ class BackgroundModel:
         window: tuple[int, int],
         question: Callable[[Callable[[ModelUsage], None]], Awaitable[T]],
     ) -> T | None:
-        """The model's reply; None when it refuses these texts, now and always.
+        """The model's reply; None when it refuses these texts for good.
 
         Args:
             conversation_id: Whose owner pays.
@@ -346,7 +346,7 @@ class BackgroundModel:
             PostponedError: The owner has no call left in this hour, or no token on this day; it
                 says when there is one.
             ModelUnavailableError: It is away.
-            ModelReplyError: Its reply makes no sense so far.
+            ModelReplyError: Its reply is invalid so far.
             ModelSetupError: It refuses everything.
             StorageError: The database is away.
         """
@@ -359,7 +359,7 @@ class BackgroundModel:
                 await self._client.run(self._turns.add_usage, conversation_id, tuple(usage))
         except ModelSetupError:
             raise
-        except (ModelError, ModelReplyError) as error:  # the next window may be fine
+        except (ModelError, ModelReplyError) as error:  # only this window fails
             if isinstance(error, ModelReplyError) and not self._is_over(conversation_id, window):
                 raise
             logger.warning(self._refusal, exc_info=error)
@@ -368,7 +368,7 @@ class BackgroundModel:
         return reply
 
     def _is_over(self, conversation_id: UUID, window: tuple[int, int]) -> bool:
-        """Note one more senseless reply about these positions; whether it was the last."""
+        """Count an invalid reply about these positions; whether it was the last retry."""
         if len(self._replies) >= MAX_QUESTIONS:
             self._replies.clear()
         question = (conversation_id, *window)

@@ -58,14 +58,14 @@ class References:
     """
 
     def __init__(self) -> None:
-        """Nothing is cited yet."""
+        """Start without citations."""
         self.cited: list[int] = []
 
     def number(self, piece: str, known: Mapping[str, int], *, said: Iterable[str] = ()) -> str:
         """The next piece, as ``number_references`` changes the whole."""
         if "[" not in piece:
             return piece
-        return _outside(_kept(said), piece, lambda text: self._change(text, known))
+        return _outside(_protected(said), piece, lambda text: self._change(text, known))
 
     def _change(self, text: str, known: Mapping[str, int]) -> str:
         def number(match: re.Match[str]) -> str:
@@ -80,8 +80,8 @@ class References:
         return REFERENCE.sub(number, REFERENCE_LIST.sub(lambda m: _apart(m[1]), text))
 
 
-def _kept(said: Iterable[str]) -> re.Pattern[str]:
-    """What stays as it is: code, and clauses of the user's in which brackets stand."""
+def _protected(said: Iterable[str]) -> re.Pattern[str]:
+    """Matches what stays as it is: code, and the user's own clauses with brackets."""
     clauses = {clause.strip() for text in said if "[" in text for clause in CLAUSE.split(text)}
     own = {c for c in clauses if _holds_reference(c) and len(c.split()) >= MIN_WORDS}
     longest = sorted(own, key=len, reverse=True)[:MAX_CLAUSES]
@@ -92,11 +92,11 @@ def _holds_reference(text: str) -> bool:
     return REFERENCE.search(text) is not None or REFERENCE_LIST.search(text) is not None
 
 
-def _outside(kept: re.Pattern[str], text: str, change: Callable[[str], str]) -> str:
-    """The text, changed everywhere but in what is kept."""
+def _outside(protected: re.Pattern[str], text: str, change: Callable[[str], str]) -> str:
+    """The text, changed outside the protected parts."""
     changed: list[str] = []
     end = 0
-    for piece in kept.finditer(text):
+    for piece in protected.finditer(text):
         changed += [change(text[end : piece.start()]), piece[0]]
         end = piece.end()
     return "".join([*changed, change(text[end:])])

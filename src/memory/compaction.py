@@ -61,7 +61,7 @@ def portion_size(waiting: int, usual: int, *, far: int, most: int) -> int:
     """
     if waiting <= max(far, USUAL_PORTIONS * usual):
         return usual
-    return max(usual, ceil(waiting / ceil(waiting / most)))  # equal ones, without a rest
+    return max(usual, ceil(waiting / ceil(waiting / most)))  # equal portions
 
 
 def fitting(messages: Sequence[PastMessage], *, least: int, longest: int) -> Sequence[PastMessage]:
@@ -88,7 +88,7 @@ NEXT_TURN = 3  # messages that a turn adds at most: question, answer, tools used
 
 
 class CompactionService:
-    """Keeps the second tier: what lies before the window, in a sentence or two."""
+    """Summarises what lies before the window, in a sentence or two."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class CompactionService:
         self._model = BackgroundModel(client, ceilings, "messages were left without a summary")
 
     async def compact(self, conversation_id: UUID) -> int:
-        """Fold what the next turn's window will not show any more; merge when there are many.
+        """Fold messages that leave the next turn's window; merge summaries when there are many.
 
         Positions are recorded with each summary, so nothing is folded twice or skipped, also
         when two workers do this at once or one dies in the middle: a summary is stored when it
@@ -160,7 +160,7 @@ class CompactionService:
         return await self._fold(conversation_id, gap, settings.summary_messages)
 
     async def _fold(self, conversation_id: UUID, gap: tuple[int, int], usual: int) -> bool:
-        """One summary of the first messages of a gap between the summaries."""
+        """Summarise the first messages of a gap."""
         first, last = gap
         size = portion_size(last - first + 1, usual, far=FAR_BEHIND, most=MAX_FOLD)
         last = min(last, first + size - 1)
@@ -183,7 +183,7 @@ class CompactionService:
         last: int,
         settings: GlobalSettings,
     ) -> list[Summary]:
-        """Those before the next turn's window, when there are many and the window moves now.
+        """Summaries before the next turn's window, if there are many and the window moves now.
 
         Between two steps of the window the prompt stays as it is, so that it stays cached.
         """
@@ -199,7 +199,7 @@ class CompactionService:
         return past if moves else []
 
     async def _merge(self, conversation_id: UUID, summaries: Sequence[Summary]) -> bool:
-        """One summary for the oldest ones that follow each other; the newest stays as it is."""
+        """Merge the oldest consecutive summaries; the newest stays as it is."""
         run = _first_run(summaries[:-1])
         if len(run) < 2:
             return False
@@ -210,7 +210,7 @@ class CompactionService:
             prompt = merge_messages(texts)
             content = await self._ask(conversation_id, prompt, 2 * MAX_SUMMARY, (first, last))
         if content is None:
-            return False  # they stay as they are, until there is one more of them
+            return False  # retried when there is one more of them
         told = await self._client.run(
             self._conversations.list_messages, conversation_id, run[-1].first_position, last
         )
@@ -234,7 +234,7 @@ class CompactionService:
     async def _ask(
         self, conversation_id: UUID, prompt: list[BaseMessage], limit: int, gap: tuple[int, int]
     ) -> str | None:
-        """The model's text; see ``BackgroundModel.ask``."""
+        """The model's text; None when it refuses."""
 
         async def question(on_usage: Callable[[ModelUsage], None]) -> str:
             text = await self._caller.text(prompt, purpose="summary", on_usage=on_usage)

@@ -30,7 +30,7 @@ Kind = Literal["duplicate", "contradiction", "entity"]
 
 @dataclass(frozen=True)
 class Due:
-    """An owner whose facts changed since he was looked at; None: he never was."""
+    """An owner whose facts changed since they were last compared; None: never."""
 
     owner: Owner
     since: datetime | None
@@ -333,10 +333,10 @@ MAX_NAMES = 300  # of one owner that are compared
 
 
 class ConsolidationService:
-    """Looks through facts that changed, by the rules of ``MemoryWriter``.
+    """Compares changed facts by the rules of ``MemoryWriter``.
 
-    What slipped in is mostly what was stored while the embedder was away, or before a threshold
-    was changed. Whatever is done can be taken back on the admin page, and then stays so.
+    Duplicates are mostly facts that were stored while the embedder was away, or before a
+    threshold changed. Every change can be undone on the admin page, for good.
     """
 
     def __init__(
@@ -357,7 +357,7 @@ class ConsolidationService:
         self._repo = ConsolidationRepository(client)
 
     async def run(self) -> bool:
-        """Look through some owners; returns whether there may be more.
+        """Consolidate some owners; returns whether there may be more.
 
         Raises:
             TransientError: The database is away, or the embedding model is not known yet.
@@ -380,7 +380,7 @@ class ConsolidationService:
         return self._client.in_transaction(work)
 
     def _consolidate(self, due: Due, model_id: int) -> None:
-        """Everything of one owner; what he says meanwhile is for the next night."""
+        """Compare all changed facts of one owner; newer changes wait for the next night."""
         began = self._repo.now()
         for memory_id in self._repo.list_changed(due, limit=FACTS):
             self._client.in_transaction(
@@ -392,7 +392,7 @@ class ConsolidationService:
     def _compare(
         self, transaction: Transaction, owner: Owner, memory_id: int, model_id: int
     ) -> None:
-        """One fact with those that it might repeat or contradict."""
+        """Compare one fact with similar ones."""
         lock_facts(transaction, owner)
         loaded = self._repo.load(transaction, owner, memory_id, model_id)
         if loaded is None:
@@ -419,7 +419,7 @@ class ConsolidationService:
                 return
 
     def _merge(self, transaction: Transaction, owner: Owner, one: Memory, other: Memory) -> None:
-        """The older of two equal facts stays, with the sources of both."""
+        """Merge two equal facts: the older stays, with the sources of both."""
         kept, gone = sorted((one, other), key=lambda memory: memory.id)
         if not self._memories.retire(
             transaction, owner, [gone.id], successor=kept.id, reason="duplicate"
@@ -433,7 +433,7 @@ class ConsolidationService:
         self._metrics.consolidated.labels("duplicate").inc()
 
     def _end(self, transaction: Transaction, owner: Owner, older: Memory, newer: Memory) -> None:
-        """Of two facts that cannot both hold, what was said last does."""
+        """Retire the older of two contradicting facts."""
         if self._memories.retire(
             transaction, owner, [older.id], successor=newer.id, reason="contradicted",
             until=newer.said_at,
@@ -443,7 +443,7 @@ class ConsolidationService:
             self._metrics.consolidated.labels("contradiction").inc()
 
     def _link_names(self, owner: Owner) -> None:
-        """Names of one person lead to the facts of both."""
+        """Link names of one person to the facts of both."""
         entities = self._repo.list_entities(owner)[:MAX_NAMES]
         apart = self._repo.list_entities_apart(owner)
         for kept, entity in combinations(entities, 2):

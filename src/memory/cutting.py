@@ -35,8 +35,8 @@ def spans(text: str, quote: str) -> list[Span]:
         text: What was said; places are counted in ``composed(text)``.
         quote: The words; without letters or digits they stand nowhere.
     """
-    flat, places = _flattened(composed(text))
-    wanted, _ = _flattened(composed(quote))
+    flat, places = _normalised(composed(text))
+    wanted, _ = _normalised(composed(quote))
     wanted = wanted.strip(EDGES)
     found: list[Span] = []
     start = flat.find(wanted) if any(map(str.isalnum, wanted)) else -1
@@ -47,7 +47,7 @@ def spans(text: str, quote: str) -> list[Span]:
         if not cut_before and not cut_after:
             found.append((places[start], places[end - 1] + 1))
         start = flat.find(wanted, start + 1)
-    return _joined(found)
+    return _merged(found)
 
 
 def clauses(text: str, within: Span | None = None) -> list[Span]:
@@ -73,7 +73,7 @@ def cut(text: str, parts: Iterable[Span]) -> str:
     """The text with ``[…]`` in place of these parts; nothing when it says nothing else."""
     text = composed(text)
     at, pieces = 0, []
-    for start, end in _joined(sorted(parts)):
+    for start, end in _merged(sorted(parts)):
         pieces.append(text[at:start])
         at = end
     pieces.append(text[at:])
@@ -81,7 +81,7 @@ def cut(text: str, parts: Iterable[Span]) -> str:
 
 
 def without(parts: Sequence[Span], kept: Sequence[Span]) -> list[Span]:
-    """The parts that do not touch what is kept."""
+    """The parts that do not overlap with ``kept``."""
     return [
         (start, end)
         for start, end in parts
@@ -89,8 +89,8 @@ def without(parts: Sequence[Span], kept: Sequence[Span]) -> list[Span]:
     ]
 
 
-def _flattened(text: str) -> tuple[str, list[int]]:
-    """The text for comparing, and for each of its letters the place that it comes from."""
+def _normalised(text: str) -> tuple[str, list[int]]:
+    """The text normalised for comparison, and the original place of each letter."""
     letters: list[str] = []
     places: list[int] = []
     for place, character in enumerate(text):
@@ -107,8 +107,8 @@ def _flattened(text: str) -> tuple[str, list[int]]:
     return "".join(letters), places
 
 
-def _joined(parts: Sequence[Span]) -> list[Span]:
-    """Parts that meet as one."""
+def _merged(parts: Sequence[Span]) -> list[Span]:
+    """Overlapping parts merged."""
     result: list[Span] = []
     for start, end in parts:
         if result and start <= result[-1][1]:

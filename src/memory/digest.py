@@ -20,13 +20,13 @@ from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 
 logger = logging.getLogger(__name__)
 
-REFUSED_SECONDS = 600.0  # for which an embedding model that refuses everything is left alone
+REFUSED_SECONDS = 600.0  # of back-off after an embedding model refused everything
 REEMBED_BATCHES = 20  # of 64 documents, in one job: others take their turns
 QUIET_SECONDS = 5.0  # without a new message, after which a flood counts as over
 
 
 class DigestService:
-    """What background jobs do with what was said; every step can be repeated."""
+    """The background work on new messages; every step is idempotent."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class DigestService:
         compaction: CompactionService,
         extraction: ExtractionService,
     ) -> None:
-        """Bring together the steps."""
+        """``settings`` are the operator's."""
         self._client = client
         self._settings = settings
         self._extraction_repo = ExtractionRepository(client)
@@ -62,7 +62,7 @@ class DigestService:
         while pending := [
             conversation_id
             for conversation_id in await self._client.run(self._index.list_conversations_to_index)
-            if conversation_id not in done  # messages that came meanwhile wait for the next job
+            if conversation_id not in done  # newer messages wait for the next job
         ]:
             for conversation_id in pending:
                 done.add(conversation_id)
@@ -73,7 +73,7 @@ class DigestService:
         return list(dict.fromkeys([*to_digest, *parted]))
 
     async def read_parting(self) -> None:
-        """Read what /new left, where no jobs run (the console).
+        """Extract facts from messages that /new deleted, where no jobs run (the console).
 
         Raises:
             AppError: The database or the model is away.
@@ -83,9 +83,9 @@ class DigestService:
                 await self._extraction.read_parting(conversation_id)
 
     async def wait_for_quiet(self, conversation_id: UUID) -> None:
-        """Return when nobody is writing one message after the other there.
+        """Return when no flood of messages is coming in.
 
-        What comes together meanwhile is read in fewer calls, and not while it is being answered.
+        Messages that come together are read in fewer calls, and not while they are answered.
 
         Raises:
             PostponedError: The newest message is a moment old, and not answered yet.
@@ -132,7 +132,7 @@ class DigestService:
         return await self._indexer.embed_pending()
 
     async def changes_model(self) -> bool:
-        """Whether another embedding model than the one that serves is to get its vectors.
+        """Whether documents are to be embedded with another model than the serving one.
 
         Raises:
             StorageError: The database is away.
@@ -172,7 +172,7 @@ class DigestService:
         return await self._indexer.delete_unused_vectors()
 
     async def remember_turn(self, conversation_id: UUID) -> None:
-        """All of it for one conversation, where no jobs run (the console).
+        """Do all of it for one conversation, where no jobs run (the console).
 
         Raises:
             AppError: The database or the model is away.
@@ -188,7 +188,7 @@ class DigestService:
         await self._client.run(PurgeRepository(self._client).purge_forgotten)
 
     async def list_silent(self) -> list[UUID]:
-        """Conversations that fell silent before their last messages were read for facts."""
+        """Silent conversations with unread messages."""
         settings = await self._client.run(self._settings.get)
         if not settings.memory_extraction_enabled:
             return []

@@ -138,8 +138,8 @@ async def measure_scale(embedder: Embedder) -> Scale:
     return Scale(means, float(np.median(cosines)), float(np.quantile(cosines, 0.95)))
 
 
-PROBE = "Проверка связи, connection check"  # what no user asks: that would be in the cache
-RELATED = 0.6  # similarity from which texts have to do with each other
+PROBE = "Проверка связи, connection check"  # no user asks this, so it is never a cache hit
+RELATED = 0.6  # similarity from which texts are related
 
 
 class EmbeddingSpace:
@@ -263,9 +263,9 @@ def as_literal(vector: Vectors) -> str:
     return "[" + ",".join(f"{value:.4f}" for value in vector.tolist()) + "]"
 
 
-LOOK_EVERY = 3.0  # seconds between two looks whether the wanted model can serve
-GIVEN_UP_AFTER = 5  # queries in a row that the model before does not embed
-LINGER = 30.0  # seconds for which one that serves no more stays open: searches may be under way
+LOOK_EVERY = 3.0  # seconds between checks whether the wanted model can serve
+GIVEN_UP_AFTER = 5  # failed queries in a row of the model before
+LINGER = 30.0  # seconds before a replaced one is closed: searches may be running
 
 
 class ServingSpace:
@@ -292,10 +292,10 @@ class ServingSpace:
         self._spaces: dict[str, EmbeddingSpace] = {}
         self._serving: EmbeddingSpace | None = None
         self._looked_at = float("-inf")
-        self._leaving: set[asyncio.Task[None]] = set()
+        self._closing: set[asyncio.Task[None]] = set()
 
     async def current(self) -> EmbeddingSpace:
-        """The space in which to embed and to search now; it stays usable for a while.
+        """The space to embed and search in; it stays usable for LINGER seconds.
 
         Raises:
             StorageError: The database is away, and nothing serves yet.
@@ -312,7 +312,7 @@ class ServingSpace:
         if serving is not None:
             if name != wanted:
                 return serving
-            self._leave(serving)
+            self._retire(serving)
         self._serving = self._space(name)
         return self._serving
 
@@ -359,8 +359,8 @@ class ServingSpace:
         return self._serving.similarity(cosine) if self._serving is not None else 0.0
 
     async def close(self) -> None:
-        """Close all that was opened."""
-        for task in self._leaving:
+        """Close every open space."""
+        for task in self._closing:
             task.cancel()
         for space in self._spaces.values():
             await space.close()
@@ -370,13 +370,12 @@ class ServingSpace:
         return self._settings.last_known.embedding_name or self._default
 
     def _space(self, name: str) -> EmbeddingSpace:
-        """The space of a model, opened once."""
         if name not in self._spaces:
             self._spaces[name] = EmbeddingSpace(self._build(name), self._client, self._repository)
         return self._spaces[name]
 
-    def _leave(self, space: EmbeddingSpace) -> None:
-        """Close it when nobody can be at it any more."""
+    def _retire(self, space: EmbeddingSpace) -> None:
+        """Close it when no search can still use it."""
 
         async def close() -> None:
             await asyncio.sleep(LINGER)
@@ -385,5 +384,5 @@ class ServingSpace:
                 await space.close()
 
         task = asyncio.create_task(close())
-        self._leaving.add(task)
-        task.add_done_callback(self._leaving.discard)
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)

@@ -35,7 +35,7 @@ from src.reading.gate import holds_secret
 logger = logging.getLogger(__name__)
 
 MAX_WINDOWS = 10  # of one job; the rest waits for the next turn or the periodic job
-MAX_FACTS = 50  # of one window of twenty messages; nobody tells more
+MAX_FACTS = 50  # of one window of twenty messages
 MAX_FACTS_A_MESSAGE = 2  # of a larger one
 FAR_BEHIND = 60  # messages; three windows
 MAX_WINDOW = 200  # messages of one window when it is far behind
@@ -64,13 +64,13 @@ class Window:
     messages: Sequence[PastMessage]
 
     @property
-    def told(self) -> list[PastMessage]:
-        """What the user typed: all else is context."""
+    def typed(self) -> list[PastMessage]:
+        """Messages that the user typed; all others are context."""
         return [m for m in self.messages if m.role == "user" and m.voice.is_own]
 
 
 class ExtractionService:
-    """Reads what was said since the last time, and remembers what is worth it."""
+    """Extracts facts from messages that no window has covered yet."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class ExtractionService:
                 return done
             size = portion_size(unread, usual, far=FAR_BEHIND, most=MAX_WINDOW)
             window = await self._load(conversation_id, state, size, usual)
-            if window.told:
+            if window.typed:
                 first, last = window.messages[0].position, window.messages[-1].position
                 load = self._conversations.list_messages
                 await self._remember(window, partial(load, conversation_id, first, last))
@@ -134,7 +134,7 @@ class ExtractionService:
         return MAX_WINDOWS
 
     async def find_window(self, conversation_id: UUID) -> Window | None:
-        """What a batch is to read of a conversation, as much as one request may; None: nothing.
+        """The next window for a batch, as large as one request may be; None without messages.
 
         Raises:
             StorageError: The database is away.
@@ -148,7 +148,7 @@ class ExtractionService:
         )
 
     async def find_window_again(self, asked: BatchWindow) -> Window | None:
-        """A window that was gathered before, as it is now; None when its conversation is gone.
+        """Reload the window of a batch request; None when its conversation is gone.
 
         Raises:
             StorageError: The database is away.
@@ -161,7 +161,7 @@ class ExtractionService:
         return Window(asked.conversation_id, state, asked.first, asked.last, messages)
 
     async def build_prompt(self, window: Window) -> tuple[list[BaseMessage], dict[int, str]]:
-        """What a model is asked about a window, and the known facts in it, by their ids.
+        """The prompt for a window, and the known facts that it shows, by their ids.
 
         Raises:
             StorageError: The database is away.
@@ -174,9 +174,9 @@ class ExtractionService:
     async def store_facts(
         self, window: Window, extracted: ExtractedFacts, known: Collection[int]
     ) -> None:
-        """Remember what a model has read in a window; doing it again changes nothing.
+        """Store the facts that a model extracted from a window; idempotent.
 
-        What quotes nobody, or the assistant, is no fact.
+        A fact without a quote of the user is dropped.
 
         Args:
             window: As it is now: what was forgotten meanwhile is not in it.
@@ -187,8 +187,8 @@ class ExtractionService:
             StorageError: The database is away.
         """
         zone = self._zone(window)
-        said = {f"msg-{message.id}": message for message in window.told}
-        words = {message.id: normalise(message.text) for message in window.told}
+        said = {f"msg-{message.id}": message for message in window.typed}
+        words = {message.id: normalise(message.text) for message in window.typed}
         most = max(MAX_FACTS, MAX_FACTS_A_MESSAGE * len(window.messages))
         for fact in extracted.facts[:most]:
             source = _source_of(fact, said, words)
@@ -202,11 +202,11 @@ class ExtractionService:
                     origin="extraction",
                     contradicts=fact.replaced_ids() & set(known),
                 )
-            except StorageRejectedError as error:  # as it would be the next time
+            except StorageRejectedError as error:  # a retry would fail as well
                 logger.warning("an extracted fact could not be stored", exc_info=error)
 
     async def advance(self, window: Window) -> None:
-        """A window was read, or has nothing to read.
+        """Mark a window as read.
 
         Raises:
             StorageError: The database is away.
@@ -216,7 +216,7 @@ class ExtractionService:
         )
 
     async def read_parting(self, conversation_id: UUID) -> int:
-        """Read what the owner's last /new deleted unread; it is gone for good afterwards.
+        """Extract facts from messages that the owner's last /new deleted, then purge them.
 
         Args:
             conversation_id: The owner's conversation since then.
@@ -247,9 +247,9 @@ class ExtractionService:
         return MAX_WINDOWS
 
     async def _find_unread(self, conversation_id: UUID) -> ExtractionState | None:
-        """Where extraction stands; None where nothing is to be read.
+        """The state of a conversation with unread messages; None without any.
 
-        What was said while the memory is off is never read for facts, also not later.
+        Messages written while the memory is off are skipped for good.
         """
         state = await self._client.run(self._states.find_state, conversation_id)
         if state is None or state.last_position <= state.extracted_position:
@@ -277,7 +277,7 @@ class ExtractionService:
     async def _is_left_to_batch(
         self, conversation_id: UUID, state: ExtractionState, settings: GlobalSettings
     ) -> bool:
-        """Whether a batch reads this window: it has it already, or will, unless it failed to."""
+        """Whether this window is in a batch, or will be: batches that failed leave it to us."""
         failures, is_waiting = await self._client.run(
             self._batches.count_tries, conversation_id, state.extracted_position + 1
         )
@@ -285,7 +285,7 @@ class ExtractionService:
         return is_waiting or (is_batched and failures < MAX_BATCH_TRIES)
 
     async def _remember(self, window: Window, reread: Callable[[], list[PastMessage]]) -> None:
-        """Read one window; pass over one that the model does not take, now and always."""
+        """Extract one window; skip one that the model refuses."""
         known: dict[int, str] = {}
 
         async def question(on_usage: Callable[[ModelUsage], None]) -> ExtractedFacts:
@@ -299,11 +299,11 @@ class ExtractionService:
         extracted = await self._model.ask(window.conversation_id, positions, question)
         if extracted is None:
             return
-        left = await self._client.run(reread)  # without what was forgotten meanwhile
+        left = await self._client.run(reread)  # without messages forgotten meanwhile
         await self.store_facts(replace(window, messages=left), extracted, known.keys())
 
     def _caller(self) -> ModelCaller:
-        """That of the operator's model; a batch's model alone names no provider of its own."""
+        """The caller of the operator's model; a name without a provider is a batch model."""
         name = self._settings.last_known.memory_extraction_model
         return self._callers(name if ":" in name else "")
 
@@ -311,12 +311,12 @@ class ExtractionService:
         return window.state.time_zone or self._time_zone
 
     async def _known_facts(self, window: Window, zone: str) -> dict[int, str]:
-        """What the model is shown: the most important facts, and those near to what was said."""
+        """Facts for the prompt: the most important ones, and neighbours of each message."""
         owner = window.state.owner
         known = await self._client.run(self._states.list_known, owner, limit=MAX_KNOWN)
         if len(known) < MAX_KNOWN:
             return known  # these are all
-        for message in window.told:
+        for message in window.typed:
             if holds_secret(message.text):
                 continue
             moment = local_time(message.said_at, zone)

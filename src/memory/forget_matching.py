@@ -28,7 +28,7 @@ FIRST_PERSON = lexicon.Expression(r"<match.begins_own>\b")
 OWN_PRONOUN = lexicon.Expression(r"\b<match.own>\b")
 EVERYTHING = lexicon.Expression(r"\b<match.everything>\b.{0,40}?\b<match.everything_about>\b")
 NAME = re.compile(r"(?<![\w'-])[A-ZА-ЯЁІЇЄҐ][\w'-]+")
-# Between a person and his name.
+# Between a person and their name.
 NAMED = lexicon.Expression(r"(?:'s)?[\s,:—–-]+(?:<match.named>[\s—–-]+)*", re.IGNORECASE)
 HAVING_THAT = lexicon.Expression(r"\b<match.having>\b")
 HAVING = lexicon.Expression(r"\b<match.has>\b")
@@ -40,7 +40,7 @@ class Told:
 
     Attributes:
         text: What it says, with its quotes.
-        subject: Whom it is about; empty when nobody said.
+        subject: Whom it is about; empty when unknown.
         relation: Canonical; empty for a sentence.
         object: The value.
         is_fact: Whether it is one.
@@ -59,15 +59,15 @@ class Request:
 
     Attributes:
         words: The words that say what.
-        is_about_himself: "that I play": the user himself is the subject.
+        is_about_user: "that I play": the user is the subject.
         is_his_own: "my birthday".
         has_thing: "that I have a dog": the thing is had, not only spoken of.
         is_negative: "that I don't eat meat".
-        everything: Whether he wants everything that matches, unasked.
+        everything: Whether everything that matches is meant, unasked.
     """
 
     words: tuple[Word, ...]
-    is_about_himself: bool
+    is_about_user: bool
     is_his_own: bool
     has_thing: bool
     is_negative: bool
@@ -84,7 +84,7 @@ def read_request(text: str) -> Request:
     has_thing = HAVING_THAT.search(bare)
     return Request(
         words=tuple(replace(w, is_name=w.text in names) for w in content_words(bare)),
-        is_about_himself=SUBJECT_PRONOUN.search(bare) is not None,
+        is_about_user=SUBJECT_PRONOUN.search(bare) is not None,
         is_his_own=OWN_PRONOUN.search(bare) is not None,
         has_thing=has_thing is not None,
         is_negative=NEGATION.search(bare) is not None,
@@ -100,9 +100,8 @@ def is_question(text: str) -> bool:
 
 def is_meant(request: Request, told: Told) -> bool:
     """Whether a request surely means a fact: it speaks of all that the request names."""
-    if not request.words:
-        return False
-    return shared(request, told) == len(request.words) and _fits(request, told)
+    words = len(request.words)
+    return words > 0 and shared(request, told) == words and _fits(request, told)
 
 
 def shared(request: Request, told: Told) -> int:
@@ -113,20 +112,16 @@ def shared(request: Request, told: Told) -> int:
 
 
 def choose(request: Request, meant: Sequence[tuple[int, Told]]) -> list[int]:
-    """Of several facts that fit, those that fit best: about nobody else, and of nothing else."""
-    candidates = list(meant)
-    if len(candidates) > 1:
-        own = [entry for entry in candidates if not _is_of_another(request, entry[1])]
-        candidates = own or candidates
-    if len(candidates) > 1:
-        wanted = frozenset(lemma for word in request.words for lemma in word.lemmas)
-        exact = [
-            entry
-            for entry in candidates
-            if all(w.lemmas & wanted for w in content_words(entry[1].text))
-        ]
-        candidates = exact if len(exact) == 1 else candidates
-    return [number for number, _ in candidates]
+    """Of several facts that fit, the best: about no other person, and of nothing else."""
+    own = [entry for entry in meant if not _is_of_another(request, entry[1])]
+    candidates = own or meant
+    wanted = frozenset(lemma for word in request.words for lemma in word.lemmas)
+    exact = [
+        entry
+        for entry in candidates
+        if all(word.lemmas & wanted for word in content_words(entry[1].text))
+    ]
+    return [number for number, _ in (exact if len(exact) == 1 else candidates)]
 
 
 def names_of(request: Request, told: Iterable[Told]) -> frozenset[str]:
@@ -147,7 +142,7 @@ def names_of(request: Request, told: Iterable[Told]) -> frozenset[str]:
 
 
 def is_about_person(request: Request, told: Told) -> bool:
-    """Whether a request names nobody but people, and a fact speaks of one of them."""
+    """Whether a request names only people, and a fact speaks of one of them."""
     if not request.words or not all(word.is_kin or word.is_name for word in request.words):
         return False
     known = lemmas_of(f"{told.text} {told.object}") | _subject_lemmas(told.subject)
@@ -156,15 +151,15 @@ def is_about_person(request: Request, told: Told) -> bool:
 
 def _fits(request: Request, told: Told) -> bool:
     """Whether the subject, the polarity and the role of the words agree as well."""
-    if request.is_about_himself and not _is_about_user(told):
+    if request.is_about_user and not _is_about_user(told):
         return False
-    is_own = request.is_about_himself or request.is_his_own
+    is_own = request.is_about_user or request.is_his_own
     if is_own and _is_of_another(request, told):
         return False
     if is_own and _only_by_relation(request, told) and not _is_about_user(told):
         return False
     is_negative = not stance(told.text).is_positive
-    speaks_in_clauses = request.is_about_himself or request.has_thing
+    speaks_in_clauses = request.is_about_user or request.has_thing
     if (request.is_negative or speaks_in_clauses) and is_negative != request.is_negative:
         return False
     is_a_thing = request.is_his_own and len(request.words) == 1

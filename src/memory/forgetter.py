@@ -55,7 +55,7 @@ class Named:
 
 @dataclass(frozen=True)
 class Forgotten:
-    """What came of a request to forget.
+    """The result of a request to forget.
 
     Attributes:
         texts: What is forgotten now.
@@ -144,7 +144,7 @@ class Forgetter:
         return self._carry_out({fact.id for fact in meant}, [entry.text for entry in spoken])
 
     def _is_own(self, speaker_id: int | None) -> bool:
-        """Whether the one who asks said it, or nobody else can have said it."""
+        """Whether the one who asks said it; in a private chat always."""
         return self._speaker_id is None or speaker_id in (None, self._speaker_id)
 
     def _find_facts(self, request: Request, *, everything: bool) -> list[KnownFact]:
@@ -192,7 +192,7 @@ class Forgetter:
         self._forgotten = gone = _with_replaced(self._known, facts)
         ids = {fact.id for fact in gone}
         sources = {n for fact in gone for uid in fact.quotes if (n := message_number(uid))}
-        # Whatever may stand in a question about them.
+        # Words that questions about them may contain.
         words = lemmas_of("\n".join(f"{f.text} {f.object} {f.subject}" for f in gone))
         messages = self._list_messages(
             facts=ids,
@@ -231,7 +231,7 @@ class Forgetter:
         for message in messages:
             if message.id == self._request_id or message.role != "user":
                 continue
-            after = self._rest(message, [other for other in others if other[1] == message.id])
+            after = self._remainder(message, [other for other in others if other[1] == message.id])
             if after != message.text:
                 changes.append(Change(message.id, message.text, after or None))
         cut_ids = {change.message_id for change in changes}
@@ -241,8 +241,8 @@ class Forgetter:
             if message.role == "assistant" and self._is_repeated_by(message, cut_ids)
         ]
 
-    def _rest(self, message: TouchedMessage, others: Sequence[OtherQuote]) -> str:
-        """What is left of a user's message."""
+    def _remainder(self, message: TouchedMessage, others: Sequence[OtherQuote]) -> str:
+        """The text of a user's message after the cuts."""
         if message.id in self._messages:
             return ""
         text, uid = composed(message.text), f"msg-{message.id}"
@@ -257,7 +257,7 @@ class Forgetter:
         return cut(text, parts) if parts else message.text
 
     def _is_repeated_by(self, message: TouchedMessage, changed: Collection[int]) -> bool:
-        """Whether an answer of the bot says what is forgotten."""
+        """Whether an answer of the bot repeats a forgotten fact."""
         if message.cites or message.reply_to_id in self._messages:
             return True
         said = lemmas_of(message.text)
@@ -286,7 +286,7 @@ def _with_earlier(
 
 
 def _with_replaced(known: Sequence[KnownFact], ids: Collection[int]) -> list[KnownFact]:
-    """These facts of the owner's with all that they had replaced."""
+    """These facts with all their predecessors."""
     gone = {fact.id for fact in known if fact.id in ids}
     while True:
         more = {f.id for f in known if f.superseded_by in gone} - gone
@@ -327,7 +327,7 @@ def _asks_about(text: str, fact: KnownFact) -> bool:
 def _cut_quotes(
     changes: Sequence[Change], others: Sequence[OtherQuote]
 ) -> dict[int, tuple[str, str]]:
-    """What other facts quote of a message that is cut, where it is not there any more."""
+    """Quotes of other facts that a cut has removed from their message."""
     after = {change.message_id: change.after for change in changes}
     result: dict[int, tuple[str, str]] = {}
     for source, message_id, quote, text, _, _ in others:
@@ -349,7 +349,7 @@ def _told(fact: KnownFact) -> Told:
 
 
 def _nearest(known: Sequence[KnownFact], request: Request) -> tuple[Named, ...]:
-    """Living facts that share some of the words, most of them first."""
+    """Living facts that share words with the request, best match first."""
     scored = [(shared(request, _told(fact)), fact) for fact in known if fact.is_living]
     near = sorted(scored, key=lambda entry: (-entry[0], -entry[1].id))[:MAX_NEAREST]
     return tuple(Named(fact_uid(fact.id), fact.text) for number, fact in near if number)

@@ -1,4 +1,4 @@
-"""Takes what was said into the index: words at once, vectors in batches afterwards."""
+"""Fills the search index: words at once, vectors in batches afterwards."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Indexer:
         self._space = space
 
     async def index_conversation(self, conversation_id: UUID) -> Progress | None:
-        """Take in every message of a conversation that the index lacks.
+        """Index every new message of a conversation.
 
         The time label is not a word of the message; the time is kept beside it.
 
@@ -87,7 +87,7 @@ class Indexer:
         return done
 
     async def find_coming(self) -> EmbeddingSpace | None:
-        """The space of the model that is to serve instead of the one that does, if there is one.
+        """The space of the wanted model while another one serves, else None.
 
         Raises:
             StorageError: The database is away.
@@ -102,7 +102,7 @@ class Indexer:
         batches: int | None = None,
         on_progress: Callable[[int, int], None] = lambda _done, _total: None,
     ) -> bool:
-        """Give documents of the models before a vector of this one; theirs serve meanwhile.
+        """Embed documents of earlier models with this one; their old vectors serve meanwhile.
 
         Documents without any are left to the serving model. The progress stands in
         ``embedding_models``.
@@ -145,7 +145,7 @@ class Indexer:
         except ModelSetupError:
             raise
         except (ModelError, BadVectorsError) as error:
-            await space.probe()  # when it takes nothing at all, no document is to blame
+            await space.probe()  # fails when the embedder, not a document, is to blame
             done = sum([await self._embed_alone(space, document) for document in batch])
             log = {"documents": len(batch) - done}
             logger.warning("found by words alone for now", extra=log, exc_info=error)
@@ -174,7 +174,7 @@ class Indexer:
         await self._client.run(self._embeddings.add_vectors, model_id, by_id)
 
     async def delete_unused_vectors(self) -> int:
-        """Delete the models that no document refers to any more; returns how many.
+        """Delete models without documents; returns how many.
 
         Raises:
             ModelError: The current model is not measured, and its endpoint is away.
@@ -204,7 +204,7 @@ class Indexer:
         documents = []
         for message in messages:
             if holds_secret(message.text):
-                continue  # never quoted, never found
+                continue  # secrets are never indexed
             is_continued = continues_talk(previous, message.said_at)
             known = (message.id, _speaker(message), message.said_at, terms(message.text))
             documents.append(NewDocument("message", *known, is_continued=is_continued))
@@ -213,20 +213,20 @@ class Indexer:
 
 
 def _speaker(message: UnindexedMessage) -> str:
-    """Who says it: the name, where it is not simply the user, else the role."""
+    """The speaker's name; the role where there is none."""
     name = message.speaker or message.role
     return message.role if name.lower() in UNNAMED_SPEAKERS else name
 
 
 def continues_talk(previous: datetime | None, said_at: datetime) -> bool:
-    """Whether a message said at ``said_at`` belongs to the talk of the one before it."""
+    """Whether a message of ``said_at`` continues the talk of the previous one."""
     return previous is not None and abs(said_at - previous) <= TALK_GAP
 
 
 def embedded_text(document: UnembeddedDocument) -> str:
     """What is embedded: the end of the message before, and its own text; names where several talk.
 
-    Of what the bot said only the beginning, alone: it is read by nobody but its own questioner.
+    Of an answer of the bot only its beginning.
     """
     if document.speaker == "assistant":
         return document.text[:MAX_ANSWER]

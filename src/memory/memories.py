@@ -1,4 +1,4 @@
-"""The memory as the graph, the tools and the commands use it."""
+"""The memory as the graph, its tools and the commands use it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KEY_FACT_IMPORTANCE = 7  # facts of at least so much are always in the prompt
 MAX_KEY_FACTS = 20
 
 
-NEAR = 0.72  # similarity of what may be named as the nearest to what is not there
+NEAR = 0.72  # least similarity of a fact that is named as the nearest when none fits
 
 
 class Memories:
@@ -44,7 +44,7 @@ class Memories:
         writer: MemoryWriter,
         settings: GlobalSettingsRepository,
     ) -> None:
-        """Bring together what finds, writes and forgets."""
+        """``settings`` are the operator's."""
         self._client = client
         self._forgetting = ForgettingRepository(terms)
         self._undoing = UndoRepository(terms, fact_terms)
@@ -54,7 +54,7 @@ class Memories:
         self.writer = writer
 
     async def settings(self) -> GlobalSettings:
-        """What the operator set, at most a few seconds old; in an outage what is known of it."""
+        """The operator's settings, at most a few seconds old; the last known ones in an outage."""
         try:
             return await self._client.run(self._settings.get)
         except StorageError as error:
@@ -126,9 +126,9 @@ class Memories:
     async def undo(
         self, owner: Owner, memory_id: int | None = None, *, asker: int | None = None
     ) -> Undone | None:
-        """Take back the last replacement or forgetting, or how ``memory_id`` came about.
+        """Undo the last replacement or forgetting, or the storing of ``memory_id``.
 
-        In a group only what ``asker`` told, or wanted forgotten, himself.
+        In a group only what ``asker`` told, or wanted forgotten.
         """
         return await self._client.run(
             self._client.in_transaction, lambda t: self._undoing.undo(t, owner, memory_id, asker)
@@ -137,7 +137,7 @@ class Memories:
     async def undo_forgetting(
         self, owner: Owner, number: int, *, asker: int | None = None
     ) -> Undone | None:
-        """Take back a certain forgetting, if it is not too late, and was the asker's."""
+        """Undo a certain forgetting, if it is not too late and the asker wanted it."""
         return await self._client.run(
             self._client.in_transaction,
             lambda t: self._undoing.undo_forgetting(t, owner, number, asker),

@@ -20,12 +20,12 @@ SPEAKER_BONUS = 0.15  # the query names the one who said it
 SESSION_WEIGHT = 0.3  # of the mean of the three best of the same talk
 SESSION_BEST = 3
 SESSION_GAP = timedelta(hours=6)
-QUESTION_PENALTY = 0.05  # who asks tells little
+QUESTION_PENALTY = 0.05  # questions tell little
 LENGTH_BONUS = 0.1  # at LONG_WORDS words or more, in proportion below
 LONG_WORDS = 40
 NUMBER_BONUS = 0.08  # a text with a number or a time word, when the query asks when
 PERIOD_BONUS = 0.15  # said in, or valid in, a period that the query names
-OUTDATED_PENALTY = 0.25  # a message that told what does not hold any more
+OUTDATED_PENALTY = 0.25  # a message whose fact is retired
 LINK_BONUS = (0.05, 0.02)  # hangs on an entity that the query names, by one or two links
 
 TIME_WORD = lexicon.Expression(r"\d|\b<find.time_word>\b", re.IGNORECASE)
@@ -90,7 +90,7 @@ def _is_within(document: CandidateDocument, periods: Sequence[Period]) -> bool:
 
 
 def _named_speaker(documents: Sequence[CandidateDocument], words: frozenset[str]) -> str | None:
-    """The one speaker whom the query names; two named ones cancel out."""
+    """The only speaker that the query names, else None."""
     named = {d.speaker.lower() for d in documents} & words
     return named.pop() if len(named) == 1 else None
 

@@ -36,7 +36,7 @@ from src.texts.morphology import WORD, terms
 
 logger = logging.getLogger(__name__)
 
-# Questions for an overview: what is known of the user, of his family, or was said in a period.
+# Questions for an overview: what is known of the user, of their family, or was said in a period.
 #
 # They are answered by kind and by time: no word and no vector of "what do you know about me?"
 # leads to what is known.
@@ -101,7 +101,7 @@ class Query:
         types: Which types of facts count; None: all of them, and messages.
         since: Only what was said from then on (aware).
         until: Only what was said before (aware).
-        speaker_id: In a group, who asks: an overview of him lists what he told.
+        speaker_id: In a group, who asks: an overview lists what they told.
     """
 
     owner: Owner
@@ -144,12 +144,12 @@ class Hit(CandidateDocument):
 
     @property
     def retired(self) -> bool:
-        """Whether it is a fact that does not hold any more, or the message that told one."""
+        """Whether it is a retired fact, or the message that told one."""
         return self.retired_at is not None
 
     @property
     def is_own(self) -> bool:
-        """Whether its sender typed it himself."""
+        """Whether its sender typed it."""
         return self.provenance == "typed"
 
     @property
@@ -182,13 +182,13 @@ class Retriever:
             await self._reranker.close()
 
     def prepare(self, text: str) -> None:
-        """Begin to embed a text that is about to be searched for, while other work is done."""
+        """Start to embed a text that is about to be searched for."""
         task = asyncio.create_task(self._embed_ahead(_searched(text)))
         self._ahead.add(task)
         task.add_done_callback(self._ahead.discard)
 
     async def _embed_ahead(self, text: str) -> None:
-        with suppress(AppError):  # the search itself meets it again, and tells
+        with suppress(AppError):  # the search itself logs it
             await self._space.embed_query(text)
 
     async def search(self, query: Query) -> list[Hit]:
@@ -200,7 +200,7 @@ class Retriever:
             overview = query.overview()
             if overview is not None:
                 listed = await self._list(query, overview)
-                if listed or overview.kind != "work":  # nothing may be known as work
+                if listed or overview.kind != "work":  # no fact may be about work
                     return listed
             return await self._search(query)
         except StorageError as error:
@@ -306,7 +306,7 @@ class Retriever:
         if document.kind not in query.kinds or not _is_wanted(document, query):
             return False
         moment = query.now.astimezone(UTC)
-        until = document.valid_until  # what was over when it was told is history, and stays true
+        until = document.valid_until  # what had ended when it was told stays true
         ended = until is not None and document.said_at < until <= moment
         if ended and document.retired_at is None and not time.wants_history and not time.periods:
             return False
@@ -317,7 +317,7 @@ class Retriever:
         return self._space.similarity(document.cosine or 0.0) >= query.threshold
 
     async def _best(self, query: Query, ranked: Sequence[RankedDocument]) -> list[Hit]:
-        hits = [self._hit(entry) for entry in _once_each(ranked)]
+        hits = [self._hit(entry) for entry in _deduped(ranked)]
         if self._reranker is not None and len(hits) > 1:
             pool = hits[:RERANKED]
             try:
@@ -329,7 +329,7 @@ class Retriever:
         return hits[: query.limit]
 
     def _hit(self, ranked: RankedDocument) -> Hit:
-        """What was found; what has no vector yet is similar to nothing."""
+        """A hit; without a vector its similarity is 0."""
         cosine = ranked.document.cosine
         similarity = self._space.similarity(cosine) if cosine is not None else 0.0
         return Hit(**vars(ranked.document), score=ranked.score, similarity=similarity)
@@ -356,8 +356,8 @@ def entity_terms(text: str) -> list[str]:
     return list(dict.fromkeys([*terms(text), *(term for role in roles for term in terms(role))]))
 
 
-def _once_each(ranked: Sequence[RankedDocument]) -> list[RankedDocument]:
-    """Of a message and the facts that it told: the message, or those facts that are better."""
+def _deduped(ranked: Sequence[RankedDocument]) -> list[RankedDocument]:
+    """Dedupe a message and the facts that it told: whichever kind ranks better stays."""
     kinds: dict[str, str] = {}
     return [
         entry

@@ -1,4 +1,4 @@
-"""The memory in its owner's hands: pages of facts, and each with what can be done to it."""
+"""The memory screens: pages of facts, and a card for each with its actions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PENCIL, PIN = "✏️", "📌"
 
 
 class MemoryScreens:
-    """Pages and cards; what the buttons on them do."""
+    """Pages and cards, and the actions of their buttons."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class MemoryScreens:
     ) -> None:
         """Read through ``pages``, forget and take back through ``memories``.
 
-        At ``app_url`` all of it is one page (``src/web``); None where nobody can reach that.
+        At ``app_url`` all of it is one page (``src/web``); None where it is not reachable.
         """
         self._app_url = app_url
         self._memories = memories
@@ -65,7 +65,7 @@ class MemoryScreens:
         facts = await self.client.run(
             self._pages.list_page, called.owner, kind=chosen, limit=PAGE, offset=offset
         )
-        past = await self._past(called, facts)
+        past = await self._load_past(called, facts)
         lines = [say("memory_title", language, count=sum(counts.values()))]
         lines += _grouped(facts, offset, past, called)
         kind = KINDS.index(chosen) + 1 if chosen else ALL_KINDS
@@ -122,7 +122,7 @@ class MemoryScreens:
         return Reply(text, rows, is_screen=True)
 
     async def correct(self, called: Called, memory_id: int, *back: int) -> Reply:
-        """Ask what is right instead of a fact; the answer to this is taken as it."""
+        """Ask for the correction of a fact; the answer is taken as it."""
         found = await self._find_living(called, memory_id)
         if found is None:
             return _gone_reply(called, back)
@@ -131,7 +131,7 @@ class MemoryScreens:
         text = correction_prompt(found.memory, called.language)
         return Reply(text, corrects=memory_id)
 
-    async def _past(self, called: Called, facts: Sequence[Memory]) -> dict[int, list[str]]:
+    async def _load_past(self, called: Called, facts: Sequence[Memory]) -> dict[int, list[str]]:
         """Texts of what each of the facts replaced."""
         ids = [fact.id for fact in facts]
         past: dict[int, list[str]] = defaultdict(list)
@@ -144,7 +144,7 @@ class MemoryScreens:
         return found if found is not None and found.memory.retired_at is None else None
 
     async def _refused(self, called: Called, memory_id: int, *back: int) -> Reply:
-        """It is not there any more, or not the user's to change."""
+        """It is gone, or was told by another member of the group."""
         if await self._find_living(called, memory_id) is None:
             return _gone_reply(called, back)
         return _back_reply(called, back, say("memory_not_yours", called.language))
@@ -236,7 +236,7 @@ def _to_list(language: Language, back: Sequence[int]) -> Button:
 
 
 def _pager_row(number: int, last: int, kind: int) -> Rows:
-    """Back, where one is, forward; nothing where all is on one page."""
+    """Previous, current, next; nothing for a single page."""
     if last == 1:
         return ()
     pages = [("‹", number - 1), (f"{number}/{last}", number), ("›", number + 1)]

@@ -26,11 +26,11 @@ REEMBED = "reembed"
 CONSOLIDATE = "consolidate"
 OF_DIGESTS = frozenset({DIGEST_CONVERSATION, REEMBED, CONSOLIDATE})  # long ones, in their queue
 KEEP_DAYS = 90  # of batches that are over
-MAX_WAITS = 12  # times five seconds that a conversation waits for a flood to end
+MAX_WAITS = 12  # of five seconds each for a flood to end
 
 
 class MemoryTasks:
-    """Works off what turns leave behind, of all users together."""
+    """The memory's jobs, for all users."""
 
     def __init__(
         self,
@@ -66,14 +66,14 @@ class MemoryTasks:
 
     async def index_messages(self, context: JobContext, attempts: int = 0) -> None:
         """Index what was said since the last time; a turn asks for it, at most once a second."""
-        async with _again_if_away(context, attempts):
+        async with _retry_later(context, attempts):
             for conversation_id in await self._memory.index_pending():
                 await _defer(context.app, DIGEST_CONVERSATION, conversation_id)
             await _defer(context.app, EMBED_DOCUMENTS)
 
     async def embed_documents(self, context: JobContext, attempts: int = 0) -> None:
         """Embed everything that has no vector yet, of all users, in batches."""
-        async with _again_if_away(context, attempts):
+        async with _retry_later(context, attempts):
             done = await self._memory.embed()
             if done:
                 logger.info("embedded", extra={"documents": done})
@@ -82,7 +82,7 @@ class MemoryTasks:
 
     async def reembed(self, context: JobContext, attempts: int = 0) -> None:
         """Embed documents with the model that the operator has chosen, some at a time."""
-        async with _again_if_away(context, attempts):
+        async with _retry_later(context, attempts):
             if await self._memory.reembed():
                 await _defer(context.app, REEMBED)
 
@@ -94,14 +94,14 @@ class MemoryTasks:
         A flood is waited out, for a while. What one job does is bounded, so that conversations
         take turns.
         """
-        async with _again_if_away(context, attempts):
+        async with _retry_later(context, attempts):
             if attempts < MAX_WAITS:
                 await self._memory.wait_for_quiet(UUID(conversation_id))
             if await self._memory.digest(UUID(conversation_id)):
                 await _defer(context.app, DIGEST_CONVERSATION, conversation_id)
 
     async def remember_missed(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
-        """Every minute: what lost its job, and conversations that fell silent."""
+        """Every minute: re-queue messages whose index job is gone, and silent conversations."""
         await _defer(context.app, INDEX_MESSAGES)
         if await self._memory.changes_model():
             await _defer(context.app, REEMBED)
@@ -109,19 +109,19 @@ class MemoryTasks:
             await _defer(context.app, DIGEST_CONVERSATION, conversation_id)
 
     async def read_batches(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
-        """Every minute: take open batches further, and begin one when it is time."""
+        """Every minute: advance open batches, and submit one when it is due."""
         await self._batches.poll()
         if sent := await self._batches.gather():
             logger.info("sent a batch", extra={"windows": sent})
         await self._batches.delete_old(days=KEEP_DAYS)
 
     async def begin_consolidation(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
-        """Every night."""
+        """Every night: queue the consolidation."""
         await _defer(context.app, CONSOLIDATE)
 
     async def consolidate(self, context: JobContext, attempts: int = 0) -> None:
         """Look through facts that changed, of some owners at a time."""
-        async with _again_if_away(context, attempts):
+        async with _retry_later(context, attempts):
             if await self._consolidation.run():
                 await _defer(context.app, CONSOLIDATE)
 
@@ -130,17 +130,17 @@ class MemoryTasks:
         context: JobContext,  # noqa: ARG002
         timestamp: int,  # noqa: ARG002
     ) -> None:
-        """Every hour: the vectors of embedding models that ``reembed`` has replaced."""
+        """Every hour: delete vectors of replaced embedding models."""
         models = await self._memory.delete_unused_vectors()
         if models:
             logger.info("deleted the vectors of unused models", extra={"models": models})
 
 
 @asynccontextmanager
-async def _again_if_away(context: JobContext, attempts: int) -> AsyncIterator[None]:
-    """When the database, a model or an endpoint is away, do the job again after a pause.
+async def _retry_later(context: JobContext, attempts: int) -> AsyncIterator[None]:
+    """Retry the job after a pause when the database, a model or an endpoint is away.
 
-    So also when it is not the time for it.
+    Postponed work as well.
 
     As a job of its own and not by the queue's retry: while this one runs, a turn may have put
     another one under the same queueing lock, of which only one may wait. The queue could not give
@@ -167,7 +167,7 @@ async def _defer(
     after: float = 0.0,
     attempts: int = 0,
 ) -> None:
-    """Have a task run ``after`` seconds; one job of it (for a conversation) waits at a time."""
+    """Queue a task in ``after`` seconds, unless one (for the conversation) waits already."""
     lock, arguments = task, dict[str, Any]()
     if conversation_id is not None:
         lock, arguments = f"{task}:{conversation_id}", {"conversation_id": str(conversation_id)}

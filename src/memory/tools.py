@@ -108,7 +108,7 @@ def _said(entry: HistoryMessage, context: TurnContext) -> Said:
 
 
 MAX_LIMIT = 20
-LEAST = 0.3  # similarity of what shares no word: who asked for a search judges the results himself
+LEAST = 0.3  # similarity of hits without a common word: the model judges them
 # Questions about what the bot said; only then its own words are searched.
 ASKS_THE_BOT = lexicon.Expression(r"\b<find.the_bot_said>", re.IGNORECASE)
 KINDS = ", ".join([*MEMORY_TYPES, "message", "summary"])

@@ -86,7 +86,7 @@ def facts_among(hits: Sequence[Hit]) -> frozenset[int]:
 class TurnContext:
     """What one run of the graph is about; LangGraph hands it to nodes and tools as it is.
 
-    Nobody fills it. What a run finds is its state; only what has happened for good, however the
+    It is read-only. What a run finds is its state; only what has happened for good, however the
     run ends, is told at once: text that was shown, tokens that were spent, changes that were
     stored.
 
@@ -104,7 +104,7 @@ class TurnContext:
         is_private: Whether the user wants the message remembered nowhere.
         answer_length: How long the user wants the answer.
         memory_on: Whether anything is remembered, and recalled.
-        speaker_id: In a group, who asks: he is "I" there.
+        speaker_id: In a group, who asks: "I" in the message.
         on_text: Called with each piece of the answer as the model writes it.
         on_usage: Called with what each model call cost.
         on_change: Called with what is stored, and can be taken back.

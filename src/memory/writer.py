@@ -39,12 +39,12 @@ logger = logging.getLogger(__name__)
 EMBED_DEADLINE = 5.0  # seconds; a fact without a vector is embedded by the background job
 WITHOUT_VECTOR = "a fact is stored without a vector for now"
 MAX_ENTITY = 60  # characters; longer objects are sentences, not names
-# Relations of the user himself whose facts are never too unimportant for the prompt.
+# Relations of the user whose facts are never too unimportant for the prompt.
 ALWAYS_KEY = frozenset({WISH, "name", "nickname", "native_language"})
 # Refusals whose text must not be kept anywhere.
 UNKEEPABLE = frozenset({"secret"})
-OTHERS_WORDS = "others_words"  # why a fact is refused that the user did not type himself
-DISPUTED = "disputed"  # or that its writer was asked about: the background does not decide it
+OTHERS_WORDS = "others_words"  # reason of a refusal: the user did not type the message
+DISPUTED = "disputed"  # or: its writer was asked about it, so the background does not decide
 IMPORTANT = 8  # importance of name, family, health (see ``prompts/extraction.py``)
 
 
@@ -55,7 +55,7 @@ class Said:
     Attributes:
         message_id: Its number.
         text: Without the time label.
-        said_at: When, in the user's own zone (aware), so that "tomorrow" means his.
+        said_at: When, in the user's own zone (aware), so that "tomorrow" means theirs.
     """
 
     message_id: int
@@ -119,7 +119,7 @@ class _Compared:
 
 
 class MemoryWriter:
-    """Stores what a user said about himself, once; nothing else gets in."""
+    """Stores facts that users told about themselves, without duplicates."""
 
     def __init__(
         self, client: PgClient, space: ServingSpace, settings: GlobalSettingsRepository
@@ -207,7 +207,7 @@ class MemoryWriter:
         model_id: int | None,
         contradicts: Collection[int],
     ) -> _Compared | Outcome:
-        """What is known like it; or why its message cannot tell it."""
+        """Similar known facts, or a refusal because of the source message."""
         text, uid = memory.fact.text, memory.source.uid
         said = self._memories.find_message(transaction, owner, memory.source.message_id)
         if said is None or not spans(said.text, memory.source.quote):
@@ -228,21 +228,21 @@ class MemoryWriter:
     def _store(
         self, transaction: Transaction, owner: Owner, found: _Compared, model_id: int | None
     ) -> Outcome:
-        """Add the fact, or one more source of the known one; what it denies holds no more."""
+        """Insert the fact, or another source of the known one; retire what it contradicts."""
         older, known = found.older, found.known.memory if found.known else None
         memory = _inheriting(found.memory, older)
         text, uid, said_at = memory.fact.text, memory.source.uid, memory.source.said_at
         retire = partial(self._memories.retire, transaction, owner)
         if known is None:
             number = self._memories.add(transaction, owner, memory, model_id)
-        elif known.retired_at is not None:  # the message is read once more
+        elif known.retired_at is not None:  # the message is read again
             return Outcome("same", known.text, uid, known.id)
         else:
             number, text = known.id, known.text
             self._memories.add_source(transaction, owner, number, memory.source)
             self._memories.touch(transaction, owner, number, memory.fact)
         newer = [rival.memory for rival in found.rivals if _said_later(rival, memory)]
-        if newer and known is None:  # an old message is read late: what was said after it stands
+        if newer and known is None:  # an old message is read late: newer statements stand
             successor, until = newer[0].id, newer[0].said_at
             retire([number], successor=successor, reason="outdated", until=until)
             return Outcome("outdated", text, uid, number)
@@ -270,11 +270,11 @@ class MemoryWriter:
     async def _proposed(
         self, fact: Fact, said: Said, origin: Origin
     ) -> tuple[NewMemory, int | None]:
-        """A fact as it would be stored, and the model of its vector, if it has one in time."""
+        """The row to insert, and the model of its vector; no vector after the deadline."""
         vector, model_id = await self._space.embed_within(
             EMBED_DEADLINE, fact.text, is_query=False, otherwise=WITHOUT_VECTOR
         )
-        await self._client.run(self._settings.get)  # within the transaction none is fetched
+        await self._client.run(self._settings.get)  # none is fetched in the transaction
         return _new_memory(fact, said, origin, vector), model_id
 
     async def _refuse(
@@ -288,7 +288,7 @@ class MemoryWriter:
 
 
 def _resolved(fact: Fact, said: Said) -> tuple[Fact, str | None]:
-    """A fact with its dates resolved, and why the gate refuses it."""
+    """A fact with its dates resolved, and the gate's reason to refuse it, if any."""
     text = resolve_dates(fact.text, said.said_at)
     if text is None:
         return fact, "unclear_date"
@@ -354,7 +354,7 @@ def _entities(subject: str, fact: Fact) -> list[tuple[str, str]]:
 
 
 def _inheriting(memory: NewMemory, replaced: Sequence[Similar]) -> NewMemory:
-    """What takes the place of a fact is as important as it was, and pinned if it was."""
+    """A successor inherits importance and pin."""
     if not replaced:
         return memory
     inherited = {
@@ -365,7 +365,7 @@ def _inheriting(memory: NewMemory, replaced: Sequence[Similar]) -> NewMemory:
 
 
 def _is_rival(memory: NewMemory, known: Similar, contradicts: Collection[int]) -> bool:
-    """Whether both cannot hold: because a model says so, or by a rule."""
+    """Whether the two contradict each other, by the model's word or by a rule."""
     if known.memory.retired_at is not None:
         return False
     if known.memory.id in contradicts:
@@ -385,7 +385,7 @@ def _as_fact(memory: Memory) -> Fact:
 
 
 def _overlap(memory: NewMemory, known: Similar) -> bool:
-    """Whether the times in which both hold meet; an open end meets everything."""
+    """Whether the validity periods overlap; an open end overlaps everything."""
     new, old = memory.fact, known.memory
     starts_after = new.valid_from and old.valid_until and new.valid_from >= old.valid_until
     ends_before = new.valid_until and old.valid_from and new.valid_until <= old.valid_from
