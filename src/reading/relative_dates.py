@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Literal, cast
 
-from src.reading import lexicon
+from src.reading import lexicon, times
 from src.reading.time_expressions import (
     DAY,
     DECEMBER,
@@ -21,16 +21,7 @@ from src.reading.time_expressions import (
     days_of,
     named_periods,
 )
-from src.reading.time_spans import (
-    MAX_TEXT,
-    Span,
-    day_offset,
-    find_spans,
-    fold,
-    may_name_time,
-    tidy,
-    unit_of,
-)
+from src.reading.times import Span
 
 # Absolute dates in words, to stand where a relative expression stood.
 #
@@ -245,8 +236,8 @@ class _Fact:
     @classmethod
     def read(cls, text: str, said_at: datetime) -> _Fact:
         """A fact that was said at a local time (aware)."""
-        source = tidy(text)
-        return cls(source, fold(source), said_at.replace(tzinfo=None))
+        source = times.tidy(text)
+        return cls(source, times.fold(source), said_at.replace(tzinfo=None))
 
     @property
     def past(self) -> bool:
@@ -275,9 +266,9 @@ def resolve_dates(text: str, said_at: datetime) -> str | None:
         The same text when nothing in it is relative; None when a day in it cannot be told, or
         when it names times and is longer than any fact (2,000 characters).
     """
-    if not may_name_time(text):
+    if not times.may_name_time(text):
         return text
-    if len(text) > MAX_TEXT:
+    if len(text) > times.MAX_TEXT:
         return None
     fact = _Fact.read(text, said_at)
     changes = _changes(fact)
@@ -294,7 +285,7 @@ def resolved_dates(text: str, said_at: datetime) -> list[str]:
 
     None for what it would not touch or not understand.
     """
-    if len(text) > MAX_TEXT or not may_name_time(text):
+    if len(text) > times.MAX_TEXT or not times.may_name_time(text):
         return []
     phrases = [phrase for _, _, phrase in _changes(_Fact.read(text, said_at)) or ()]
     return [bare_english(phrase[:1].lower() + phrase[1:]) for phrase in phrases]
@@ -303,7 +294,7 @@ def resolved_dates(text: str, said_at: datetime) -> list[str]:
 def _changes(fact: _Fact) -> list[tuple[int, int, str]] | None:
     """What to put where; None when a day cannot be told."""
     try:
-        changes = [_change(span, fact) for span in _ends(find_spans(fact.folded), fact)]
+        changes = [_change(span, fact) for span in _ends(times.find_spans(fact.folded), fact)]
     except (_UncertainError, ValueError, OverflowError):
         return None
     return [change for change in changes if change is not None]
@@ -315,10 +306,10 @@ def when_valid(text: str, said_at: datetime) -> Period | None:
     What recurs ("5 марта", "в субботу") is the next one, or the last one if the fact speaks in
     the past tense. Habits and vague words name no period.
     """
-    if not may_name_time(text):
+    if not times.may_name_time(text):
         return None
     fact = _Fact.read(text, said_at)
-    spans = [span for span in find_spans(fact.folded) if _names_time(span, fact)]
+    spans = [span for span in times.find_spans(fact.folded) if _names_time(span, fact)]
     found = named_periods(spans, said_at, past=fact.past)
     return found[0][1] if found else None
 
@@ -415,7 +406,7 @@ def _is_uncertain(span: Span, fact: _Fact) -> bool:
     if not _is_exact(span):
         counted_roughly = span.kind != "lasting" and "prep" in words
         return counted_roughly or amount_in(span)[1] not in ("month", "year")
-    if span.kind == "day" and day_offset(words["word"]) is None and "noun" not in words:
+    if span.kind == "day" and times.day_offset(words["word"]) is None and "noun" not in words:
         return True  # an adjective: "завтрашний экзамен"
     possessive = fact.folded.startswith("'s", span.end)  # "tomorrow's exam"
     return possessive and (span.kind == "day" or "which" in words)
@@ -453,7 +444,7 @@ def _precision(span: Span) -> Precision:
     if span.kind != "named" or "weekday" in span.words:
         return "day"
     if "unit" in span.words:
-        unit = unit_of(span.words["unit"])
+        unit = times.unit_of(span.words["unit"])
         return unit if unit == "month" or unit == "year" else "week"
     if "month" in span.words:
         return "month"

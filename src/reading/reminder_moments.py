@@ -30,20 +30,10 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Literal, NamedTuple, cast
 
 from src.base.zones import first_moment, local_time
-from src.reading import lexicon
+from src.reading import lexicon, times
 from src.reading.recurrences import Frequency, Recurrence, next_after
 from src.reading.time_expressions import DAY, days_of, months_later, shifted
-from src.reading.time_spans import (
-    THROUGH,
-    Span,
-    Unit,
-    amount_of,
-    key_in,
-    month_number,
-    number_in,
-    unit_of,
-    weekday_number,
-)
+from src.reading.times import Span, Unit, month_number, number_in
 
 Problem = Literal["no_time", "past", "no_text", "too_often", "too_far"]
 Part = Literal["morning", "afternoon", "evening", "night"]
@@ -69,7 +59,7 @@ FREQUENCIES: dict[Unit, Frequency] = {
     "day": "daily", "week": "weekly", "month": "monthly", "year": "yearly",
 }  # fmt: skip
 MANY_DAYS = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
-RANGE_OF_DAYS = lexicon.Expression(f" ?- ?|{THROUGH}")
+RANGE_OF_DAYS = lexicon.Expression(f" ?- ?|{times.THROUGH}")
 PART_GROUPS = (
     "clock.half_day",
     "reminder.part_adverb",
@@ -259,7 +249,7 @@ def _minute(words: Mapping[str, str]) -> int:
 
 
 def _part_of(words: str) -> Part | None:
-    return cast("Part | None", key_in(words, *PART_GROUPS))
+    return cast("Part | None", times.key_in(words, *PART_GROUPS))
 
 
 def _once(request: _Request, now: datetime) -> datetime:
@@ -325,7 +315,7 @@ def _weekday_near(day: date, request: _Request) -> date:
     said = request.of("date")[0].words.get("weekday")
     if said is None:
         raise _ProblemError("no_time")
-    return day + DAY * ((weekday_number(said) or 0) - day.weekday())
+    return day + DAY * ((times.weekday_number(said) or 0) - day.weekday())
 
 
 def _checked(moment: datetime, now: datetime) -> datetime:
@@ -472,8 +462,8 @@ def _start(
 
 def _clocks_of_habit(habits: Sequence[Span], request: _Request) -> list[Clock]:
     clocks = request.clocks
-    times = max((_times(habit) for habit in habits), default=1)
-    if times > 1 and len(clocks) != times:
+    count = max((_times(habit) for habit in habits), default=1)
+    if count > 1 and len(clocks) != count:
         raise _ProblemError("no_time")  # "twice a day"
     return clocks or [request.clock or DEFAULT]
 
@@ -504,7 +494,7 @@ def _weekdays_of(habit: Span) -> tuple[int, ...]:
     said = habit.words.get("days", "")
     if not said:
         return ()
-    named = map(weekday_number, MANY_DAYS.findall(said))
+    named = map(times.weekday_number, MANY_DAYS.findall(said))
     days = [number for number in named if number is not None]
     if RANGE_OF_DAYS.search(said) and len(days) == 2 and days[0] < days[1]:
         return tuple(range(days[0], days[1] + 1))
@@ -531,7 +521,7 @@ def _length(words: Mapping[str, str]) -> _Length:
     number = _number(words["n"]) if "n" in words else 1.0
     if "and_half" in words or "half_more" in words:
         number += 0.5
-    length = _Length(number, unit_of(words["unit"]))
+    length = _Length(number, times.unit_of(words["unit"]))
     if "n2" not in words:
         return length
     seconds = length.passing.total_seconds() + _number(words["n2"]) * SECONDS["minute"]
@@ -549,7 +539,7 @@ def _number(words: str) -> float:
     if words[0].isdigit():
         number = float(words.partition("-")[0].replace(",", "."))
     else:
-        low, high, is_exact = amount_of(words)
+        low, high, is_exact = times.amount_of(words)
         number = low if is_exact else 1.5 if (low, high) == (1, 2) else (low + high) // 2
     if number > TOO_MANY:
         raise OverflowError("too many")

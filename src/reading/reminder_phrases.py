@@ -24,7 +24,7 @@ from src.reading.relative_dates import PAST
 from src.reading.reminder_moments import ReminderRequest, read_timing
 from src.reading.requests import MAX_TEXT, TALKED, YOU_MAY
 from src.reading.sentences import QUESTION
-from src.reading.time_spans import Span, day_offset, find_reminder_spans, fold, which_of
+from src.reading.times import Span, day_offset, find_reminder_spans, fold
 from src.texts.morphology import parts_of_speech
 from src.texts.plain_text import INVISIBLE, single_spaced
 
@@ -268,7 +268,7 @@ def _belongs(run: _Run, order: _Order) -> bool:
     first = run.elements[0]
     if first.slot in ("date", "after") and NAMED_FOR.match(order.folded, first.start, first.end):
         return False
-    if which_of(first.words.get("which", "")) in ("last", "before last"):
+    if first.which in ("last", "before last"):
         return False
     return first.kind != "ago" and (day_offset(first.words.get("word", "")) or 0) >= 0
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import islice
@@ -13,25 +14,8 @@ from typing import NamedTuple
 import pytz
 from pytz.tzinfo import BaseTzInfo
 
-from src.reading import lexicon
-from src.reading.time_spans import (
-    MAX_TEXT,
-    Amount,
-    Span,
-    Unit,
-    Which,
-    amount_of,
-    beginning_with,
-    day_offset,
-    find_spans,
-    fold,
-    month_number,
-    number_in,
-    tidy,
-    unit_of,
-    weekday_number,
-    which_of,
-)
+from src.reading import lexicon, times
+from src.reading.times import Span, Unit, Which, number_in, which_of
 
 DAY = timedelta(days=1)
 WEEK = timedelta(days=7)
@@ -132,11 +116,11 @@ def counted_day(span: Span, now: datetime) -> date:
     return shifted(now, unit, -amount.low if span.kind == "ago" else amount.low)
 
 
-def amount_in(span: Span) -> tuple[Amount, Unit]:
+def amount_in(span: Span) -> tuple[times.Amount, Unit]:
     """How many of which unit a span counts ("три недели", "a couple of days", "полгода")."""
     if "half" in span.words:
-        return Amount(6, 6, True), "month"
-    return amount_of(span.words.get("n")), unit_of(span.words["unit"])
+        return times.Amount(6, 6, True), "month"
+    return times.amount_of(span.words.get("n")), times.unit_of(span.words["unit"])
 
 
 def _date(span: Span, now: datetime, past: bool) -> Days | None:
@@ -144,7 +128,7 @@ def _date(span: Span, now: datetime, past: bool) -> Days | None:
     if "number" in words:
         return around(digit_date(words["number"]), "day")
     first, last = number_in(words["day"]), number_in(words.get("last_day", words["day"]))
-    month = int(words.get("month_number", 0)) or month_number(words["month"])
+    month = int(words.get("month_number", 0)) or times.month_number(words["month"])
 
     def in_year(year: int) -> Days | None:
         return Days(date(year, month, first), date(year, month, last) + DAY)
@@ -209,7 +193,7 @@ def _roughly(span: Span, now: datetime, past: bool) -> Days:
 
 def _day(span: Span, now: datetime, _past: bool) -> Days:
     word = span.words["word"]
-    offset = day_offset(word)
+    offset = times.day_offset(word)
     if offset is None:
         offset = int(lexicon.key_of("time.day_adjective", word) or 0)
     return around(now.date() + DAY * offset, "day")
@@ -226,15 +210,15 @@ def _year(span: Span, now: datetime, _past: bool) -> Days:
 def _named(span: Span, now: datetime, past: bool) -> Days | None:
     words = span.words
     if "unit" in words:
-        unit = unit_of(words["unit"])
-        return around(shifted(now, unit, OFFSETS[which_of(words.get("which", "this"))]), unit)
+        unit = times.unit_of(words["unit"])
+        return around(shifted(now, unit, OFFSETS[span.which or "this"]), unit)
     if "weekday" in words:
         return _named_weekday(span, now, past)
     if "weekend" in words:
         return _named_weekend(span, now, past)
     if "season" in words:
         return _named_season(span, now, past)
-    month = month_number(words["month"])
+    month = times.month_number(words["month"])
     return _of_some_year(lambda year: around(date(year, month, 1), "month"), span, now, past)
 
 
@@ -252,34 +236,30 @@ def _named_season(span: Span, now: datetime, past: bool) -> Days | None:
 
 
 def _named_weekday(span: Span, now: datetime, past: bool) -> Days | None:
-    today, number = now.date(), weekday_number(span.words["weekday"]) or 0
-    which = which_of(span.words["which"]) if "which" in span.words else None
+    today, number = now.date(), times.weekday_number(span.words["weekday"]) or 0
     back, ahead = (today.weekday() - number) % 7, (number - today.weekday()) % 7
     if span.within is not None:
         week = days_of(span.within, now, past=past)
-        if week is None:
-            return None
-        found = week.first + DAY * number
-    elif which == "next":
-        found = around(today + WEEK, "week").first + DAY * number
-    elif which == "this":
-        found = today - DAY * back if past else today + DAY * ahead
-    elif which == "coming" or (which is None and not past):
-        found = today + DAY * (ahead or 7)
-    else:
-        found = today - DAY * (back or 7) - WEEK * (which == "before last")
+        return around(week.first + DAY * number, "day") if week is not None else None
+    match span.which:
+        case "next":
+            found = around(today + WEEK, "week").first + DAY * number
+        case "this":
+            found = today - DAY * back if past else today + DAY * ahead
+        case None | "coming" if span.which or not past:
+            found = today + DAY * (ahead or 7)
+        case _:
+            found = today - DAY * (back or 7) - WEEK * (span.which == "before last")
     return around(found, "day")
 
 
 def _named_weekend(span: Span, now: datetime, past: bool) -> Days:
     today = now.date()
     saturday = around(today, "week").first + DAY * 5
-    which = which_of(span.words["which"]) if "which" in span.words else None
     begun = saturday <= today
-    if which is None:
-        weeks = -1 if past and not begun else 0
-    else:
-        weeks = 0 if which == "coming" and not begun else OFFSETS[which]
+    weeks = -1 if past and not begun else 0
+    if span.which is not None:
+        weeks = 0 if span.which == "coming" and not begun else OFFSETS[span.which]
     first = saturday + WEEK * weeks
     return Days(first, first + DAY * 2)
 
@@ -293,25 +273,13 @@ def _of_some_year(
     if span.within is not None:
         outer = days_of(span.within, now, past=past)
         return in_year(outer.first.year) if outer is not None else None
-    which = which_of(span.words["which"]) if "which" in span.words else "this"
-    return _nearest(in_year, now.date(), which, past=past)
-
-
-def _nearest(
-    in_year: Callable[[int], Days | None], today: date, which: str, *, past: bool
-) -> Days | None:
+    today, which = now.date(), span.which or "this"
     backwards = which in ("before last", "last") or (which == "this" and past)
     # A coming winter may have begun last year.
-    years = range(today.year, today.year - REACH - 2, -1)
-    if not backwards:
-        years = range(today.year - 1, today.year + REACH + 1)
-    for year in years:
-        try:
-            found = in_year(year)
-        except ValueError:  # 29 February
-            continue
-        if found is None:
-            continue
+    years = range(today.year - 1, today.year + REACH + 1)
+    if backwards:
+        years = range(today.year, today.year - REACH - 2, -1)
+    for found in _valid(in_year, years):
         if which == "this":
             fits = found.first <= today if past else found.after > today
         else:
@@ -319,6 +287,13 @@ def _nearest(
         if fits:
             return in_year(found.first.year - 1) if which == "before last" else found
     return None
+
+
+def _valid(in_year: Callable[[int], Days | None], years: Iterable[int]) -> Iterator[Days]:
+    for year in years:
+        with suppress(ValueError):  # 29 February
+            if (found := in_year(year)) is not None:
+                yield found
 
 
 READERS: dict[str, Callable[[Span, datetime, bool], Days | None]] = {
@@ -383,17 +358,17 @@ def read_time(text: str, now: datetime) -> TimeQuery:
         text: A question, or any text; only its first 2,000 characters are read.
         now: The local time of the user (aware, in the user's zone); periods are in this zone.
     """
-    text = text[:MAX_TEXT]
+    text = text[: times.MAX_TEXT]
     # Quick, for every turn: without one of these nothing names or asks for a time.
-    hint = beginning_with("time.hints", "time.question_hints")
+    hint = times.beginning_with("time.hints", "time.question_hints")
     if hint.search(text.lower()) is None:
         return TimeQuery((), text, wants_history=False, asks_when=False)
-    source = tidy(text)
-    folded = fold(source)
+    source = times.tidy(text)
+    folded = times.fold(source)
     past = FUTURE.search(folded) is None
-    found = named_periods(find_spans(folded), now, past=past)
+    found = named_periods(times.find_spans(folded), now, past=past)
     content = _without([span for span, _ in found], source)
-    rest = fold(content)
+    rest = times.fold(content)
     until_past = any(span.role == "until" and period.end <= now for span, period in found)
     return TimeQuery(
         periods=tuple(dict.fromkeys(period for _, period in found)),

@@ -16,7 +16,7 @@ from typing import Any
 
 from src.base.errors import StorageRejectedError
 from src.base.owners import Owner
-from src.pg.client import Params, Repository, Row, Transaction
+from src.pg.client import Repository, Row, Transaction
 from src.pg.connection import PATIENT
 from src.pg.locks import lock_reminders
 from src.queue.job_repo import REMINDERS_QUEUE, UNIQUE_VIOLATION
@@ -26,6 +26,7 @@ from src.texts import Language, choose_language
 REMIND = "remind"  # the task
 AHEAD = timedelta(minutes=2)  # twice the pause between two plans, so that one may be missed
 BATCH = 1000  # jobs of one statement
+REMINDER_UID = "reminder-"
 MAX_WAITING = 200  # reminders of one owner
 
 COLUMNS = """r.id, (SELECT telegram_user_id FROM owners WHERE id = r.owner_id), r.thread_id,
@@ -257,13 +258,17 @@ class Reminder:
     @classmethod
     def from_row(cls, row: Sequence[Any]) -> Reminder:
         """The row of ``COLUMNS``."""
-        id_, user, thread, asker, text, due, recurrence, zone, language, snooze_of, waits, gone = (
-            row
-        )
+        id_, user, thread, asker, text, due, recurrence, zone, language, *state = row
+        snooze_of, is_waiting, cancelled_at = state
         return cls(
             id_, Owner(user, thread), asker, text, due.astimezone(UTC), _repeats(recurrence), zone,
-            choose_language(language), snooze_of, waits, gone is not None,
+            choose_language(language), snooze_of, is_waiting, cancelled_at is not None,
         )  # fmt: skip
+
+    @property
+    def uid(self) -> str:
+        """The name by which models know it: ``reminder-12``."""
+        return f"{REMINDER_UID}{self.id}"
 
 
 @dataclass(frozen=True)
@@ -291,10 +296,8 @@ class ReminderRepository(Repository):
 
         The very same one that waits already is found instead.
         """
-        values = {
-            **owner.columns(), **vars(new),
-            "recurrence": new.repeats.to_text() if new.repeats else None,
-        }  # fmt: skip
+        recurrence = new.repeats.to_text() if new.repeats else None
+        values = {**owner.columns(), **vars(new), "recurrence": recurrence}
         del values["repeats"]
 
         def work(transaction: Transaction) -> Reminder | None:
@@ -302,7 +305,7 @@ class ReminderRepository(Repository):
             same = transaction.fetch_one(SELECT_SAME, values)
             if same is not None:
                 return Reminder.from_row(same)
-            counted = transaction.fetch_one(COUNT_WAITING, owner.columns())
+            counted = transaction.fetch_one(COUNT_WAITING, owner)
             if counted is not None and counted[0] >= MAX_WAITING:
                 return None
             [row] = transaction.fetch_all(INSERT_REMINDER, values)
@@ -312,25 +315,25 @@ class ReminderRepository(Repository):
 
     def count(self, owner: Owner) -> int:
         """How many wait."""
-        row = self._client.fetch_one(COUNT_WAITING, owner.columns())
+        row = self._client.fetch_one(COUNT_WAITING, owner)
         return int(row[0]) if row else 0
 
     def list_waiting(self, owner: Owner, *, limit: int, offset: int = 0) -> list[Reminder]:
         """Those that wait, the next one first."""
-        page = {**owner.columns(), "limit": limit, "offset": offset}
-        return [Reminder.from_row(row) for row in self._client.fetch_all(SELECT_WAITING, page)]
+        rows = self._client.fetch_all(SELECT_WAITING, owner, limit=limit, offset=offset)
+        return [Reminder.from_row(row) for row in rows]
 
     def find(self, owner: Owner, number: int) -> Reminder | None:
         """One of the owner's, waiting or not."""
-        return _found(self._client.fetch_one(SELECT_ONE, _named(owner, number)))
+        return _found(self._client.fetch_one(SELECT_ONE, owner, id=number))
 
     def cancel(self, owner: Owner, number: int) -> bool:
         """Let one come no more; False when it does not wait."""
-        return self._client.execute(UPDATE_CANCELLED, _named(owner, number)) > 0
+        return self._client.execute(UPDATE_CANCELLED, owner, id=number) > 0
 
     def cancel_snoozed(self, owner: Owner, number: int) -> bool:
         """Let the time of a recurring one that was put off come no more."""
-        return self._client.execute(UPDATE_SNOOZED_CANCELLED, _named(owner, number)) > 0
+        return self._client.execute(UPDATE_SNOOZED_CANCELLED, owner, id=number) > 0
 
     def snooze(
         self, owner: Owner, number: int, due_at: datetime, *, time_zone: str, now: datetime
@@ -347,14 +350,13 @@ class ReminderRepository(Repository):
         Returns:
             The one that comes; None when there is none, or it was cancelled.
         """
-        values = {**_named(owner, number), "due_at": due_at, "time_zone": time_zone}
 
         def work(transaction: Transaction) -> Reminder | None:
-            known = _found(transaction.fetch_one(SELECT_ONE, values))
+            known = _found(transaction.fetch_one(SELECT_ONE, owner, id=number))
             if known is None:
                 return None
             sql = UPSERT_SNOOZED if known.repeats is not None else UPDATE_SNOOZED
-            row = transaction.fetch_one(sql, values)
+            row = transaction.fetch_one(sql, owner, id=number, due_at=due_at, time_zone=time_zone)
             return None if row is None else _deferred(transaction, row, now)
 
         return self._client.in_transaction(work)
@@ -364,19 +366,18 @@ class ReminderRepository(Repository):
 
         What is due already comes first, as it was. Returns how many moved.
         """
-        values = {"user": telegram_user_id, "time_zone": time_zone, "now": now}
 
         def work(transaction: Transaction) -> int:
-            moved = 0
-            for row in transaction.fetch_all(SELECT_TO_MOVE, values):
+            moved, user = 0, telegram_user_id
+            for row in transaction.fetch_all(SELECT_TO_MOVE, user=user, now=now):
                 reminder = Reminder.from_row(row)
-                next_time = _next(reminder, now, time_zone)
-                if next_time in (None, reminder.due_at):
-                    continue
-                its = {"id": reminder.id, "due_at": next_time, "user": telegram_user_id}
-                moved += transaction.execute(UPDATE_MOVED, its)
-                _defer(transaction, now, reminder.id)
-            transaction.execute(UPDATE_ZONE, values)
+                due_at = _next(reminder, now, time_zone)
+                if due_at not in (None, reminder.due_at):
+                    moved += transaction.execute(
+                        UPDATE_MOVED, id=reminder.id, due_at=due_at, user=user
+                    )
+                    _defer(transaction, now, reminder.id)
+            transaction.execute(UPDATE_ZONE, user=user, time_zone=time_zone)
             return moved
 
         return self._client.in_transaction(work)
@@ -419,8 +420,9 @@ class ReminderRepository(Repository):
                 return None  # the user was faster: it is snoozed, or done
             after = max(now, found.due_at)
             next_time = _next(found, after, found.time_zone)
-            done = {"id": number, "now": now, "next": next_time, "is_sent": is_sent}
-            transaction.execute(UPDATE_DELIVERED, done)
+            transaction.execute(
+                UPDATE_DELIVERED, id=number, now=now, next=next_time, is_sent=is_sent
+            )
             _defer(transaction, now, number)
             return next_time
 
@@ -437,12 +439,12 @@ class ReminderRepository(Repository):
 
     def prune(self, *, days: int) -> int:
         """Delete what came or was cancelled so many days ago; returns how many."""
-        return self._client.execute(DELETE_OLD, {"days": days}, limits=PATIENT)
+        return self._client.execute(DELETE_OLD, days=days, limits=PATIENT)
 
 
 def delete_of_message(transaction: Transaction, owner: Owner, message_id: int) -> None:
     """Take back what a message asked for: it says something else now."""
-    transaction.execute(DELETE_OF_MESSAGE, _named(owner, message_id))
+    transaction.execute(DELETE_OF_MESSAGE, owner, id=message_id)
 
 
 def _deferred(transaction: Transaction, row: Row, now: datetime) -> Reminder:
@@ -453,11 +455,9 @@ def _deferred(transaction: Transaction, row: Row, now: datetime) -> Reminder:
 
 def _defer(transaction: Transaction, now: datetime, number: int | None = None) -> int:
     """Jobs for what is due soon: for one reminder, or for all."""
-    soon: Params = {
-        "until": now + AHEAD, "id": number, "limit": BATCH,
-        "queue": REMINDERS_QUEUE, "task": REMIND,
-    }  # fmt: skip
-    row = transaction.fetch_one(DEFER_SOON, soon)
+    row = transaction.fetch_one(
+        DEFER_SOON, until=now + AHEAD, id=number, limit=BATCH, queue=REMINDERS_QUEUE, task=REMIND
+    )
     return int(row[0]) if row else 0
 
 
@@ -480,10 +480,6 @@ def _repeats(text: str | None) -> Recurrence | None:
 
 def _found(row: Row | None) -> Reminder | None:
     return None if row is None else Reminder.from_row(row)
-
-
-def _named(owner: Owner, number: int) -> dict[str, Any]:
-    return {**owner.columns(), "id": number}
 
 
 def _at(number: int, due: int) -> dict[str, Any]:

@@ -15,16 +15,14 @@ from src.base.zones import DAY, is_shown_twice, local_time
 from src.pg.client import PgClient, storable
 from src.reading import lexicon
 from src.reading.recurrences import Recurrence, next_after
-from src.reading.reminder_moments import Problem, ReminderRequest
+from src.reading.reminder_moments import DAY_HOURS, WEEKEND, WORKDAYS, Problem, ReminderRequest
 from src.reading.reminder_phrases import read_reminder
 from src.reminders.reminder_repo import NewReminder, Reminder, ReminderRepository
 from src.reminders.rules import MAX_TEXT
 from src.texts import Language, say
 
-DAY_HOURS = 24
 FEW_TIMES = 4  # of a day that are listed; more are "every three hours"
 LAST_DAY = 31
-WORKDAYS, WEEKEND = (0, 1, 2, 3, 4), (5, 6)
 PERIODS = {"daily": "day", "weekly": "week", "monthly": "month", "yearly": "year"}
 ENGLISH_ENDINGS = {1: "st", 2: "nd", 3: "rd", 21: "st", 22: "nd", 23: "rd", 31: "st"}
 
@@ -48,28 +46,17 @@ def describe_reminder_time(
         time_zone: Of the user, a name of the tz database.
         now: Aware; it decides what is today, and whether the year is told.
     """
-    text = _described(
-        local_time(when, time_zone), repeats, local_time(now, time_zone), language, time_zone
-    )
+    local, today = local_time(when, time_zone), local_time(now, time_zone)
+    clock, date = _clock(local, time_zone), _date(local, today, language)
+    if repeats is None:
+        day = _day(local, today, date, language)
+        text = say("reminder_once", language, day=day, time=clock)
+    else:
+        if len(repeats.hours) > 1:
+            date = say("reminder_date_time", language, date=date, time=clock)
+        text = say("reminder_repeated", language, habit=_habit(repeats, language), next=date)
     # Before a vowel the Ukrainian preposition is another: "об одинадцятій".
     return text.replace(" о 11:", " об 11:") if language == "uk" else text
-
-
-def _described(
-    local: datetime,
-    repeats: Recurrence | None,
-    today: datetime,
-    language: Language,
-    time_zone: str,
-) -> str:
-    clock = _clock(local, time_zone)
-    date = _date(local, today, language)
-    if repeats is None:
-        return say("reminder_once", language, day=_day(local, today, language), time=clock)
-    habit = _habit(repeats, language)
-    if len(repeats.hours) > 1:
-        date = say("reminder_date_time", language, date=date, time=clock)
-    return say("reminder_repeated", language, habit=habit, next=date)
 
 
 def _clock(local: datetime, time_zone: str) -> str:
@@ -79,9 +66,8 @@ def _clock(local: datetime, time_zone: str) -> str:
     return f"{local:%H:%M} (UTC{offset[:3]}:{offset[3:5]})"
 
 
-def _day(local: datetime, today: datetime, language: Language) -> str:
+def _day(local: datetime, today: datetime, date: str, language: Language) -> str:
     """``завтра, 24 ноября``, ``в пятницу, 27 ноября``."""
-    date = _date(local, today, language)
     days = (local.date() - today.date()) // DAY
     if days in (0, 1):
         return say("reminder_tomorrow" if days else "reminder_today", language, date=date)
@@ -176,7 +162,6 @@ Refusal = Problem | Literal["too_many", "not_own"]
 
 MAX_DAYS = 3654  # ten years, as the readers of phrases have it, and their last day
 SECOND = timedelta(seconds=1)
-REMINDER_UID = "reminder-"
 
 
 @dataclass(frozen=True)
@@ -246,8 +231,8 @@ class ReminderService:
             text, due, repeats, asking.time_zone, asking.language, asking.asker_id,
             asking.message_id,
         )  # fmt: skip
-        add = self._repository.add
-        reminder = await self._client.run(add, asking.owner, new, now=datetime.now(UTC))
+        now = datetime.now(UTC)
+        reminder = await self._client.run(self._repository.add, asking.owner, new, now=now)
         return Asked(reminder, None if reminder is not None else "too_many")
 
     async def set_by_words(self, asking: Asking, words: str) -> Asked:
@@ -323,19 +308,10 @@ class ReminderService:
 def confirmation(asked: Asked, asking: Asking) -> str:
     """What a request is answered with where no model words it."""
     if asked.reminder is None:
-        return refusal_text(asked.refusal or "no_time", asking.language)
+        refusal = asked.refusal or "no_time"
+        return say(f"reminder_{refusal}", asking.language)
     text, time = asked.reminder.text, asking.describe(asked.reminder)
     return say("reminder_set", asking.language, text=text, time=time)
-
-
-def refusal_text(refusal: str, language: Language) -> str:
-    """Why there is no reminder, and what to do instead."""
-    return say(f"reminder_{refusal}", language)
-
-
-def reminder_uid(reminder: Reminder) -> str:
-    """The name by which models know it: ``reminder-12``."""
-    return f"{REMINDER_UID}{reminder.id}"
 
 
 def _first_time(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from pydantic import Field
@@ -15,8 +15,8 @@ from src.base.zones import first_moment, local_time
 from src.history.new_messages import asked_at_of, own_words_of, strip_time_label
 from src.llm.quoting import Form
 from src.reading import lexicon
-from src.reading.recurrences import Recurrence
-from src.reading.reminder_moments import ReminderRequest
+from src.reading.recurrences import Frequency, Recurrence
+from src.reading.reminder_moments import DAY_HOURS, WORKDAYS, ReminderRequest
 from src.reading.reminder_phrases import read_reminder
 from src.reading.sentences import FOLD, is_question
 from src.reading.words import shared
@@ -29,8 +29,6 @@ Weekday = Literal[
 
 MAX_TEXT = 1000  # characters; the bound of the column
 WEEKDAYS: tuple[Weekday, ...] = get_args(Weekday)
-WORKDAYS = (0, 1, 2, 3, 4)
-HOURS = 24
 MAX_MINUTES = 60 * 24 * 366  # a year; farther moments have a date
 
 
@@ -101,26 +99,22 @@ class ReminderOrder(Form):
         values: dict[str, Any] = {"minute": local.minute}
         if self.every > 1 and self.repeats != "hourly":
             values |= {"interval": self.every, "start": local.date()}
-        named = sorted({WEEKDAYS.index(one) for one in self.weekdays})
-        day = self.day or local.day
+        weekdays = tuple(sorted({WEEKDAYS.index(one) for one in self.weekdays}))
         match self.repeats:
             case "hourly":
-                return Recurrence("daily", self._hours_from(local.hour), **values)
-            case "daily":
+                if DAY_HOURS % self.every:
+                    raise ValueError("the day has no whole number of these")
+                hours = tuple(range(local.hour % self.every, DAY_HOURS, self.every))
                 return Recurrence("daily", hours, **values)
             case "workdays":
                 return Recurrence("weekly", hours, weekdays=WORKDAYS, **values)
             case "weekly":
-                days = tuple(named or [local.weekday()])
-                return Recurrence("weekly", hours, weekdays=days, **values)
+                values["weekdays"] = weekdays or (local.weekday(),)
             case "monthly":
-                return Recurrence("monthly", hours, day=day, **values)
-        return Recurrence("yearly", hours, day=day, month=local.month, **values)
-
-    def _hours_from(self, hour: int) -> tuple[int, ...]:
-        if HOURS % self.every:
-            raise ValueError("the day has no whole number of these")
-        return tuple(range(hour % self.every, HOURS, self.every))
+                values["day"] = self.day or local.day
+            case "yearly":
+                values |= {"day": self.day or local.day, "month": local.month}
+        return Recurrence(cast(Frequency, self.repeats), hours, **values)
 
 
 def order_arguments(request: ReminderRequest, time_zone: str) -> dict[str, Any]:

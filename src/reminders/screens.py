@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from src.base.owners import Called
-from src.base.zones import day_text, first_moment, local_time
+from src.base.zones import DAY, day_text, first_moment, local_time
 from src.reminders.reminder_repo import DueReminder, Reminder
 from src.reminders.reminder_service import Asking, ReminderService, confirmation
 from src.texts import Language, say
@@ -17,7 +17,6 @@ PAGE = 8  # reminders; with MAX_LINE, half of a Telegram message
 PER_ROW = 4  # buttons with numbers
 MAX_LINE = 160  # characters of a reminder in a list
 LATE = timedelta(minutes=10)  # from which on being late is apologised for
-DAY = timedelta(days=1)
 MAX_EPOCH = 2**33  # seconds since 1970 of a time that a button may name: the year 2242
 IN_ANSWER = 0  # in place of the number of a page: the button stands under an answer
 
@@ -63,15 +62,14 @@ class ReminderScreens:
         last = -(-total // PAGE)
         number = max(1, min(number, last))
         offset = (number - 1) * PAGE
-        shown = await self._reminders.list_waiting(called.owner, limit=PAGE, offset=offset)
-        placed = list(enumerate(shown, start=offset + 1))
+        listed = await self._reminders.list_waiting(called.owner, limit=PAGE, offset=offset)
         lines = [note, say("reminders_title", language, count=total)]
-        lines += [_line(place, reminder, called) for place, reminder in placed]
-        buttons = [
-            Button(f"✖ {place}", Action("unremind", (reminder.id, number)))
-            for place, reminder in placed
-        ]
-        rows = in_rows(buttons, PER_ROW) + _turning(number, last)
+        buttons = []
+        for place, one in enumerate(listed, start=offset + 1):
+            time = _asking(called).describe(one)
+            lines.append(f"{place}. {shortened(one.text, MAX_LINE)}\n{time}")
+            buttons.append(Button(f"✖ {place}", Action("unremind", (one.id, number))))
+        rows = in_rows(buttons, PER_ROW) + _pager_row(number, last)
         text = "\n\n".join(filter(None, lines))
         return Reply(text, rows, say("reminders_hint", language), is_screen=True)
 
@@ -106,7 +104,7 @@ class ReminderScreens:
         later = SNOOZES.get(choice, SNOOZES[0])(now, came, called.time_zone)
         put_off = await self._reminders.snooze(known, later, time_zone=called.time_zone, now=now)
         if put_off is None:
-            return _gone(called)
+            return _gone_reply(called)
         language = called.language
         time = _asking(called).describe(put_off)
         text = f"⏰ {known.text}\n\n{say('reminder_snoozed', language, time=time)}"
@@ -141,7 +139,7 @@ class ReminderScreens:
         """The reminder, or why he who taps may not have it."""
         known = await self._reminders.find(called.owner, number)
         if known is None:
-            return _gone(called)
+            return _gone_reply(called)
         if not known.may_be_changed_by(called.asker):
             return Reply(say("reminder_not_yours", called.language), keeps_button=True)
         return known
@@ -154,16 +152,10 @@ def arrival(due: DueReminder, now: datetime) -> Reply:
     if now - reminder.due_at > LATE:
         text = f"{text}\n\n{_apology(reminder, language, now)}"
     epoch = int(reminder.due_at.timestamp())
-    later = tuple(
-        Button(label, Action("later", (reminder.id, choice, epoch)))
-        for choice, label in enumerate(
-            (
-                say("later_minutes", language),
-                say("later_hour", language),
-                say("later_tomorrow", language),
-            )
-        )
-    )
+    labels = [say("later_minutes", language), say("later_hour", language)]
+    labels.append(say("later_tomorrow", language))
+    actions = [Action("later", (reminder.id, choice, epoch)) for choice in SNOOZES]
+    later = tuple(map(Button, labels, actions))
     end = [_done_button(reminder.id, language)]
     if reminder.repeats is not None:
         end.append(_stop_button(reminder.id, language))
@@ -190,12 +182,7 @@ def _asking(called: Called) -> Asking:
     return Asking(called.owner, called.moment, called.time_zone, called.language, called.asker)
 
 
-def _line(place: int, reminder: Reminder, called: Called) -> str:
-    time = _asking(called).describe(reminder)
-    return f"{place}. {shortened(reminder.text, MAX_LINE)}\n{time}"
-
-
-def _gone(called: Called) -> Reply:
+def _gone_reply(called: Called) -> Reply:
     return Reply(say("reminder_gone", called.language))
 
 
@@ -207,18 +194,13 @@ def _stop_button(number: int, language: Language) -> Button:
     return Button(say("reminder_stop_button", language), Action("norepeat", (number,)))
 
 
-def _turning(number: int, last: int) -> Rows:
+def _pager_row(number: int, last: int) -> Rows:
     """Back, where one is, forward; nothing where all is on one page."""
     if last == 1:
         return ()
     pages = [("‹", number - 1), (f"{number}/{last}", number), ("›", number + 1)]
-    return (
-        tuple(
-            Button(label, Action("reminders", (page,)))
-            for label, page in pages
-            if 1 <= page <= last
-        ),
-    )
+    shown = [(label, page) for label, page in pages if 1 <= page <= last]
+    return (tuple(Button(label, Action("reminders", (page,))) for label, page in shown),)
 
 
 def _tomorrow(now: datetime, due: datetime, time_zone: str) -> datetime:

@@ -12,14 +12,8 @@ from src.history.new_messages import new_messages, own_words
 from src.history.turn_repo import Changes
 from src.memory.turn_context import NOTHING, Finding, TurnContext
 from src.reading.facts import fact_number
-from src.reminders.reminder_repo import MAX_WAITING
-from src.reminders.reminder_service import (
-    REMINDER_UID,
-    Asked,
-    Asking,
-    ReminderService,
-    reminder_uid,
-)
+from src.reminders.reminder_repo import MAX_WAITING, REMINDER_UID, Reminder
+from src.reminders.reminder_service import Asked, Asking, ReminderService
 from src.reminders.rules import ReminderOrder
 from src.texts import detect_language
 from src.texts.plain_text import shortened
@@ -77,16 +71,13 @@ def _asks_himself(runtime: ToolRuntime[Any, Any]) -> bool:
 
 
 def _told(asked: Asked, asking: Asking) -> str:
-    reminder = asked.reminder
-    if reminder is None:
+    if asked.reminder is None:
         return json.dumps({"set": False, "reason": asked.refusal})
-    found = {
-        "set": True,
-        "id": reminder_uid(reminder),
-        "text": reminder.text,
-        "time": asking.describe(reminder),
-    }
-    return json.dumps(found, ensure_ascii=False)
+    return json.dumps({"set": True, **_shown(asked.reminder, asking)}, ensure_ascii=False)
+
+
+def _shown(reminder: Reminder, asking: Asking) -> dict[str, str]:
+    return {"id": reminder.uid, "text": reminder.text, "time": asking.describe(reminder)}
 
 
 MAX_SHOWN = 200  # characters of each
@@ -104,13 +95,9 @@ def build_list_reminders(reminders: ReminderService) -> BaseTool:
         """
         context: TurnContext = runtime.context
         asking = asking_of(context)
+        waiting = await reminders.list_waiting(context.owner, limit=MAX_WAITING)
         found = [
-            {
-                "id": reminder_uid(one),
-                "text": shortened(one.text, MAX_SHOWN),
-                "time": asking.describe(one),
-            }
-            for one in await reminders.list_waiting(context.owner, limit=MAX_WAITING)
+            {**_shown(one, asking), "text": shortened(one.text, MAX_SHOWN)} for one in waiting
         ]
         return json.dumps({"reminders": found}, ensure_ascii=False)
 

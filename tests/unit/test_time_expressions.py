@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from src.base.zones import local_time
 from src.reading.relative_dates import resolve_dates, when_valid
 from src.reading.time_expressions import EARLIEST, Period, TimeQuery, read_time
-from src.reading.time_spans import MAX_TEXT, find_spans, fold, tidy
+from src.reading.times import MAX_TEXT, find_spans, fold, tidy
 from tests.cases import for_each
 
 KYIV = ZoneInfo("Europe/Kyiv")

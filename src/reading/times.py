@@ -60,6 +60,11 @@ class Span:
         return self.words.get("prep", "")
 
     @property
+    def which(self) -> Which | None:
+        """ "This", "last", "next" and their like, if it says one."""
+        return which_of(self.words["which"]) if "which" in self.words else None
+
+    @property
     def role(self) -> Role:
         """What the preposition makes of the time."""
         first = self.preposition.partition(" ")[0] if self.kind != "days" else ""
