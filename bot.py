@@ -145,7 +145,7 @@ async def export(settings: Settings, arguments: argparse.Namespace) -> int:
     """Write everything of a user, or of a group, to stdout: JSON, or Markdown to read."""
     from datetime import UTC, datetime
 
-    from src.base.owners import Owner
+    from src.base.owners import Called, Owner
     from src.core import open_core
     from src.texts import choose_language
 
@@ -156,11 +156,9 @@ async def export(settings: Settings, arguments: argparse.Namespace) -> int:
             await core.client.run(core.exports.write_json, sys.stdout, user, now)
             return 0
         known = await core.client.run(core.user_settings.get, user)
-        await core.client.run(
-            core.exports.write_markdown, sys.stdout, Owner(user), now,
-            language=choose_language(known.language),
-            time_zone=known.time_zone or settings.timezone,
-        )  # fmt: skip
+        zone = known.time_zone or settings.timezone
+        called = Called(Owner(user), choose_language(known.language), now, zone)
+        await core.client.run(core.exports.write_markdown, sys.stdout, called)
     return 0
 
 
