@@ -164,7 +164,7 @@ async def export(core: Core, arguments: argparse.Namespace) -> None:
     """Write everything of a user, or of a group, to stdout: JSON, or Markdown to read."""
     from datetime import UTC, datetime
 
-    from src.base.owners import Owner
+    from src.base.owners import Called, Owner
     from src.texts import choose_language
 
     sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
@@ -173,11 +173,9 @@ async def export(core: Core, arguments: argparse.Namespace) -> None:
         await core.client.run(core.exports.write_json, sys.stdout, user, now)
         return
     known = await core.client.run(core.user_settings.get, user)
-    await core.client.run(
-        core.exports.write_markdown, sys.stdout, Owner(user), now,
-        language=choose_language(known.language),
-        time_zone=known.time_zone or core.settings.timezone,
-    )  # fmt: skip
+    zone = known.time_zone or core.settings.timezone
+    called = Called(Owner(user), choose_language(known.language), now, zone)
+    await core.client.run(core.exports.write_markdown, sys.stdout, called)
 
 
 @with_core

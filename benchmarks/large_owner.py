@@ -22,7 +22,7 @@ import psycopg2
 
 from benchmarks.world import FIRST_USER, LONG_USER, fill_database
 from src.base.config import Settings
-from src.base.owners import Owner
+from src.base.owners import Called, Owner
 from src.core import Core, open_core
 from src.pg.embedded import EmbeddedPostgres
 from src.talk.turn_state import IncomingMessage
@@ -71,10 +71,8 @@ async def turn_of_another(core: Core, number: int) -> float:
 
 async def export(core: Core) -> tuple[ReplyFile, ...]:
     """Both files of the user with the long history."""
-    return await core.client.run(
-        core.exports.write_files, Owner(LONG_USER), datetime.now(UTC),
-        language="ru", time_zone="UTC",
-    )  # fmt: skip
+    called = Called(Owner(LONG_USER), "ru", datetime.now(UTC), "UTC")
+    return await core.client.run(core.exports.write_files, called)
 
 
 async def measure(dsn: str) -> None:

@@ -183,7 +183,7 @@ def _build_http(core: Core, receiving: Receiving) -> HttpServer:
 
         app.mount("/admin", build_admin_app(core, password.get_secret_value()))
     if core.settings.app_url and (token := core.settings.telegram_bot_token):
-        from src.web.app_page import build_web_app
+        from src.web.app_api import build_web_app
 
         access = _access(core.settings)
         permits = partial(access.permits, chat_id=None)

@@ -67,11 +67,11 @@ def begin_anew(transaction: Transaction, rooms: Sequence[str], updates: Sequence
         updates: Row ids of waiting updates out of which something was taken.
     """
     for update in updates:
-        transaction.execute(DELETE_BEGUN, {"update": update})
-    for (id_,) in transaction.fetch_all(SELECT_UNDER_WAY, {"rooms": list(rooms)}):
-        row = transaction.fetch_one(RENUMBER, {"id": id_})
+        transaction.execute(DELETE_BEGUN, update=update)
+    for (id_,) in transaction.fetch_all(SELECT_UNDER_WAY, rooms=list(rooms)):
+        row = transaction.fetch_one(RENUMBER, id=id_)
         if row is not None:
-            transaction.execute(UPDATE_SOURCES, {"id": id_, "new": row[0]})
+            transaction.execute(UPDATE_SOURCES, id=id_, new=row[0])
 
 
 # Every id of the owner: a group that moved had another one before.
@@ -345,7 +345,7 @@ class _Erasure:
 
     def __init__(self, transaction: Transaction, owner: int) -> None:
         self._transaction = transaction
-        moved = transaction.fetch_one(SELECT_IDS, {"user": owner})
+        moved = transaction.fetch_one(SELECT_IDS, user=owner)
         owner, earlier = moved if moved else (owner, [])
         self._owner = owner
         self._changed: list[int] = []  # updates of others that wait
@@ -405,30 +405,28 @@ class _Erasure:
             return 0
         self._changed.append(update)
         if left is None:
-            return self._transaction.execute(UPDATE_EMPTIED, {"update": update})
-        changed = {"update": update, "payload": json.dumps(left)}
-        return self._transaction.execute(UPDATE_PAYLOAD, changed)
+            return self._transaction.execute(UPDATE_EMPTIED, update=update)
+        return self._transaction.execute(UPDATE_PAYLOAD, update=update, payload=json.dumps(left))
 
     def _erase_mentions(self) -> int:
         """Take the names by which he is mentioned out of the messages of others."""
         found = self._transaction.fetch_all(SELECT_MENTIONING, self._parameters)
         names: set[str] = set()
-        for id_, content, mentions in found:
-            called = {one["name"] for one in mentions if one["id"] == self._owner}
+        for id_, text, mentioned in found:
+            called = {one["name"] for one in mentioned if one["id"] == self._owner}
             names |= called
-            left = [one for one in mentions if one["id"] != self._owner]
-            changed = {
-                "id": id_,
-                "content": _without_names(content, called),
-                "mentions": json.dumps(left, ensure_ascii=False) if left else None,
-            }
-            self._transaction.execute(UPDATE_MENTIONING, changed)
+            left = [one for one in mentioned if one["id"] != self._owner]
+            mentions = json.dumps(left, ensure_ascii=False) if left else None
+            content = _without_names(text, called)
+            self._transaction.execute(
+                UPDATE_MENTIONING, id=id_, content=content, mentions=mentions
+            )
         self._parameters["mentioning"] = [id_ for id_, *_ in found]
         self._parameters["names"] = sorted(name for name in names if len(name) > 1)
         return len(found)
 
 
-def _without_names(text: str, names: Sequence[str] | set[str]) -> str:
+def _without_names(text: str, names: set[str]) -> str:
     """The text with a hole where one of the names stands, long ones first."""
     found = sorted((re.escape(name) for name in names if name), key=len, reverse=True)
     return re.sub("|".join(found), "…", text, flags=re.IGNORECASE) if found else text

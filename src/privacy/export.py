@@ -7,14 +7,13 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from io import TextIOWrapper
 from itertools import groupby
 from typing import Any, BinaryIO, Literal, TextIO, cast
 
-from src.base.owners import Owner
+from src.base.owners import Called, Owner
 from src.base.zones import local_time, long_day
 from src.pg.client import Repository
 from src.pg.connection import PATIENT
@@ -150,8 +149,7 @@ class ExportRepository(Repository):
     ) -> Iterator[dict[str, Any]]:
         """The records whose key, the first column, comes behind ``after``."""
         while True:
-            page = {**parameters, "after": after, "limit": PAGE}
-            rows = self._client.fetch_all(sql, page, limits=PATIENT)
+            rows = self._client.fetch_all(sql, parameters, after=after, limit=PAGE, limits=PATIENT)
             yield from (dict(record) for _, record in rows)
             if len(rows) < PAGE:
                 return
@@ -176,37 +174,26 @@ class ExportService:
         """Read from ``repository``."""
         self._repository = repository
 
-    def write_files(
-        self, owner: Owner, moment: datetime, *, language: Language, time_zone: str
-    ) -> tuple[ReplyFile, ...]:
-        """Both files. They have no name on the disk, so that nothing stays there of them.
+    def write_files(self, called: Called) -> tuple[ReplyFile, ...]:
+        """Both files; see ``write_file``."""
+        return self.write_file("json", called), self.write_file("md", called)
+
+    def write_file(self, form: Literal["json", "md"], called: Called) -> ReplyFile:
+        """One of the two: for programs, or to read; it has no name on the disk, to leave no trace.
 
         Args:
-            owner: The person, or the group and topic.
-            moment: Now (aware).
-            language: Of the headings in the file to read.
-            time_zone: In which it tells the time.
+            form: Which.
+            called: Whose, when, and the language and zone of the file to read.
         """
-        write = partial(self.write_file, language=language, time_zone=time_zone)
-        return write("json", owner, moment), write("md", owner, moment)
-
-    def write_file(
-        self,
-        form: Literal["json", "md"],
-        owner: Owner,
-        moment: datetime,
-        *,
-        language: Language,
-        time_zone: str,
-    ) -> ReplyFile:
-        """One of the two: for programs, or to read; see ``write_files``."""
-        target = _new_file()
+        owner = called.owner
+        target = TextIOWrapper(tempfile.TemporaryFile(), encoding="utf-8")  # noqa: SIM115
         if form == "json":
-            thread = owner.thread_id if owner.is_group else None
-            self.write_json(target, owner.telegram_user_id, moment, thread_id=thread)
+            user, thread = owner.telegram_user_id, _topic(owner)
+            self.write_json(target, user, called.moment, thread_id=thread)
         else:
-            self.write_markdown(target, owner, moment, language=language, time_zone=time_zone)
-        return _packed(f"pomni-{local_time(moment, time_zone):%Y-%m-%d}.{form}", target)
+            self.write_markdown(target, called)
+        day = local_time(called.moment, called.time_zone)
+        return _packed(f"pomni-{day:%Y-%m-%d}.{form}", target)
 
     def write_json(
         self,
@@ -217,13 +204,12 @@ class ExportService:
         thread_id: int | None = None,
     ) -> None:
         """One JSON object, a record a line; the schema is in ``docs/export.md``."""
-        owner = Owner(telegram_user_id, thread_id or 0)
         head = {
             "format": FORMAT,
             "version": VERSION,
             "exported_at": moment.isoformat(),
             "telegram_user_id": telegram_user_id,
-            "settings": self._repository.get_settings(owner),
+            "settings": self._repository.get_settings(Owner(telegram_user_id)),
         }
         target.write(json.dumps(head, ensure_ascii=False)[:-1])
         for part in PARTS:
@@ -235,59 +221,51 @@ class ExportService:
             target.write("\n]")
         target.write("}\n")
 
-    def write_markdown(
-        self,
-        target: TextIO,
-        owner: Owner,
-        moment: datetime,
-        *,
-        language: Language,
-        time_zone: str,
-    ) -> None:
+    def write_markdown(self, target: TextIO, called: Called) -> None:
         """What holds now, kind by kind, then what was said, day by day."""
-        thread = owner.thread_id if owner.is_group else None
-        day = long_day(local_time(moment, time_zone), language)
+        language, zone = called.language, called.time_zone
+        read = partial(
+            self._repository.read,
+            telegram_user_id=called.owner.telegram_user_id,
+            thread_id=_topic(called.owner),
+        )
+        day = long_day(local_time(called.moment, zone), language)
         target.write(f"# {say('export_title', language, day=day)}\n")
         for kind in MEMORY_TYPES:
-            facts = self._repository.read("facts", owner.telegram_user_id, thread)
-            living = (f for f in facts if f["kind"] == kind and "retired_at" not in f)
-            with _heading(target, say(f"kind_{kind}", language)) as write:
-                for fact in living:
-                    write(f"- {_plain(fact['text'])} ({fact['saved_at'][:10]})")
-        reminders = self._repository.read("reminders", owner.telegram_user_id, thread)
-        with _heading(target, say("export_reminders", language)) as write:
-            for reminder in reminders:
-                if reminder["is_waiting"]:
-                    due = local_time(datetime.fromisoformat(reminder["due_at"]), time_zone)
-                    write(f"- {_plain(reminder['text'])} ({due:%Y-%m-%d %H:%M})")
-        messages = self._repository.read("messages", owner.telegram_user_id, thread)
-        for date, said in groupby(_timed(messages, time_zone), key=lambda entry: entry[0].date()):
+            living = (f for f in read("facts") if f["kind"] == kind and "retired_at" not in f)
+            lines = (f"- {_plain(fact['text'])} ({fact['saved_at'][:10]})" for fact in living)
+            _write_section(target, say(f"kind_{kind}", language), lines)
+        reminders = (
+            f"- {_plain(one['text'])} ({_local(one['due_at'], zone):%Y-%m-%d %H:%M})"
+            for one in read("reminders")
+            if one["is_waiting"]
+        )
+        _write_section(target, say("export_reminders", language), reminders)
+        spoken = (one for one in read("messages") if one["role"] in ("user", "assistant"))
+        timed = ((_local(one["said_at"], zone), one) for one in spoken)
+        for date, messages in groupby(timed, key=lambda entry: entry[0].date()):
             target.write(f"\n## {long_day(date, language)}\n\n")
-            for at, message in said:
+            for at, message in messages:
                 target.write(f"**{_speaker(message, language)}** {at:%H:%M}\n")
                 target.writelines(f"> {line}\n" for line in message["text"].splitlines() or [""])
                 target.write("\n")
 
 
-@contextmanager
-def _heading(target: TextIO, title: str) -> Iterator[Any]:
-    """A writer of lines under a heading, which stands there only if there is a line."""
-    is_written = False
+def _topic(owner: Owner) -> int | None:
+    """The one topic of a group that is exported; of a person all are."""
+    return owner.thread_id if owner.is_group else None
 
-    def write(line: str) -> None:
-        nonlocal is_written
-        if not is_written:
+
+def _write_section(target: TextIO, title: str, lines: Iterable[str]) -> None:
+    """Lines under a heading, which stands there only if there is a line."""
+    for number, line in enumerate(lines):
+        if number == 0:
             target.write(f"\n## {title}\n\n")
-        is_written = True
         target.write(f"{line}\n")
 
-    yield write
 
-
-def _timed(messages: Iterable[Record], time_zone: str) -> Iterator[tuple[datetime, Record]]:
-    for message in messages:
-        if message["role"] in ("user", "assistant"):
-            yield local_time(datetime.fromisoformat(message["said_at"]), time_zone), message
+def _local(moment: str, time_zone: str) -> datetime:
+    return local_time(datetime.fromisoformat(moment), time_zone)
 
 
 def _speaker(message: Record, language: Language) -> str:
@@ -298,10 +276,6 @@ def _speaker(message: Record, language: Language) -> str:
 
 def _plain(text: str) -> str:
     return " ".join(text.split())
-
-
-def _new_file() -> TextIOWrapper:
-    return TextIOWrapper(tempfile.TemporaryFile(), encoding="utf-8")
 
 
 def _packed(name: str, written: TextIOWrapper) -> ReplyFile:

@@ -127,10 +127,7 @@ class MemoryCommands:
 
     async def export(self, called: Called) -> Reply:
         """``/export``: everything in two files, one to read and one for programs."""
-        files = await self._client.run(
-            self._exports.write_files, called.owner, called.moment,
-            language=called.language, time_zone=called.time_zone,
-        )  # fmt: skip
+        files = await self._client.run(self._exports.write_files, called)
         return Reply(say("export_done", called.language), files=files)
 
     async def delete_me(self, called: Called) -> Reply:

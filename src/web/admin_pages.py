@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -32,6 +31,8 @@ from src.talk.turn_state import IncomingMessage
 from src.texts import choose_language
 from src.web.admin_access import COOKIE, SESSION_SECONDS, Access, TooManyGuessesError
 from src.web.admin_repo import AdminRepository, Price
+from src.web.app_gate import is_number
+from src.web.http_server import WithHeaders
 
 logger = logging.getLogger(__name__)
 
@@ -39,61 +40,32 @@ WIDTH, HEIGHT, GAP = 640, 120, 2  # units of the drawing
 PARTS = 3  # kinds of bars that the style sheet has colours for
 
 
-@dataclass(frozen=True)
-class Rectangle:
-    """A part of a bar, in units of the drawing; ``part`` tells its colour."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-    part: int
-    title: str
-
-
-@dataclass(frozen=True)
-class Bars:
-    """A chart of stacked bars.
-
-    Attributes:
-        title: What it shows.
-        rectangles: Its parts.
-        labels: The first and the last label below it.
-        most: The height of the highest bar, as text.
-    """
-
-    title: str
-    rectangles: tuple[Rectangle, ...]
-    labels: tuple[str, str]
-    most: str
-    width: int = WIDTH
-    height: int = HEIGHT
-
-
-def bars(title: str, columns: Sequence[tuple[str, Sequence[float]]]) -> Bars | None:
-    """A chart of ``(label, values stacked upon each other)``; None without any.
+def bars(title: str, columns: Sequence[tuple[str, Sequence[float]]]) -> dict[str, Any] | None:
+    """A chart of stacked bars for ``usage.html``; None when all of it is 0.
 
     Args:
         title: What it shows.
-        columns: From left to right.
+        columns: ``(label, values stacked upon each other)``, from left to right.
     """
     most = max((sum(values) for _label, values in columns), default=0.0)
     if not most:
         return None
     step = WIDTH / len(columns)
-    parts: list[Rectangle] = []
+    rectangles: list[dict[str, Any]] = []
     for number, (label, values) in enumerate(columns):
         top = float(HEIGHT)
         for part, value in enumerate(values):
             height = HEIGHT * value / most
             top -= height
-            parts.append(
-                Rectangle(
-                    round(number * step, 1), round(top, 1), round(max(step - GAP, 1), 1),
-                    round(height, 1), part % PARTS, f"{label}: {value:,.0f}",
-                )
-            )  # fmt: skip
-    return Bars(title, tuple(parts), (columns[0][0], columns[-1][0]), f"{most:,.0f}")
+            rectangles.append({
+                "x": round(number * step, 1), "y": round(top, 1),
+                "width": round(max(step - GAP, 1), 1), "height": round(height, 1),
+                "part": part % PARTS, "title": f"{label}: {value:,.0f}",
+            })  # fmt: skip
+    return {
+        "title": title, "rectangles": rectangles, "labels": (columns[0][0], columns[-1][0]),
+        "most": f"{most:,.0f}", "width": WIDTH, "height": HEIGHT,
+    }  # fmt: skip
 
 
 # Every page but the login asks for a session, and every form brings the session's token. Texts of
@@ -332,20 +304,15 @@ class AdminPages:
 
     async def change_settings(self, request: Request, form: Form) -> str:
         """Only what differs is changed."""
-        current = (await self._core.live_settings.get()).model_dump()
-        wanted = {name: form[name].strip() for name in current if name in form}
-        for name, value in current.items():
-            if isinstance(value, bool):
-                wanted[name] = "true" if form.get(name) == "on" else "false"
+        stored = (await self._core.live_settings.get()).model_dump()
+        wanted = {name: form[name].strip() for name in stored if name in form}
+        wanted |= {
+            name: "true" if form.get(name) == "on" else "false"
+            for name, value in stored.items()
+            if isinstance(value, bool)
+        }
         changed = {
-            name: value
-            for name, value in wanted.items()
-            if value
-            != (
-                str(current[name]).lower()
-                if isinstance(current[name], bool)
-                else str(current[name])
-            )
+            name: value for name, value in wanted.items() if value != _as_text(stored[name])
         }
         if changed:
             await self._core.live_settings.change(f"admin page, {_address(request)}", changed)
@@ -490,30 +457,10 @@ class AdminPages:
         return f"{local_time(moment, self._zone):%d.%m.%Y %H:%M}" if moment else ""
 
 
-class _Headers:
-    """Adds our headers to every response, also to refusals."""
-
-    def __init__(self, app: Any) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        async def send_with_headers(message: Any) -> None:
-            if message["type"] == "http.response.start":
-                is_static = "/static/" in scope["path"]
-                wanted = STATIC_HEADERS if is_static else HEADERS
-                message["headers"] = [
-                    *message["headers"],
-                    *((name.lower().encode(), value.encode()) for name, value in wanted.items()),
-                ]
-            await send(message)
-
-        await self._app(scope, receive, send_with_headers)
-
-
 def build_admin_app(core: Core, password: str) -> Any:
     """The admin page as an ASGI app, to be mounted somewhere."""
     pages = AdminPages(core, Access(password))
-    return _Headers(Starlette(routes=pages.routes()))
+    return WithHeaders(Starlette(routes=pages.routes()), HEADERS, STATIC_HEADERS)
 
 
 async def _read_form(request: Request) -> dict[str, str]:
@@ -558,7 +505,11 @@ def _owner_of(text: str) -> Owner | None:
 
 def _number(request: Request, name: str) -> int | None:
     text = request.query_params.get(name, "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+    return int(text) if is_number(text, 9) else None
+
+
+def _as_text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _money(text: str) -> Decimal:

@@ -272,11 +272,8 @@ class AdminRepository(Repository):
 
     def list_owners(self, *, after: Owner | None = None, limit: int = 50) -> list[OwnerLine]:
         """Owners by id, those after ``after``."""
-        place = after or Owner(FIRST, 0)
-        rows = self._client.fetch_all(
-            SELECT_OWNERS,
-            {"user": place.telegram_user_id, "thread": place.thread_id, "limit": limit},
-        )
+        user, thread = after or Owner(FIRST, 0)
+        rows = self._client.fetch_all(SELECT_OWNERS, user=user, thread=thread, limit=limit)
         return [OwnerLine(*row) for row in rows]
 
     def list_bubbles(
@@ -284,17 +281,15 @@ class AdminRepository(Repository):
     ) -> list[Bubble]:
         """The messages before a position, the oldest of them first."""
         position = 2**31 - 1 if before is None else before
-        rows = self._client.fetch_all(
-            SELECT_BUBBLES, {**owner.columns(), "before": position, "limit": limit}
-        )
+        rows = self._client.fetch_all(SELECT_BUBBLES, owner, before=position, limit=limit)
         return [Bubble(*row) for row in reversed(rows)]
 
     def list_facts(
         self, owner: Owner, *, before: int | None = None, limit: int = 50
     ) -> list[FactLine]:
         """Facts before a number, the newest first."""
-        parameters = {**owner.columns(), "before": before or LAST, "limit": limit}
-        return [FactLine(*row) for row in self._client.fetch_all(SELECT_FACTS, parameters)]
+        rows = self._client.fetch_all(SELECT_FACTS, owner, before=before or LAST, limit=limit)
+        return [FactLine(*row) for row in rows]
 
     def list_rejected(self, owner: Owner, *, limit: int = 100) -> list[tuple[Any, ...]]:
         """``(id, created_at, reason, text, message_id, origin)`` of what was refused."""
@@ -313,17 +308,17 @@ class AdminRepository(Repository):
 
     def estimate(self) -> list[tuple[str, int, int]]:
         """``(table, rows, bytes)`` of the large tables, about."""
-        rows = self._client.fetch_all(ESTIMATE, {"tables": list(TABLES)})
+        rows = self._client.fetch_all(ESTIMATE, tables=list(TABLES))
         return [(str(name), int(count), int(size)) for name, count, size in rows]
 
     def list_usage(self, *, days: int, zone: str) -> list[UsageLine]:
         """What models cost by day and model, the newest day first."""
-        parameters = {"days": days, "zone": zone, "discount": BATCH_DISCOUNT}
-        return [UsageLine(*row) for row in self._client.fetch_all(SELECT_USAGE, parameters)]
+        rows = self._client.fetch_all(SELECT_USAGE, days=days, zone=zone, discount=BATCH_DISCOUNT)
+        return [UsageLine(*row) for row in rows]
 
     def list_spenders(self, *, days: int) -> list[tuple[Any, ...]]:
         """``(owner, calls, prompt tokens, completion tokens)`` of those with most."""
-        return self._client.fetch_all(SELECT_SPENDERS, {"days": days})
+        return self._client.fetch_all(SELECT_SPENDERS, days=days)
 
     def list_prices(self) -> list[Price]:
         """The price table."""
@@ -335,7 +330,7 @@ class AdminRepository(Repository):
 
     def delete_price(self, model: str) -> None:
         """A model has no price any more."""
-        self._client.execute(DELETE_PRICE, {"model": model})
+        self._client.execute(DELETE_PRICE, model=model)
 
     def list_queue(self) -> list[tuple[Any, ...]]:
         """``(queue, status, jobs, since)``."""
@@ -343,22 +338,22 @@ class AdminRepository(Repository):
 
     def list_failed(self, *, limit: int = 50) -> list[tuple[Any, ...]]:
         """``(id, queue, task, attempts)`` of jobs that failed for good."""
-        return self._client.fetch_all(SELECT_FAILED, {"limit": limit})
+        return self._client.fetch_all(SELECT_FAILED, limit=limit)
 
     def retry_failed(self, job_id: int) -> bool:
         """Give a failed job back to the queue; False when it is none."""
-        return bool(self._client.fetch_all(RETRY_FAILED, {"id": job_id}))
+        return bool(self._client.fetch_all(RETRY_FAILED, id=job_id))
 
     def list_batches(self, *, limit: int = 50) -> list[tuple[Any, ...]]:
         """Batches as the page shows them, the newest first."""
-        return self._client.fetch_all(SELECT_BATCHES, {"limit": limit})
+        return self._client.fetch_all(SELECT_BATCHES, limit=limit)
 
     def add_action(self, address: str, action: str, target: str = "") -> None:
         """An operator did something."""
         self._client.execute(
-            INSERT_ACTION, {"address": address[:100], "action": action, "target": target[:200]}
+            INSERT_ACTION, address=address[:100], action=action, target=target[:200]
         )
 
     def list_actions(self, *, limit: int = 200) -> list[tuple[Any, ...]]:
         """``(when, from where, what, to what)``, the newest first."""
-        return self._client.fetch_all(SELECT_ACTIONS, {"limit": limit})
+        return self._client.fetch_all(SELECT_ACTIONS, limit=limit)

@@ -1,16 +1,20 @@
-"""The API under the page: each address reads or changes the memory of whoever asks, alone."""
+"""``/app``: the page of the Mini App and its API, which serves only the memory of its caller."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+import html
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import date, datetime, time, timedelta
 from functools import partial
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
-from starlette.routing import Route
+from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
 
 from src.base.owners import Called
 from src.base.zones import first_moment, local_time
@@ -23,10 +27,26 @@ from src.memory.retriever import Hit
 from src.reading.facts import MEMORY_TYPES, fact_uid
 from src.talk.command_service import undone_text
 from src.talk.corrections import CorrectionService
-from src.texts import Language, say
+from src.texts import LANGUAGES, say
 from src.texts.plain_text import shortened
 from src.texts.reply import ReplyFile
-from src.web.app_gate import Asked, Gate, Json, RefusedError, accepted_language
+from src.web.app_gate import Asked, Gate, Json, RefusedError, accepted_language, is_number
+from src.web.http_server import WithHeaders
+
+HERE = Path(__file__).parent
+# The one script that is not ours, from which the page has ``initData`` and the theme.
+TELEGRAM_SCRIPT = "https://telegram.org/js/telegram-web-app.js"
+# Telegram shows the page in a view of its own; in a browser, in a frame of web.telegram.org.
+HEADERS = {
+    "Content-Security-Policy": f"default-src 'none'; script-src 'self' {TELEGRAM_SCRIPT}; "
+    "style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'none'; "
+    "base-uri 'none'; frame-ancestors https://web.telegram.org https://*.telegram.org",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+STATIC_HEADERS = {**HEADERS, "Cache-Control": "no-cache"}  # asked for again, by its ETag
 
 MAX_SNIPPET = 600  # characters of what a search found
 MAX_PAST = 5  # earlier values of a fact
@@ -40,11 +60,6 @@ NAMES = (
     "said", "save", "search", "search_hint", "search_label", "sections", "timeline", "undo",
     "undo_until", "unpin", "unreachable", "until", "you",
 )  # fmt: skip
-
-
-def page_texts(language: Language) -> dict[str, str]:
-    """What the page says, by the names in ``NAMES``."""
-    return {name: say(f"app_{name}", language) for name in NAMES}
 
 
 def fact_view(fact: Memory, called: Called, replaced: Sequence[Replaced]) -> Json:
@@ -65,29 +80,28 @@ def fact_view(fact: Memory, called: Called, replaced: Sequence[Replaced]) -> Jso
 
 def hit_view(hit: Hit, called: Called) -> Json:
     """What a search found: a fact, or a message of the user's or the bot's."""
-    at = local_time(hit.said_at, called.time_zone)
     return {
         "kind": "fact" if hit.kind == "memory" else "message",
         "by": "bot" if hit.speaker == "assistant" else "you",
         "text": shortened(hit.words, MAX_SNIPPET),
-        "day": called.day(hit.said_at),
-        "date": f"{at:%Y-%m-%d}",
-        "time": f"{at:%H:%M}",
         "retired": hit.retired,
+        **_moment_view(hit.said_at, called),
     }
 
 
 def message_view(message: TimelineMessage, called: Called) -> Json:
     """A message with its day, by which the page groups."""
-    at = local_time(message.said_at, called.time_zone)
     return {
         "by": "bot" if message.role == "assistant" else "you",
         "text": message.text,
-        "day": called.day(message.said_at),
-        "date": f"{at:%Y-%m-%d}",
-        "time": f"{at:%H:%M}",
         "private": message.is_private,
+        **_moment_view(message.said_at, called),
     }
+
+
+def _moment_view(moment: datetime, called: Called) -> Json:
+    at = local_time(moment, called.time_zone)
+    return {"day": called.day(moment), "date": f"{at:%Y-%m-%d}", "time": f"{at:%H:%M}"}
 
 
 def pack_place(place: Place) -> str:
@@ -98,21 +112,9 @@ def pack_place(place: Place) -> str:
 def unpack_place(text: str) -> Place | None:
     """What ``pack_place`` wrote; None for anything else."""
     position, _, id_ = text.partition(".")
-    if not (_is_number(position, 9) and _is_number(id_, 18)):
+    if not (is_number(position, 9) and is_number(id_, 18)):
         return None
     return Place(int(position), int(id_))
-
-
-def by_fact(replaced: Iterable[Replaced]) -> dict[int, list[Replaced]]:
-    """What each fact replaced, in the order given."""
-    past: dict[int, list[Replaced]] = {}
-    for one in replaced:
-        past.setdefault(one.by, []).append(one)
-    return past
-
-
-def _is_number(text: str, digits: int) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= digits
 
 
 FACTS, HITS, MESSAGES = 50, 20, 40  # a page
@@ -163,25 +165,29 @@ class Api:
     async def start(self, asked: Asked) -> Json:
         """What the page needs before anything else: its language and its sentences."""
         language = asked.language
+        texts = {name: say(f"app_{name}", language) for name in NAMES}
         kinds = {kind: say(f"kind_{kind}", language) for kind in MEMORY_TYPES}
-        return {"language": language, "texts": page_texts(language), "kinds": kinds}
+        return {"language": language, "texts": texts, "kinds": kinds}
 
     async def facts(self, asked: Asked) -> Json:
         """A page of facts, kind by kind, of each the pinned first: ``?kind=&offset=``."""
         owner, query = asked.called.owner, asked.request.query_params
         kind = query.get("kind")
         kind = kind if kind in MEMORY_TYPES else None
-        offset = _offset(query.get("offset", "0"))
+        offset = query.get("offset", "0")
+        first = min(int(offset), MAX_OFFSET) if is_number(offset, 7) else 0
         facts = await self._client.run(
-            self._core.pages.list_page, owner, kind=kind, limit=FACTS + 1, offset=offset
+            self._core.pages.list_page, owner, kind=kind, limit=FACTS + 1, offset=first
         )
         shown = facts[:FACTS]
         ids = [fact.id for fact in shown]
-        past = by_fact(await self._client.run(self._core.pages.list_replaced, owner, ids))
+        past: dict[int, list[Replaced]] = {}
+        for one in await self._client.run(self._core.pages.list_replaced, owner, ids):
+            past.setdefault(one.by, []).append(one)
         return {
             "counts": await self._client.run(self._core.pages.count_kinds, owner),
             "facts": [fact_view(fact, asked.called, past.get(fact.id, ())) for fact in shown],
-            "next": offset + FACTS if len(facts) > FACTS else None,
+            "next": first + FACTS if len(facts) > FACTS else None,
         }
 
     async def pin(self, asked: Asked) -> Json:
@@ -266,11 +272,7 @@ class Api:
 
     async def export(self, form: Form, asked: Asked) -> Response:
         """Everything in a file, for programs (``json``) or to read (``md``)."""
-        called = asked.called
-        file = await self._client.run(
-            self._core.exports.write_file, form, called.owner, called.moment,
-            language=called.language, time_zone=called.time_zone,
-        )  # fmt: skip
+        file = await self._client.run(self._core.exports.write_file, form, asked.called)
         kind = "application/zip" if file.name.endswith(".zip") else FILE_TYPES[form]
         headers = {"Content-Disposition": f'attachment; filename="{file.name}"'}
         return StreamingResponse(_read(file), media_type=kind, headers=headers)
@@ -316,11 +318,6 @@ def _undone(asked: Asked, undone: Undone | None) -> Json:
     return {"text": undone_text(undone, asked.language)}
 
 
-def _offset(text: str) -> int:
-    is_number = text.isascii() and text.isdigit() and len(text) <= 7
-    return min(int(text), MAX_OFFSET) if is_number else 0
-
-
 def _end_of_day(text: str, time_zone: str) -> datetime | None:
     """The moment at which a day ends for the owner; None for what is no day, or the last one."""
     try:
@@ -335,3 +332,37 @@ def _read(file: ReplyFile) -> Iterator[bytes]:
         content.seek(0)
         while piece := content.read(CHUNK):
             yield piece
+
+
+def build_web_app(core: Core, token: str, permits: Callable[[int], bool]) -> Any:
+    """The page as an ASGI app, to be mounted somewhere.
+
+    Args:
+        core: Whose memory it shows.
+        token: The bot's, with which Telegram signs who opens the page.
+        permits: Whether somebody, by his Telegram id, may use the bot.
+    """
+    page = _page()
+
+    async def show(_request: Request) -> Response:
+        return HTMLResponse(page)
+
+    app = Starlette(
+        routes=[
+            Route("/", show, methods=["GET"]),
+            Mount("/static", StaticFiles(directory=HERE / "static")),
+            Mount("/api", routes=Api(core, Gate(core, token, permits)).routes()),
+        ],
+        exception_handlers={HTTPException: refuse_unknown, Exception: explain_defect},
+    )
+    return WithHeaders(app, HEADERS, STATIC_HEADERS)
+
+
+def _page() -> str:
+    """The page; what it says when it reaches nobody stands in it, in every language."""
+    said = "".join(
+        f'<p lang="{language}">{html.escape(say("app_unreachable", language))}</p>'
+        for language in LANGUAGES
+    )
+    source = (HERE / "page.html").read_text(encoding="utf-8")
+    return source.replace("{unreachable}", said).replace("{script}", TELEGRAM_SCRIPT)

@@ -141,7 +141,7 @@ def _sign(fields: Mapping[str, str], token: str) -> str:
 
 
 def _check_age(moment: str, now: datetime) -> None:
-    if not (moment.isascii() and moment.isdigit() and len(moment) <= MAX_DIGITS):
+    if not is_number(moment, MAX_DIGITS):
         raise UnverifiedError("initData does not say when the page was opened")
     age = now.timestamp() - int(moment)
     if age < -MAX_AHEAD:
@@ -213,8 +213,7 @@ class Asked:
     def number(self, name: str) -> int:
         """A number in the address, as an id of PostgreSQL's; 0, which nothing has, for others."""
         written = str(self.request.path_params[name])
-        is_id = written.isascii() and written.isdigit() and len(written) <= 18
-        return int(written) if is_id else 0
+        return int(written) if is_number(written, 18) else 0
 
     def text(self, name: str, limit: int) -> str:
         """A text of the body, at most so many characters, with something in it.
@@ -268,11 +267,11 @@ class Gate:
                 raise RefusedError(503, say("app_unavailable", language)) from error
 
     def _verify(self, request: Request, language: Language) -> Visitor:
-        scheme, init_data = _split(request.headers.getlist("authorization"))
+        headers = request.headers.getlist("authorization")
         try:
-            if scheme != SCHEME:
+            if len(headers) != 1 or headers[0][: len(SCHEME)].lower() != SCHEME:
                 raise UnverifiedError("there is no initData")
-            return read_init_data(init_data, self._token, datetime.now(UTC))
+            return read_init_data(headers[0][len(SCHEME) :], self._token, datetime.now(UTC))
         except UnverifiedError as error:
             raise RefusedError(401, say(error.text_key, language)) from error
 
@@ -295,27 +294,26 @@ def accepted_language(request: Request) -> Language:
     return choose_language(request.headers.get("accept-language", "")[:16].partition(",")[0])
 
 
-def _split(headers: list[str]) -> tuple[str, str]:
-    """Scheme and value of the one Authorization header."""
-    if len(headers) != 1:
-        return "", ""
-    return headers[0][: len(SCHEME)].lower(), headers[0][len(SCHEME) :]
+def is_number(text: str, digits: int) -> bool:
+    """Whether a text is a whole number of at most so many ASCII digits."""
+    return text.isascii() and text.isdigit() and len(text) <= digits
 
 
 async def _read_body(request: Request, language: Language) -> Json:
     """The object that a POST brings, as JSON of a bounded size."""
+    sentence = say("app_bad_request", language)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
-        raise RefusedError(415, say("app_bad_request", language))
+        raise RefusedError(415, sentence)
     body = b""
     async for piece in request.stream():
         body += piece
         if len(body) > MAX_BODY:
-            raise RefusedError(413, say("app_bad_request", language))
+            raise RefusedError(413, sentence)
     try:
         told = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise RefusedError(400, say("app_bad_request", language)) from error
+        raise RefusedError(400, sentence) from error
     if not isinstance(told, dict):
-        raise RefusedError(400, say("app_bad_request", language))
+        raise RefusedError(400, sentence)
     return told

@@ -1,4 +1,4 @@
-"""The small HTTP server: health, readiness, metrics, the webhook; half-open connections end."""
+"""The HTTP server: health, readiness, metrics, webhook; it closes half-open connections."""
 
 from __future__ import annotations
 
@@ -108,6 +108,31 @@ def max_connections() -> int:
     """How many connections there may be, so that descriptors are left for everything else."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return min(MAX_CONNECTIONS, max(8, soft // DESCRIPTORS_SHARE))
+
+
+class WithHeaders:
+    """An ASGI app whose every response carries our headers, also refusals and errors."""
+
+    def __init__(self, app: Any, headers: Mapping[str, str], static: Mapping[str, str]) -> None:
+        """Wrap ``app``; what lies under ``/static/`` gets the headers ``static``."""
+        self._app = app
+        self._headers = _encoded(headers)
+        self._static = _encoded(static)
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """See ASGI."""
+        wanted = self._static if "/static/" in scope["path"] else self._headers
+
+        async def send_with_headers(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], *wanted]
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)
+
+
+def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    return [(name.lower().encode(), value.encode()) for name, value in headers.items()]
 
 
 POLL_SECONDS = 90.0  # a getUpdates answers within 25; a webhook may be quiet for ever

@@ -13,7 +13,7 @@ import pytest
 from playwright.async_api import Browser, Page, Route
 
 from src.texts import LANGUAGES, Language, say
-from src.web.app_page import TELEGRAM_SCRIPT
+from src.web.app_api import TELEGRAM_SCRIPT
 from tests.e2e.admin_tour import CHROMIUM, open_browser
 from tests.e2e.bot_process import BotProcess, World, eventually
 from tests.e2e.conftest import open_world

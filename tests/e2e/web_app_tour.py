@@ -15,7 +15,7 @@ from typing import Any
 
 from playwright.async_api import Browser, BrowserContext, Page, Route
 
-from src.web.app_page import TELEGRAM_SCRIPT
+from src.web.app_api import TELEGRAM_SCRIPT
 from tests.e2e.bot_process import BotProcess, World
 from tests.fakes.init_data import signed
 from tests.fakes.openai_server import Reply

@@ -103,7 +103,7 @@ async def test_from_an_endpoint_to_the_local_model_and_back(
 
     async def reembed(name: str) -> list[str]:
         settings = Settings(**{**offline, "database_url": client.dsn, "embedding_model": name})
-        assert await bot.reembed(settings, argparse.Namespace()) == 0
+        assert await bot.reembed(settings, argparse.Namespace(extra_tools=())) == 0
         said = capsys.readouterr()
         assert said.err == ""
         return said.out.splitlines()

@@ -13,16 +13,25 @@ import httpx
 import pytest
 from starlette.routing import Route
 
-from src.base.owners import Owner
+from src.base.owners import Called, Owner
 from src.history.timeline_repo import TimelineRepository
 from src.pg.client import PgClient
 from src.reading.voices import TYPED
 from src.talk.turn_state import Teaching
 from src.texts import LANGUAGES, say
 from src.web import app_api as web_api
-from src.web.app_api import FACTS, MAX_QUERY, MAX_TEXT, MESSAGES, NAMES, Api
+from src.web.app_api import (
+    FACTS,
+    HEADERS,
+    HERE,
+    MAX_QUERY,
+    MAX_TEXT,
+    MESSAGES,
+    NAMES,
+    STATIC_HEADERS,
+    Api,
+)
 from src.web.app_gate import BURST, MAX_BODY, MAX_PEOPLE, Allowance, Gate
-from src.web.app_page import HEADERS, HERE, STATIC_HEADERS
 from tests.fakes.init_data import signed
 from tests.integration.person import NOON, Person, new_user, open_rig
 from tests.integration.web_page import STRANGER, TOKEN, WebPage, open_page
@@ -300,8 +309,8 @@ async def test_the_page_is_three_files_without_a_script_or_style_inside(page: We
         found = await page.http.get(f"/static/{name}")
         assert found.headers["content-type"].startswith(kind) and found.status_code == 200
     for path in (
-        "/static/../app_page.py",
-        "/static/%2e%2e/app_page.py",
+        "/static/../app_api.py",
+        "/static/%2e%2e/app_api.py",
         "/static/",
         "/static/page.html",
     ):
@@ -541,9 +550,7 @@ async def test_the_export_is_the_one_of_the_chat(page: WebPage) -> None:
             response.headers["content-disposition"],
         )
         assert named is not None and named[1] == ending
-        files = page.rig.core.exports.write_files(
-            page.owner, NOON, language="ru", time_zone="Europe/Moscow"
-        )
+        files = page.rig.core.exports.write_files(Called(page.owner, "ru", NOON, "Europe/Moscow"))
         [same] = [file for file in files if file.name.endswith(ending)]
         same.content.seek(0)
         assert unmoving(response.content) == unmoving(same.content.read())

@@ -13,7 +13,7 @@ import httpx
 from src.base.owners import Owner
 from src.core import Core
 from src.talk.turn_state import Teaching
-from src.web.app_page import build_web_app
+from src.web.app_api import build_web_app
 from tests.fakes.init_data import signed
 from tests.integration.person import Rig
 
