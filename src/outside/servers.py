@@ -68,7 +68,6 @@ class Link:
         self._left_out = 0
         self._cause = ""
         self._session: Session | None = None
-        self._running = 0  # calls that somebody waits for
 
     @property
     def state(self) -> ServerState:

@@ -219,10 +219,23 @@ def _open_process(server: McpServer) -> AbstractAsyncContextManager[Any]:
 
 @asynccontextmanager
 async def _open_http(server: McpServer, fail: Fail) -> AsyncIterator[Any]:
+    """HTTP in which no message exceeds ``MAX_MESSAGE``, and no wait its due time."""
+    waits = {"POST": server.timeout + limits.ANSWER_SECONDS, "DELETE": limits.ANSWER_SECONDS}
+
+    async def bound_wait(request: httpx.Request) -> None:
+        if wait := waits.get(request.method):
+            request.extensions["timeout"] = {**request.extensions["timeout"], "read": wait}
+
+    async def bound_body(response: httpx.Response) -> None:
+        if response.headers.get("content-encoding", "identity").lower() != "identity":
+            # Nobody knows how long it is.
+            raise httpx.DecodingError("the response is compressed", request=response.request)
+        response.stream = BoundedBody(response, fail)
+
     client = httpx.AsyncClient(
         headers={**server.headers, "Accept-Encoding": "identity"},
         timeout=httpx.Timeout(limits.CONNECT_SECONDS, read=STREAM_SECONDS),
-        transport=BoundedTransport(server.timeout, fail),
+        event_hooks={"request": [bound_wait], "response": [bound_body]},
         trust_env=False,
     )
     if server.transport == "sse":
@@ -234,42 +247,14 @@ async def _open_http(server: McpServer, fail: Fail) -> AsyncIterator[Any]:
             yield streams
 
 
-class BoundedTransport(httpx.AsyncHTTPTransport):
-    """HTTP in which no message is longer than ``MAX_MESSAGE``, and no wait longer than is due."""
-
-    def __init__(self, call_seconds: float, fail: Fail) -> None:
-        """``call_seconds`` are what a call may take; ``fail`` ends one without an answer."""
-        super().__init__()
-        self._waits = {
-            "POST": call_seconds + limits.ANSWER_SECONDS, "DELETE": limits.ANSWER_SECONDS,
-        }  # fmt: skip
-        self._fail = fail
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request; the body of the response raises when it is too long.
-
-        Raises:
-            httpx.RequestError: The server is away, or its response is compressed: nobody knows
-                how long that is.
-        """
-        if wait := self._waits.get(request.method):
-            request.extensions["timeout"] = {**request.extensions["timeout"], "read": wait}
-        response = await super().handle_async_request(request)
-        if response.headers.get("content-encoding", "identity").lower() != "identity":
-            await response.aclose()
-            raise httpx.DecodingError("the response is compressed", request=request)
-        response.stream = BoundedBody(response, request, self._fail)
-        return response
-
-
 class BoundedBody(httpx.AsyncByteStream):
     """A body that is cut with an error where it, or one event of an endless one, is too long."""
 
-    def __init__(self, response: httpx.Response, request: httpx.Request, fail: Fail) -> None:
-        """The body of a response to a request, which fails where the body does."""
+    def __init__(self, response: httpx.Response, fail: Fail) -> None:
+        """The body of a response; ``fail`` ends its request where the body fails."""
         self._stream = cast("httpx.AsyncByteStream", response.stream)
-        self._is_endless = request.method == "GET"
-        self._request, self._fail = request, fail
+        self._request, self._fail = response.request, fail
+        self._is_endless = self._request.method == "GET"
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         """The pieces.
