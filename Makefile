@@ -9,6 +9,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
+# Images that forbid to write bytecode would have each process compile everything anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: run test proof check bench format clean
 
 run: $(VENV)/.installed

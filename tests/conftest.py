@@ -98,13 +98,13 @@ def prepare(server: EmbeddedPostgres, address: str) -> str:
     unfinished = database_url(address, UNFINISHED)
     migrate(unfinished)
     with ThreadPoolExecutor(1) as threads:  # away from the tests' event loop
-        threads.submit(asyncio.run, measure_embeddings(unfinished)).result()
+        threads.submit(asyncio.run, register_embeddings(unfinished)).result()
     execute(address, f"ALTER DATABASE {UNFINISHED} RENAME TO {TEMPLATE}")
     return address
 
 
-async def measure_embeddings(address: str) -> None:
-    """Let a database know the local embedding model, which takes seconds."""
+async def register_embeddings(address: str) -> None:
+    """Let a database know the local embedding model."""
     client = PgClient(address)
     client.open()
     space = EmbeddingSpace(LocalEmbedder(Metrics()), client, EmbeddingRepository(client))

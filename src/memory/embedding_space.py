@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import numpy as np
 
+from src.base.config import LOCAL_EMBEDDINGS
 from src.base.errors import AppError, BadVectorsError, ModelError
 from src.llm.embedding_lane import Vectors, unit
 from src.llm.embeddings import Embedder
-from src.memory.search_index_repo import EmbeddingModel, EmbeddingRepository, Form
+from src.memory.search_index_repo import EmbeddingModel, EmbeddingRepository, Form, Means
 from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.texts import Language, detect_language
@@ -83,6 +87,53 @@ GENERIC_TEXTS = {
 # of a language share is subtracted from every such text. So a question finds its answer rather
 # than another question, and a Ukrainian one an English fact. The *scale* maps a centred cosine to
 # a similarity from 0 (as unrelated texts) to 1 (the same again).
+
+# What ``measure_scale`` finds of the local model, so that no first start has to embed a hundred
+# texts. ``python -m benchmarks.embedding_scale`` writes it anew, a test compares it.
+LOCAL_SCALE = Path(__file__).with_name("local_scale.json")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What centres the vectors of a model and gives cosines a meaning; see ``EmbeddingModel``."""
+
+    means: Means
+    unrelated_median: float
+    unrelated_high: float
+
+    def to_json(self) -> str:
+        """As ``LOCAL_SCALE`` holds it: the means by ``language form``, with six digits."""
+        means = {
+            " ".join(key): [round(value, 6) for value in mean] for key, mean in self.means.items()
+        }
+        return json.dumps({**asdict(self), "means": means})
+
+
+def read_scale(text: str) -> Scale:
+    """The scale of which ``to_json`` made ``text``."""
+    fields = json.loads(text)
+    means = {tuple(key.split()): tuple(mean) for key, mean in fields.pop("means").items()}
+    return Scale(means, **fields)
+
+
+async def measure_scale(embedder: Embedder) -> Scale:
+    """Embed ``GENERIC_TEXTS`` to find the scale of a model.
+
+    Raises:
+        ModelError: The endpoint is away, or its vectors are not of one length.
+    """
+    means: dict[tuple[str, Form], tuple[float, ...]] = {}
+    cosines: list[float] = []
+    for key, texts in GENERIC_TEXTS.items():
+        vectors = await embedder.embed_documents(texts)
+        mean = vectors.mean(axis=0)
+        means[key] = tuple(mean.tolist())
+        centred = unit(vectors - mean)
+        cosines += (centred @ centred.T)[np.triu_indices(len(texts), 1)].tolist()
+    if len({len(mean) for mean in means.values()}) > 1:
+        raise BadVectorsError(f"{embedder.name} returned vectors of many lengths")
+    return Scale(means, float(np.median(cosines)), float(np.quantile(cosines, 0.95)))
+
 
 PROBE = "Проверка связи, connection check"  # what no user asks: that would be in the cache
 RELATED = 0.6  # similarity from which texts have to do with each other
@@ -196,25 +247,12 @@ class EmbeddingSpace:
         return unit(vectors - means)
 
     async def _measure(self) -> EmbeddingModel:
-        means: dict[tuple[str, Form], tuple[float, ...]] = {}
-        cosines: list[float] = []
-        dimensions: set[int] = set()
-        for key, texts in GENERIC_TEXTS.items():
-            vectors = await self._embedder.embed_documents(texts)
-            dimensions.add(vectors.shape[1])
-            mean = vectors.mean(axis=0)
-            means[key] = tuple(mean.tolist())
-            centred = unit(vectors - mean)
-            cosines += (centred @ centred.T)[np.triu_indices(len(texts), 1)].tolist()
-        if len(dimensions) > 1:
-            raise BadVectorsError(f"{self._embedder.name} returned vectors of many lengths")
-        return await self._client.run(
-            self._repository.add_model,
-            self._embedder.name,
-            means,
-            unrelated_median=float(np.median(cosines)),
-            unrelated_high=float(np.quantile(cosines, 0.95)),
-        )
+        name = self._embedder.name
+        if name == LOCAL_EMBEDDINGS:
+            scale = read_scale(LOCAL_SCALE.read_text())
+        else:
+            scale = await measure_scale(self._embedder)
+        return await self._client.run(self._repository.add_model, name, **vars(scale))
 
 
 def as_literal(vector: Vectors) -> str:

@@ -13,7 +13,7 @@ from src.history.conversation_repo import ConversationRepository, Role
 from src.pg.client import PgClient
 from src.reading.voices import TYPED
 
-ALL_UNICODE = "".join(chr(point) for point in range(1, 0x110000) if not 0xD800 <= point <= 0xDFFF)
+ALL_UNICODE = "".join(map(chr, [*range(1, 0xD800), *range(0xE000, 0x110000)]))
 TEXTS = [
     "",
     " \n\t ",

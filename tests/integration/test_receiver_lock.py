@@ -106,7 +106,7 @@ async def test_a_killed_lock_connection_is_replaced(
     async with running(poller):
         await fake.wait_confirmed(await send(fake, "до"))
         [(pid,)] = query(client.dsn, HOLDERS)
-        query(client.dsn, "SELECT pg_terminate_backend(%s)", pid)
+        query(client.dsn, "SELECT pg_terminate_backend(%s, 10000)", pid)  # ms until it has ended
         await fake.wait_confirmed(await send(fake, "после"))
         [(another,)] = await eventually(lambda: query(client.dsn, HOLDERS), "the lock")
         assert another != pid and poller.is_receiver

@@ -19,6 +19,7 @@ from src.base.errors import ModelError, ModelUnavailableError, PoisonTextError
 from src.base.metrics import Metrics
 from src.llm.embedding_lane import ENVIRONMENT, EmbeddingLane, LaneSettings
 from src.llm.embeddings import DOCUMENTS, QUERIES, LocalEmbedder
+from src.memory.embedding_space import LOCAL_SCALE, measure_scale, read_scale
 from tests.attacks.embedding_fuzz import CHECKED, attack, is_checked, is_unharmed
 from tests.cases import for_each
 from tests.e2e.bot_process import eventually
@@ -34,6 +35,16 @@ async def embedder() -> AsyncIterator[LocalEmbedder]:
     made = LocalEmbedder(Metrics())
     yield made
     await made.close()
+
+
+async def test_the_shipped_scale_is_that_of_the_model(embedder: LocalEmbedder) -> None:
+    """``python -m benchmarks.embedding_scale`` writes it anew."""
+    shipped, measured = read_scale(LOCAL_SCALE.read_text()), await measure_scale(embedder)
+    assert shipped.means.keys() == measured.means.keys()
+    for key, mean in measured.means.items():
+        np.testing.assert_allclose(shipped.means[key], mean, atol=1e-3)
+    assert shipped.unrelated_median == pytest.approx(measured.unrelated_median, abs=1e-3)
+    assert shipped.unrelated_high == pytest.approx(measured.unrelated_high, abs=1e-3)
 
 
 @pytest.fixture

