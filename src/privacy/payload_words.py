@@ -1,7 +1,7 @@
 """Taking a person's words and names out of the updates of others: pure functions on their JSON.
 
-An update of somebody else's that waits may quote a person's message, forward it, mention him, or
-carry his name and his phone number. What is left can still be handled.
+A waiting update of another user may quote a person's message, forward it, mention them, or carry
+their name and phone number. What is left can still be handled.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ def without_person(
         person: Whose words go; also a group or a channel.
         names: What the person is called, as far as it is known.
         in_room: Whether it comes from a chat in which the person takes part: there the bot's own
-            messages may tell of him, so they are not quoted either.
+            messages may tell of the person, so they are not quoted either.
 
     Returns:
-        None when all of it is the person's words: a message of his that somebody forwarded.
+        None when all of it is the person's words: a forwarded message of theirs.
     """
     person_is = _Person(person, frozenset(names), in_room=in_room)
     update = dict(payload)

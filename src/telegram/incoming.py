@@ -37,7 +37,7 @@ CHUNK = 1 << 16
 
 
 def read_voice(message: Message) -> Voice:
-    """Whose words the text of a message is, what the sender is called, and what he replies to."""
+    """Whose words the text of a message is, what the sender is called, and what they reply to."""
     provenance: Provenance = "typed"
     origin = None
     if message.forward_origin is not None:
@@ -56,7 +56,7 @@ def read_voice(message: Message) -> Voice:
 
 
 def author_of(origin: MessageOriginUnion | None) -> int | None:
-    """Who wrote a forwarded message, unless he hides it."""
+    """Who wrote a forwarded message, unless they hide it."""
     if isinstance(origin, MessageOriginUser):
         return origin.sender_user.id
     if isinstance(origin, MessageOriginChat):
@@ -65,7 +65,7 @@ def author_of(origin: MessageOriginUnion | None) -> int | None:
 
 
 def name_of(origin: MessageOriginUnion) -> str | None:
-    """What he is called."""
+    """The name of who wrote a forwarded message."""
     if isinstance(origin, MessageOriginUser):
         return origin.sender_user.full_name
     if isinstance(origin, MessageOriginHiddenUser):
@@ -74,14 +74,14 @@ def name_of(origin: MessageOriginUnion) -> str | None:
 
 
 def _sender(message: Message) -> str | None:
-    """What the sender is called; an anonymous admin writes as his group."""
+    """What the sender is called; an anonymous admin writes as the group."""
     if message.sender_chat is not None:
         return _title(message.sender_chat)
     return message.from_user.full_name if message.from_user else None
 
 
 def _quoted(message: Message) -> tuple[str | None, int | None]:
-    """The words to which a message replies, and who wrote them: the part that he chose, or all."""
+    """The words to which a message replies, and who wrote them: the chosen part, or all."""
     replied: Message | ExternalReplyInfo | None = message.external_reply
     text, author = None, None
     if isinstance(message.reply_to_message, Message):

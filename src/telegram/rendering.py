@@ -368,18 +368,18 @@ SPECIAL = re.compile(r"([\\`*_{}\]<>#+\-.!|~&$=^])")
 FORMATTING = re.compile(r"([\\*_<>|~&])")  # what a word alone may hold
 EDGES = " \t«»“”„\"'.,:;!?()[]…"
 MIN_LINE = 3  # characters
-MAX_LINES = 40  # of his words that are looked for at every place of the answer
+MAX_LINES = 40  # of the user that are looked for at every place of the answer
 
 
 def keep_words(markdown: str, said: Iterable[str]) -> str:
-    """The answer, in which what the user wrote stays as he wrote it; linear in its length.
+    """The answer, with the words of the user unformatted, as typed; linear in its length.
 
-    His lines, as they are quoted whole, are escaped, and his words wherever they stand. Code is
-    left alone: in it nothing is formatted.
+    Their lines where quoted whole, and their words anywhere, are escaped. Code is left alone:
+    nothing in it is formatted.
 
     Args:
         markdown: The answer.
-        said: What he wrote, as far as the answer may repeat it.
+        said: The texts of the user that the answer may repeat.
     """
     texts = list(dict.fromkeys(said))
     words = {word.strip(EDGES) for text in texts for word in text.split()}

@@ -124,7 +124,7 @@ class UpdateTasks:
                 await self._client.run(self._end_stopped, update)
 
     def _end_stopped(self, update: int) -> None:
-        """An update whose job was waiting for another try, and will not get it."""
+        """End an update whose job waited for a retry."""
         self._turns.mark_delivery_stopped(update)
         self._updates.mark_handled(update, "stopped")
 
@@ -276,9 +276,9 @@ class UpdateTasks:
 
 # The tasks of reminders: plan those that are due soon, and send each when its time has come.
 #
-# ``src/reminders/reminder_repo.py`` says why there is a plan. A reminder is sent, then marked: who
-# is killed between the two sends it again. It is tried until Telegram takes it, and late it comes
-# with an apology.
+# ``src/reminders/reminder_repo.py`` says why there is a plan. A reminder is sent, then marked: a
+# process killed between the two sends it again. It is retried until Telegram takes it; when late,
+# it comes with an apology.
 
 PLAN = "plan_reminders"
 Outcome = Literal["on time", "late", "unreachable", "failed"]

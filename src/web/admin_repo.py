@@ -17,7 +17,7 @@ BATCH_DISCOUNT = Decimal("0.5")  # of what a batch API takes, of the price of th
 
 @dataclass(frozen=True)
 class OwnerLine:
-    """An owner in the list: his ids, and since when his conversation runs."""
+    """An owner in the list, and since when their conversation runs."""
 
     telegram_user_id: int
     thread_id: int

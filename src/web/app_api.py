@@ -340,7 +340,7 @@ def build_web_app(core: Core, token: str, permits: Callable[[int], bool]) -> Any
     Args:
         core: Whose memory it shows.
         token: The bot's, with which Telegram signs who opens the page.
-        permits: Whether somebody, by his Telegram id, may use the bot.
+        permits: Whether a Telegram id may use the bot.
     """
     page = _page()
 

@@ -43,7 +43,7 @@ class Allowance:
         self._left: OrderedDict[int, tuple[float, float]] = OrderedDict()
 
     def take(self, user_id: int, cost: float = 1.0) -> bool:
-        """Take so much of somebody's; False when it is not there, and nothing is taken."""
+        """Take ``cost`` from a person's bucket; False, and nothing is taken, when it lacks it."""
         now = self._clock()
         left, at = self._left.pop(user_id, (BURST, now))
         left = min(BURST, left + (now - at) * PER_SECOND)
@@ -190,8 +190,8 @@ class Asked:
     """A request that passed.
 
     Attributes:
-        called: Who asks; the owner is he himself, never a group.
-        mode: In which he talks with the bot.
+        called: Who asks; the owner is that person, never a group.
+        mode: In which they talk with the bot.
         request: The request.
         body: What a POST brought.
     """
@@ -203,11 +203,11 @@ class Asked:
 
     @property
     def language(self) -> Language:
-        """In which he is answered."""
+        """The language of the reply."""
         return self.called.language
 
     def refused(self, status: int, key: str, **values: Any) -> RefusedError:
-        """A refusal, to be raised, that says a sentence in his language."""
+        """A refusal, to be raised, that says a sentence in their language."""
         return RefusedError(status, say(key, self.language, **values))
 
     def number(self, name: str) -> int:
@@ -235,7 +235,7 @@ class Gate:
     """Verifies who asks, and counts."""
 
     def __init__(self, core: Core, token: str, permits: Callable[[int], bool]) -> None:
-        """Let in whom the bot of ``token`` knows from Telegram, and ``permits`` by his id."""
+        """Let in whom the bot of ``token`` knows from Telegram, and ``permits`` by id."""
         self._core = core
         self._token = token
         self._permits = permits
@@ -244,7 +244,7 @@ class Gate:
 
     @asynccontextmanager
     async def passed(self, request: Request, cost: float) -> AsyncIterator[Asked]:
-        """The request, verified; it takes ``cost`` of what its sender may ask.
+        """The request, verified; it takes ``cost`` of its sender's allowance.
 
         Raises:
             RefusedError: It is not served, or serving it failed, as in an outage of the database.
@@ -276,7 +276,7 @@ class Gate:
             raise RefusedError(401, say(error.text_key, language)) from error
 
     async def _asked(self, visitor: Visitor, request: Request, body: Json) -> Asked:
-        """Who asks, with what he chose; the database is asked in every request."""
+        """Who asks, with their settings; the database is asked in every request."""
         core = self._core
         known = await core.client.run(core.user_settings.get, visitor.user_id)
         called = Called(

@@ -55,7 +55,7 @@ class BoundedConnection(H11Protocol):
         return cycle is None or cycle.response_complete or cycle.more_body
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """See asyncio; somebody may have to go for it."""
+        """See asyncio; above the maximum, an old connection is closed for it."""
         super().connection_made(transport)
         self._enter("receiving", RECEIVE_SECONDS)
         if len(self.connections) > max_connections():
@@ -80,7 +80,7 @@ class BoundedConnection(H11Protocol):
         super().connection_lost(exc)
 
     def give_up(self) -> None:
-        """Close it without a word: whoever is so slow would not read it either."""
+        """Close it without a response: so slow a client would not read one."""
         self.transport.abort()
 
     def _follow(self) -> None:
