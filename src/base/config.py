@@ -57,30 +57,20 @@ def _check_https_url(value: str) -> str:
     return value.rstrip("/")
 
 
-def _check_token(value: SecretStr) -> SecretStr:
-    if not re.fullmatch(r"\d+:[\w-]+", value.get_secret_value()):
-        raise ValueError("it does not look like 123456:ABC-def")
-    return value
+def _secret(find_problem: Callable[[str], str | None]) -> AfterValidator:
+    """Refuse a secret with which something is wrong."""
+
+    def check(value: SecretStr) -> SecretStr:
+        problem = find_problem(value.get_secret_value())
+        if problem is not None:
+            raise ValueError(problem)
+        return value
+
+    return AfterValidator(check)
 
 
-def _check_admin_password(value: SecretStr) -> SecretStr:
-    if len(value.get_secret_value()) < 10:
-        raise ValueError("it is shorter than 10 characters")
-    return value
-
-
-def _check_webhook_secret(value: SecretStr) -> SecretStr:
-    if not re.fullmatch(r"[A-Za-z0-9_-]{1,256}", value.get_secret_value()):
-        raise ValueError("only A-Z a-z 0-9 _ - are allowed, 1 to 256 of them")
-    return value
-
-
-def _check_database_url(value: SecretStr) -> SecretStr:
-    """Refuse what libpq would refuse while it quotes a piece of the password."""
-    problem = find_url_problem(value.get_secret_value())
-    if problem is not None:
-        raise ValueError(problem)
-    return value
+def _matching(pattern: str, problem: str) -> AfterValidator:
+    return _secret(lambda value: None if re.fullmatch(pattern, value, re.DOTALL) else problem)
 
 
 def _check_model(value: str) -> str:
@@ -105,6 +95,13 @@ def _split_ids(value: Any) -> Any:
     return value
 
 
+Token = Annotated[SecretStr, _matching(r"\d+:[\w-]+", "it does not look like 123456:ABC-def")]
+WebhookSecret = Annotated[
+    SecretStr,
+    _matching("[A-Za-z0-9_-]{1,256}", "only A-Z a-z 0-9 _ - are allowed, 1 to 256 of them"),
+]
+AdminPassword = Annotated[SecretStr, _matching(".{10,}", "it is shorter than 10 characters")]
+HttpsUrl = Annotated[str, AfterValidator(_check_https_url)]
 ModelName = Annotated[str, AfterValidator(_check_model)]
 UserIds = Annotated[frozenset[int], NoDecode, BeforeValidator(_split_ids)]
 Port = Annotated[int, Field(ge=0, le=65535)]
@@ -122,17 +119,15 @@ class Settings(ProviderSettings, BaseSettings):
         frozen=True, env_ignore_empty=True, extra="ignore", hide_input_in_errors=True
     )
 
-    telegram_bot_token: Annotated[SecretStr, AfterValidator(_check_token)] | None = None
+    telegram_bot_token: Token | None = None
     telegram_api_base: HttpUrl = "https://api.telegram.org"
-    telegram_webhook_url: Annotated[str, AfterValidator(_check_https_url)] | None = None
-    telegram_webhook_secret: Annotated[SecretStr, AfterValidator(_check_webhook_secret)] | None = (
-        None
-    )
+    telegram_webhook_url: HttpsUrl | None = None
+    telegram_webhook_secret: WebhookSecret | None = None
     telegram_rate_limit: Annotated[int, Field(ge=1, le=1000)] = 30
     allowed_user_ids: UserIds = frozenset()
     admin_user_ids: UserIds = frozenset()
 
-    database_url: Annotated[SecretStr, AfterValidator(_check_database_url)] | None = None
+    database_url: Annotated[SecretStr, _secret(find_url_problem)] | None = None
     pg_host: str | None = None
     pg_port: Port | None = None
     pg_db: str | None = None
@@ -160,8 +155,8 @@ class Settings(ProviderSettings, BaseSettings):
     timezone: Annotated[str, AfterValidator(_read_time_zone)] = "Europe/Moscow"
     http_host: str = "127.0.0.1"
     http_port: Port = 8080
-    public_url: Annotated[str, AfterValidator(_check_https_url)] | None = None
-    admin_password: Annotated[SecretStr, AfterValidator(_check_admin_password)] | None = None
+    public_url: HttpsUrl | None = None
+    admin_password: AdminPassword | None = None
     log_level: Annotated[LogLevel, BeforeValidator(str.upper)] = "INFO"
     worker_concurrency: Annotated[int, Field(ge=1, le=1000)] = 32
     shutdown_timeout: Annotated[float, Field(ge=0, le=600)] = 20.0
@@ -269,10 +264,11 @@ MENDS: Mapping[str, str] = {
     "PG_POOL_MAX": "Write a number from PG_POOL_MIN to 100",
     "LLM_MODEL": "Write provider:model, such as openai:gpt-5-mini "
     f"(providers: {', '.join(PROVIDERS)}), or leave it empty",
-    "SUMMARY_MODEL": "Write provider:model, such as openai:gpt-5-mini, or leave it empty",
-    "EXTRACTION_MODEL": "Write provider:model, such as openai:gpt-5-mini, or leave it empty",
+    **dict.fromkeys(
+        ("SUMMARY_MODEL", "EXTRACTION_MODEL", "VISION_MODEL"),
+        "Write provider:model, such as openai:gpt-5-mini, or leave it empty",
+    ),
     "EMBEDDING_MODEL": "Write local, or openai:model such as openai:text-embedding-3-small",
-    "VISION_MODEL": "Write provider:model, such as openai:gpt-5-mini, or leave it empty",
     "TRANSCRIPTION_BASE_URL": "Write the address of a server that speaks OpenAI's protocol, "
     "such as http://localhost:8000/v1, or leave it empty",
     "RERANK_URL": "Write the address of a /rerank endpoint, or leave it empty",
@@ -306,7 +302,7 @@ def load_settings(env_file: str | None = ".env") -> Settings:
     except ValidationError as error:
         problems += [_describe(entry) for entry in error.errors()]
         settings = _settings_without(error, given)
-    problems += [problem for check in _CROSS_CHECKS for problem in check(settings)]
+    problems += _check_together(settings)
     if settings.mcp_servers is not None:
         servers, its = read_servers(settings.mcp_servers, {**file.values, **os.environ})
         settings = settings.with_servers(servers)
@@ -389,19 +385,17 @@ def _describe_stray(stray: Stray) -> str:
     return f"{what}, so everybody could use the bot. {hint}. {mend}"
 
 
-def _check_webhook(settings: Settings) -> list[str]:
+def _check_together(settings: Settings) -> list[str]:
+    """What is wrong with settings that are each well-formed."""
+    problems = []
     if settings.telegram_webhook_url and not settings.telegram_webhook_secret:
-        return [
+        problems.append(
             "TELEGRAM_WEBHOOK_SECRET: it is missing while TELEGRAM_WEBHOOK_URL is set, so anyone "
             f"could forge updates. {MENDS['TELEGRAM_WEBHOOK_SECRET']}"
-        ]
-    return []
-
-
-def _check_pool(settings: Settings) -> list[str]:
+        )
     if settings.pg_pool_min > settings.pg_pool_max:
-        return [f"PG_POOL_MIN: it is more than PG_POOL_MAX. {MENDS['PG_POOL_MIN']}"]
-    return []
+        problems.append(f"PG_POOL_MIN: it is more than PG_POOL_MAX. {MENDS['PG_POOL_MIN']}")
+    return [*problems, *_check_providers(settings)]
 
 
 def _check_providers(settings: Settings) -> list[str]:
@@ -440,10 +434,3 @@ def _check_package(variable: str, provider: Provider) -> list[str]:
         f"{variable}: {provider.name}:… needs a package that is not installed. "
         f"Run: .venv/bin/pip install {package}"
     ]
-
-
-_CROSS_CHECKS: tuple[Callable[[Settings], list[str]], ...] = (
-    _check_webhook,
-    _check_pool,
-    _check_providers,
-)

@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import cache
 from pathlib import Path
 
 from dotenv import dotenv_values
@@ -192,7 +191,7 @@ def find_meant(name: str, settings: frozenset[str], *, in_file: bool) -> str | N
         for meant, pattern in table.items():
             if re.fullmatch(pattern, bare):
                 return meant
-    ours = _by_bare_name(settings)
+    ours = {_bare(setting): setting for setting in settings}
     close = get_close_matches(bare, ours, n=1, cutoff=LIKE if in_file else TYPO)
     return ours[close[0]] if close else None
 
@@ -200,11 +199,6 @@ def find_meant(name: str, settings: frozenset[str], *, in_file: bool) -> str | N
 def is_of_compose(name: str) -> bool:
     """Whether a line of ``.env`` is for Docker Compose, which reads the same file."""
     return _bare(name) in NOT_OURS or name.startswith(("COMPOSE_", "DOCKER_", "POSTGRES_"))
-
-
-@cache
-def _by_bare_name(settings: frozenset[str]) -> dict[str, str]:
-    return {_bare(setting): setting for setting in settings}
 
 
 def _bare(name: str) -> str:

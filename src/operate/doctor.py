@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
@@ -20,13 +21,14 @@ from src.llm.chat import ModelCaller
 from src.llm.embeddings import build_embedder
 from src.offline.model import build_chat_model
 from src.outside.servers import McpServers, ServerState
-from src.pg.client import PgClient, wrapped_errors
-from src.pg.connection import connect
+from src.pg.client import PgClient
 from src.pg.migrations import check_sessions, find_version, newest_version
 from src.queue.dead_jobs import PutAside, PutAsideRepository
 from src.queue.job_repo import WorkerRepository
 from src.queue.update_repo import UpdateRepository
 
+# What the server is, and what it takes for the time.
+SELECT_SERVER = "SELECT current_setting('server_version'), extract(epoch FROM now())::float8"
 MAX_CLOCK_SKEW = 5.0  # seconds between our clock and PostgreSQL's
 MAX_WAIT = 60.0  # seconds of an update
 MAX_SILENCE = 60.0  # seconds without a heartbeat, after which no worker lives
@@ -58,13 +60,8 @@ async def run_doctor(
     """
     findings = [*_examine_settings(settings), *await _check_database(settings)]
     findings.append(await _check_telegram(settings, ask_telegram))
-    checks: list[Callable[[Settings], Awaitable[Finding]]] = [
-        _check_model,
-        _check_embeddings,
-        _check_time_zone,
-    ]
-    findings += [await check(settings) for check in checks]
-    findings += await _check_servers(settings)
+    findings += [await _check_model(settings), await _check_embeddings(settings)]
+    findings += [_examine_time_zone(settings), *await _check_servers(settings)]
     is_well = not any(finding.mend for finding in findings)
     if as_json:
         report = {"ok": is_well, "findings": [asdict(finding) for finding in findings]}
@@ -104,36 +101,25 @@ async def _check_database(settings: Settings) -> list[Finding]:
 def _examine_database(settings: Settings, dsn: str) -> list[Finding]:
     if not settings.uses_embedded_database:
         check_sessions(dsn)
-    connection = connect(dsn)
-    try:
-        with wrapped_errors(), connection.cursor() as cursor:
-            cursor.execute("SELECT current_setting('server_version'), extract(epoch FROM now())")
-            version, server_time = cursor.fetchone() or ("?", 0)
-    finally:
-        connection.close()
+    with closing(PgClient(dsn, max_connections=1)) as client:
+        client.open()
+        [(version, server_time)] = client.fetch_all(SELECT_SERVER)
+        skew = abs(time.time() - server_time)
+        schema = _examine_schema(client)
     kind = "embedded" if settings.uses_embedded_database else "configured"
-    skew = abs(time.time() - float(server_time))
+    mend = None if skew <= MAX_CLOCK_SKEW else "set the clock of this machine or of PostgreSQL's"
     return [
         Finding("database", f"PostgreSQL {version}, {kind}"),
-        *_examine_schema(dsn),
-        Finding(
-            "clock",
-            f"{skew:.1f} s from the database's",
-            None if skew <= MAX_CLOCK_SKEW else "set the clock of this machine or of PostgreSQL's",
-        ),
+        *schema,
+        Finding("clock", f"{skew:.1f} s from the database's", mend),
     ]
 
 
-def _examine_jobs(dsn: str) -> list[Finding]:
-    """What waits, and what is not tried any more."""
-    client = PgClient(dsn, max_connections=1)
-    client.open()
-    try:
-        count = PutAsideRepository(client).count()
-        waiting, oldest = UpdateRepository(client).count_waiting()
-        heartbeat = WorkerRepository(client).seconds_since_heartbeat()
-    finally:
-        client.close()
+def _examine_jobs(client: PgClient) -> list[Finding]:
+    """What waits, and what is put aside."""
+    count = PutAsideRepository(client).count()
+    waiting, oldest = UpdateRepository(client).count_waiting()
+    heartbeat = WorkerRepository(client).seconds_since_heartbeat()
     mend = "python bot.py jobs lists what kills its process; --retry gives it back to the queue"
     return [
         Finding("jobs", f"{count or 'none'} put aside", mend if count else None),
@@ -167,17 +153,18 @@ def describe(job: PutAside) -> str:
     )
 
 
-def _examine_schema(dsn: str) -> list[Finding]:
+def _examine_schema(client: PgClient) -> list[Finding]:
     """The version of the schema, and what can be read from it when it is the newest."""
     newest = newest_version()
     try:
-        version = find_version(dsn)
+        version = find_version(client.dsn)
     except SchemaRefusedError as error:
         return [Finding("schema", error.state, error.mend)]
     if version != newest:
-        state = f"version {version or 'none'}; the next start makes it {newest}"
-        return [Finding("schema", state)]
-    return [Finding("schema", f"version {version}, the newest"), *_examine_jobs(dsn)]
+        return [
+            Finding("schema", f"version {version or 'none'}; the next start makes it {newest}")
+        ]
+    return [Finding("schema", f"version {version}, the newest"), *_examine_jobs(client)]
 
 
 async def _check_telegram(settings: Settings, ask_telegram: AskTelegram) -> Finding:
@@ -231,7 +218,7 @@ async def _check_embeddings(settings: Settings) -> Finding:
     )
 
 
-async def _check_time_zone(settings: Settings) -> Finding:
+def _examine_time_zone(settings: Settings) -> Finding:
     now = local_time(datetime.now(UTC), settings.timezone)
     zone = name_of_zone(settings.timezone)
     return Finding("time zone", f"{zone}, it is {now:%Y-%m-%d %H:%M}")

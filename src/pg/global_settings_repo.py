@@ -166,12 +166,12 @@ class SettingChange:
 
 NAMES = tuple(GlobalSettings.model_fields)
 
-# The one row, whose columns are called as the fields.
+# The one row; its columns have the names of the fields.
 SELECT_SETTINGS = "SELECT {columns} FROM global_settings WHERE id = 1".replace(
     "{columns}", ", ".join(NAMES)
 )
 
-# The same, so that nobody else changes it meanwhile.
+# The same, locked.
 LOCK_SETTINGS = SELECT_SETTINGS + " FOR UPDATE"
 
 # A row that somebody deleted comes back with the defaults.
@@ -239,7 +239,7 @@ class GlobalSettingsRepository(Repository):
             transaction.execute(RESTORE_SETTINGS)
             current = self._read(transaction.fetch_one(LOCK_SETTINGS)).model_dump()
             settings = check_settings({**current, **values})
-            transaction.fetch_one(SET_ACTOR, {"actor": actor})
+            transaction.fetch_one(SET_ACTOR, actor=actor)
             transaction.execute(UPDATE_SETTINGS, settings.model_dump())
 
         self._client.in_transaction(work)
@@ -247,7 +247,7 @@ class GlobalSettingsRepository(Repository):
 
     def list_changes(self, *, limit: int = 100) -> list[SettingChange]:
         """What was changed by whom, newest first."""
-        rows = self._client.fetch_all(SELECT_CHANGES, {"limit": limit})
+        rows = self._client.fetch_all(SELECT_CHANGES, limit=limit)
         return [SettingChange(*row) for row in rows]
 
     def _read(self, row: tuple[Any, ...] | None) -> GlobalSettings:
@@ -270,11 +270,8 @@ def check_settings(values: Mapping[str, Any]) -> GlobalSettings:
     try:
         return GlobalSettings.model_validate(values)
     except ValidationError as error:
-        raise SettingsError(
-            {
-                str(entry["loc"][0]) if entry["loc"] else "": entry["msg"].removeprefix(
-                    "Value error, "
-                )
-                for entry in error.errors()
-            }
-        ) from error
+        problems = {
+            "".join(map(str, entry["loc"][:1])): entry["msg"].removeprefix("Value error, ")
+            for entry in error.errors()
+        }
+        raise SettingsError(problems) from error

@@ -16,7 +16,6 @@ from typing import Any, NoReturn
 
 import psycopg2
 from psycopg2.extensions import connection as Connection
-from psycopg2.extensions import cursor as Cursor
 
 from src.base.errors import ConfigError, SchemaRefusedError, StorageRejectedError
 from src.pg.client import wrapped_errors
@@ -66,20 +65,6 @@ STAMP = "UPDATE alembic_version SET version_num = %(version)s"
 COMMENT = re.compile(r"^COMMENT ON .+?';$", re.MULTILINE | re.DOTALL)
 
 
-def adopt(cursor: Cursor, migrations: Path) -> None:
-    """Bring a database at ``LAST_OLD`` to ``ADOPTED``; the caller commits.
-
-    Args:
-        cursor: In a transaction of its own, on which nobody else migrates.
-        migrations: The folder of the new migrations.
-    """
-    cursor.execute(CHANGE_TABLES)
-    for path in sorted(migrations.glob("[0-9]*.py")):
-        if path.name[: len(ADOPTED)] <= ADOPTED:
-            cursor.execute(_views_and_comments(path))
-    cursor.execute(STAMP, {"version": ADOPTED})
-
-
 def _views_and_comments(path: Path) -> str:
     """The views of a migration, and all its comments."""
     spec = importlib.util.spec_from_file_location(f"migration_{path.stem}", path)
@@ -101,9 +86,9 @@ PROBLEM = (
 
 
 def check_sessions(dsn: str) -> None:
-    """See that there is no pooler between us that lends its sessions by the transaction.
+    """Check that no pooler of transactions stands between us and PostgreSQL.
 
-    Such a one gives the session that was used last to whoever asks next. So a second connection
+    Such a pooler gives the session that was used last to the next request. So a second connection
     begins a transaction, and if the first one is then served by another session, its own was lent.
 
     Raises:
@@ -166,12 +151,8 @@ def find_version(dsn: str) -> str | None:
         SchemaRefusedError: No migration of ours leads on from there.
         StorageError: The database cannot be reached.
     """
-    connection = connect(dsn)
-    try:
-        with wrapped_errors():
-            return _read_version(connection)
-    finally:
-        connection.close()
+    with closing(connect(dsn)) as connection, wrapped_errors():
+        return _read_version(connection)
 
 
 def migrate(dsn: str, target: str = "head") -> tuple[str | None, str | None]:
@@ -241,7 +222,6 @@ def _versions() -> set[str]:
 
 
 def _read_version(connection: Connection) -> str | None:
-    """See ``find_version``."""
     with connection.cursor() as cursor:
         cursor.execute(SELECT_CONTENT)
         has_versions, tables, is_ours = cursor.fetchone() or (False, 0, False)
@@ -260,26 +240,25 @@ def _read_version(connection: Connection) -> str | None:
 
 
 def _adopt(dsn: str) -> None:
-    """Take over a database at the last of the old migrations, in one transaction."""
+    """Bring a database at ``LAST_OLD`` to ``ADOPTED``, in one transaction."""
     with closing(connect(dsn, application_name="pomni migrate", limits=MIGRATING)) as connection:
         try:
-            with connection.cursor() as cursor:
-                adopt(cursor, VERSIONS)
-            connection.commit()
+            with connection, connection.cursor() as cursor:
+                cursor.execute(CHANGE_TABLES)
+                for path in sorted(VERSIONS.glob("[0-9]*.py")):
+                    if path.name[: len(ADOPTED)] <= ADOPTED:
+                        cursor.execute(_views_and_comments(path))
+                cursor.execute(STAMP, {"version": ADOPTED})
         except psycopg2.Error as error:
             _explain(error)
 
 
 @contextmanager
 def _locked(dsn: str) -> Iterator[Connection]:
-    connection = connect(dsn, application_name="pomni migrate")
-    try:
-        with wrapped_errors():
-            while not _try_lock(connection):
-                time.sleep(LOCK_PAUSE)
-            yield connection
-    finally:
-        connection.close()
+    with closing(connect(dsn, application_name="pomni migrate")) as connection, wrapped_errors():
+        while not _try_lock(connection):
+            time.sleep(LOCK_PAUSE)
+        yield connection
 
 
 def _try_lock(connection: Connection) -> bool:

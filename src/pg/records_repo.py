@@ -1,4 +1,4 @@
-"""What is kept for the operator about the past: usage, and what was done on the admin page."""
+"""Records for the operator: usage, and what was done on the admin page."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ PRUNE = (
 
 
 class RecordsRepository(Repository):
-    """Sums up, and ends what has served its time; every method blocks."""
+    """Sums the usage up and prunes; every method blocks."""
 
     def sum_up(self, *, zone: str, days: int) -> None:
         """Sum up the usage of the days (of ``zone``) that are over, the last ``days`` of them."""
-        self._client.execute(ROLL_UP, {"zone": zone, "days": days}, limits=PATIENT)
+        self._client.execute(ROLL_UP, zone=zone, days=days, limits=PATIENT)
 
     def prune(self, *, days: int) -> int:
         """Delete records older than ``days``; returns how many."""
-        return sum(self._client.execute(sql, {"days": days}, limits=PATIENT) for sql in PRUNE)
+        return sum(self._client.execute(sql, days=days, limits=PATIENT) for sql in PRUNE)

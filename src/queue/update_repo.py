@@ -46,6 +46,7 @@ UpdateOutcome = Literal[
 # an answer of their own in between, so that nothing is left beyond them.
 ANSWERED_LATER: tuple[UpdateKind, ...] = ("message", "new", "stop")
 BETWEEN: tuple[UpdateKind, ...] = ("media", "teach")
+KINDS = [*ANSWERED_LATER, *BETWEEN]
 
 
 @dataclass(frozen=True)
@@ -404,21 +405,17 @@ class UpdateRepository(Repository):
         return self._find(SELECT_PUT_ASIDE, update)
 
     def _find(self, sql: str, update: int) -> WaitingUpdate | None:
-        row = self._client.fetch_one(sql, {"update": update, "kinds": [*ANSWERED_LATER, *BETWEEN]})
+        row = self._client.fetch_one(sql, update=update, kinds=KINDS)
         if row is None:
             return None
         waiting = WaitingUpdate(*row)
         return replace(waiting, newer=None) if waiting.newer in BETWEEN else waiting
 
     def find_newer(
-        self,
-        update: int,
-        *,
-        kinds: Sequence[UpdateKind] = ANSWERED_LATER,
+        self, update: int, *, kinds: Sequence[UpdateKind] = ANSWERED_LATER
     ) -> UpdateKind | None:
         """The kind of the next waiting update of the chat, of the given kinds, or None."""
-        parameters = {"update": update, "kinds": list(kinds)}
-        row = self._client.fetch_one(SELECT_NEWER, parameters)
+        row = self._client.fetch_one(SELECT_NEWER, update=update, kinds=list(kinds))
         return row[0] if row else None
 
     def hold(self, transaction: Transaction, update: int, revision: int) -> Behind:
@@ -428,8 +425,7 @@ class UpdateRepository(Repository):
             ConversationGoneError: It is handled, or was erased.
             QuestionMovedError: An erasure changed it since; it is to be read again.
         """
-        parameters = {"update": update, "kinds": [*ANSWERED_LATER, *BETWEEN]}
-        row = transaction.fetch_one(HOLD_UPDATE, parameters)
+        row = transaction.fetch_one(HOLD_UPDATE, update=update, kinds=KINDS)
         if row is None:
             raise ConversationGoneError("the update is gone")
         if row[0] != revision:
@@ -451,30 +447,32 @@ class UpdateRepository(Repository):
             Of each the job's id, whether it runs (else it waits for its next attempt), and the
             row id of its update.
         """
-        parameters = {"lock": lock, "before": before, "draft_id": draft_id}
-        return [
-            (int(job), bool(runs), int(update))
-            for job, runs, update in self._client.fetch_all(SELECT_INTERRUPTIBLE, parameters)
-        ]
+        rows = self._client.fetch_all(
+            SELECT_INTERRUPTIBLE, lock=lock, before=before, draft_id=draft_id
+        )
+        return [(job, runs, update) for job, runs, update in rows]
 
     def mark_handled(self, update: int, outcome: UpdateOutcome) -> None:
         """The update is done, and its words are gone from it."""
-        self._client.execute(UPDATE_HANDLED, {"update": update, "outcome": outcome})
+        self._client.execute(UPDATE_HANDLED, update=update, outcome=outcome)
 
     def count_refusal(self, update: int) -> int:
         """Telegram refused the reply once more; returns how often that is by now."""
-        row = self._client.fetch_one(COUNT_REFUSAL, {"update": update})
+        row = self._client.fetch_one(COUNT_REFUSAL, update=update)
         return int(row[0]) if row else 0
 
     def mark_chat_handled(self, bot_id: int, chat_id: int, outcome: UpdateOutcome) -> int:
         """Everything that waits in a chat is done; returns how many updates that were."""
-        parameters = {"bot_id": bot_id, "chat_id": chat_id, "outcome": outcome}
-        return self._client.execute(UPDATE_CHAT_HANDLED, parameters)
+        return self._client.execute(
+            UPDATE_CHAT_HANDLED, bot_id=bot_id, chat_id=chat_id, outcome=outcome
+        )
 
     def was_refused_lately(self, update: WaitingUpdate) -> bool:
         """Whether this stranger was told within a day that the bot is private."""
-        stranger = {"bot_id": update.bot_id, "user_id": update.user_id, "update": update.id}
-        return self._client.fetch_one(SELECT_REFUSED, stranger) is not None
+        row = self._client.fetch_one(
+            SELECT_REFUSED, bot_id=update.bot_id, user_id=update.user_id, update=update.id
+        )
+        return row is not None
 
     def defer_forgotten(self, *, older_than: float) -> int:
         """Give a new job to every waiting update that has none; returns how many there were.
@@ -484,14 +482,13 @@ class UpdateRepository(Repository):
         Args:
             older_than: Seconds since it was received.
         """
-        seconds = {"seconds": older_than}
-        self._client.execute(WIPE_FORGOTTEN, seconds, limits=PATIENT)
-        row = self._client.fetch_one(DEFER_FORGOTTEN, seconds, limits=PATIENT)
+        self._client.execute(WIPE_FORGOTTEN, seconds=older_than, limits=PATIENT)
+        row = self._client.fetch_one(DEFER_FORGOTTEN, seconds=older_than, limits=PATIENT)
         return int(row[0]) if row else 0
 
     def prune(self, *, hours: int) -> int:
         """Delete updates that were handled more than ``hours`` ago; returns how many."""
-        return self._client.execute(DELETE_OLD, {"hours": hours}, limits=PATIENT)
+        return self._client.execute(DELETE_OLD, hours=hours, limits=PATIENT)
 
     def count_waiting(self) -> tuple[int, float]:
         """How many updates wait, and how many seconds the oldest has waited."""
@@ -500,6 +497,7 @@ class UpdateRepository(Repository):
 
     def _insert(self, bot_id: int, updates: Sequence[NewUpdate]) -> int:
         records = [{**vars(update), "position": place} for place, update in enumerate(updates)]
-        batch = {"bot_id": bot_id, "updates": json.dumps(records)}
-        [row] = self._client.fetch_prepared(INSERT_UPDATES, batch)
+        [row] = self._client.fetch_prepared(
+            INSERT_UPDATES, bot_id=bot_id, updates=json.dumps(records)
+        )
         return int(row[0])

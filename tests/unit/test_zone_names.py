@@ -7,8 +7,7 @@ import pytz
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from src.base.city_names import TABLE
-from src.base.zone_names import find_time_zones
+from src.base.zone_names import TABLE, find_time_zones
 from tests.cases import for_each
 
 CITIES = {
