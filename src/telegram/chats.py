@@ -10,6 +10,7 @@ from aiogram.exceptions import AiogramError, TelegramBadRequest, TelegramForbidd
 from aiogram.types import ChatMemberUpdated, Message, MessageGenerationStopped
 
 from src.core import Core
+from src.memory.group_moves import GroupMoveRepository
 from src.queue.update_repo import UpdateOutcome, WaitingUpdate
 from src.telegram.delivery import Address, Delivery
 from src.telegram.errors import delivery_error
@@ -27,7 +28,9 @@ async def move_group(core: Core, old_chat_id: int, new_chat_id: int) -> None:
     Raises:
         StorageError: The database is away; nothing has moved.
     """
-    moved = await core.client.run(core.conversations.migrate_owner, old_chat_id, new_chat_id)
+    moved = await core.client.run(
+        GroupMoveRepository(core.client).migrate_owner, old_chat_id, new_chat_id
+    )
     chats = {"chat": old_chat_id, "new_chat": new_chat_id}
     logger.info("a group became a supergroup", extra={**chats, "topics": moved})
     allowed = core.settings.allowed_user_ids
