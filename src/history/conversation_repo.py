@@ -12,7 +12,6 @@ from uuid import UUID
 
 from src.base.errors import AppError, ConversationGoneError
 from src.base.owners import Owner
-from src.history.group_moves import move_owner
 from src.pg.client import Repository, Row, Transaction, storable
 from src.pg.connection import PATIENT
 from src.reading.voices import TYPED, Voice
@@ -357,15 +356,6 @@ class ConversationRepository(Repository):
         """Delete the conversation's messages, keep the conversation; returns how many went."""
         conversation = str(conversation_id)
         return self._client.execute(DELETE_MESSAGES, limits=PATIENT, conversation_id=conversation)
-
-    def migrate_owner(self, old_chat_id: int, new_chat_id: int) -> int:
-        """Hand a group's conversations and memory to the supergroup that it became.
-
-        What the supergroup has already is merged with it. Returns how many topics moved.
-        """
-        return self._client.in_transaction(
-            lambda t: move_owner(t, old_chat_id, new_chat_id), limits=PATIENT
-        )
 
 
 def _parameters(

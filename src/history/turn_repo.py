@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
@@ -199,16 +199,9 @@ FROM conversations own CROSS JOIN
      unnest(%(numbers)s::int[], %(message_ids)s::bigint[], %(memory_ids)s::bigint[])
      AS s (number, message_id, memory_id)
 LEFT JOIN messages m ON m.id = s.message_id AND m.conversation_id = own.id
-LEFT JOIN memories f ON f.id = s.memory_id AND f.owner_id = own.owner_id
+LEFT JOIN facts f ON f.id = s.memory_id AND f.owner_id = own.owner_id
 WHERE own.id = %(conversation_id)s
 ON CONFLICT DO NOTHING
-"""
-
-# Facts that an answer relied on.
-COUNT_RECALLS = """
-UPDATE memories SET recalls = recalls + 1
-WHERE id = ANY(%(memory_ids)s)
-  AND owner_id = (SELECT owner_id FROM conversations WHERE id = %(conversation_id)s)
 """
 
 # The sources of a stored answer.
@@ -316,7 +309,7 @@ SELECT DISTINCT ON (uid) uid, text FROM (
     SELECT coalesce('fact-' || f.id, 'msg-' || m.id) AS uid,
            coalesce(f.text, message_text(m.content)) AS text
     FROM answer JOIN answer_sources s ON s.answer_id = answer.id
-    LEFT JOIN memories f ON f.id = s.memory_id AND f.retired_at IS NULL AND f.owner_id = %(owner)s
+    LEFT JOIN facts f ON f.id = s.memory_id AND f.retired_at IS NULL AND f.owner_id = %(owner)s
     LEFT JOIN messages m ON m.id = s.message_id AND m.role = 'user' AND NOT m.is_forgotten
 ) AS cited
 WHERE uid IS NOT NULL ORDER BY uid LIMIT 20
@@ -349,8 +342,12 @@ class TurnRepository(Repository):
         )
         return replace(_answer_from(row), sources=tuple(AnswerSource(*s) for s in sources))
 
-    def save_answer(self, answer: NewAnswer) -> StoredAnswer:
+    def save_answer(
+        self, answer: NewAnswer, *steps: Callable[[Transaction, NewAnswer], None]
+    ) -> StoredAnswer:
         """Store the answer, the tools it used and what it cost, in one transaction.
+
+        ``steps`` are what else is done in it, once the answer is stored.
 
         When the message has an answer already (two workers ran one turn), that one comes back
         and nothing is stored.
@@ -360,7 +357,7 @@ class TurnRepository(Repository):
             QuestionMovedError: The message is to be answered anew.
         """
         try:
-            stored = self._client.in_transaction(lambda t: _save_answer(t, answer))
+            stored = self._client.in_transaction(lambda t: _save_answer(t, answer, steps))
         except StorageRejectedError as error:
             if error.sqlstate == FOREIGN_KEY_VIOLATION:
                 raise self._gone(answer) from error
@@ -470,7 +467,11 @@ class TurnRepository(Repository):
         return bool(row and row[0])
 
 
-def _save_answer(transaction: Transaction, answer: NewAnswer) -> StoredAnswer | None:
+def _save_answer(
+    transaction: Transaction,
+    answer: NewAnswer,
+    steps: Sequence[Callable[[Transaction, NewAnswer], None]],
+) -> StoredAnswer | None:
     """See ``TurnRepository.save_answer``; None when the message is not there any more."""
     ids = _ids(answer.conversation_id, answer.message_id)
     text = storable(answer.text)
@@ -496,7 +497,8 @@ def _save_answer(transaction: Transaction, answer: NewAnswer) -> StoredAnswer | 
             "memory_ids": [source.memory_id for source in answer.sources],
         }
         transaction.execute(INSERT_SOURCES, columns)
-        transaction.execute(COUNT_RECALLS, columns)
+    for step in steps:
+        step(transaction, answer)
     return StoredAnswer(
         int(row[0]), text, False, 0, tools=answer.tools, sources=answer.sources, asks=answer.asks,
         changes=answer.changes,

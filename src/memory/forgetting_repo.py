@@ -424,11 +424,32 @@ WHERE superseded_by = %(memory_id)s AND retired_reason = 'replaced' AND owner_id
 RETURNING text
 """
 
-# The fact that replaced them is not believed any more; it stays, so that a replay of its message
-# does not bring it back.
-RETIRE_UNDONE = """
-UPDATE memories SET retired_at = now(), retired_reason = 'undone'
+# A fact that is taken back, or that its message does not tell any more, is not believed; it stays,
+# so that a replay of its message does not bring it back.
+WITHDRAW = """
+UPDATE memories SET retired_at = now(), retired_reason = %(reason)s
 WHERE id = %(memory_id)s AND owner_id = %(owner)s
+"""
+
+# Living facts that a message told, with its words for each, and whether another one tells them.
+SELECT_TOLD = """
+SELECT f.id, s.quote, EXISTS (SELECT 1 FROM memory_sources other
+                              WHERE other.memory_id = f.id AND other.id <> s.id)
+FROM memory_sources s JOIN memories f ON f.id = s.memory_id
+WHERE s.message_id = %(message_id)s AND f.owner_id = %(owner)s AND f.retired_at IS NULL
+"""
+
+# A fact that others tell as well.
+DELETE_SOURCE = """
+DELETE FROM memory_sources s USING memories f
+WHERE s.message_id = %(message_id)s AND f.id = s.memory_id AND f.id = %(memory_id)s
+  AND f.owner_id = %(owner)s
+"""
+
+# One that nobody tells any more: told again, it is new.
+RENAME_EPISODE = """
+UPDATE memory_sources s SET episode = 'edited_' || s.uid FROM memories f
+WHERE s.memory_id = f.id AND f.id = %(memory_id)s AND f.owner_id = %(owner)s
 """
 
 # A forgetting that can still be taken back, once; in a group by the member who wanted it.
@@ -525,7 +546,7 @@ class UndoRepository:
         kind, number, text, _ = row
         if kind == "forgetting":
             return self.undo_forgetting(transaction, owner, number, asker)
-        transaction.execute(RETIRE_UNDONE, {**change, "memory_id": number})
+        transaction.execute(WITHDRAW, owner, memory_id=number, reason="undone")
         return Undone(text, self.restore_replaced(transaction, owner, number))
 
     def restore_replaced(
@@ -534,6 +555,37 @@ class UndoRepository:
         """Let what a fact replaced hold again; returns the texts."""
         change = {**owner.columns(), "memory_id": memory_id}
         return [str(text) for (text,) in transaction.fetch_all(RESTORE_REPLACED, change)]
+
+    def list_told(
+        self, transaction: Transaction, owner: Owner, message_id: int
+    ) -> list[tuple[int, str, bool]]:
+        """Numbers of living facts that it told, its words for each, and whether others tell it."""
+        return [
+            (int(id_), str(quote), bool(others))
+            for id_, quote, others in transaction.fetch_all(
+                SELECT_TOLD, owner, message_id=message_id
+            )
+        ]
+
+    def untell(
+        self,
+        transaction: Transaction,
+        owner: Owner,
+        message_id: int,
+        memory_id: int,
+        *,
+        has_others: bool,
+    ) -> None:
+        """A message does not tell this fact any more.
+
+        One that nobody else tells is retired, and what it had replaced holds again.
+        """
+        if has_others:
+            transaction.execute(DELETE_SOURCE, owner, message_id=message_id, memory_id=memory_id)
+            return
+        transaction.execute(WITHDRAW, owner, memory_id=memory_id, reason="edited")
+        transaction.execute(RENAME_EPISODE, owner, memory_id=memory_id)
+        self.restore_replaced(transaction, owner, memory_id)
 
     def undo_forgetting(
         self, transaction: Transaction, owner: Owner, number: int, asker: int | None = None

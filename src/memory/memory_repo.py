@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 
 from src.base.owners import Owner
+from src.history.turn_repo import NewAnswer
 from src.memory.search_index_repo import NewDocument, add_documents
 from src.pg.client import Repository, Transaction, storable
 from src.reading.facts import Fact, Origin, fact_number
@@ -159,6 +160,14 @@ class NewMemory:
     entities: Sequence[tuple[str, str]] = ()
     speaker_id: int | None = None
     speaker: str | None = None
+
+
+def count_recalls(transaction: Transaction, answer: NewAnswer) -> None:
+    """Count that an answer relied on the facts among its sources; a step of storing it."""
+    ids = [source.memory_id for source in answer.sources if source.memory_id is not None]
+    if ids:
+        conversation = str(answer.conversation_id)
+        transaction.execute(COUNT_RECALLS, conversation_id=conversation, memory_ids=ids)
 
 
 def message_number(uid: str) -> int | None:
@@ -338,6 +347,13 @@ WHERE id IN (
     ORDER BY pinned DESC, importance DESC, recalls DESC, updated_at DESC, id DESC
     OFFSET %(limit)s
 ) AND NOT pinned AND owner_id = %(owner)s
+"""
+
+# Facts that an answer relied on.
+COUNT_RECALLS = """
+UPDATE memories SET recalls = recalls + 1
+WHERE id = ANY(%(memory_ids)s)
+  AND owner_id = (SELECT owner_id FROM conversations WHERE id = %(conversation_id)s)
 """
 
 # What the gate refused, once per message and text.

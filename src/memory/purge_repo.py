@@ -76,6 +76,32 @@ DELETE_FORGETTINGS = """
 DELETE FROM forgettings WHERE created_at <= now() - make_interval(secs => %(seconds)s)
 """
 
+# At an erasure: facts of others, in these conversations, that call the person by a name by which
+# they were mentioned there.
+DELETE_FACTS_ABOUT = """
+DELETE FROM memories f USING conversations c
+WHERE c.id = ANY(%(rooms)s::uuid[]) AND f.owner_id = c.owner_id AND EXISTS (
+    SELECT 1 FROM unnest(%(names)s::text[]) AS name
+    WHERE position(lower(name) IN lower(f.text || ' ' || f.subject || ' ' || f.object)) > 0
+       OR EXISTS (SELECT 1 FROM memory_sources s WHERE s.memory_id = f.id
+                  AND position(lower(name) IN lower(s.quote)) > 0))
+"""
+
+# The same: facts of groups that nobody but the person told.
+DELETE_FACTS_TOLD_IN_GROUPS = """
+DELETE FROM memories f USING memory_sources s
+WHERE s.memory_id = f.id AND %(user)s IN (s.sender_id, s.author_id) AND NOT EXISTS (
+    SELECT 1 FROM memory_sources other
+    WHERE other.memory_id = f.id
+      AND (%(user)s IN (other.sender_id, other.author_id)) IS NOT TRUE)
+"""
+
+# All that is remembered of an owner, and what was left to be read for it; messages stay.
+DELETE_FACTS = tuple(
+    f"DELETE FROM {table} WHERE owner_id = %(owner)s"  # noqa: S608
+    for table in ("memories", "entities", "rejected_facts", "forgettings", "parting_messages")
+)
+
 
 class PurgeRepository(Repository):
     """Deletes for good; the method blocks (see ``PgClient.run``)."""

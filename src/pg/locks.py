@@ -93,7 +93,7 @@ WHERE telegram_user_id = %(user)s
              WHERE %(user)s IN (sender_id, author_id, quoted_author_id)
                 OR mentions @> jsonb_build_array(jsonb_build_object('id', %(user)s)))
    OR owner_id IN (
-       SELECT f.owner_id FROM memories f JOIN memory_sources s ON s.memory_id = f.id
+       SELECT f.owner_id FROM facts f JOIN memory_sources s ON s.memory_id = f.id
        WHERE %(user)s IN (s.sender_id, s.author_id)
        UNION SELECT owner_id FROM parting_messages
        WHERE %(user)s = sender_id

@@ -10,7 +10,12 @@ from typing import Any
 
 from src.base.errors import StorageError
 from src.base.owners import Owner
-from src.memory.purge_repo import KEEP_POSITIONS
+from src.memory.purge_repo import (
+    DELETE_FACTS,
+    DELETE_FACTS_ABOUT,
+    DELETE_FACTS_TOLD_IN_GROUPS,
+    KEEP_POSITIONS,
+)
 from src.pg.client import Repository, Transaction
 from src.pg.connection import PATIENT
 from src.pg.locks import lock_history, lock_traces
@@ -141,15 +146,7 @@ USING (SELECT conversation_id, min(position) AS first FROM messages
 WHERE s.conversation_id = written.conversation_id AND s.last_position >= written.first
 """
 
-# Facts of others there that call him by a name by which he was mentioned, and answers that do.
-DELETE_FACTS_ABOUT = """
-DELETE FROM memories f USING conversations c
-WHERE c.id = ANY(%(rooms)s::uuid[]) AND f.owner_id = c.owner_id AND EXISTS (
-    SELECT 1 FROM unnest(%(names)s::text[]) AS name
-    WHERE position(lower(name) IN lower(f.text || ' ' || f.subject || ' ' || f.object)) > 0
-       OR EXISTS (SELECT 1 FROM memory_sources s WHERE s.memory_id = f.id
-                  AND position(lower(name) IN lower(s.quote)) > 0))
-"""
+# Answers that call him by a name by which he was mentioned.
 DELETE_ANSWERS_ABOUT = """
 DELETE FROM messages
 WHERE conversation_id = ANY(%(rooms)s::uuid[]) AND role = 'assistant' AND EXISTS (
@@ -172,7 +169,7 @@ WITH rooms AS MATERIALIZED (
 ), told AS (
     SELECT rooms.id AS conversation_id, f.text || ' ' || s.quote AS text,
            coalesce(%(user)s IN (s.sender_id, s.author_id), false) AS is_theirs
-    FROM rooms JOIN memories f ON f.owner_id = rooms.owner_id
+    FROM rooms JOIN facts f ON f.owner_id = rooms.owner_id
     JOIN memory_sources s ON s.memory_id = f.id
     UNION ALL
     SELECT rooms.id, message_text(m.content),
@@ -212,21 +209,14 @@ DELETE FROM rejected_facts r USING conversations c
 WHERE c.id = ANY(%(rooms)s::uuid[]) AND r.owner_id = c.owner_id
 """
 
-# Where a person writes in groups, the group's memory holds facts that only he told, names that
-# stand in no others, and his words behind facts that others told as well.
+# Where a person writes in groups, the group's memory holds names that stand in no facts but his,
+# and his words behind facts that others told as well.
 DELETE_ENTITIES_IN_GROUPS = """
 DELETE FROM entities e
 USING memory_entities l JOIN memory_sources s ON s.memory_id = l.memory_id
 WHERE l.entity_id = e.id AND %(user)s IN (s.sender_id, s.author_id) AND NOT EXISTS (
     SELECT 1 FROM memory_entities o JOIN memory_sources other ON other.memory_id = o.memory_id
     WHERE o.entity_id = e.id
-      AND (%(user)s IN (other.sender_id, other.author_id)) IS NOT TRUE)
-"""
-DELETE_FACTS_TOLD_IN_GROUPS = """
-DELETE FROM memories f USING memory_sources s
-WHERE s.memory_id = f.id AND %(user)s IN (s.sender_id, s.author_id) AND NOT EXISTS (
-    SELECT 1 FROM memory_sources other
-    WHERE other.memory_id = f.id
       AND (%(user)s IN (other.sender_id, other.author_id)) IS NOT TRUE)
 """
 DELETE_QUOTES_IN_GROUPS = """
@@ -286,12 +276,6 @@ DELETE FROM messages WHERE %(user)s IN (sender_id, author_id)
 DELETE_OWN = (
     "DELETE FROM owners WHERE telegram_user_id = %(user)s",
     "DELETE FROM chat_moves WHERE new_chat_id = %(user)s",
-)
-
-# All that is remembered of an owner, and what was left to be read for it; messages stay.
-DELETE_FACTS = tuple(
-    f"DELETE FROM {table} WHERE owner_id = %(owner)s"  # noqa: S608
-    for table in ("memories", "entities", "rejected_facts", "forgettings", "parting_messages")
 )
 
 # The server gives the places of the deleted rows out again.

@@ -57,7 +57,7 @@ ORDER BY m.position, m.id LIMIT %(limit)s
 # Facts with all their sources, those that hold no more too: what replaced them says so.
 SELECT_FACTS = """
 SELECT f.id, jsonb_strip_nulls(jsonb_build_object(
-    'id', 'fact-' || f.id, 'thread_id', nullif(o.thread_id, 0), 'kind', f.memory_type,
+    'id', 'fact-' || f.id, 'thread_id', nullif(f.thread_id, 0), 'kind', f.memory_type,
     'text', f.text, 'subject', f.subject, 'relation', f.relation, 'object', f.object,
     'importance', f.importance, 'pinned', f.pinned, 'speaker', f.speaker,
     'saved_at', f.created_at, 'valid_from', f.valid_from, 'valid_until', f.valid_until,
@@ -66,9 +66,9 @@ SELECT f.id, jsonb_strip_nulls(jsonb_build_object(
     'sources', (SELECT jsonb_agg(jsonb_build_object('uid', s.uid, 'quote', s.quote,
                                                     'said_at', s.said_at) ORDER BY s.id)
                 FROM memory_sources s WHERE s.memory_id = f.id)))
-FROM memories f JOIN owners o ON o.id = f.owner_id
-WHERE o.telegram_user_id = %(user)s
-  AND (%(thread_id)s::bigint IS NULL OR o.thread_id = %(thread_id)s) AND f.id > %(after)s
+FROM facts f
+WHERE f.telegram_user_id = %(user)s
+  AND (%(thread_id)s::bigint IS NULL OR f.thread_id = %(thread_id)s) AND f.id > %(after)s
 ORDER BY f.id LIMIT %(limit)s
 """
 

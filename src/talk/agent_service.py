@@ -22,6 +22,7 @@ from src.llm.embeddings import QuietMoments
 from src.memory.budget import DailyCeilings
 from src.memory.discretion import is_private_answer
 from src.memory.memories import Memories
+from src.memory.memory_repo import count_recalls
 from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.privacy.erasure_repo import ErasureRepository
@@ -312,7 +313,7 @@ class AgentService:
             is_private, result.changes, turn.incoming.mode,
         )  # fmt: skip
         with self._metrics.stage("save"):
-            stored = await self._client.run(self._turns.save_answer, answer)
+            stored = await self._client.run(self._turns.save_answer, answer, count_recalls)
         self._metrics.turns.labels(result.ended).inc()
         turn.answer = replace(stored, intent=result.intent)
         if result.settlement is not None:

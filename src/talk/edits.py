@@ -51,32 +51,6 @@ FROM conversations c
 WHERE m.id = %(id)s AND c.id = m.conversation_id AND c.owner_id = %(owner)s
 """
 
-# Living facts that it told, with its words for each, and whether another message tells them too.
-SELECT_TOLD = """
-SELECT f.id, s.quote, EXISTS (SELECT 1 FROM memory_sources other
-                              WHERE other.memory_id = f.id AND other.id <> s.id)
-FROM memory_sources s JOIN memories f ON f.id = s.memory_id
-WHERE s.message_id = %(id)s AND f.owner_id = %(owner)s
-  AND f.retired_at IS NULL
-"""
-
-# A fact that others tell as well.
-DELETE_SOURCE = """
-DELETE FROM memory_sources s USING memories f
-WHERE s.message_id = %(id)s AND f.id = s.memory_id AND f.id = %(memory_id)s
-  AND f.owner_id = %(owner)s
-"""
-
-# One that nobody tells any more; told again, it is new.
-RETIRE_TOLD = """
-UPDATE memories SET retired_at = now(), retired_reason = 'edited'
-WHERE id = %(memory_id)s AND owner_id = %(owner)s
-"""
-RENAME_EPISODE = """
-UPDATE memory_sources s SET episode = 'edited_' || s.uid FROM memories f
-WHERE s.memory_id = f.id AND f.id = %(memory_id)s AND f.owner_id = %(owner)s
-"""
-
 # It was read for facts before: a job reads it once more, by itself.
 READ_AGAIN = """
 INSERT INTO parting_messages (message_id, owner_id, position, content, said_at, sender_id, speaker,
@@ -153,26 +127,6 @@ class EditRepository:
         )
         for statement in (DELETE_SUMMARIES, DELETE_REJECTED, DELETE_RESULTS, DELETE_QUESTIONS):
             transaction.execute(statement, owner, id=edited.id, ids=[edited.id])
-
-    def list_told(
-        self, transaction: Transaction, owner: Owner, edited: Edited
-    ) -> list[tuple[int, str, bool]]:
-        """Numbers of living facts that it told, its words for each, and whether others tell it."""
-        rows = transaction.fetch_all(SELECT_TOLD, owner, id=edited.id)
-        return [(int(id_), str(quote), bool(others)) for id_, quote, others in rows]
-
-    def untell(
-        self,
-        transaction: Transaction,
-        owner: Owner,
-        edited: Edited,
-        memory_id: int,
-        *,
-        has_others: bool,
-    ) -> None:
-        """It does not tell this fact any more; one that nobody else tells is retired."""
-        for statement in (DELETE_SOURCE,) if has_others else (RETIRE_TOLD, RENAME_EPISODE):
-            transaction.execute(statement, owner, id=edited.id, memory_id=memory_id)
 
     def read_again(self, transaction: Transaction, owner: Owner, edited: Edited) -> None:
         """Let a job read it for facts once more."""
@@ -255,9 +209,7 @@ class EditService:
         return self._client.in_transaction(work)
 
     def _withdraw(self, transaction: Transaction, owner: Owner, edited: Edited, text: str) -> None:
-        for memory_id, quote, has_others in self._edits.list_told(transaction, owner, edited):
+        for memory_id, quote, has_others in self._undoing.list_told(transaction, owner, edited.id):
             if spans(text, quote):
                 continue
-            self._edits.untell(transaction, owner, edited, memory_id, has_others=has_others)
-            if not has_others:
-                self._undoing.restore_replaced(transaction, owner, memory_id)
+            self._undoing.untell(transaction, owner, edited.id, memory_id, has_others=has_others)

@@ -19,6 +19,7 @@ from aiogram.types import (
 
 from src.base.owners import Called
 from src.core import Core
+from src.memory.group_moves import GroupMoveRepository
 from src.memory.memory_repo import SourceMessage
 from src.queue.job_repo import MemoryJobRepository
 from src.queue.update_repo import UpdateOutcome, WaitingUpdate
@@ -290,7 +291,8 @@ async def move_group(core: Core, old_chat_id: int, new_chat_id: int) -> None:
     Raises:
         StorageError: The database is away; nothing has moved.
     """
-    moved = await core.client.run(core.conversations.migrate_owner, old_chat_id, new_chat_id)
+    moves = GroupMoveRepository(core.client)
+    moved = await core.client.run(moves.migrate_owner, old_chat_id, new_chat_id)
     chats = {"chat": old_chat_id, "new_chat": new_chat_id}
     logger.info("a group became a supergroup", extra={**chats, "topics": moved})
     allowed = core.settings.allowed_user_ids

@@ -222,7 +222,7 @@ class AdminPages:
         action, memories = request.path_params["action"], self._core.memory.memories
         if action in ("pin", "unpin"):
             pinned = action == "pin"
-            await self._client.run(self._repo.set_pinned, owner, number, pinned=pinned)
+            await self._client.run(self._core.pages.set_pinned, owner, number, pinned=pinned)
         elif action == "forget":
             await memories.forget(owner, [fact_uid(number)])
         elif action == "undo":

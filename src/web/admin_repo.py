@@ -137,12 +137,10 @@ ORDER BY m.position DESC, m.id DESC LIMIT %(limit)s
 SELECT_FACTS = """
 SELECT f.id, f.text, f.memory_type, f.subject, f.relation, f.object, f.importance, f.pinned,
        f.origin, f.created_at, f.retired_at, f.retired_reason, f.superseded_by,
-       ARRAY(SELECT o.id FROM memories o WHERE o.superseded_by = f.id
+       ARRAY(SELECT o.id FROM facts o WHERE o.superseded_by = f.id
                 AND o.retired_reason NOT IN ('duplicate', 'contradicted') ORDER BY o.id),
-       s.uid, s.said_at, s.quote
-FROM memories f
-LEFT JOIN LATERAL (SELECT uid, said_at, quote FROM memory_sources
-                   WHERE memory_id = f.id ORDER BY said_at DESC, id DESC LIMIT 1) AS s ON true
+       f.uid, f.said_at, f.quote
+FROM facts f
 WHERE f.owner_id = %(owner)s AND f.id < %(before)s
 ORDER BY f.id DESC LIMIT %(limit)s
 """
@@ -152,13 +150,6 @@ SELECT_REJECTED = """
 SELECT id, created_at, reason, coalesce(text, ''), message_id, origin FROM rejected_facts
 WHERE owner_id = %(owner)s
 ORDER BY id DESC LIMIT %(limit)s
-"""
-
-# Only what holds can be pinned.
-SET_PINNED = """
-UPDATE memories SET pinned = %(pinned)s, updated_at = now()
-WHERE id = %(id)s AND owner_id = %(owner)s
-  AND retired_at IS NULL
 """
 
 # What an owner's data weighs: rows, counted up to a bound.
@@ -171,7 +162,7 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM messages m JOIN conversations c
         FROM (SELECT content FROM messages m JOIN conversations c ON c.id = m.conversation_id
               WHERE c.owner_id = %(owner)s
               LIMIT %(bound)s) AS b),
-       (SELECT count(*) FROM (SELECT 1 FROM memories WHERE owner_id = %(owner)s
+       (SELECT count(*) FROM (SELECT 1 FROM facts WHERE owner_id = %(owner)s
                               LIMIT %(bound)s) AS d),
        (SELECT count(*) FROM (SELECT 1 FROM document_embeddings
                               WHERE owner_id = %(owner)s
@@ -294,11 +285,6 @@ class AdminRepository(Repository):
     def list_rejected(self, owner: Owner, *, limit: int = 100) -> list[tuple[Any, ...]]:
         """``(id, created_at, reason, text, message_id, origin)`` of what was refused."""
         return self._client.fetch_all(SELECT_REJECTED, {**owner.columns(), "limit": limit})
-
-    def set_pinned(self, owner: Owner, memory_id: int, *, pinned: bool) -> bool:
-        """Pin a fact, or not; False when it does not hold, or is another's."""
-        parameters = {**owner.columns(), "id": memory_id, "pinned": pinned}
-        return self._client.execute(SET_PINNED, parameters) > 0
 
     def weigh(self, owner: Owner, *, bound: int = 10_000) -> dict[str, int]:
         """How much of what an owner has, each up to ``bound`` rows."""

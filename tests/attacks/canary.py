@@ -28,6 +28,7 @@ from src.base.errors import AppError
 from src.base.owners import Owner
 from src.memory.forgetter import Forgetter
 from src.memory.forgetting_repo import ForgettingRepository
+from src.memory.group_moves import GroupMoveRepository
 from src.memory.purge_repo import PurgeRepository
 from src.pg.embedded import EmbeddedPostgres
 from src.pg.migrations import migrate
@@ -391,7 +392,7 @@ async def erase_group(world: World, result: Result) -> None:
     """The whole group under the id that it had before it moved; private chats stay."""
     private = "SELECT count(*) FROM conversations WHERE telegram_user_id > 0"
     before = query(world.dsn, private)
-    world.rig.core.conversations.migrate_owner(OLD_GROUP, GROUP)
+    GroupMoveRepository(world.rig.client).migrate_owner(OLD_GROUP, GROUP)
     await world.rig.client.run(ErasureRepository(world.rig.client).erase, OLD_GROUP)
     result.left += sorted(
         columns_that_hold(world.dsn, str(GROUP), str(OLD_GROUP), f"{OTHERS}Title")

@@ -17,6 +17,7 @@ from src.llm.reply import ModelUsage
 from src.memory.digest_repo import ExtractionRepository, SummaryRepository
 from src.memory.forgetter import Forgetter
 from src.memory.forgetting_repo import ForgettingRepository, Notice, Undone, UndoRepository
+from src.memory.group_moves import GroupMoveRepository
 from src.memory.memory_repo import MemoryRepository, NewMemory, Source
 from src.memory.retrieval_repo import RetrievalRepository, SearchRequest
 from src.memory.search_index_repo import NewDocument, SearchIndexRepository
@@ -202,7 +203,7 @@ def test_every_public_method_leaves_the_rows_of_another_owner_byte_identical(
     assert len(repo.load_last_messages(mine)) == 6
     assert repo.clear_conversation_messages(mine) == 6
     assert repo.create_new_conversation(ME) != mine
-    assert repo.migrate_owner(ME, -100) == 1
+    assert GroupMoveRepository(client).migrate_owner(ME, -100) == 1
     assert rows_of(client.dsn, Owner(OTHER)) == before
     assert repo.get_or_create_conversation(OTHER) == theirs
 
@@ -286,7 +287,7 @@ def test_a_group_takes_its_conversations_along_when_it_becomes_a_supergroup(
     first = repo.get_or_create_conversation(-5)
     topic = repo.get_or_create_conversation(-5, thread_id=3)
     stranger = repo.get_or_create_conversation(-6)
-    assert repo.migrate_owner(-5, -1_000_000_000_005) == 2
+    assert GroupMoveRepository(client).migrate_owner(-5, -1_000_000_000_005) == 2
     assert repo.get_or_create_conversation(-1_000_000_000_005) == first
     assert repo.get_or_create_conversation(-1_000_000_000_005, thread_id=3) == topic
     assert repo.get_or_create_conversation(-6) == stranger
@@ -302,7 +303,7 @@ def test_a_group_takes_its_memory_along_when_it_becomes_a_supergroup(
     fill(client, OTHER)
     costs, others = {"model_usage"}, rows_of(client.dsn, Owner(OTHER))
     before = {thread: rows_of(client.dsn, Owner(old, thread), without=costs) for thread in (0, 3)}
-    assert repo.migrate_owner(old, new) == 2
+    assert GroupMoveRepository(client).migrate_owner(old, new) == 2
     for thread, rows in before.items():
         assert rows_of(client.dsn, Owner(old, thread), without=costs) == []
         assert rows_of(client.dsn, Owner(new, thread), without=costs) == [

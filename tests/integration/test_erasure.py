@@ -13,6 +13,7 @@ import pytest
 from src.base.errors import ConversationGoneError, QuestionMovedError
 from src.base.owners import Owner
 from src.history.conversation_repo import KEEP_UNREAD, TelegramOrigin
+from src.memory.group_moves import GroupMoveRepository
 from src.memory.memory_repo import MemoryRepository, NewMemory, Source
 from src.pg.locks import lock_facts
 from src.privacy.erasure_repo import ErasureRepository
@@ -443,7 +444,7 @@ async def test_a_whole_group_goes_with_all_its_topics_under_each_of_its_ids(rig:
         await write(rig, ANNA, "здесь qzanna", saves("здесь qzanna"), "qzanna", place=place)
     await digest(rig, GROUP)
     await write(rig, BORIS, "моё", "ответ")
-    rig.core.conversations.migrate_owner(old, GROUP.telegram_user_id)
+    GroupMoveRepository(rig.core.client).migrate_owner(old, GROUP.telegram_user_id)
     rig.core.updates.store(BOT, [message_of(BORIS, "ждёт qzanna", GROUP)])
     forward = {"forward_origin": {"type": "chat", "date": 1, "sender_chat": {
         "id": GROUP.telegram_user_id, "type": "supergroup", "title": "qzannas"}}}  # fmt: skip

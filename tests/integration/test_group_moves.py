@@ -19,6 +19,7 @@ from src.history.turn_repo import AnswerSource, NewAnswer, TurnRepository
 from src.llm.reply import ModelUsage
 from src.memory.digest_repo import SummaryRepository
 from src.memory.forgetting_repo import ForgettingRepository, Notice, UndoRepository
+from src.memory.group_moves import GroupMoveRepository
 from src.memory.memory_repo import MemoryRepository, NewMemory, Source
 from src.memory.retrieval_repo import RetrievalRepository, SearchRequest
 from src.memory.search_index_repo import NewDocument, SearchIndexRepository
@@ -166,7 +167,7 @@ def new(client: PgClient) -> Group:
 
 
 def move(client: PgClient, old: int = OLD, new: int = NEW) -> int:
-    return ConversationRepository(client).migrate_owner(old, new)
+    return GroupMoveRepository(client).migrate_owner(old, new)
 
 
 def everything(client: PgClient) -> list[tuple[str, str]]:

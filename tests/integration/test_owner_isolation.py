@@ -34,6 +34,7 @@ from src.llm.reply import ModelUsage
 from src.memory.digest_repo import ExtractionRepository, SummaryRepository
 from src.memory.forgetter import Forgetter, Forgotten
 from src.memory.forgetting_repo import ForgettingRepository, UndoRepository
+from src.memory.group_moves import GroupMoveRepository
 from src.memory.memory_page_repo import MemoryPageRepository
 from src.memory.memory_repo import MemoryRepository, NewMemory, Source
 from src.memory.question_repo import NewQuestion, QuestionRepository
@@ -131,6 +132,7 @@ class Repositories:
         self.client = client
         self.conversations = ConversationRepository(client)
         self.turns = TurnRepository(client)
+        self.moves = GroupMoveRepository(client)
         self.memories = MemoryRepository(client)
         self.exports = ExportRepository(client)
         self.pages = MemoryPageRepository(client)
@@ -381,10 +383,6 @@ def edited_by(s: Stage, name: str) -> Any:
         found: list[Any] = []
         for who in (s.them, s.me):
             edited = Edited(who.asked[0], owner.thread_id, "x", True, True, True, ())
-            if name == "untell":
-                for number, others in ((who.facts[0], False), (who.facts[1], True)):
-                    step(transaction, owner, edited, number, has_others=others)
-                continue
             found.append(step(transaction, owner, edited, *more.get(name, ())))
         return found
 
@@ -476,6 +474,16 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     "UndoRepository.restore_replaced": lambda s: s.write(
         lambda t: [
             s.do.undoing.restore_replaced(t, s.me.owner, who.facts[1]) for who in (s.them, s.me)
+        ]
+    ),
+    "UndoRepository.list_told": lambda s: s.write(
+        lambda t: s.both(lambda who: s.do.undoing.list_told(t, s.me.owner, who.asked[0]))
+    ),
+    "UndoRepository.untell": lambda s: s.write(
+        lambda t: [
+            s.do.undoing.untell(t, s.me.owner, who.asked[0], number, has_others=others)
+            for who in (s.them, s.me)
+            for number, others in ((who.facts[0], False), (who.facts[1], True))
         ]
     ),
     "UndoRepository.undo_forgetting": lambda s: s.write(
@@ -661,8 +669,7 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     **{
         f"EditRepository.{name}": partial(edited_by, name=name)
         for name in (
-            "find", "set_text", "list_told", "untell", "read_again",
-            "delete_answer",
+            "find", "set_text", "read_again", "delete_answer",
         )
     },
     "ConversationRepository.find_text": lambda s: [
@@ -689,11 +696,11 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     "ConversationRepository.clear_conversation_messages": lambda s: (
         s.do.conversations.clear_conversation_messages(s.me.conversation)
     ),
-    "ConversationRepository.migrate_owner": lambda s: [
-        s.do.conversations.migrate_owner(
+    "GroupMoveRepository.migrate_owner": lambda s: [
+        s.do.moves.migrate_owner(
             s.me.owner.telegram_user_id, s.them.owner.telegram_user_id
         ),
-        s.do.conversations.migrate_owner(s.me.owner.telegram_user_id, -next(_numbers) - 2**50),
+        s.do.moves.migrate_owner(s.me.owner.telegram_user_id, -next(_numbers) - 2**50),
     ],
 }  # fmt: skip
 # Methods for the background, which work for all owners together and are tested elsewhere.
@@ -720,7 +727,7 @@ CHAT_WIDE = frozenset(
     {
         "ErasureRepository.erase",
         "EditRepository.find",
-        "ConversationRepository.migrate_owner",
+        "GroupMoveRepository.migrate_owner",
         "TurnRepository.mark_failed",
         "ReminderRepository.change_zone",
     }
@@ -740,7 +747,8 @@ SAY_LITTLE = frozenset(
     }
 )  # fmt: skip
 REPOSITORIES = (
-    MemoryRepository, UndoRepository, ForgettingRepository, SearchIndexRepository,
+    MemoryRepository, UndoRepository, ForgettingRepository, GroupMoveRepository,
+    SearchIndexRepository,
     RetrievalRepository,
     EmbeddingRepository, SummaryRepository, ExtractionRepository, ErasureRepository,
     TurnRepository, ConversationRepository, MemoryPageRepository,

@@ -14,6 +14,7 @@ from aiogram import Bot
 from src.base.config import OFFLINE_MODEL
 from src.base.errors import DeliveryError
 from src.base.owners import Owner
+from src.memory.group_moves import GroupMoveRepository
 from src.pg.client import PgClient
 from src.queue.workers import build_queue
 from src.reading.recurrences import Recurrence
@@ -479,8 +480,8 @@ async def test_a_group_that_moved_is_followed(phone: Phone) -> None:
 
     async def follow(old: int, to: int) -> None:
         moves.append((old, to))
-        conversations = phone.rig.core.conversations
-        await phone.rig.client.run(conversations.migrate_owner, old, to)
+        moves_of = GroupMoveRepository(phone.rig.client)
+        await phone.rig.client.run(moves_of.migrate_owner, old, to)
 
     phone.fake.fail_next(
         "sendMessage", status=400, description="Bad Request: group chat was upgraded",

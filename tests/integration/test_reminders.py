@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from src.base.owners import Owner
-from src.history.group_moves import move_owner
+from src.memory.group_moves import GroupMoveRepository
 from src.pg.client import PgClient
 from src.pg.user_settings_repo import UserSettingsRepository
 from src.privacy.erasure_repo import ErasureRepository
@@ -362,7 +362,7 @@ async def test_reminders_survive_new_and_go_with_an_erasure(desk: Desk) -> None:
 async def test_reminders_move_with_their_group(desk: Desk) -> None:
     old, new = Owner(-desk.owner.telegram_user_id, 3), -desk.owner.telegram_user_id - 2**50
     asked = await desk.service.set(Asking(old, NOW, "UTC", "ru"), "чай", TOMORROW)
-    desk.client.in_transaction(lambda t: move_owner(t, old.telegram_user_id, new))
+    GroupMoveRepository(desk.client).migrate_owner(old.telegram_user_id, new)
     [moved] = desk.repository.list_waiting(Owner(new, 3), limit=10)
     assert asked.reminder is not None and moved.id == asked.reminder.id
 

@@ -14,6 +14,7 @@ from src.base.errors import ConversationGoneError
 from src.base.owners import Owner
 from src.history.conversation_repo import ConversationRepository, TelegramOrigin
 from src.history.turn_repo import AnswerSource, ModelUsage, NewAnswer, StoredAnswer, TurnRepository
+from src.memory.memory_repo import count_recalls
 from src.pg.client import PgClient
 from src.queue.update_repo import NewUpdate, UpdateRepository
 
@@ -173,8 +174,8 @@ def test_a_fact_that_an_answer_relies_on_counts_as_recalled_once_and_only_for_it
         for number, memory in enumerate((mine, mine, theirs), start=1)
     )
     answer = NewAnswer(conversation, question, "Here.", sources=sources)
-    turns.save_answer(answer)
-    turns.save_answer(answer)  # the second worker's does not count
+    turns.save_answer(answer, count_recalls)
+    turns.save_answer(answer, count_recalls)  # the second worker's does not count
     counted = client.fetch_all("SELECT id, recalls FROM memories ORDER BY id")
     assert counted == [(mine, 1), (theirs, 0)]
 

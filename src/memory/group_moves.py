@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from src.pg.client import Transaction
+from src.pg.client import Repository, Transaction
+from src.pg.connection import PATIENT
 from src.pg.locks import lock_chats, lock_moves
 
 # Whether the new chat is known to have become the old one, which cannot be.
@@ -213,21 +214,30 @@ WHERE status = 'todo' AND lock ~ ('^chat:-?\d+:' || %(old)s || ':')
 """
 
 
-def move_owner(transaction: Transaction, old_chat_id: int, new_chat_id: int) -> int:
-    """Hand a group's conversations and memory to the supergroup that it became.
+class GroupMoveRepository(Repository):
+    """Moves what is a group's; the method blocks (see ``PgClient.run``)."""
 
-    Doing it again changes nothing, or takes along what came for the old id meanwhile.
+    def migrate_owner(self, old_chat_id: int, new_chat_id: int) -> int:
+        """Hand a group's conversations and memory to the supergroup that it became.
 
-    Returns:
-        How many topics (those of which something is kept) were moved or merged.
-    """
-    chats = {"old": old_chat_id, "new": new_chat_id}
+        What the supergroup has already is merged with it. Doing it again changes nothing, or takes
+        along what came for the old id meanwhile.
+
+        Returns:
+            How many topics (those of which something is kept) were moved or merged.
+        """
+        chats = {"old": old_chat_id, "new": new_chat_id}
+        return self._client.in_transaction(lambda t: _move_owner(t, chats), limits=PATIENT)
+
+
+def _move_owner(transaction: Transaction, chats: dict[str, int]) -> int:
+    old, new = chats.values()
     lock_moves(transaction)
     is_reversed = transaction.fetch_one(SELECT_REVERSED, chats) is not None
-    if new_chat_id >= 0 or old_chat_id == new_chat_id or is_reversed:
+    if new >= 0 or old == new or is_reversed:
         return 0  # no group becomes a person's chat, itself, or what it came from
     transaction.execute(INSERT_MOVE, chats)
-    lock_chats(transaction, old_chat_id, new_chat_id)
+    lock_chats(transaction, old, new)
     for kept, gone in transaction.fetch_all(SELECT_OWNER_PAIRS, chats):
         _merge_owners(transaction, {**chats, "kept": kept, "gone": gone})
     moved = transaction.execute(UPDATE_OWNERS, chats)
