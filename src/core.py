@@ -63,7 +63,6 @@ from src.reading.words import content_words
 from src.reminders.reminder_repo import ReminderRepository
 from src.reminders.reminder_service import ReminderService
 from src.reminders.screens import ReminderScreens
-from src.talk.agent_service import AgentService
 from src.talk.command_service import CommandService
 from src.talk.edits import EditService
 from src.talk.main_graph import Graph, Models, build_graph, checkpoint_serde
@@ -72,6 +71,7 @@ from src.talk.questions import CheckpointStore, QuestionService
 from src.talk.settings import SettingsScreens, SettingsService
 from src.talk.tool_history import ToolHistoryService
 from src.talk.tools import build_tools
+from src.talk.turn import AgentService
 from src.texts.morphology import terms
 
 logger = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from src.memory.memory_page_repo import MemoryPageRepository
 from src.pg.client import PgClient
 from src.pg.user_settings_repo import Mode
 from src.queue.job_repo import MemoryJobRepository
-from src.talk.agent_service import AgentService
+from src.talk.turn import AgentService
 from src.talk.turn_state import IncomingMessage, Teaching, Turn
 from src.texts import say
 from src.texts.plain_text import shortened

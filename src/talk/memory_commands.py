@@ -17,7 +17,7 @@ from src.pg.client import PgClient
 from src.privacy.export import ExportService
 from src.reading.sentences import best_passage
 from src.reading.time_expressions import read_time
-from src.talk.agent_service import AgentService
+from src.talk.turn import AgentService
 from src.texts import Language, say
 from src.texts.morphology import terms
 from src.texts.plain_text import shortened

@@ -17,10 +17,10 @@ from src.core import build_caller
 from src.llm.embeddings import QuietMoments
 from src.llm.tokens import TokenCounter
 from src.memory.tools import build_save_user_fact
-from src.talk.agent_service import AgentService
 from src.talk.graph_run import MAX_STEPS
 from src.talk.main_graph import Models, build_graph
 from src.talk.tool_history import ToolHistoryService
+from src.talk.turn import AgentService
 from src.talk.turn_state import TurnControl
 from src.texts import Language, say
 from tests.fakes.openai_server import ChatRequest, Reply

@@ -16,11 +16,11 @@ from src.memory.compaction import window_start
 from src.memory.tools import build_save_user_fact
 from src.memory.writer import Said
 from src.reading.facts import Fact
-from src.talk.agent_service import AgentService
 from src.talk.main_graph import Models, build_graph
 from src.talk.prompt import EARLIER, SYSTEM_PROMPT
 from src.talk.tool_history import ToolHistoryService
 from src.talk.tools import build_current_time
+from src.talk.turn import AgentService
 from tests.fakes.openai_server import ChatRequest, Reply, text_of
 from tests.integration.person import USER, Rig, incoming
 

@@ -89,7 +89,7 @@ KEYS_OF_FILE = {
     },
     "memory_commands.py": {"delete_ask", "delete_ask_again"},
     "rules.py": {"reminder_cancelled", "reminder_gone"},
-    "agent_service.py": {"limit_user", "limit_bot", "limit_minute"},
+    "turn.py": {"limit_user", "limit_bot", "limit_minute"},
     "buttons.py": {"source_quote", "source_quote_bot"},
     "attachments.py": {"sound_unheard", "picture_unseen"},
     "app_gate.py": {
