@@ -54,7 +54,6 @@ BUILT = {
     "f'mode_is_{current}'": {f"mode_is_{mode}" for mode in get_args(Mode)},
     "f'mode_set_{mode}'": {f"mode_set_{mode}" for mode in get_args(Mode)},
     "f'conflict_{name}'": {f"conflict_{name}" for name in RESOLUTIONS},
-    "f'erase_{word}'": {"erase_yes", "erase_no"},
     "f'delete_yes_{step}'": {"delete_yes_1", "delete_yes_2"},
     "f'mode_name_{value}'": {f"mode_name_{mode}" for mode in get_args(Mode)},
     "f'length_{value}'": {f"length_{length}" for length in LENGTHS},
@@ -77,7 +76,7 @@ BUILT = {
 }
 # What say(key, ...) can hold, by file.
 KEYS_OF_FILE = {
-    "update_tasks.py": TEXT_KEYS,
+    "tasks.py": TEXT_KEYS,
     "strict.py": set(REFUSALS),
     "replies.py": {
         "refused_secret", "refused_unclear_date", "refused_memory_off",
@@ -90,7 +89,8 @@ KEYS_OF_FILE = {
     "memory_commands.py": {"delete_ask", "delete_ask_again"},
     "rules.py": {"reminder_cancelled", "reminder_gone"},
     "turn.py": {"limit_user", "limit_bot", "limit_minute"},
-    "buttons.py": {"source_quote", "source_quote_bot"},
+    "handlers.py": {"source_quote", "source_quote_bot"},
+    "delivery.py": {"erase_yes", "erase_no"},
     "attachments.py": {"sound_unheard", "picture_unseen"},
     "app_gate.py": {
         "app_bad_request", "app_empty_text", "app_too_long", "memory_gone", "undo_nothing",
