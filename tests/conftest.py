@@ -41,6 +41,8 @@ def pytest_configure() -> None:
     fields = {name.upper() for name in Settings.model_fields}
     for name in [name for name in os.environ if name.upper() in fields]:
         del os.environ[name]
+    if (memory := fast_folder()) is not None:  # there, what a database syncs costs nothing
+        tempfile.tempdir = str(memory)
     # No test speaks TLS, and every client reads all certificates, for 20 ms and more.
     ssl.create_default_context = functools.cache(ssl.create_default_context)
 
