@@ -99,6 +99,7 @@ class MemoryTasks:
                 await self._memory.wait_for_quiet(UUID(conversation_id))
             if await self._memory.digest(UUID(conversation_id)):
                 await _defer(context.app, DIGEST_CONVERSATION, conversation_id)
+            await _defer(context.app, EMBED_DOCUMENTS)  # new facts and summaries
 
     async def remember_missed(self, context: JobContext, timestamp: int) -> None:  # noqa: ARG002
         """Every minute: re-queue messages whose index job is gone, and silent conversations."""
