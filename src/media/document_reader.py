@@ -155,6 +155,7 @@ class _Exchange(asyncio.SubprocessProtocol):
             self.kill()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        self._child.close()  # not before: it would take the status from asyncio's own watcher
         self.ended.set()
 
     @property
@@ -173,7 +174,9 @@ class _Exchange(asyncio.SubprocessProtocol):
         if self._child.get_returncode() is None:
             with suppress(ProcessLookupError):
                 os.killpg(self._child.get_pid(), signal.SIGKILL)
-        self._child.close()
+        for number in (0, 1):
+            if (pipe := self._child.get_pipe_transport(number)) is not None:
+                pipe.close()
 
 
 class _NoAnswerError(Exception):
