@@ -193,13 +193,15 @@ UPDATE conversations SET extracted_position = %(last)s
 WHERE id = %(conversation_id)s AND extracted_position = %(first)s - 1
 """
 
-# Conversations that have been silent for a while and have messages that were not read.
+# Conversations with messages that were not read: silent for a while, or, where a window of them is
+# full, for a minute: the job that was to read it died before it was queued.
 SELECT_SILENT = """
 SELECT c.id FROM conversations c
 JOIN LATERAL (SELECT position, created_at FROM messages
               WHERE conversation_id = c.id ORDER BY position DESC, id DESC LIMIT 1) AS m ON true
 WHERE m.position > c.extracted_position
-  AND m.created_at < now() - make_interval(mins => %(minutes)s)
+  AND m.created_at < now() - make_interval(mins =>
+      CASE WHEN m.position - c.extracted_position < %(window)s THEN %(minutes)s ELSE 1 END)
   AND m.created_at > now() - make_interval(mins => %(minutes)s, days => 7)
 ORDER BY m.created_at LIMIT %(limit)s
 """
@@ -249,9 +251,13 @@ class ExtractionRepository(Repository):
         parameters = {"conversation_id": str(conversation_id), "first": first, "last": last}
         return self._client.execute(ADVANCE, parameters) > 0
 
-    def list_silent(self, minutes: int, *, limit: int = 50) -> list[UUID]:
-        """Conversations with unread messages, silent for ``minutes`` and not for a week more."""
-        rows = self._client.fetch_all(SELECT_SILENT, {"minutes": minutes, "limit": limit})
+    def list_silent(self, minutes: int, *, window: int, limit: int = 50) -> list[UUID]:
+        """Conversations with unread messages, silent for ``minutes`` and not for a week more.
+
+        Where ``window`` of them are unread, for one minute.
+        """
+        values = {"minutes": minutes, "window": window, "limit": limit}
+        rows = self._client.fetch_all(SELECT_SILENT, values)
         return [UUID(str(row[0])) for row in rows]
 
     def list_parting(self, owner: Owner, *, limit: int) -> list[PastMessage]:

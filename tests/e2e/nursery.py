@@ -180,10 +180,10 @@ def _start(address: str) -> None:
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(address)
         listening.listen()
-        environment = {"PATH": os.environ["PATH"], "HOME": os.devnull}
+        bare = {"PATH": os.environ["PATH"], "HOME": os.devnull, "PYTHONPATH": str(ROOT)}
         command = [sys.executable, "-m", "tests.e2e.nursery"]
-        process = subprocess.Popen(command, stdin=listening, cwd=ROOT, env=environment)
-        atexit.register(process.poll)  # it ends by itself, after its last user
+        stdin = (os.POSIX_SPAWN_DUP2, listening.fileno(), 0)
+        os.posix_spawn(sys.executable, command, bare, file_actions=[stdin])
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import psycopg2
@@ -214,7 +215,13 @@ async def test_an_edited_message_is_indexed_again_and_its_old_words_are_gone(des
     said_at = desk.moment
     await desk.index()
     edit(desk, "Я ненавижу креветки")
-    assert await desk.core.memory.digest.index_pending() == []
+    to_digest: list[UUID] = []
+
+    async def note(conversation_id: UUID) -> None:
+        to_digest.append(conversation_id)
+
+    await desk.core.memory.digest.index_pending(note)
+    assert to_digest == []
     await desk.indexer.embed_pending()
     assert desk.documents("message_id, said_at") == [(message, said_at)]
     assert desk.postings() == set(terms("Я ненавижу креветки"))
@@ -661,6 +668,7 @@ def parameters_of(connection: psycopg2.extensions.connection) -> dict[str, Any]:
         "vector": vector,
         "model": 1,
         "limit": 30,
+        "window": 20,
         "shown": 2000,
         "offset": 0,
         "terms": ["w5", "w50", "w500"],

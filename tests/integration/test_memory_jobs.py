@@ -237,6 +237,24 @@ async def test_a_silent_conversation_is_read_for_facts_after_an_hour(
     assert positions == [(2 * expected,)]
 
 
+@pytest.mark.parametrize(("window", "expected"), [(2, 1), (3, 0)])
+async def test_a_full_window_whose_job_is_gone_is_read_after_a_minute(
+    works: Works, window: int, expected: int
+) -> None:
+    works.rig.set(memory_extraction_window=20)
+    await works.turn("у меня есть дача")
+    await works.work_off()
+    works.rig.set(memory_extraction_window=window)
+    for minutes in (0, 2):
+        works.rig.client.execute(
+            "UPDATE messages SET created_at = created_at - make_interval(mins => %(minutes)s)",
+            {"minutes": minutes},
+        )
+        await works.defer("remember_missed", timestamp=0)
+        await works.work_off()
+        assert len(works.digests) == (expected if minutes else 0)
+
+
 async def test_a_conversation_that_was_silent_for_over_a_week_is_left_alone(works: Works) -> None:
     await works.turn("у меня есть дача")
     await works.work_off()

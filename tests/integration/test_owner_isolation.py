@@ -555,7 +555,9 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     "ExtractionRepository.advance": lambda s: s.do.extraction.advance(
         s.me.conversation, first=1, last=3
     ),
-    "ExtractionRepository.list_silent": lambda s: s.do.extraction.list_silent(0, limit=1000),
+    "ExtractionRepository.list_silent": lambda s: s.do.extraction.list_silent(
+        0, window=20, limit=1000
+    ),
     "ExtractionRepository.list_parting": lambda s: s.do.extraction.list_parting(
         s.me.owner, limit=1000
     ),
