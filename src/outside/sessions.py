@@ -10,28 +10,30 @@ import json
 import re
 import subprocess
 import sys
+from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from shutil import which
-from typing import Any, TextIO, cast
+from typing import Any, cast
 
 import anyio
 import httpx
-from mcp import ClientSession, McpError, StdioServerParameters, stdio_client, types
+from mcp import ClientSession, McpError, types
 from mcp.client.sse import sse_client
-from mcp.client.stdio import get_default_environment
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import McpHttpClientFactory
+from mcp.shared.message import SessionMessage
 from pydantic import BaseModel, ValidationError
 
 from src.base import mcp_file as limits
 from src.base.errors import ToolCallError, ToolServerError
 from src.base.mcp_file import McpServer
-from src.outside.relay import TOO_LONG
 
 CLIENT = types.Implementation(name="pomni", version="1")
-RELAY = Path(__file__).with_name("relay.py")
+GUARD = Path(__file__).with_name("guard.py")
+TOO_LONG = -32_001  # a JSON-RPC code of our own, within the range for such
+CHUNK = 65_536  # bytes
 STREAM_SECONDS = 86_400.0  # without a word from the stream in which a server may speak by itself
 EVENT_ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
 EVENT_ID = re.compile(rb"(?:^|[\r\n])id:")
@@ -48,7 +50,9 @@ CAUSES: tuple[tuple[Any, str], ...] = (
 )
 UNUSABLE = "it cannot be used ({})"
 
-Fail = Callable[[int, int], None]
+ANSWERS = (types.JSONRPCResponse, types.JSONRPCError)
+
+Fail = Callable[..., None]  # ``Session.fail``
 
 
 class _Page(BaseModel):
@@ -143,11 +147,12 @@ class Session(ClientSession):
                 break
         return listed
 
-    def fail(self, number: int, code: int) -> None:
-        """End a request that gets no answer, with a code of JSON-RPC."""
-        if stream := self._response_streams.pop(number, None):
-            error = types.ErrorData(code=code, message="")
-            stream.send_nowait(types.JSONRPCError(jsonrpc="2.0", id=number, error=error))
+    def fail(self, code: int, number: int | None = None) -> None:
+        """End a request that gets no answer, or every one, with a code of JSON-RPC."""
+        for one in list(self._response_streams) if number is None else [number]:
+            if stream := self._response_streams.pop(one, None):
+                error = types.ErrorData(code=code, message="")
+                stream.send_nowait(types.JSONRPCError(jsonrpc="2.0", id=one, error=error))
 
     def end(self) -> None:
         """Note that it is over."""
@@ -191,30 +196,86 @@ async def open_session(server: McpServer) -> AsyncIterator[Session]:
         ToolServerError: Its process cannot be started.
     """
 
-    def fail(number: int, code: int) -> None:
-        session.fail(number, code)
+    def fail(code: int, number: int | None = None) -> None:
+        session.fail(code, number)
 
-    opened = _open_process(server) if server.transport == "stdio" else _open_http(server, fail)
+    opened = (_open_process if server.transport == "stdio" else _open_http)(server, fail)
     async with opened as (read, write, *_), Session(read, write) as session:
         yield session
 
 
-def _open_process(server: McpServer) -> AbstractAsyncContextManager[Any]:
+@asynccontextmanager
+async def _open_process(server: McpServer, fail: Fail) -> AsyncIterator[Any]:
+    """A process of which no message exceeds ``MAX_MESSAGE``; at the end it is gone."""
     path = str(Path(server.cwd, server.command)) if "/" in server.command else server.command
     if not which(path, path=server.env.get("PATH")):
         raise ToolServerError("its command is not found")
-    unset = get_default_environment().keys() | {"LC_CTYPE"}  # what the SDK adds, and Python
-    numbers = (limits.MAX_MESSAGE, limits.MAX_UNASKED, limits.END_SECONDS)
-    relayed = [*map(str, numbers), ",".join(unset - server.env.keys()), server.command]
-    parameters = StdioServerParameters(
-        command=sys.executable,
-        args=["-I", "-S", str(RELAY), *relayed, *server.args],
-        env=server.env,
-        cwd=server.cwd or None,
-        encoding_error_handler="replace",
+    unset = "" if "LC_CTYPE" in server.env else "LC_CTYPE"  # Python adds it
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-I", "-S", str(GUARD), str(limits.END_SECONDS), unset,
+        server.command, *server.args,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,  # what the server says there may quote users
+        env=server.env, cwd=server.cwd or None, limit=limits.MAX_MESSAGE, start_new_session=True,
+    )  # fmt: skip
+    assert process.stdin and process.stdout
+    heard, read = anyio.create_memory_object_stream[Any](0)
+    write, said = anyio.create_memory_object_stream[Any](0)
+    tasks = (
+        asyncio.create_task(_hear(process, process.stdout, heard, fail)),
+        asyncio.create_task(_say(process.stdin, said)),
     )
-    # What the server says on stderr may quote users.
-    return stdio_client(parameters, errlog=cast("TextIO", subprocess.DEVNULL))
+    try:
+        yield read, write
+    finally:
+        process.stdin.close()  # the guard ends the server in ``END_SECONDS``
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        for stream in (heard, read, write, said):
+            stream.close()
+        while await process.stdout.read(CHUNK):
+            pass
+        await process.wait()
+
+
+async def _hear(process: Process, stdout: asyncio.StreamReader, heard: Any, fail: Fail) -> None:
+    """Pass on a server's messages, until it ends, or has said too much unasked."""
+    unasked = 0
+    with suppress(*GONE):
+        async with heard:
+            while unasked <= limits.MAX_UNASKED:
+                try:
+                    line = await stdout.readline()
+                except ValueError:  # of what is too long, nobody knows whom it answers
+                    fail(TOO_LONG)
+                    unasked += limits.MAX_MESSAGE
+                    continue
+                if not line:
+                    break
+                message = _as_message(line)
+                if message is None or not isinstance(message.root, ANSWERS):
+                    unasked += len(line)
+                if message is not None:
+                    await heard.send(SessionMessage(message))
+    with suppress(ProcessLookupError):
+        process.kill()
+
+
+def _as_message(line: bytes) -> types.JSONRPCMessage | None:
+    try:
+        return types.JSONRPCMessage.model_validate_json(line.decode("utf-8", "replace"))
+    except ValidationError:
+        return None
+
+
+async def _say(stdin: asyncio.StreamWriter, said: Any) -> None:
+    with suppress(ConnectionError):
+        async with said:
+            async for message in said:
+                text = message.message.model_dump_json(by_alias=True, exclude_none=True)
+                stdin.write(text.encode() + b"\n")
+                await stdin.drain()
 
 
 @asynccontextmanager
@@ -283,7 +344,7 @@ class BoundedBody(httpx.AsyncByteStream):
 
     def _end(self, code: int) -> None:
         if not self._is_endless:
-            self._fail(json.loads(self._request.content or b"{}").get("id", -1), code)
+            self._fail(code, json.loads(self._request.content or b"{}").get("id", -1))
 
 
 def describe(error: BaseException) -> str:
