@@ -60,7 +60,6 @@ MAX_SCHEMA = 6000  # characters of the JSON of a tool's parameters
 MAX_NODES = 400  # schemas within it, when every reference is written out
 MAX_DEPTH = 12
 MAX_OUTPUT = 10_000  # characters of a result, about 2,500 tokens of English
-MAX_CHECKS = 200_000  # parts of a schema times parts of arguments: about a tenth of a second
 
 KEYS = frozenset({
     "type", "transport", "command", "args", "env", "cwd", "url", "headers", "timeout", "tools",

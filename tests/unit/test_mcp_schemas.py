@@ -14,7 +14,6 @@ from src.base.mcp_file import MAX_SCHEMA
 from src.outside.tools import (
     BadSchemaError,
     clean_schema,
-    find_misfit,
     inner_arguments,
     one_line,
     tool_name,
@@ -90,14 +89,7 @@ def test_whatever_comes_is_a_valid_schema_or_refused(schema: Any) -> None:
     assert set(clean.get("required", ())) <= set(clean["properties"])
 
 
-def test_arguments_are_held_to_the_schema() -> None:
-    schema = of(a={"type": "integer", "minimum": 1}, b=STRING) | {"required": ["a"]}
-    assert find_misfit({"a": 1, "b": "x"}, schema) is None
-    assert find_misfit({"a": 1, "other": 5}, schema) is None
-    assert "a: 0 is less than the minimum" in (find_misfit({"a": 0}, schema) or "")
-    assert "'a' is a required property" in (find_misfit({}, schema) or "")
-    wide = of(a={"type": "array", "items": {"anyOf": [{"enum": [str(n)]} for n in range(200)]}})
-    assert find_misfit({"a": [0] * 5000}, wide) is None, "it is the server's to check"
+def test_arguments_get_back_the_names_that_the_server_gave_them() -> None:
     assert inner_arguments({"config_": 1, "name_": 2, "x": 3}) == {"config": 1, "name_": 2, "x": 3}
 
 
