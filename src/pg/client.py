@@ -426,13 +426,8 @@ def storable(text: str) -> str:
     NUL bytes and lone surrogates have no place in a UTF-8 ``text`` column; both become
     U+FFFD, the replacement character.
     """
-    cleaned = text.replace("\x00", "\ufffd")
-    try:
-        cleaned.encode("utf-8")
-    except UnicodeEncodeError:
-        joined = cleaned.encode("utf-16-le", "surrogatepass")  # joins split pairs
-        return joined.decode("utf-16-le", "replace")
-    return cleaned
+    halves = text.replace("\x00", "\ufffd").encode("utf-16-le", "surrogatepass")  # joins pairs
+    return halves.decode("utf-16-le", "replace")
 
 
 def _roll_back(connection: PgConnection) -> None:

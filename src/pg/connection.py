@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import socket
 import threading
@@ -45,25 +46,24 @@ CONNECT_FAILURES: tuple[tuple[str, str], ...] = (
     ("no password supplied", f"the server wants a password: {ADVICE}"),
     ("password authentication failed", f"the server refuses the user or the password: {ADVICE}"),
     ("authentication failed", f"the server refuses the user: {ADVICE}"),
-    ("no pg_hba.conf entry", "the server takes no such connection: see its pg_hba.conf"),
+    (r"no pg_hba\.conf entry", "the server takes no such connection: see its pg_hba.conf"),
     ("role ", f"the server knows no such user: {ADVICE}"),
     ("not currently accepting connections", "the database accepts no connections now"),
     ("permission denied for database", "the user may not use that database"),
-    ("too many connections", "the server has no free connection (max_connections)"),
-    ("too many clients", "the server has no free connection (max_connections)"),
-    ("remaining connection slots", "the server has no free connection (max_connections)"),
+    (
+        "too many connections|too many clients|remaining connection slots",
+        "the server has no free connection (max_connections)",
+    ),
     ("database ", f"the server has no such database: {ADVICE}"),
     ("starting up", "the server is starting"),
     ("shutting down", "the server is shutting down"),
     ("recovery mode", "the server is recovering from a crash"),
     ("No space left on device", "the server's disk is full"),
-    ("timeout expired", "it did not answer in time"),
-    ("timed out", "it did not answer in time"),
+    ("timeout expired|timed out", "it did not answer in time"),
     ("refused", "nothing listens at that host and port"),
     ("No such file or directory", "no server has its socket there"),
     ("Permission denied", "this user may not use the server's socket, or a file of the settings"),
-    ("No route to host", "there is no way to its host"),
-    ("unreachable", "there is no way to its host"),
+    ("No route to host|unreachable", "there is no way to its host"),
     ("certificate", "its certificate is not accepted: see sslmode and sslrootcert"),
     ("SSL", "it and libpq do not agree on TLS: see sslmode"),
     ("closed the connection", "it closed the connection at once"),
@@ -75,7 +75,7 @@ CONNECT_FAILURES: tuple[tuple[str, str], ...] = (
 def connect_failure(error: Exception) -> StorageUnavailableError:
     """Why no connection came about; ``error`` is psycopg2's or psycopg's."""
     told = str(error)
-    meaning = next((words for sign, words in CONNECT_FAILURES if sign in told), ADVICE)
+    meaning = next((words for sign, words in CONNECT_FAILURES if re.search(sign, told)), ADVICE)
     return StorageUnavailableError(f"PostgreSQL cannot be reached: {meaning}")
 
 
