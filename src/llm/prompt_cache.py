@@ -20,7 +20,7 @@ from typing import Any
 from uuid import UUID
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
 from langchain_core.runnables import Runnable
 
 from src.base.errors import ModelUnavailableError
@@ -330,20 +330,17 @@ class StoredPromptCache(PromptCache):
         self._kept[key] = kept
 
     async def _create(self, beginning: Beginning) -> CachedContent:
-        from google.genai.types import CreateCachedContentConfig
+        from langchain_google_genai import create_context_cache
 
-        # As LangChain would send it: what the model sees is the same with and without the cache.
-        request = self._model._prepare_request(
-            [beginning.system, HumanMessage("-")], tools=list(beginning.tools)
-        )["config"]
-        config = CreateCachedContentConfig(
-            system_instruction=request.system_instruction,
-            tools=request.tools,
+        expires_at = self._now() + TTL
+        name = await asyncio.to_thread(
+            create_context_cache,
+            self._model,
+            [beginning.system],
             ttl=_seconds(TTL),
-            display_name="pomni",
+            tools=list(beginning.tools),
         )
-        made = await self._caches.create(model=self._model.model, config=config)
-        return self._as_kept(made)
+        return CachedContent(name, expires_at)
 
     async def _renew(self, key: str, kept: CachedContent) -> None:
         """Have it kept for another while; another process may have done so already."""
@@ -352,17 +349,10 @@ class StoredPromptCache(PromptCache):
         stored = await asyncio.to_thread(self._contents.find, key)
         if stored is None or stored.expires_at - RENEW_BEFORE <= self._now():
             config = UpdateCachedContentConfig(ttl=_seconds(TTL))
-            stored = self._as_kept(await self._caches.update(name=kept.name, config=config))
+            made = await self._model.async_client.caches.update(name=kept.name, config=config)
+            stored = CachedContent(made.name, made.expire_time or self._now() + TTL)
             await asyncio.to_thread(self._contents.save, key, stored)
         self._kept[key] = stored
-
-    @property
-    def _caches(self) -> Any:
-        return self._model.async_client.caches
-
-    def _as_kept(self, made: Any) -> CachedContent:
-        """What the provider says that it keeps; for the time asked for, if it does not say."""
-        return CachedContent(made.name, made.expire_time or self._now() + TTL)
 
 
 def _beginning_of(call: Call) -> Beginning | None:
