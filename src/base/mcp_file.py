@@ -42,7 +42,7 @@ NEEDED = ("PATH", "HOME", "LANG")  # what a process needs of our environment; it
 MIN_SECRET = 6  # characters; shorter ones would blank out half of the log
 
 CONNECT_SECONDS = 20.0  # from the start of a server to its list of tools
-PING_SECONDS = 30.0  # between two signs of life of a server that nobody calls
+PING_SECONDS = 30.0  # between two signs of life of an idle server
 ANSWER_SECONDS = 5.0  # for one of them, and for taking note that a call is given up
 # For a process whose stdin is closed to end by itself, as the protocol wants; the SDK waits for 2.
 END_SECONDS = 1.5

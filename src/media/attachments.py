@@ -101,8 +101,8 @@ class Heard:
     """What an attachment says.
 
     Attributes:
-        spoken: The user's own words, where he spoke them.
-        enclosed: Words that are not his own: a document's, or what a picture shows.
+        spoken: The user's own words, where they spoke them.
+        enclosed: Words that are not their own: a document's, or what a picture shows.
         problem: The sentence for the user, where it could not be had.
     """
 

@@ -36,7 +36,7 @@ def main() -> None:
         return
     os.close(lives)
     server = subprocess.Popen(command)
-    os.close(1)  # or nobody would see the server close it
+    os.close(1)  # or its end would not be seen
     threading.Thread(target=_await, args=(server,), daemon=True).start()
     ends = select.poll()
     for end in (0, ended):

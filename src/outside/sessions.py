@@ -69,7 +69,7 @@ class Session(ClientSession):
         over: Set at its end.
         wake: Set when there is something to look at.
         has_changed: Whether the server has said that its tools changed.
-        running: Calls that somebody waits for.
+        running: Calls that are waited for.
     """
 
     def __init__(self, read: Any, write: Any) -> None:
@@ -83,7 +83,7 @@ class Session(ClientSession):
     async def call(
         self, tool: str, arguments: Mapping[str, Any], seconds: float
     ) -> types.CallToolResult:
-        """Call a tool; the server is told when nobody waits for the answer any more.
+        """Call a tool; the server is told when the answer is not waited for any more.
 
         Raises:
             ToolCallError: It did not answer within ``seconds``, or with nonsense, or is away.
@@ -175,7 +175,7 @@ class Session(ClientSession):
             self.wake.set()
 
     def _give_up(self, number: int) -> None:
-        """Tell the server, beside everything else, that nobody waits for an answer."""
+        """Tell the server, beside everything else, that a call is cancelled."""
         notice = asyncio.create_task(self._notify(number))
         self._notices.add(notice)
         notice.add_done_callback(self._notices.discard)
@@ -247,7 +247,7 @@ async def _hear(process: Process, stdout: asyncio.StreamReader, heard: Any, fail
             while unasked <= limits.MAX_UNASKED:
                 try:
                     line = await stdout.readline()
-                except ValueError:  # of what is too long, nobody knows whom it answers
+                except ValueError:  # which call it answers cannot be told
                     fail(TOO_LONG)
                     unasked += limits.MAX_MESSAGE
                     continue

@@ -39,7 +39,7 @@ NOTHING = "(it answered nothing)"
 
 
 def visible(text: str) -> str:
-    """The text without characters that nobody sees, or that nothing can hold."""
+    """The text without characters that are invisible, or that nothing can hold."""
     return sound(INVISIBLE.sub("", text))
 
 

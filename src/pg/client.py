@@ -28,8 +28,8 @@ from src.pg.connection import Limits, PgConnection, connect, statement_failure
 class PgPool(ThreadedConnectionPool):
     """A pool that keeps its connections, and never connects while it holds its lock.
 
-    psycopg2's own closes every connection above ``minconn`` on return, and lets whoever wants an
-    idle connection, or gives one back, wait for another's attempt to reach the server.
+    psycopg2's own closes every connection above ``minconn`` on return, and makes a caller that
+    wants an idle connection, or returns one, wait for another's attempt to reach the server.
     """
 
     # Of the base classes; their stubs keep silent about them.
@@ -74,7 +74,7 @@ class PgPool(ThreadedConnectionPool):
             return self._getconn(key)
 
     def list_used(self) -> list[PgConnection]:
-        """The connections that somebody works with."""
+        """The connections in use."""
         with self._lock:
             return list(self._used.values())
 

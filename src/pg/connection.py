@@ -96,7 +96,7 @@ def statement_failure(error: psycopg2.Error) -> StorageError:
 
 
 # After a fail-over that drops packets, or with a frozen server, libpq waits for ever: TCP's
-# time-outs do not help when something acknowledges what nobody reads, and a Unix socket has none.
+# time-outs do not help when something acknowledges unread bytes, and a Unix socket has none.
 # So each connection has a deadline for its running call, and one thread for all of them shuts
 # the sockets of those that are late. libpq then sees the end of the stream and gives up.
 
@@ -222,7 +222,7 @@ class PgConnection(Connection):
         self._line.close()
 
     def __del__(self) -> None:
-        """Close the second descriptor too when nobody has closed the connection."""
+        """Close the second descriptor of a connection that was not closed."""
         if hasattr(self, "_line"):  # else it never connected
             self._line.close()
 

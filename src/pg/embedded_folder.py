@@ -197,7 +197,7 @@ class PostgresFolder:
             return []
 
     def remove_locks(self) -> None:
-        """Forget a server that is gone; its files may name a process of somebody else by now."""
+        """Forget a server that is gone; its files may name an unrelated process by now."""
         (self.path / "postmaster.pid").unlink(missing_ok=True)
         (self.socket_folder() / f"{SOCKET_NAME}.lock").unlink(missing_ok=True)
 
@@ -219,7 +219,7 @@ class PostgresFolder:
         folder.mkdir(mode=0o700, exist_ok=True)
         if folder.lstat().st_uid not in (os.geteuid(), _server_uid()) or folder.is_symlink():
             raise StorageUnavailableError(f"{folder} is somebody else's: remove it")
-        folder.chmod(0o700)  # whoever reaches the socket within is asked for no password
+        folder.chmod(0o700)  # the socket within asks for no password
         _give_to_server(folder)
         return folder
 
@@ -312,7 +312,7 @@ def ensure_system_user(name: str = SYSTEM_USER) -> None:
 
 
 def environment() -> dict[str, str]:
-    """What PostgreSQL's programs see: no token or key of ours, and no PGPORT of somebody else."""
+    """What PostgreSQL's programs see: no token or key of ours, no PGPORT of another program."""
     return {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}
 
 

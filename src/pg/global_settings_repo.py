@@ -173,7 +173,7 @@ SELECT_SETTINGS = "SELECT {columns} FROM global_settings WHERE id = 1".replace(
 # The same, locked.
 LOCK_SETTINGS = SELECT_SETTINGS + " FOR UPDATE"
 
-# A row that somebody deleted comes back with the defaults.
+# A deleted row comes back with the defaults.
 RESTORE_SETTINGS = "INSERT INTO global_settings DEFAULT VALUES ON CONFLICT DO NOTHING"
 
 # All of it, whatever has changed; a trigger writes the history.

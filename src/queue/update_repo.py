@@ -82,7 +82,7 @@ class WaitingUpdate:
 
     Attributes:
         home_id: Where it belongs: the chat, or the supergroup that the chat became.
-        revision: How often an erasure has taken somebody's words out of it.
+        revision: How often an erasure has redacted it.
         newer: What waited behind it in its chat that will be answered instead of it.
     """
 
@@ -109,7 +109,7 @@ class WaitingUpdate:
 
     @property
     def owner(self) -> Owner:
-        """Whose memory it belongs to; nobody's (0) where it comes from no chat."""
+        """Whose memory it belongs to; 0 where it comes from no chat."""
         return Owner(self.home_id or self.chat_id or 0, self.thread_id)
 
     @property
