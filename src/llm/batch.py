@@ -429,7 +429,6 @@ def _name(job_id: str) -> str:
 
 
 def _read_openai(entry: dict[str, Any]) -> BatchResult:
-    """One line of either file."""
     custom_id = str(entry.get("custom_id"))
     body, status = at(entry, "response", "body"), at(entry, "response", "status_code")
     if status != 200:
@@ -447,7 +446,6 @@ def _read_openai(entry: dict[str, Any]) -> BatchResult:
 
 
 def _read_anthropic(entry: dict[str, Any]) -> BatchResult:
-    """One line of the results."""
     custom_id, result = str(entry.get("custom_id")), entry.get("result")
     kind = at(result, "type")
     if kind != "succeeded":

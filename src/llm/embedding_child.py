@@ -32,14 +32,14 @@ def main(library: str, model: str, niceness: str) -> None:
     """
     answers = os.dup(1)
     os.dup2(2, 1)  # whatever else is printed must not stand between the answers
-    _behave(int(niceness))
+    _isolate(int(niceness))
     embed = _load(library, model)
     while len(head := sys.stdin.buffer.read(LENGTH.size)) == LENGTH.size:
         vector = embed(sys.stdin.buffer.read(*LENGTH.unpack(head)))
         os.write(answers, LENGTH.pack(len(vector)) + vector)  # less than a socket takes at once
 
 
-def _behave(niceness: int) -> None:
+def _isolate(niceness: int) -> None:
     """Outlive what is meant for the bot; leave no file with users' words; die with the bot."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # systemd sends it to every process of a unit

@@ -150,8 +150,6 @@ def inner_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Cleaner:
-    """Writes one schema anew."""
-
     def __init__(self, root: Any) -> None:
         self._root = root
         self._nodes = 0
