@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import subprocess
 import sys
 from asyncio.subprocess import Process
@@ -36,7 +35,6 @@ TOO_LONG = -32_001  # a JSON-RPC code of our own, within the range for such
 CHUNK = 65_536  # bytes
 STREAM_SECONDS = 86_400.0  # without a word from the stream in which a server may speak by itself
 EVENT_ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
-EVENT_ID = re.compile(rb"(?:^|[\r\n])id:")
 # What the SDK says when the session is over: its end of the connection, a server that forgot it.
 OVER_CODES = (types.CONNECTION_CLOSED, 32600, -32600)
 GONE = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream)
@@ -323,7 +321,7 @@ class BoundedBody(httpx.AsyncByteStream):
         Raises:
             httpx.ReadError: It is too long, or the connection broke.
         """
-        length, has_ids = 0, False
+        length = 0
         try:
             async for piece in self._stream:
                 is_end = self._is_endless and any(end in piece for end in EVENT_ENDS)
@@ -331,11 +329,9 @@ class BoundedBody(httpx.AsyncByteStream):
                 if length > limits.MAX_MESSAGE:
                     self._end(TOO_LONG)
                     raise httpx.ReadError("the response is too long")
-                has_ids = has_ids or EVENT_ID.search(piece) is not None
                 yield piece
-        except httpx.HTTPError:
-            if not has_ids:  # after those the SDK resumes
-                self._end(types.CONNECTION_CLOSED)
+        except httpx.HTTPError:  # the SDK would try for long to go on after the last event's id
+            self._end(types.CONNECTION_CLOSED)
             raise
 
     async def aclose(self) -> None:

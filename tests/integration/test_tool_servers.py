@@ -252,12 +252,13 @@ async def test_a_server_that_ends_in_mid_call_ends_the_call_at_once(
         await until(is_ready(person, kind), "another one")
 
 
-@pytest.mark.parametrize(("transport", "path"), [("streamable-http", "mcp"), ("sse", "sse")])
+@pytest.mark.parametrize("transport", ["streamable-http", "resumable", "sse"])
 async def test_a_server_at_an_address_that_ends_in_mid_call_ends_the_call_at_once(
-    shared: PgClient, tmp_path: Path, transport: str, path: str
+    shared: PgClient, tmp_path: Path, transport: str
 ) -> None:
     async with http_server(transport=transport) as port:
-        entry = {"type": transport, "url": f"http://127.0.0.1:{port}/{path}", "timeout": 60}
+        path, kind = ("sse", "sse") if transport == "sse" else ("mcp", "http")
+        entry = {"type": kind, "url": f"http://127.0.0.1:{port}/{path}", "timeout": 60}
         async with open_with_servers(shared, tmp_path, good=entry) as person:
             began = time.monotonic()
             await person.say("?", called("good__die"), "не вышло")
