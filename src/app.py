@@ -23,8 +23,6 @@ from src.base.shutdown import Shutdown
 from src.core import Core
 from src.memory.tasks import MemoryTasks
 from src.operate.housekeeping import Housekeeping
-from src.pg.async_connection import Notifications
-from src.pg.global_settings_repo import CHANNEL
 from src.pg.locks import POLLER_LOCK, TRIAL_LOCK, WORKER_LOCK, AdvisoryLock
 from src.queue.dead_jobs import DeadJobs, JobDeathRepository
 from src.queue.job_repo import WorkerRepository
@@ -75,12 +73,8 @@ async def run_bot_process(core: Core, shutdown: Shutdown, *, receive: bool) -> N
         http = _build_http(core, receiving)
         listener = _bind(http, required=receive)
         await workers.announce()
-        notifications = Notifications(
-            core.dsn, {CHANNEL: partial(core.client.run, core.memory.settings.refresh)}
-        )
         jobs: list[Coroutine[Any, Any, None]] = [
-            workers.run(), _serve(http, listener), core.warm_up(), notifications.run(),
-            reminders.plan_now(),
+            workers.run(), _serve(http, listener), core.warm_up(), reminders.plan_now(),
         ]  # fmt: skip
         if receive:
             jobs.append(_announce(bot, core))

@@ -101,8 +101,8 @@ class Heard:
     """What an attachment says.
 
     Attributes:
-        spoken: The user's own words, where he spoke them.
-        enclosed: Words that are not his own: a document's, or what a picture shows.
+        spoken: The user's own words, where they spoke them.
+        enclosed: Words that are not their own: a document's, or what a picture shows.
         problem: The sentence for the user, where it could not be had.
     """
 
@@ -152,7 +152,7 @@ class AttachmentService:
         Raises:
             TransientError: Worth another try.
         """
-        if problem := self._hopeless(attachment, language):
+        if problem := self._find_problem(attachment, language):
             return Heard(problem=problem)
         async with self._places:
             try:
@@ -175,9 +175,9 @@ class AttachmentService:
                     "an attachment could not be read",
                     extra={"kind": attachment.kind, "error": type(error).__name__},
                 )
-                return Heard(problem=_sentence(error, attachment, language))
+                return Heard(problem=_error_sentence(error, attachment, language))
 
-    def _hopeless(self, attachment: Attachment, language: Language) -> str:
+    def _find_problem(self, attachment: Attachment, language: Language) -> str:
         """Why it need not be fetched."""
         if attachment.size > MAX_BYTES:
             return say(DocumentTooLargeError.text_key, language)
@@ -233,7 +233,7 @@ def _picture_messages(
     return [system, HumanMessage([str(words.content), image])]
 
 
-def _sentence(error: AppError, attachment: Attachment, language: Language) -> str:
+def _error_sentence(error: AppError, attachment: Attachment, language: Language) -> str:
     """What the user is told; a model may simply not take pictures, or sounds."""
     if isinstance(error, ModelError):
         key = "sound_unheard" if attachment.kind == "sound" else "picture_unseen"

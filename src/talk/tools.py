@@ -9,7 +9,7 @@ import pytz
 from langchain_core.tools import BaseTool, tool
 from langgraph.prebuilt import ToolRuntime
 
-from src.base.zones import find_time_zone
+from src.base.zone_names import find_time_zone
 from src.memory.memories import Memories
 from src.memory.tools import (
     build_forget_everything,

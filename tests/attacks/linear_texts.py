@@ -22,7 +22,6 @@ from functools import partial
 
 from langchain_core.messages import AIMessageChunk, HumanMessage
 
-from src.base import zones as cities
 from src.history.conversation_repo import HistoryMessage
 from src.history.new_messages import LabelFilter, add_time_label, read_time_label, strip_time_label
 from src.llm.quoting import block, quoted
@@ -192,7 +191,6 @@ READERS: dict[str, Reader] = {
     "requests.overview_of": requests.overview_of,
     "requests.asks_what_was_said": requests.asks_what_was_said,
     "content.content": lambda text: content.content.__wrapped__(text),
-    "cities.find_time_zone": cities.find_time_zone,
     "kin.kin_of": lambda text: kin.kin_of(text),
     "statements.statements": statements.statements,
     "clauses.subject_of": clauses.subject_of,
