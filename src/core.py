@@ -42,7 +42,6 @@ from src.memory.extraction import ExtractionService
 from src.memory.forgetting_repo import UndoRepository
 from src.memory.indexer import Indexer
 from src.memory.memories import Memories
-from src.memory.memory_page_repo import MemoryPageRepository
 from src.memory.retriever import Retriever
 from src.memory.screens import MemoryScreens
 from src.memory.search_index_repo import EmbeddingRepository, SearchIndexRepository
@@ -141,7 +140,6 @@ class Core:
         self.updates = UpdateRepository(client)
         self.put_aside = PutAsideRepository(client)
         self.user_settings = UserSettingsRepository(client)
-        self.pages = MemoryPageRepository(client)
         self.exports = ExportService(ExportRepository(client))
         self.edits = EditService(client, UndoRepository(terms, fact_terms))
         self.live_settings = SettingsService(client, stored, settings)
@@ -225,7 +223,7 @@ class Core:
             self.agent,
             memories,
             client,
-            screens=MemoryScreens(memories, self.pages, client, app_url=settings.app_url),
+            screens=MemoryScreens(memories, client, app_url=settings.app_url),
             settings=SettingsScreens(
                 self.user_settings, self.reminders, client, time_zone=settings.timezone
             ),

@@ -204,13 +204,6 @@ WHERE m.position > c.extracted_position
 ORDER BY m.created_at LIMIT %(limit)s
 """
 
-# What is known of the owner, so that it is not extracted again; in a group with who told it.
-SELECT_KNOWN = """
-SELECT id, coalesce(speaker || ': ', '') || text FROM memories
-WHERE owner_id = %(owner)s AND retired_at IS NULL
-ORDER BY importance DESC, created_at DESC, id DESC LIMIT %(limit)s
-"""
-
 # What /new left to be read, oldest first, as if it still stood in the conversation.
 SELECT_PARTING = """
 SELECT message_id, position, 'user', message_text(content), said_at, 'typed', speaker
@@ -267,11 +260,6 @@ class ExtractionRepository(Repository):
         """The new conversations of owners who left something to be read."""
         rows = self._client.fetch_all(SELECT_PARTED, {"limit": limit})
         return [UUID(str(row[0])) for row in rows]
-
-    def list_known(self, owner: Owner, *, limit: int = 60) -> dict[int, str]:
-        """The owner's most important facts by their ids."""
-        rows = self._client.fetch_all(SELECT_KNOWN, {**owner.columns(), "limit": limit})
-        return {int(number): str(text) for number, text in rows}
 
 
 JobStatus = Literal["intended", "submitted", "collected", "completed", "failed"]

@@ -10,7 +10,7 @@ from src.base.errors import StorageError
 from src.base.owners import Owner
 from src.memory.forgetter import MAX_NEAREST, Forgetter, Forgotten, Named
 from src.memory.forgetting_repo import ForgettingRepository, Undone, UndoRepository
-from src.memory.memory_repo import Memory, MemoryRepository
+from src.memory.memory_repo import FactQuery, Memory, MemoryRepository
 from src.memory.retriever import Query, Retriever
 from src.memory.writer import MemoryWriter, fact_terms
 from src.pg.client import PgClient, Transaction
@@ -21,10 +21,8 @@ from src.texts.morphology import terms
 
 logger = logging.getLogger(__name__)
 
-KEY_FACT_IMPORTANCE = 7  # facts of at least so much are always in the prompt
-MAX_KEY_FACTS = 20
-
-
+# The facts that are always in the prompt: the pinned, then the most important that hold now.
+KEY_FACTS = FactQuery("weight", importance=7, limit=20)
 NEAR = 0.72  # least similarity of a fact that is named as the nearest when none fits
 
 
@@ -67,9 +65,7 @@ class Memories:
         Raises:
             StorageError: The database is away.
         """
-        return await self._client.run(
-            self.facts.list_key_facts, owner, importance=KEY_FACT_IMPORTANCE, limit=MAX_KEY_FACTS
-        )
+        return await self._client.run(self.facts.list_facts, owner, KEY_FACTS)
 
     async def forget(
         self,

@@ -290,7 +290,7 @@ class Person:
 
     async def living(self) -> list[Memory]:
         """The facts that hold, oldest first."""
-        found = self.core.memory.memories.facts.list_memories(self.owner, limit=1000)
+        found = self.core.memory.memories.facts.list_facts(self.owner)
         return sorted(found, key=lambda memory: memory.id)
 
     async def texts(self) -> list[str]:

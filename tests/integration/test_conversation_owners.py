@@ -18,6 +18,7 @@ from src.memory.digest_repo import ExtractionRepository, SummaryRepository
 from src.memory.forgetter import Forgetter
 from src.memory.forgetting_repo import ForgettingRepository, Notice, Undone, UndoRepository
 from src.memory.group_moves import GroupMoveRepository
+from src.memory.memories import KEY_FACTS
 from src.memory.memory_repo import MemoryRepository, NewMemory, Source
 from src.memory.retrieval_repo import RetrievalRepository, SearchRequest
 from src.memory.search_index_repo import NewDocument, SearchIndexRepository
@@ -148,10 +149,10 @@ def test_facts_survive_new_with_the_words_that_told_them(
 ) -> None:
     fill(client, ME)
     memories = MemoryRepository(client)
-    [before] = memories.list_key_facts(Owner(ME))
+    [before] = memories.list_facts(Owner(ME), KEY_FACTS)
     assert before.message_id is not None
     repo.create_new_conversation(ME)
-    assert memories.list_key_facts(Owner(ME)) == [replace(before, message_id=None)]
+    assert memories.list_facts(Owner(ME), KEY_FACTS) == [replace(before, message_id=None)]
     source = memories.find_source(Owner(ME), before.uid)
     assert source is not None and (source.text, source.said_at) == ("cats", NOON)
     kinds = client.fetch_all("SELECT kind FROM search_documents")
@@ -214,7 +215,7 @@ def test_every_method_of_the_memory_leaves_the_rows_of_another_owner_byte_identi
     mine, _theirs = fill(client, ME), fill(client, OTHER)
     before = rows_of(client.dsn, Owner(OTHER))
     me, memories = Owner(ME), MemoryRepository(client)
-    [old] = memories.list_memories(me)
+    [old] = memories.list_facts(me)
     said = repo.append_message(mine, "user", "the cat is Tom now")
     new = teach(client, me, said, "Tom")
 

@@ -189,7 +189,7 @@ def test_what_both_chats_remember_is_one_memory_afterwards(
     assert new.texts() == [(1, "cats of old"), (2, "Purr old"), (3, "cats of new"),
                            (4, "Purr new")]  # fmt: skip
     assert new.spans() == [(1, 1, f"{OLD}:1-1"), (3, 3, f"{NEW}:1-1")]
-    facts = {fact.id: fact.text for fact in MemoryRepository(client).list_memories(new.owner)}
+    facts = {fact.id: fact.text for fact in MemoryRepository(client).list_facts(new.owner)}
     assert facts == {before["fact"]: "old", after["fact"]: "new", before["common"]: "common"}
     sources = client.fetch_all(
         "SELECT message_id FROM memory_sources WHERE memory_id = %(id)s ORDER BY id",
@@ -291,7 +291,7 @@ def test_topics_move_each_to_its_own(client: PgClient) -> None:
     for thread, words in ((0, ["old0", "new0"]), (3, ["old3", "new3"]), (4, ["old4"]),
                           (5, ["new5"])):  # fmt: skip
         topic = Group(client, NEW, thread)
-        facts = MemoryRepository(client).list_memories(topic.owner)
+        facts = MemoryRepository(client).list_facts(topic.owner)
         assert {fact.text for fact in facts} == {*words, "common"}
         assert [text for _, text in topic.texts() if "cats" in text] == [
             f"cats of {word}" for word in words
@@ -404,6 +404,6 @@ async def test_what_was_forgotten_before_the_move_can_be_taken_back_after_it(
     if spoke_before:
         assert client.in_transaction(lambda t: undo(t, new)) == ["lost"]  # of the new chat
     assert client.in_transaction(lambda t: undo(t, new)) == ["lost"]
-    facts = MemoryRepository(client).list_memories(new.owner)
+    facts = MemoryRepository(client).list_facts(new.owner)
     assert "lost" in {fact.text for fact in facts}
     assert client.fetch_all("SELECT 1 FROM forgettings") == []

@@ -35,8 +35,7 @@ from src.memory.digest_repo import ExtractionRepository, SummaryRepository
 from src.memory.forgetter import Forgetter, Forgotten
 from src.memory.forgetting_repo import ForgettingRepository, UndoRepository
 from src.memory.group_moves import GroupMoveRepository
-from src.memory.memory_page_repo import MemoryPageRepository
-from src.memory.memory_repo import MemoryRepository, NewMemory, Source
+from src.memory.memory_repo import SELECT_FACTS, FactQuery, MemoryRepository, NewMemory, Source
 from src.memory.question_repo import NewQuestion, QuestionRepository
 from src.memory.retrieval_repo import RetrievalRepository, SearchRequest
 from src.memory.retriever import Query
@@ -135,7 +134,6 @@ class Repositories:
         self.moves = GroupMoveRepository(client)
         self.memories = MemoryRepository(client)
         self.exports = ExportRepository(client)
-        self.pages = MemoryPageRepository(client)
         self.timeline = TimelineRepository(client)
         self.forgetting = ForgettingRepository(terms)
         self.undoing = UndoRepository(terms, fact_terms)
@@ -430,11 +428,18 @@ CASES: dict[str, Callable[[Stage], Any]] = {
             s.me.owner, who.asked[0], reason="secret", text=None, origin="tool"
         )
     ),
-    "MemoryRepository.list_key_facts": lambda s: s.do.memories.list_key_facts(
-        s.me.owner, importance=1, limit=1000
+    "MemoryRepository.list_facts": lambda s: [
+        s.do.memories.list_facts(s.me.owner, FactQuery(order, is_living=None))
+        for order in SELECT_FACTS
+    ],
+    "MemoryRepository.find_fact": lambda s: s.both(
+        lambda who: [s.do.memories.find_fact(s.me.owner, number) for number in who.facts]
     ),
-    "MemoryRepository.list_memories": lambda s: s.do.memories.list_memories(
-        s.me.owner, limit=1000
+    "MemoryRepository.count_kinds": lambda s: s.do.memories.count_kinds(s.me.owner),
+    "MemoryRepository.set_pinned": lambda s: s.both(
+        lambda who: [
+            s.do.memories.set_pinned(s.me.owner, number, pinned=True) for number in who.facts
+        ]
     ),
     "MemoryRepository.count": lambda s: s.do.memories.count(s.me.owner),
     "ForgettingRepository.list_facts": lambda s: s.write(
@@ -562,30 +567,11 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     "ExtractionRepository.delete_parting": lambda s: s.do.extraction.delete_parting(
         s.me.owner, [*s.me.asked, *s.them.asked]
     ),
-    "ExtractionRepository.list_known": lambda s: s.do.extraction.list_known(
-        s.me.owner, limit=1000
-    ),
     "ExportRepository.get_settings": lambda s: s.do.exports.get_settings(s.me.owner),
     "ExportRepository.read": lambda s: [
         list(s.do.exports.read(part, *s.me.owner)) for part in EXPORTED
     ],
     "ErasureRepository.erase_facts": lambda s: s.do.erasure.erase_facts(s.me.owner),
-    "MemoryPageRepository.list_page": lambda s: s.do.pages.list_page(s.me.owner, limit=1000),
-    "MemoryPageRepository.count_kinds": lambda s: s.do.pages.count_kinds(s.me.owner),
-    "MemoryPageRepository.list_replaced": lambda s: s.both(
-        lambda who: s.do.pages.list_replaced(s.me.owner, who.facts)
-    ),
-    "MemoryPageRepository.find_card": lambda s: s.both(
-        lambda who: [s.do.pages.find_card(s.me.owner, number) for number in who.facts]
-    ),
-    "MemoryPageRepository.set_pinned": lambda s: s.both(
-        lambda who: [
-            s.do.pages.set_pinned(s.me.owner, number, pinned=True) for number in who.facts
-        ]
-    ),
-    "MemoryPageRepository.list_texts": lambda s: s.both(
-        lambda who: s.do.pages.list_texts(s.me.owner, who.facts)
-    ),
     "TimelineRepository.list_messages": lambda s: s.do.timeline.list_messages(
         s.me.owner, limit=1000
     ),
@@ -736,7 +722,7 @@ CHAT_WIDE = frozenset(
 SAY_LITTLE = frozenset(
     {
         "TurnRepository.find_budget_pause", "MemoryRepository.count", "ReminderRepository.count",
-        "MemoryPageRepository.count_kinds", "ExportRepository.get_settings",
+        "MemoryRepository.count_kinds", "ExportRepository.get_settings",
         "MemoryRepository.get_message_uid_by_episode", "SearchIndexRepository.find_progress",
         "SearchIndexRepository.find_last_said", "EmbeddingRepository.find_model",
         "EmbeddingRepository.add_model", "EmbeddingRepository.count_embedded",
@@ -751,7 +737,7 @@ REPOSITORIES = (
     SearchIndexRepository,
     RetrievalRepository,
     EmbeddingRepository, SummaryRepository, ExtractionRepository, ErasureRepository,
-    TurnRepository, ConversationRepository, MemoryPageRepository,
+    TurnRepository, ConversationRepository,
     ExportRepository, EditRepository, QuestionRepository, ReminderRepository, TimelineRepository,
 )  # fmt: skip
 
@@ -895,9 +881,8 @@ def test_topics_of_a_person_have_one_memory_and_each_its_own_history(shared: PgC
     seven, eight = (fill(shared, Owner(person, topic)) for topic in (7, 8))
     stage = Stage(do, eight, seven)
     for name in (
-        "MemoryRepository.list_memories", "MemoryRepository.list_key_facts",
-        "MemoryRepository.find_source", "MemoryPageRepository.find_card",
-        "ExtractionRepository.list_known", "ReminderRepository.list_waiting",
+        "MemoryRepository.list_facts", "MemoryRepository.find_fact",
+        "MemoryRepository.find_source", "ReminderRepository.list_waiting",
         "RetrievalRepository.search", "ForgettingRepository.list_messages",
     ):  # fmt: skip
         found = repr(CASES[name](stage))
