@@ -124,7 +124,7 @@ class BatchExtractionService:
                 if not isinstance(error, PostponedError):
                     log = {"job": str(job.id)}
                     logger.warning("a batch did not go on", extra=log, exc_info=error)
-                await self._client.run(self._batches.set_error, job.id, str(error))
+                await self._client.run(self._batches.set_status, job.id, None, str(error))
         left = len(await self._client.run(self._batches.list_open)) if jobs else 0
         self._metrics.batches.set(left)
         return left
@@ -199,7 +199,7 @@ class BatchExtractionService:
                 await self._submit(provider, job_id, model, taken)
             except (TransientError, ModelError) as error:
                 logger.warning("a batch was not sent", extra={"job": str(job_id)}, exc_info=error)
-                await self._client.run(self._batches.set_error, job_id, str(error))
+                await self._client.run(self._batches.set_status, job_id, None, str(error))
         return len(taken)
 
     async def _submit(
@@ -268,13 +268,13 @@ class BatchExtractionService:
                 await provider.cancel_batch(batch_id)
             return
         results = [] if status == "lost" else await provider.get_batch_results(batch_id)
-        await self._apply(job, results)
+        dropped = await self._apply(job, results)
         reason = "lost" if status == "lost" else "missing"
-        await self._client.run(self._batches.fail_waiting, job.id, reason)
+        await self._client.run(self._batches.settle, job.id, None, reason, dropped=dropped)
         await self._finish(provider, job)
 
-    async def _apply(self, job: BatchJob, results: Sequence[BatchResult]) -> None:
-        """Apply each result once, in any order; count those without a waiting request."""
+    async def _apply(self, job: BatchJob, results: Sequence[BatchResult]) -> int:
+        """Apply each result once, in any order; returns how many had no waiting request."""
         windows = await self._client.run(self._batches.list_waiting, job.id)
         waiting = {str(window.id): window for window in windows}
         dropped = 0
@@ -286,12 +286,11 @@ class BatchExtractionService:
                 continue
             error = result.error or await self._read(job, asked, result)
             if error:
-                await self._client.run(self._batches.fail, job.id, asked.id, error)
+                await self._client.run(self._batches.settle, job.id, asked.id, error)
             self._count(job, "failed" if error else "succeeded")
         for _window in waiting:
             self._count(job, "missing")
-        if dropped:
-            await self._client.run(self._batches.count_dropped, job.id, dropped)
+        return dropped
 
     async def _read(self, job: BatchJob, asked: BatchWindow, result: BatchResult) -> str | None:
         """Store the facts of one result; returns an error code, or None."""
@@ -305,7 +304,7 @@ class BatchExtractionService:
         if _is_of_another(extracted, window):
             return "foreign"
         await self._extraction.store_facts(window, extracted, asked.known_ids)
-        if await self._client.run(self._batches.finish, job.id, asked):
+        if await self._client.run(self._batches.settle, job.id, asked.id):
             spent = ModelUsage(PURPOSE, _usage_name(job), *result.tokens, 0)
             spent.count(self._metrics)
             await self._client.run(self._turns.add_usage, asked.conversation_id, (spent,))
