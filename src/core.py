@@ -39,13 +39,12 @@ from src.memory.consolidation import ConsolidationService
 from src.memory.digest import DigestService
 from src.memory.embedding_space import ServingSpace
 from src.memory.extraction import ExtractionService
-from src.memory.forgetting_repo import UndoRepository
 from src.memory.indexer import Indexer
 from src.memory.memories import Memories
 from src.memory.retriever import Retriever
 from src.memory.screens import MemoryScreens
 from src.memory.search_index_repo import EmbeddingRepository, SearchIndexRepository
-from src.memory.writer import MemoryWriter, fact_terms
+from src.memory.writer import MemoryWriter
 from src.offline.model import build_chat_model
 from src.outside.servers import McpServers
 from src.pg.client import PgClient
@@ -71,7 +70,6 @@ from src.talk.settings import SettingsScreens, SettingsService
 from src.talk.tool_history import ToolHistoryService
 from src.talk.tools import build_tools
 from src.talk.turn import AgentService
-from src.texts.morphology import terms
 
 logger = logging.getLogger(__name__)
 
@@ -141,7 +139,7 @@ class Core:
         self.put_aside = PutAsideRepository(client)
         self.user_settings = UserSettingsRepository(client)
         self.exports = ExportService(ExportRepository(client))
-        self.edits = EditService(client, UndoRepository(terms, fact_terms))
+        self.edits = EditService(client)
         self.live_settings = SettingsService(client, stored, settings)
         self.counter = TokenCounter(settings.chat_model_name)
         self.ceilings = DailyCeilings(

@@ -14,8 +14,16 @@ from typing import Any, Literal
 from src.base.metrics import Metrics
 from src.base.owners import Owner
 from src.memory.embedding_space import ServingSpace
-from src.memory.memory_repo import Memory, MemoryRepository, NewMemory, Source, memory_query
-from src.memory.writer import MemoryWriter, fact_terms
+from src.memory.memory_repo import (
+    RESTORE,
+    Memory,
+    MemoryRepository,
+    NewMemory,
+    Source,
+    fact_terms,
+    memory_query,
+)
+from src.memory.writer import MemoryWriter
 from src.pg.client import PgClient, Repository, Transaction
 from src.pg.connection import PATIENT
 from src.pg.global_settings_repo import GlobalSettingsRepository
@@ -166,18 +174,6 @@ WHERE c.id = %(number)s AND c.undone_at IS NULL
 FOR UPDATE OF c
 """
 
-# It holds again, until the end that it had before; unless it was told anew meanwhile.
-RESTORE = """
-UPDATE memories f SET retired_at = NULL, retired_reason = NULL, superseded_by = NULL,
-       valid_until = nullif(valid_until, %(until)s::timestamptz), updated_at = now()
-WHERE id = %(id)s AND owner_id = %(owner)s
-  AND superseded_by = %(kept)s
-  AND retired_reason IN ('duplicate', 'contradicted')
-  AND NOT EXISTS (SELECT 1 FROM memories living
-                  WHERE living.content_hash = f.content_hash AND living.retired_at IS NULL
-                    AND living.owner_id = %(owner)s)
-"""
-
 FORGET_SOURCES = "DELETE FROM memory_sources WHERE id = ANY(%(sources)s) AND memory_id = %(kept)s"
 
 RESET_KEPT = """
@@ -311,7 +307,10 @@ class ConsolidationRepository(Repository):
                 transaction.execute(UNLINK, {"memories": memories, "entities": entities})
             else:
                 facts = {**owner.columns(), "id": memory_id, "kept": kept}
-                if not transaction.execute(RESTORE, {**facts, "until": details.get("until")}):
+                if not transaction.execute(
+                    RESTORE, owner, id=memory_id, successor=kept, until=details.get("until"),
+                    reasons=["duplicate", "contradicted"],
+                ):  # fmt: skip
                     return False
                 if kind == "duplicate":
                     transaction.execute(FORGET_SOURCES, {**facts, **details})

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from typing import TypeVar
 
 from src.base.errors import StorageError
 from src.base.owners import Owner
 from src.memory.forgetter import MAX_NEAREST, Forgetter, Forgotten, Named
-from src.memory.forgetting_repo import ForgettingRepository, Undone, UndoRepository
+from src.memory.forgetting_repo import ForgettingRepository, Undone
 from src.memory.memory_repo import FactQuery, Memory, MemoryRepository
 from src.memory.retriever import Query, Retriever
-from src.memory.writer import MemoryWriter, fact_terms
+from src.memory.writer import MemoryWriter
 from src.pg.client import PgClient, Transaction
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.pg.locks import lock_history
 from src.reading.facts import fact_uid
-from src.texts.morphology import terms
 
+T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 # The facts that are always in the prompt: the pinned, then the most important that hold now.
@@ -44,8 +45,6 @@ class Memories:
     ) -> None:
         """``settings`` are the operator's."""
         self._client = client
-        self._forgetting = ForgettingRepository(terms)
-        self._undoing = UndoRepository(terms, fact_terms)
         self._settings = settings
         self.facts = MemoryRepository(client)
         self.retriever = retriever
@@ -78,10 +77,7 @@ class Memories:
     ) -> Forgotten:
         """Forget these facts and whole messages; the arguments are those of ``Forgetter``."""
         asked = {"request_id": request_id, "speaker_id": speaker_id}
-        return await self._client.run(
-            self._client.in_transaction,
-            lambda t: Forgetter(self._forgetting, t, owner, **asked).forget(ids, about),
-        )
+        return await self._run(lambda t: Forgetter(t, owner, **asked).forget(ids, about))
 
     async def forget_about(
         self,
@@ -93,13 +89,10 @@ class Memories:
         speaker_id: int | None = None,
     ) -> Forgotten:
         """Forget what a request surely means; when nothing does, say what comes nearest."""
-
-        def work(transaction: Transaction) -> Forgotten:
-            asked = {"request_id": request_id, "speaker_id": speaker_id}
-            forgetter = Forgetter(self._forgetting, transaction, owner, **asked)
-            return forgetter.forget_about(about, everything=everything)
-
-        found: Forgotten = await self._client.run(self._client.in_transaction, work)
+        asked = {"request_id": request_id, "speaker_id": speaker_id}
+        found = await self._run(
+            lambda t: Forgetter(t, owner, **asked).forget_about(about, everything=everything)
+        )
         if found.texts or found.ask or found.nearest or not about.strip():
             return found
         now = datetime.now(UTC)
@@ -115,9 +108,9 @@ class Memories:
 
         def work(transaction: Transaction) -> None:
             lock_history(transaction, *owner)
-            self._forgetting.keep_private(transaction, owner, message_id)
+            ForgettingRepository(transaction, owner).keep_private(message_id)
 
-        await self._client.run(self._client.in_transaction, work)
+        await self._run(work)
 
     async def undo(
         self, owner: Owner, memory_id: int | None = None, *, asker: int | None = None
@@ -126,15 +119,15 @@ class Memories:
 
         In a group only what ``asker`` told, or wanted forgotten.
         """
-        return await self._client.run(
-            self._client.in_transaction, lambda t: self._undoing.undo(t, owner, memory_id, asker)
-        )
+        return await self._run(lambda t: ForgettingRepository(t, owner).undo(memory_id, asker))
 
     async def undo_forgetting(
         self, owner: Owner, number: int, *, asker: int | None = None
     ) -> Undone | None:
         """Undo a certain forgetting, if it is not too late and the asker wanted it."""
-        return await self._client.run(
-            self._client.in_transaction,
-            lambda t: self._undoing.undo_forgetting(t, owner, number, asker),
+        return await self._run(
+            lambda t: ForgettingRepository(t, owner).undo_forgetting(number, asker)
         )
+
+    async def _run(self, work: Callable[[Transaction], T]) -> T:
+        return await self._client.run(self._client.in_transaction, work)

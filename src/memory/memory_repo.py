@@ -12,6 +12,8 @@ from src.history.turn_repo import NewAnswer
 from src.memory.search_index_repo import NewDocument, add_documents
 from src.pg.client import Repository, Row, Transaction, storable
 from src.reading.facts import MEMORY_TYPES, Fact, Origin, fact_number
+from src.reading.relations import relation_term
+from src.texts.morphology import terms
 
 
 @dataclass(frozen=True)
@@ -224,6 +226,11 @@ def count_recalls(transaction: Transaction, answer: NewAnswer) -> None:
         transaction.execute(COUNT_RECALLS, conversation_id=conversation, memory_ids=ids)
 
 
+def fact_terms(text: str, relation: str) -> list[str]:
+    """The search terms of a fact: its words, and its relation for questions that ask for it."""
+    return [*terms(text), relation_term(relation)]
+
+
 def message_number(uid: str) -> int | None:
     """12 for ``msg-12``; None for anything else."""
     return fact_number(uid, "msg-")
@@ -420,6 +427,23 @@ SET retired_at = now(), retired_reason = %(reason)s, superseded_by = %(successor
     valid_until = coalesce(valid_until, %(until)s)
 WHERE id = ANY(%(ids)s) AND owner_id = %(owner)s
   AND retired_at IS NULL
+"""
+
+# Facts that a successor took the place of hold again, or the one of them with this number, until
+# the end that they had before; one that was told anew meanwhile holds already.
+RESTORE = """
+UPDATE memories f SET retired_at = NULL, retired_reason = NULL, superseded_by = NULL,
+       updated_at = now(),
+       valid_until = nullif(valid_until, CASE WHEN retired_reason = 'replaced'
+           THEN (SELECT said_at FROM memory_sources
+                 WHERE memory_id = %(successor)s ORDER BY id LIMIT 1)
+           ELSE %(until)s::timestamptz END)
+WHERE superseded_by = %(successor)s AND retired_reason = ANY(%(reasons)s)
+  AND (%(id)s::bigint IS NULL OR id = %(id)s) AND owner_id = %(owner)s
+  AND NOT EXISTS (SELECT 1 FROM memories living
+                  WHERE living.content_hash = f.content_hash AND living.retired_at IS NULL
+                    AND living.owner_id = %(owner)s)
+RETURNING text
 """
 
 # Beyond the limit the least important and least recalled go, never the pinned.

@@ -15,6 +15,7 @@ from uuid import UUID
 from src.base.errors import ConversationGoneError
 from src.base.owners import Owner
 from src.history.conversation_repo import HistoryMessage
+from src.memory.search_index_repo import DELETE_EDITED as DELETE_DOCUMENTS
 from src.pg.client import Repository, Transaction, storable
 from src.pg.locks import lock_history
 from src.queue.job_repo import COMMANDS_QUEUE
@@ -87,10 +88,6 @@ FROM open_questions q, conversations c
 WHERE q.thread_id = %(thread)s AND a.reply_to_id = q.message_id AND a.asks = 'conflict'
   AND c.id = a.conversation_id AND c.owner_id = %(owner)s
 RETURNING a.id
-"""
-DELETE_DOCUMENT = """
-DELETE FROM search_documents
-WHERE owner_id = %(owner)s AND message_id = %(answer_id)s
 """
 
 # Nobody looks at the question just now: Telegram is told in its own time what stands there.
@@ -289,8 +286,8 @@ class QuestionRepository(Repository):
             lock_history(transaction, *owner)
             changed = transaction.fetch_one(UPDATE_ANSWER, parameters)
             if changed is not None:
-                indexed = {**parameters, "answer_id": changed[0]}
-                transaction.execute(DELETE_DOCUMENT, indexed)
+                indexed = {**parameters, "answer_id": changed[0], "ids": [changed[0]]}
+                transaction.execute(DELETE_DOCUMENTS, indexed)
                 if not is_shown:
                     transaction.execute(DEFER_ENDING, indexed)
             if keeps_both:

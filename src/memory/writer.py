@@ -13,7 +13,15 @@ from typing import Literal
 from src.base.owners import Owner
 from src.memory.cutting import spans
 from src.memory.embedding_space import ServingSpace
-from src.memory.memory_repo import Memory, MemoryRepository, NewMemory, Similar, Source, Telling
+from src.memory.memory_repo import (
+    Memory,
+    MemoryRepository,
+    NewMemory,
+    Similar,
+    Source,
+    Telling,
+    fact_terms,
+)
 from src.pg.client import PgClient, Transaction
 from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.pg.locks import lock_facts
@@ -29,7 +37,7 @@ from src.reading.facts import (
     is_update,
 )
 from src.reading.gate import refuse
-from src.reading.relations import BY_NAME, relation_term
+from src.reading.relations import BY_NAME
 from src.reading.relative_dates import resolve_dates, when_valid
 from src.texts import detect_language
 from src.texts.morphology import terms
@@ -334,11 +342,6 @@ def _told_by(memory: NewMemory, telling: Telling) -> NewMemory:
         speaker=telling.speaker,
         content_hash=content_hash(memory.fact.text, telling.speaker_id),
     )
-
-
-def fact_terms(text: str, relation: str) -> list[str]:
-    """The search terms of a fact: its words, and its relation for questions that ask for it."""
-    return [*terms(text), relation_term(relation)]
 
 
 def _entities(subject: str, fact: Fact) -> list[tuple[str, str]]:

@@ -16,19 +16,17 @@ from src.history.turn_repo import AnswerSource, NewAnswer, TurnRepository
 from src.llm.reply import ModelUsage
 from src.memory.digest_repo import ExtractionRepository, SummaryRepository
 from src.memory.forgetter import Forgetter
-from src.memory.forgetting_repo import ForgettingRepository, Notice, Undone, UndoRepository
+from src.memory.forgetting_repo import ForgettingRepository, Undone
 from src.memory.group_moves import GroupMoveRepository
 from src.memory.memories import KEY_FACTS
 from src.memory.memory_repo import MemoryRepository, NewMemory, Source
 from src.memory.retrieval_repo import RetrievalRepository, SearchRequest
 from src.memory.search_index_repo import NewDocument, SearchIndexRepository
-from src.memory.writer import fact_terms
 from src.pg.client import PgClient, Transaction
 from src.pg.locks import lock_facts
 from src.pg.user_settings_repo import UserSettingsRepository
 from src.privacy.erasure_repo import ErasureRepository
 from src.reading.facts import Fact
-from src.texts.morphology import terms
 from tests.integration.person import edit
 from tests.tables import OF_QUESTIONS, ROWS_OF_OWNER, rows_of
 
@@ -79,11 +77,8 @@ def fill(client: PgClient, owner: int, *, thread_id: int = 0, message_id: int = 
 
 def forget(client: PgClient, owner: Owner, fact: int) -> int:
     """Forget a fact and nothing of its message; the number of the forgetting."""
-    repository = ForgettingRepository(terms)
     return client.in_transaction(
-        lambda t: repository.forget(
-            t, owner, facts=[fact], changes=[], quotes={}, notice=Notice(["x"])
-        )
+        lambda t: ForgettingRepository(t, owner).forget([fact], texts=["x"])
     )
 
 
@@ -226,14 +221,15 @@ def test_every_method_of_the_memory_leaves_the_rows_of_another_owner_byte_identi
         return memories.retire(transaction, me, [old.id], successor=new, reason="replaced")
 
     assert client.in_transaction(replace_fact) == 1
-    undoing = UndoRepository(terms, fact_terms)
-    assert client.in_transaction(lambda t: undoing.undo(t, me)) == Undone("Tom", ["cats"])
+    assert client.in_transaction(lambda t: ForgettingRepository(t, me).undo()) == Undone(
+        "Tom", ["cats"]
+    )
     assert client.in_transaction(lambda t: memories.retire_surplus(t, me, 0)) == 1
     assert index(client, me, mine) == 1
     assert ExtractionRepository(client).advance(mine, first=1, last=3)
     uids = [f"msg-{id_}" for (id_,) in client.fetch_all("SELECT id FROM messages")]
     with client.transaction() as transaction:
-        forgotten = Forgetter(ForgettingRepository(terms), transaction, me).forget(uids)
+        forgotten = Forgetter(transaction, me).forget(uids)
     assert set(forgotten.texts) <= {"cats", "Tom", f"cats of {ME}", "the cat is Tom now"}
     assert forgotten.number is not None
     UserSettingsRepository(client).change(ME, mode="assistant")
@@ -276,7 +272,7 @@ def test_the_conversation_of_another_owner_protects_his_rows(
     assert turns.find_answer(mine, question[0]) is None
     assert turns.find_stream_message(mine, question[0]) is None
     with client.transaction() as transaction:
-        forgetter = Forgetter(ForgettingRepository(terms), transaction, Owner(ME))
+        forgetter = Forgetter(transaction, Owner(ME))
         assert forgetter.forget([f"msg-{question[0]}"]).texts == ()
     assert MemoryRepository(client).find_source(Owner(ME), f"msg-{question[0]}") is None
     assert rows_of(client.dsn, Owner(OTHER)) == before

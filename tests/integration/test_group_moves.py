@@ -18,19 +18,17 @@ from src.history.timeline_repo import ToolResult, ToolResultRepository
 from src.history.turn_repo import AnswerSource, NewAnswer, TurnRepository
 from src.llm.reply import ModelUsage
 from src.memory.digest_repo import SummaryRepository
-from src.memory.forgetting_repo import ForgettingRepository, Notice, UndoRepository
+from src.memory.forgetting_repo import ForgettingRepository
 from src.memory.group_moves import GroupMoveRepository
 from src.memory.memory_repo import MemoryRepository, NewMemory, Source
 from src.memory.retrieval_repo import RetrievalRepository, SearchRequest
 from src.memory.search_index_repo import NewDocument, SearchIndexRepository
-from src.memory.writer import fact_terms
 from src.pg.client import PgClient, Transaction
 from src.pg.locks import lock_facts
 from src.pg.user_settings_repo import UserSettings, UserSettingsRepository
 from src.queue.update_repo import NewUpdate, UpdateRepository
 from src.reading.facts import Fact
 from src.reminders.reminder_repo import NewReminder, ReminderRepository
-from src.texts.morphology import terms
 from tests.tables import OF_QUESTIONS, ROWS_OF_OWNER, rows_of
 
 OLD, NEW, BOT = -17, -1_000_000_000_017, 555
@@ -95,11 +93,8 @@ class Group:
 
     def forget(self, fact: int) -> int:
         """Forget a fact and nothing of its message; the number of the forgetting."""
-        repository = ForgettingRepository(terms)
         return self.client.in_transaction(
-            lambda t: repository.forget(
-                t, self.owner, facts=[fact], changes=[], quotes={}, notice=Notice(["lost"])
-            )
+            lambda t: ForgettingRepository(t, self.owner).forget([fact], texts=["lost"])
         )
 
     def index(self) -> None:
@@ -394,10 +389,9 @@ async def test_what_was_forgotten_before_the_move_can_be_taken_back_after_it(
     if spoke_before:
         new.fill("new", 60)
     move(client)
-    undoing = UndoRepository(terms, fact_terms)
 
     def undo(transaction: Transaction, group: Group) -> list[str] | None:
-        undone = undoing.undo(transaction, group.owner)
+        undone = ForgettingRepository(transaction, group.owner).undo()
         return undone.restored if undone else None
 
     assert client.in_transaction(lambda t: undo(t, old)) is None

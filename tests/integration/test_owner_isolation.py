@@ -33,14 +33,13 @@ from src.history.turn_repo import AnswerSource, NewAnswer, TurnRepository
 from src.llm.reply import ModelUsage
 from src.memory.digest_repo import ExtractionRepository, SummaryRepository
 from src.memory.forgetter import Forgetter, Forgotten
-from src.memory.forgetting_repo import ForgettingRepository, UndoRepository
+from src.memory.forgetting_repo import ForgettingRepository
 from src.memory.group_moves import GroupMoveRepository
 from src.memory.memory_repo import SELECT_FACTS, FactQuery, MemoryRepository, NewMemory, Source
 from src.memory.question_repo import NewQuestion, QuestionRepository
 from src.memory.retrieval_repo import RetrievalRepository, SearchRequest
 from src.memory.retriever import Query
 from src.memory.search_index_repo import EmbeddingRepository, NewDocument, SearchIndexRepository
-from src.memory.writer import fact_terms
 from src.pg.client import PgClient, Transaction
 from src.pg.user_settings_repo import UserSettingsRepository
 from src.privacy.erasure_repo import ErasureRepository
@@ -135,8 +134,6 @@ class Repositories:
         self.memories = MemoryRepository(client)
         self.exports = ExportRepository(client)
         self.timeline = TimelineRepository(client)
-        self.forgetting = ForgettingRepository(terms)
-        self.undoing = UndoRepository(terms, fact_terms)
         self.index = SearchIndexRepository(client)
         self.retrieval = RetrievalRepository(client)
         self.embeddings = EmbeddingRepository(client)
@@ -156,7 +153,7 @@ class Repositories:
     def forget(self, owner: Owner, uids: list[str], request_id: int | None = None) -> Forgotten:
         """A request to forget, carried out."""
         with self.client.transaction() as transaction:
-            forgetter = Forgetter(self.forgetting, transaction, owner, request_id=request_id)
+            forgetter = Forgetter(transaction, owner, request_id=request_id)
             return forgetter.forget(uids)
 
     def ids(self, sql: str, **parameters: Any) -> list[int]:
@@ -443,18 +440,18 @@ CASES: dict[str, Callable[[Stage], Any]] = {
     ),
     "MemoryRepository.count": lambda s: s.do.memories.count(s.me.owner),
     "ForgettingRepository.list_facts": lambda s: s.write(
-        lambda t: s.do.forgetting.list_facts(t, s.me.owner)
+        lambda t: mine(s, t).list_facts()
     ),
     "ForgettingRepository.list_messages": lambda s: s.write(
         lambda t: s.both(
-            lambda who: s.do.forgetting.list_messages(
-                t, s.me.owner, facts=who.facts, ids=who.asked, beginnings=[who.word[:4].lower()]
+            lambda who: mine(s, t).list_messages(
+                facts=who.facts, ids=who.asked, beginnings=[who.word[:4].lower()]
             )
         )
     ),
     "ForgettingRepository.list_other_quotes": lambda s: s.write(
         lambda t: s.both(
-            lambda who: s.do.forgetting.list_other_quotes(t, s.me.owner, facts=[], ids=who.asked)
+            lambda who: mine(s, t).list_other_quotes(facts=[], ids=who.asked)
         )
     ),
     "ForgettingRepository.forget": lambda s: [
@@ -465,35 +462,30 @@ CASES: dict[str, Callable[[Stage], Any]] = {
         s.do.forget(s.me.owner, [f"fact-{number}" for number in s.them.facts]).texts,
     ],
     "ForgettingRepository.hide_request": lambda s: s.write(
-        lambda t: s.both(lambda who: s.do.forgetting.hide_request(t, s.me.owner, who.asked[1]))
+        lambda t: s.both(lambda who: mine(s, t).hide_request(who.asked[1]))
     ),
     "ForgettingRepository.keep_private": lambda s: s.write(
-        lambda t: s.both(lambda who: s.do.forgetting.keep_private(t, s.me.owner, who.asked[1]))
+        lambda t: s.both(lambda who: mine(s, t).keep_private(who.asked[1]))
     ),
-    "UndoRepository.undo": lambda s: s.write(
+    "ForgettingRepository.undo": lambda s: s.write(
         lambda t: [
-            s.do.undoing.undo(t, s.me.owner, number)
+            mine(s, t).undo(number)
             for number in (s.them.facts[1], s.me.facts[1], None)
         ]
     ),
-    "UndoRepository.restore_replaced": lambda s: s.write(
-        lambda t: [
-            s.do.undoing.restore_replaced(t, s.me.owner, who.facts[1]) for who in (s.them, s.me)
-        ]
+    "ForgettingRepository.list_told": lambda s: s.write(
+        lambda t: s.both(lambda who: mine(s, t).list_told(who.asked[0]))
     ),
-    "UndoRepository.list_told": lambda s: s.write(
-        lambda t: s.both(lambda who: s.do.undoing.list_told(t, s.me.owner, who.asked[0]))
-    ),
-    "UndoRepository.untell": lambda s: s.write(
+    "ForgettingRepository.untell": lambda s: s.write(
         lambda t: [
-            s.do.undoing.untell(t, s.me.owner, who.asked[0], number, has_others=others)
+            mine(s, t).untell(who.asked[0], number, has_others=others)
             for who in (s.them, s.me)
             for number, others in ((who.facts[0], False), (who.facts[1], True))
         ]
     ),
-    "UndoRepository.undo_forgetting": lambda s: s.write(
+    "ForgettingRepository.undo_forgetting": lambda s: s.write(
         lambda t: [
-            s.do.undoing.undo_forgetting(t, s.me.owner, number)
+            mine(s, t).undo_forgetting(number)
             for who in (s.them, s.me)
             for number in forgettings_of(s, who)
         ]
@@ -733,7 +725,7 @@ SAY_LITTLE = frozenset(
     }
 )  # fmt: skip
 REPOSITORIES = (
-    MemoryRepository, UndoRepository, ForgettingRepository, GroupMoveRepository,
+    MemoryRepository, ForgettingRepository, GroupMoveRepository,
     SearchIndexRepository,
     RetrievalRepository,
     EmbeddingRepository, SummaryRepository, ExtractionRepository, ErasureRepository,
@@ -776,6 +768,11 @@ def updates_of(s: Stage, who: Filled) -> list[int]:
 def forgettings_of(s: Stage, who: Filled) -> list[int]:
     """What somebody has forgotten."""
     return s.do.ids("SELECT id FROM forgettings WHERE owner_id = %(owner)s", **who.owner.columns())
+
+
+def mine(s: Stage, transaction: Transaction) -> ForgettingRepository:
+    """What forgets and takes back of mine."""
+    return ForgettingRepository(transaction, s.me.owner)
 
 
 def origin_of(s: Stage, who: Filled) -> TelegramOrigin:
