@@ -108,8 +108,8 @@ class PurgeRepository(Repository):
 
     def purge_forgotten(self, *, older_than: float = UNDO_SECONDS) -> int:
         """Delete what was forgotten ``older_than`` seconds ago; returns how many rows."""
-        purged = self._client.execute(DELETE_FORGETTINGS, {"seconds": older_than})
-        purged += self._client.execute(DELETE_PARTING, {"seconds": PARTING_SECONDS})
+        purged = self._client.execute(DELETE_FORGETTINGS, seconds=older_than)
+        purged += self._client.execute(DELETE_PARTING, seconds=PARTING_SECONDS)
         work = (KEEP_POSITIONS, CUT_QUOTES, DELETE_FORGOTTEN)
         return purged + self._purge(SELECT_FORGOTTEN, {"seconds": older_than}, work)
 
@@ -141,9 +141,7 @@ class PurgeRepository(Repository):
         """
         purged = 0
         while True:
-            rows = self._client.fetch_all(
-                select, {**parameters, "limit": PURGE_BATCH}, limits=limits
-            )
+            rows = self._client.fetch_all(select, parameters, limit=PURGE_BATCH, limits=limits)
             if rows:
                 purged += self._purge_batch([row[0] for row in rows], {row[1] for row in rows},
                                             statements)  # fmt: skip

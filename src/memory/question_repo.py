@@ -247,8 +247,7 @@ class QuestionRepository(Repository):
 
     def find(self, owner: Owner, answer_id: int) -> Question | None:
         """The question that an answer asks; None: it is gone, or asks nothing."""
-        wanted = {**owner.columns(), "answer_id": answer_id, "days": EXPIRE_DAYS}
-        row = self._client.fetch_one(SELECT_QUESTION, wanted)
+        row = self._client.fetch_one(SELECT_QUESTION, owner, answer_id=answer_id, days=EXPIRE_DAYS)
         if row is None:
             return None
         answer, text, message, conversation, *rest = row
@@ -256,7 +255,7 @@ class QuestionRepository(Repository):
 
     def list_told(self, owner: Owner, thread: str) -> list[HistoryMessage]:
         """The messages that deny what is known, oldest first."""
-        rows = self._client.fetch_all(SELECT_TOLD, {**owner.columns(), "thread": thread})
+        rows = self._client.fetch_all(SELECT_TOLD, owner, thread=thread)
         return [
             HistoryMessage(
                 id=id_, role="user", content=content, position=position, sender_id=sender
@@ -298,7 +297,7 @@ class QuestionRepository(Repository):
 
     def find_ended(self, answer_id: int) -> EndedQuestion | None:
         """A question that is over, for the job that shows it; None: nobody shall see it now."""
-        row = self._client.fetch_one(SELECT_ENDING, {"answer_id": answer_id})
+        row = self._client.fetch_one(SELECT_ENDING, answer_id=answer_id)
         if row is None or not row[3]:
             return None
         user, thread, text, sent = row
@@ -306,7 +305,7 @@ class QuestionRepository(Repository):
 
     def list_expired(self, *, limit: int = 100) -> list[ExpiredQuestion]:
         """Questions that have waited for EXPIRE_DAYS, oldest first."""
-        rows = self._client.fetch_all(SELECT_EXPIRED, {"days": EXPIRE_DAYS, "limit": limit})
+        rows = self._client.fetch_all(SELECT_EXPIRED, days=EXPIRE_DAYS, limit=limit)
         return [
             ExpiredQuestion(Owner(user, thread), name, answer_id, language)
             for user, thread, name, answer_id, language in rows
