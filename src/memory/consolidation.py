@@ -16,9 +16,10 @@ from src.memory.embedding_space import ServingSpace
 from src.memory.memory_repo import (
     RESTORE,
     Memory,
-    MemoryRepository,
     NewMemory,
+    Similar,
     Source,
+    StoredFacts,
     fact_terms,
     memory_query,
 )
@@ -205,36 +206,6 @@ class ConsolidationRepository(Repository):
         rows = self._client.fetch_all(SELECT_CHANGED, due.owner, since=due.since, limit=limit)
         return [int(number) for (number,) in rows]
 
-    def load(
-        self, transaction: Transaction, owner: Owner, memory_id: int, model_id: int
-    ) -> tuple[Memory, NewMemory] | None:
-        """A living fact, and the same as if it were new."""
-        row = transaction.fetch_one(SELECT_STORED, owner, id=memory_id, model=model_id)
-        if row is None:
-            return None
-        memory = Memory(*row[:-4])
-        language, origin, content_hash, vector = row[-4:]
-        source = Source(memory.message_id or 0, memory.quote or "", memory.said_at)
-        fact = Fact.model_construct(
-            **{name: value for name, value in vars(memory).items() if name in Fact.model_fields}
-        )
-        new = NewMemory(
-            fact=fact, language=language, origin=origin, content_hash=content_hash, source=source,
-            terms=fact_terms(fact.text, fact.relation), vector=vector,
-            speaker_id=memory.speaker_id, speaker=memory.speaker,
-        )  # fmt: skip
-        return memory, new
-
-    def list_apart(self, transaction: Transaction, memory_id: int) -> frozenset[int]:
-        """Facts that an operator took apart from this one."""
-        rows = transaction.fetch_all(SELECT_APART, id=memory_id)
-        return frozenset(int(number) for (number,) in rows)
-
-    def copy_sources(self, transaction: Transaction, memory_id: int, kept: int) -> list[int]:
-        """Note for a fact where the other one was said too; returns the new sources' ids."""
-        rows = transaction.fetch_all(COPY_SOURCES, id=memory_id, kept=kept)
-        return [int(number) for (number,) in rows]
-
     def list_entities(self, owner: Owner) -> list[tuple[int, str]]:
         """Whom and what the owner's living facts are about, the oldest first."""
         return [
@@ -281,6 +252,52 @@ class ConsolidationRepository(Repository):
         return self._client.in_transaction(work)
 
 
+class ComparedFacts(StoredFacts):
+    """Compares a fact with the others of its owner, and retires one for another."""
+
+    def load(self, memory_id: int, model_id: int) -> tuple[Memory, NewMemory] | None:
+        """A living fact, and the same as if it were new."""
+        rows = self._rows(SELECT_STORED, id=memory_id, model=model_id)
+        if not rows:
+            return None
+        *columns, language, origin, content_hash, vector = rows[0]
+        memory = Memory(*columns)
+        source = Source(memory.message_id or 0, memory.quote or "", memory.said_at)
+        fact = Fact.model_construct(
+            **{name: value for name, value in vars(memory).items() if name in Fact.model_fields}
+        )
+        new = NewMemory(
+            fact=fact, language=language, origin=origin, content_hash=content_hash, source=source,
+            terms=fact_terms(fact.text, fact.relation), vector=vector,
+            speaker_id=memory.speaker_id, speaker=memory.speaker,
+        )  # fmt: skip
+        return memory, new
+
+    def list_others(self, memory_id: int, new: NewMemory, model_id: int) -> list[Similar]:
+        """Living facts that are like it, without those that were taken apart from it."""
+        apart = {memory_id, *(number for (number,) in self._rows(SELECT_APART, id=memory_id))}
+        similar = self.list_similar(new, model_id)
+        return [
+            one for one in similar if one.memory.retired_at is None and one.memory.id not in apart
+        ]
+
+    def retire_for(self, gone: Memory, kept: Memory, kind: Kind) -> Kind | None:
+        """Retire a fact for another one, which of a duplicate takes the sources."""
+        is_same = kind == "duplicate"
+        reason, until = ("duplicate", None) if is_same else ("contradicted", kept.said_at)
+        if not self.retire([gone.id], successor=kept.id, reason=reason, until=until):
+            return None
+        details: dict[str, Any] = {}
+        if is_same:
+            sources = [number for (number,) in self._rows(COPY_SOURCES, id=gone.id, kept=kept.id)]
+            self.touch(kept.id, gone)
+            details = {"importance": kept.importance, "pinned": kept.pinned, "sources": sources}
+        elif not gone.valid_until:
+            details = {"until": kept.said_at.isoformat()}
+        self._run(INSERT_DONE, kind=kind, id=gone.id, kept=kept.id, details=json.dumps(details))
+        return kind
+
+
 OWNERS = 50  # of one job: others take their turns
 FACTS = 300  # of one owner in one night, those that changed last
 MAX_NAMES = 300  # of one owner that are compared
@@ -304,7 +321,6 @@ class ConsolidationService:
         """Compare as ``writer`` does, in ``space``."""
         self._client = client
         self._writer = writer
-        self._memories = MemoryRepository(client)
         self._space = space
         self._settings = settings
         self._metrics = metrics
@@ -329,69 +345,41 @@ class ConsolidationService:
     def _keep_limit(self, owner: Owner, limit: int) -> int:
         def work(transaction: Transaction) -> int:
             lock_facts(transaction, owner)
-            return self._memories.retire_surplus(transaction, owner, limit)
+            return StoredFacts(transaction, owner).retire_surplus(limit)
 
         return self._client.in_transaction(work)
 
     def _consolidate(self, due: Due, model_id: int) -> None:
         """Compare all changed facts of one owner; newer changes wait for the next night."""
         for memory_id in self._repo.list_changed(due, limit=FACTS):
-            self._client.in_transaction(
-                partial(self._compare, owner=due.owner, memory_id=memory_id, model_id=model_id)
-            )
+            compare = partial(self._compare, due.owner, memory_id, model_id)
+            for kind in filter(None, self._client.in_transaction(compare)):
+                self._metrics.consolidated.labels(kind).inc()
         self._link_names(due.owner)
         self._repo.mark(due)
 
     def _compare(
-        self, transaction: Transaction, owner: Owner, memory_id: int, model_id: int
-    ) -> None:
-        """Compare one fact with similar ones."""
+        self, owner: Owner, memory_id: int, model_id: int, transaction: Transaction
+    ) -> list[Kind | None]:
+        """Compare one fact with similar ones; returns what was found."""
         lock_facts(transaction, owner)
-        loaded = self._repo.load(transaction, owner, memory_id, model_id)
+        facts = ComparedFacts(transaction, owner)
+        loaded = facts.load(memory_id, model_id)
         if loaded is None:
-            return
+            return []
         memory, new = loaded
-        apart = self._repo.list_apart(transaction, memory_id)
-        similar = [
-            entry
-            for entry in self._memories.list_similar(transaction, owner, new, model_id)
-            if entry.memory.id != memory_id
-            and entry.memory.id not in apart
-            and entry.memory.retired_at is None
-        ]
-        same, rivals = self._writer.compare(new, similar)
-        if same:
+        same, rivals = self._writer.compare(new, facts.list_others(memory_id, new, model_id))
+        if same:  # the older one stays
             kept, gone = sorted((memory, same[0].memory), key=lambda fact: fact.id)
-            self._retire(transaction, owner, gone, kept, "duplicate")  # the older one stays
-            return
+            return [facts.retire_for(gone, kept, "duplicate")]
+        found: list[Kind | None] = []
         for rival in rivals:
             older, newer = sorted((memory, rival.memory), key=lambda m: (m.said_at, m.id))
             if not older.pinned:
-                self._retire(transaction, owner, older, newer, "contradiction")
-            if older is memory and not older.pinned:
-                return
-
-    def _retire(
-        self, transaction: Transaction, owner: Owner, gone: Memory, kept: Memory, kind: Kind
-    ) -> None:
-        """Retire a fact for another one, which of a duplicate takes the sources."""
-        is_same = kind == "duplicate"
-        if not self._memories.retire(
-            transaction, owner, [gone.id], successor=kept.id,
-            reason="duplicate" if is_same else "contradicted",
-            until=None if is_same else kept.said_at,
-        ):  # fmt: skip
-            return
-        details: dict[str, Any] = {}
-        if is_same:
-            sources = self._repo.copy_sources(transaction, gone.id, kept.id)
-            self._memories.touch(transaction, owner, kept.id, gone)
-            details = {"importance": kept.importance, "pinned": kept.pinned, "sources": sources}
-        elif not gone.valid_until:
-            details = {"until": kept.said_at.isoformat()}
-        done = {"kind": kind, "id": gone.id, "kept": kept.id, "details": json.dumps(details)}
-        transaction.execute(INSERT_DONE, done)
-        self._metrics.consolidated.labels(kind).inc()
+                found.append(facts.retire_for(older, newer, "contradiction"))
+                if older is memory:
+                    break
+        return found
 
     def _link_names(self, owner: Owner) -> None:
         """Link names of one person to the facts of both."""

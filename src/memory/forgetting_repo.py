@@ -6,16 +6,15 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from src.base.owners import Owner
 from src.history.timeline_repo import DELETE_RESULTS
 from src.memory.memory_repo import RESTORE, RETIRE, fact_terms
 from src.memory.purge_repo import UNDO_SECONDS
 from src.memory.question_repo import DELETE_QUESTIONS
 from src.memory.search_index_repo import DELETE_EDITED as DELETE_DOCUMENTS
 from src.memory.search_index_repo import NewDocument, add_documents, reset_vectors, reword
-from src.pg.client import Row, Transaction, storable
+from src.pg.client import OwnerSteps, storable
 from src.texts.morphology import terms
 
 
@@ -335,16 +334,11 @@ WHERE f.id = ANY(%(facts)s) AND f.owner_id = %(owner)s
 """
 
 
-class ForgettingRepository:
-    """Forgets and takes back: the steps of one transaction, after ``lock_history``; they block.
+class ForgettingRepository(OwnerSteps):
+    """Forgets and takes back, after ``lock_history``.
 
     ``src/memory/forgetter.py`` puts those of forgetting in order.
     """
-
-    def __init__(self, transaction: Transaction, owner: Owner) -> None:
-        """What is of ``owner``, within the caller's transaction."""
-        self._transaction = transaction
-        self._owner = owner
 
     def list_facts(self) -> list[KnownFact]:
         """Every fact, oldest first."""
@@ -509,13 +503,6 @@ class ForgettingRepository:
             RESTORE, successor=memory_id, reasons=["replaced"], id=None, until=None
         )
         return [str(text) for (text,) in restored]
-
-    def _rows(self, sql: str, **named: Any) -> list[Row]:
-        return self._transaction.fetch_all(sql, self._owner, **named)
-
-    def _run(self, *statements: str, **named: Any) -> int:
-        """Run statements with the same parameters; returns how many rows the last one touched."""
-        return [self._transaction.execute(sql, self._owner, **named) for sql in statements][-1]
 
 
 def _literal(word: str) -> str:

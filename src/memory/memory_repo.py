@@ -10,7 +10,7 @@ from typing import Literal
 from src.base.owners import Owner
 from src.history.turn_repo import NewAnswer
 from src.memory.search_index_repo import NewDocument, add_documents
-from src.pg.client import Repository, Row, Transaction, storable
+from src.pg.client import OwnerSteps, Repository, Row, Transaction, storable
 from src.reading.facts import MEMORY_TYPES, Fact, Origin, fact_number
 from src.reading.relations import relation_term
 from src.texts.morphology import terms
@@ -478,11 +478,7 @@ WHERE m.id = %(message_id)s AND c.owner_id = %(owner)s
 
 
 class MemoryRepository(Repository):
-    """Reads and writes facts; every method blocks (see ``PgClient.run``).
-
-    The methods that take a ``Transaction`` are the steps of one use case, which
-    ``src/memory/writer.py`` puts in order, after ``lock_facts``.
-    """
+    """Reads facts, and what concerns them; every method blocks (see ``PgClient.run``)."""
 
     def list_facts(self, owner: Owner, wanted: FactQuery = FactQuery()) -> list[Memory]:
         """A page of facts."""
@@ -528,20 +524,29 @@ class MemoryRepository(Repository):
         row = self._client.fetch_one(SELECT_UID_BY_EPISODE, owner, episode=episode)
         return str(row[0]) if row else None
 
-    def find_message(
-        self, transaction: Transaction, owner: Owner, message_id: int
-    ) -> Telling | None:
+    def add_rejected(
+        self, owner: Owner, message_id: int, *, reason: str, text: str | None, origin: str
+    ) -> None:
+        """Note what was refused; ``text`` is None when it must not be kept."""
+        kept = None if text is None else storable(text)
+        self._client.execute(
+            INSERT_REJECTED, owner, message_id=message_id, reason=reason, text=kept, origin=origin
+        )
+
+
+class StoredFacts(OwnerSteps):
+    """Changes facts, after ``lock_facts``; ``src/memory/writer.py`` puts the steps in order."""
+
+    def find_message(self, message_id: int) -> Telling | None:
         """What a message of the owner says now; None: it is not there to be remembered.
 
-        It may have been erased, forgotten, or be private; ask after ``lock_facts``.
+        It may have been erased, forgotten, or be private.
         """
-        row = transaction.fetch_one(SELECT_TELLING, owner, message_id=message_id)
-        return None if row is None else Telling(*row)
+        rows = self._rows(SELECT_TELLING, message_id=message_id)
+        return Telling(*rows[0]) if rows else None
 
     def list_similar(
         self,
-        transaction: Transaction,
-        owner: Owner,
         memory: NewMemory,
         model_id: int | None,
         *,
@@ -555,53 +560,41 @@ class MemoryRepository(Repository):
         those whose relation is in ``ended``.
         """
         words = list({term for term in memory.terms if not term.startswith("=")})
-        rows = transaction.fetch_all(
-            SELECT_SIMILAR, owner, **vars(memory.fact) | vars(memory) | {"terms": words},
+        rows = self._rows(
+            SELECT_SIMILAR, **vars(memory.fact) | vars(memory) | {"terms": words},
             model=model_id, contradicts=list(contradicts), ended=list(ended),
             episode=memory.source.episode,
         )  # fmt: skip
         return [Similar(Memory(*row[:-2]), *row[-2:]) for row in rows]
 
-    def add(
-        self, transaction: Transaction, owner: Owner, memory: NewMemory, model_id: int | None
-    ) -> int:
+    def add(self, memory: NewMemory, model_id: int | None) -> int:
         """Store a fact with its source, its entities and its search document; returns its id."""
         fact = vars(memory.fact)
         texts = {name: storable(fact[name]) for name in ("text", "subject", "relation", "object")}
-        row = transaction.fetch_one(INSERT_MEMORY, owner, **vars(memory) | fact | texts)
-        assert row is not None  # INSERT ... RETURNING without a conflict clause
-        memory_id = int(row[0])
-        self.add_source(transaction, owner, memory_id, memory.source)
+        [(memory_id,)] = self._rows(INSERT_MEMORY, **vars(memory) | fact | texts)
+        self.add_source(memory_id, memory.source)
         named = {normalised: storable(name) for name, normalised in memory.entities if normalised}
         if named:
-            transaction.execute(
-                INSERT_ENTITIES, owner, memory_id=memory_id,
-                normalised=list(named), names=list(named.values()),
-            )  # fmt: skip
+            names = {"normalised": list(named), "names": list(named.values())}
+            self._run(INSERT_ENTITIES, memory_id=memory_id, **names)
         document = NewDocument(
             "memory", memory_id, "user", memory.source.said_at, memory.terms, vector=memory.vector
         )
-        add_documents(transaction, owner, [document], model_id=model_id)
-        return memory_id
+        add_documents(self._transaction, self._owner, [document], model_id=model_id)
+        return int(memory_id)
 
-    def add_source(
-        self, transaction: Transaction, owner: Owner, memory_id: int, source: Source
-    ) -> bool:
+    def add_source(self, memory_id: int, source: Source) -> bool:
         """Note where a fact was said; False when that is known."""
-        columns = {**vars(source), "memory_id": memory_id, "quote": storable(source.quote)}
-        named = {"uid": source.uid, "episode": source.episode}
-        return transaction.execute(INSERT_SOURCE, owner, **columns, **named) > 0
+        columns = {**vars(source), "uid": source.uid, "episode": source.episode}
+        columns["quote"] = storable(source.quote)
+        return self._run(INSERT_SOURCE, memory_id=memory_id, **columns) > 0
 
-    def touch(
-        self, transaction: Transaction, owner: Owner, memory_id: int, fact: Fact | Memory
-    ) -> None:
+    def touch(self, memory_id: int, fact: Fact | Memory) -> None:
         """A fact was said again, as ``fact``; it may be more important, or pinned, now."""
-        transaction.execute(TOUCH_MEMORY, owner, **vars(fact), memory_id=memory_id)
+        self._run(TOUCH_MEMORY, **vars(fact), memory_id=memory_id)
 
     def retire(
         self,
-        transaction: Transaction,
-        owner: Owner,
         ids: Sequence[int],
         *,
         successor: int | None,
@@ -609,21 +602,11 @@ class MemoryRepository(Repository):
         until: datetime | None = None,
     ) -> int:
         """Facts that do not hold any more, since ``until``; returns how many there were."""
-        retired = {"ids": list(ids), "successor": successor, "reason": reason, "until": until}
-        return transaction.execute(RETIRE, owner, **retired)
+        return self._run(RETIRE, ids=list(ids), successor=successor, reason=reason, until=until)
 
-    def retire_surplus(self, transaction: Transaction, owner: Owner, limit: int) -> int:
+    def retire_surplus(self, limit: int) -> int:
         """Retire what exceeds ``limit`` living facts; returns how many."""
-        return transaction.execute(RETIRE_SURPLUS, owner, limit=limit)
-
-    def add_rejected(
-        self, owner: Owner, message_id: int, *, reason: str, text: str | None, origin: str
-    ) -> None:
-        """Note what was refused; ``text`` is None when it must not be kept."""
-        kept = None if text is None else storable(text)
-        self._client.execute(
-            INSERT_REJECTED, owner, message_id=message_id, reason=reason, text=kept, origin=origin
-        )
+        return self._run(RETIRE_SURPLUS, limit=limit)
 
 
 def _memory(row: Row) -> Memory:

@@ -19,7 +19,7 @@ from src.memory.forgetter import Forgetter
 from src.memory.forgetting_repo import ForgettingRepository, Undone
 from src.memory.group_moves import GroupMoveRepository
 from src.memory.memories import KEY_FACTS
-from src.memory.memory_repo import MemoryRepository, NewMemory, Source
+from src.memory.memory_repo import MemoryRepository, NewMemory, Source, StoredFacts
 from src.memory.retrieval_repo import RetrievalRepository, SearchRequest
 from src.memory.search_index_repo import NewDocument, SearchIndexRepository
 from src.pg.client import PgClient, Transaction
@@ -98,7 +98,7 @@ def teach(client: PgClient, owner: Owner, message: int, text: str = "cats") -> i
 
     def store(transaction: Transaction) -> int:
         lock_facts(transaction, owner)
-        return repository.add(transaction, owner, fact, None)
+        return StoredFacts(transaction, owner).add(fact, None)
 
     return client.in_transaction(store)
 
@@ -215,16 +215,16 @@ def test_every_method_of_the_memory_leaves_the_rows_of_another_owner_byte_identi
     new = teach(client, me, said, "Tom")
 
     def replace_fact(transaction: Transaction) -> int:
-        memories.touch(transaction, me, old.id, Fact(text="Tom", importance=10))
+        StoredFacts(transaction, me).touch(old.id, Fact(text="Tom", importance=10))
         source = Source(said, "Tom", NOON)
-        assert memories.add_source(transaction, me, old.id, source)
-        return memories.retire(transaction, me, [old.id], successor=new, reason="replaced")
+        assert StoredFacts(transaction, me).add_source(old.id, source)
+        return StoredFacts(transaction, me).retire([old.id], successor=new, reason="replaced")
 
     assert client.in_transaction(replace_fact) == 1
     assert client.in_transaction(lambda t: ForgettingRepository(t, me).undo()) == Undone(
         "Tom", ["cats"]
     )
-    assert client.in_transaction(lambda t: memories.retire_surplus(t, me, 0)) == 1
+    assert client.in_transaction(lambda t: StoredFacts(t, me).retire_surplus(0)) == 1
     assert index(client, me, mine) == 1
     assert ExtractionRepository(client).advance(mine, first=1, last=3)
     uids = [f"msg-{id_}" for (id_,) in client.fetch_all("SELECT id FROM messages")]

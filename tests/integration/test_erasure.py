@@ -14,7 +14,7 @@ from src.base.errors import ConversationGoneError, QuestionMovedError
 from src.base.owners import Owner
 from src.history.conversation_repo import KEEP_UNREAD, TelegramOrigin
 from src.memory.group_moves import GroupMoveRepository
-from src.memory.memory_repo import MemoryRepository, NewMemory, Source
+from src.memory.memory_repo import NewMemory, Source, StoredFacts
 from src.pg.locks import lock_facts
 from src.privacy.erasure_repo import ErasureRepository
 from src.queue.update_repo import NewUpdate, UpdateKind
@@ -639,7 +639,6 @@ async def test_a_turn_that_was_under_way_leaves_nothing(rig: Rig) -> None:
 async def test_an_erasure_waits_for_a_fact_that_is_being_stored_and_takes_it(rig: Rig) -> None:
     asked = await write(rig, ANNA, "Аня любит qzanna", "Ага", place=GROUP)
     await write(rig, BORIS, "Боря любит чай", saves("Боря любит чай"), "Ага", place=GROUP)
-    memories = MemoryRepository(rig.client)
     fact = NewMemory(
         fact=Fact(text="Аня любит qzanna", subject="аня", relation="likes", object="qzanna"),
         language="ru",
@@ -651,7 +650,7 @@ async def test_an_erasure_waits_for_a_fact_that_is_being_stored_and_takes_it(rig
     )
     with rig.client.transaction() as transaction:
         lock_facts(transaction, GROUP)
-        memories.add(transaction, GROUP, fact, None)
+        StoredFacts(transaction, GROUP).add(fact, None)
         erasing = asyncio.create_task(asyncio.to_thread(erase, rig))
         waiting = "SELECT 1 FROM pg_locks WHERE NOT granted"
         await eventually(lambda: rig.rows(waiting), "the erasure to wait")

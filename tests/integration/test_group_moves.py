@@ -20,7 +20,7 @@ from src.llm.reply import ModelUsage
 from src.memory.digest_repo import SummaryRepository
 from src.memory.forgetting_repo import ForgettingRepository
 from src.memory.group_moves import GroupMoveRepository
-from src.memory.memory_repo import MemoryRepository, NewMemory, Source
+from src.memory.memory_repo import MemoryRepository, NewMemory, Source, StoredFacts
 from src.memory.retrieval_repo import RetrievalRepository, SearchRequest
 from src.memory.search_index_repo import NewDocument, SearchIndexRepository
 from src.pg.client import PgClient, Transaction
@@ -87,7 +87,7 @@ class Group:
 
         def store(transaction: Transaction) -> int:
             lock_facts(transaction, self.owner)
-            return self.memories.add(transaction, self.owner, fact, None)
+            return StoredFacts(transaction, self.owner).add(fact, None)
 
         return self.client.in_transaction(store)
 

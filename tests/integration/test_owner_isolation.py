@@ -35,7 +35,14 @@ from src.memory.digest_repo import ExtractionRepository, SummaryRepository
 from src.memory.forgetter import Forgetter, Forgotten
 from src.memory.forgetting_repo import ForgettingRepository
 from src.memory.group_moves import GroupMoveRepository
-from src.memory.memory_repo import SELECT_FACTS, FactQuery, MemoryRepository, NewMemory, Source
+from src.memory.memory_repo import (
+    SELECT_FACTS,
+    FactQuery,
+    MemoryRepository,
+    NewMemory,
+    Source,
+    StoredFacts,
+)
 from src.memory.question_repo import NewQuestion, QuestionRepository
 from src.memory.retrieval_repo import RetrievalRepository, SearchRequest
 from src.memory.retriever import Query
@@ -259,10 +266,10 @@ def fill_memories(do: Repositories, owner: Owner, word: str, asked: list[int]) -
     def work(transaction: Transaction) -> list[int]:
         def add(text: str, number: int) -> int:
             memory = new_memory(word, text, asked[number])
-            return do.memories.add(transaction, owner, memory, do.model)
+            return StoredFacts(transaction, owner).add(memory, do.model)
 
         plain, old, new = add("has", 0), add("lived in", 0), add("lives in", 1)
-        do.memories.retire(transaction, owner, [old], successor=new, reason="replaced")
+        StoredFacts(transaction, owner).retire([old], successor=new, reason="replaced")
         return [plain, new, old]
 
     facts = do.client.in_transaction(work)
@@ -336,9 +343,7 @@ def similar(s: Stage) -> Any:
     """Everything of theirs that could be like a fact of mine."""
     theirs = new_memory(s.them.word, "has", s.me.asked[0])
     return s.write(
-        lambda t: s.do.memories.list_similar(
-            t,
-            s.me.owner,
+        lambda t: StoredFacts(t, s.me.owner).list_similar(
             theirs,
             s.do.model,
             contradicts=[*s.them.facts, *s.me.facts],
@@ -385,40 +390,40 @@ def edited_by(s: Stage, name: str) -> Any:
 
 
 CASES: dict[str, Callable[[Stage], Any]] = {
-    "MemoryRepository.find_message": lambda s: s.write(
-        lambda t: s.both(lambda who: s.do.memories.find_message(t, s.me.owner, who.asked[0]))
+    "StoredFacts.find_message": lambda s: s.write(
+        lambda t: s.both(lambda who: StoredFacts(t, s.me.owner).find_message(who.asked[0]))
     ),
-    "MemoryRepository.list_similar": similar,
-    "MemoryRepository.add": lambda s: s.write(
+    "StoredFacts.list_similar": similar,
+    "StoredFacts.add": lambda s: s.write(
         lambda t: s.both(
-            lambda who: s.do.memories.add(
-                t, s.me.owner, new_memory(s.me.word, f"{who.word[0]}", who.asked[0],
+            lambda who: StoredFacts(t, s.me.owner).add(
+                new_memory(s.me.word, f"{who.word[0]}", who.asked[0],
                                           content_hash=f"new {who.word}"), s.do.model
             )
         )
     ),
-    "MemoryRepository.add_source": lambda s: s.write(
+    "StoredFacts.add_source": lambda s: s.write(
         lambda t: s.both(
-            lambda who: s.do.memories.add_source(
-                t, s.me.owner, who.facts[0], Source(s.me.asked[2], "words", SAID)
+            lambda who: StoredFacts(t, s.me.owner).add_source(
+                who.facts[0], Source(s.me.asked[2], "words", SAID)
             )
         )
     ),
-    "MemoryRepository.touch": lambda s: s.write(
+    "StoredFacts.touch": lambda s: s.write(
         lambda t: s.both(
-            lambda who: s.do.memories.touch(
-                t, s.me.owner, who.facts[0], Fact(text="x", importance=10)
+            lambda who: StoredFacts(t, s.me.owner).touch(
+                who.facts[0], Fact(text="x", importance=10)
             )
         )
     ),
-    "MemoryRepository.retire": lambda s: s.write(
-        lambda t: s.do.memories.retire(
-            t, s.me.owner, [*s.me.facts, *s.them.facts], successor=None, reason="replaced",
+    "StoredFacts.retire": lambda s: s.write(
+        lambda t: StoredFacts(t, s.me.owner).retire(
+            [*s.me.facts, *s.them.facts], successor=None, reason="replaced",
             until=SAID,
         )
     ),
-    "MemoryRepository.retire_surplus": lambda s: s.write(
-        lambda t: s.do.memories.retire_surplus(t, s.me.owner, 0)
+    "StoredFacts.retire_surplus": lambda s: s.write(
+        lambda t: StoredFacts(t, s.me.owner).retire_surplus(0)
     ),
     "MemoryRepository.add_rejected": lambda s: s.both(
         lambda who: s.do.memories.add_rejected(
@@ -725,7 +730,7 @@ SAY_LITTLE = frozenset(
     }
 )  # fmt: skip
 REPOSITORIES = (
-    MemoryRepository, ForgettingRepository, GroupMoveRepository,
+    MemoryRepository, StoredFacts, ForgettingRepository, GroupMoveRepository,
     SearchIndexRepository,
     RetrievalRepository,
     EmbeddingRepository, SummaryRepository, ExtractionRepository, ErasureRepository,
