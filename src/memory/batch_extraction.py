@@ -25,7 +25,7 @@ from src.llm.batch import BatchRequest, BatchResult, LLMProvider, get_llm_provid
 from src.llm.chat import read_form
 from src.llm.reply import ModelUsage
 from src.memory.budget import DailyCeilings
-from src.memory.digest_repo import BatchJob, BatchRepository, BatchWindow
+from src.memory.digest_repo import BatchJob, BatchRepository, BatchWindow, ExtractionRepository
 from src.memory.extraction import MAX_BATCH_TRIES, ExtractionService, Window
 from src.memory.prompts import ExtractedFacts
 from src.pg.client import PgClient
@@ -71,6 +71,7 @@ class BatchExtractionService:
         self._stored = stored
         self._turns = TurnRepository(client)
         self._batches = BatchRepository(client)
+        self._unread = ExtractionRepository(client)
         self._extraction = extraction
         self._ceilings = ceilings
         self._metrics = metrics
@@ -145,7 +146,7 @@ class BatchExtractionService:
     async def _closed_windows(self, settings: GlobalSettings) -> AsyncIterator[Window]:
         """Closed windows that may be submitted."""
         list_closed = partial(
-            self._batches.list_closed,
+            self._unread.list_closed,
             window=settings.memory_extraction_window,
             minutes=settings.memory_extraction_silence_minutes,
             limit=PAGE,

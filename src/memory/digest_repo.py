@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 from uuid import UUID
 
 from src.base.owners import Owner
@@ -184,15 +184,21 @@ UPDATE conversations SET extracted_position = %(last)s
 WHERE id = %(conversation_id)s AND extracted_position = %(first)s - 1
 """
 
-# Conversations that have been silent for a while and have messages that were not read.
-SELECT_SILENT = """
+# Conversations with messages that were not read: those that have been silent for a while, and for
+# no week more; or for a batch those with a closed window, full or silent, that waits in none.
+SELECT_UNREAD = """
 SELECT c.id FROM conversations c
 JOIN LATERAL (SELECT position, created_at FROM messages
               WHERE conversation_id = c.id ORDER BY position DESC, id DESC LIMIT 1) AS m ON true
-WHERE m.position > c.extracted_position
-  AND m.created_at < now() - make_interval(mins => %(minutes)s)
-  AND m.created_at > now() - make_interval(mins => %(minutes)s, days => 7)
-ORDER BY m.created_at LIMIT %(limit)s
+WHERE m.position > c.extracted_position AND CASE WHEN %(window)s::int IS NULL
+    THEN m.created_at < now() - make_interval(mins => %(minutes)s)
+         AND m.created_at > now() - make_interval(mins => %(minutes)s, days => 7)
+    ELSE (m.position - c.extracted_position >= %(window)s
+          OR m.created_at < now() - make_interval(mins => %(minutes)s))
+         AND NOT EXISTS (SELECT 1 FROM batch_requests r
+                         WHERE r.conversation_id = c.id AND r.status = 'waiting')
+         AND c.id > %(after)s::uuid END
+ORDER BY CASE WHEN %(window)s::int IS NULL THEN m.created_at END, c.id LIMIT %(limit)s
 """
 
 # What /new left to be read, oldest first, as if it still stood in the conversation.
@@ -235,8 +241,11 @@ class ExtractionRepository(Repository):
 
     def list_silent(self, minutes: int, *, limit: int = 50) -> list[UUID]:
         """Conversations with unread messages, silent for ``minutes`` and not for a week more."""
-        rows = self._client.fetch_all(SELECT_SILENT, minutes=minutes, limit=limit)
-        return [UUID(str(row[0])) for row in rows]
+        return self._list_unread(minutes=minutes, window=None, after=None, limit=limit)
+
+    def list_closed(self, *, window: int, minutes: int, after: UUID, limit: int) -> list[UUID]:
+        """Conversations with something for a batch to read, by their ids from ``after`` on."""
+        return self._list_unread(minutes=minutes, window=window, after=str(after), limit=limit)
 
     def list_parting(self, owner: Owner, *, limit: int) -> list[PastMessage]:
         """What /new left to be read of an owner's messages, oldest first."""
@@ -250,6 +259,10 @@ class ExtractionRepository(Repository):
     def list_parted(self, *, limit: int = 50) -> list[UUID]:
         """The new conversations of owners who left something to be read."""
         rows = self._client.fetch_all(SELECT_PARTED, limit=limit)
+        return [UUID(str(row[0])) for row in rows]
+
+    def _list_unread(self, **wanted: Any) -> list[UUID]:
+        rows = self._client.fetch_all(SELECT_UNREAD, **wanted)
         return [UUID(str(row[0])) for row in rows]
 
 
@@ -306,21 +319,6 @@ class BatchWindow:
     last: int
     known_ids: tuple[int, ...] = ()
 
-
-# Conversations with a closed window that nobody is reading: full, or silent for a while. Those
-# whose window failed too often are left to be read at once.
-SELECT_CLOSED = """
-SELECT c.id FROM conversations c
-JOIN LATERAL (SELECT position, created_at FROM messages
-              WHERE conversation_id = c.id ORDER BY position DESC, id DESC LIMIT 1) AS m ON true
-WHERE m.position > c.extracted_position
-  AND (m.position - c.extracted_position >= %(window)s
-       OR m.created_at < now() - make_interval(mins => %(minutes)s))
-  AND NOT EXISTS (SELECT 1 FROM batch_requests r
-                  WHERE r.conversation_id = c.id AND r.status = 'waiting')
-  AND c.id > %(after)s::uuid
-ORDER BY c.id LIMIT %(limit)s
-"""
 
 # Conversations whose next window failed too often to be sent once more.
 SELECT_GIVEN_UP = """
@@ -434,13 +432,6 @@ DELETE FROM batch_jobs WHERE status IN ('completed', 'failed')
 
 class BatchRepository(Repository):
     """Keeps the batches; every method blocks (see ``PgClient.run``)."""
-
-    def list_closed(self, *, window: int, minutes: int, after: UUID, limit: int) -> list[UUID]:
-        """Conversations with something to read, by their ids from ``after`` on."""
-        rows = self._client.fetch_all(
-            SELECT_CLOSED, window=window, minutes=minutes, after=str(after), limit=limit
-        )
-        return [UUID(str(row[0])) for row in rows]
 
     def count_tries(self, conversation_id: UUID, first: int) -> tuple[int, bool]:
         """How often the window that begins there failed, and whether it waits now."""

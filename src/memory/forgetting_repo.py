@@ -215,10 +215,6 @@ WHERE s.memory_id = f.id AND s.message_id = %(request)s AND f.owner_id = %(owner
                   WHERE other.memory_id = f.id AND other.uid <> s.uid)
 """,
     """
-DELETE FROM memory_sources s USING memories f
-WHERE s.memory_id = f.id AND s.message_id = %(request)s AND f.owner_id = %(owner)s
-""",
-    """
 UPDATE tool_results t SET arguments = '{}', result = ''
 FROM conversations c
 WHERE t.message_id = %(request)s AND c.id = t.conversation_id AND c.owner_id = %(owner)s
@@ -264,11 +260,11 @@ FROM memory_sources s JOIN memories f ON f.id = s.memory_id
 WHERE s.message_id = %(message_id)s AND f.owner_id = %(owner)s AND f.retired_at IS NULL
 """
 
-# A fact that others tell as well.
+# A fact that others tell as well, or all that it told.
 DELETE_SOURCE = """
 DELETE FROM memory_sources s USING memories f
-WHERE s.message_id = %(message_id)s AND f.id = s.memory_id AND f.id = %(memory_id)s
-  AND f.owner_id = %(owner)s
+WHERE s.message_id = %(message_id)s AND f.id = s.memory_id AND f.owner_id = %(owner)s
+  AND (%(memory_id)s::bigint IS NULL OR f.id = %(memory_id)s)
 """
 
 # One that nobody tells any more: told again, it is new.
@@ -416,8 +412,8 @@ class ForgettingRepository(OwnerSteps):
         ids = [int(row[0]) for row in self._rows(SELECT_PRIVATE, request=message_id)]
         reset_vectors(self._transaction, self._owner, ids)
         self._run(
-            *KEEP_PRIVATE, DELETE_REJECTED, DELETE_DOCUMENTS, DELETE_SUMMARIES, DELETE_QUESTIONS,
-            request=message_id, ids=ids,
+            *KEEP_PRIVATE, DELETE_SOURCE, DELETE_REJECTED, DELETE_DOCUMENTS, DELETE_SUMMARIES,
+            DELETE_QUESTIONS, request=message_id, ids=ids, message_id=message_id, memory_id=None,
         )  # fmt: skip
 
     def undo(self, memory_id: int | None = None, asker: int | None = None) -> Undone | None:

@@ -136,23 +136,6 @@ EXPIRE_DAYS = 7  # for so long a question waits, and what it is about is kept in
 
 
 @dataclass(frozen=True)
-class NewQuestion:
-    """What a paused turn asks.
-
-    Attributes:
-        thread: LangGraph's name of the paused run.
-        message_id: The message whose answer asks.
-        language: For what is said of it later.
-        pairs: Numbers of a message and of a known fact that it denies.
-    """
-
-    thread: str
-    message_id: int
-    language: str
-    pairs: Collection[tuple[int, int]]
-
-
-@dataclass(frozen=True)
 class Question:
     """An answer of the bot's that asks which of two facts holds.
 
@@ -220,17 +203,31 @@ class ExpiredQuestion:
 class QuestionRepository(Repository):
     """Opens and closes questions; every method blocks (see ``PgClient.run``)."""
 
-    def open(self, owner: Owner, question: NewQuestion) -> None:
+    def open(
+        self,
+        owner: Owner,
+        thread: str,
+        message_id: int,
+        *,
+        language: str,
+        pairs: Collection[tuple[int, int]],
+    ) -> None:
         """Note a question before its run pauses; one of the same message begins anew.
+
+        Args:
+            owner: Whose turn it is.
+            thread: LangGraph's name of the paused run.
+            message_id: The message whose answer asks.
+            language: For what is said of it later.
+            pairs: Numbers of a message and of a known fact that it denies.
 
         Raises:
             ConversationGoneError: Its message is gone.
         """
         parameters = {
-            **owner.columns(), "thread": question.thread, "message_id": question.message_id,
-            "language": question.language, "ids": [question.message_id],
-            "messages": [message for message, _ in question.pairs],
-            "memories": [memory for _, memory in question.pairs],
+            **owner.columns(), "thread": thread, "message_id": message_id, "language": language,
+            "ids": [message_id], "messages": [message for message, _ in pairs],
+            "memories": [memory for _, memory in pairs],
         }  # fmt: skip
 
         def work(transaction: Transaction) -> int:

@@ -687,6 +687,8 @@ def parameters_of(connection: psycopg2.extensions.connection) -> dict[str, Any]:
         "before": 371,
         "speaker_id": None,
         "minutes": 60,
+        "window": None,
+        "after": None,
         "older_than": 0,
     }
 
@@ -754,7 +756,7 @@ def parameters_of(connection: psycopg2.extensions.connection) -> dict[str, Any]:
             summary_repo.SELECT_SUMMARIES, {"conversation_summaries_once"}, id="list_summaries"
         ),
         pytest.param(extraction_repo.SELECT_STATE, {"messages_by_position"}, id="find_state"),
-        pytest.param(extraction_repo.SELECT_SILENT, {"messages_by_position"}, id="list_silent"),
+        pytest.param(extraction_repo.SELECT_UNREAD, {"messages_by_position"}, id="list_silent"),
         pytest.param(conversation_repo.SELECT_LAST_MESSAGES, set(), id="load_last_messages"),
     ],
 )

@@ -15,7 +15,7 @@ import itertools
 import json
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -43,7 +43,7 @@ from src.memory.memory_repo import (
     Source,
     StoredFacts,
 )
-from src.memory.question_repo import NewQuestion, QuestionRepository
+from src.memory.question_repo import QuestionRepository
 from src.memory.retrieval_repo import RetrievalRepository, SearchRequest
 from src.memory.retriever import Query
 from src.memory.search_index_repo import EmbeddingRepository, NewDocument, SearchIndexRepository
@@ -360,11 +360,11 @@ def thread_of(who: Filled) -> str:
 def open_questions(s: Stage) -> list[Any]:
     """About my message and theirs; then of theirs."""
     pairs = [(who.asked[1], who.facts[1]) for who in (s.me, s.them)]
-    new = NewQuestion(f"new {s.me.word}", s.me.asked[1], "ru", pairs)
-    s.do.questions.open(s.me.owner, new)
-    refused(lambda: s.do.questions.open(s.me.owner, replace(new, message_id=s.them.asked[1])))
+    ask = partial(s.do.questions.open, s.me.owner, f"new {s.me.word}", language="ru", pairs=pairs)
+    ask(s.me.asked[1])
+    refused(lambda: ask(s.them.asked[1]))
     held = "SELECT memory_id FROM question_facts WHERE thread_id = %(thread)s"
-    return s.do.ids(held, thread=new.thread)
+    return s.do.ids(held, thread=f"new {s.me.word}")
 
 
 def edited_by(s: Stage, name: str) -> Any:
@@ -693,6 +693,7 @@ FOR_EVERYBODY = {
     "EmbeddingRepository.note_progress": "how many documents of all owners a model has embedded",
     "EmbeddingRepository.find_progress": "the same",
     "EmbeddingRepository.choose_model": "changes which vectors are wanted, of all owners",
+    "ExtractionRepository.list_closed": "conversations of everybody, for one batch",
     "ExtractionRepository.list_parted": "conversations of whoever left something unread",
     "QuestionRepository.list_expired": "questions of whoever has not answered for a week",
     "QuestionRepository.find_ended": "for a job, which names an answer",
