@@ -155,7 +155,7 @@ FROM consolidations c
 LEFT JOIN memories f ON f.id = c.memory_id LEFT JOIN memories kf ON kf.id = c.kept_memory_id
 LEFT JOIN entities e ON e.id = c.entity_id LEFT JOIN entities ke ON ke.id = c.kept_entity_id
 WHERE coalesce(f.owner_id, e.owner_id) = %(owner)s
-  AND NOT c.details ? 'by'  -- what the user himself keeps apart was never put together
+  AND NOT c.details ? 'by'  -- what the user keeps apart was never merged
 ORDER BY c.id DESC LIMIT %(limit)s
 """
 

@@ -71,7 +71,7 @@ class Forgotten:
 class Forgetter:
     """Carries out one request to forget, in a transaction: by ids, or by the words for it.
 
-    In a group nobody forgets for another: only what the one who asks said is forgotten.
+    In a group only what the member who asks said is forgotten.
     """
 
     def __init__(

@@ -134,7 +134,7 @@ WHERE (m.id = ANY(%(ids)s) OR m.reply_to_id = %(request)s) AND c.id = m.conversa
   AND c.owner_id = %(owner)s
 """
 
-# A message with other words behind its time label, as long as nobody edited it.
+# A message with other words behind its time label, unless it was edited meanwhile.
 UPDATE_TEXT = """
 UPDATE messages m
 SET content = left(m.content, length(m.content) - length(message_text(m.content))) || %(after)s
@@ -267,7 +267,7 @@ WHERE s.message_id = %(message_id)s AND f.id = s.memory_id AND f.owner_id = %(ow
   AND (%(memory_id)s::bigint IS NULL OR f.id = %(memory_id)s)
 """
 
-# One that nobody tells any more: told again, it is new.
+# One without a source: told again, it is new.
 RENAME_EPISODE = """
 UPDATE memory_sources s SET episode = 'edited_' || s.uid FROM memories f
 WHERE s.memory_id = f.id AND f.id = %(memory_id)s AND f.owner_id = %(owner)s

@@ -126,10 +126,10 @@ class Telling:
 
     Attributes:
         text: Without the time label.
-        is_own: Whether the sender typed it himself.
-        speaker_id: Who he is, in a group.
-        speaker: What he is called there.
-        is_disputed: Whether he is, or was, asked what it is to replace.
+        is_own: Whether the sender typed it.
+        speaker_id: In a group, the sender.
+        speaker: What they are called there.
+        is_disputed: Whether the sender is, or was, asked what it is to replace.
     """
 
     text: str
@@ -290,7 +290,7 @@ WHERE id = %(memory_id)s AND owner_id = %(owner)s
   AND (%(asker)s::bigint IS NULL OR speaker_id IS NULL OR speaker_id = %(asker)s)
 """
 
-# The message behind a reference, or an answer of the bot's; the owner's own, and nobody else's.
+# The message behind a reference, or an answer of the bot's; of the owner alone.
 SELECT_SOURCE = """
 SELECT message_text(m.content), m.said_at, coalesce(m.chat_id, asked.chat_id),
        coalesce(abs(m.telegram_message_id), m.sent_message_ids[1]),

@@ -16,7 +16,7 @@ UNDO_SECONDS = 600  # for so long a forgetting can be taken back; then it is del
 PARTING_SECONDS = 600  # for so long words outlive the /new that deleted them, at most
 PURGE_BATCH = 1000  # messages of one transaction
 
-# What is older than the operator keeps messages; what nobody has read for facts yet waits a week
+# What is older than the operator keeps messages; what was not read for facts yet waits a week
 # longer, and what is not answered yet waits for its answer.
 SELECT_AGED = """
 SELECT m.id, m.conversation_id::text FROM messages m
@@ -66,7 +66,7 @@ DELETE_FORGOTTEN = """
 DELETE FROM messages WHERE id = ANY(%(ids)s) AND forgotten_at IS NOT NULL
 """
 
-# What /new left to be read for facts and nobody has read: the model was away.
+# What /new left to be read for facts, while the model was away.
 DELETE_PARTING = """
 DELETE FROM parting_messages WHERE left_at <= now() - make_interval(secs => %(seconds)s)
 """
@@ -87,7 +87,7 @@ WHERE c.id = ANY(%(rooms)s::uuid[]) AND f.owner_id = c.owner_id AND EXISTS (
                   AND position(lower(name) IN lower(s.quote)) > 0))
 """
 
-# The same: facts of groups that nobody but the person told.
+# The same: facts of groups whose only source is the person.
 DELETE_FACTS_TOLD_IN_GROUPS = """
 DELETE FROM memories f USING memory_sources s
 WHERE s.memory_id = f.id AND %(user)s IN (s.sender_id, s.author_id) AND NOT EXISTS (

@@ -36,7 +36,7 @@ FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE m.id = %(message_id)s AND NOT m.is_forgotten AND c.owner_id = %(owner)s
 """
 
-# What it is about: messages of the owner, and facts of his that they deny.
+# What it is about: messages and facts of the owner, which the messages deny.
 INSERT_FACTS = """
 INSERT INTO question_facts (thread_id, message_id, memory_id)
 SELECT %(thread)s, m.id, f.id
@@ -90,7 +90,7 @@ WHERE q.thread_id = %(thread)s AND a.reply_to_id = q.message_id AND a.asks = 'co
 RETURNING a.id
 """
 
-# Nobody looks at the question just now: Telegram is told in its own time what stands there.
+# A job edits the question's message in Telegram, where the user does not look at it now.
 DEFER_ENDING = """
 SELECT procrastinate_defer_jobs_v1(ARRAY[
     ROW(%(queue)s, %(task)s, 0, NULL, NULL, jsonb_build_object('answer', a.id), NULL)
@@ -120,7 +120,7 @@ WHERE q.thread_id = %(thread)s AND m.id = q.message_id AND c.id = m.conversation
   AND c.owner_id = %(owner)s
 """
 
-# Questions that nobody has answered in so many days.
+# Questions without an answer for so many days.
 SELECT_EXPIRED = """
 SELECT c.telegram_user_id, c.thread_id, q.thread_id, a.id, q.language
 FROM open_questions q
@@ -185,7 +185,7 @@ class EndedQuestion:
 
 @dataclass(frozen=True)
 class ExpiredQuestion:
-    """A question that nobody answered.
+    """A question without an answer.
 
     Attributes:
         owner: Whose it is.
@@ -293,7 +293,7 @@ class QuestionRepository(Repository):
         self._client.in_transaction(work)
 
     def find_ended(self, answer_id: int) -> EndedQuestion | None:
-        """A question that is over, for the job that shows it; None: nobody shall see it now."""
+        """A question that is over, for the job that shows it; None: it is not shown."""
         row = self._client.fetch_one(SELECT_ENDING, answer_id=answer_id)
         if row is None or not row[3]:
             return None

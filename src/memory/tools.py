@@ -240,18 +240,12 @@ def build_forget_fact(memories: Memories) -> BaseTool:
             none fits and nothing is forgotten: say so, and name these.
         """
         context: TurnContext = runtime.context
-        request_id, speaker_id = context.message_id, context.speaker_id
+        asked = {"request_id": context.message_id, "speaker_id": context.speaker_id}
         if ids:
-            found = await memories.forget(
-                context.owner, ids[:MAX_IDS], request_id=request_id, speaker_id=speaker_id
-            )
+            found = await memories.forget(context.owner, ids[:MAX_IDS], **asked)
         else:
             found = await memories.forget_about(
-                context.owner,
-                about,
-                everything=everything,
-                request_id=request_id,
-                speaker_id=speaker_id,
+                context.owner, about, everything=everything, **asked
             )
         told = {
             "forgotten": list(found.texts),
