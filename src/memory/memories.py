@@ -69,31 +69,35 @@ class Memories:
     async def forget(
         self,
         owner: Owner,
-        ids: Sequence[str],
+        ids: Sequence[str] = (),
         *,
         about: str = "",
-        request_id: int | None = None,
-        speaker_id: int | None = None,
-    ) -> Forgotten:
-        """Forget these facts and whole messages; the arguments are those of ``Forgetter``."""
-        asked = {"request_id": request_id, "speaker_id": speaker_id}
-        return await self._run(lambda t: Forgetter(t, owner, **asked).forget(ids, about))
-
-    async def forget_about(
-        self,
-        owner: Owner,
-        about: str,
-        *,
         everything: bool = False,
         request_id: int | None = None,
         speaker_id: int | None = None,
     ) -> Forgotten:
-        """Forget what a request surely means; when nothing does, say what comes nearest."""
-        asked = {"request_id": request_id, "speaker_id": speaker_id}
-        found = await self._run(
-            lambda t: Forgetter(t, owner, **asked).forget_about(about, everything=everything)
-        )
-        if found.texts or found.ask or found.nearest or not about.strip():
+        """Forget these facts and whole messages; else what a request surely means.
+
+        When a request means nothing that is known, say what comes nearest.
+
+        Args:
+            owner: Whose they are.
+            ids: ``fact-12`` or ``msg-12``.
+            about: What of these messages is meant; without ids the request, in the user's words.
+            everything: All that fits the request, unasked.
+            request_id: The message in which the user asks for it.
+            speaker_id: In a group, who asks.
+        """
+
+        def work(transaction: Transaction) -> Forgotten:
+            asked = {"request_id": request_id, "speaker_id": speaker_id}
+            forgetter = Forgetter(transaction, owner, **asked)
+            if ids:
+                return forgetter.forget(ids, about)
+            return forgetter.forget_about(about, everything=everything)
+
+        found = await self._run(work)
+        if ids or found.texts or found.ask or found.nearest or not about.strip():
             return found
         now = datetime.now(UTC)
         query = Query(
