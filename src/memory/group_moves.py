@@ -68,6 +68,8 @@ WITH merged AS MATERIALIZED (
     SET conversation_id = %(kept)s, first_position = spans.first - 1000000000,
         last_position = spans.last - 1000000000
     FROM spans WHERE s.id = spans.id AND spans.is_whole
+), results AS (
+    UPDATE tool_results SET conversation_id = %(kept)s WHERE conversation_id = %(gone)s
 )
 UPDATE conversations c
 SET last_position = 0,
@@ -81,9 +83,6 @@ NUMBER_SUMMARIES = """
 UPDATE conversation_summaries
 SET first_position = first_position + 1000000000, last_position = last_position + 1000000000
 WHERE conversation_id = %(kept)s AND first_position < 0
-"""
-MOVE_TOOL_RESULTS = """
-UPDATE tool_results SET conversation_id = %(kept)s WHERE conversation_id = %(gone)s
 """
 DELETE_MERGED = "DELETE FROM conversations WHERE id = %(gone)s"
 
@@ -231,7 +230,7 @@ def _merge_owners(transaction: Transaction, owners: dict[str, int]) -> None:
     """Take all that is the second owner's into the first."""
     for kept, gone in transaction.fetch_all(SELECT_CONVERSATION_PAIRS, owners):
         pair = {"kept": kept, "gone": gone}
-        for statement in (MERGE_CONVERSATIONS, NUMBER_SUMMARIES, MOVE_TOOL_RESULTS, DELETE_MERGED):
+        for statement in (MERGE_CONVERSATIONS, NUMBER_SUMMARIES, DELETE_MERGED):
             transaction.execute(statement, pair)
     for statement in (MERGE_FACTS, MERGE_ENTITIES, *MERGE_OWNERS):
         transaction.execute(statement, owners)

@@ -6,6 +6,7 @@ So is what /new left behind.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from src.pg.client import Repository, Transaction
@@ -111,7 +112,7 @@ class PurgeRepository(Repository):
         purged = self._client.execute(DELETE_FORGETTINGS, seconds=older_than)
         purged += self._client.execute(DELETE_PARTING, seconds=PARTING_SECONDS)
         work = (KEEP_POSITIONS, CUT_QUOTES, DELETE_FORGOTTEN)
-        return purged + self._purge(SELECT_FORGOTTEN, {"seconds": older_than}, work)
+        return purged + self._purge(SELECT_FORGOTTEN, work, seconds=older_than)
 
     def delete_aged(self, *, days: int, reads: bool) -> int:
         """Delete messages older than ``days``; facts stay, with the words that they quote.
@@ -123,16 +124,11 @@ class PurgeRepository(Repository):
         Returns:
             How many messages.
         """
-        return self._purge(
-            SELECT_AGED, {"days": days, "reads": reads}, (KEEP_POSITIONS, DELETE_AGED), PATIENT
-        )
+        work = (KEEP_POSITIONS, DELETE_AGED)
+        return self._purge(SELECT_AGED, work, PATIENT, days=days, reads=reads)
 
     def _purge(
-        self,
-        select: str,
-        parameters: dict[str, Any],
-        statements: Sequence[str],
-        limits: Limits | None = None,
+        self, select: str, statements: Sequence[str], limits: Limits | None = None, **wanted: Any
     ) -> int:
         """Run the statements on the messages that one selects, in batches.
 
@@ -141,20 +137,18 @@ class PurgeRepository(Repository):
         """
         purged = 0
         while True:
-            rows = self._client.fetch_all(select, parameters, limit=PURGE_BATCH, limits=limits)
+            rows = self._client.fetch_all(select, wanted, limit=PURGE_BATCH, limits=limits)
             if rows:
-                purged += self._purge_batch([row[0] for row in rows], {row[1] for row in rows},
-                                            statements)  # fmt: skip
+                ids, rooms = [row[0] for row in rows], sorted({row[1] for row in rows})
+                purged += self._client.in_transaction(
+                    partial(_purge_batch, ids, rooms, statements)
+                )
             if len(rows) < PURGE_BATCH:
                 return purged
 
-    def _purge_batch(
-        self, ids: list[int], conversations: set[str], statements: Sequence[str]
-    ) -> int:
-        parameters = {"ids": ids, "rooms": sorted(conversations)}
 
-        def work(transaction: Transaction) -> int:
-            lock_conversations(transaction, conversations)
-            return [transaction.execute(sql, parameters) for sql in statements][-1]
-
-        return self._client.in_transaction(work)
+def _purge_batch(
+    ids: list[int], rooms: list[str], statements: Sequence[str], transaction: Transaction
+) -> int:
+    lock_conversations(transaction, rooms)
+    return [transaction.execute(sql, ids=ids, rooms=rooms) for sql in statements][-1]
