@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
 from src.base.config import Settings
-from src.base.errors import AppError, ModelError, PostponedError, StorageError, TransientError
+from src.base.errors import AppError, ModelError, PostponedError, StorageError
 from src.base.metrics import Metrics
 from src.base.providers import Provider, ProviderSettings, find_batch_provider, find_provider
 from src.history.turn_repo import TurnRepository
@@ -117,15 +117,7 @@ class BatchExtractionService:
         """
         jobs = await self._client.run(self._batches.list_open)
         for job in jobs:
-            try:
-                await self._advance(job)
-            except StorageError:
-                raise
-            except AppError as error:
-                if not isinstance(error, PostponedError):
-                    log = {"job": str(job.id)}
-                    logger.warning("a batch did not go on", extra=log, exc_info=error)
-                await self._client.run(self._batches.set_status, job.id, None, str(error))
+            await self._attempt(job.id, self._advance(job))
         left = len(await self._client.run(self._batches.list_open)) if jobs else 0
         self._metrics.batches.set(left)
         return left
@@ -196,12 +188,19 @@ class BatchExtractionService:
         )
         taken = [question for question in questions if question.window.id in added]
         if taken:
-            try:
-                await self._submit(provider, job_id, model, taken)
-            except (TransientError, ModelError) as error:
-                logger.warning("a batch was not sent", extra={"job": str(job_id)}, exc_info=error)
-                await self._client.run(self._batches.set_status, job_id, None, str(error))
+            await self._attempt(job_id, self._submit(provider, job_id, model, taken))
         return len(taken)
+
+    async def _attempt(self, job_id: UUID, step: Awaitable[None]) -> None:
+        """Take a step of a batch; what fails is noted with it, and retried by ``poll``."""
+        try:
+            await step
+        except StorageError:
+            raise
+        except AppError as error:
+            if not isinstance(error, PostponedError):
+                logger.warning("a batch failed", extra={"job": str(job_id)}, exc_info=error)
+            await self._client.run(self._batches.set_status, job_id, None, str(error))
 
     async def _submit(
         self, provider: LLMProvider, job_id: UUID, model: str, questions: Sequence[_Question]

@@ -419,7 +419,8 @@ DELETE_WAITING = "DELETE FROM batch_requests WHERE job_id = %(job)s AND status =
 # Where it stands, unless that is left as it is, and why it did not go on.
 SET_STATUS = """
 UPDATE batch_jobs SET status = coalesce(%(status)s, status), error_message = %(error)s,
-       completed_at = CASE WHEN %(status)s IN ('completed', 'failed') THEN now() END
+       completed_at = CASE WHEN coalesce(%(status)s, status) IN ('completed', 'failed')
+                      THEN now() END
 WHERE id = %(id)s
 """
 
