@@ -12,6 +12,7 @@ from src.base.owners import Owner
 from src.core import Core
 from src.history.conversation_repo import ConversationRepository, TelegramOrigin
 from src.memory.digest_repo import SummaryRepository
+from src.memory.memories import KEY_FACTS
 from src.memory.memory_repo import MemoryRepository
 from src.pg.client import PgClient
 from src.queue.update_repo import NewUpdate
@@ -44,7 +45,7 @@ def measure_history(dsn: str) -> dict[str, float]:
     for name, read in (
         ("load_last_of_100", lambda: conversations.load_last_messages(first)),
         ("load_last_of_100000", lambda: conversations.load_last_messages(long)),
-        ("key_facts", lambda: MemoryRepository(client).list_key_facts(Owner(FIRST_USER))),
+        ("key_facts", lambda: MemoryRepository(client).list_facts(Owner(FIRST_USER), KEY_FACTS)),
         ("summaries", lambda: summaries.list_shown(first, 71, limit=3)),
     ):
         times = []

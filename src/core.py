@@ -6,9 +6,8 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool
@@ -39,14 +38,12 @@ from src.memory.consolidation import ConsolidationService
 from src.memory.digest import DigestService
 from src.memory.embedding_space import ServingSpace
 from src.memory.extraction import ExtractionService
-from src.memory.forgetting_repo import UndoRepository
 from src.memory.indexer import Indexer
 from src.memory.memories import Memories
-from src.memory.memory_page_repo import MemoryPageRepository
 from src.memory.retriever import Retriever
 from src.memory.screens import MemoryScreens
 from src.memory.search_index_repo import EmbeddingRepository, SearchIndexRepository
-from src.memory.writer import MemoryWriter, fact_terms
+from src.memory.writer import MemoryWriter
 from src.offline.model import build_chat_model
 from src.outside.servers import McpServers
 from src.pg.client import PgClient
@@ -72,19 +69,18 @@ from src.talk.settings import SettingsScreens, SettingsService
 from src.talk.tool_history import ToolHistoryService
 from src.talk.tools import build_tools
 from src.talk.turn import AgentService
-from src.texts.morphology import terms
 
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class MemoryCore:
-    """The parts of the memory that others use.
+class MemoryRoom:
+    """The parts of the memory that others use; nothing here connects to anything at first.
 
     Attributes:
         memories: What graph, tools and commands call.
         digest: What the background does after a turn.
         batches: What it lets a provider do for many users together.
+        consolidation: What it compares at night.
         compaction: Summarises what leaves the window.
         summary_llm: The model that summarises.
         retriever: Searches, under ``memories``.
@@ -95,18 +91,40 @@ class MemoryCore:
         settings: What an operator may change while the bot runs.
     """
 
-    memories: Memories
-    digest: DigestService
-    batches: BatchExtractionService
-    consolidation: ConsolidationService
-    compaction: CompactionService
-    summary_llm: ModelCaller
-    retriever: Retriever
-    index: SearchIndexRepository
-    indexer: Indexer
-    space: ServingSpace
-    embeddings: EmbeddingRepository
-    settings: GlobalSettingsRepository
+    def __init__(
+        self,
+        settings: Settings,
+        client: PgClient,
+        stored: GlobalSettingsRepository,
+        metrics: Metrics,
+        quiet: QuietMoments,
+        ceilings: DailyCeilings,
+    ) -> None:
+        """Wire it on ``client``."""
+        self.settings = stored
+        self.space = ServingSpace(
+            lambda name: CachingEmbedder(build_embedder(settings, name, metrics, quiet)),
+            stored,
+            settings.embedding_model,
+            client,
+        )
+        self.retriever = Retriever(client, self.space, reranker=build_reranker(settings))
+        writer = MemoryWriter(client, self.space, stored)
+        self.memories = Memories(client, self.retriever, writer, stored)
+        self.index = SearchIndexRepository(client)
+        self.indexer = Indexer(client, self.space)
+        self.embeddings = EmbeddingRepository(client)
+        self.summary_llm = build_caller(settings, settings.summary_model, metrics=metrics)
+        self.compaction = CompactionService(client, stored, self.summary_llm, ceilings)
+        callers = cache(partial(build_extraction_caller, settings, metrics))
+        extraction = ExtractionService(
+            client, stored, self.memories, callers, ceilings, time_zone=settings.timezone
+        )
+        self.digest = DigestService(client, stored, self.indexer, self.compaction, extraction)
+        self.batches = BatchExtractionService(
+            client, stored, extraction, ceilings, metrics, settings
+        )
+        self.consolidation = ConsolidationService(client, writer, self.space, stored, metrics)
 
     async def warm_up(self) -> None:
         """Load what the first search would wait for.
@@ -141,9 +159,8 @@ class Core:
         self.updates = UpdateRepository(client)
         self.put_aside = PutAsideRepository(client)
         self.user_settings = UserSettingsRepository(client)
-        self.pages = MemoryPageRepository(client)
         self.exports = ExportService(ExportRepository(client))
-        self.edits = EditService(client, UndoRepository(terms, fact_terms))
+        self.edits = EditService(client)
         self.live_settings = SettingsService(client, stored, settings)
         self.counter = TokenCounter(settings.chat_model_name)
         self.ceilings = DailyCeilings(
@@ -153,7 +170,7 @@ class Core:
             time_zone=settings.timezone,
             exempt=settings.admin_user_ids,
         )
-        self.memory = build_memory(settings, client, stored, self.metrics, quiet, self.ceilings)
+        self.memory = MemoryRoom(settings, client, stored, self.metrics, quiet, self.ceilings)
         self.reminders = ReminderService(client, ReminderRepository(client))
         self.servers = McpServers(settings.servers, self.metrics)
         self.attachments = AttachmentService(
@@ -225,7 +242,7 @@ class Core:
             self.agent,
             memories,
             client,
-            screens=MemoryScreens(memories, self.pages, client, app_url=settings.app_url),
+            screens=MemoryScreens(memories, client, app_url=settings.app_url),
             settings=SettingsScreens(
                 self.user_settings, self.reminders, client, time_zone=settings.timezone
             ),
@@ -314,55 +331,13 @@ def build_prompt_cache(
     return StoredPromptCache(model, name, counter=counter, contents=contents)
 
 
-def build_memory(
-    settings: Settings,
-    client: PgClient,
-    stored: GlobalSettingsRepository,
-    metrics: Metrics,
-    quiet: QuietMoments,
-    ceilings: DailyCeilings,
-) -> MemoryCore:
-    """Wire the memory; nothing here connects to anything or starts a model."""
-    space = ServingSpace(
-        lambda name: CachingEmbedder(build_embedder(settings, name, metrics, quiet)),
-        stored,
-        settings.embedding_model,
-        client,
-    )
-    retriever = Retriever(client, space, reranker=build_reranker(settings))
-    writer = MemoryWriter(client, space, stored)
-    memories = Memories(client, retriever, writer, stored)
-    indexer = Indexer(client, space)
-    summary_llm = build_caller(settings, settings.summary_model, metrics=metrics)
-    compaction = CompactionService(client, stored, summary_llm, ceilings)
-
-    @cache
-    def extraction_caller(name: str) -> ModelCaller:
-        provider = find_provider(name)
-        if name and (provider is None or not provider.is_configured(settings)):
-            logger.warning(
-                "memory_extraction_model has no provider or key: EXTRACTION_MODEL reads"
-            )
-            name = ""
-        return build_caller(settings, name or settings.extraction_model, metrics=metrics)
-
-    extraction = ExtractionService(
-        client, stored, memories, extraction_caller, ceilings, time_zone=settings.timezone
-    )
-    return MemoryCore(
-        memories=memories,
-        digest=DigestService(client, stored, indexer, compaction, extraction),
-        batches=BatchExtractionService(client, stored, extraction, ceilings, metrics, settings),
-        consolidation=ConsolidationService(client, writer, space, stored, metrics),
-        compaction=compaction,
-        summary_llm=summary_llm,
-        retriever=retriever,
-        index=SearchIndexRepository(client),
-        indexer=indexer,
-        space=space,
-        embeddings=EmbeddingRepository(client),
-        settings=stored,
-    )
+def build_extraction_caller(settings: Settings, metrics: Metrics, name: str) -> ModelCaller:
+    """Who reads windows for facts: the model of this name, else ``EXTRACTION_MODEL``."""
+    provider = find_provider(name)
+    if name and (provider is None or not provider.is_configured(settings)):
+        logger.warning("memory_extraction_model has no provider or key: EXTRACTION_MODEL reads")
+        name = ""
+    return build_caller(settings, name or settings.extraction_model, metrics=metrics)
 
 
 def build_caller(

@@ -240,19 +240,10 @@ def build_forget_fact(memories: Memories) -> BaseTool:
             none fits and nothing is forgotten: say so, and name these.
         """
         context: TurnContext = runtime.context
-        request_id, speaker_id = context.message_id, context.speaker_id
-        if ids:
-            found = await memories.forget(
-                context.owner, ids[:MAX_IDS], request_id=request_id, speaker_id=speaker_id
-            )
-        else:
-            found = await memories.forget_about(
-                context.owner,
-                about,
-                everything=everything,
-                request_id=request_id,
-                speaker_id=speaker_id,
-            )
+        found = await memories.forget(
+            context.owner, (ids or [])[:MAX_IDS], about="" if ids else about,
+            everything=everything, request_id=context.message_id, speaker_id=context.speaker_id,
+        )  # fmt: skip
         told = {
             "forgotten": list(found.texts),
             "ask": [vars(named) for named in found.ask],

@@ -94,7 +94,7 @@ class TurnContext:
         owner: A person, or a group and topic.
         conversation_id: The conversation.
         message_id: The user message that is answered.
-        text: What its sender typed since the last answer, without labels; where he only
+        text: What its sender typed since the last answer, without labels; where they only
             forwarded something, that.
         moment: When it was written (aware).
         time_zone: The owner's zone, a tz database name.

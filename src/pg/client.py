@@ -445,3 +445,19 @@ class Repository:
     def __init__(self, client: PgClient) -> None:
         """Nothing is asked yet."""
         self._client = client
+
+
+class OwnerSteps:
+    """Steps of one use case on an owner's rows, within the caller's transaction; they block."""
+
+    def __init__(self, transaction: Transaction, owner: Owner) -> None:
+        """Nothing is asked yet."""
+        self._transaction = transaction
+        self._owner = owner
+
+    def _rows(self, sql: str, **named: Any) -> list[Row]:
+        return self._transaction.fetch_all(sql, self._owner, **named)
+
+    def _run(self, *statements: str, **named: Any) -> int:
+        """Run statements with the same parameters; returns how many rows the last one touched."""
+        return [self._transaction.execute(sql, self._owner, **named) for sql in statements][-1]

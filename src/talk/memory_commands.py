@@ -54,8 +54,8 @@ class MemoryCommands:
         language = called.language
         if not called.argument:
             return Reply(say("forget_usage", language))
-        found = await self._memories.forget_about(
-            called.owner, called.argument, speaker_id=called.asker
+        found = await self._memories.forget(
+            called.owner, about=called.argument, speaker_id=called.asker
         )
         if found.texts:
             return forgotten_reply(found, language)

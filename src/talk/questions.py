@@ -16,7 +16,7 @@ from src.base.errors import ConversationGoneError, StorageRejectedError, Storage
 from src.base.owners import Owner
 from src.history.turn_repo import NO_CHANGES, Changes
 from src.memory.memories import Memories
-from src.memory.question_repo import NewQuestion, Question, QuestionRepository
+from src.memory.question_repo import Question, QuestionRepository
 from src.memory.turn_context import TurnContext, changes_of
 from src.pg.client import PgClient
 from src.pg.connection import LIBPQ_OPTIONS
@@ -169,8 +169,10 @@ class QuestionService:
         """
         thread = f"{context.conversation_id}:{context.message_id}"
         pairs = {(d["said_in"], d["memory_id"]) for d in state["disputes"]}
-        question = NewQuestion(thread, context.message_id, context.language, pairs)
-        await self._client.run(self._questions.open, context.owner, question)
+        await self._client.run(
+            self._questions.open, context.owner, thread, context.message_id,
+            language=context.language, pairs=pairs,
+        )  # fmt: skip
         begun: ConversationState = {
             "extracted_facts": state["disputed_facts"], "conflicts": state["disputes"]
         }  # fmt: skip

@@ -554,6 +554,8 @@ async def _forget(
     )
     shown = {name: hit_id(hit) for hit in hits for name in (hit.uid, hit_id(hit))}
     ids = [shown[uid] for uid in dict.fromkeys(chosen.uids) if uid in shown]
+    if not ids:
+        return []
     forgotten = await memories.forget(
         context.owner, ids, about=query, request_id=context.message_id,
         speaker_id=context.speaker_id,

@@ -240,7 +240,7 @@ class TurnHandler:
         self.delivery = delivery
         self.drafts = DraftSupport(delivery.renderer)
         self.settings = core.memory.settings
-        self.notes = ChangeNotes(core.pages, core.client)
+        self.notes = ChangeNotes(core.client)
         self._agent = core.agent
         self._edits = core.edits
         self._client = core.client

@@ -23,6 +23,7 @@ from src.base.owners import Owner
 from src.base.zones import local_time
 from src.core import Core
 from src.memory.consolidation import ConsolidationRepository
+from src.memory.memory_repo import FactQuery
 from src.memory.ranking import LEXICAL_WEIGHT, LINK_BONUS
 from src.memory.retriever import Query
 from src.pg.global_settings_repo import GlobalSettings
@@ -209,7 +210,8 @@ class AdminPages:
     async def facts(self, request: Request) -> Response:
         """Facts with their sources, also those that hold no more."""
         owner, before = _owner(request), _number(request, "before")
-        facts = await self._client.run(self._repo.list_facts, owner, before=before, limit=PAGE)
+        wanted = FactQuery(is_living=None, before=before, limit=PAGE)
+        facts = await self._client.run(self._core.memory.memories.facts.list_facts, owner, wanted)
         return self._render(
             request, "facts.html", owner=owner, facts=facts,
             consolidations=await self._client.run(self._consolidations.list_done, owner),
@@ -222,7 +224,7 @@ class AdminPages:
         action, memories = request.path_params["action"], self._core.memory.memories
         if action in ("pin", "unpin"):
             pinned = action == "pin"
-            await self._client.run(self._core.pages.set_pinned, owner, number, pinned=pinned)
+            await self._client.run(memories.facts.set_pinned, owner, number, pinned=pinned)
         elif action == "forget":
             await memories.forget(owner, [fact_uid(number)])
         elif action == "undo":

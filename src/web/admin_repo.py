@@ -51,29 +51,6 @@ class Bubble:
 
 
 @dataclass(frozen=True)
-class FactLine:
-    """A fact with where it comes from, and what became of it."""
-
-    id: int
-    text: str
-    memory_type: str
-    subject: str
-    relation: str
-    object: str
-    importance: int
-    pinned: bool
-    origin: str
-    created_at: datetime
-    retired_at: datetime | None
-    retired_reason: str | None
-    superseded_by: int | None
-    replaced: list[int]
-    uid: str | None
-    said_at: datetime | None
-    quote: str | None
-
-
-@dataclass(frozen=True)
 class UsageLine:
     """What models cost on a day: tokens, money by the price table, milliseconds."""
 
@@ -131,18 +108,6 @@ LEFT JOIN LATERAL (SELECT sum(prompt_tokens) AS prompt, sum(completion_tokens) A
 WHERE c.telegram_user_id = %(user)s AND c.thread_id = %(thread_id)s
   AND m.position < %(before)s
 ORDER BY m.position DESC, m.id DESC LIMIT %(limit)s
-"""
-
-# A page of an owner's facts, the newest first, also of those that hold no more.
-SELECT_FACTS = """
-SELECT f.id, f.text, f.memory_type, f.subject, f.relation, f.object, f.importance, f.pinned,
-       f.origin, f.created_at, f.retired_at, f.retired_reason, f.superseded_by,
-       ARRAY(SELECT o.id FROM facts o WHERE o.superseded_by = f.id
-                AND o.retired_reason NOT IN ('duplicate', 'contradicted') ORDER BY o.id),
-       f.uid, f.said_at, f.quote
-FROM facts f
-WHERE f.owner_id = %(owner)s AND f.id < %(before)s
-ORDER BY f.id DESC LIMIT %(limit)s
 """
 
 # What the gate refused of an owner's, the newest first.
@@ -254,7 +219,6 @@ SELECT done_at, address, action, target FROM admin_actions ORDER BY id DESC LIMI
 """
 
 FIRST = -(2**62)
-LAST = 2**62
 TABLES = ("conversations", "messages", "memories", "document_embeddings", "model_usage")
 
 
@@ -274,13 +238,6 @@ class AdminRepository(Repository):
         position = 2**31 - 1 if before is None else before
         rows = self._client.fetch_all(SELECT_BUBBLES, owner, before=position, limit=limit)
         return [Bubble(*row) for row in reversed(rows)]
-
-    def list_facts(
-        self, owner: Owner, *, before: int | None = None, limit: int = 50
-    ) -> list[FactLine]:
-        """Facts before a number, the newest first."""
-        rows = self._client.fetch_all(SELECT_FACTS, owner, before=before or LAST, limit=limit)
-        return [FactLine(*row) for row in rows]
 
     def list_rejected(self, owner: Owner, *, limit: int = 100) -> list[tuple[Any, ...]]:
         """``(id, created_at, reason, text, message_id, origin)`` of what was refused."""

@@ -392,7 +392,6 @@ def test_no_page_reads_all_messages(rig: Rig) -> None:
     for statement in (
         admin_repo.SELECT_BUBBLES,
         admin_repo.SELECT_OWNERS,
-        admin_repo.SELECT_FACTS,
     ):
         with rig.client.transaction() as transaction:
             transaction.execute("SET LOCAL enable_seqscan = off")

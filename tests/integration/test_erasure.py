@@ -14,7 +14,7 @@ from src.base.errors import ConversationGoneError, QuestionMovedError
 from src.base.owners import Owner
 from src.history.conversation_repo import KEEP_UNREAD, TelegramOrigin
 from src.memory.group_moves import GroupMoveRepository
-from src.memory.memory_repo import MemoryRepository, NewMemory, Source
+from src.memory.memory_repo import NewMemory, Source, StoredFacts
 from src.pg.locks import lock_facts
 from src.privacy.erasure_repo import ErasureRepository
 from src.queue.update_repo import NewUpdate, UpdateKind
@@ -250,7 +250,7 @@ async def test_in_a_group_only_what_the_person_wrote_and_was_told_goes(rig: Rig)
     assert erase(rig) > 0
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
     assert group_rows_of(rig, BORIS) == others
-    facts = rig.core.memory.memories.facts.list_memories(GROUP)
+    facts = rig.core.memory.memories.facts.list_facts(GROUP)
     assert [fact.text for fact in facts] == ["Боря любит рыбалку"]
     names = rig.rows("SELECT name FROM entities ORDER BY id")
     assert names == [("Боря",), ("рыбалку",)]
@@ -281,7 +281,7 @@ async def test_a_fact_that_somebody_else_told_too_stays_without_the_words_of_the
                     place=GROUP)  # fmt: skip
     assert rig.rows("SELECT count(*) FROM memory_sources") == [(2,)]
     erase(rig)
-    facts = rig.core.memory.memories.facts.list_memories(GROUP)
+    facts = rig.core.memory.memories.facts.list_facts(GROUP)
     assert [fact.text for fact in facts] == ["Едем в июле"]
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
 
@@ -296,7 +296,7 @@ async def test_what_a_person_taught_a_group_goes_also_when_its_messages_were_wip
     assert columns_that_hold(rig.core.dsn, "qzanna") >= {"memories.text", "memory_sources.quote"}
     erase(rig)
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
-    facts = rig.core.memory.memories.facts.list_memories(GROUP)
+    facts = rig.core.memory.memories.facts.list_facts(GROUP)
     assert [fact.text for fact in facts] == ["Боря любит чай"]
 
 
@@ -395,7 +395,7 @@ async def test_what_others_forwarded_of_a_person_goes_and_what_they_say_themselv
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
     kept = rig.rows("SELECT message_text(content) FROM messages WHERE role = 'user' ORDER BY id")
     assert kept == [("Боря любит чай",), ("Что она любит?",)]
-    facts = rig.core.memory.memories.facts.list_memories(Owner(BORIS))
+    facts = rig.core.memory.memories.facts.list_facts(Owner(BORIS))
     assert [fact.text for fact in facts] == ["Боря любит чай"]
 
 
@@ -639,7 +639,6 @@ async def test_a_turn_that_was_under_way_leaves_nothing(rig: Rig) -> None:
 async def test_an_erasure_waits_for_a_fact_that_is_being_stored_and_takes_it(rig: Rig) -> None:
     asked = await write(rig, ANNA, "Аня любит qzanna", "Ага", place=GROUP)
     await write(rig, BORIS, "Боря любит чай", saves("Боря любит чай"), "Ага", place=GROUP)
-    memories = MemoryRepository(rig.client)
     fact = NewMemory(
         fact=Fact(text="Аня любит qzanna", subject="аня", relation="likes", object="qzanna"),
         language="ru",
@@ -651,13 +650,13 @@ async def test_an_erasure_waits_for_a_fact_that_is_being_stored_and_takes_it(rig
     )
     with rig.client.transaction() as transaction:
         lock_facts(transaction, GROUP)
-        memories.add(transaction, GROUP, fact, None)
+        StoredFacts(transaction, GROUP).add(fact, None)
         erasing = asyncio.create_task(asyncio.to_thread(erase, rig))
         waiting = "SELECT 1 FROM pg_locks WHERE NOT granted"
         await eventually(lambda: rig.rows(waiting), "the erasure to wait")
     assert await erasing > 0
     assert columns_that_hold(rig.core.dsn, "qzanna") == set()
-    facts = rig.core.memory.memories.facts.list_memories(GROUP)
+    facts = rig.core.memory.memories.facts.list_facts(GROUP)
     assert [fact.text for fact in facts] == ["Боря любит чай"]
 
 

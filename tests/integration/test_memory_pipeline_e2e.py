@@ -264,7 +264,23 @@ async def test_facts_that_cannot_be_fetched_anew_stay_in_the_prompt(person: Pers
 
 def known(text: str, uid: str = "msg-1") -> Memory:
     return Memory(
-        1, text, "user_fact", "user", "other", text, 8, False, None, None, None, uid, MORNING, 1
+        1,
+        text,
+        "user_fact",
+        "user",
+        "other",
+        text,
+        8,
+        False,
+        None,
+        None,
+        None,
+        uid,
+        MORNING,
+        1,
+        None,
+        None,
+        None,
     )
 
 

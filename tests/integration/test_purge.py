@@ -9,11 +9,9 @@ import pytest
 
 from src.history.conversation_repo import TelegramOrigin
 from src.memory.forgetter import Forgetter
-from src.memory.forgetting_repo import ForgettingRepository
 from src.memory.purge_repo import UNDO_SECONDS, PurgeRepository
 from src.pg.client import PgClient
 from src.queue.update_repo import NewUpdate
-from src.texts.morphology import terms
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.person import FAKE_EMBEDDINGS, Agents, Person, called, saved
 from tests.tables import columns_that_hold
@@ -52,9 +50,8 @@ def number_of(person: Person, text: str) -> int:
 
 def forget_messages(person: Person, uids: list[str]) -> None:
     """Forget whole messages, which nobody has asked for in the chat."""
-    repository = ForgettingRepository(terms)
     with person.client.transaction() as transaction:
-        Forgetter(repository, transaction, person.owner).forget(uids)
+        Forgetter(transaction, person.owner).forget(uids)
 
 
 async def forget(person: Person, text: str) -> None:

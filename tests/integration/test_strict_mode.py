@@ -634,7 +634,7 @@ async def test_mode_and_what_was_taught_survive_restarts(person: Person, shared:
     core = Core(settings, shared)
     set_conversation_repo_factory(None)
     assert await core.commands.get_mode(person.user) == "strict"
-    known = core.memory.memories.facts.list_memories(person.owner)
+    known = core.memory.memories.facts.list_facts(person.owner)
     assert [memory.text for memory in known] == [CAPITAL["text"]]
 
 
