@@ -16,12 +16,12 @@ from dataclasses import replace
 from datetime import UTC
 from functools import partial
 
-from aiogram import Bot, F, Router
+from aiogram import Bot, types
 from aiogram.enums import ChatAction
 from aiogram.exceptions import AiogramError, TelegramRetryAfter
-from aiogram.types import Message
 
 from src.base.errors import AppError
+from src.base.owners import Called
 from src.core import Core
 from src.history.conversation_repo import TelegramOrigin
 from src.history.turn_repo import StoredAnswer
@@ -45,10 +45,10 @@ from src.telegram.delivery import (
     is_unknown_method,
     send_message,
 )
-from src.telegram.incoming import Content, author_of, fetch_file, read_content, read_voice
+from src.telegram.incoming import author_of, fetch_file, read_content, read_voice
 from src.telegram.rendering import MAX_UTF16, Part, Renderer, keep_words
 from src.telegram.updates import BotIdentity
-from src.texts import Language, say
+from src.texts import say
 
 logger = logging.getLogger(__name__)
 
@@ -67,13 +67,6 @@ REQUEST_TIMEOUT = 10  # seconds
 # UTF-16 units of the answer that one frame formats: its end in a draft, which leaves room for what
 # the formatting adds, its beginning in a message, which may well be more than fits.
 DRAFT_WINDOW, EDIT_WINDOW = MAX_UTF16 - 500, 2 * MAX_UTF16
-
-
-def register(router: Router) -> None:
-    """Add the handlers of messages; they come after all others."""
-    router.message.register(answer_message, F.text)
-    router.message.register(answer_content)
-    router.edited_message.register(take_edit, F.text | F.caption)
 
 
 class DraftSupport:
@@ -232,108 +225,109 @@ class AnswerStream:
 
 
 class TurnHandler:
-    """What ``answer_message`` needs, built once: who answers, and where that is shown."""
+    """Messages to answer: who answers them, and where that is shown."""
 
-    def __init__(self, core: Core, bot: Bot, delivery: Delivery) -> None:
+    def __init__(self, core: Core, bot: Bot, delivery: Delivery, identity: BotIdentity) -> None:
         """Show through ``bot``, deliver through ``delivery``."""
         self.bot = bot
         self.delivery = delivery
         self.drafts = DraftSupport(delivery.renderer)
         self.settings = core.memory.settings
         self.notes = ChangeNotes(core.pages, core.client)
-        self._agent = core.agent
-        self._edits = core.edits
-        self._client = core.client
-        self._attachments = core.attachments
-        self._find_text = core.conversations.find_text
-        self._time_zone = core.settings.timezone
+        self._core = core
+        self._identity = identity
 
-    def incoming(
-        self, message: Message, text: str, stored: WaitingUpdate, language: Language
-    ) -> IncomingMessage:
-        """The message as the service takes it."""
-        return IncomingMessage(
-            owner=stored.owner,
-            text=text,
-            moment=message.date.astimezone(UTC),
-            language=language,
-            time_zone=stored.time_zone or self._time_zone,
-            mode=stored.mode,
-            answer_length=stored.answer_length,
-            memory_on=stored.memory_on,
-            origin=_origin(message, stored),
-            voice=read_voice(message),
-            newer=stored.newer,
-            teaching=_correction(message, stored),
+    async def answer_text(
+        self, message: types.Message, stored: WaitingUpdate, called: Called, control: TurnControl
+    ) -> UpdateOutcome:
+        """Answer a text; raises what ``AgentService.run_turn`` raises, as all of these do."""
+        text = without_address(message.text or "", self._identity)
+        if len(text) >= LONG_PASTE:
+            await asyncio.sleep(SETTLE_SECONDS)
+        return await self._run(_incoming(message, text, stored, called), stored, control)
+
+    async def teach(
+        self,
+        message: types.Message,
+        text: str,
+        stored: WaitingUpdate,
+        called: Called,
+        control: TurnControl,
+    ) -> UpdateOutcome:
+        """Remember a text as it stands; a turn without a model."""
+        incoming = _incoming(message, text, stored, called, Teaching())
+        return await self._run(incoming, stored, control)
+
+    async def answer_content(
+        self, message: types.Message, stored: WaitingUpdate, called: Called, control: TurnControl
+    ) -> UpdateOutcome:
+        """Answer what a message holds beside, or instead of, a text: said, shown or written.
+
+        A part of an album leaves the answer to the last of them. A second attempt finds what the
+        first one stored, and does not read the attachment again.
+        """
+        content = read_content(message, called.language)
+        text = without_address(content.text, self._identity)
+        incoming = _incoming(message, text, stored, called)
+        find = self._core.conversations.find_text
+        known = await self._core.client.run(find, incoming.owner, incoming.origin)
+        heard = Heard(problem=say(content.problem, called.language) if content.problem else "")
+        if content.attachment is not None and known is None:
+            heard = await self._read(content.attachment, incoming)
+        if stored.media_group_id is not None and stored.newer is None:
+            await asyncio.sleep(SETTLE_SECONDS)
+        text = known or "\n".join(filter(None, (text, heard.spoken)))
+        if text or heard.enclosed is not None:
+            return await self._run(with_heard(incoming, text, heard), stored, control)
+        if await self._core.agent.is_left_to_newer(incoming):
+            return "left to a later message"
+        await self.delivery.send_text(Address(*called.owner), heard.problem)
+        return "explained"
+
+    async def take_edit(
+        self, message: types.Message, stored: WaitingUpdate, called: Called, control: TurnControl
+    ) -> UpdateOutcome:
+        """History and memory follow the new words; the last message is answered anew, in place."""
+        text = without_address(message.text or message.caption or "", self._identity)
+        teaching = None
+        if (command := parse_command(text)) is not None:
+            entry = COMMANDS.get(command.name)
+            if entry is None or not entry.teaches:
+                return "ignored"  # what a command did is done
+            text, teaching = command.argument, Teaching()
+        incoming = _incoming(message, text, stored, called, teaching)
+        outcome = await self._core.client.run(
+            self._core.edits.take, incoming.owner, incoming.origin, incoming.text,
+            is_own=incoming.voice.is_own,
+        )  # fmt: skip
+        if outcome.what != "last":
+            return "done" if outcome.what == "older" else "ignored"
+        if leftover := list(outcome.leftover):
+            chat_id = incoming.owner.telegram_user_id
+            await best_effort(self.bot.delete_messages(chat_id, leftover))
+        return await self._run(incoming, stored, control)
+
+    async def _read(self, attachment: Attachment, incoming: IncomingMessage) -> Heard:
+        return await self._core.attachments.read(
+            attachment,
+            partial(fetch_file, self.bot, attachment.file_id),
+            caption=incoming.text,
+            language=incoming.language,
+            conversation_id=await self._core.agent.conversation_of(incoming.owner),
         )
 
-    async def run(
+    async def _run(
         self, incoming: IncomingMessage, stored: WaitingUpdate, control: TurnControl
     ) -> UpdateOutcome:
-        """Answer one message; in groups the answer quotes it.
+        """A turn; in groups the answer quotes the message.
 
         Unless the message stayed in the old chat of a group that moved.
-
-        Raises:
-            TransientError: Worth another try; nothing is done twice then.
         """
         owner = incoming.owner
         is_quoting = owner.is_group and owner.telegram_user_id == stored.chat_id
         address = Address(*owner, reply_to=stored.message_id if is_quoting else None)
         view = TelegramView(self, address, (stored.message_id or 1) % MAX_DRAFT_ID or 1)
-        return await self._agent.run_turn(Turn(incoming, view, control))
-
-    async def answer_content(
-        self,
-        incoming: IncomingMessage,
-        content: Content,
-        stored: WaitingUpdate,
-        control: TurnControl,
-    ) -> UpdateOutcome:
-        """Answer what a message holds beside, or instead of, a text; raises what ``run`` raises.
-
-        A part of an album leaves the answer to the last of them. A second attempt finds what the
-        first one stored, and does not read the attachment again.
-        """
-        assert incoming.origin is not None
-        known = await self._client.run(self._find_text, incoming.owner, incoming.origin)
-        heard = Heard(problem=say(content.problem, incoming.language) if content.problem else "")
-        if content.attachment is not None and known is None:
-            heard = await self._read(content.attachment, incoming)
-        if stored.media_group_id is not None and stored.newer is None:
-            await asyncio.sleep(SETTLE_SECONDS)
-        text = known or "\n".join(filter(None, (content.text, heard.spoken)))
-        if text or heard.enclosed is not None:
-            return await self.run(with_heard(incoming, text, heard), stored, control)
-        if await self._agent.is_left_to_newer(incoming):
-            return "left to a later message"
-        await self.delivery.send_text(Address(*stored.owner), heard.problem)
-        return "explained"
-
-    async def _read(self, attachment: Attachment, incoming: IncomingMessage) -> Heard:
-        return await self._attachments.read(
-            attachment,
-            partial(fetch_file, self.bot, attachment.file_id),
-            caption=incoming.text,
-            language=incoming.language,
-            conversation_id=await self._agent.conversation_of(incoming.owner),
-        )
-
-    async def edit(
-        self, incoming: IncomingMessage, stored: WaitingUpdate, control: TurnControl
-    ) -> UpdateOutcome:
-        """Take what a message says now; raises what ``run`` raises."""
-        assert incoming.origin is not None
-        outcome = await self._client.run(
-            self._edits.take, incoming.owner, incoming.origin, incoming.text,
-            is_own=incoming.voice.is_own,
-        )  # fmt: skip
-        if outcome.what == "last":
-            if leftover := list(outcome.leftover):
-                chat_id = incoming.owner.telegram_user_id
-                await best_effort(self.bot.delete_messages(chat_id, leftover))
-            return await self.run(incoming, stored, control)
-        return "done" if outcome.what == "older" else "ignored"
+        return await self._core.agent.run_turn(Turn(incoming, view, control))
 
 
 class TelegramView(AnswerView):
@@ -398,59 +392,31 @@ def with_heard(incoming: IncomingMessage, text: str, heard: Heard) -> IncomingMe
     return replace(said, text=heard.enclosed.text, voice=voice)
 
 
-async def answer_message(
-    message: Message,
+def _incoming(
+    message: types.Message,
+    text: str,
     stored: WaitingUpdate,
-    language: Language,
-    control: TurnControl,
-    identity: BotIdentity,
-    turn_handler: TurnHandler,
-) -> UpdateOutcome:
-    """Answer a text."""
-    text = without_address(message.text or "", identity)
-    if len(text) >= LONG_PASTE:
-        await asyncio.sleep(SETTLE_SECONDS)
-    incoming = turn_handler.incoming(message, text, stored, language)
-    return await turn_handler.run(incoming, stored, control)
+    called: Called,
+    teaching: Teaching | None = None,
+) -> IncomingMessage:
+    """The message as the service takes it."""
+    return IncomingMessage(
+        owner=called.owner,
+        text=text,
+        moment=message.date.astimezone(UTC),
+        language=called.language,
+        time_zone=called.time_zone,
+        mode=stored.mode,
+        answer_length=stored.answer_length,
+        memory_on=stored.memory_on,
+        origin=_origin(message, stored),
+        voice=read_voice(message),
+        newer=stored.newer,
+        teaching=teaching or _correction(message, stored),
+    )
 
 
-async def answer_content(
-    message: Message,
-    stored: WaitingUpdate,
-    language: Language,
-    control: TurnControl,
-    identity: BotIdentity,
-    turn_handler: TurnHandler,
-) -> UpdateOutcome:
-    """Answer a message that is no text: what is said, shown or written in it."""
-    content = read_content(message, language)
-    content = replace(content, text=without_address(content.text, identity))
-    incoming = turn_handler.incoming(message, content.text, stored, language)
-    return await turn_handler.answer_content(incoming, content, stored, control)
-
-
-async def take_edit(
-    message: Message,
-    stored: WaitingUpdate,
-    language: Language,
-    control: TurnControl,
-    identity: BotIdentity,
-    turn_handler: TurnHandler,
-) -> UpdateOutcome:
-    """History and memory follow the new words; the last message is answered again, in place."""
-    text = without_address(message.text or message.caption or "", identity)
-    command = parse_command(text)
-    if command is None:
-        incoming = turn_handler.incoming(message, text, stored, language)
-        return await turn_handler.edit(incoming, stored, control)
-    entry = COMMANDS.get(command.name)
-    if entry is None or not entry.teaches:
-        return "ignored"  # what a command did is done
-    incoming = turn_handler.incoming(message, command.argument, stored, language)
-    return await turn_handler.edit(replace(incoming, teaching=Teaching()), stored, control)
-
-
-def _origin(message: Message, stored: WaitingUpdate) -> TelegramOrigin:
+def _origin(message: types.Message, stored: WaitingUpdate) -> TelegramOrigin:
     """Where the message comes from, and of whom else its words are."""
     sender = message.from_user
     entities = message.entities or ()
@@ -470,7 +436,7 @@ def _origin(message: Message, stored: WaitingUpdate) -> TelegramOrigin:
     )
 
 
-def _correction(message: Message, stored: WaitingUpdate) -> Teaching | None:
+def _correction(message: types.Message, stored: WaitingUpdate) -> Teaching | None:
     """Of what fact a message says what is right, as the answer to our question."""
     asked = message.reply_to_message
     if asked is None or asked.from_user is None or asked.from_user.id != stored.bot_id:

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any, cast
 
@@ -39,10 +40,14 @@ from aiolimiter import AsyncLimiter
 from src.base.config import Settings
 from src.base.errors import ConfigError, DeliveryError
 from src.base.metrics import Metrics
+from src.base.owners import Called
+from src.core import Core
 from src.queue.update_repo import WaitingUpdate
 from src.talk.command_service import COMMANDS
 from src.talk.turn_state import wait_unless_stopped
-from src.telegram import handlers, messages
+from src.telegram.delivery import Delivery
+from src.telegram.handlers import Handlers
+from src.telegram.messages import TurnHandler
 from src.telegram.updates import ALLOWED_UPDATES, BotIdentity
 from src.texts import LANGUAGES, choose_language, say
 
@@ -202,8 +207,15 @@ class ThrottleMiddleware(BaseRequestMiddleware):
         return limiter
 
 
-class LanguageMiddleware(BaseMiddleware):
-    """Adds ``language``: the user's own choice, else the language of their Telegram."""
+class CalledMiddleware(BaseMiddleware):
+    """Adds ``called``: who calls, in which language and zone.
+
+    The language is the user's own choice, else that of their Telegram.
+    """
+
+    def __init__(self, time_zone: str) -> None:
+        """``time_zone`` is where those live who have not said where they do."""
+        self._time_zone = time_zone
 
     async def __call__(
         self,
@@ -211,10 +223,16 @@ class LanguageMiddleware(BaseMiddleware):
         event: TelegramObject,
         data: dict[str, Any],
     ) -> Any:
-        """Choose, and go on."""
+        """Find out, and go on."""
         stored: WaitingUpdate = data["stored"]
         user: User | None = data.get("event_from_user")
-        data["language"] = choose_language(stored.language, user.language_code if user else None)
+        data["called"] = Called(
+            stored.owner,
+            choose_language(stored.language, user.language_code if user else None),
+            datetime.now(UTC),
+            stored.time_zone or self._time_zone,
+            member=stored.user_id,
+        )
         return await handler(event, data)
 
 
@@ -231,9 +249,11 @@ def build_bot(settings: Settings, metrics: Metrics) -> Bot:
     return Bot(settings.telegram_bot_token.get_secret_value(), session=session)
 
 
-def build_dispatcher(**dependencies: Any) -> Dispatcher:
-    """The dispatcher with all handlers, which get ``dependencies`` by name."""
-    dispatcher = Dispatcher(disable_fsm=True, **dependencies)
+def build_dispatcher(
+    core: Core, bot: Bot, delivery: Delivery, identity: BotIdentity
+) -> Dispatcher:
+    """The dispatcher with all handlers, which show through ``bot`` and ``delivery``."""
+    dispatcher = Dispatcher(disable_fsm=True)
     for observer in (
         dispatcher.message,
         dispatcher.edited_message,
@@ -241,9 +261,9 @@ def build_dispatcher(**dependencies: Any) -> Dispatcher:
         dispatcher.my_chat_member,
         dispatcher.message_reaction,
     ):
-        observer.middleware(LanguageMiddleware())
-    handlers.register(dispatcher)
-    messages.register(dispatcher)
+        observer.middleware(CalledMiddleware(core.settings.timezone))
+    turns = TurnHandler(core, bot, delivery, identity)
+    Handlers(core, bot, delivery, identity, turns).register(dispatcher)
     return dispatcher
 
 
