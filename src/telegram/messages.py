@@ -33,18 +33,8 @@ from src.reading.voices import clean_name
 from src.talk.command_service import COMMANDS, parse_command
 from src.talk.corrections import ChangeNotes
 from src.talk.turn_state import AnswerView, IncomingMessage, Teaching, Turn, TurnControl
-from src.telegram.delivery import (
-    Address,
-    Delivery,
-    Form,
-    answer_rows,
-    best_effort,
-    build_keyboard,
-    edit_message,
-    is_not_modified,
-    is_unknown_method,
-    send_message,
-)
+from src.telegram import delivery
+from src.telegram.delivery import Address, Delivery
 from src.telegram.incoming import author_of, fetch_file, read_content, read_voice
 from src.telegram.rendering import MAX_UTF16, Part, Renderer, keep_words
 from src.telegram.updates import BotIdentity
@@ -175,9 +165,9 @@ class AnswerStream:
                 logger.warning("the growing answer is not shown", exc_info=error)
 
     def _note(self, error: AiogramError) -> None:
-        if is_not_modified(error):
+        if delivery.is_not_modified(error):
             return
-        if self._uses_drafts and is_unknown_method(error):
+        if self._uses_drafts and delivery.is_unknown_method(error):
             self._drafts.available = False
             logger.warning("this Bot API server knows no drafts; answers are edited instead")
         self._quiet_until = time.monotonic() + EDIT_SECONDS * 2
@@ -199,11 +189,11 @@ class AnswerStream:
     async def _send_or_edit(self, part: Part) -> None:
         """Into a message of its own, or the one of an earlier attempt."""
         if self.message_id is not None:
-            await edit_message(
+            await delivery.edit_message(
                 self._bot, self._address, self.message_id, part, timeout=REQUEST_TIMEOUT
             )
             return
-        self.message_id = await send_message(
+        self.message_id = await delivery.send_message(
             self._bot, self._address, part, timeout=REQUEST_TIMEOUT
         )
         if self._on_message is not None:
@@ -304,7 +294,7 @@ class TurnHandler:
             return "done" if outcome.what == "older" else "ignored"
         if leftover := list(outcome.leftover):
             chat_id = incoming.owner.telegram_user_id
-            await best_effort(self.bot.delete_messages(chat_id, leftover))
+            await delivery.best_effort(self.bot.delete_messages(chat_id, leftover))
         return await self._run(incoming, stored, control)
 
     async def _read(self, attachment: Attachment, incoming: IncomingMessage) -> Heard:
@@ -357,12 +347,12 @@ class TelegramView(AnswerView):
     ) -> int:
         """Send what has not arrived yet; see ``AnswerView.deliver``."""
         incoming = turn.incoming
-        rows = answer_rows(
+        rows = delivery.answer_rows(
             answer, now=incoming.moment, language=incoming.language, time_zone=incoming.time_zone
         )
         changes = await self._turns.notes.describe(turn, answer)
-        form = Form(
-            build_keyboard(rows),
+        form = delivery.Form(
+            delivery.build_keyboard(rows),
             max_parts=self._turns.settings.last_known.answer_max_parts,
             ending=say("cut_long", incoming.language),
             note="\n".join(filter(None, (incoming.problem, changes))),
