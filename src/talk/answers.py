@@ -10,7 +10,7 @@ from src.history.turn_repo import AnswerSource, Asks
 from src.memory.citations import References, number_references, reference_names
 from src.memory.retriever import Hit
 from src.reading import lexicon
-from src.talk.conversation_state import Resolution
+from src.talk.turn_state import Resolution
 from src.texts.plain_text import plain
 
 FENCE = "```"

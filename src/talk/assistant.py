@@ -24,7 +24,7 @@ from src.llm.reply import UNREADABLE, ending_of
 from src.llm.tokens import TokenCounter
 from src.memory.tools import renumbered
 from src.memory.turn_context import TurnContext, finding_of, numbered
-from src.talk.conversation_state import ConversationState
+from src.talk.turn_state import ConversationState
 from src.texts import Language, say
 
 logger = logging.getLogger(__name__)

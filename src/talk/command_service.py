@@ -19,11 +19,11 @@ from src.pg.user_settings_repo import Mode, UserSettings, UserSettingsRepository
 from src.queue.update_repo import UpdateKind
 from src.reading import lexicon
 from src.reminders.screens import ReminderScreens, cancel_button
-from src.talk.conversation_state import RESOLUTIONS
 from src.talk.memory_commands import MemoryCommands
 from src.talk.questions import QuestionService
 from src.talk.settings import SettingsScreens
 from src.talk.turn import AgentService
+from src.talk.turn_state import RESOLUTIONS
 from src.texts import Language, say
 from src.texts.reply import Action, Button, Reply, Rows, in_rows
 

@@ -22,10 +22,9 @@ from src.memory.turn_context import TurnContext
 from src.pg.client import PgClient
 from src.pg.global_settings_repo import GlobalSettingsRepository
 from src.talk.answers import GrowingReferences
-from src.talk.conversation_state import ConversationState
 from src.talk.main_graph import Graph
 from src.talk.questions import QuestionService
-from src.talk.turn_state import Turn, TurnCutError, TurnResult, TurnStoppedError
+from src.talk.turn_state import ConversationState, Turn, TurnCutError, TurnResult, TurnStoppedError
 from src.texts import Language, say
 from src.texts.plain_text import is_visible
 

@@ -46,7 +46,7 @@ from src.reading.facts import Fact
 from src.reading.voices import Voice
 from src.reminders.reminder_service import ReminderService
 from src.talk import assistant, prompt, strict
-from src.talk.conversation_state import ConversationState
+from src.talk.turn_state import ConversationState
 
 Graph = CompiledStateGraph[ConversationState, TurnContext, ConversationState, ConversationState]
 Builder = StateGraph[ConversationState, TurnContext, ConversationState, ConversationState]

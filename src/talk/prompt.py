@@ -27,7 +27,7 @@ from src.memory.memory_repo import Memory
 from src.memory.retriever import Hit, Query
 from src.memory.turn_context import TurnContext, facts_among, numbered
 from src.reading.facts import WISH, fact_uid
-from src.talk.conversation_state import ConversationState, in_place_of_all, new_turn
+from src.talk.turn_state import ConversationState, in_place_of_all, new_turn
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -21,9 +20,9 @@ from src.memory.turn_context import TurnContext, changes_of
 from src.pg.client import PgClient
 from src.pg.connection import LIBPQ_OPTIONS
 from src.queue.job_repo import HOUSEKEEPING_QUEUE
-from src.talk.conversation_state import ConversationState, Doubt, Resolution
 from src.talk.main_graph import Graph, build_question_graph
 from src.talk.strict import question_text
+from src.talk.turn_state import ConversationState, Doubt, Resolution, Settlement
 from src.texts import Language, choose_language, say
 
 if TYPE_CHECKING:
@@ -114,29 +113,6 @@ def checkpoint_errors() -> Iterator[None]:
 
 PAUSE = "confirm_conflicts"  # the node that asks
 NAME = "expire_questions"
-Ending = Literal["settled", "over", "gone", "not_his"]
-
-
-@dataclass(frozen=True)
-class Settlement:
-    """What came of an answer to a question.
-
-    Attributes:
-        kind: ``settled``: it is over by this; ``over``: it was before; ``gone``: it is not there
-            any more; ``not_his``: another member has to answer.
-        said: What is to be said of it.
-        shown: What stands in the place of the question from now on.
-        changes: What it changed in the memory.
-        thread: What ``close`` is to end; None: nothing.
-        keeps_both: Whether both facts hold.
-    """
-
-    kind: Ending
-    said: str
-    shown: str
-    changes: Changes = NO_CHANGES
-    thread: str | None = None
-    keeps_both: bool = False
 
 
 class QuestionService:

@@ -32,7 +32,7 @@ from src.memory.writer import Outcome, is_important
 from src.reading.facts import Fact, content_hash
 from src.reading.requests import asks_to_forget_all
 from src.reminders.reminder_service import Asking, ReminderService, confirmation
-from src.talk.conversation_state import RESOLUTIONS, Conflict, ConversationState, Doubt, new_turn
+from src.talk.turn_state import RESOLUTIONS, Conflict, ConversationState, Doubt, new_turn
 from src.texts import Language, say
 from src.texts.plain_text import shortened
 

@@ -16,8 +16,8 @@ from src.history.conversation_repo import HistoryMessage, Role, TelegramOrigin
 from src.llm.tokens import TokenCounter
 from src.memory.turn_context import TurnContext
 from src.queue.update_repo import NewUpdate
-from src.talk.conversation_state import ConversationState
 from src.talk.prompt import SYSTEM_PROMPT, init_state
+from src.talk.turn_state import ConversationState
 from src.texts import Language, say
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.person import NOON, USER, Rig, Watcher

@@ -23,11 +23,10 @@ from src.memory.writer import Said as Source
 from src.pg.client import PgClient
 from src.reading.facts import Fact
 from src.talk.command_service import choice_rows
-from src.talk.conversation_state import RESOLUTIONS, ConversationState, Resolution
 from src.talk.graph_run import Progress, context_of
 from src.talk.main_graph import checkpoint_serde
 from src.talk.questions import CheckpointStore, QuestionService
-from src.talk.turn_state import Turn
+from src.talk.turn_state import RESOLUTIONS, ConversationState, Resolution, Turn
 from src.texts import Language, say
 from src.texts.reply import Reply as Said
 from tests.fakes.openai_server import ChatRequest, Reply

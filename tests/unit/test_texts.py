@@ -19,9 +19,9 @@ from src.reading.facts import MEMORY_TYPES
 from src.reading.reminder_moments import Problem
 from src.reminders.reminder_service import PERIODS
 from src.talk.command_service import COMMANDS, help_page
-from src.talk.conversation_state import RESOLUTIONS
 from src.talk.settings import LENGTHS, WHAT
 from src.talk.strict import REFUSALS
+from src.talk.turn_state import RESOLUTIONS
 from src.texts import (
     LANGUAGES,
     LOCALES,
