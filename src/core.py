@@ -69,8 +69,7 @@ from src.talk.main_graph import Graph, Models, build_graph, checkpoint_serde
 from src.talk.memory_commands import MemoryCommands
 from src.talk.questions import CheckpointStore, QuestionService
 from src.talk.settings import SettingsScreens, SettingsService
-from src.talk.tool_history import ToolHistoryService
-from src.talk.tools import build_tools
+from src.talk.tools import ToolHistoryService, build_tools
 from src.talk.turn import AgentService
 from src.texts.morphology import terms
 
@@ -216,7 +215,7 @@ class Core:
             memories,
             reminders=self.reminders,
             lent_tools=self.servers.tools,
-            wrap_tool_call=ToolHistoryService(client).record,
+            tool_runs=ToolHistoryService(client),
         )
 
     def _build_commands(self) -> CommandService:

@@ -19,7 +19,7 @@ from src.llm.tokens import TokenCounter
 from src.memory.tools import build_save_user_fact
 from src.talk.graph_run import MAX_STEPS
 from src.talk.main_graph import Models, build_graph
-from src.talk.tool_history import ToolHistoryService
+from src.talk.tools import ToolHistoryService
 from src.talk.turn import AgentService
 from src.talk.turn_state import TurnControl
 from src.texts import Language, say
@@ -217,7 +217,7 @@ def agent_with(rig: Rig, *tools: BaseTool) -> AgentService:
             tools,
             core.memory.memories,
             reminders=core.reminders,
-            wrap_tool_call=ToolHistoryService(rig.client).record,
+            tool_runs=ToolHistoryService(rig.client),
         ),
         core.memory.memories,
         settings=core.memory.settings,

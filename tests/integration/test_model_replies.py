@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from src.base.errors import ModelReplyError
-from src.talk.assistant import MAX_AT_ONCE, MAX_ROUNDS, NO_JSON, WAIT
+from src.talk.assistant import MAX_ROUNDS
+from src.talk.tools import MAX_AT_ONCE, NO_JSON, WAIT
 from src.texts import LANGUAGES, Language, say
 from tests.attacks.model_replies import JSON, Script, delta
 from tests.attacks.model_walk import BACKGROUND, TALK, Walk, some, walk

@@ -18,8 +18,7 @@ from src.memory.writer import Said
 from src.reading.facts import Fact
 from src.talk.main_graph import Models, build_graph
 from src.talk.prompt import EARLIER, SYSTEM_PROMPT
-from src.talk.tool_history import ToolHistoryService
-from src.talk.tools import build_current_time
+from src.talk.tools import ToolHistoryService, build_current_time
 from src.talk.turn import AgentService
 from tests.fakes.openai_server import ChatRequest, Reply, text_of
 from tests.integration.person import USER, Rig, incoming
@@ -103,7 +102,7 @@ async def chat(rig: Rig, request: pytest.FixtureRequest) -> Chat:
 
 def agent_for(core: Core, *, system_in_history: bool) -> AgentService:
     """The agent as for a provider of this kind."""
-    tool_history = ToolHistoryService(core.client)
+    tool_runs = ToolHistoryService(core.client)
     models = Models(
         caller=build_caller(core.settings),
         summary_llm=core.memory.summary_llm,
@@ -113,9 +112,7 @@ def agent_for(core: Core, *, system_in_history: bool) -> AgentService:
     )
     memories = core.memory.memories
     tools = [build_current_time(), build_save_user_fact(memories)]
-    graph = build_graph(
-        models, tools, memories, reminders=core.reminders, wrap_tool_call=tool_history.record
-    )
+    graph = build_graph(models, tools, memories, reminders=core.reminders, tool_runs=tool_runs)
     return AgentService(
         core.client,
         graph,
