@@ -234,10 +234,9 @@ class AnswerView:
         sent_ids: Of the Telegram messages that show the answer, as they arrive.
     """
 
-    def __init__(self, on_text: Callable[[str], None] = lambda _text: None) -> None:
-        """Pass the pieces of the answer on to ``on_text``."""
+    def __init__(self) -> None:
+        """Nothing is shown yet."""
         self.sent_ids: list[int] = []
-        self._on_text = on_text
 
     async def open(self, turn: Turn, on_message: Callable[[int], Awaitable[None]]) -> None:
         """The model begins.
@@ -249,7 +248,6 @@ class AnswerView:
 
     def feed(self, text: str) -> None:
         """The next piece of the answer."""
-        self._on_text(text)
 
     async def close(self) -> None:
         """The model has ended; nothing of the beginning is shown any more when this returns.

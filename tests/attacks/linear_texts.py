@@ -54,8 +54,8 @@ from src.reading.time_expressions import read_time
 from src.reading.voices import Voice
 from src.reading.words import content_words
 from src.reminders import rules as reminders_by_rule
-from src.talk.answers import reads_as_yes
 from src.talk.command_service import parse_command
+from src.talk.turn import reads_as_yes
 from src.telegram.messages import without_address
 from src.telegram.updates import Access, BotIdentity, classify
 from src.texts import detect_language, plain_text

@@ -22,6 +22,7 @@ from src.talk.tools import ToolHistoryService, build_current_time
 from src.talk.turn import AgentService
 from tests.fakes.openai_server import ChatRequest, Reply, text_of
 from tests.integration.person import USER, Rig, incoming
+from tests.integration.turns import answer_turn, begin_turn, mark_turn
 
 pytestmark = pytest.mark.core(embedding_model="openai:fake-embedding")
 
@@ -57,12 +58,12 @@ class Chat:
         """A message, its answer, and what the background does with it."""
         self.moment += timedelta(minutes=37)
         self.rig.model.queue(*replies)
-        turn = await self.agent.begin_turn(incoming(text, moment=self.moment))
+        turn = await begin_turn(self.agent, incoming(text, moment=self.moment))
         before = len(self.rig.model.requests)
-        answer = await self.agent.answer(turn)
+        answer = await answer_turn(self.agent, turn)
         self.first.append(self.rig.model.requests[before])
         self.last_positions.append(turn.history[-1]["position"])
-        await self.agent.mark_delivered(turn, answer)
+        await mark_turn(self.agent, turn, answer)
         await self.rig.core.memory.digest.remember_turn(turn.conversation_id)
 
     async def run(self, turns: int = TURNS) -> None:

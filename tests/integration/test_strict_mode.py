@@ -32,6 +32,7 @@ from tests.integration.person import (
     taught,
     thought,
 )
+from tests.integration.turns import answer_turn
 from tests.languages import WRITTEN
 
 CAPITAL = fact(
@@ -360,7 +361,7 @@ async def test_nothing_is_shown_before_the_references_are_verified(person: Perso
     shown: list[str] = []
     person.model.queue(asked("столиця"), thought(), "Вигадка [msg-999999999]")
     turn = await person.begin(QUESTION)
-    answer = await person.core.agent.answer(turn, on_text=shown.append)
+    answer = await answer_turn(person.core.agent, turn, on_text=shown.append)
     assert shown == [answer.text] == [say("strict_unknown", "uk")]
 
 
