@@ -6,9 +6,8 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool
@@ -20,18 +19,13 @@ from src.base.providers import find_provider
 from src.base.shutdown import SHUTDOWN
 from src.history.conversation_repo import ConversationRepository, set_conversation_repo_factory
 from src.history.turn_repo import TurnRepository
+from src.llm import prompt_cache
 from src.llm.chat import ModelCaller
 from src.llm.embeddings import CachingEmbedder, QuietMoments, build_embedder
 from src.llm.endpoints import build_reranker, build_transcriber
-from src.llm.prompt_cache import (
-    BreakpointPromptCache,
-    CachedContentRepository,
-    KeyedPromptCache,
-    PromptCache,
-    StoredPromptCache,
-)
 from src.llm.tokens import TokenCounter
 from src.media.attachments import AttachmentService
+from src.memory import search_index_repo
 from src.memory.batch_extraction import BatchExtractionService
 from src.memory.budget import DailyCeilings
 from src.memory.compaction import CompactionService
@@ -45,7 +39,6 @@ from src.memory.memories import Memories
 from src.memory.memory_page_repo import MemoryPageRepository
 from src.memory.retriever import Retriever
 from src.memory.screens import MemoryScreens
-from src.memory.search_index_repo import EmbeddingRepository, SearchIndexRepository
 from src.memory.writer import MemoryWriter, fact_terms
 from src.offline.model import build_chat_model
 from src.outside.servers import McpServers
@@ -76,36 +69,47 @@ from src.texts.morphology import terms
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
 class MemoryCore:
-    """The parts of the memory that others use.
+    """The parts of the memory that others use; building them connects to nothing."""
 
-    Attributes:
-        memories: What graph, tools and commands call.
-        digest: What the background does after a turn.
-        batches: What it lets a provider do for many users together.
-        compaction: Summarises what leaves the window.
-        summary_llm: The model that summarises.
-        retriever: Searches, under ``memories``.
-        index: What the index holds.
-        indexer: Fills the index; ``reembed`` uses it alone.
-        space: The embedding model that serves.
-        embeddings: What is stored of embedding models.
-        settings: What an operator may change while the bot runs.
-    """
-
-    memories: Memories
-    digest: DigestService
-    batches: BatchExtractionService
-    consolidation: ConsolidationService
-    compaction: CompactionService
-    summary_llm: ModelCaller
-    retriever: Retriever
-    index: SearchIndexRepository
-    indexer: Indexer
-    space: ServingSpace
-    embeddings: EmbeddingRepository
-    settings: GlobalSettingsRepository
+    def __init__(
+        self,
+        settings: Settings,
+        client: PgClient,
+        stored: GlobalSettingsRepository,
+        metrics: Metrics,
+        quiet: QuietMoments,
+        ceilings: DailyCeilings,
+    ) -> None:
+        """Wire the memory; ``stored`` are the settings that change while the bot runs."""
+        self.settings = stored
+        self.space = ServingSpace(
+            lambda name: CachingEmbedder(build_embedder(settings, name, metrics, quiet)),
+            stored,
+            settings.embedding_model,
+            client,
+        )
+        self.embeddings = search_index_repo.EmbeddingRepository(client)
+        self.index = search_index_repo.SearchIndexRepository(client)
+        self.indexer = Indexer(client, self.space)  # ``reembed`` uses it alone
+        self.retriever = Retriever(client, self.space, reranker=build_reranker(settings))
+        writer = MemoryWriter(client, self.space, stored)
+        self.memories = Memories(client, self.retriever, writer, stored)
+        self.summary_llm = build_caller(settings, settings.summary_model, metrics=metrics)
+        self.compaction = CompactionService(client, stored, self.summary_llm, ceilings)
+        extraction = ExtractionService(
+            client,
+            stored,
+            self.memories,
+            cache(partial(_build_extraction_caller, settings, metrics)),
+            ceilings,
+            time_zone=settings.timezone,
+        )
+        self.digest = DigestService(client, stored, self.indexer, self.compaction, extraction)
+        self.batches = BatchExtractionService(
+            client, stored, extraction, ceilings, metrics, settings
+        )
+        self.consolidation = ConsolidationService(client, writer, self.space, stored, metrics)
 
     async def warm_up(self) -> None:
         """Load what the first search would wait for.
@@ -152,7 +156,7 @@ class Core:
             time_zone=settings.timezone,
             exempt=settings.admin_user_ids,
         )
-        self.memory = build_memory(settings, client, stored, self.metrics, quiet, self.ceilings)
+        self.memory = MemoryCore(settings, client, stored, self.metrics, quiet, self.ceilings)
         self.reminders = ReminderService(client, ReminderRepository(client))
         self.servers = McpServers(settings.servers, self.metrics)
         self.attachments = AttachmentService(
@@ -200,7 +204,7 @@ class Core:
             settings,
             counter=self.counter,
             metrics=self.metrics,
-            contents=CachedContentRepository(client),
+            contents=prompt_cache.CachedContentRepository(client),
         )
         models = Models(
             caller=caller,
@@ -299,69 +303,26 @@ def build_prompt_cache(
     settings: Settings,
     model: BaseChatModel,
     counter: TokenCounter,
-    contents: CachedContentRepository,
-) -> PromptCache:
+    contents: prompt_cache.CachedContentRepository,
+) -> prompt_cache.PromptCache:
     """What makes the provider of the chat model keep the beginning of its prompts."""
     provider = find_provider(settings.chat_model_name)
     if provider is None or not provider.keeps_prompts(settings):
-        return PromptCache()
+        return prompt_cache.PromptCache()
     name = settings.chat_model_name.partition(":")[2]
     if provider.prompt_cache == "keyed":
-        return KeyedPromptCache()
+        return prompt_cache.KeyedPromptCache()
     if provider.prompt_cache == "marked":
-        return BreakpointPromptCache(name, counter)
-    return StoredPromptCache(model, name, counter=counter, contents=contents)
+        return prompt_cache.BreakpointPromptCache(name, counter)
+    return prompt_cache.StoredPromptCache(model, name, counter=counter, contents=contents)
 
 
-def build_memory(
-    settings: Settings,
-    client: PgClient,
-    stored: GlobalSettingsRepository,
-    metrics: Metrics,
-    quiet: QuietMoments,
-    ceilings: DailyCeilings,
-) -> MemoryCore:
-    """Wire the memory; nothing here connects to anything or starts a model."""
-    space = ServingSpace(
-        lambda name: CachingEmbedder(build_embedder(settings, name, metrics, quiet)),
-        stored,
-        settings.embedding_model,
-        client,
-    )
-    retriever = Retriever(client, space, reranker=build_reranker(settings))
-    writer = MemoryWriter(client, space, stored)
-    memories = Memories(client, retriever, writer, stored)
-    indexer = Indexer(client, space)
-    summary_llm = build_caller(settings, settings.summary_model, metrics=metrics)
-    compaction = CompactionService(client, stored, summary_llm, ceilings)
-
-    @cache
-    def extraction_caller(name: str) -> ModelCaller:
-        provider = find_provider(name)
-        if name and (provider is None or not provider.is_configured(settings)):
-            logger.warning(
-                "memory_extraction_model has no provider or key: EXTRACTION_MODEL reads"
-            )
-            name = ""
-        return build_caller(settings, name or settings.extraction_model, metrics=metrics)
-
-    extraction = ExtractionService(
-        client, stored, memories, extraction_caller, ceilings, time_zone=settings.timezone
-    )
-    return MemoryCore(
-        memories=memories,
-        digest=DigestService(client, stored, indexer, compaction, extraction),
-        batches=BatchExtractionService(client, stored, extraction, ceilings, metrics, settings),
-        consolidation=ConsolidationService(client, writer, space, stored, metrics),
-        compaction=compaction,
-        summary_llm=summary_llm,
-        retriever=retriever,
-        index=SearchIndexRepository(client),
-        indexer=indexer,
-        space=space,
-        embeddings=EmbeddingRepository(client),
-        settings=stored,
-    )
+def _build_extraction_caller(settings: Settings, metrics: Metrics, name: str) -> ModelCaller:
+    provider = find_provider(name)
+    if name and (provider is None or not provider.is_configured(settings)):
+        logger.warning("memory_extraction_model has no provider or key: EXTRACTION_MODEL reads")
+        name = ""
+    return build_caller(settings, name or settings.extraction_model, metrics=metrics)
 
 
 def build_caller(
@@ -369,7 +330,7 @@ def build_caller(
     name: str | None = None,
     counter: TokenCounter | None = None,
     metrics: Metrics | None = None,
-    contents: CachedContentRepository | None = None,
+    contents: prompt_cache.CachedContentRepository | None = None,
 ) -> ModelCaller:
     """The caller of a chat model, by default of ``LLM_MODEL``.
 
