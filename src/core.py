@@ -59,7 +59,6 @@ from src.reminders.screens import ReminderScreens
 from src.talk.command_service import CommandService
 from src.talk.edits import EditService
 from src.talk.main_graph import Graph, Models, build_graph, checkpoint_serde
-from src.talk.memory_commands import MemoryCommands
 from src.talk.questions import CheckpointStore, QuestionService
 from src.talk.settings import SettingsScreens, SettingsService
 from src.talk.tools import ToolHistoryService, build_tools
@@ -232,9 +231,8 @@ class Core:
             settings=SettingsScreens(
                 self.user_settings, self.reminders, client, time_zone=settings.timezone
             ),
-            memory=MemoryCommands(
-                self.agent, memories, self.memory.compaction, self.exports, client
-            ),
+            compaction=self.memory.compaction,
+            exports=self.exports,
             ceilings=self.ceilings,
             reminders=ReminderScreens(self.reminders),
             questions=self.questions,

@@ -117,7 +117,7 @@ class Handlers:
 
         Only dislikes are stored (``updates.classify``).
         """
-        offer = self._core.commands.memory.offer_to_forget
+        offer = self._core.commands.offer_to_forget
         reply = await offer(called, reaction.message_id)
         if reply is None:
             return "ignored"

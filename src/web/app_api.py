@@ -244,7 +244,7 @@ class Api:
         What is looked for stands in the body: addresses end up in logs.
         """
         words = asked.text("text", MAX_QUERY)
-        hits = await self._core.commands.memory.find(asked.called.asking(words), limit=HITS)
+        hits = await self._core.commands.find(asked.called.asking(words), limit=HITS)
         told = [hit_view(hit, asked.called) for hit in hits]
         nothing = say("search_nothing", asked.language)
         return {"hits": told, "nothing": nothing}

@@ -84,9 +84,8 @@ KEYS_OF_FILE = {
     },
     "command_service.py": {
         "erase_kept", "erase_late", "erase_done", "tools_away", "tools_connecting",
-        "undo_button", "undo_saved_button",
+        "undo_button", "undo_saved_button", "delete_ask", "delete_ask_again",
     },
-    "memory_commands.py": {"delete_ask", "delete_ask_again"},
     "rules.py": {"reminder_cancelled", "reminder_gone"},
     "turn.py": {"limit_user", "limit_bot", "limit_minute"},
     "handlers.py": {"source_quote", "source_quote_bot"},
