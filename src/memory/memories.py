@@ -10,6 +10,7 @@ from src.base.errors import StorageError
 from src.base.owners import Owner
 from src.memory.forgetter import MAX_NEAREST, Forgetter, Forgotten, Named
 from src.memory.forgetting_repo import ForgettingRepository, Undone, UndoRepository
+from src.memory.memory_page_repo import MemoryPageRepository
 from src.memory.memory_repo import Memory, MemoryRepository
 from src.memory.retriever import Query, Retriever
 from src.memory.writer import MemoryWriter, fact_terms
@@ -48,6 +49,7 @@ class Memories:
         self._client = client
         self._forgetting = ForgettingRepository(terms)
         self._undoing = UndoRepository(terms, fact_terms)
+        self._pages = MemoryPageRepository(client)
         self._settings = settings
         self.facts = MemoryRepository(client)
         self.retriever = retriever
@@ -113,6 +115,13 @@ class Memories:
         hits = [hit for hit in await self.retriever.search(query) if hit.kind == "memory"]
         near = tuple(Named(fact_uid(hit.source_id), hit.text) for hit in hits[:MAX_NEAREST])
         return Forgotten(nearest=near)
+
+    async def pin(
+        self, owner: Owner, memory_id: int, *, pinned: bool, asker: int | None = None
+    ) -> bool:
+        """Keep a fact always in the prompt, or no more; False when it is gone, or another's."""
+        pin = self._pages.set_pinned
+        return await self._client.run(pin, owner, memory_id, pinned=pinned, asker=asker)
 
     async def keep_private(self, owner: Owner, message_id: int) -> None:
         """Let a message, and the answer to it, be remembered nowhere but in the window."""

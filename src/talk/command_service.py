@@ -6,7 +6,6 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import cast
 
 from src.base.owners import Called
 from src.base.zones import local_time
@@ -21,7 +20,6 @@ from src.memory.retriever import Hit, Query
 from src.memory.screens import MemoryScreens
 from src.outside.servers import McpServers, ServerState
 from src.pg.client import PgClient
-from src.pg.user_settings_repo import Mode, UserSettings, UserSettingsRepository
 from src.privacy.export import ExportService
 from src.queue.update_repo import UpdateKind
 from src.reading import lexicon
@@ -215,7 +213,6 @@ class CommandService:
         self.reminders = reminders
         self._agent = agent
         self._memories = memories
-        self._user_settings = UserSettingsRepository(client)
         self._client = client
         self._compaction = compaction
         self._exports = exports
@@ -241,14 +238,6 @@ class CommandService:
         if action.name in FOR_ADMINS and not called.is_admin:
             return Reply(say("only_admins", called.language))
         return await do(self, called, action)
-
-    async def get_settings(self, telegram_user_id: int) -> UserSettings:
-        """What the user chose."""
-        return await self._client.run(self._user_settings.get, telegram_user_id)
-
-    async def get_mode(self, telegram_user_id: int) -> Mode:
-        """The mode that the user chose."""
-        return (await self.get_settings(telegram_user_id)).mode
 
     async def start(self, called: Called) -> Reply:
         """Say what the bot does, keeps and forgets, and whether a language model is connected.
@@ -304,14 +293,13 @@ class CommandService:
 
     async def mode(self, called: Called) -> Reply:
         """``/mode strict`` and ``/mode assistant`` set it; ``/mode`` alone says which it is."""
-        mode = cast("Mode | None", lexicon.values("settings.mode").get(called.argument.lower()))
+        mode, owner = lexicon.values("settings.mode").get(called.argument.lower()), called.owner
         if mode is None:
-            current = await self.get_mode(called.owner.telegram_user_id)
-            it_is = say(f"mode_is_{current}", called.language)
+            current = await self.settings.get(owner)
+            it_is = say(f"mode_is_{current.mode}", called.language)
             unknown = say("mode_unknown", called.language)
             return Reply(f"{unknown}\n{it_is}" if called.argument else it_is)
-        owner = called.owner.telegram_user_id
-        await self._client.run(self._user_settings.change, owner, mode=mode)
+        await self.settings.change(owner, mode=mode)
         return Reply(say(f"mode_set_{mode}", called.language))
 
     async def undo(self, called: Called, memory_id: int | None = None) -> Reply:

@@ -11,7 +11,7 @@ import pytz
 
 from src.base.config import Settings
 from src.base.errors import SettingsError
-from src.base.owners import Called
+from src.base.owners import Called, Owner
 from src.base.providers import PROVIDERS, Provider, find_batch_provider, find_provider
 from src.base.zone_names import find_time_zones
 from src.base.zones import local_time, name_of_zone, zone_at
@@ -150,15 +150,23 @@ class SettingsScreens:
         self._reminders = reminders
         self._time_zone = time_zone
 
+    async def get(self, owner: Owner) -> UserSettings:
+        """What the owner chose."""
+        return await self._client.run(self._settings.get, owner.telegram_user_id)
+
+    async def change(self, owner: Owner, **chosen: Any) -> None:
+        """Change what is named, as ``UserSettings`` calls it; the rest stays."""
+        await self._client.run(self._settings.change, owner.telegram_user_id, **chosen)
+
     async def page(self, called: Called) -> Reply:
         """``/settings`` shows all of them; with a city or an offset it sets the zone."""
         if called.argument:
             return await self.find_zone(called, called.argument)
-        return self._page(await self._get(called), called)
+        return self._page(await self.get(called.owner), called)
 
     async def choose(self, called: Called, what: int) -> Reply:
         """What there is to choose from for one of WHAT."""
-        known = await self._get(called)
+        known = await self.get(called.owner)
         language, kind = called.language, WHAT[what] if what < len(WHAT) else ""
         if kind == "zone":
             return Reply(f"{CLOCK} {say('zone_ask', language)}", asks=True)
@@ -176,9 +184,8 @@ class SettingsScreens:
     async def choose_value(self, called: Called, kind: str, number: int) -> Reply:
         """Choose one of CHOICES[kind]; the page comes in the language that holds then."""
         if number < len(CHOICES[kind]):
-            owner, chosen = called.owner.telegram_user_id, {COLUMNS[kind]: CHOICES[kind][number]}
-            await self._client.run(self._settings.change, owner, **chosen)
-        return self._page(await self._get(called), called)
+            await self.change(called.owner, **{COLUMNS[kind]: CHOICES[kind][number]})
+        return self._page(await self.get(called.owner), called)
 
     async def set_zone(self, called: Called, name_hash: int) -> Reply:
         """Choose the zone whose name has this hash; see ``find_zone``."""
@@ -206,14 +213,10 @@ class SettingsScreens:
         return await self._keep_zone(called, zone)
 
     async def _keep_zone(self, called: Called, zone: str) -> Reply:
-        owner = called.owner.telegram_user_id
-        await self._client.run(self._settings.change, owner, time_zone=zone)
+        await self.change(called.owner, time_zone=zone)
         await self._reminders.change_zone(called.owner, zone)
         text = say("zone_set", called.language, zone=_zone_label(zone, called, called.language))
         return Reply(text, ((Button(say("settings_back", called.language), Action("settings")),),))
-
-    async def _get(self, called: Called) -> UserSettings:
-        return await self._client.run(self._settings.get, called.owner.telegram_user_id)
 
     def _page(self, known: UserSettings, called: Called) -> Reply:
         language = choose_language(known.language, called.language)

@@ -196,7 +196,7 @@ class Api:
         if not isinstance(pinned, bool):
             raise asked.refused(400, "app_bad_request")
         owner, fact = asked.called.owner, asked.number("fact")
-        if not await self._client.run(self._core.pages.set_pinned, owner, fact, pinned=pinned):
+        if not await self._memories.pin(owner, fact, pinned=pinned):
             raise asked.refused(404, "memory_gone")
         return {"pinned": pinned}
 

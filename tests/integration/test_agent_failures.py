@@ -182,15 +182,15 @@ async def test_the_mode_is_set_said_and_kept_for_each_user(rig: Rig, language: L
     async def mode(argument: str = "", user: int = USER) -> str:
         return await rig.command("mode", user, language=language, argument=argument)
 
-    assert await rig.core.commands.get_mode(USER) == "assistant"
+    assert (await rig.core.commands.settings.get(Owner(USER))).mode == "assistant"
     assert await mode("STRICT") == say("mode_set_strict", language)
     assert await mode() == say("mode_is_strict", language)
     unknown = f"{say('mode_unknown', language)}\n{say('mode_is_strict', language)}"
     assert await mode("nonsense") == unknown, "and nothing changes"
-    assert await rig.core.commands.get_mode(USER) == "strict"
-    assert await rig.core.commands.get_mode(USER + 1) == "assistant"
+    assert (await rig.core.commands.settings.get(Owner(USER))).mode == "strict"
+    assert (await rig.core.commands.settings.get(Owner(USER + 1))).mode == "assistant"
     assert await mode("assistant") == say("mode_set_assistant", language)
-    assert await rig.core.commands.get_mode(USER) == "assistant"
+    assert (await rig.core.commands.settings.get(Owner(USER))).mode == "assistant"
 
 
 @pytest.mark.parametrize(("word", "mode"), [
@@ -201,7 +201,7 @@ async def test_the_mode_has_names_in_every_language(rig: Rig, word: str, mode: M
     other = "assistant" if mode == "strict" else "strict"
     await rig.command("mode", USER, language="ru", argument=other)
     await rig.command("mode", USER, language="ru", argument=word)
-    assert await rig.core.commands.get_mode(USER) == mode
+    assert (await rig.core.commands.settings.get(Owner(USER))).mode == mode
 
 
 async def save(rig: Rig, text: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from aiogram import Bot
 
+from src.base.owners import Owner
 from src.memory.prompts import LENGTHS as LENGTH_WISHES
 from src.pg.client import PgClient
 from src.talk.settings import LANGUAGE_NAMES, LENGTHS
@@ -51,7 +52,7 @@ async def test_the_mode_and_back(phone: Phone) -> None:
     screen = await open_choice(phone, "settings_mode")
     assert buttons(screen)[0][0][0].startswith("✓ ")
     await phone.tap(say("mode_name_strict", "ru"), under=screen)
-    assert await phone.rig.core.commands.get_mode(USER) == "strict"
+    assert (await phone.rig.core.commands.settings.get(Owner(USER))).mode == "strict"
     await phone.tap(say("settings_mode", "ru"), under=screen)
     await phone.tap(say("settings_back", "ru"), under=screen)
     assert say("mode_name_strict", "ru") in screen.text
@@ -171,6 +172,6 @@ async def test_in_a_group_admins_choose_for_all(phone: Phone) -> None:
                                   "remembering:5"])  # fmt: skip
 async def test_a_forged_choice_changes_nothing(phone: Phone, data: str) -> None:
     await phone.write("/settings")
-    before = await phone.rig.core.commands.get_settings(USER)
+    before = await phone.rig.core.commands.settings.get(Owner(USER))
     assert await phone.press(data) == ["done"]
-    assert await phone.rig.core.commands.get_settings(USER) == before
+    assert await phone.rig.core.commands.settings.get(Owner(USER)) == before

@@ -51,7 +51,7 @@ BUILT = {
     "f'command_{entry.name}'": {f"command_{name}" for name in COMMANDS},
     "f'command_{name}'": {f"command_{name}" for name in COMMANDS},
     "f'help_{name}'": {f"help_{name}" for name, it in COMMANDS.items() if it.is_in_help},
-    "f'mode_is_{current}'": {f"mode_is_{mode}" for mode in get_args(Mode)},
+    "f'mode_is_{current.mode}'": {f"mode_is_{mode}" for mode in get_args(Mode)},
     "f'mode_set_{mode}'": {f"mode_set_{mode}" for mode in get_args(Mode)},
     "f'conflict_{name}'": {f"conflict_{name}" for name in RESOLUTIONS},
     "f'delete_yes_{step}'": {"delete_yes_1", "delete_yes_2"},
