@@ -10,7 +10,6 @@ from src.base.owners import Owner
 from src.history.conversation_repo import TelegramOrigin
 from src.history.timeline_repo import DELETE_RESULTS
 from src.memory.cutting import spans
-from src.memory.discretion import wants_privacy
 from src.memory.forgetting_repo import (
     DELETE_REJECTED,
     DELETE_SUMMARIES,
@@ -18,6 +17,7 @@ from src.memory.forgetting_repo import (
     keep_private,
 )
 from src.memory.question_repo import DELETE_QUESTIONS
+from src.memory.turn_context import wants_privacy
 from src.pg.client import PgClient, Transaction, storable
 from src.pg.locks import lock_facts, lock_history
 from src.reminders.reminder_repo import delete_of_message

@@ -22,15 +22,14 @@ from src.history.conversation_repo import (
     StoredMessage,
     TelegramOrigin,
 )
-from src.history.new_messages import add_time_label
+from src.history.new_messages import add_time_label, window_start
 from src.history.turn_repo import Asks, NewAnswer, StoredAnswer, TurnRepository
 from src.llm.embeddings import QuietMoments
 from src.memory.budget import DailyCeilings
-from src.memory.compaction import window_start
 from src.memory.digest_repo import SummaryRepository
-from src.memory.discretion import is_private_answer
 from src.memory.memories import Memories
 from src.memory.memory_repo import count_recalls
+from src.memory.turn_context import is_private_answer
 from src.pg.client import PgClient, Transaction
 from src.pg.global_settings_repo import GlobalSettings, GlobalSettingsRepository
 from src.privacy.erasure_repo import ErasureRepository
@@ -282,6 +281,7 @@ class AgentService:
         self._quiet = quiet
         self._conversations = ConversationRepository(client)
         self._turns = TurnRepository(client)
+        self._teaching = TeachingService(client, memories)
         self._erasure = ErasureRepository(client)
         self._intake = Intake(client, memories, settings, metrics)
         self._graph = GraphRun(client, graph, questions, settings, metrics)
@@ -290,7 +290,7 @@ class AgentService:
             self._intake.store,
             self._leave_to_newer,
             self._resume,
-            until_answered(TeachingService(client, memories).teach),
+            until_answered(self._teach),
             until_answered(self._confirm_erasure),
             until_answered(self._choose_fact),
             until_answered(self._refuse_over_ceiling),
@@ -393,6 +393,10 @@ class AgentService:
             return None
         turn.parts = turn.answer.delivered_parts
         return await self._end(turn) if turn.is_ended else None
+
+    async def _teach(self, turn: Turn) -> TurnResult | None:
+        """What is to be remembered as it stands is answered without a model."""
+        return None if turn.incoming.teaching is None else await self._teaching.teach(turn)
 
     async def _confirm_erasure(self, turn: Turn) -> TurnResult | None:
         """What follows a yes or a no to the question whether to erase; None for other messages."""

@@ -21,10 +21,10 @@ from src.history.new_messages import asked_text, new_messages
 from src.history.turn_repo import NO_CHANGES, AnswerSource, Asks, Changes, StoredAnswer
 from src.llm.reply import ModelUsage
 from src.media.attachments import Enclosed
-from src.memory.discretion import wants_privacy
 from src.memory.memory_repo import Memory
 from src.memory.prompts import Intent
 from src.memory.retriever import Hit
+from src.memory.turn_context import wants_privacy
 from src.memory.writer import Outcome
 from src.pg.client import storable
 from src.pg.user_settings_repo import AnswerLength, Mode

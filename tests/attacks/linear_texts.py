@@ -30,11 +30,11 @@ from src.llm.reply import Reply, read_arguments, sound
 from src.llm.tokens import TokenCounter
 from src.memory import citations, ranking
 from src.memory.cutting import spans
-from src.memory.discretion import repeats_private
 from src.memory.forget_matching import read_request
 from src.memory.prompts import summary_messages
 from src.memory.retriever import entity_terms, read_overview
 from src.memory.tools import ASKS_THE_BOT, find_said
+from src.memory.turn_context import repeats_private
 from src.offline import model, replies, tasks
 from src.pg.client import storable
 from src.reading import facts as relations

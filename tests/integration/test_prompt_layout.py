@@ -11,8 +11,8 @@ import pytest
 
 from src.base.owners import Owner
 from src.core import Core, build_caller
+from src.history.new_messages import window_start
 from src.llm.embeddings import QuietMoments
-from src.memory.compaction import window_start
 from src.memory.tools import build_save_user_fact
 from src.memory.writer import Said
 from src.reading.facts import Fact
