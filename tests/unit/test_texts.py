@@ -26,6 +26,7 @@ from src.talk.turn_state import RESOLUTIONS
 from src.texts import (
     LANGUAGES,
     LOCALES,
+    ROOMS,
     Language,
     _catalogue,
     choose_language,
@@ -165,7 +166,10 @@ def test_what_a_language_lacks_is_said_in_english(
     begun = 'msgid "start"\nmsgstr "Вітаю!"\n\nmsgid "stop_done"\nmsgstr ""\n'
     (tmp_path / "uk.po").write_text(begun, encoding="utf-8")
     (tmp_path / "en.po").write_bytes((LOCALES / "en.po").read_bytes())
-    (tmp_path / "commands.toml").write_text('[help_new]\nen = "start over"\n', encoding="utf-8")
+    (tmp_path / "room").mkdir()
+    told = '[help_new]\nen = "start over"\n'
+    (tmp_path / "room" / "sentences.toml").write_text(told, encoding="utf-8")
+    monkeypatch.setattr(src.texts, "ROOMS", tmp_path)
     monkeypatch.setattr(src.texts, "LOCALES", tmp_path)
     _catalogue.cache_clear()
     try:
@@ -182,7 +186,8 @@ def test_no_sentence_is_empty_or_stands_twice(language: Language) -> None:
         assert text.strip() == text != "", key
     source = (LOCALES / f"{language}.po").read_text(encoding="utf-8")
     written = re.findall(r'^msgid "(.+)"$', source, re.MULTILINE)
-    written += tomllib.loads((LOCALES / "commands.toml").read_text(encoding="utf-8"))
+    for path in ROOMS.glob("*/sentences.toml"):
+        written += tomllib.loads(path.read_text(encoding="utf-8"))
     assert len(written) == len(set(written)) and set(written) >= keys(language)
     assert "fuzzy" not in source
 
