@@ -8,6 +8,7 @@ from typing import Any, get_args
 from zlib import crc32
 
 import pytz
+from babel import Locale
 
 from src.base.config import Settings
 from src.base.errors import SettingsError
@@ -110,7 +111,6 @@ def _model_problem(wanted: GlobalSettings) -> str:
 
 MODES: tuple[Mode, ...] = get_args(Mode)
 LENGTHS: tuple[AnswerLength, ...] = get_args(AnswerLength)
-LANGUAGE_NAMES = {"ru": "Русский", "uk": "Українська", "en": "English"}
 TICK, CLOCK = "✓ ", "🕒"
 MAX_CITY = 100  # characters of what may be a time zone
 WHAT = ("mode", "language", "zone", "length", "memory")
@@ -243,7 +243,7 @@ def _value(known: UserSettings, kind: str, called: Called) -> Any:
 
 def _label(kind: str, value: Any, language: Language) -> str:
     if kind == "language":
-        return LANGUAGE_NAMES[value]
+        return str(Locale(value).display_name).capitalize()  # in the language itself
     if kind == "memory":
         return say("memory_on" if value else "memory_off", language)
     return say(f"mode_name_{value}" if kind == "mode" else f"length_{value}", language)
