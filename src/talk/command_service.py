@@ -321,10 +321,7 @@ class CommandService:
             choice: The place of the decision among ``RESOLUTIONS``.
         """
         resolution = RESOLUTIONS[choice] if choice < len(RESOLUTIONS) else "old"
-        settlement = await self._questions.settle(
-            called.owner, answer_id, resolution, asker=called.asker,
-            language=called.language, time_zone=called.time_zone,
-        )  # fmt: skip
+        settlement = await self._questions.settle(called, answer_id, resolution)
         await self._questions.close(called.owner, settlement, is_shown=True)
         rows = in_rows(undo_buttons(settlement.changes, called.language), 1)
         if settlement.kind == "not_his":  # the question stays for its author

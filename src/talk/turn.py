@@ -416,10 +416,7 @@ class AgentService:
         question = question_before(turn.history, "conflict")
         if resolution is None or question is None:
             return None
-        settlement = await self._questions.settle(
-            incoming.owner, question["id"], resolution, asker=incoming.speaker_id,
-            language=incoming.language, time_zone=incoming.time_zone,
-        )  # fmt: skip
+        settlement = await self._questions.settle(incoming.called, question["id"], resolution)
         if settlement.kind in ("over", "gone"):
             return None
         return TurnResult(settlement.said, changes=settlement.changes, settlement=settlement)

@@ -15,7 +15,7 @@ from langchain_core.messages import AnyMessage, RemoveMessage
 from langchain_core.tools import BaseTool
 from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 
-from src.base.owners import Owner
+from src.base.owners import Called, Owner
 from src.history.conversation_repo import HistoryMessage, TelegramOrigin
 from src.history.new_messages import asked_text, new_messages
 from src.history.turn_repo import NO_CHANGES, AnswerSource, Asks, Changes, StoredAnswer
@@ -213,13 +213,19 @@ class IncomingMessage:
     @property
     def speaker_id(self) -> int | None:
         """Who says "I", where the owner is a group."""
-        return self.origin.sender_id if self.origin and self.owner.is_group else None
+        return self.called.asker
 
     @property
     def sender_id(self) -> int:
         """Who wrote it; the chat, where one writes in the chat's name."""
         sender = self.origin.sender_id if self.origin else 0
         return self.owner.telegram_user_id if sender in CHAT_VOICES else sender
+
+    @property
+    def called(self) -> Called:
+        """Who writes, as commands and buttons know them."""
+        member = self.origin.sender_id if self.origin else None
+        return Called(self.owner, self.language, self.moment, self.time_zone, member=member)
 
     @property
     def update(self) -> int | None:
