@@ -121,13 +121,8 @@ CHOICES: Mapping[str, Sequence[Any]] = {
     "length": LENGTHS,
     "memory": (True, False),
 }
-# What ``UserSettingsRepository.change`` calls them.
-COLUMNS = {
-    "mode": "mode",
-    "language": "language",
-    "length": "answer_length",
-    "memory": "memory_on",
-}
+# What ``UserSettings`` calls them, where that differs.
+COLUMNS = {"length": "answer_length", "memory": "memory_on"}
 
 
 class SettingsScreens:
@@ -184,7 +179,7 @@ class SettingsScreens:
     async def choose_value(self, called: Called, kind: str, number: int) -> Reply:
         """Choose one of CHOICES[kind]; the page comes in the language that holds then."""
         if number < len(CHOICES[kind]):
-            await self.change(called.owner, **{COLUMNS[kind]: CHOICES[kind][number]})
+            await self.change(called.owner, **{COLUMNS.get(kind, kind): CHOICES[kind][number]})
         return self._page(await self.get(called.owner), called)
 
     async def set_zone(self, called: Called, name_hash: int) -> Reply:
@@ -238,7 +233,7 @@ def asks_for_zone(prompt: str) -> bool:
 def _value(known: UserSettings, kind: str, called: Called) -> Any:
     if kind == "language":
         return choose_language(known.language, called.language)
-    return {"mode": known.mode, "length": known.answer_length, "memory": known.memory_on}[kind]
+    return getattr(known, COLUMNS.get(kind, kind))
 
 
 def _label(kind: str, value: Any, language: Language) -> str:

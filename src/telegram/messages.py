@@ -72,7 +72,7 @@ class DraftSupport:
         self.available = True
 
 
-class AnswerStream:
+class AnswerStream(AnswerView):
     """One answer on its way: ``feed`` it, and ``close`` it before the final message."""
 
     def __init__(self, bot: Bot, address: Address, *, drafts: DraftSupport, draft_id: int) -> None:
@@ -84,6 +84,7 @@ class AnswerStream:
             drafts: Whether drafts may be used in a private chat.
             draft_id: Names the draft; a press of its Stop button brings it back.
         """
+        super().__init__()
         self._bot = bot
         self._address = address
         self._drafts = drafts
@@ -99,7 +100,7 @@ class AnswerStream:
         self._sending = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
 
-    async def open(
+    async def begin(
         self, on_message: Callable[[int], Awaitable[None]], message_id: int | None = None
     ) -> None:
         """Begin; "typing…" appears when the model takes its time.
@@ -320,27 +321,17 @@ class TurnHandler:
         return await self._core.agent.run_turn(Turn(incoming, view, control))
 
 
-class TelegramView(AnswerView):
+class TelegramView(AnswerStream):
     """Where one answer appears: drafts or a growing message, then the messages of the answer."""
 
     def __init__(self, turns: TurnHandler, address: Address, draft_id: int) -> None:
         """Show at ``address``; a press of the Stop button brings ``draft_id`` back."""
-        super().__init__()
+        super().__init__(turns.bot, address, drafts=turns.drafts, draft_id=draft_id)
         self._turns = turns
-        self._address = address
-        self._stream = AnswerStream(turns.bot, address, drafts=turns.drafts, draft_id=draft_id)
 
     async def open(self, turn: Turn, on_message: Callable[[int], Awaitable[None]]) -> None:
         """Begin to show the answer."""
-        await self._stream.open(on_message, turn.shown_in)
-
-    def feed(self, text: str) -> None:
-        """The next piece of it."""
-        self._stream.feed(text)
-
-    async def close(self) -> None:
-        """No draft or edit is under way any more when this returns."""
-        await self._stream.close()
+        await self.begin(on_message, turn.shown_in)
 
     async def deliver(
         self, turn: Turn, answer: StoredAnswer, on_part: Callable[[int], Awaitable[None]]
@@ -363,7 +354,7 @@ class TelegramView(AnswerView):
             keep_words(answer.text, [incoming.text, *(s.text for s in answer.sources)]),
             form=form,
             skip=answer.delivered_parts,
-            edit=self._stream.message_id or turn.shown_in,
+            edit=self.message_id or turn.shown_in,
             on_part=on_part,
             sent_ids=self.sent_ids,
         )
