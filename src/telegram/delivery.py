@@ -7,21 +7,20 @@ import contextlib
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any, TypeVar
 
 from aiogram import Bot, exceptions, types
 from aiohttp import ClientConnectorError
 
 from src.base import errors
-from src.base.zones import day_text
+from src.base.owners import Called
 from src.history.turn_repo import AnswerSource, StoredAnswer
 from src.memory.memory_repo import message_number
 from src.talk.command_service import choice_rows, undo_buttons
 from src.talk.turn_state import check_stopped, wait_unless_stopped
 from src.telegram import rendering
 from src.telegram.rendering import Part
-from src.texts import Language, say
+from src.texts import say
 from src.texts.plain_text import is_visible
 from src.texts.reply import Action, Button, Reply, ReplyFile, Rows, in_rows
 
@@ -435,24 +434,12 @@ def build_keyboard(rows: Rows) -> types.InlineKeyboardMarkup | None:
     )
 
 
-def answer_rows(
-    answer: StoredAnswer, *, now: datetime, language: Language, time_zone: str
-) -> Rows:
-    """The buttons under an answer.
-
-    Args:
-        answer: With its sources, and with what its turn changed.
-        now: Days of this year go without it (aware).
-        language: Of the labels.
-        time_zone: The owner's, a tz database name: it decides which day it was.
-    """
-    sources = [
-        Button(
-            f"{numbers} {day_text(source.said_at, now, language, time_zone)}",
-            Action("source", (message_number(source.uid) or 0,)),
-        )
-        for numbers, source in _with_messages(answer)[:MAX_SOURCES]
-    ]
+def answer_rows(answer: StoredAnswer, called: Called) -> Rows:
+    """The buttons under an answer to ``called``: its sources, what its turn changed, a choice."""
+    language, sources = called.language, []
+    for numbers, source in _with_messages(answer)[:MAX_SOURCES]:
+        action = Action("source", (message_number(source.uid) or 0,))
+        sources.append(Button(f"{numbers} {called.day(source.said_at)}", action))
     rows = in_rows(sources, PER_ROW) + in_rows(undo_buttons(answer.changes, language), 1)
     if answer.asks == "erase_all":
         choices = (("erase_yes", 1), ("erase_no", 0))

@@ -338,9 +338,7 @@ class TelegramView(AnswerStream):
     ) -> int:
         """Send what has not arrived yet; see ``AnswerView.deliver``."""
         incoming = turn.incoming
-        rows = delivery.answer_rows(
-            answer, now=incoming.moment, language=incoming.language, time_zone=incoming.time_zone
-        )
+        rows = delivery.answer_rows(answer, incoming.called)
         changes = await self._turns.notes.describe(turn, answer)
         form = delivery.Form(
             delivery.build_keyboard(rows),
