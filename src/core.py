@@ -25,7 +25,6 @@ from src.llm.embeddings import CachingEmbedder, QuietMoments, build_embedder
 from src.llm.endpoints import build_reranker, build_transcriber
 from src.llm.tokens import TokenCounter
 from src.media.attachments import AttachmentService
-from src.memory import search_index_repo
 from src.memory.batch_extraction import BatchExtractionService
 from src.memory.budget import DailyCeilings
 from src.memory.compaction import CompactionService
@@ -39,6 +38,7 @@ from src.memory.memories import Memories
 from src.memory.memory_page_repo import MemoryPageRepository
 from src.memory.retriever import Retriever
 from src.memory.screens import MemoryScreens
+from src.memory.search_index_repo import EmbeddingRepository, SearchIndexRepository
 from src.memory.writer import MemoryWriter, fact_terms
 from src.offline.model import build_chat_model
 from src.outside.servers import McpServers
@@ -68,8 +68,23 @@ from src.texts.morphology import terms
 logger = logging.getLogger(__name__)
 
 
-class MemoryCore:
-    """The parts of the memory that others use; building them connects to nothing."""
+class MemoryRoom:
+    """The parts of the memory that others use; nothing here connects to anything at first.
+
+    Attributes:
+        memories: What graph, tools and commands call.
+        digest: What the background does after a turn.
+        batches: What it lets a provider do for many users together.
+        consolidation: What it compares at night.
+        compaction: Summarises what leaves the window.
+        summary_llm: The model that summarises.
+        retriever: Searches, under ``memories``.
+        index: What the index holds.
+        indexer: Fills the index; ``reembed`` uses it alone.
+        space: The embedding model that serves.
+        embeddings: What is stored of embedding models.
+        settings: What an operator may change while the bot runs.
+    """
 
     def __init__(
         self,
@@ -80,7 +95,7 @@ class MemoryCore:
         quiet: QuietMoments,
         ceilings: DailyCeilings,
     ) -> None:
-        """Wire the memory; ``stored`` are the settings that change while the bot runs."""
+        """Wire it on ``client``."""
         self.settings = stored
         self.space = ServingSpace(
             lambda name: CachingEmbedder(build_embedder(settings, name, metrics, quiet)),
@@ -88,21 +103,17 @@ class MemoryCore:
             settings.embedding_model,
             client,
         )
-        self.embeddings = search_index_repo.EmbeddingRepository(client)
-        self.index = search_index_repo.SearchIndexRepository(client)
-        self.indexer = Indexer(client, self.space)  # ``reembed`` uses it alone
         self.retriever = Retriever(client, self.space, reranker=build_reranker(settings))
         writer = MemoryWriter(client, self.space, stored)
         self.memories = Memories(client, self.retriever, writer, stored)
+        self.index = SearchIndexRepository(client)
+        self.indexer = Indexer(client, self.space)
+        self.embeddings = EmbeddingRepository(client)
         self.summary_llm = build_caller(settings, settings.summary_model, metrics=metrics)
         self.compaction = CompactionService(client, stored, self.summary_llm, ceilings)
+        callers = cache(partial(build_extraction_caller, settings, metrics))
         extraction = ExtractionService(
-            client,
-            stored,
-            self.memories,
-            cache(partial(_build_extraction_caller, settings, metrics)),
-            ceilings,
-            time_zone=settings.timezone,
+            client, stored, self.memories, callers, ceilings, time_zone=settings.timezone
         )
         self.digest = DigestService(client, stored, self.indexer, self.compaction, extraction)
         self.batches = BatchExtractionService(
@@ -155,7 +166,7 @@ class Core:
             time_zone=settings.timezone,
             exempt=settings.admin_user_ids,
         )
-        self.memory = MemoryCore(settings, client, stored, self.metrics, quiet, self.ceilings)
+        self.memory = MemoryRoom(settings, client, stored, self.metrics, quiet, self.ceilings)
         self.reminders = ReminderService(client, ReminderRepository(client))
         self.servers = McpServers(settings.servers, self.metrics)
         self.attachments = AttachmentService(
@@ -315,7 +326,8 @@ def build_prompt_cache(
     return prompt_cache.StoredPromptCache(model, name, counter=counter, contents=contents)
 
 
-def _build_extraction_caller(settings: Settings, metrics: Metrics, name: str) -> ModelCaller:
+def build_extraction_caller(settings: Settings, metrics: Metrics, name: str) -> ModelCaller:
+    """Who reads windows for facts: the model of this name, else ``EXTRACTION_MODEL``."""
     provider = find_provider(name)
     if name and (provider is None or not provider.is_configured(settings)):
         logger.warning("memory_extraction_model has no provider or key: EXTRACTION_MODEL reads")
