@@ -28,9 +28,8 @@ from src.queue.dead_jobs import DeadJobs, JobDeathRepository
 from src.queue.job_repo import WorkerRepository
 from src.queue.workers import Workers, build_queue
 from src.telegram.delivery import Delivery
-from src.telegram.handlers import ChatAdmins, move_group
+from src.telegram.handlers import move_group
 from src.telegram.lazy_models import build_models
-from src.telegram.messages import TurnHandler
 from src.telegram.receiver import UNAUTHORIZED, Poller, UpdateIntake, WebhookRoute
 from src.telegram.setup import announce, build_bot, build_dispatcher, get_identity
 from src.telegram.tasks import ReminderTasks, UpdateTasks
@@ -110,13 +109,7 @@ def _register_tasks(
     """Tell the queue about every task; returns what has to do with a start as well."""
     dead_jobs = DeadJobs(core.client, JobDeathRepository(core.client), core.metrics)
     delivery = Delivery(bot, partial(move_group, core))
-    dispatcher = build_dispatcher(
-        core=core,
-        identity=identity,
-        delivery=delivery,
-        admins=ChatAdmins(bot),
-        turn_handler=TurnHandler(core, bot, delivery),
-    )
+    dispatcher = build_dispatcher(core, bot, delivery, identity)
     UpdateTasks(core, bot, dispatcher, delivery).register(queue)
     reminders = ReminderTasks(core, delivery)
     reminders.register(queue)

@@ -19,16 +19,10 @@ from src.base.providers import find_provider
 from src.base.shutdown import SHUTDOWN
 from src.history.conversation_repo import ConversationRepository, set_conversation_repo_factory
 from src.history.turn_repo import TurnRepository
+from src.llm import prompt_cache
 from src.llm.chat import ModelCaller
 from src.llm.embeddings import CachingEmbedder, QuietMoments, build_embedder
 from src.llm.endpoints import build_reranker, build_transcriber
-from src.llm.prompt_cache import (
-    BreakpointPromptCache,
-    CachedContentRepository,
-    KeyedPromptCache,
-    PromptCache,
-    StoredPromptCache,
-)
 from src.llm.tokens import TokenCounter
 from src.media.attachments import AttachmentService
 from src.memory.batch_extraction import BatchExtractionService
@@ -63,11 +57,9 @@ from src.reminders.screens import ReminderScreens
 from src.talk.command_service import CommandService
 from src.talk.edits import EditService
 from src.talk.main_graph import Graph, Models, build_graph, checkpoint_serde
-from src.talk.memory_commands import MemoryCommands
 from src.talk.questions import CheckpointStore, QuestionService
 from src.talk.settings import SettingsScreens, SettingsService
-from src.talk.tool_history import ToolHistoryService
-from src.talk.tools import build_tools
+from src.talk.tools import ToolHistoryService, build_tools
 from src.talk.turn import AgentService
 
 logger = logging.getLogger(__name__)
@@ -218,7 +210,7 @@ class Core:
             settings,
             counter=self.counter,
             metrics=self.metrics,
-            contents=CachedContentRepository(client),
+            contents=prompt_cache.CachedContentRepository(client),
         )
         models = Models(
             caller=caller,
@@ -233,7 +225,7 @@ class Core:
             memories,
             reminders=self.reminders,
             lent_tools=self.servers.tools,
-            wrap_tool_call=ToolHistoryService(client).record,
+            tool_runs=ToolHistoryService(client),
         )
 
     def _build_commands(self) -> CommandService:
@@ -246,9 +238,8 @@ class Core:
             settings=SettingsScreens(
                 self.user_settings, self.reminders, client, time_zone=settings.timezone
             ),
-            memory=MemoryCommands(
-                self.agent, memories, self.memory.compaction, self.exports, client
-            ),
+            compaction=self.memory.compaction,
+            exports=self.exports,
             ceilings=self.ceilings,
             reminders=ReminderScreens(self.reminders),
             questions=self.questions,
@@ -317,18 +308,18 @@ def build_prompt_cache(
     settings: Settings,
     model: BaseChatModel,
     counter: TokenCounter,
-    contents: CachedContentRepository,
-) -> PromptCache:
+    contents: prompt_cache.CachedContentRepository,
+) -> prompt_cache.PromptCache:
     """What makes the provider of the chat model keep the beginning of its prompts."""
     provider = find_provider(settings.chat_model_name)
     if provider is None or not provider.keeps_prompts(settings):
-        return PromptCache()
+        return prompt_cache.PromptCache()
     name = settings.chat_model_name.partition(":")[2]
     if provider.prompt_cache == "keyed":
-        return KeyedPromptCache()
+        return prompt_cache.KeyedPromptCache()
     if provider.prompt_cache == "marked":
-        return BreakpointPromptCache(name, counter)
-    return StoredPromptCache(model, name, counter=counter, contents=contents)
+        return prompt_cache.BreakpointPromptCache(name, counter)
+    return prompt_cache.StoredPromptCache(model, name, counter=counter, contents=contents)
 
 
 def build_extraction_caller(settings: Settings, metrics: Metrics, name: str) -> ModelCaller:
@@ -345,7 +336,7 @@ def build_caller(
     name: str | None = None,
     counter: TokenCounter | None = None,
     metrics: Metrics | None = None,
-    contents: CachedContentRepository | None = None,
+    contents: prompt_cache.CachedContentRepository | None = None,
 ) -> ModelCaller:
     """The caller of a chat model, by default of ``LLM_MODEL``.
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
 
+from babel import Locale
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from src.base.errors import (
@@ -92,7 +93,6 @@ def picture_type(data: bytes) -> str | None:
 
 AT_ONCE = 4  # attachments, of at most MAX_BYTES each
 MAX_DOCUMENT = 20_000  # characters of a document that a message keeps, some 6,000 tokens
-LANGUAGE_NAMES = {"ru": "Russian", "uk": "Ukrainian", "en": "English"}
 Fetch = Callable[[], Awaitable[bytes]]
 
 
@@ -226,7 +226,7 @@ def _picture_messages(
     picture: bytes, mime_type: str, *, asked: str, language: Language
 ) -> list[BaseMessage]:
     """The prompt for one picture; ``asked`` is the user's caption, which may be empty."""
-    rules = PICTURE_PROMPT.replace("{language}", LANGUAGE_NAMES[language])
+    rules = PICTURE_PROMPT.replace("{language}", str(Locale(language).english_name))
     system, words = prompt(rules, messages=[{"text": asked}])
     data = base64.b64encode(picture).decode()
     image = {"type": "image_url", "image_url": {"url": f"data:{mime_type};base64,{data}"}}

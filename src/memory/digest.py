@@ -10,7 +10,8 @@ from functools import partial
 from uuid import UUID
 
 from src.base.errors import AppError, ModelError, ModelUnavailableError, PostponedError
-from src.memory.compaction import MAX_FOLDS, NEXT_TURN, CompactionService, window_start
+from src.history.new_messages import window_start
+from src.memory.compaction import MAX_FOLDS, NEXT_TURN, CompactionService
 from src.memory.digest_repo import BatchRepository, ExtractionRepository
 from src.memory.extraction import MAX_BATCH_TRIES, MAX_WINDOWS, ExtractionService
 from src.memory.indexer import Indexer

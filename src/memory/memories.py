@@ -107,6 +107,13 @@ class Memories:
         near = tuple(Named(fact_uid(hit.source_id), hit.text) for hit in hits[:MAX_NEAREST])
         return Forgotten(nearest=near)
 
+    async def pin(
+        self, owner: Owner, memory_id: int, *, pinned: bool, asker: int | None = None
+    ) -> bool:
+        """Keep a fact always in the prompt, or no more; False when it is gone, or another's."""
+        pin = self.facts.set_pinned
+        return await self._client.run(pin, owner, memory_id, pinned=pinned, asker=asker)
+
     async def keep_private(self, owner: Owner, message_id: int) -> None:
         """Let a message, and the answer to it, be remembered nowhere but in the window."""
 

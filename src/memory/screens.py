@@ -93,9 +93,7 @@ class MemoryScreens:
 
     async def pin(self, called: Called, memory_id: int, *back: int, pinned: bool = True) -> Reply:
         """Keep a fact always in view, or no more."""
-        done = await self.client.run(
-            self._facts.set_pinned, called.owner, memory_id, pinned=pinned, asker=called.asker
-        )
+        done = await self._memories.pin(called.owner, memory_id, pinned=pinned, asker=called.asker)
         return await (self.card if done else self._refused)(called, memory_id, *back)
 
     async def forget(self, called: Called, memory_id: int, *back: int) -> Reply:

@@ -17,7 +17,6 @@ from src.history.conversation_repo import HistoryMessage
 from src.history.new_messages import read_time_label, text_of, voice_of
 from src.history.turn_repo import Changes
 from src.memory.citations import memory_record, words_and_dates
-from src.memory.discretion import recall, refusal
 from src.memory.memories import Memories
 from src.memory.retriever import Query
 from src.memory.turn_context import (
@@ -27,6 +26,8 @@ from src.memory.turn_context import (
     changes_of,
     facts_among,
     numbered,
+    recall,
+    refusal,
 )
 from src.memory.writer import Said
 from src.reading import lexicon

@@ -10,13 +10,13 @@ from src.base.owners import Owner
 from src.history.conversation_repo import TelegramOrigin
 from src.history.timeline_repo import DELETE_RESULTS
 from src.memory.cutting import spans
-from src.memory.discretion import wants_privacy
 from src.memory.forgetting_repo import (
     DELETE_REJECTED,
     DELETE_SUMMARIES,
     ForgettingRepository,
 )
 from src.memory.question_repo import DELETE_QUESTIONS
+from src.memory.turn_context import wants_privacy
 from src.pg.client import PgClient, Transaction, storable
 from src.pg.locks import lock_facts, lock_history
 from src.reminders.reminder_repo import delete_of_message

@@ -1,8 +1,9 @@
 """Every sentence that the bot says, in Russian, Ukrainian and English.
 
-The sentences stand in ``locales/<language>.po`` (gettext), written by hand in each language. What
-a language lacks is said in English, so that a new one may begin with one sentence: it takes its
-file, and its code in ``Language``.
+The sentences stand in ``locales/<language>.po`` (gettext), or in the ``sentences.toml`` of a room
+with all languages beside each other; they are written by hand in each language. What a language
+lacks is said in English, so that a new one may begin with one sentence: it takes its file, and its
+code in ``Language``.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import gettext
 import io
 import re
+import tomllib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -22,6 +24,7 @@ Language = Literal["ru", "uk", "en"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 FALLBACK: Language = "en"  # says what others lack
 LOCALES = Path(__file__).parent / "locales"
+ROOMS = Path(__file__).parents[1]  # each may have its own sentences.toml
 
 # Frequent Ukrainian words without a letter of their own: what і ї є ґ leave undecided.
 UKRAINIAN_WORDS = re.compile(
@@ -90,4 +93,8 @@ def _catalogue(language: Language) -> Mapping[str, str]:
     compiled.seek(0)
     translations = gettext.GNUTranslations(compiled)
     written = [str(entry.id) for entry in catalogue if entry.id and entry.string]
-    return {name: translations.gettext(name) for name in written}
+    found = {name: translations.gettext(name) for name in written}
+    for path in sorted(ROOMS.glob("*/sentences.toml")):
+        texts = tomllib.loads(path.read_text(encoding="utf-8"))
+        found |= {name: text[language] for name, text in texts.items() if language in text}
+    return found

@@ -223,8 +223,7 @@ class AdminPages:
         owner, number = _owner(request), int(request.path_params["fact"])
         action, memories = request.path_params["action"], self._core.memory.memories
         if action in ("pin", "unpin"):
-            pinned = action == "pin"
-            await self._client.run(memories.facts.set_pinned, owner, number, pinned=pinned)
+            await memories.pin(owner, number, pinned=action == "pin")
         elif action == "forget":
             await memories.forget(owner, [fact_uid(number)])
         elif action == "undo":

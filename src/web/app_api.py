@@ -189,8 +189,7 @@ class Api:
         if not isinstance(pinned, bool):
             raise asked.refused(400, "app_bad_request")
         owner, fact = asked.called.owner, asked.number("fact")
-        pin = self._memories.facts.set_pinned
-        if not await self._client.run(pin, owner, fact, pinned=pinned):
+        if not await self._memories.pin(owner, fact, pinned=pinned):
             raise asked.refused(404, "memory_gone")
         return {"pinned": pinned}
 
@@ -238,7 +237,7 @@ class Api:
         What is looked for stands in the body: addresses end up in logs.
         """
         words = asked.text("text", MAX_QUERY)
-        hits = await self._core.commands.memory.find(asked.called.asking(words), limit=HITS)
+        hits = await self._core.commands.find(asked.called.asking(words), limit=HITS)
         told = [hit_view(hit, asked.called) for hit in hits]
         nothing = say("search_nothing", asked.language)
         return {"hits": told, "nothing": nothing}

@@ -34,8 +34,6 @@ from src.pg.migrations import migrate
 from src.privacy.erasure_repo import ErasureRepository
 from src.talk.turn_state import TurnControl
 from src.telegram.delivery import Delivery
-from src.telegram.handlers import ChatAdmins
-from src.telegram.messages import TurnHandler
 from src.telegram.setup import build_dispatcher
 from src.telegram.updates import BotIdentity
 from tests.conftest import TEMPLATE, database_url, execute, new_client, query
@@ -330,14 +328,8 @@ async def open_world(server: str, seed: int) -> AsyncIterator[World]:
             settings = {"embedding_model": "openai:fake-embedding"}
             async with open_rig(client, **settings) as rig:
                 rig.model.reply = answer
-                delivery = Delivery(bot, _never)
-                dispatcher = build_dispatcher(
-                    core=rig.core,
-                    identity=BotIdentity(BOT, NAME.removeprefix("@")),
-                    delivery=delivery,
-                    admins=ChatAdmins(bot),
-                    turn_handler=TurnHandler(rig.core, bot, delivery),
-                )
+                identity = BotIdentity(BOT, NAME.removeprefix("@"))
+                dispatcher = build_dispatcher(rig.core, bot, Delivery(bot, _never), identity)
                 yield World(rig, bot, dispatcher, random.Random(seed))
 
 

@@ -36,6 +36,7 @@ from src.texts import reply as replies
 from src.texts.reply import Action, Button
 from tests.conftest import execute, query
 from tests.fakes.openai_server import ChatRequest, FakeOpenAI, Reply, text_of
+from tests.integration.turns import answer_turn, begin_turn, mark_turn
 from tests.tables import dump, empty_database
 
 Json = dict[str, Any]
@@ -91,13 +92,13 @@ class Rig:
 
     async def begin(self, text: str, user: int = USER, **changes: Any) -> Turn:
         """Store a message."""
-        return await self.core.agent.begin_turn(incoming(text, user, **changes))
+        return await begin_turn(self.core.agent, incoming(text, user, **changes))
 
     async def ask(self, text: str, user: int = USER, **changes: Any) -> StoredAnswer:
         """A whole turn, delivered."""
         turn = await self.begin(text, user, **changes)
-        answer = await self.core.agent.answer(turn)
-        await self.core.agent.mark_delivered(turn, answer)
+        answer = await answer_turn(self.core.agent, turn)
+        await mark_turn(self.core.agent, turn, answer)
         return answer
 
     async def tell(self, text: str, user: int = USER, **changes: Any) -> StoredAnswer:

@@ -18,6 +18,7 @@ from src.queue.job_repo import DIGEST_QUEUE, MEMORY_QUEUE, MemoryJobRepository
 from src.queue.workers import build_queue
 from tests.fakes.openai_server import ChatRequest, Reply
 from tests.integration.person import FAKE_EMBEDDINGS, USER, Rig
+from tests.integration.turns import answer_turn
 
 pytestmark = pytest.mark.core(embedding_model=FAKE_EMBEDDINGS)
 
@@ -44,8 +45,9 @@ class Works:
             self.rig.client.execute, INSERT_UPDATE, {"update": self.update, "user": user}
         )
         turn = await self.rig.begin(text, user, **changes)
-        answer = await self.rig.core.agent.answer(turn)
-        await self.rig.core.agent.mark_delivered(turn, answer, update=self.update)
+        answer = await answer_turn(self.rig.core.agent, turn)
+        mark = self.rig.core.turns.mark_delivered
+        await self.rig.client.run(mark, turn.conversation_id, answer.id, update=self.update)
 
     async def work(self, **options: Any) -> None:
         """Do every job that is due, and those that they lead to."""

@@ -39,6 +39,7 @@ from tests.integration.tool_servers import (
     state_of,
     until,
 )
+from tests.integration.turns import answer_turn, begin_turn
 
 OTHER = fake("garbage")  # a simple server, which starts at once
 TIME = {"command": sys.executable, "args": ["-m", "mcp_server_time", "--local-timezone", "UTC"]}
@@ -199,7 +200,7 @@ async def test_a_stopped_turn_gives_its_call_up_and_tells_the_server(
         person.model.queue(called("silent__wait"))
         turn = await person.begin("жди")
         control = TurnControl()
-        running = asyncio.create_task(person.core.agent.answer(turn, control=control))
+        running = asyncio.create_task(answer_turn(person.core.agent, turn, control=control))
         await until(lambda: "tools/call" in seen.read_text(), "the call")
         control.stop()
         assert "остановлен" in (await running).text.lower()
@@ -415,8 +416,8 @@ async def test_a_group_has_them_too(shared: PgClient, tmp_path: Path) -> None:
     async with open_with_servers(shared, tmp_path, other=OTHER) as person:
         group = -person.user
         person.model.queue(called("other__hello"), "вот")
-        turn = await person.core.agent.begin_turn(incoming("привет?", group))
-        assert (await person.core.agent.answer(turn)).tools == ("other__hello",)
+        turn = await begin_turn(person.core.agent, incoming("привет?", group))
+        assert (await answer_turn(person.core.agent, turn)).tools == ("other__hello",)
 
 
 async def test_a_provider_that_refuses_the_tools_is_asked_again_without_them(
