@@ -376,6 +376,8 @@ class AdminPages:
     async def change_price(self, request: Request, form: Form) -> str:
         """What a million tokens of a model cost."""
         model = form.get("model", "").strip()
+        if not model.isprintable() or len(model) > 200 or model.split() != [model]:
+            return "/usage?problem=price"
         if form.get("delete"):
             await self._client.run(self._repo.delete_price, model)
         else:
@@ -384,8 +386,6 @@ class AdminPages:
                     _money(form.get(name, "")) for name in ("prompt", "cached", "completion")
                 ]
             except (InvalidOperation, ValueError):
-                return "/usage?problem=price"
-            if not model or len(model) > 200 or model.split() != [model]:
                 return "/usage?problem=price"
             await self._client.run(self._repo.set_price, Price(model, *numbers))
         await self._note(request, "change price", model)
