@@ -77,7 +77,7 @@ MAX_LINES = 12  # tools of one server
 def tools_page(states: Sequence[ServerState], language: Language) -> str:
     """Our own tools in plain words, then each server with the names of what it offers.
 
-    Descriptions and names of tools are words of others: they are on one line each, and short.
+    Descriptions are words of others, meant for a model; so are odd names, which are only counted.
     """
     own = say("tools_own", language)
     if not states:
@@ -98,12 +98,9 @@ def _server_part(state: ServerState, language: Language) -> str:
         key = "tools_away" if state.cause else "tools_connecting"
         return f"• {state.name}: {say(key, language)}"
     lines = [f"• {state.name}: {say('tools_ready', language, count=len(state.tools))}"]
-    lines += [
-        f"   {name} — {title}" if title else f"   {name}"
-        for name, title in state.tools[:MAX_LINES]
-    ]
-    hidden = len(state.tools) - MAX_LINES
-    if hidden > 0:
+    shown = list(filter(None, state.tools))[:MAX_LINES]
+    lines += [f"   {name}" for name in shown]
+    if hidden := len(state.tools) - len(shown):
         lines.append(f"   {say('tools_more', language, count=hidden)}")
     return "\n".join(lines)
 
