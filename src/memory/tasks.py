@@ -151,7 +151,8 @@ async def _retry_later(context: JobContext, attempts: int) -> AsyncIterator[None
     try:
         yield
     except asyncio.CancelledError:
-        await _defer(context.app, context.job.task_name, **context.job.task_kwargs)
+        again: dict[str, Any] = dict(context.job.task_kwargs)
+        await _defer(context.app, context.job.task_name, **again)
     except TransientError as error:
         job, seconds = context.job, pause(error, attempts)
         log = {"task": job.task_name, "attempt": attempts, "seconds": round(seconds, 1)}

@@ -38,6 +38,7 @@ LONG_WAIT = 300.0  # seconds; who may not edit for longer gets a new message
 MAX_SOURCES = 8  # buttons; an answer that cites more is followed by the first ones
 PER_ROW = 4  # of them, still readable on a phone
 BEST_EFFORT = 10  # seconds for what the user can do without
+UNKNOWN_ID = 0  # of a message that was sent; Telegram did not say which it is
 
 # How Telegram says (as 400 or 403) that nothing can be sent to a chat.
 UNREACHABLE = (
@@ -75,7 +76,7 @@ def delivery_error(error: Exception) -> errors.AppError:
             return errors.DeliveryError("Telegram could not be reached")
         return errors.DeliveryUnknownError(f"no answer from Telegram ({name})")
     if isinstance(error, exceptions.ClientDecodeError):
-        return errors.DeliveryUnknownError("Telegram's answer was not the Bot API's")
+        return errors.DeliveryNonsenseError("Telegram's answer was not the Bot API's")
     if isinstance(error, exceptions.TelegramServerError | exceptions.TelegramUnauthorizedError):
         return errors.DeliveryError(f"Telegram failed ({name})")
     if _is_refusal(error, *UNREACHABLE):
@@ -205,7 +206,7 @@ class Delivery:
                 arrived = await self._edit(address, edit, part)
             else:
                 arrived = await self._send_part(address, part)
-            if sent_ids is not None:
+            if sent_ids is not None and arrived != UNKNOWN_ID:
                 sent_ids.append(arrived)
             if on_part is not None and number + 1 < len(parts):
                 await on_part(number + 1)
