@@ -40,21 +40,12 @@ WHERE m.conversation_id = ANY(%(rooms)s::uuid[]) AND m.role = 'user'
   AND NOT EXISTS (SELECT 1 FROM messages a WHERE a.reply_to_id = m.id AND a.role = 'assistant')
 """
 RENUMBER = """
-WITH gone AS (
-    DELETE FROM messages WHERE id = %(id)s
-    RETURNING conversation_id, role, content, created_at, said_at, position, bot_id, chat_id,
-              telegram_message_id, sender_id, author_id, mentions, stream_message_id,
-              is_forgotten, forgotten_at, is_private, edited_at, provenance, speaker, origin,
-              quoted, quoted_author_id
-)
-INSERT INTO messages (conversation_id, role, content, created_at, said_at, position, bot_id,
-                      chat_id, telegram_message_id, sender_id, author_id, mentions,
-                      stream_message_id, is_forgotten, forgotten_at, is_private, edited_at,
-                      provenance, speaker, origin, quoted, quoted_author_id)
-SELECT conversation_id, role, content, created_at, said_at, position, bot_id, chat_id,
-       telegram_message_id, sender_id, author_id, mentions, stream_message_id, is_forgotten,
-       forgotten_at, is_private, edited_at, provenance, speaker, origin, quoted, quoted_author_id
-FROM gone RETURNING id
+WITH gone AS (DELETE FROM messages AS m WHERE m.id = %(id)s RETURNING m AS row)
+INSERT INTO messages OVERRIDING SYSTEM VALUE
+SELECT anew.* FROM gone, jsonb_populate_record(gone.row, jsonb_build_object(
+    'id', nextval(pg_get_serial_sequence('messages', 'id')), 'indexed_at', NULL,
+    'failed_at', NULL, 'stopped_at', NULL)) AS anew
+RETURNING id
 """
 UPDATE_SOURCES = """
 UPDATE memory_sources
