@@ -26,31 +26,30 @@ logger = logging.getLogger(__name__)
 # What is stored already of an update that was changed: its turn begins again, with what is left.
 DELETE_BEGUN = """
 DELETE FROM messages m USING telegram_updates u
-WHERE u.id = %(update)s AND m.bot_id = u.bot_id AND m.chat_id = u.chat_id
+WHERE u.id = ANY(%(updates)s) AND m.bot_id = u.bot_id AND m.chat_id = u.chat_id
   AND m.telegram_message_id = u.message_id AND u.kind NOT IN ('edit', 'callback')
 """
 
-# Questions that are being answered now, by a turn that has read the conversation as it was. They
-# get new numbers: its answer finds no place (``QuestionMovedError``), and they are answered anew.
-SELECT_UNDER_WAY = """
-SELECT m.id FROM messages m
-JOIN telegram_updates u ON u.bot_id = m.bot_id AND u.chat_id = m.chat_id
-     AND u.message_id = m.telegram_message_id AND u.handled_at IS NULL
-WHERE m.conversation_id = ANY(%(rooms)s::uuid[]) AND m.role = 'user'
-  AND NOT EXISTS (SELECT 1 FROM messages a WHERE a.reply_to_id = m.id AND a.role = 'assistant')
-"""
+# Questions that are being answered now, by a turn that has read the conversation as it was, get
+# new numbers: its answer finds no place (``QuestionMovedError``), and they are answered anew.
 RENUMBER = """
-WITH gone AS (DELETE FROM messages AS m WHERE m.id = %(id)s RETURNING m AS row)
-INSERT INTO messages OVERRIDING SYSTEM VALUE
-SELECT anew.* FROM gone, jsonb_populate_record(gone.row, jsonb_build_object(
-    'id', nextval(pg_get_serial_sequence('messages', 'id')), 'indexed_at', NULL,
-    'failed_at', NULL, 'stopped_at', NULL)) AS anew
-RETURNING id
-"""
-UPDATE_SOURCES = """
-UPDATE memory_sources
-SET message_id = %(new)s, uid = 'msg-' || %(new)s, episode = 'teach_msg-' || %(new)s
-WHERE uid = 'msg-' || %(id)s
+WITH gone AS (
+    DELETE FROM messages AS m USING telegram_updates u
+    WHERE u.bot_id = m.bot_id AND u.chat_id = m.chat_id AND u.message_id = m.telegram_message_id
+      AND u.handled_at IS NULL AND m.conversation_id = ANY(%(rooms)s::uuid[]) AND m.role = 'user'
+      AND NOT EXISTS (SELECT 1 FROM messages a
+                      WHERE a.reply_to_id = m.id AND a.role = 'assistant')
+    RETURNING m AS row, m.id
+), numbered AS MATERIALIZED (
+    SELECT row, id, nextval(pg_get_serial_sequence('messages', 'id')) AS new FROM gone
+), anew AS (
+    INSERT INTO messages OVERRIDING SYSTEM VALUE
+    SELECT m.* FROM numbered n, jsonb_populate_record(n.row, jsonb_build_object(
+        'id', n.new, 'indexed_at', NULL, 'failed_at', NULL, 'stopped_at', NULL)) AS m
+)
+UPDATE memory_sources s
+SET message_id = n.new, uid = 'msg-' || n.new, episode = 'teach_msg-' || n.new
+FROM numbered n WHERE s.uid = 'msg-' || n.id
 """
 
 
@@ -62,12 +61,8 @@ def begin_anew(transaction: Transaction, rooms: Sequence[str], updates: Sequence
         rooms: Ids of the conversations in which something was erased.
         updates: Row ids of waiting updates out of which something was taken.
     """
-    for update in updates:
-        transaction.execute(DELETE_BEGUN, update=update)
-    for (id_,) in transaction.fetch_all(SELECT_UNDER_WAY, rooms=list(rooms)):
-        row = transaction.fetch_one(RENUMBER, id=id_)
-        if row is not None:
-            transaction.execute(UPDATE_SOURCES, id=id_, new=row[0])
+    transaction.execute(DELETE_BEGUN, updates=list(updates))
+    transaction.execute(RENUMBER, rooms=list(rooms))
 
 
 # Every id of the owner: a group that moved had another one before.
