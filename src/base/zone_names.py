@@ -23,7 +23,8 @@ import pytz
 
 from src.base.zones import MAX_TEXT, MIN_STEM, NAME_WORDS, find_time_zone, plain_name
 from src.reading import lexicon
-from src.texts.morphology import CYRILLIC, ENDING, dictionary_forms, nominatives
+from src.texts import CYRILLIC
+from src.texts.morphology import ENDING, dictionary_forms, nominatives
 from src.texts.plain_text import plain
 
 MAX_ZONES = 5  # that are offered

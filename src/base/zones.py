@@ -14,8 +14,8 @@ from babel import Locale
 from babel.core import get_global
 from babel.dates import format_date, format_skeleton
 
-from src.texts import LANGUAGES, Language
-from src.texts.morphology import CYRILLIC, ENDING, dictionary_forms, words
+from src.texts import CYRILLIC, LANGUAGES, Language
+from src.texts.morphology import ENDING, dictionary_forms, words
 
 DAY = timedelta(days=1)
 SECOND = timedelta(seconds=1)

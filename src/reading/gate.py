@@ -323,7 +323,7 @@ def _same_alphabet(text: str, quote: str, said: str) -> bool:
 
 def _languages(letters: str) -> frozenset[str]:
     """The languages of which letters there are that no other language has."""
-    own = lexicon.by_language("gate.letters")
+    own = lexicon.by_language("language.letters")
     return frozenset(code for code, listed in own if not set(letters).isdisjoint(listed.split()))
 
 

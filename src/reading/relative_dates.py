@@ -22,6 +22,7 @@ from src.reading.time_expressions import (
     named_periods,
 )
 from src.reading.times import Span
+from src.texts import CYRILLIC, Language, detect_language
 
 # Absolute dates in words, to stand where a relative expression stood.
 #
@@ -30,7 +31,6 @@ from src.reading.times import Span
 # "с 2025 года". English says "on" or "in", or keeps what stood there: "since last month" becomes
 # "since October 2026".
 
-Language = Literal["ru", "uk", "en"]
 Precision = Literal["day", "days", "week", "weekend", "month", "season", "year"]
 Case = Literal["nominative", "genitive", "dative", "locative"]
 
@@ -209,9 +209,6 @@ def _range_words(days: Days, language: Language) -> str:
 # Verbs in the past tense; it decides only between the last and the coming Friday.
 PAST = lexicon.Expression(r"\b(?!<time.not_past>\b)<time.past>\b")
 HABIT = lexicon.Expression(r"\b<time.habitual>\b")
-UKRAINIAN = lexicon.Expression(r"[іїєґ]|\b<time.ukrainian>\b")
-RUSSIAN = re.compile("[ыэъё]")
-CYRILLIC = re.compile("[а-яёіїєґ]")
 SENTENCE_START = re.compile(r"(?:^|[.!?;:] )[^\w ]{0,3}$")
 PREDICATE = re.compile(r" (?:is|was|will|has|had)\b")
 CLOCK = re.compile(r",? (?:at )?\d{1,2}(?::\d\d| ?[ap]m)")
@@ -251,8 +248,7 @@ class _Fact:
         """The language of an expression in it."""
         if not CYRILLIC.search(self.folded, span.start, span.end):
             return "en"
-        text = self.source.lower()
-        return "uk" if UKRAINIAN.search(text) and not RUSSIAN.search(text) else "ru"
+        return detect_language(self.source, "ru")
 
 
 def resolve_dates(text: str, said_at: datetime) -> str | None:

@@ -8,8 +8,8 @@ from functools import cache, lru_cache
 
 from src.reading import lexicon
 from src.reading.relations import BY_NAME
+from src.texts import CYRILLIC
 from src.texts.morphology import (
-    CYRILLIC,
     WORD,
     dictionary_forms,
     lemmas,

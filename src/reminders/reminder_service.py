@@ -258,7 +258,8 @@ class ReminderService:
 def confirmation(asked: Asked, called: Called) -> str:
     """What a request is answered with where no model words it."""
     if asked.reminder is None:
-        return say(f"reminder_{asked.refusal or 'no_time'}", called.language)
+        refusal = asked.refusal or "no_time"
+        return say(f"reminder_{refusal}", called.language)
     text, time = asked.reminder.text, describe(asked.reminder, called)
     return say("reminder_set", called.language, text=text, time=time)
 

@@ -10,6 +10,7 @@ from typing import Any
 import snowballstemmer
 
 from src.reading import lexicon
+from src.texts import CYRILLIC
 
 # Search terms: the words of a text as the lexical index knows them.
 #
@@ -20,7 +21,6 @@ MAX_TEXT = 20_000  # characters of a text that are indexed
 MAX_TERM = 40  # letters of one term
 PREFIX = 4  # letters of a Cyrillic word
 WORD = re.compile(r"[^\W_]+(?:'[^\W\d_]+)?")
-CYRILLIC = re.compile(r"[а-яёіїєґ]")
 
 _stemmer = snowballstemmer.stemmer("english")
 _stemmer_lock = threading.Lock()  # the stemmer works on fields of its own
