@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Literal, cast
 
+from src.base.zones import DAY
 from src.reading import lexicon, times
 from src.reading.time_expressions import (
-    DAY,
     DECEMBER,
     FUTURE,
     Days,

@@ -29,10 +29,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Literal, NamedTuple, cast
 
-from src.base.zones import first_moment, local_time
+from src.base.zones import DAY, first_moment, local_time
 from src.reading import lexicon, times
 from src.reading.recurrences import Frequency, Recurrence, next_after
-from src.reading.time_expressions import DAY, days_of, months_later, shifted
+from src.reading.time_expressions import days_of, months_later, shifted
 from src.reading.times import Span, Unit, month_number, number_in
 
 Problem = Literal["no_time", "past", "no_text", "too_often", "too_far"]

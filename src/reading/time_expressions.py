@@ -11,13 +11,10 @@ from datetime import UTC, date, datetime, time, timedelta
 from itertools import islice
 from typing import NamedTuple
 
-import pytz
-from pytz.tzinfo import BaseTzInfo
-
+from src.base.zones import DAY, first_moment
 from src.reading import lexicon, times
 from src.reading.times import Span, Unit, Which, number_in, which_of
 
-DAY = timedelta(days=1)
 WEEK = timedelta(days=7)
 DECEMBER = 12
 YEAR_DIGITS = 4
@@ -360,8 +357,7 @@ def read_time(text: str, now: datetime) -> TimeQuery:
     """
     text = text[: times.MAX_TEXT]
     # Quick, for every turn: without one of these nothing names or asks for a time.
-    hint = times.beginning_with("time.hints", "time.question_hints")
-    if hint.search(text.lower()) is None:
+    if times.QUESTION_HINT.search(text.lower()) is None:
         return TimeQuery((), text, wants_history=False, asks_when=False)
     source = times.tidy(text)
     folded = times.fold(source)
@@ -388,8 +384,12 @@ def named_periods(
         now: The local time (aware).
         past: Whether what recurs ("on Monday") is the last or the coming one.
     """
-    found = ((span, _period(span, now, past)) for span in islice(spans, MAX_PERIODS))
-    return [(span, period) for span, period in found if period is not None]
+    found = []
+    for span in islice(spans, MAX_PERIODS):
+        with suppress(OverflowError):  # at an end of the calendar
+            if (period := _period(span, now, past)) is not None:
+                found.append((span, period))
+    return found
 
 
 def _period(span: Span, now: datetime, past: bool) -> Period | None:
@@ -449,16 +449,8 @@ def _of_days(days: Days, now: datetime) -> Period:
 
 def _midnight(day: date, now: datetime) -> datetime:
     """The first moment of a day in the zone of ``now``, also when clocks change at midnight."""
-    zone = now.tzinfo
-    naive = datetime.combine(day, time.min)
-    if not isinstance(zone, BaseTzInfo):
-        return naive.replace(tzinfo=zone).astimezone(UTC).astimezone(zone)
-    try:
-        return zone.localize(naive, is_dst=None)
-    except pytz.AmbiguousTimeError:
-        return zone.localize(naive, is_dst=True)
-    except pytz.NonExistentTimeError:
-        return zone.normalize(zone.localize(naive, is_dst=False))
+    zone = now.tzinfo or UTC
+    return first_moment(datetime.combine(day, time.min), zone).astimezone(zone)
 
 
 def _without(spans: Sequence[Span], source: str) -> str:

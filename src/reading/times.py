@@ -15,7 +15,6 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import groupby
 from typing import Literal, NamedTuple, cast
 
 from src.reading import lexicon
@@ -413,14 +412,11 @@ def _reminder_spans() -> Grammar:
 DIGIT_HINT = r"\d(?:\d{3}|\d?[./-]\d|\d?(?:st|nd|rd|th)\b)"
 
 
-@cache
-def beginning_with(*groups: str) -> re.Pattern[str]:
-    """A quick expression for words that begin as groups list: first letters are compared once."""
-    beginnings = sorted(frozenset[str]().union(*map(lexicon.words, groups)))
-    letters = groupby(beginnings, key=lambda word: word[0])
-    parts = (f"{first}(?:{'|'.join(word[1:] for word in words)})" for first, words in letters)
-    return re.compile(rf"\b(?:{'|'.join(parts)}|{DIGIT_HINT})")
-
+# Without one of these a text names no time; without one of the second, it asks for none either.
+HINT, QUESTION_HINT = (
+    lexicon.Expression(rf"\b(?:{groups}|{DIGIT_HINT})")
+    for groups in ("<time.hints>", "<time.hints>|<time.question_hints>")
+)
 
 FOLDED = str.maketrans("ё’ʼ‘`´–—−‑‐", "е'''''-----")
 RANGE_GROUPS = ("time.since", "time.between")  # what begins a range
@@ -440,7 +436,7 @@ def fold(text: str) -> str:
 
 def may_name_time(text: str) -> bool:
     """Whether a text has any word of time; quick, for every turn."""
-    return beginning_with("time.hints").search(text.lower()) is not None
+    return HINT.search(text.lower()) is not None
 
 
 def find_spans(folded: str) -> list[Span]:

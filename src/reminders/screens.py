@@ -11,7 +11,7 @@ from src.reminders.reminder_repo import DueReminder, Reminder
 from src.reminders.reminder_service import ReminderService, confirmation, describe
 from src.texts import Language, say
 from src.texts.plain_text import shortened
-from src.texts.reply import Action, Button, Reply, Rows, in_rows
+from src.texts.reply import Action, Button, Reply, Rows, in_rows, pager_row
 
 PAGE = 8  # reminders; with MAX_LINE, half of a Telegram message
 PER_ROW = 4  # buttons with numbers
@@ -69,7 +69,7 @@ class ReminderScreens:
         for place, one in enumerate(listed, start=offset + 1):
             lines.append(f"{place}. {shortened(one.text, MAX_LINE)}\n{describe(one, called)}")
             buttons.append(Button(f"✖ {place}", Action("unremind", (one.id, number))))
-        rows = in_rows(buttons, PER_ROW) + _pager_row(number, last)
+        rows = in_rows(buttons, PER_ROW) + pager_row(number, last, "reminders")
         text = "\n\n".join(filter(None, lines))
         return Reply(text, rows, say("reminders_hint", language), is_screen=True)
 
@@ -190,15 +190,6 @@ def _done_button(number: int, language: Language) -> Button:
 
 def _stop_button(number: int, language: Language) -> Button:
     return Button(say("reminder_stop_button", language), Action("norepeat", (number,)))
-
-
-def _pager_row(number: int, last: int) -> Rows:
-    """Back, where one is, forward; nothing where all is on one page."""
-    if last == 1:
-        return ()
-    pages = [("‹", number - 1), (f"{number}/{last}", number), ("›", number + 1)]
-    shown = [(label, page) for label, page in pages if 1 <= page <= last]
-    return (tuple(Button(label, Action("reminders", (page,))) for label, page in shown),)
 
 
 def _tomorrow(now: datetime, due: datetime, time_zone: str) -> datetime:
