@@ -16,6 +16,7 @@ from babel.dates import format_date, format_skeleton
 
 from src.texts import CYRILLIC, LANGUAGES, Language
 from src.texts.morphology import ENDING, dictionary_forms, words
+from src.texts.plain_text import without_yo
 
 DAY = timedelta(days=1)
 SECOND = timedelta(seconds=1)
@@ -181,7 +182,7 @@ def _modern(zone: str) -> str:
 
 def plain_name(name: str) -> str:
     """The words of a name, in lower case and without accents: "St. John’s", "São Paulo"."""
-    flat = name.lower().replace("ё", "е")
+    flat = without_yo(name.lower())
     if not CYRILLIC.search(flat):
         decomposed = unicodedata.normalize("NFKD", flat)
         flat = "".join(c for c in decomposed if not unicodedata.combining(c))

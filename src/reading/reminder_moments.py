@@ -298,10 +298,7 @@ def _after(length: _Length, request: _Request, now: datetime) -> datetime:
         not whole and length.unit in ("day", "week")
     ):
         return now + length.passing
-    months = length.number * {"month": 1, "year": 12}.get(length.unit, 0)
-    day = shifted(request.now, length.unit, round(length.number))
-    if months:
-        day = months_later(request.now.date(), round(months))
+    day = shifted(request.now, length.unit, length.number)
     clock = request.clock
     if request.of("date"):
         day = _weekday_near(day, request)

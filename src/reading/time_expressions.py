@@ -11,6 +11,8 @@ from datetime import UTC, date, datetime, time, timedelta
 from itertools import islice
 from typing import NamedTuple
 
+from dateutil.relativedelta import relativedelta
+
 from src.base.zones import DAY, first_moment
 from src.reading import lexicon, times
 from src.reading.times import Span, Unit, Which, number_in, which_of
@@ -45,25 +47,21 @@ def around(moment: date, unit: Unit) -> Days:
     return Days(moment, moment + DAY)
 
 
-def shifted(now: datetime, unit: Unit, number: int) -> date:
+def shifted(now: datetime, unit: Unit, number: float) -> date:
     """The day that lies a number of units after (or, if negative, before) a moment.
 
     Raises:
         ValueError, OverflowError: There is no such day in the calendar.
     """
-    if unit in ("second", "minute", "hour"):
-        return (now + timedelta(**{f"{unit}s": number})).date()
-    if unit in ("day", "week"):
-        return now.date() + (DAY if unit == "day" else WEEK) * number
-    return months_later(now.date(), number * (12 if unit == "year" else 1))
+    if unit in ("month", "year"):
+        return months_later(now.date(), round(number * (12 if unit == "year" else 1)))
+    return (now + timedelta(**{f"{unit}s": number})).date()
 
 
 def months_later(moment: date, number: int) -> date:
     """The same day of another month, or the last one that this month has."""
-    year, month = divmod(moment.year * 12 + moment.month - 1 + number, 12)
-    # ``date`` is asked first: it knows which years there are.
-    last = monthrange(date(year, month + 1, 1).year, month + 1)[1]
-    return date(year, month + 1, min(moment.day, last))
+    later: date = moment + relativedelta(months=number)
+    return later
 
 
 def digit_date(text: str) -> date:

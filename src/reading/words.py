@@ -18,7 +18,7 @@ from src.texts.morphology import (
     stem_english,
     words,
 )
-from src.texts.plain_text import plain, word_set
+from src.texts.plain_text import plain, without_yo, word_set
 
 Lemmas = frozenset[str]
 
@@ -70,7 +70,7 @@ def kin() -> dict[str, str]:
 
 def kin_of(word: str) -> str | None:
     """The role that a word names: "сестры" is ``sister``; None for other words."""
-    lower = word.lower().replace("ё", "е").removesuffix("'s")
+    lower = without_yo(word.lower()).removesuffix("'s")
     roles = kin()
     if lower in roles:
         return roles[lower]
@@ -107,7 +107,7 @@ def _same_word(one: str, other: str) -> bool:
 
 def _is_form(form: str, base: str) -> bool:
     """Whether ``form`` is ``base`` in another case, and no name of its own."""
-    word, wanted = form.replace("ё", "е"), base.replace("ё", "е")
+    word, wanted = without_yo(form), without_yo(base)
     names = nominatives(word)
     return wanted in names and word not in names
 
@@ -202,10 +202,10 @@ def word_lemmas(word: str) -> frozenset[str]:
         bare = word.removesuffix("'s")
         lemmas = {stem_english(lexicon.values("forms.alike").get(bare, bare))}
     else:
-        lemmas = _cyrillic_lemmas(word.replace("ё", "е"))
+        lemmas = _cyrillic_lemmas(without_yo(word))
     if lemmas & lexicon.words("meaning.empty"):
         return frozenset()
-    person = people().get(word.removesuffix("'s").replace("ё", "е"))
+    person = people().get(without_yo(word.removesuffix("'s")))
     if person == "user":
         return frozenset()
     return frozenset(lemmas | ({f"@{person}"} if person else set()))

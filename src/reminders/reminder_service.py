@@ -55,8 +55,10 @@ def describe_reminder_time(
         if len(repeats.hours) > 1:
             date = say("reminder_date_time", language, date=date, time=clock)
         text = say("reminder_repeated", language, habit=_habit(repeats, language), next=date)
-    # Before a vowel the Ukrainian preposition is another: "об одинадцятій".
-    return text.replace(" о 11:", " об 11:") if language == "uk" else text
+    respelt = dict(lexicon.by_language("reminder.respelt")).get(language, {})
+    for better, [written] in respelt.items():
+        text = text.replace(written, better)
+    return text
 
 
 def _clock(local: datetime, time_zone: str) -> str:
@@ -131,9 +133,7 @@ def _often(repeats: Recurrence, language: Language) -> str:
 
 
 def _period(number: int, unit: str, language: Language) -> str:
-    """``2 дня``, ``21 неделю``: in the accusative, which Babel has not."""
-    words = str(format_unit(number, f"duration-{unit}", locale=language))
-    return words.replace("неделя", "неделю").replace("година", "годину")
+    return str(format_unit(number, f"duration-{unit}", locale=language))
 
 
 def _weekdays(weekdays: tuple[int, ...], language: Language) -> str:

@@ -7,15 +7,12 @@ file, and its code in ``Language``.
 
 from __future__ import annotations
 
-import gettext
-import io
 import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 
 from src.reading import lexicon
@@ -85,9 +82,5 @@ def keys(language: Language) -> frozenset[str]:
 def _catalogue(language: Language) -> Mapping[str, str]:
     with (LOCALES / f"{language}.po").open("rb") as source:
         catalogue = read_po(source, locale=language, abort_invalid=True)
-    compiled = io.BytesIO()
-    write_mo(compiled, catalogue)
-    compiled.seek(0)
-    translations = gettext.GNUTranslations(compiled)
-    written = [str(entry.id) for entry in catalogue if entry.id and entry.string]
-    return {name: translations.gettext(name) for name in written}
+    written = (entry for entry in catalogue if entry.id and entry.string and not entry.fuzzy)
+    return {str(entry.id): str(entry.string) for entry in written}

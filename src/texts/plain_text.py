@@ -40,7 +40,12 @@ def plain(text: str) -> str:
 
 def flat(text: str) -> str:
     """The same, with ``е`` for ``ё``."""
-    return plain(text).replace("ё", "е")
+    return without_yo(plain(text))
+
+
+def without_yo(text: str) -> str:
+    """The text with ``е`` for ``ё``, which most people do not write."""
+    return text.replace("ё", "е")
 
 
 def blank(match: re.Match[str]) -> str:
@@ -56,7 +61,7 @@ def normalise(text: str) -> str:
     Emoji and currency signs are symbols and stay.
     """
     visible = INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).casefold()
-    folded = unicodedata.normalize("NFKC", visible).translate(TYPOGRAPHY).replace("ё", "е")
+    folded = without_yo(unicodedata.normalize("NFKC", visible).translate(TYPOGRAPHY))
     return " ".join(SIGN.sub(_meaning, folded).split())
 
 
