@@ -227,7 +227,7 @@ class Settings(ProviderSettings, BaseSettings):
 
     @property
     def app_url(self) -> str | None:
-        """The address of the page in Telegram; None where nobody can reach it.
+        """The address of the page in Telegram; None without a public address.
 
         It is under ``PUBLIC_URL``, or where Telegram reaches the webhook.
         """

@@ -131,7 +131,7 @@ class PutAsideError(AppError):
 class QuestionMovedError(ConversationGoneError, TransientError):
     """The message lost its place while it was answered: it is to be answered anew.
 
-    Its group became a supergroup, or somebody there was erased, whose words the turn has read.
+    Its group became a supergroup, or a member was erased whose words the turn has read.
     """
 
 

@@ -75,7 +75,7 @@ class Called:
         time_zone: The owner's, a tz database name.
         argument: What stands after a command's name.
         member: In a group, who called it.
-        is_admin: Whether he may do what concerns all of a group; in a private chat he may.
+        is_admin: Whether they may do what concerns all of a group; true in a private chat.
     """
 
     owner: Owner
@@ -88,7 +88,7 @@ class Called:
 
     @property
     def asker(self) -> int | None:
-        """Who wants something of a group's memory; None in a private chat: all of it is his."""
+        """Who wants something of a group's memory; None in a private chat: all of it is theirs."""
         return self.member if self.owner.is_group else None
 
     def asking(self, text: str) -> Called:

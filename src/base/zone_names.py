@@ -52,7 +52,7 @@ OF_OURS = re.compile(r"[А-Яа-яЁёІіЇїЄєҐґ’' .-]+")
 
 
 def find_time_zones(text: str) -> list[str]:
-    """The zones that somebody may mean, the likeliest first; at most five, none when unknown.
+    """The zones that a text may mean, the likeliest first; at most five, none when unknown.
 
     An offset of whole hours is the zone ``Etc/GMT`` of it, whose sign is the other way round by
     the POSIX custom: "+3" is ``Etc/GMT-3``. Of a name that several cities bear, the zones of all

@@ -128,7 +128,7 @@ def _examine_jobs(client: PgClient) -> list[Finding]:
 
 
 def _examine_queue(waiting: int, oldest: float, heartbeat: float | None) -> Finding:
-    """Updates wait for a moment only, or nobody works."""
+    """Updates wait for a moment only, unless no worker lives."""
     is_worked = heartbeat is not None and heartbeat < MAX_SILENCE
     workers = "a worker lives" if is_worked else "no worker"
     if not waiting:

@@ -32,7 +32,7 @@ def names_in(payload: Any, person: int) -> Iterator[str]:
 def without_person(
     payload: Json, person: int, names: Collection[str], *, in_room: bool
 ) -> Json | None:
-    """The update of somebody else without a person's words and names.
+    """The update of another user without a person's words and names.
 
     Args:
         payload: The update.
@@ -69,14 +69,14 @@ class _Person:
         self._in_room = in_room
 
     def wrote_forwarded(self, message: Mapping[str, Any]) -> bool:
-        """Whether the message is one of the person's that somebody forwarded."""
+        """Whether the message is a forwarded one of the person's."""
         origin = message.get("forward_origin")
         if not isinstance(origin, dict):
             return False
         return self._is_named(origin) or origin.get("sender_user_name") in self._names
 
     def leaves(self, message: Json) -> Json:
-        """The message of somebody else without what it quotes, and how it calls the person."""
+        """The message of another user without quotations and names of the person."""
         kept = {
             key: value
             for key, value in message.items()
@@ -112,7 +112,7 @@ class _Person:
         return 0 if is_number and (is_theirs or value == self._id) else value
 
     def _is_quoted_in(self, quoted: Any) -> bool:
-        """Whether a quoted message is the person's, tells of him, or is the bot's to him."""
+        """Whether a quoted message is by or about the person, or the bot's to them."""
         if not isinstance(quoted, dict):
             return False
         sender = quoted.get("from")

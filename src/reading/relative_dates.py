@@ -197,7 +197,7 @@ def _range_words(days: Days, language: Language) -> str:
 # Dates in facts: "tomorrow" is stored as the day that it was.
 #
 # A fact is read years later, so every expression that counts from the day on which it was said
-# becomes a date, in its own language. One that names a day which nobody can tell ("на днях", "in a
+# becomes a date, in its own language. One that names an unknown day ("на днях", "in a
 # few days", "через пару недель", "больше года назад") makes the fact unfit to be stored. Words
 # that name no day ("скоро", "recently") stay, and so do dates, plain months and seasons ("в
 # марте", "летом") and habits ("every Friday", "обычно в пятницу", "с понедельника по пятницу").
@@ -219,7 +219,7 @@ COUNTED_KINDS = frozenset({"ago", "ahead", "lasting"})
 
 
 class _UncertainError(Exception):
-    """A relative expression names a day that nobody can tell."""
+    """A relative expression names an unknown day."""
 
 
 @dataclass(frozen=True)
@@ -361,7 +361,7 @@ def _change(span: Span, fact: _Fact) -> tuple[int, int, str] | None:
     """What to put where; None to leave the span as it is.
 
     Raises:
-        _UncertainError: It names a day that nobody can tell.
+        _UncertainError: It names an unknown day.
     """
     if _is_uncertain(span, fact):
         raise _UncertainError

@@ -70,16 +70,15 @@ PART_GROUPS = (
 
 @dataclass(frozen=True)
 class ReminderRequest:
-    """What somebody wants to be reminded of.
+    """A request for a reminder.
 
     Attributes:
-        what: In his own words, without the order and the words for the time; may be empty.
+        what: In the user's own words, without the order and the words for the time; may be empty.
         when: The first time, in UTC, after now; None: see ``problem``.
         repeats: How it comes again; None: once.
-        problem: Why it cannot be set as it is. ``no_time``: none is said, or none that anybody
-            can tell; ``past``: it has passed; ``too_far``: it is more than ten years away;
-            ``too_often``: it comes more than once an hour; ``no_text``: nothing is said to be
-            reminded of.
+        problem: Why it cannot be set as it is. ``no_time``: none is said, or an unclear one;
+            ``past``: it has passed; ``too_far``: it is more than ten years away; ``too_often``:
+            it comes more than once an hour; ``no_text``: nothing is said to be reminded of.
     """
 
     what: str
@@ -328,7 +327,7 @@ def _checked(moment: datetime, now: datetime) -> datetime:
 def _moved(
     moment: datetime, repeats: Recurrence | None, request: _Request, now: datetime
 ) -> datetime:
-    """The time, moved forward by "за час до"; of what has no hour nobody can tell when that is."""
+    """The time, moved forward by "за час до"; impossible where no hour is said."""
     earlier = request.of("before")
     if not earlier:
         return moment

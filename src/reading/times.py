@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple, cast
 from src.reading import lexicon
 from src.reading.words import read_numbers
 
-MAX_TEXT = 2000  # characters that are read; nobody dates anything in more
+MAX_TEXT = 2000  # characters that are read
 MAX_REMINDER_SPANS = 60  # of a text that are looked at
 
 Slot = Literal["date", "clock", "part", "after", "before", "every"]
@@ -146,8 +146,8 @@ def _dates(before: str) -> tuple[str, ...]:
 
 
 # Spans of questions and facts. The kinds: "habit", каждую пятницу, is no time at all; "narrated",
-# на следующий день, none that is counted from now; "someday", на днях, a day that nobody can
-# tell; "recent" недавно; "week of" на неделе с 23 ноября; "days" с 5 по 8 мая; "date" 5 марта,
+# на следующий день, none that is counted from now; "someday", на днях, an unknown
+# day; "recent" недавно; "week of" на неделе с 23 ноября; "days" с 5 по 8 мая; "date" 5 марта,
 # 2026-03-05; "month day" 5 числа; "ago" два дня назад; "ahead" через два дня; "lasting" последние
 # два дня; "day" вчера вечером; "named" в марте, прошлым летом, next week, on Monday; "year" в 2024
 # году; "offset" за два дня до 5 мая.

@@ -86,7 +86,7 @@ def same_name(one: str, other: str) -> bool:
     """Whether two names differ in nothing but case ending, alphabet or spelling of letters.
 
     A form that is a name itself is no ending of another one: "Валерия" is a woman, although it
-    may be a form of "Валерий". Short forms ("Саша" for Александр) may be somebody else.
+    may be a form of "Валерий". Short forms ("Саша" for Александр) may be another person.
     """
     ones, others = words(one), words(other)
     if not 0 < len(ones) == len(others) <= MAX_WORDS:
@@ -131,8 +131,8 @@ def _latin_letters() -> dict[str, str]:
 
 # Words by their lemmas: whether two texts speak of the same thing, in three languages.
 #
-# The search cuts words to four letters, which finds more; whoever decides what is deleted or does
-# not hold any more needs to know that "карате" is no "карандаш". Cyrillic words are looked up in
+# The search cuts words to four letters, which finds more; deleting and retiring facts needs to know
+# that "карате" is no "карандаш". Cyrillic words are looked up in
 # the dictionaries of Russian and of Ukrainian, and count as equal when they share a lemma in
 # either.
 

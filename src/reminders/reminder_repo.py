@@ -196,7 +196,7 @@ WHERE message_id = %(id)s AND owner_id = %(owner)s
 
 @dataclass(frozen=True)
 class NewReminder:
-    """What somebody asks for.
+    """A reminder to be stored.
 
     Attributes:
         text: What to remind of.
@@ -232,7 +232,7 @@ class Reminder:
         language: Of the request.
         snooze_of: The recurring reminder of which this is one time, put off.
         is_waiting: Whether it comes (again).
-        is_cancelled: Whether somebody cancelled it.
+        is_cancelled: Whether it was cancelled.
     """
 
     id: int
@@ -248,7 +248,7 @@ class Reminder:
     is_cancelled: bool
 
     def may_be_changed_by(self, member: int | None) -> bool:
-        """Whether it is his: in a group only who asked for it cancels it or puts it off.
+        """Whether a member may: in a group only the one who asked cancels it or snoozes it.
 
         Args:
             member: Who wants to; None in a private chat.
@@ -472,7 +472,7 @@ def _next(reminder: Reminder, after: datetime, time_zone: str) -> datetime | Non
 
 
 def _repeats(text: str | None) -> Recurrence | None:
-    """The recurrence; what somebody wrote there by hand and nobody can read comes once."""
+    """The recurrence; unreadable text, written by hand, comes once."""
     try:
         return Recurrence.from_text(text) if text else None
     except ValueError:

@@ -236,7 +236,7 @@ class ReminderService:
         topics, as the setting does.
 
         Args:
-            owner: Who changed his zone.
+            owner: Whose zone changed.
             time_zone: A name of the tz database.
             now: Aware; by default the present.
 
@@ -265,7 +265,7 @@ def confirmation(asked: Asked, called: Called) -> str:
 
 
 def describe(reminder: Reminder, called: Called) -> str:
-    """When a reminder comes, in words for whoever asks."""
+    """When a reminder comes, in words for the caller."""
     return describe_reminder_time(
         reminder.due_at, reminder.repeats, language=called.language,
         time_zone=called.time_zone, now=called.moment,

@@ -37,11 +37,11 @@ class ReminderOrder(Form):
 
     text: str = Field(
         min_length=1, max_length=MAX_TEXT,
-        description="what to remind him of, in his words, without the time",
+        description="what to remind the user of, in their words, without the time",
     )  # fmt: skip
     when: str = Field(
         default="", max_length=40,
-        description="his local wall time of the first reminder: 2026-11-24T09:00",
+        description="local wall time of the first reminder: 2026-11-24T09:00",
     )  # fmt: skip
     in_minutes: int = Field(
         default=0, ge=0, le=MAX_MINUTES,

@@ -138,7 +138,7 @@ class ReminderScreens:
         return Reply(text, is_screen=True)
 
     async def _find(self, called: Called, number: int) -> Reminder | Reply:
-        """The reminder, or why he who taps may not have it."""
+        """The reminder, or why the caller may not have it."""
         known = await self._run(self._rows.find, called.owner, number)
         if known is None:
             return _gone_reply(called)

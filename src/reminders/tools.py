@@ -21,11 +21,11 @@ from src.texts.plain_text import shortened
 
 DESCRIPTION = """\
 Remind the user of something at a time, once or again and again; the program sends it then. Only \
-when he himself asks for it; once for each reminder. Leave when empty where he names no time.
+when they themselves ask for it; once for each reminder. Leave when empty where no time is named.
 
-Returns JSON: {"set": true, "id", "text", "time"}: tell him this time, as it stands. Or {"set": \
-false, "reason"}: no_time (ask him when), past, too_far (ten years at most), too_many (200 wait; \
-/reminders cancels some), not_own (no words of his own ask for it)."""
+Returns JSON: {"set": true, "id", "text", "time"}: tell them this time, as it stands. Or {"set": \
+false, "reason"}: no_time (ask them when), past, too_far (ten years at most), too_many (200 wait; \
+/reminders cancels some), not_own (no words of their own ask for it)."""
 
 
 def build_set_reminder(reminders: ReminderService) -> BaseTool:
@@ -62,7 +62,7 @@ def called_in(context: TurnContext) -> Called:
 
 
 def _asks_himself(runtime: ToolRuntime[Any, Any]) -> bool:
-    """Whether he typed anything in what is answered: forwarded words ask for nothing."""
+    """Whether the user typed anything of what is answered: forwarded words ask for nothing."""
     history = runtime.state.get("history") or ()
     words = own_words(new_messages(history))
     return not history or any(one["is_asked"] and one["text"].strip() for one in words)
@@ -109,7 +109,7 @@ def build_cancel_reminder(reminders: ReminderService) -> BaseTool:
 
     @tool
     async def cancel_reminder(runtime: ToolRuntime[Any, Any], id: str) -> str:  # noqa: A002
-        """Cancel one of the user's reminders. Only when he asks for it.
+        """Cancel one of the user's reminders. Only when they ask for it.
 
         Args:
             id: Of list_reminders or set_reminder, such as "reminder-12".
