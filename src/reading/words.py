@@ -131,7 +131,7 @@ def _latin_letters() -> dict[str, str]:
 
 # Words by their lemmas: whether two texts speak of the same thing, in three languages.
 #
-# The search cuts words to four letters, which finds more; deleting and retiring facts needs to know
+# The search cuts words to four letters, which finds more; deleting and retiring facts need to know
 # that "карате" is no "карандаш". Cyrillic words are looked up in
 # the dictionaries of Russian and of Ukrainian, and count as equal when they share a lemma in
 # either.
