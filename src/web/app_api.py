@@ -27,7 +27,7 @@ from src.memory.retriever import Hit
 from src.reading.facts import MEMORY_TYPES, fact_uid
 from src.talk.command_service import undone_text
 from src.talk.corrections import CorrectionService
-from src.texts import LANGUAGES, say
+from src.texts import FALLBACK, LANGUAGES, keys, say
 from src.texts.plain_text import shortened
 from src.texts.reply import ReplyFile
 from src.web.app_gate import Asked, Gate, Json, RefusedError, accepted_language, is_number
@@ -51,15 +51,7 @@ STATIC_HEADERS = {**HEADERS, "Cache-Control": "no-cache"}  # asked for again, by
 MAX_SNIPPET = 600  # characters of what a search found
 MAX_PAST = 5  # earlier values of a fact
 
-# What the page itself says: each is the sentence ``app_<name>``, and ``app.js`` uses all of them.
-NAMES = (
-    "all", "before", "bot", "cancel", "close", "correct", "date", "export", "export_about",
-    "export_json", "export_markdown", "export_phone", "exported", "fact", "facts", "find",
-    "forget", "forgotten", "found", "kinds", "loading", "menu", "message", "more", "newest",
-    "no_facts", "no_messages", "pin", "pinned", "privacy", "private", "retired", "retry", "right",
-    "said", "save", "search", "search_hint", "search_label", "sections", "timeline", "undo",
-    "undo_until", "unpin", "unreachable", "until", "you",
-)  # fmt: skip
+PAGE_TEXT = "page_"  # how the keys of the page's own sentences begin
 
 
 def fact_view(fact: Memory, called: Called, replaced: Sequence[Replaced]) -> Json:
@@ -97,6 +89,11 @@ def message_view(message: TimelineMessage, called: Called) -> Json:
         "private": message.is_private,
         **_moment_view(message.said_at, called),
     }
+
+
+def page_names() -> set[str]:
+    """The names of the page's own sentences; ``app.js`` uses all of them."""
+    return {key.removeprefix(PAGE_TEXT) for key in keys(FALLBACK) if key.startswith(PAGE_TEXT)}
 
 
 def _moment_view(moment: datetime, called: Called) -> Json:
@@ -165,7 +162,7 @@ class Api:
     async def start(self, asked: Asked) -> Json:
         """What the page needs before anything else: its language and its sentences."""
         language = asked.language
-        texts = {name: say(f"app_{name}", language) for name in NAMES}
+        texts = {name: say(f"{PAGE_TEXT}{name}", language) for name in page_names()}
         kinds = {kind: say(f"kind_{kind}", language) for kind in MEMORY_TYPES}
         return {"language": language, "texts": texts, "kinds": kinds}
 
@@ -361,7 +358,7 @@ def build_web_app(core: Core, token: str, permits: Callable[[int], bool]) -> Any
 def _page() -> str:
     """The page; what it says when it reaches nobody stands in it, in every language."""
     said = "".join(
-        f'<p lang="{language}">{html.escape(say("app_unreachable", language))}</p>'
+        f'<p lang="{language}">{html.escape(say("page_unreachable", language))}</p>'
         for language in LANGUAGES
     )
     source = (HERE / "page.html").read_text(encoding="utf-8")

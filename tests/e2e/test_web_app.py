@@ -293,7 +293,7 @@ async def test_it_speaks_three_languages(
         await page.get_by_text(say("app_no_facts", language)).wait_for()
         assert await page.evaluate("document.documentElement.lang") == language
         for name in ("facts", "search", "timeline", "menu"):
-            await open_tab(page, say(f"app_{name}", language))
+            await open_tab(page, say(f"page_{name}", language))
 
 
 async def test_whom_telegram_does_not_vouch_for_sees_one_sentence(
@@ -317,7 +317,7 @@ async def test_without_a_connection_it_offers_another_try(
         await page.get_by_text(say("app_no_facts", "ru")).wait_for()
         await page.context.set_offline(True)
         await open_tab(page, "По дням")
-        await page.get_by_role("alert").get_by_text(say("app_unreachable", "ru")).wait_for()
+        await page.get_by_role("alert").get_by_text(say("page_unreachable", "ru")).wait_for()
         await page.context.set_offline(False)
-        await page.get_by_role("button", name=say("app_retry", "ru")).click()
+        await page.get_by_role("button", name=say("page_retry", "ru")).click()
         await page.get_by_text(say("app_no_messages", "ru")).wait_for()
