@@ -31,7 +31,7 @@ from typing import Literal, NamedTuple, cast
 
 from src.base.zones import DAY, first_moment, local_time
 from src.reading import lexicon, times
-from src.reading.recurrences import Frequency, Recurrence, next_after
+from src.reading.recurrences import DAY_HOURS, Frequency, Recurrence, next_after
 from src.reading.time_expressions import days_of, months_later, shifted
 from src.reading.times import Span, Unit, month_number, number_in
 
@@ -41,7 +41,6 @@ Part = Literal["morning", "afternoon", "evening", "night"]
 PART_HOURS: dict[Part, int] = {"morning": 9, "afternoon": 13, "evening": 19, "night": 23}
 # Until when a part goes on: "сегодня вечером", said at eight, is later this evening.
 PART_ENDS: dict[Part, int] = {"morning": 12, "afternoon": 18, "evening": 24, "night": 24}
-DAY_HOURS = 24
 NOON = 12
 CLOCK_HOURS = {"midnight": DAY_HOURS, "noon": NOON, "lunch": PART_HOURS["afternoon"]}
 LAST_AFTERNOON = 6  # the last bare hour that is taken for one in the afternoon
@@ -473,13 +472,12 @@ def _times(habit: Span) -> int:
 
 
 def _hourly(interval: int, request: _Request) -> Recurrence:
-    """Every few hours: the hours of a day, which they must fill evenly."""
-    if DAY_HOURS % interval:
-        raise _ProblemError("no_time")
     clocks = request.clocks
     minutes = clocks[0].minutes if clocks else request.minutes
-    hours = range(minutes // HOUR % interval, DAY_HOURS, interval)
-    return Recurrence("daily", tuple(hours), minutes % HOUR)
+    try:
+        return Recurrence.hourly(interval, *divmod(minutes, HOUR))
+    except ValueError:
+        raise _ProblemError("no_time") from None
 
 
 def _weekdays_of(habit: Span) -> tuple[int, ...]:

@@ -14,8 +14,8 @@ from src.base.owners import Called, Owner
 from src.base.zones import DAY, is_shown_twice, local_time
 from src.pg.client import PgClient, storable
 from src.reading import lexicon
-from src.reading.recurrences import Recurrence, next_after
-from src.reading.reminder_moments import DAY_HOURS, WEEKEND, WORKDAYS, Problem, ReminderRequest
+from src.reading.recurrences import DAY_HOURS, Recurrence, next_after
+from src.reading.reminder_moments import WEEKEND, WORKDAYS, Problem, ReminderRequest
 from src.reading.reminder_phrases import read_reminder
 from src.reminders.reminder_repo import NewReminder, Reminder, ReminderRepository
 from src.reminders.rules import MAX_TEXT

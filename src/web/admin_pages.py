@@ -33,7 +33,7 @@ from src.texts import choose_language
 from src.web import admin_queries as sql
 from src.web.admin_access import COOKIE, SESSION_SECONDS, Access, TooManyGuessesError
 from src.web.app_gate import is_number
-from src.web.http_server import WithHeaders
+from src.web.http_server import WithHeaders, read_body
 
 logger = logging.getLogger(__name__)
 
@@ -467,11 +467,9 @@ def build_admin_app(core: Core, password: str) -> Any:
 
 async def _read_form(request: Request) -> dict[str, str]:
     """A form's fields; of a name that comes twice, the last."""
-    body = b""
-    async for piece in request.stream():
-        body += piece
-        if len(body) > MAX_FORM:
-            raise HTTPException(413)
+    body = await read_body(request, MAX_FORM)
+    if body is None:
+        raise HTTPException(413)
     return dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
 
 

@@ -26,6 +26,7 @@ from src.base.owners import Called, Owner
 from src.core import Core
 from src.pg.user_settings_repo import Mode
 from src.texts import Language, choose_language, say
+from src.web.http_server import read_body
 
 logger = logging.getLogger(__name__)
 
@@ -305,11 +306,9 @@ async def _read_body(request: Request, language: Language) -> Json:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise RefusedError(415, sentence)
-    body = b""
-    async for piece in request.stream():
-        body += piece
-        if len(body) > MAX_BODY:
-            raise RefusedError(413, sentence)
+    body = await read_body(request, MAX_BODY)
+    if body is None:
+        raise RefusedError(413, sentence)
     try:
         told = json.loads(body)
     except (ValueError, RecursionError) as error:
