@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Literal, cast
@@ -34,14 +34,6 @@ from src.texts import CYRILLIC, Language, detect_language
 Precision = Literal["day", "days", "week", "weekend", "month", "season", "year"]
 Case = Literal["nominative", "genitive", "dative", "locative"]
 
-ENGLISH_OWN = frozenset({"", "in", "on", "at", "during", "over"})  # replaced by the right one
-
-ENGLISH_SEASONS = {3: "spring", 6: "summer", 9: "autumn", 12: "winter"}
-ENGLISH_PARTS = {
-    **dict.fromkeys(("tonight", "last evening", "this evening"), "evening"),
-    **{"last night": "night", "this morning": "morning", "this afternoon": "afternoon"},
-}
-
 
 def absolute_phrase(span: Span, precision: Precision, days: Days, language: Language) -> str:
     """The absolute words for a relative span, its preposition included, without a capital.
@@ -54,9 +46,9 @@ def absolute_phrase(span: Span, precision: Precision, days: Days, language: Lang
     """
     if precision == "days":
         return _from_to(days, language)
-    if language == "en":
-        own, phrase = _english_parts(span, precision, days)
-        return f"{own if span.preposition in ENGLISH_OWN else span.preposition} {phrase}"
+    templates = dict(lexicon.by_language("dates.phrases")).get(language)
+    if templates is not None:
+        return _filled(templates, span, precision, days, language)
     *others, last = span.preposition.split(" ")
     prep = " ".join([*others, lexicon.values("dates.before_digit").get(last, last)])
     return SLAVIC.get(precision, _slavic_day)(span, prep, days, language).strip()
@@ -79,22 +71,24 @@ def bare_english(phrase: str) -> str:
     return re.sub("^(?:in|on) ", "", phrase)
 
 
-def _english_parts(span: Span, precision: Precision, days: Days) -> tuple[str, str]:
-    """The preposition that belongs to a phrase, and the phrase."""
-    first = days.first
-    match precision:
-        case "week":
-            return "in", f"the week of {date_words(first, 'en')}"
-        case "month":
-            return "in", f"{_month(first, 'genitive', 'en')} {first.year}"
-        case "season":
-            return "in", f"{ENGLISH_SEASONS[first.month]} {_season_years(first)}"
-        case "year":
-            return "in", str(first.year)
-        case "weekend":
-            return "on", f"the weekend of {_range_words(days, 'en')}"
-    part = span.words.get("part") or ENGLISH_PARTS.get(span.words.get("word", ""))
-    return "on", (f"the {part} of " if part else "") + date_words(first, "en")
+def _filled(
+    templates: Mapping[str, str], span: Span, precision: Precision, days: Days, language: Language
+) -> str:
+    """The phrase of a language without cases; a preposition that says more than its own stays."""
+    first, said = days.first, span.words.get("word", "")
+    part = span.words.get("part") or lexicon.values("dates.part").get(said, "")
+    kind = "part" if part and precision == "day" else precision
+    own, _, phrase = (
+        templates[kind]
+        .format(
+            part=part, date=date_words(first, language), year=first.year,
+            month=_month(first, "genitive", language), season=_bare_season(first, language),
+            years=_season_years(first), range=_range_words(days, language),
+        )
+        .partition(" ")
+    )  # fmt: skip
+    is_plain = span.preposition in {"", *lexicon.words("dates.plain_prepositions")}
+    return f"{own if is_plain else span.preposition} {phrase}"
 
 
 def _slavic_day(span: Span, prep: str, days: Days, language: Language) -> str:
@@ -138,9 +132,8 @@ def _slavic_month(span: Span, prep: str, days: Days, language: Language) -> str:
 def _slavic_season(span: Span, prep: str, days: Days, language: Language) -> str:
     first = days.first
     noun = span.words["season"]
-    bare: dict[str, str] = dict(lexicon.by_language("dates.bare_season")).get(language, {})
-    if bare and not prep:
-        noun = bare[str(first.month)]
+    if not prep:
+        noun = _bare_season(first, language) or noun
     years = _said("winter_years" if first.month == DECEMBER else "season_year", language)
     return f"{prep} {noun} {_season_years(first)} {years}"
 
@@ -164,6 +157,11 @@ SLAVIC: dict[Precision, Callable[[Span, str, Days, Language], str]] = {
 
 def _month(first: date, case: Case, language: Language) -> str:
     return _said(case, language).split()[first.month - 1]
+
+
+def _bare_season(first: date, language: Language) -> str:
+    seasons: dict[str, str] = dict(lexicon.by_language("dates.bare_season")).get(language, {})
+    return seasons.get(str(first.month), "")
 
 
 def _said(name: str, language: Language, **values: object) -> str:
