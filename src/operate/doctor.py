@@ -206,7 +206,7 @@ async def _check_embeddings(settings: Settings) -> Finding:
     try:
         await embedder.embed_query("warm-up")
         start = time.perf_counter()
-        vector = await embedder.embed_query("Где я живу?")
+        vector = await embedder.embed_query("Where do I live?")
     except AppError as error:
         mend = "check EMBEDDING_MODEL, OPENAI_API_KEY and OPENAI_BASE_URL"
         return Finding("embeddings", f"{embedder.name}: {error}", mend)
