@@ -165,7 +165,7 @@ SECOND = timedelta(seconds=1)
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReminderResult:
     """What came of a request: a reminder, or why there is none."""
 
     reminder: Reminder | None = None
@@ -193,7 +193,7 @@ class ReminderService:
         repeats: Recurrence | None = None,
         *,
         message_id: int | None = None,
-    ) -> Asked:
+    ) -> ReminderResult:
         """Set a reminder.
 
         Args:
@@ -210,20 +210,20 @@ class ReminderService:
         due = _first_time(called, when, repeats)
         refusal = _refusal(called, text, due)
         if due is None or refusal is not None:
-            return Asked(refusal=refusal)
+            return ReminderResult(refusal=refusal)
         new = NewReminder(
             text, due, repeats, called.time_zone, called.language, called.asker, message_id
         )
         reminder = await self.run(self.rows.add, called.owner, new, now=datetime.now(UTC))
-        return Asked(reminder, None if reminder is not None else "too_many")
+        return ReminderResult(reminder, None if reminder is not None else "too_many")
 
     async def set_by_words(
         self, called: Called, words: str, *, message_id: int | None = None
-    ) -> Asked:
+    ) -> ReminderResult:
         """Set what a phrase asks for, with "remind me" in it or without; no model is asked."""
-        request = _read(words, called)
+        request = _request_in(words, called)
         if request is None or request.problem is not None:
-            return Asked(refusal="no_time" if request is None else request.problem)
+            return ReminderResult(refusal="no_time" if request is None else request.problem)
         what, when, repeats = request.what, request.when, request.repeats
         return await self.set(called, what, when, repeats, message_id=message_id)
 
@@ -255,7 +255,7 @@ class ReminderService:
         return planned
 
 
-def confirmation(asked: Asked, called: Called) -> str:
+def confirmation(asked: ReminderResult, called: Called) -> str:
     """What a request is answered with where no model words it."""
     if asked.reminder is None:
         refusal = asked.refusal or "no_time"
@@ -297,7 +297,7 @@ def _refusal(called: Called, text: str, due: datetime | None) -> Refusal | None:
     return "too_far" if due > called.moment + timedelta(days=MAX_DAYS) else None
 
 
-def _read(words: str, called: Called) -> ReminderRequest | None:
+def _request_in(words: str, called: Called) -> ReminderRequest | None:
     """The request in a phrase: as it is, or as what would stand behind an order."""
     words = words.strip()
     found = read_reminder(words, called.moment, called.time_zone)

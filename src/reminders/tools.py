@@ -14,7 +14,7 @@ from src.history.turn_repo import Changes
 from src.memory.turn_context import NOTHING, Finding, TurnContext
 from src.reading.facts import fact_number
 from src.reminders.reminder_repo import MAX_WAITING, REMINDER_UID, Reminder
-from src.reminders.reminder_service import Asked, ReminderService, describe
+from src.reminders.reminder_service import ReminderResult, ReminderService, describe
 from src.reminders.rules import ReminderOrder
 from src.texts import detect_language
 from src.texts.plain_text import shortened
@@ -35,7 +35,7 @@ def build_set_reminder(reminders: ReminderService) -> BaseTool:
         context: TurnContext = runtime.context
         called = called_in(context)
         if not _asks_himself(runtime):
-            return _told(Asked(refusal="not_own"), called), NOTHING
+            return _told(ReminderResult(refusal="not_own"), called), NOTHING
         order = ReminderOrder.model_validate(values)
         when = order.moment(called.moment, called.time_zone)
         repeats = None if when is None else order.recurrence(when, called.time_zone)
@@ -68,7 +68,7 @@ def _asks_himself(runtime: ToolRuntime[Any, Any]) -> bool:
     return not history or any(one["is_asked"] and one["text"].strip() for one in words)
 
 
-def _told(asked: Asked, called: Called) -> str:
+def _told(asked: ReminderResult, called: Called) -> str:
     if asked.reminder is None:
         return json.dumps({"set": False, "reason": asked.refusal})
     return json.dumps({"set": True, **_record(asked.reminder, called)}, ensure_ascii=False)

@@ -89,8 +89,8 @@ HEADERS = {
 STATIC_HEADERS = {"Cache-Control": "max-age=3600", "X-Content-Type-Options": "nosniff"}
 
 Page = Callable[[Request], Awaitable[Response]]
-Form = Mapping[str, str]
-Action = Callable[[Request, Form], Awaitable[str]]
+Fields = Mapping[str, str]
+Action = Callable[[Request, Fields], Awaitable[str]]
 
 
 class AdminPages:
@@ -165,7 +165,7 @@ class AdminPages:
         )  # fmt: skip
         return inside
 
-    async def logout(self, _request: Request, _form: Form) -> str:
+    async def logout(self, _request: Request, _form: Fields) -> str:
         """End the session in this browser."""
         return "/login"
 
@@ -218,7 +218,7 @@ class AdminPages:
             more=facts[-1]["id"] if len(facts) == PAGE else None,
         )  # fmt: skip
 
-    async def change_fact(self, request: Request, _form: Form) -> str:
+    async def change_fact(self, request: Request, _form: Fields) -> str:
         """Pin, unpin, forget; take back a replacement or a forgetting."""
         owner, number = _owner(request), int(request.path_params["fact"])
         action, memories = request.path_params["action"], self._core.memory.memories
@@ -269,7 +269,7 @@ class AdminPages:
         self,
         request: Request,
         problems: Mapping[str, str] | None = None,
-        values: Form | None = None,
+        values: Fields | None = None,
     ) -> Response:
         """What may be changed while the bot runs, and who changed it last."""
         current = await self._core.live_settings.get()
@@ -298,7 +298,7 @@ class AdminPages:
             f"{done:,} of {total:,} are."
         )
 
-    async def change_settings(self, request: Request, form: Form) -> str:
+    async def change_settings(self, request: Request, form: Fields) -> str:
         """Only what differs is changed."""
         stored = (await self._core.live_settings.get()).model_dump()
         wanted = {name: form[name].strip() for name in stored if name in form}
@@ -315,7 +315,7 @@ class AdminPages:
             await self._note(request, "change settings", ", ".join(changed))
         return "/settings"
 
-    async def undo_consolidation(self, request: Request, _form: Form) -> str:
+    async def undo_consolidation(self, request: Request, _form: Fields) -> str:
         """What the nightly job put together is apart again, for good."""
         owner, number = _owner(request), int(request.path_params["number"])
         if await self._client.run(self._consolidations.undo, owner, number):
@@ -330,13 +330,13 @@ class AdminPages:
             put_aside=await self._client.run(self._core.put_aside.list_all),
         )  # fmt: skip
 
-    async def retry_job(self, request: Request, _form: Form) -> str:
+    async def retry_job(self, request: Request, _form: Fields) -> str:
         """Give a failed job back."""
         await self._rows(sql.RETRY_FAILED, id=request.path_params["job"])
         await self._note(request, "retry job", str(request.path_params["job"]))
         return "/queue"
 
-    async def retry_put_aside(self, request: Request, _form: Form) -> str:
+    async def retry_put_aside(self, request: Request, _form: Fields) -> str:
         """Give back what kills its process."""
         await self._client.run(self._core.put_aside.retry, int(request.path_params["number"]))
         await self._note(request, "retry put aside", str(request.path_params["number"]))
@@ -361,7 +361,7 @@ class AdminPages:
             problem=request.query_params.get("problem") == "price",
         )  # fmt: skip
 
-    async def change_price(self, request: Request, form: Form) -> str:
+    async def change_price(self, request: Request, form: Fields) -> str:
         """What a million tokens of a model cost."""
         model = form.get("model", "").strip()
         if form.get("delete"):
@@ -520,7 +520,7 @@ def _money(text: str) -> Decimal:
 
 
 def _field(
-    name: str, current: GlobalSettings, problems: Mapping[str, str], values: Form
+    name: str, current: GlobalSettings, problems: Mapping[str, str], values: Fields
 ) -> dict[str, Any]:
     """What the form needs to know of a setting."""
     field = GlobalSettings.model_fields[name]

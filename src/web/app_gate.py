@@ -187,7 +187,7 @@ class RefusedError(Exception):
 
 
 @dataclass(frozen=True)
-class Asked:
+class VerifiedCall:
     """A request that passed.
 
     Attributes:
@@ -244,7 +244,7 @@ class Gate:
         self._calls = asyncio.Semaphore(MAX_CALLS)
 
     @asynccontextmanager
-    async def passed(self, request: Request, cost: float) -> AsyncIterator[Asked]:
+    async def passed(self, request: Request, cost: float) -> AsyncIterator[VerifiedCall]:
         """The request, verified; it takes ``cost`` of its sender's allowance.
 
         Raises:
@@ -276,7 +276,7 @@ class Gate:
         except UnverifiedError as error:
             raise RefusedError(401, say(error.text_key, language)) from error
 
-    async def _asked(self, visitor: Visitor, request: Request, body: Json) -> Asked:
+    async def _asked(self, visitor: Visitor, request: Request, body: Json) -> VerifiedCall:
         """Who asks, with their settings; the database is asked in every request."""
         core = self._core
         known = await core.client.run(core.user_settings.get, visitor.user_id)
@@ -287,7 +287,7 @@ class Gate:
             known.time_zone or core.settings.timezone,
             member=visitor.user_id,
         )
-        return Asked(called, known.mode, request, body)
+        return VerifiedCall(called, known.mode, request, body)
 
 
 def accepted_language(request: Request) -> Language:

@@ -16,7 +16,7 @@ from src.privacy.erasure_repo import ErasureRepository
 from src.queue.dead_jobs import JobDeathRepository
 from src.reading.recurrences import Recurrence
 from src.reminders.reminder_repo import AHEAD, MAX_WAITING, Reminder, ReminderRepository
-from src.reminders.reminder_service import Asked, ReminderService, confirmation
+from src.reminders.reminder_service import ReminderResult, ReminderService, confirmation
 from tests.integration.person import new_user
 
 NOW = datetime(2026, 11, 23, 12, 5, tzinfo=UTC)  # 14:05 in Kyiv, a Monday
@@ -121,7 +121,7 @@ async def test_what_cannot_be_set_is_said_with_what_to_do(
     desk: Desk, words: str, refusal: str
 ) -> None:
     asked = await desk.service.set_by_words(desk.asking(), words)
-    assert asked == Asked(refusal=refusal)  # type: ignore[arg-type]
+    assert asked == ReminderResult(refusal=refusal)  # type: ignore[arg-type]
     assert desk.repository.count(desk.owner) == 0
 
 
@@ -135,7 +135,7 @@ async def test_a_model_cannot_set_what_makes_no_sense(
     desk: Desk, when: datetime | None, text: str, refusal: str
 ) -> None:
     asked = await desk.service.set(desk.asking(), text, when)
-    assert asked == Asked(refusal=refusal)  # type: ignore[arg-type]
+    assert asked == ReminderResult(refusal=refusal)  # type: ignore[arg-type]
 
 
 async def test_hostile_texts_are_kept_as_far_as_they_can(desk: Desk) -> None:
