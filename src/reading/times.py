@@ -159,6 +159,7 @@ DAY_WORD = "(?P<word><time.day>|<time.day_adjective>)"
 MONTH_OF_YEAR = f"(?P<month>{MONTH_ANY}),? (?:of )?{IN_YEAR}"
 NUMBER_OF_UNITS = f"(?P<n>{NUMBER}) (?P<unit><time.unit>)"
 SOME_UNITS = f"(?:(?P<n>{NUMBER}) )?(?:(?P<half><time.half_year>)|(?P<unit><time.unit>))"
+UNTIL_OR_AFTER = "(?:<time.until>|<time.after>)"
 SPANS = (
     rf"habit: <time.each>(?: (?:<time.other>|{NUMBER}))? (?:<time.unit>|<time.weekday>"
     "|<time.season>|<time.weekend>|<time.month>|<time.part_noun>)",
@@ -195,6 +196,8 @@ SPANS = (
     rf"year: {P}(?<![.,:/+-])(?P<year>{YEAR})(?: ?<time.year_noun>|-<time.year_endings>)",
     f"year: (?:in )?(?:the )?year (?P<year>{YEAR})",
     rf"year: {AFTER_PREPOSITION}(?P<year>{YEAR})(?![:/]|[.,-][0-9]){COUNTED}",
+    # It moves the day behind it: "за два дня | до 5 мая", "two days | before 5 May".
+    rf"offset: (?:<time.offset_before> )?(?:the )?{SOME_UNITS}(?= {UNTIL_OR_AFTER}\b)",
 )
 # What may end a range whose beginning was found: "from March | to May".
 ENDS_OF_RANGES = (
@@ -205,10 +208,6 @@ ENDS_OF_RANGES = (
     rf"named: {TO}{NOUN}",
     rf"year: {TO}(?P<year>{YEAR})(?: <time.year_noun>)?",
 )
-# What may stand before "до 5 мая" or "before 5 May": it moves the day.
-OFFSETS = (rf"offset: (?:<time.offset_before> )?(?:the )?{SOME_UNITS} $",)
-OFFSET_LENGTH = 40  # characters; none is longer
-
 # Hours, in requests for reminders: "в 9", "без четверти девять", "half past eight".
 HOUR_NUMBER = (
     r"(?:\d{1,2}|<numbers.cardinals:20-50>[ -]<numbers.cardinals:1-9>|<numbers.cardinals:0-59>)"
@@ -390,11 +389,6 @@ def _ends_of_ranges() -> Grammar:
 
 
 @cache
-def _offsets() -> Grammar:
-    return Grammar(("date", OFFSETS), begins=r"\b")
-
-
-@cache
 def _reminder_spans() -> Grammar:
     return Grammar(
         ("every", HABITS),
@@ -444,7 +438,7 @@ def find_spans(folded: str) -> list[Span]:
     spans: list[Span] = []
     position = 0
     while (found := _spans().search(folded, position)) is not None:
-        span = _with_offset(_with_end_of_range(found, folded), folded, position)
+        span = _with_end_of_range(found, folded)
         position = (span.to or span).end
         merged = _merged(spans[-1], span, folded) if spans else None
         spans[-1 if merged else len(spans) :] = [merged or span]
@@ -479,20 +473,12 @@ def _with_end_of_range(span: Span, text: str) -> Span:
     return span
 
 
-def _with_offset(span: Span, text: str, position: int) -> Span:
-    """The span with what moves it, in "two days | before 5 May"."""
-    if span.to is not None or span.role not in ("until", "after"):
-        return span
-    begin = max(position, span.start - OFFSET_LENGTH)
-    offset = _offsets().search(text[begin : span.start])
-    if offset is None:
-        return span
-    return replace(offset, start=begin + offset.start, end=span.end, within=span)
-
-
 def _merged(first: Span, second: Span, text: str) -> Span | None:
     """Two neighbours as one span, if one lies in the other; else None."""
     gap = text[first.end : second.start]
+    if first.kind == "offset" and not first.within:
+        moves = gap == " " and second.to is None and second.role in ("until", "after")
+        return replace(first, end=second.end, within=second) if moves else None
     if first.to or ADJACENT.fullmatch(gap) is None or second.role != "at":
         return None
     if "weekend" in first.words and second.kind in ("date", "days"):

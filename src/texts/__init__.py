@@ -49,7 +49,7 @@ def detect_language(text: str, default: Language = "en") -> Language:
     letters = lexicon.by_language("language.letters")
     counts = {code: sum(map(lower.count, own.split())) for code, own in letters}
     if any(counts.values()):
-        return "uk" if counts["uk"] >= counts["ru"] else "ru"
+        return "uk" if counts["uk"] > counts["ru"] else "ru"
     if _frequent_words("ru").search(lower):
         return "ru"
     return "uk" if default == "uk" or _frequent_words("uk").search(lower) else "ru"
